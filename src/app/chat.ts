@@ -128,7 +128,7 @@ export async function composeChat(
 }
 
 function createContext(
-  { config, settings, ledger, logger, budget, isStopping, metrics, tracing }: Parts,
+  { config, settings, ledger, logger, budget, isTooLate, metrics, tracing }: Parts,
   identity: Identity | undefined,
 ): ChatContext {
   const lane = cacheRefusals(ledger.lane, () => performance.now());
@@ -161,7 +161,7 @@ function createContext(
     keys: createBoundedCache(maxCachedKeys),
     identity,
     spending: openSpending(config, shared),
-    stopping: isStopping,
+    tooLate: isTooLate,
     tracing,
   };
 }

@@ -23,6 +23,8 @@ export interface FeatureParts {
   readonly bodies: RequestBodies;
   readonly budget: Budget;
   readonly isStopping: () => boolean;
+  /** True from the middle of a shutdown's grace period on: what was accepted then no longer begins. */
+  readonly isTooLate: () => boolean;
   readonly publicUrl: () => string;
   readonly facilitatorAuth?: AuthorizeCall | undefined;
   readonly mailer?: Mailer | undefined;

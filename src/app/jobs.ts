@@ -120,6 +120,7 @@ async function createContext(
     settling: new Map(),
     flows: createPromiseTracker(),
     stopping: parts.isStopping,
+    tooLate: parts.isTooLate,
     tracing: parts.tracing,
     log: parts.logger,
   };

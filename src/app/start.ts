@@ -118,10 +118,13 @@ interface LiveOptions extends GatewayOptions {
 async function startLive(options: LiveOptions): Promise<RunningGateway> {
   const { config, databaseUrl, facilitatorAuth, mailer, workers = 'all', logger, role, decision } = options;
 
-  let stopping = false;
+  const graceMs = config.shutdownGraceSecs * 1_000;
+  let stoppedAt: number | undefined;
   let draining = false;
-  const isStopping = (): boolean => stopping;
-  const isDraining = (): boolean => draining || stopping;
+  const isStopping = (): boolean => stoppedAt !== undefined;
+  // what begins in the second half of the grace period could not end in it
+  const isTooLate = (): boolean => stoppedAt !== undefined && performance.now() - stoppedAt >= graceMs / 2;
+  const isDraining = (): boolean => draining || isStopping();
   const requests = { open: 0 };
   const haltAlert = createHaltAlert(config, logger);
   const measured = await openMetrics(config.metrics);
@@ -142,8 +145,7 @@ async function startLive(options: LiveOptions): Promise<RunningGateway> {
   let recorders: readonly RunningFeature[] = [];
 
   const shutDown = (): Promise<Ending> => {
-    stopping = true;
-    const graceMs = config.shutdownGraceSecs * 1_000;
+    stoppedAt = performance.now();
     const others = [haltAlert, measured, traces];
     return shutDownGateway({ graceMs, app, requests, features, recorders, loops, ledger, logger, others });
   };
@@ -161,6 +163,7 @@ async function startLive(options: LiveOptions): Promise<RunningGateway> {
       bodies,
       budget: createBudget(config.limits.requestsPerMinute),
       isStopping,
+      isTooLate,
       publicUrl,
       facilitatorAuth,
       mailer,

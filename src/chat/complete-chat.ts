@@ -32,7 +32,7 @@ export async function requestChat(
   caller: Caller,
   body: Buffer,
 ): Promise<AdmittedChat | Refused> {
-  if (context.stopping()) return refuse(openAiError('overloaded'), { retryAfterSecs: 1 });
+  if (context.tooLate()) return refuse(openAiError('overloaded'), { retryAfterSecs: 1 });
   const admission = (): Promise<AdmittedChat | Refused> => readAndAdmit(context, caller, body);
   const result = refuseEarly(context, caller) ?? (await traceAdmission(context.tracing, admission));
   return result.kind === 'refused' ? countRefusal(context, caller, result) : result;

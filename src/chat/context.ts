@@ -47,8 +47,8 @@ export interface ChatContext {
   readonly spending: SpendContext | undefined;
   /** Work that no answer waits for; a shutdown does. */
   readonly running: PromiseTracker;
-  /** True once the process is shutting down: admitted requests are finished, new ones refused. */
-  readonly stopping: () => boolean;
+  /** True in the second half of a shutdown's grace period: admitted requests are finished, others refused. */
+  readonly tooLate: () => boolean;
   /** Undefined where requests are not traced. */
   readonly tracing?: Tracing | undefined;
   readonly log: OperatorLog;

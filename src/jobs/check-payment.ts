@@ -112,7 +112,7 @@ async function checkVerified(
   // a payment that has landed is taken: its call waits
   if (landing.kind !== 'landed' && isRunnerSilent(context.runnerSilence, job))
     return refusal(request, 'runner_unavailable', { digest });
-  if (context.stopping()) return enqueueFailed(job, digest, 'stopping');
+  if (context.tooLate()) return enqueueFailed(job, digest, 'stopping');
   const { openCalls, unsettledCalls } = context.lane.state;
   const { maxOutstandingCalls, maxUnsettledCalls } = context.config.limits;
   if (openCalls >= maxOutstandingCalls) return enqueueFailed(job, digest, 'outbox_full');

@@ -74,8 +74,10 @@ export interface JobsContext {
   readonly onCallReleased: () => void;
   /** Resolves when a call is released by this process, or when `over` ends the waiting. */
   readonly callReleased: (over: AbortSignal) => Promise<void>;
-  /** True once the process shuts down: started payments are finished, no new ones are started. */
+  /** True once the process shuts down: its loops and waits end. */
   readonly stopping: () => boolean;
+  /** True in the second half of the shutdown's grace period: started payments are finished, no new ones are started. */
+  readonly tooLate: () => boolean;
   /** Undefined where requests are not traced. */
   readonly tracing?: Tracing | undefined;
   readonly log: OperatorLog;

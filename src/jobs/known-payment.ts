@@ -69,7 +69,7 @@ async function answerFromStream(
     const known = knownPayment(state, sent.decoded);
     if (refundReason(state, known) === 'recovered') return { kind: 'recovered', digest };
     if ((known.recovered?.redelivery ?? known).binding !== sent.binding) return { kind: 'replay' };
-    if (known.status !== 'settling' || Date.now() > deadline || context.stopping()) {
+    if (known.status !== 'settling' || Date.now() > deadline || context.tooLate()) {
       return resultOf(context, digest, state, known, isOwn(context, digest, known, sent));
     }
     const remainingMs = Math.max(0, deadline - Date.now());

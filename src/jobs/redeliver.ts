@@ -34,7 +34,7 @@ export async function redeliver(
   if (!known || refundReason(quote, known) !== 'recovered') return answerAgain(context, request, decoded);
   const obstacle = obstacleOf(job, known) ?? (await checkSignature(context, request, decoded, known));
   if (obstacle !== undefined) return refusal(request, 'payment_recovered', { digest, details: [obstacle] });
-  if (context.stopping()) return enqueueFailed(job, digest, 'stopping');
+  if (context.tooLate()) return enqueueFailed(job, digest, 'stopping');
   if (context.lane.state.openCalls >= context.config.limits.maxOutstandingCalls)
     return enqueueFailed(job, digest, 'outbox_full');
   const command = await redeliveryCommand(context, request, job, decoded, known);

@@ -1,5 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest';
 import { privateKeyToAccount } from 'viem/accounts';
+import { pause } from '../../src/runtime/pause.ts';
 import { openLane } from '../../src/store/lane.ts';
 import { createDatabase } from '../support/database.ts';
 import { refused as requestRefused } from '../support/events.ts';
@@ -268,6 +269,29 @@ test('a gateway that shuts down finishes the payment it started', async () => {
   await stopping;
   const events = await database.asOwner((owner) => expectSoundLedger(database.db, owner));
   expect(events.at(-1)?.type).toBe('enqueued');
+});
+
+test('a gateway that shuts down makes the payment of a request it had accepted, unless that could not end in time', async () => {
+  const { proxy, database, gateway } = await behindProxy('');
+  const top = 'shutdown_grace_secs = 1';
+  const hurried = await startTestGateway({ database, chain, facilitatorUrl: proxy.url, top });
+  const stopped: Promise<unknown>[] = [];
+  const payWhile = async (stopping: typeof gateway, verifyMs: number) => {
+    const payment = await quoteAndSign(stopping, job, 'x');
+    proxy.faults.verify = {
+      change: async (answer) => {
+        stopped.push(stopping.stop());
+        await pause(verifyMs);
+        return answer;
+      },
+    };
+    return stopping.post(job, { body: 'x', headers: header(payment) });
+  };
+  expect((await payWhile(gateway, 50)).status).toBe(202);
+  const before = await chain.balance(payTo);
+  expect(await payWhile(hurried, 600)).toMatchObject({ status: 503, json: { code: 'enqueue_failed' } });
+  expect(await chain.balance(payTo)).toBe(before);
+  await Promise.all(stopped);
 });
 
 test('a client that hangs up while its payment settles still gets its call', async () => {

@@ -55,6 +55,7 @@ async function registeredRoutes(names: readonly Part[]): Promise<string[]> {
     bodies,
     budget: createBudget(0),
     isStopping: () => false,
+    isTooLate: () => false,
     publicUrl: () => config.publicUrl,
     readiness: createReadinessChecker({ pool: database.pool, lane, log: logger, isDraining: () => false })
       .present,
