@@ -8,6 +8,10 @@ export interface ChatConfigValues {
   readonly token: Address;
   /** Where payouts go. */
   readonly recipient: Address;
+  /** Left out, no mails are sent. */
+  readonly mailDir?: string;
+  /** How many times as long the model's server may take; default 1. */
+  readonly patience?: number;
 }
 
 export const chatModel = 'chaos-model';
@@ -19,7 +23,8 @@ trust_proxy = ["127.0.0.1"]
 `;
 
 /** Its tables: credit is sold by job 9/0, and completions are paid by credit or by spends. */
-export function chatTables({ upstreamUrl, spendRpcUrl, token, recipient }: ChatConfigValues): string {
+export function chatTables(values: ChatConfigValues): string {
+  const { upstreamUrl, spendRpcUrl, token, recipient, mailDir, patience = 1 } = values;
   return `
 [job_prices.9]
 0 = "3000000000000"
@@ -36,6 +41,7 @@ currency_per_token = { USDC = "1" }
 
 [identity]
 secret_env = "CHAOS_IDENTITY_SECRET"
+${mailDir === undefined ? '' : `mailer = "folder"\nmail_dir = "${mailDir}"`}
 
 [chat]
 key_per_minute = 1_000
@@ -64,9 +70,9 @@ nonce_wait_ms = 1_000
 [[upstreams]]
 name = "model"
 base_url = "${upstreamUrl}/v1"
-first_byte_timeout_ms = 1_500
-idle_timeout_ms = 1_000
-total_timeout_ms = 6_000
+first_byte_timeout_ms = ${1_500 * patience}
+idle_timeout_ms = ${1_000 * patience}
+total_timeout_ms = ${6_000 * patience}
 
 [[models]]
 name = "${chatModel}"

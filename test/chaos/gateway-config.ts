@@ -15,6 +15,8 @@ export interface GatewayConfigValues {
   readonly logFolder?: string | undefined;
   /** Undefined for a gateway that serves paid jobs alone. */
   readonly chat?: Omit<ChatConfigValues, 'token'> | undefined;
+  /** Default 0: no load balancer. */
+  readonly drainDelaySecs?: number;
 }
 
 /** What may differ between two gateways of one ledger. */
@@ -78,7 +80,7 @@ export function gatewayConfig(values: GatewayConfigValues): string {
   const { port, facilitatorUrl, rpcUrl, pushUrl, payTo, variant } = values;
   return `
 bind_address = "127.0.0.1:${port}"
-drain_delay_secs = 0
+drain_delay_secs = ${values.drainDelaySecs ?? 0}
 facilitator_url = "${facilitatorUrl}"
 facilitator_verify_timeout_ms = ${variant.timeoutMs}
 facilitator_settle_timeout_ms = ${variant.timeoutMs}

@@ -17,6 +17,8 @@ export interface GatewaySlot {
   /** Ends the gateway; nothing is started until `resume`. */
   pause(): Promise<void>;
   resume(): void;
+  /** SIGTERM; resolves when the next process listens. One that does not end in order is a fault. */
+  restart(): Promise<void>;
   /** Kills it; resolves when the next process listens or has ended, which is no fault until `resume`. */
   startAgain(): Promise<'up' | 'refused'>;
   stop(): Promise<void>;
@@ -53,6 +55,8 @@ export function createGatewaySlot(options: GatewaySlotOptions): GatewaySlot {
   let child: GuardedChild | undefined;
   let isUp = false;
   let isKilled = false;
+  /** By SIGTERM, to end. */
+  let isAsked = false;
   let isStopping = false;
   let isPaused = false;
   /** Also while a process is being started. */
@@ -85,9 +89,11 @@ export function createGatewaySlot(options: GatewaySlotOptions): GatewaySlot {
       },
     });
     child = started;
-    isKilled = false;
+    [isKilled, isAsked] = [false, false];
+    let isInOrder = false;
     started.onLine((line) => {
       if (line.includes('"msg":"listening"')) isUp = true;
+      if (line.includes('"msg":"stopped: every request has its answer"')) isInOrder = true;
     });
     if (isStopping) started.signal('SIGKILL');
     const code = await started.ended;
@@ -95,7 +101,12 @@ export function createGatewaySlot(options: GatewaySlotOptions): GatewaySlot {
     [child, isUp] = [undefined, false];
     endings += 1;
     logs = `${logs}${started.log()}--- ended with ${code} ---\n`.slice(-2_000_000);
-    const isExcused = isKilled || isStopping || mayRefuse || (!wasUp && (wasExcused || options.isExcused()));
+    const isExcused =
+      isKilled ||
+      isStopping ||
+      mayRefuse ||
+      (isAsked && isInOrder && code === 0) ||
+      (!wasUp && (wasExcused || options.isExcused()));
     if (!isExcused)
       faults.push(`gateway ${options.name} ended by itself with ${code}: ${lastLines(started.log())}`);
   };
@@ -148,6 +159,12 @@ export function createGatewaySlot(options: GatewaySlotOptions): GatewaySlot {
       }
     },
     resume: () => void ([isPaused, mayRefuse] = [false, false]),
+    async restart() {
+      const before = endings;
+      isAsked = true;
+      child?.signal('SIGTERM');
+      while (endings === before || !isUp) await sleep(20);
+    },
     async startAgain() {
       mayRefuse = true;
       const before = endings;

@@ -17,7 +17,7 @@ const garbage: Answer = {
 export async function applyFault(
   fault: Fault,
   forward: () => Promise<Answer>,
-  faults: FaultInjector,
+  faults: Pick<FaultInjector, 'pause'>,
 ): Promise<Reply> {
   switch (fault.kind) {
     case 'delay':
@@ -57,7 +57,7 @@ export async function applyFault(
 }
 
 /** Says nothing while the misfortune lasts. */
-async function silence(faults: FaultInjector): Promise<Reply> {
+async function silence(faults: Pick<FaultInjector, 'pause'>): Promise<Reply> {
   await faults.pause(60_000);
   return 'cut';
 }

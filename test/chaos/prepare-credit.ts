@@ -29,13 +29,6 @@ export async function prepareCredit(
   const pool = openPool({ url, maxConnections: 2 });
   const lane = openLane({ url });
   const ledger = { pool, lane, db: openDatabase(pool) };
-  const openAccount = async (name: string): Promise<Prepared> => {
-    const accountId = await openCreditAccount(ledger, name);
-    await grantCredit(ledger, accountId, grantMicros);
-    records.grants.set(accountId, grantMicros);
-    const { key } = await issueApiKey(ledger, { accountId, name });
-    return { account: { key, accountId } };
-  };
   const fundAccount = async (spendKey: Hex): Promise<Prepared> => {
     const { chain, tokens } = environment;
     await fundPrepaidAccount(chain, {
@@ -49,7 +42,8 @@ export async function prepareCredit(
   try {
     const prepared = await Promise.all(
       scenarios.map(async ({ id, kind }): Promise<[string, Prepared]> => {
-        if (kind === 'credit_rivals') return [id, await openAccount(id)];
+        if (kind === 'credit_rivals')
+          return [id, { account: await openAccount(ledger, id, grantMicros, records) }];
         if (kind.startsWith('spend') && !kind.startsWith('spent'))
           return [id, await fundAccount(random.fork(id).hex32())];
         return [id, {}];
@@ -60,4 +54,18 @@ export async function prepareCredit(
     await lane.close();
     await pool.end();
   }
+}
+
+/** An account with granted credit and an API key. */
+export async function openAccount(
+  ledger: Parameters<typeof openCreditAccount>[0] & Parameters<typeof issueApiKey>[0],
+  name: string,
+  micros: bigint,
+  records: Pick<Records, 'grants'>,
+): Promise<CreditAccount & { readonly accountId: number }> {
+  const accountId = await openCreditAccount(ledger, name);
+  await grantCredit(ledger, accountId, micros);
+  records.grants.set(accountId, micros);
+  const { key } = await issueApiKey(ledger, { accountId, name });
+  return { key, accountId };
 }

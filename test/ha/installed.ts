@@ -1,6 +1,6 @@
 import { accessSync, constants } from 'node:fs';
 
-/** What the Debian packages install, by path: the page names the packages. */
+/** What the Debian packages install, by path: the documentation names the packages. */
 export const programs = {
   etcd: '/usr/bin/etcd',
   patroni: '/usr/bin/patroni',
@@ -8,12 +8,19 @@ export const programs = {
   postgres: '/usr/lib/postgresql/15/bin/postgres',
 } as const;
 
-/** The programs that are not installed. */
-export const missing: readonly string[] = Object.values(programs).filter((file) => {
-  try {
-    accessSync(file, constants.X_OK);
-    return false;
-  } catch {
-    return true;
-  }
-});
+/** Those of these programs that are not installed. */
+export function missingOf(names: readonly (keyof typeof programs)[]): string[] {
+  return names
+    .map((name) => programs[name])
+    .filter((file) => {
+      try {
+        accessSync(file, constants.X_OK);
+        return false;
+      } catch {
+        return true;
+      }
+    });
+}
+
+/** Those that three nodes with Patroni need. */
+export const missing: readonly string[] = missingOf(['etcd', 'patroni', 'haproxy', 'postgres']);

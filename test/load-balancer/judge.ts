@@ -1,0 +1,72 @@
+import type { Outage, Peer } from './outages.ts';
+
+/** One request of an honest client through the balancer, and its answer. */
+export interface Exchange {
+  readonly operation: Operation;
+  readonly path: string;
+  readonly sentAt: number;
+  readonly endedAt: number;
+  /** Undefined where no whole answer came. */
+  readonly status: number | undefined;
+  readonly code?: string | undefined;
+  /** Of the payment, if the request has one. */
+  readonly nonce?: string | undefined;
+}
+
+export type Operation =
+  | 'offer'
+  | 'payment'
+  | 'receipt'
+  | 'lease'
+  | 'report'
+  | 'completion'
+  | 'sign_up'
+  | 'read';
+
+/** The answer that an honest request is made for. */
+const wanted: Readonly<Record<Operation, number>> = {
+  offer: 402,
+  payment: 202,
+  receipt: 200,
+  lease: 200,
+  report: 200,
+  completion: 200,
+  sign_up: 200,
+  read: 200,
+};
+
+/**
+ * The only other answers that are no failures: those by which a gateway says that it needs a peer that is away. All of them come
+ * before anything is charged, which the ledger must show; `settlement_pending` says that the payment may have been made, and that
+ * the gateway finds out.
+ */
+const named: Readonly<Record<Peer, Partial<Record<Operation, readonly string[]>>>> = {
+  facilitator: { payment: ['503 facilitator_unavailable', '503 settlement_pending'] },
+  chain: { payment: ['503 settlement_pending'] },
+  'push runner': {},
+  'lease runner': {},
+  model: { completion: ['502 upstream_error', '503 upstream_unavailable', '504 upstream_timeout'] },
+  mail: {},
+};
+
+/** A circuit breaker stays open for up to 30 seconds after the peer is back. */
+const aftermathMs = 32_000;
+
+export type Verdict = 'served' | 'named' | 'failed';
+
+export function judge(exchange: Exchange, outages: readonly Outage[]): Verdict {
+  const { operation, status, code, sentAt, endedAt } = exchange;
+  if (status === wanted[operation]) return 'served';
+  const isNamed = outages.some(
+    ({ peer, from, to }) =>
+      from <= endedAt &&
+      to + aftermathMs >= sentAt &&
+      named[peer][operation]?.includes(`${status} ${code}`) === true,
+  );
+  return isNamed ? 'named' : 'failed';
+}
+
+/** Whether a payment was started before it was refused as not started. Undefined: it never was. */
+export function isRefusedBeforePayment({ code, endedAt }: Exchange, startedAt: number | undefined): boolean {
+  return code === 'settlement_pending' || startedAt === undefined || startedAt > endedAt;
+}

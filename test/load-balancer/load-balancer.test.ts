@@ -1,0 +1,68 @@
+import { expect, onTestFinished, test } from 'vitest';
+import { startNetwork } from '../chaos/environment.ts';
+import { createRandom } from '../chaos/random.ts';
+import { createDatabase } from '../support/database.ts';
+import { missingOf } from '../ha/installed.ts';
+import { type Exchange, isRefusedBeforePayment, judge } from './judge.ts';
+import type { Outage } from './outages.ts';
+import { runLoadBalancer } from './run.ts';
+
+const missing = missingOf(['haproxy']);
+const absence = missing.length === 0 ? '' : `: NOT CHECKED, ${missing.join(', ')} NOT INSTALLED`;
+if (absence) process.stderr.write(`\n*** LOAD BALANCER${absence}\n\n`);
+
+test('only what a gateway says for want of a peer that is away, before any payment, is no failure', () => {
+  const away: Outage = { peer: 'facilitator', how: 'cut', from: 1_000, to: 2_000 };
+  const exchange = { operation: 'payment', path: '/', sentAt: 1_500, endedAt: 1_600 } as const;
+  const verdict = (status: number | undefined, code?: string, more: Partial<Exchange> = {}) =>
+    judge({ ...exchange, status, code, ...more }, [away]);
+  expect(verdict(202)).toBe('served');
+  expect(verdict(503, 'facilitator_unavailable')).toBe('named');
+  expect(verdict(503, 'facilitator_unavailable', { sentAt: 100_000, endedAt: 100_001 })).toBe('failed');
+  expect(verdict(503, 'facilitator_unavailable', { operation: 'receipt' })).toBe('failed');
+  // by the balancer
+  expect(verdict(503)).toBe('failed');
+  expect(verdict(502)).toBe('failed');
+  expect(verdict(undefined, 'fetch failed: other side closed')).toBe('failed');
+  expect(verdict(500, 'internal_error')).toBe('failed');
+  expect(verdict(402, 'payment_invalid')).toBe('failed');
+  const refused = { ...exchange, status: 503, code: 'facilitator_unavailable' };
+  expect([undefined, 1_700, 1_550].map((startedAt) => isRefusedBeforePayment(refused, startedAt))).toEqual([
+    true,
+    true,
+    false,
+  ]);
+});
+
+test.skipIf(missing.length > 0)(
+  `behind a load balancer no honest request fails while gateways restart, peers are away and a service is poisoned${absence}`,
+  async () => {
+    const random = createRandom(String(Date.now()));
+    const closing: (() => Promise<unknown>)[] = [];
+    onTestFinished(async () => {
+      for (const end of closing.toReversed()) await end();
+    });
+    const database = await createDatabase();
+    const network = await startNetwork(random.fork('network'), closing);
+    const report = await runLoadBalancer({
+      network,
+      databaseUrl: database.url,
+      random,
+      restarts: 1,
+      outages: [
+        { peer: 'facilitator', how: 'cut', ms: 1_000 },
+        { peer: 'chain', how: 'error', ms: 1_000 },
+        { peer: 'model', how: 'cut', ms: 1_000 },
+        { peer: 'push runner', how: 'silent', ms: 1_000 },
+      ],
+      buyers: 2,
+      chatters: 1,
+      say: () => {},
+    });
+    const { failures, violations, restarts, payments } = report;
+    expect({ failures, violations }).toEqual({ failures: [], violations: [] });
+    // a load that does nothing would not fail either
+    expect({ restarts, pays: payments.accepted > 10 }).toEqual({ restarts: 2, pays: true });
+  },
+  240_000,
+);
