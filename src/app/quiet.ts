@@ -13,6 +13,7 @@ import { referenceRoutes } from '../http/server/reference.ts';
 import { createRequestBodies } from '../http/server/request-bodies.ts';
 import { isReceiptToken, receiptKeysOf } from '../jobs/receipt-keys.ts';
 import { openLogReader } from '../log/log-reader.ts';
+import type { Figure } from '../metrics/metrics.ts';
 import { pause } from '../runtime/pause.ts';
 import { type LedgerDatabase, openDatabase, openPool } from '../store/database.ts';
 import { type RecordedHalt, readHalt } from '../store/recovery.ts';
@@ -87,7 +88,7 @@ export async function startQuietGateway(options: QuietOptions): Promise<RunningG
     await app.register(referenceRoutes(() => config.publicUrl, partsOf(config)));
     await app.register(quietStatusRoutes(ledger, reason, await readHalt(pool)));
     await app.register(quietRoutes((path) => config.chat !== undefined && path.startsWith('/v1/')));
-    await measured?.listen([]);
+    await measured?.listen([quietFigure]);
     await app.listen({ host: config.bindAddress.host, port: config.bindAddress.port });
     loops.push(readiness.start());
     if (!isWanted) loops.push(startQuietWatch({ pool, log: logger }, over.resolve));
@@ -112,6 +113,12 @@ export async function startQuietGateway(options: QuietOptions): Promise<RunningG
     openRequests: () => requests.open,
   };
 }
+
+const quietFigure: Figure = {
+  name: 'tollbook_quiet',
+  help: '1 while the process serves reads alone, and makes no request to anyone; missing where it is live',
+  read: () => [{ value: 1 }],
+};
 
 interface Ledger {
   readonly pool: ReturnType<typeof openPool>;
