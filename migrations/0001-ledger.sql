@@ -114,8 +114,9 @@ create table tollbook.call (
   traceparent text
 ) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01);
 create index call_due on tollbook.call (service_id, due_at) where status in ('ready', 'leased');
--- few rows, however many calls wait: whether a runner works for a service is asked all the time
+-- few rows, however many calls wait: whether a runner works for a service, and since when it does not deliver, is asked all the time
 create index call_leased on tollbook.call (service_id, due_at) where status = 'leased';
+create index call_failing on tollbook.call (service_id, created_at) where status in ('ready', 'leased') and failures > 0;
 create index call_dead on tollbook.call (call_id) where status = 'dead';
 create index call_unsettled on tollbook.call (status, due_at) where status in ('pending', 'watched', 'unpaid');
 

@@ -203,6 +203,7 @@ create table tollbook.call (
 ) with (fillfactor=70, autovacuum_vacuum_scale_factor=0.01);
 CREATE INDEX call_dead ON tollbook.call USING btree (call_id) WHERE (status = 'dead'::text);
 CREATE INDEX call_due ON tollbook.call USING btree (service_id, due_at) WHERE (status = ANY (ARRAY['ready'::text, 'leased'::text]));
+CREATE INDEX call_failing ON tollbook.call USING btree (service_id, created_at) WHERE ((status = ANY (ARRAY['ready'::text, 'leased'::text])) AND (failures > 0));
 CREATE INDEX call_leased ON tollbook.call USING btree (service_id, due_at) WHERE (status = 'leased'::text);
 CREATE INDEX call_unsettled ON tollbook.call USING btree (status, due_at) WHERE (status = ANY (ARRAY['pending'::text, 'watched'::text, 'unpaid'::text]));
 

@@ -117,7 +117,7 @@ export function jobsFigures({ status, read, isCircuitOpen }: JobsFigures): Figur
     },
     {
       name: 'tollbook_calls_waiting',
-      help: 'Calls that are due and not leased, or whose lease has ended, by service and its runners; at most 10,000 are counted',
+      help: 'Calls that are due and not leased, or whose lease has ended, by service and its runners; at most 10,000, and 100,000 in all, are counted',
       labels,
       read: () => known(read.value?.queue.waiting, ({ calls }) => calls),
     },
@@ -185,7 +185,7 @@ export function chatFigures({ status, holds, funds }: ChatFigures): Figure[] {
   return [
     {
       name: 'tollbook_model_up',
-      help: '1 while an upstream of this model has a circuit that is not open',
+      help: '1 while an upstream of this model has a closed circuit',
       labels: ['model'],
       read: () =>
         Object.entries(status().models).map(([model, check]) => ({ labels: { model }, value: flag(check) })),

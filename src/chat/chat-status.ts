@@ -20,10 +20,15 @@ export interface ChatStatus {
   readonly spend_auth?: Check;
 }
 
-/** A model is served while one of its upstreams has a circuit that is not open. */
+/**
+ * A model is served while one of its upstreams has a closed circuit. One that is being tested again is not served yet: an upstream
+ * that never answers would look well for as long as each test takes.
+ */
 export function chatStatus({ models, health, spending }: ChatContext, since: Since): ChatStatus {
   const checks = [...models.values()].map(({ name, targets }): [string, Check] => {
-    const ok = targets.some(({ upstream, model }) => health.circuitOf({ name: upstream, model }) !== 'open');
+    const ok = targets.some(
+      ({ upstream, model }) => health.circuitOf({ name: upstream, model }) === 'closed',
+    );
     const detail = ok ? {} : { detail: 'its upstreams fail' };
     return [name, { ok, ...detail, since: since.of(`model ${name}`, ok) }];
   });

@@ -258,7 +258,7 @@ export async function findCall(db: LedgerDatabase, callId: number) {
 /** The calls of a service that a runner could take: due, and not leased or with a lease that has expired. */
 export interface WaitingCalls {
   readonly serviceId: number;
-  /** At most 10,000. */
+  /** At most 10,000; with more than ten services fewer, 100,000 in all. */
   readonly calls: number;
   /** The one that has been waiting longest. */
   readonly oldestCallId: number;
@@ -278,9 +278,10 @@ export async function readWaitingCalls(pool: pg.Pool): Promise<WaitingCalls[]> {
       from service where service.id is not null)
     select service.id as service_id, oldest.call_id, oldest.waiting_ms,
       (select count(*) from (
-        select from tollbook.call where status in ('ready', 'leased') and service_id = service.id and due_at <= now limit 10000) few) as calls,
+        select from tollbook.call where status in ('ready', 'leased') and service_id = service.id and due_at <= now limit most.calls) few) as calls,
       exists (select from tollbook.call where status = 'leased' and service_id = service.id and due_at > now) as is_leased
-    from (select tollbook.clock() as now) moment, service cross join lateral (
+    from (select tollbook.clock() as now) moment, (select least(10000, 100000 / greatest(1, count(id))) as calls from service) most,
+    service cross join lateral (
       select call_id, extract(epoch from now - due_at)::float8 * 1000 as waiting_ms
       from tollbook.call where status in ('ready', 'leased') and service_id = service.id and due_at <= now
       order by due_at limit 1) oldest

@@ -26,7 +26,7 @@ export interface ServiceDeliveries {
   readonly oldestFailingMs: number;
 }
 
-/** By service, those with calls that wait or are leased. Of each, the 10,000 calls are read that are due first. */
+/** By service, those with calls that wait or are leased. */
 export async function readDeliveries(pool: pg.Pool): Promise<ServiceDeliveries[]> {
   // raw SQL: jumps from service to service in the index, so that a long queue is not read to its end
   const { rows } = await pool.query<{ service_id: number; leased: number; failing_ms: number | null }>(`
@@ -37,9 +37,8 @@ export async function readDeliveries(pool: pg.Pool): Promise<ServiceDeliveries[]
       from service where service.id is not null)
     select service.id as service_id,
       (select count(*) from tollbook.call where status = 'leased' and service_id = service.id and due_at > now) as leased,
-      (select extract(epoch from now - min(few.created_at))::float8 * 1000 from (
-        select created_at, failures from tollbook.call where status in ('ready', 'leased') and service_id = service.id
-        order by due_at limit 10000) few where few.failures > 0) as failing_ms
+      (select extract(epoch from now - min(created_at))::float8 * 1000 from tollbook.call
+        where status in ('ready', 'leased') and failures > 0 and service_id = service.id) as failing_ms
     from (select tollbook.clock() as now) moment, service where service.id is not null
     order by service.id`);
   return rows.map(({ service_id: serviceId, leased, failing_ms: failingMs }) => ({

@@ -1,6 +1,9 @@
 import { expect, test } from 'vitest';
+import { chatStatus } from '../../src/chat/chat-status.ts';
 import { chatFigures, logFigures } from '../../src/app/figures.ts';
 import { createMetrics, type Figure } from '../../src/metrics/metrics.ts';
+import { createUpstreamHealth } from '../../src/peers/upstream/health.ts';
+import { createSince } from '../../src/runtime/since.ts';
 import { createLastKnown } from '../../src/runtime/last-known.ts';
 import type { AnchorLag } from '../../src/log/anchor-lag.ts';
 
@@ -53,4 +56,25 @@ test('a value that was never read is missing, and one that cannot be read any mo
   ]);
   const [age] = figures.filter(({ name }) => name === 'tollbook_figures_age_seconds');
   expect(age && [...age.read()]).toEqual([{ labels: { part: 'log' }, value: 30 }]);
+});
+
+test('a model is not up while its only upstream is tested again: the alert that waits for two minutes fires for one that never answers', () => {
+  let nowMs = 0;
+  const pauses = { failuresToOpen: 1, firstPauseMs: 1_000, maxPauseMs: 30_000 };
+  const health = createUpstreamHealth({ ...pauses, nowMs: () => nowMs, random: () => 0.5 });
+  const models = new Map([['m', { name: 'm', targets: [{ upstream: 'u', model: 'm' }] }]]);
+  const isUp = () =>
+    chatStatus({ models, health, spending: undefined } as never, createSince()).models['m']?.ok;
+  const choose = () => health.choose([{ name: 'u', model: 'm', weight: 1 }]);
+  expect(isUp()).toBe(true);
+  const first = choose();
+  if (first.kind === 'chosen') first.attempt.report({ kind: 'failure' });
+  expect(isUp()).toBe(false);
+  nowMs = 60_000;
+  const second = choose();
+  expect(second.kind).toBe('chosen');
+  expect(health.circuitOf({ name: 'u', model: 'm' })).toBe('probing');
+  expect(isUp()).toBe(false);
+  if (second.kind === 'chosen') second.attempt.report({ kind: 'success' });
+  expect(isUp()).toBe(true);
 });

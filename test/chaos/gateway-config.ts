@@ -13,6 +13,8 @@ export interface GatewayConfigValues {
   readonly variant: ConfigVariant;
   /** Where the log is anchored; undefined for a gateway without a log. */
   readonly logFolder?: string | undefined;
+  /** Of a call's delivery; 12 where it is left out. */
+  readonly maxAttempts?: number;
   /** Undefined for a gateway that serves paid jobs alone. */
   readonly chat?: Omit<ChatConfigValues, 'token'> | undefined;
   /** Default 0: no load balancer. */
@@ -98,7 +100,7 @@ requests_per_minute = ${variant.requestsPerMinute}
 quotes_per_second = 0
 
 [delivery]
-max_attempts = 12
+max_attempts = ${values.maxAttempts ?? 12}
 backoff_base_ms = 20
 backoff_cap_ms = 200
 timeout_ms = 1_500

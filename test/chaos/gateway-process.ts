@@ -47,7 +47,14 @@ export const runnerToken = 'a-runner-token-of-the-fault-harness';
 export const quoteKey = 'a-quote-key-of-the-fault-harness-only';
 /** The seed of the log's signing key, in hex. */
 export const logKey = '2a'.repeat(32);
-const identitySecret = 'an identity secret of the chaos, long enough'.replaceAll(' ', '-');
+/** The secrets that the configurations of `gateway-config.ts` name. */
+export const gatewaySecrets = {
+  CHAOS_RUNNER_TOKEN: runnerToken,
+  CHAOS_LOG_KEY: logKey,
+  CHAOS_QUOTE_KEY: quoteKey,
+  CHAOS_IDENTITY_SECRET: 'an identity secret of the chaos, long enough'.replaceAll(' ', '-'),
+  CHAOS_OPERATOR_KEY: devnetKeys.operator,
+} as const;
 
 export function createGatewaySlot(options: GatewaySlotOptions): GatewaySlot {
   const faults: string[] = [];
@@ -80,12 +87,8 @@ export function createGatewaySlot(options: GatewaySlotOptions): GatewaySlot {
       cwd: options.root,
       env: {
         DATABASE_URL: options.databaseUrl,
-        CHAOS_RUNNER_TOKEN: runnerToken,
+        ...gatewaySecrets,
         ...(options.clockFile === undefined ? {} : { CHAOS_CLOCK_FILE: options.clockFile }),
-        CHAOS_LOG_KEY: logKey,
-        CHAOS_QUOTE_KEY: quoteKey,
-        CHAOS_IDENTITY_SECRET: identitySecret,
-        CHAOS_OPERATOR_KEY: devnetKeys.operator,
       },
     });
     child = started;

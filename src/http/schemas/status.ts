@@ -53,7 +53,7 @@ const jobsStatus = z
               service_id: count,
               waiting_calls: count.meta({
                 description:
-                  'Due calls that no runner has, those with expired leases included; at most 10,000.',
+                  'Due calls that no runner has, those with expired leases included; at most 10,000, and 100,000 of all services.',
               }),
               oldest_waiting_ms: count,
             }),

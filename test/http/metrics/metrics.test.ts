@@ -48,7 +48,7 @@ async function paidGateway(tables: string) {
     body: Buffer.from('{}'),
     contentType: 'application/json',
   });
-  return { gateway, paid, [Symbol.asyncDispose]: () => runner.close() };
+  return { database, gateway, paid, [Symbol.asyncDispose]: () => runner.close() };
 }
 
 test('a scrape with the token shows requests by route, settlements, appends, peers and the process, and names no wallet or payment', async () => {
@@ -90,6 +90,19 @@ test('a scrape with the token shows requests by route, settlements, appends, pee
   expect(own.filter((name) => !documented.includes(`\`${name}\``))).toEqual([]);
   for (const secret of [payer.address, paid.body.quote_digest, paid.transaction, '0x1234', token])
     expect(text.toLowerCase()).not.toContain(secret.toLowerCase());
+});
+
+test('a scrape waits for no database', async () => {
+  await using sold = await paidGateway('[metrics]\ntoken_env = "METRICS_TOKEN"');
+  await sold.database.asOwner(async (owner) => {
+    await owner.query(
+      'begin; lock table tollbook.call, tollbook.lane, tollbook.event in access exclusive mode',
+    );
+    const { status, text } = await sold.gateway.get('/metrics', { authorization: `Bearer ${token}` });
+    expect(status).toBe(200);
+    expect(valuesOf(text, 'tollbook_settlements_total').get('{outcome="settled"}')).toBe(1);
+    await owner.query('rollback');
+  });
 });
 
 test('a completion counts its tokens and times by model and upstream, as OpenTelemetry names them', async () => {

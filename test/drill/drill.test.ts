@@ -1,0 +1,50 @@
+import { expect, test } from 'vitest';
+import { isInstalled } from '../support/installed.ts';
+import { runDrill, uncovered } from './drill.ts';
+import { alertsOf, scaleRules, shippedRules } from './rules.ts';
+
+const hasPrometheus = isInstalled('prometheus');
+const absence = hasPrometheus
+  ? ''
+  : ': NOT CHECKED, PROMETHEUS IS NOT INSTALLED (apt-get install prometheus)';
+if (absence) process.stderr.write(`\n*** THE ALERT DRILL${absence}\n\n`);
+
+const withoutNumbers = (rules: string): string => rules.replaceAll(/\b\d+[ms]?\b/g, 'N');
+
+test('the drill has a fault for each alert of the rules, and for no other', () => {
+  expect(uncovered(shippedRules)).toEqual([]);
+  expect(uncovered(`${shippedRules}      - alert: TollbookOther\n`)).toEqual(['TollbookOther has no fault']);
+  expect(uncovered(shippedRules.replace('alert: TollbookDown', 'alert: Down'))).toEqual([
+    'Down has no fault',
+    'TollbookDown is no alert of the rules',
+  ]);
+});
+
+test('the rules of the drill differ from the shipped ones in their times alone', () => {
+  const scaled = scaleRules(shippedRules);
+  expect(alertsOf(scaled)).toEqual(alertsOf(shippedRules));
+  expect(withoutNumbers(scaled)).toBe(withoutNumbers(shippedRules));
+  const changed = shippedRules.split('\n').flatMap((line, index) => {
+    const other = scaled.split('\n')[index] ?? '';
+    return line === other ? [] : `${line.trim()} → ${other.trim()}`;
+  });
+  expect(changed).toContain('for: 5m → for: 5s');
+  expect(changed).toContain(
+    'expr: max(tollbook_settlement_oldest_open_seconds) > 900 → expr: max(tollbook_settlement_oldest_open_seconds) > 15',
+  );
+  // no time that somebody waits: seconds of a clock, of an append, of a blocked process, and counts
+  for (const same of ['clock_offset', 'eventloop', 'gas_affordable', 'connections_awaited'])
+    expect(changed.filter((line) => line.includes(same))).toEqual([]);
+});
+
+test.skipIf(!hasPrometheus)(
+  `a real Prometheus scrapes two gateways, and fires and resolves the alerts of a killed gateway and of a runner that answers 410${absence}`,
+  async () => {
+    const lines: string[] = [];
+    const only = ['TollbookDown', 'TollbookRunnerPaused'];
+    const { proven, failures } = await runDrill({ only, say: (line) => lines.push(line) });
+    expect(failures.length === 0 ? [] : [...lines, ...failures]).toEqual([]);
+    expect(proven).toEqual(only);
+  },
+  400_000,
+);

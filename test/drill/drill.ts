@@ -1,0 +1,107 @@
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { type Fault, faults } from './faults.ts';
+import { pollUntil } from './poll-until.ts';
+import type { ActiveAlert } from './prometheus.ts';
+import { type Rig, startRig } from './rig.ts';
+import { alertsOf, scaleRules, shippedRules } from './rules.ts';
+
+export interface DrillOptions {
+  /** The alerts to drill; left out, all. */
+  readonly only?: readonly string[] | undefined;
+  readonly say: (line: string) => void;
+}
+
+export interface DrillReport {
+  /** Faults whose alert fired, and was resolved after them. */
+  readonly proven: readonly string[];
+  /** What went wrong, as sentences. */
+  readonly failures: readonly string[];
+}
+
+const limitsMs = { fire: 150_000, resolve: 180_000, quiet: 180_000 } as const;
+const signals = ['SIGINT', 'SIGTERM'] as const;
+
+/** What the rules and the faults of the drill lack of each other. */
+export function uncovered(rules: string): string[] {
+  const alerts = alertsOf(rules);
+  return [
+    ...alerts.filter((name) => !faults[name]?.length).map((name) => `${name} has no fault`),
+    ...Object.keys(faults)
+      .filter((name) => !alerts.includes(name))
+      .map((name) => `${name} is no alert of the rules`),
+  ];
+}
+
+/** Causes the fault of each alert, and waits until a real Prometheus fires it and, after the fault, resolves it. */
+export async function runDrill({ only, say }: DrillOptions): Promise<DrillReport> {
+  const gaps = uncovered(shippedRules);
+  if (gaps.length > 0) return { proven: [], failures: gaps };
+  const closing: (() => Promise<unknown>)[] = [];
+  const close = async (): Promise<void> => {
+    for (const end of closing.splice(0).toReversed()) await end();
+  };
+  const onSignal = (): void => void close().finally(() => process.exit(130));
+  for (const signal of signals) process.once(signal, onSignal);
+  const proven: string[] = [];
+  const failures: string[] = [];
+  try {
+    const startedMs = performance.now();
+    const rig = await startRig(scaleRules(shippedRules), closing);
+    say(`two gateways and Prometheus after ${seconds(performance.now() - startedMs)}`);
+    for (const [alert, causes] of Object.entries(faults)) {
+      if (only && !only.includes(alert)) continue;
+      for (const fault of causes) {
+        const result = await drillOne(rig, alert, fault).catch((error: unknown) => ({
+          failure: String(error),
+        }));
+        const about = `${alert.padEnd(35)} ${fault.what}`;
+        if ('failure' in result) failures.push(`${about}: ${result.failure}`);
+        else proven.push(alert);
+        say('failure' in result ? `FAILED ${about}: ${result.failure}` : `${about}: ${result.times}`);
+      }
+    }
+    for (const { slot } of rig.gateways) failures.push(...slot.faults);
+    if (failures.length > 0) say(`logs of the gateways: ${keepLogs(rig)}`);
+  } finally {
+    for (const signal of signals) process.off(signal, onSignal);
+    await close();
+  }
+  return { proven, failures };
+}
+
+type Drilled = { readonly times: string } | { readonly failure: string };
+
+async function drillOne(rig: Rig, alert: string, fault: Fault): Promise<Drilled> {
+  const active = async (): Promise<readonly ActiveAlert[]> => rig.prometheus.alerts();
+  const isOurs = ({ name, labels }: ActiveAlert): boolean =>
+    name === alert && Object.entries(fault.labels ?? {}).every(([label, value]) => labels[label] === value);
+  const quiet = await pollUntil(limitsMs.quiet, async () => (await active()).length === 0);
+  if (quiet === undefined) return { failure: `still active before the fault: ${await named(active)}` };
+  const end = await fault.begin(rig);
+  const fired = await pollUntil(limitsMs.fire, async () =>
+    (await active()).some((one) => isOurs(one) && one.state === 'firing'),
+  );
+  const others = await named(active);
+  await end();
+  const resolved = await pollUntil(limitsMs.resolve, async () => !(await active()).some(isOurs));
+  if (fired === undefined) return { failure: `it did not fire; active were: ${others || 'none'}` };
+  if (resolved === undefined) return { failure: 'it was not resolved after the fault' };
+  return { times: `fired after ${seconds(fired)}, resolved ${seconds(resolved)} after its end` };
+}
+
+async function named(active: () => Promise<readonly ActiveAlert[]>): Promise<string> {
+  return (await active()).map(({ name, state }) => `${name} (${state})`).join(', ');
+}
+
+function keepLogs({ gateways }: Rig): string {
+  const dir = path.join(tmpdir(), `tollbook-drill-${Date.now()}`);
+  mkdirSync(dir);
+  for (const { slot } of gateways) writeFileSync(path.join(dir, `gateway-${slot.name}.log`), slot.log());
+  return dir;
+}
+
+function seconds(ms: number): string {
+  return `${(ms / 1_000).toFixed(1)} s`;
+}

@@ -1,0 +1,325 @@
+import { renameSync, rmSync, writeFileSync } from 'node:fs';
+import { setTimeout as sleep } from 'node:timers/promises';
+import pg from 'pg';
+import { createTestClient, http } from 'viem';
+import { privateKeyToAddress } from 'viem/accounts';
+import { devnetKeys } from '../../src/devnet/accounts.ts';
+import { withOwner } from '../chaos/with-owner.ts';
+import { loseEvents } from './lose-events.ts';
+import { type Behaviour, type Peer, well } from './peers.ts';
+import { anchorKey, pushRunnerName, type Rig } from './rig.ts';
+
+/** What an alert is about. */
+export interface Fault {
+  /** What is wrong, as a sentence. */
+  readonly what: string;
+  /** Labels of the alert that must fire, where several may. */
+  readonly labels?: Readonly<Record<string, string>>;
+  /** Begins the fault, and returns what ends it. */
+  begin(rig: Rig): Promise<() => Promise<void>>;
+}
+
+/** A peer behaves so until the fault ends. */
+async function misbehave(peer: Peer, behave: (path: string) => Behaviour): Promise<() => Promise<void>> {
+  peer.behave = behave;
+  return async () => void (peer.behave = well);
+}
+
+/** Repeats an action until the fault ends. */
+function repeat(everyMs: number, act: () => Promise<unknown>): () => Promise<void> {
+  const ending = new AbortController();
+  const run = async (): Promise<void> => {
+    while (!ending.signal.aborted) {
+      await act();
+      await sleep(everyMs);
+    }
+  };
+  const running = run();
+  return async () => {
+    ending.abort();
+    await running;
+  };
+}
+
+async function operate(rig: Rig, ...args: readonly string[]): Promise<void> {
+  const { code, output } = await rig.tollbook(...args);
+  if (code !== 0) throw new Error(`tollbook ${args.join(' ')} ended with ${code}: ${output}`);
+}
+
+async function setReadOnly({ databaseUrl }: Rig, isReadOnly: boolean): Promise<void> {
+  await withOwner(databaseUrl(), async (owner) => {
+    const name = pg.escapeIdentifier(owner.database ?? '');
+    await owner.query('set default_transaction_read_only = off');
+    await owner.query(`alter database ${name} set default_transaction_read_only = ${isReadOnly}`);
+    await owner.query(`select pg_terminate_backend(pid) from pg_stat_activity
+      where datname = current_database() and pid <> pg_backend_pid()`);
+  });
+}
+
+/** Keeps a lock on a table until the fault ends. */
+async function lock({ databaseUrl }: Rig, table: string, mode: string): Promise<() => Promise<void>> {
+  const owner = new pg.Client(databaseUrl());
+  await owner.connect();
+  await owner.query(`begin; lock table ${table} in ${mode} mode`);
+  return () => owner.end();
+}
+
+/** The key has no ether until the fault ends. */
+async function impoverish({ environment }: Rig, key: `0x${string}`): Promise<() => Promise<void>> {
+  const node = createTestClient({ mode: 'anvil', transport: http(environment.chain.url) });
+  const address = privateKeyToAddress(key);
+  await node.setBalance({ address, value: 0n });
+  return () => node.setBalance({ address, value: 10n ** 21n });
+}
+
+const second = ({ gateways }: Rig) => {
+  const [, gateway] = gateways;
+  if (!gateway) throw new Error('there is no second gateway');
+  return gateway;
+};
+
+/** For each alert of the rules what makes it fire. The last one is last: it loses events. */
+export const faults: Readonly<Record<string, readonly Fault[]>> = {
+  TollbookDown: [
+    {
+      what: 'a gateway is killed',
+      async begin(rig) {
+        const { slot } = second(rig);
+        await slot.pause();
+        return async () => {
+          slot.resume();
+          await slot.untilUp();
+        };
+      },
+    },
+  ],
+  TollbookFacilitatorDegraded: [
+    {
+      what: 'the facilitator is away',
+      begin: ({ facilitator }) => misbehave(facilitator, () => 'away'),
+    },
+    {
+      what: 'the facilitator never answers',
+      begin: ({ facilitator }) => misbehave(facilitator, () => 'silent'),
+    },
+  ],
+  TollbookRunnerPaused: [
+    {
+      what: 'a runner answers 410',
+      labels: { runner: pushRunnerName },
+      async begin(rig) {
+        const end = await misbehave(rig.runner, () => 410);
+        return async () => {
+          await end();
+          await operate(rig, 'runners', 'resume', pushRunnerName, '--by', 'drill');
+        };
+      },
+    },
+  ],
+  TollbookCircuitOpen: [
+    {
+      what: 'the facilitator answers 500 to every payment',
+      async begin({ facilitator, customers }) {
+        const end = await misbehave(facilitator, (path) => (path === '/supported' ? 'well' : 500));
+        const leave = repeat(300, () => customers.buy(1));
+        return async () => {
+          await leave();
+          await end();
+        };
+      },
+    },
+  ],
+  TollbookChainDown: [
+    {
+      what: "the chain's RPC is away",
+      labels: { network: 'eip155:84532' },
+      begin: ({ chain }) => misbehave(chain, () => 'away'),
+    },
+    {
+      what: "the chain's RPC never answers",
+      labels: { network: 'eip155:84532' },
+      begin: ({ chain }) => misbehave(chain, () => 'silent'),
+    },
+  ],
+  TollbookSettlementsUnknown: [
+    {
+      what: 'settling is never answered, and the chain is away',
+      async begin({ facilitator, chain, customers }) {
+        const ends = [
+          await misbehave(facilitator, (path) => (path === '/settle' ? 'silent' : 'well')),
+          await misbehave(chain, () => 'away'),
+        ];
+        await customers.buy(1);
+        return async () => {
+          for (const end of ends) await end();
+        };
+      },
+    },
+  ],
+  TollbookCallsWaiting: [
+    {
+      what: 'the runner of a sold call fetches nothing',
+      labels: { service: '2', runner: 'runner-2' },
+      async begin({ stopPoller, startPoller, customers }) {
+        await stopPoller();
+        // one to each gateway, of which the first may be busy
+        await customers.buy(2);
+        await customers.buy(2);
+        return async () => startPoller();
+      },
+    },
+  ],
+  TollbookDeliveriesFailing: [
+    {
+      what: 'the runner that calls are pushed to is away',
+      labels: { service: '1', runner: pushRunnerName },
+      begin: ({ runner }) => misbehave(runner, () => 'away'),
+    },
+    {
+      what: 'the runner that calls are pushed to answers 500',
+      labels: { service: '1', runner: pushRunnerName },
+      begin: ({ runner }) => misbehave(runner, () => 500),
+    },
+  ],
+  TollbookDeadLetters: [
+    {
+      what: 'a runner refuses its calls',
+      async begin(rig) {
+        const end = await misbehave(rig.runner, () => 400);
+        return async () => {
+          await end();
+          // those too that were refused meanwhile
+          await sleep(1_000);
+          await operate(rig, 'calls', 'requeue', '--all');
+        };
+      },
+    },
+  ],
+  TollbookModelDown: [
+    {
+      what: "a model's only upstream is away",
+      begin: ({ upstream }) => misbehave(upstream, () => 'away'),
+    },
+    {
+      what: "a model's only upstream never answers",
+      begin: ({ upstream }) => misbehave(upstream, () => 'silent'),
+    },
+  ],
+  TollbookEtherLow: [
+    {
+      what: "the operator's key has no ether",
+      labels: { purpose: 'spends' },
+      begin: (rig) => impoverish(rig, devnetKeys.operator),
+    },
+    {
+      what: 'the key of an anchor on a chain has no ether',
+      labels: { purpose: 'anchor contract' },
+      begin: (rig) => impoverish(rig, anchorKey),
+    },
+  ],
+  TollbookAnchorBehind: [
+    {
+      what: 'the folder of an anchor takes no file for six minutes',
+      labels: { anchor: 'copies' },
+      async begin({ anchorFolder, databaseUrl }) {
+        const kept = `${anchorFolder}.kept`;
+        renameSync(anchorFolder, kept);
+        writeFileSync(anchorFolder, 'no folder');
+        // its customers are served on; the checkpoints that they need become six minutes old
+        await sleep(3_000);
+        await withOwner(databaseUrl(), (owner) =>
+          // past the trigger that refuses it
+          owner.query(`set session_replication_role = replica; update tollbook.log_head set at = at - interval '6 minutes'
+            where size > (select max(size) from tollbook.log_anchor where name = 'copies')`),
+        );
+        return async () => {
+          rmSync(anchorFolder);
+          renameSync(kept, anchorFolder);
+        };
+      },
+    },
+  ],
+  TollbookSealerBehind: [
+    {
+      what: 'a lock keeps the sealers from the tree',
+      begin: (rig) => lock(rig, 'tollbook.log_tree', 'exclusive'),
+    },
+  ],
+  TollbookClockOff: [
+    {
+      what: 'the clock of a gateway is ten seconds fast',
+      async begin(rig) {
+        const { clockFile } = second(rig);
+        writeFileSync(clockFile, '10');
+        return async () => writeFileSync(clockFile, '0');
+      },
+    },
+  ],
+  TollbookAppendsSlow: [
+    {
+      what: 'each append of a gateway takes one and a half seconds',
+      async begin(rig) {
+        const { wire } = second(rig);
+        wire.appendsLateMs = 1_500;
+        return async () => void (wire.appendsLateMs = 0);
+      },
+    },
+  ],
+  TollbookEventLoopSlow: [
+    {
+      what: 'a gateway stands still for most of each second',
+      async begin(rig) {
+        const { slot } = second(rig);
+        const thaw = repeat(900, async () => slot.freeze(620));
+        return async () => {
+          await thaw();
+          slot.thaw();
+        };
+      },
+    },
+  ],
+  TollbookDatabaseConnectionsAwaited: [
+    {
+      what: 'the database answers no question, and customers ask on',
+      async begin(rig) {
+        const { wire, slot } = second(rig);
+        wire.isSilent = true;
+        const limitMs = 5_000;
+        const ask = (): Promise<unknown> =>
+          fetch(`${slot.url}/x402/stats`, { signal: AbortSignal.timeout(limitMs) })
+            .then((response) => response.arrayBuffer())
+            .catch(() => undefined);
+        const leave = repeat(500, async () => void Array.from({ length: 20 }, () => void ask()));
+        return async () => {
+          await leave();
+          wire.isSilent = false;
+        };
+      },
+    },
+  ],
+  TollbookFiguresOld: [
+    {
+      what: 'a lock keeps the gateways from reading the holds',
+      labels: { part: 'holds' },
+      begin: (rig) => lock(rig, 'tollbook.chat_hold', 'access exclusive'),
+    },
+  ],
+  TollbookLedgerUnreachable: [
+    {
+      what: 'a gateway has no way to the database',
+      async begin(rig) {
+        const { wire } = second(rig);
+        wire.block();
+        return async () => wire.open();
+      },
+    },
+    {
+      what: 'the database can only be read',
+      async begin(rig) {
+        await setReadOnly(rig, true);
+        return () => setReadOnly(rig, false);
+      },
+    },
+  ],
+  TollbookLedgerHalted: [{ what: 'a restored backup lacks the last events', begin: loseEvents }],
+};

@@ -1,0 +1,47 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { gatewaySessions } from '../../src/store/database.ts';
+import { withOwner } from '../chaos/with-owner.ts';
+import { pollUntil } from './poll-until.ts';
+import type { Rig } from './rig.ts';
+
+/** While customers pay, so that the backup lacks some of their payments. */
+const payingMs = 3_000;
+/** A session outlives its gateway while a message of it is still on its way. */
+const lastSessionMs = 20_000;
+/** The command's code where payments may still land: what has landed is on record. */
+const unfinished = 2;
+/** Its code where it needs another argument. */
+const wrongUse = 64;
+
+/** The database is restored from a backup that lacks the last events. The operator recovers the ledger to end it. */
+export async function loseEvents(rig: Rig): Promise<() => Promise<void>> {
+  const { environment, gateways } = rig;
+  const since = new Date().toISOString();
+  const backup = await environment.postgres.backUp();
+  await sleep(payingMs);
+  for (const { wire } of gateways) wire.block();
+  // a statement that had arrived already is committed or rolled back soon
+  await sleep(200);
+  await environment.postgres.replaceBy(backup);
+  for (const { wire } of gateways) wire.open();
+  return () => recover(rig, since);
+}
+
+async function recover({ gateways, databaseUrl, tollbook }: Rig, since: string): Promise<void> {
+  await Promise.all(gateways.map(({ slot }) => slot.pause()));
+  await pollUntil(lastSessionMs, () =>
+    withOwner(databaseUrl(), async (owner) => {
+      const { rowCount } = await owner.query(
+        'select from pg_stat_activity where datname = current_database() and application_name = $1',
+        [gatewaySessions],
+      );
+      return rowCount === 0;
+    }),
+  );
+  const command = ['recover', '--config', gateways[0]?.configFile ?? '', '--by', 'drill'];
+  const first = await tollbook(...command);
+  const { code, output } = first.code === wrongUse ? await tollbook(...command, '--since', since) : first;
+  if (code !== 0 && code !== unfinished) throw new Error(`tollbook recover ended with ${code}: ${output}`);
+  for (const { slot } of gateways) slot.resume();
+  await Promise.all(gateways.map(({ slot }) => slot.untilUp()));
+}
