@@ -726,7 +726,7 @@ create function tollbook.take_final_settlements(p_network text, p_finalized nume
 create function tollbook.take_follow_ups(p_topic text, p_network text, p_max integer) returns TABLE(seq bigint, stream text, tries integer, first_search_block numeric, age_secs double precision) language sql volatile security definer; -- 8897b1c791025c71
 create function tollbook.take_new_payouts(p_max integer, p_lease_secs integer) returns TABLE(stream text, attempts integer) language sql volatile security definer; -- 129719c290b8c243
 create function tollbook.take_sent_payouts(p_max integer, p_lease_secs integer) returns TABLE(stream text, attempts integer, transaction text, checks integer) language sql volatile security definer; -- adbe6b1463b377c1
-create function tollbook.take_unsettled(p_max integer) returns TABLE(call_id bigint, stream text, status text, payment text, attempt integer, age_secs double precision) language sql volatile security definer; -- ac1452df7ba5509a
+create function tollbook.take_unsettled(p_max integer) returns TABLE(call_id bigint, stream text, status text, payment text, attempt integer, age_secs double precision, traceparent text) language sql volatile security definer; -- c4f3fd035007a23f
 create function tollbook.watch_payout(p_stream text, p_transaction text, p_delay_ms integer) returns void language sql volatile security definer; -- 523d1e25bc633d89
 create function tollbook.whole_number(p_text text) returns numeric language sql immutable; -- 932315e00f19ea07
 create function tollbook.worker_heartbeat(p_process uuid) returns void language sql volatile security definer; -- bb7c6b59113e9890

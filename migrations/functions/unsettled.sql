@@ -2,7 +2,8 @@
 -- check. Nothing has to be returned, so a process that dies blocks none. An unpaid call whose lease has expired becomes pending:
 -- it is not delivered again before it is paid.
 create or replace function tollbook.take_unsettled(p_max int)
-returns table (call_id bigint, stream text, status text, payment text, attempt int, age_secs float8)
+returns table (call_id bigint, stream text, status text, payment text, attempt int, age_secs float8,
+  traceparent text)
 language sql volatile security definer set search_path = tollbook, pg_temp as $$
   with due as materialized (
     select call.call_id from call
@@ -18,7 +19,7 @@ language sql volatile security definer set search_path = tollbook, pg_temp as $$
       else least(greatest((clock() - created_at) / 4, interval '1 second'), interval '1 minute') end
   where call.call_id in (select due.call_id from due)
   returning call.call_id, call.stream, call.status, call.payment, call.attempt,
-    extract(epoch from clock() - call.created_at)::float8
+    extract(epoch from clock() - call.created_at)::float8, call.traceparent
 $$;
 
 -- Moves the next check of an unsettled call.

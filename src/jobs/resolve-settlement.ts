@@ -3,6 +3,7 @@ import type { Hex } from '../domain/values/primitives.ts';
 import { foldQuote, type PaymentState, type QuoteState } from '../domain/payments/quote-state.ts';
 import { facilitatorMarginSecs } from '../domain/payments/facilitator-margin.ts';
 import { type HeldCall, type Outcome, settlementState } from '../domain/payments/settlement.ts';
+import { runIn } from '../domain/values/tracing.ts';
 import { findCall } from '../store/calls.ts';
 import type { FollowUp } from '../store/follow-ups.ts';
 import { paymentKey, readStream } from '../store/streams.ts';
@@ -15,6 +16,7 @@ import { recordDecision, recordOutcome, type StartedPayment, type Superseded } f
 
 /** Names an open settlement; without its call if that was taken back while a runner had it. */
 export type OpenSettlement = Pick<UnsettledCall, 'stream' | 'payment' | 'ageSecs'> &
+  Partial<Pick<UnsettledCall, 'traceparent'>> &
   (Pick<UnsettledCall, 'callId' | 'attempt'> | { readonly callId?: undefined });
 
 /** Limits the settle requests that run at once, since each may take long. */
@@ -50,13 +52,22 @@ const graceSecs = 5;
 /**
  * Finds the outcome of one open settlement and records it. Paid: settled and enqueued. Never to be paid: failed. Not paid yet:
  * the same payment is settled again, which can move its money only once. Otherwise it stays open for the next attempt. Several
- * processes may do this at once, as may the request itself: stream versions and claims decide.
+ * processes may do this at once, as may the request itself: stream versions and claims decide. Where the request was traced, each look
+ * is a trace of its own with a link to it.
  */
-export async function resolveSettlement(
+export function resolveSettlement(
   context: JobsContext,
   open: OpenSettlement,
   slots: SettleSlots,
 ): Promise<void> {
+  const { traceparent: link } = open;
+  const name = 'resolve settlement';
+  const span = link === undefined ? undefined : context.tracing?.beginFrom({ name }, { link });
+  const work = (): Promise<void> => resolve(context, open, slots);
+  return span ? runIn(span, work) : work();
+}
+
+async function resolve(context: JobsContext, open: OpenSettlement, slots: SettleSlots): Promise<void> {
   const unresolved = await findUnresolved(context, open);
   if (!unresolved) return;
   const { started } = unresolved;

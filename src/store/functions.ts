@@ -145,6 +145,7 @@ export const functionSignatures = {
       payment: text,
       attempt: int,
       age_secs: float,
+      traceparent: nullable(text),
     },
   },
   watch_payout: { takes: [text, text, int], returns: nothing },

@@ -13,6 +13,8 @@ export interface UnsettledCall {
   /** How often it was delivered before its payment was taken back. */
   readonly attempt: number;
   readonly ageSecs: number;
+  /** The span of the request that bought it, where it was traced. */
+  readonly traceparent: string | undefined;
 }
 
 /** Takes up to `max` unsettled calls that are due, oldest first. They become due again soon, even if this process ends. */
@@ -25,6 +27,7 @@ export async function takeUnsettled(pool: pg.Pool, max: number): Promise<Unsettl
     payment: row.payment,
     attempt: row.attempt,
     ageSecs: row.age_secs,
+    traceparent: row.traceparent ?? undefined,
   }));
 }
 

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { parseTraceparent } from '../../src/domain/values/traceparent.ts';
 import { createRunner, job, type JobCall, RetryLater } from '../../src/runner/index.ts';
+import { behindProxy, reaches } from '../jobs/settlement-support.ts';
 import { ask, paidModel, startChatGateway } from '../support/chat-gateway.ts';
 import { type Collector, type ReceivedSpan, startCollector } from '../support/collector.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
@@ -146,6 +147,37 @@ backoff_cap_ms = 1`,
     traceId: second?.traceId,
     parentSpanId: second?.spanId,
   });
+});
+
+test('each look after a settlement of unknown outcome is a trace of its own that names the request', async () => {
+  await using collector = await startCollector();
+  const { proxy, gateway, hurry } = await behindProxy(chain, { tables: traces(collector) });
+  const payment = await quoteAndSign(gateway, path, 'x');
+  proxy.faults.settle = 'cut_after';
+  const paid = await gateway.post(path, { body: 'x', headers: { ...header(payment), traceparent } });
+  expect(paid.status).toBe(503);
+  await hurry();
+  await reaches(gateway, payment, 'completed');
+  await gateway.stop();
+
+  const request = collector.spans.find(({ parentSpanId }) => parentSpanId === client.spanId);
+  expect(request?.attributes).toMatchObject({
+    'tollbook.code': 'settlement_pending',
+    'error.type': '503',
+  });
+  expect(only(collector, 'settle')).toMatchObject({
+    traceId: client.traceId,
+    status: { code: 2 },
+    attributes: { 'tollbook.outcome': 'unknown', 'error.type': 'unknown' },
+  });
+  const looks = named(collector, 'resolve settlement');
+  const links = looks.map((look) => look.links);
+  expect(links).toEqual(looks.map(() => [{ traceId: client.traceId, spanId: request?.spanId }]));
+  const settled = named(collector, 'append').find(
+    ({ attributes }) => attributes['tollbook.events'] === 'payment_settled enqueued',
+  );
+  expect(looks.map(({ spanId }) => spanId)).toContain(settled?.parentSpanId);
+  expect(only(collector, 'deliver call').parentSpanId).toBe(request?.spanId);
 });
 
 /** All that the ledger hashes. */
