@@ -64,7 +64,7 @@ export async function runServices(
         expect(await ended).toMatchObject({ code: 0 });
       },
       // each is a process
-      { timeout: 60_000, interval: 300 },
+      { timeout: 150_000, interval: 300 },
     );
 
   for (const name of inOrder(services)) {
