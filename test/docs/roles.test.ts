@@ -7,17 +7,18 @@ import { openLane } from '../../src/store/lane.ts';
 import { migrate, pendingMigrations } from '../../src/store/migrations.ts';
 import { grantedWriterRole } from '../../src/store/writer-role.ts';
 import { newStream, refused } from '../support/events.ts';
-import { readPage } from '../support/pages.ts';
+import { type Page, readPage } from '../support/pages.ts';
 
 const page = readPage('docs/operations/roles.md');
-const [forServer = '', forDatabase = ''] = page.blocks
-  .filter(({ language }) => language === 'sql')
-  .map(({ text }) => text);
+const sqlOf = ({ blocks }: Page): string[] =>
+  blocks.filter(({ language }) => language === 'sql').map(({ text }) => text);
+const [forServer = '', forDatabase = ''] = sqlOf(page);
+const [forSecondGateway = ''] = sqlOf(readPage('docs/operations/rotate-secrets.md'));
 
 /** Runs the statements of a block, with names of this test's own in place of the page's. */
 async function runBlock(url: string, block: string, name: string): Promise<void> {
   const text = block
-    .replaceAll(/\bledger\b|\b(ledger_owner|gateway|reader)\b/g, (found) =>
+    .replaceAll(/\bledger\b|\b(ledger_owner|gateway|gateway_2|reader)\b/g, (found) =>
       found === 'ledger' ? name : `${name}_${found}`,
     )
     .replaceAll('tollbook_writer_ledger', `tollbook_writer_${name}`);
@@ -47,7 +48,7 @@ test('with the roles of the page the owner migrates, the gateway appends and cha
   onTestFinished(() =>
     on(server, async (admin) => {
       await admin.query(`drop database if exists ${name} with (force)`);
-      for (const role of ['ledger_owner', 'gateway', 'reader'])
+      for (const role of ['ledger_owner', 'gateway', 'gateway_2', 'reader'])
         await admin.query(`drop role if exists ${name}_${role}`);
       await admin.query(`drop role if exists tollbook_writer_${name}`);
     }),
@@ -70,9 +71,16 @@ test('with the roles of the page the owner migrates, the gateway appends and cha
     /permission denied/,
   );
 
+  // another password is another role, which needs nothing of the first
+  await runBlock(server, forSecondGateway, name);
+  await on(server, (admin) => admin.query(`drop role ${name}_gateway`));
+  const second = openLane({ url: urlOf('gateway_2'), role });
+  expect(await second.append({ stream: newStream(), events: [refused()] })).toMatchObject({ outcome: 'ok' });
+  await second.close();
+
   await runBlock(inject('serverUrl').replace('DATABASE', name), forDatabase, name);
   await on(urlOf('reader'), async (reader) => {
-    expect((await reader.query('select count(*)::int as n from tollbook.event')).rows).toEqual([{ n: 1 }]);
+    expect((await reader.query('select count(*)::int as n from tollbook.event')).rows).toEqual([{ n: 2 }]);
     for (const table of ['tollbook.secret', 'tollbook.call_body', 'tollbook.api_key', 'identity.session'])
       await expect(reader.query(`select from ${table}`)).rejects.toThrow(/permission denied/);
     await expect(reader.query('select tollbook.halt_ledger(null, null, null)')).rejects.toThrow(
