@@ -1,4 +1,5 @@
 import { userInfo } from 'node:os';
+import { operatorNamePattern, operatorTextPattern } from '../domain/values/operator-words.ts';
 import { chainIdOf } from '../domain/values/primitives.ts';
 
 const dayMs = 86_400_000;
@@ -19,8 +20,18 @@ export function readId(text: string | undefined, expected: string): number {
 /** The operator that `--by` names, else the account on this machine. Throws an ArgumentError where that is no valid name. */
 export function readOperator(by: string | undefined): string {
   const name = by ?? userInfo().username;
-  if (/^[A-Za-z0-9._@-]{1,64}$/.test(name)) return name;
-  throw new ArgumentError('--by is your name: 1 to 64 letters, digits, dots, dashes, underscores, @');
+  if (operatorNamePattern.test(name)) return name;
+  throw new ArgumentError(
+    '--by is your name, which the ledger keeps for ever: 1 to 64 letters, digits, dots, dashes, underscores; no e-mail address',
+  );
+}
+
+/** What an option says for the record. Throws an ArgumentError, which begins with `meaning`, where the text is no valid one. */
+export function readOperatorText(text: string | undefined, meaning: string): string {
+  if (text !== undefined && operatorTextPattern.test(text)) return text;
+  throw new ArgumentError(
+    `${meaning}, which the ledger keeps for ever: 1 to 200 visible ASCII characters without "@"`,
+  );
 }
 
 /** A loopback port that an option names; 0 is any free one. Throws an ArgumentError where the text is none. */

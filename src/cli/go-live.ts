@@ -2,7 +2,7 @@ import { withAnchors } from '../app/anchors.ts';
 import { signerOf } from '../app/log.ts';
 import type { Config } from '../config/config.ts';
 import { goLive } from '../recovery/go-live.ts';
-import { ArgumentError, readOperator } from './arguments.ts';
+import { readOperator, readOperatorText } from './arguments.ts';
 import { publishFirstCheckpoint } from './first-checkpoint.ts';
 import { withLedger } from './ledger.ts';
 import { fail, say } from './terminal.ts';
@@ -15,9 +15,7 @@ export interface GoLiveRequest {
 
 /** No default: a decision about money names the operator who made it. */
 export function readGoLive(by: string | undefined, why: string | undefined): GoLiveRequest {
-  if (why === undefined || !/^[ -~]{1,200}$/.test(why))
-    throw new ArgumentError("--why is the reason, for the ledger: --why 'TEXT', at most 200 characters");
-  return { operator: readOperator(by ?? ''), why };
+  return { why: readOperatorText(why, '--why is the reason'), operator: readOperator(by ?? '') };
 }
 
 /** Makes the database that DATABASE_URL names the ledger, and prints what happened. False where that was refused. */

@@ -1,5 +1,5 @@
 import type { LedgerEvent } from '../domain/events/event.ts';
-import { ofPayment, paymentToData } from '../domain/payments/payment.ts';
+import { ofPayment, paymentToData, sha256 } from '../domain/payments/payment.ts';
 import { orderedUuid } from '../domain/values/ordered-uuid.ts';
 import type { AppendOutcome, CallChange, Claim, LaneCommand } from '../store/append-batch.ts';
 import { putBody } from '../store/calls.ts';
@@ -153,7 +153,11 @@ function startEvents(
   const events: LedgerEvent[] = [...opening, { type: 'payment_verified', data: verified }];
   if (caller) {
     const { mode, address, nonce } = caller;
-    const data = { caller: address, mode, ...(nonce === undefined ? {} : { caller_nonce: nonce }) };
+    const data = {
+      caller: address,
+      mode,
+      ...(nonce === undefined ? {} : { caller_nonce_sha256: sha256(nonce) }),
+    };
     events.push({ type: 'auth_passed', data });
   }
   const data = {

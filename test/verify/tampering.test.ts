@@ -125,7 +125,11 @@ const placeOf = ({ event }: StreamEvent) => {
 
 const delegated: LedgerEvent = {
   type: 'auth_passed',
-  data: { caller: `0x${'7'.repeat(40)}`, mode: 'delegated_caller_signature', caller_nonce: 'n' },
+  data: {
+    caller: `0x${'7'.repeat(40)}`,
+    mode: 'delegated_caller_signature',
+    caller_nonce_sha256: `0x${'7'.repeat(64)}`,
+  },
 };
 
 function withData(job: readonly StreamEvent[], index: number, more: object): StreamEvent[] {

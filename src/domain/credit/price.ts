@@ -67,8 +67,8 @@ export function priceText(nanosPerMillion: bigint): string {
   return decimalText(nanosPerMillion, priceDecimals);
 }
 
-/** The form of an account's name: it is part of paths and of the ledger. */
-export const accountNamePattern = /^[A-Za-z0-9._:@+-]{1,128}$/;
+/** The form of an account's name: it is part of paths and, for ever, of the ledger, so that it cannot be an e-mail address. */
+export const accountNamePattern = /^[A-Za-z0-9._:+-]{1,128}$/;
 
 /** The form of the request id of a grant or an expiry, by which it is done once. */
 export const requestIdPattern = /^[A-Za-z0-9_-]{16,128}$/;

@@ -1,6 +1,7 @@
 import { z } from 'zod';
+import { accountNamePattern } from '../credit/price.ts';
 import type { EventFamily } from './descriptor.ts';
-import { address, count, decimals, hex32, micros, network, symbol, uint256, visibleName } from './fields.ts';
+import { address, count, decimals, hex32, micros, network, symbol, uint256 } from './fields.ts';
 
 const ofAccount = { account_id: count, amount_micros: micros };
 /** The paid call that bought the credit, in its quote's stream. */
@@ -13,7 +14,7 @@ const inChat = { of: 'entity', kind: 'chat' } as const;
 /** Accounts and their credit. Every move of credit is a posting between two sides of an account. */
 export const creditEvents = {
   credit_account_opened: {
-    schema: z.strictObject({ account_id: count, name: visibleName }),
+    schema: z.strictObject({ account_id: count, name: z.string().regex(accountNamePattern) }),
     transition: { of: 'entity', kind: 'account', from: ['none'], to: 'opened' },
     quoteState: 'none',
     uniqueness: 'none',

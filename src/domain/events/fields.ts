@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { transferMethods } from '../payments/schemes/schemes.ts';
+import { operatorNamePattern, operatorTextPattern } from '../values/operator-words.ts';
 import { runnerName } from '../values/runner-name.ts';
 
 /** The fields of event data. Every field that two events share is defined here, once. */
@@ -20,9 +21,9 @@ export const micros = z.string().regex(/^(?:0|[1-9]\d{0,15})$/);
 /** A machine-readable code: Tollbook's own, or a peer's that passed the same test. */
 export const reason = z.string().regex(/^[a-z0-9_]{1,100}$/);
 export const runner = z.string().regex(runnerName);
-/** Why an operator decided so: printable ASCII. */
-export const operatorText = z.string().regex(/^[ -~]{1,200}$/);
-export const operatorName = z.string().regex(/^[A-Za-z0-9._@-]{1,64}$/);
+/** Why an operator decided so. */
+export const operatorText = z.string().regex(operatorTextPattern);
+export const operatorName = z.string().regex(operatorNamePattern);
 /** A client may name a model: visible ASCII only. */
 export const modelNamePattern = /^[!-~]{1,200}$/;
 /** The name of a model, an upstream or an account. */

@@ -39,11 +39,6 @@ export type SignedPaymentData = z.infer<typeof signedPayment>;
 const settlementOption = z.strictObject({ ...settlementTerms, credit_micros: micros.optional() });
 export type OptionData = z.infer<typeof settlementOption>;
 
-/** Free text of a caller, limited to visible ASCII without a colon. */
-const callerNonce = z.string().regex(/^[!-9;-~]{1,128}$/);
-
-/** Free text of an operator, for auditors: visible ASCII and spaces. */
-
 /** The call of a settlement that did not stand: withdrawn, or kept because a runner has it already. */
 const callOutcome = z.enum(['withdrawn', 'kept']);
 
@@ -92,7 +87,8 @@ export const paymentEvents = {
     schema: z.strictObject({
       caller: address,
       mode: z.enum(authModes),
-      caller_nonce: callerNonce.optional(),
+      /** SHA-256 of the nonce, which is free text of a caller. */
+      caller_nonce_sha256: hex32.optional(),
     }),
     transition: unpaidQuote,
     quoteState: 'none',

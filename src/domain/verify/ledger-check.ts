@@ -258,6 +258,9 @@ function misplaced(expected: number, { seq, type }: Leaf): string {
   return `event ${seq} (${type}) was found, but ${expected} was expected: events were removed or moved`;
 }
 
-function nonceKey({ caller, caller_nonce }: EventData<'auth_passed'>, job: string): string | undefined {
-  return caller_nonce === undefined ? undefined : `${caller}/${job}/${caller_nonce}`;
+function nonceKey(
+  { caller, caller_nonce_sha256: hash }: EventData<'auth_passed'>,
+  job: string,
+): string | undefined {
+  return hash === undefined ? undefined : `${caller}/${job}/${hash}`;
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { operatorTextPattern } from '../../domain/values/operator-words.ts';
 import { runnerName } from '../../domain/values/runner-name.ts';
 import { callId, count, jobName, quoteDigest, serviceId, time } from './values.ts';
 
@@ -80,8 +81,8 @@ export type RequeueReportJson = z.infer<typeof requeueReport>;
 export const discardRequest = z.strictObject({
   why: z
     .string()
-    .regex(/^[ -~]{1,200}$/)
-    .meta({ description: 'For the record: printable ASCII.' }),
+    .regex(operatorTextPattern)
+    .meta({ description: 'For the record, for ever: printable ASCII without "@".' }),
 });
 export const discarded = z.strictObject({ call_id: callId, status: z.literal('discarded') });
 

@@ -33,7 +33,7 @@ export function recordedPayments(events: readonly RecordedEvent[]): Map<string, 
   for (const event of events) {
     switch (event.type) {
       case 'auth_passed': {
-        const { caller, caller_nonce: nonce } = event.data;
+        const { caller, caller_nonce_sha256: nonce } = event.data;
         if (nonce) callerNonces.set(event.stream, `${caller}/${nonce}`);
         else callerNonces.delete(event.stream);
         break;

@@ -17,6 +17,8 @@ const optionalKeys: { readonly [T in EventType]?: readonly (keyof EventData<T>)[
   spend_paid_out: ['transaction', 'block_number', 'block_hash'],
   payment_rejected: ['quote_digest', 'payer'],
   request_refused: ['service_id', 'job_index', 'quote_digest'],
+  auth_passed: ['caller_nonce_sha256'],
+  operator_token_created: ['accounts'],
   payment_replay_denied: ['quote_digest', 'asset'],
   payment_settled: ['block_number', 'block_hash', 'block_time', 'log_index'],
   settlement_unknown: ['transaction'],

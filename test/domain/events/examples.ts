@@ -43,7 +43,7 @@ export const eventExamples: { readonly [T in EventType]: EventData<T> } = {
   payment_rejected: { ...job, stage: 'verify', reason: 'insufficient_funds', quote_digest: digest, payer },
   request_refused: { code: 'x402_disabled', ...job, quote_digest: digest },
   payment_verified: { ...ofPayment, by: 'facilitator' },
-  auth_passed: { caller: payer, mode: 'payer_is_caller' },
+  auth_passed: { caller: payer, mode: 'delegated_caller_signature', caller_nonce_sha256: digest },
   quotes_issued: { quotes: [{ service_id: 1, job_index: 0, count: 3 }], root: digest },
   refusals_counted: { counts: { request_refused: 3, dry_run_denied: 1 } },
   payment_replay_denied: { ...ofPayment, claim: 'payment', quote_digest: digest },
@@ -177,7 +177,7 @@ export const eventExamples: { readonly [T in EventType]: EventData<T> } = {
   dry_run_denied: { service_id: 1, job_index: 3, code: 'signature_mismatch' },
   dry_run_error: { service_id: 1, job_index: 3, code: 'permission_check_failed' },
   payer_mismatch: { ...ofPayment, settled_payer: payer },
-  operator_token_created: { token_id: 1, scopes: ['audit:read'] },
+  operator_token_created: { token_id: 1, scopes: ['audit:read'], accounts: ['acme'] },
   operator_token_revoked: { token_id: 1 },
   operator_config_loaded: { jobs: 3, catalog_sha256: bytesOf('ab', 32) },
   spend_accepted: {

@@ -236,7 +236,11 @@ function identified(events: readonly StreamEvent[]): StreamEvent[] {
 /** A job that a delegated caller calls, with the same nonce each time; every third job is the same one. */
 function delegatedTo(events: readonly StreamEvent[]): StreamEvent[] {
   const { stream: of } = events[0]!;
-  const data = { caller: asset ?? '', mode: 'delegated_caller_signature', caller_nonce: 'n' };
+  const data = {
+    caller: asset ?? '',
+    mode: 'delegated_caller_signature',
+    caller_nonce_sha256: hex32Of('a caller nonce'),
+  };
   return events.toSpliced(2, 0, { stream: of, event: { type: 'auth_passed', data } as LedgerEvent });
 }
 

@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 import { discardCall } from '../../../jobs/discard-call.ts';
-import { ArgumentError, exitCodes, readId, readOperator } from '../../arguments.ts';
+import { exitCodes, readId, readOperator, readOperatorText } from '../../arguments.ts';
 import { withLedger } from '../../ledger.ts';
 import { fail, say } from '../../terminal.ts';
 
@@ -11,9 +11,7 @@ export async function run(args: readonly string[]): Promise<number> {
     options: { why: { type: 'string' }, by: { type: 'string' } },
   });
   const id = readId(positionals[0], 'name the call: tollbook calls discard CALL_ID');
-  const { why = '' } = values;
-  if (!/^[ -~]{1,200}$/.test(why))
-    throw new ArgumentError('--why is your reason, for the record: 1 to 200 visible ASCII characters');
+  const why = readOperatorText(values.why, '--why is your reason');
   const operator = readOperator(values.by);
   const { kind } = await withLedger((ledger) => discardCall(ledger, id, { why, operator }));
   if (kind === 'discarded') say(`Call ${id} is given up. Its refund is due: see \`tollbook refunds due\`.`);

@@ -22,7 +22,7 @@ export async function run(args: readonly string[]): Promise<number> {
   const { account } = values;
   if (account === undefined || !accountNamePattern.test(account))
     throw new ArgumentError(
-      '--account NAME is missing or wrong: 1 to 128 letters, digits, or any of . _ : @ + -',
+      '--account NAME is missing or wrong: 1 to 128 letters, digits, or any of . _ : + -; no e-mail address',
     );
   const key = readKeyOptions(values);
   const issued = await withLedger(async (ledger) =>

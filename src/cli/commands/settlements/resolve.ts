@@ -7,7 +7,7 @@ import {
 } from '../../../jobs/resolve-settlement-by-operator.ts';
 import { closeChains, openChains, readConfig } from '../../chains.ts';
 import { withLedger } from '../../ledger.ts';
-import { ArgumentError, exitCodes, readOperator } from '../../arguments.ts';
+import { ArgumentError, exitCodes, readOperator, readOperatorText } from '../../arguments.ts';
 import { fail, say } from '../../terminal.ts';
 
 const messages: Readonly<Record<Exclude<OperatorResolutionResult['kind'], 'recorded'>, string>> = {
@@ -35,15 +35,13 @@ export async function run(args: readonly string[]): Promise<number> {
   });
   const digest = (positionals[0] ?? '').toLowerCase();
   const transaction = values.paid?.toLowerCase();
-  const { evidence = '' } = values;
   if (!isHex32(digest))
     throw new ArgumentError('name the quote of the settlement: 0x and 64 hexadecimal digits');
   if ((transaction === undefined) !== values.unpaid)
     throw new ArgumentError('give either --paid TRANSACTION or --unpaid');
   if (transaction !== undefined && !isHex32(transaction))
     throw new ArgumentError('a transaction is 0x and 64 hexadecimal digits');
-  if (!/^[ -~]{1,200}$/.test(evidence))
-    throw new ArgumentError('--evidence is the source of your decision: 1 to 200 visible ASCII characters');
+  const evidence = readOperatorText(values.evidence, '--evidence is the source of your decision');
   // no default: a decision about money names the operator who made it
   const operator = readOperator(values.by ?? '');
   const chains = openChains(values.config === undefined ? undefined : await readConfig(values.config));

@@ -28,7 +28,7 @@ export async function run(args: readonly string[]): Promise<number> {
     throw new ArgumentError(`name its scopes: --scope ${operatorScopes.join(' | ')}, one or more`);
   const accounts = values.account;
   if (accounts?.some((account) => !accountNamePattern.test(account)))
-    throw new ArgumentError('--account NAME: 1 to 128 letters, digits, or any of . _ : @ + -');
+    throw new ArgumentError('--account NAME: 1 to 128 letters, digits, or any of . _ : + -');
   if (accounts && scopes.some((scope) => !accountScopes.includes(scope)))
     throw new ArgumentError(`--account limits only the scopes ${accountScopes.join(', ')}`);
   const expiresAt = readExpiry(values.days);
