@@ -272,6 +272,37 @@ test('the operator lists a dead letter and puts it back in the queue', async () 
   });
 });
 
+test('the operator requeues dead letters by service, reason and time, and gives one up: its refund is due', async () => {
+  const database = await createDatabase();
+  const env = { DATABASE_URL: database.url };
+  let isWanted = false;
+  const runner = await startTestRunner(() => (isWanted ? done : { status: 422 }));
+  const gateway = await serve(database, runner);
+  const [given, kept] = [await pay(gateway), await pay(gateway)];
+  for (const { digest } of [given, kept])
+    await eventually(async () => expect(await typesOf(database, digest)).toContain('dead_lettered'));
+  const filters = ['--service', '1', '--reason', 'status_422', '--since', '2020-01-01T00:00:00Z'];
+  const requeue = (...more: string[]) => tollbook(['calls', 'requeue', ...filters, ...more], env);
+  const words = ['--why', 'the runner is gone', '--by', 'ada'];
+  expect((await requeue('--dry-run')).stdout).toBe(
+    '2 calls would be queued again; nothing was changed. 0 skipped.\n',
+  );
+  expect(await tollbook(['calls', 'discard', String(given.callId), ...words], env)).toMatchObject({
+    code: 0,
+    stdout: `Call ${given.callId} is given up. Its refund is due: see \`tollbook refunds due\`.\n`,
+  });
+  isWanted = true;
+  const [due, requeued] = await Promise.all([tollbook(['refunds', 'due'], env), requeue()]);
+  expect(due.stdout).toContain(given.digest);
+  expect(requeued.stdout).toBe('1 calls queued again. 0 skipped.\n');
+  await eventually(async () => expect(await typesOf(database, kept.digest)).toContain('completed'));
+  expect(await typesOf(database, given.digest)).not.toContain('completed');
+  const events = await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+  expect(events.filter(({ type }) => type === 'operator_discarded').map(({ data }) => data)).toEqual([
+    { call_id: given.callId, why: 'the runner is gone', operator: 'ada' },
+  ]);
+});
+
 test('the operator pauses a runner, and no call goes to it until it is resumed', async () => {
   const database = await createDatabase();
   const env = { DATABASE_URL: database.url };

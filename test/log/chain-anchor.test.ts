@@ -1,11 +1,12 @@
 import { createTestClient, type Hex, http, publicActions } from 'viem';
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
-import { beforeAll, expect, test } from 'vitest';
+import { beforeAll, expect, onTestFinished, test } from 'vitest';
 import { checkpointAnchorAddress, deployCheckpointAnchor } from '../../src/devnet/checkpoint-anchor.ts';
 import { checkpointAnchor } from '../../src/devnet/contracts.ts';
 import { deployPrepaidContract } from '../../src/devnet/prepaid-contract.ts';
 import { callAs, readAt } from '../../src/devnet/deploy.ts';
 import { sha256 } from '../../src/domain/payments/payment.ts';
+import { createAnchorConditions } from '../../src/log/conditions.ts';
 import { createAnchor } from '../../src/peers/anchors/create-anchor.ts';
 import { readHead } from '../../src/store/log.ts';
 import { backUp } from '../support/backup.ts';
@@ -71,6 +72,24 @@ async function anchored(key: Hex, name = origin): Promise<{ size: number; root: 
   const [size, root] = (await readAt(chain.rpcUrl, call)) as [bigint, Hex, bigint];
   return { size: Number(size), root };
 }
+
+test("an anchor's key with ether for few checkpoints is told to the operator, and no more once it has enough", async () => {
+  const database = await createDatabase();
+  const key = generatePrivateKey();
+  const anchor = anchorOf(key);
+  onTestFinished(() => anchor.close());
+  const subjects = async () => {
+    // the ether is read behind a look, and again after a minute
+    const { look, funds } = createAnchorConditions(database.pool, testSigner, [anchor]);
+    await look();
+    await eventually(() => expect(funds.size).toBe(1));
+    return (await look()).map(({ kind, subject }) => `${kind} ${subject}`);
+  };
+  await ether(key, 10n ** 12n);
+  expect(await subjects()).toEqual(['low_gas anchor chain']);
+  await ether(key);
+  expect(await subjects()).toEqual([]);
+});
 
 test('the newest head is on the chain, and its size only grows', async () => {
   const database = await createDatabase();

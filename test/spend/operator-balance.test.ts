@@ -1,9 +1,13 @@
+import { randomUUID } from 'node:crypto';
 import { createTestClient, http } from 'viem';
 import { expect, onTestFinished, test } from 'vitest';
 import { devnetKeys } from '../../src/devnet/accounts.ts';
 import { prepaidContractAddress } from '../../src/devnet/prepaid-contract.ts';
 import { createPrepaidContract } from '../../src/peers/prepaid/prepaid-contract.ts';
+import { spendConditions } from '../../src/spend/conditions.ts';
 import { createOperatorBalance } from '../../src/spend/operator-balance.ts';
+import { endAlertMessage, reportAlerts, takeAlertMessages } from '../../src/store/alerts.ts';
+import { createDatabase } from '../support/database.ts';
 import { documentOf } from '../support/documented.ts';
 import { logLines } from '../support/log-lines.ts';
 import { operator } from '../support/spend.ts';
@@ -43,6 +47,28 @@ test("the operator's balance is low while it covers too few spends, and each cha
   expect([await funds.refresh(), funds.isLow()]).toEqual([false, true]);
   await setBalance(10n ** 18n);
   expect([await funds.refresh(), funds.isLow()]).toEqual([true, false]);
+});
+
+test("little ether of the operator's key fires the alert low_gas, and its return resolves it", async () => {
+  const { pool, moveClock } = await createDatabase();
+  const prepaid = creditsAt(spends.chain.rpcUrl);
+  const operatorBalance = createOperatorBalance(prepaid);
+  const report = async () => {
+    await operatorBalance.refresh();
+    const settings = { receivers: ['webhook'], repeatSecs: 3_600, quietSecs: 20, isComplete: true };
+    const conditions = spendConditions({ operatorBalance, prepaid });
+    await reportAlerts(pool, { ...settings, processId: randomUUID(), conditions });
+    const messages = await takeAlertMessages(pool, 'webhook', 16);
+    for (const { message_id: id } of messages) await endAlertMessage(pool, id);
+    return messages.map(({ kind, subject, status }) => [kind, subject, status]);
+  };
+  expect(await report()).toEqual([]);
+  await setBalance(10n ** 15n);
+  expect(await report()).toEqual([['low_gas', `operator ${operator}`, 'firing']]);
+  expect(await report()).toEqual([]);
+  await setBalance(10n ** 18n);
+  await moveClock(30);
+  expect(await report()).toEqual([['low_gas', `operator ${operator}`, 'resolved']]);
 });
 
 test('an unreachable chain does not change the known balance', async () => {
