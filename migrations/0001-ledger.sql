@@ -95,6 +95,7 @@ create table tollbook.call (
   status text collate "C" not null check (status in ('pending', 'watched', 'ready', 'leased', 'unpaid', 'dead')),
   body_id uuid not null,
   network text not null,
+  asset text not null,
   symbol text not null,
   caller text,
   attempt int not null default 0,

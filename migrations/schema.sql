@@ -185,6 +185,7 @@ create table tollbook.call (
   status text collate "C" not null,
   body_id uuid not null,
   network text not null,
+  asset text not null,
   symbol text not null,
   caller text,
   attempt integer not null default 0,
@@ -640,8 +641,8 @@ create function tollbook.add_to_tiles(p_lane smallint, p_level integer, p_first 
 create function tollbook.admit_chat(p_admission json, p_now timestamp with time zone) returns json language plpgsql volatile; -- 8ca2ff11b2e3b8a3
 create function tollbook.admit_uncontended(p_admitted text, p_moment timestamp with time zone) returns text language plpgsql volatile; -- 4ca8cc2d9fe8bff3
 create function tollbook.advance_cursor(p_name text, p_max integer, OUT previous bigint, OUT last bigint) returns record language plpgsql volatile; -- 337ea455e6d4ca14
-create function tollbook.append(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_commands json) returns json language plpgsql volatile security definer; -- adb3a2ae31cb63bc
-create function tollbook.append_uncontended(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_content bytea, p_types text, p_data text, p_streams text, p_expected text, p_bodies text, p_claims text, p_added text, p_call_ids text, p_call_ops text, p_leases text, p_issued text DEFAULT ''::text, p_admitted text DEFAULT ''::text, p_settled text DEFAULT ''::text) returns json language plpgsql volatile security definer; -- bbfbb1b1bf4ceb88
+create function tollbook.append(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_commands json) returns json language plpgsql volatile security definer; -- 008848bfce63a663
+create function tollbook.append_uncontended(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_content bytea, p_types text, p_data text, p_streams text, p_expected text, p_bodies text, p_claims text, p_added text, p_call_ids text, p_call_ops text, p_leases text, p_issued text DEFAULT ''::text, p_admitted text DEFAULT ''::text, p_settled text DEFAULT ''::text) returns json language plpgsql volatile security definer; -- 3b06fde95594cb01
 create function tollbook.apply_projection(p_generation integer, p_from bigint, p_to bigint, p_payments json, p_calls json, p_accounts json) returns boolean language plpgsql volatile security definer; -- a342b06178209373
 create function tollbook.are_held(p_settled text) returns boolean language plpgsql volatile; -- 6101736227a5357f
 create function tollbook.begin_projection() returns integer language sql volatile security definer; -- d53f91b8f56b0cf5
@@ -678,7 +679,7 @@ create function tollbook.heartbeat(p_process uuid, p_gap_secs double precision) 
 create function tollbook.is_halted() returns boolean language sql stable security definer; -- 98eb8d5221fab1ec
 create function tollbook.is_head_needed(p_origin text, p_size bigint, p_at timestamp with time zone) returns boolean language sql volatile; -- e64a892ce05bd1b6
 create function tollbook.is_process_silent(p_process uuid, p_by uuid, p_silent_secs double precision) returns boolean language sql volatile; -- dd6b44b5c27f8f6e
-create function tollbook.lease_calls(p_services bigint[], p_max integer, p_lease_secs integer) returns TABLE(call_id bigint, lease_id uuid, attempt integer, failures integer, stream text, service_id bigint, job_index bigint, network text, symbol text, caller text, payment text, lease_until timestamp with time zone, traceparent text, content_type text, body bytea) language sql volatile security definer; -- dd149770026c1640
+create function tollbook.lease_calls(p_services bigint[], p_max integer, p_lease_secs integer) returns TABLE(call_id bigint, lease_id uuid, attempt integer, failures integer, stream text, service_id bigint, job_index bigint, network text, asset text, symbol text, caller text, payment text, lease_until timestamp with time zone, traceparent text, content_type text, body bytea) language sql volatile security definer; -- 3bb194e3271510b0
 create function tollbook.lease_top_ups(p_jobs json, p_max integer, p_lease_secs integer, p_proven boolean) returns TABLE(call_id bigint, lease_id uuid, attempt integer, failures integer, stream text) language sql volatile security definer; -- 06a86bd7e92c8e9b
 create function tollbook.least_life(p_kind text) returns interval language sql immutable; -- b7ef1d86de210153
 create function tollbook.mark_holds_started(p_chats uuid[]) returns SETOF uuid language sql volatile security definer; -- ba20722ee87966f7

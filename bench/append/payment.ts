@@ -79,6 +79,7 @@ export function payment() {
       bodyId: orderedUuid(),
       body: { contentType: 'application/json', bytes: randomBytes(100) },
       network,
+      asset,
       symbol: 'USDC',
       caller: undefined,
       payment: key,

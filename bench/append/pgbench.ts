@@ -56,8 +56,8 @@ function script(size: number): string {
     events([event(1, 2, 'payment_verified'), event(2, 3, 'settlement_started')]),
     `insert into pgbench.claim (key, binding, stream) ${claim(1, half + half)} union all ${claim(2, half)};`,
     `insert into pgbench.call_body select (lpad(to_hex(:calls::bigint + n), 32, '0'))::uuid, 'application/json', convert_to(repeat('x', 100), 'UTF8'), now() ${payments};`,
-    `insert into pgbench.call (call_id, stream, service_id, job_index, status, body_id, network, symbol, payment, claims, due_at, created_at)
-     overriding system value select :calls::bigint + n, ${stream}, 1, 0, 'pending', (lpad(to_hex(:calls::bigint + n), 32, '0'))::uuid, 'eip155:84532', 'USDC',
+    `insert into pgbench.call (call_id, stream, service_id, job_index, status, body_id, network, asset, symbol, payment, claims, due_at, created_at)
+     overriding system value select :calls::bigint + n, ${stream}, 1, 0, 'pending', (lpad(to_hex(:calls::bigint + n), 32, '0'))::uuid, 'eip155:84532', '0xa5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5', 'USDC',
      :payment::text, :claims::json, now() + interval '5 seconds', now() ${payments};`,
     'end;',
     'begin;',

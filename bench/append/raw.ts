@@ -42,10 +42,10 @@ export async function insertRaw(client: pg.Client, commands: readonly LaneComman
     statements.push(`insert into tollbook.call_body values ${bodies.join()}`);
     const calls = added.map(
       ({ stream, list, call: { bodyId, payment: paidBy } }) =>
-        `(${q(stream)}, 1, 0, 'pending', ${q(bodyId)}, ${q(network)}, 'USDC', ${q(paidBy)}, ${q(JSON.stringify(list))}, now(), now())`,
+        `(${q(stream)}, 1, 0, 'pending', ${q(bodyId)}, ${q(network)}, '0xa5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5', 'USDC', ${q(paidBy)}, ${q(JSON.stringify(list))}, now(), now())`,
     );
     statements.push(
-      `insert into tollbook.call (stream, service_id, job_index, status, body_id, network, symbol, payment, claims, due_at, created_at)
+      `insert into tollbook.call (stream, service_id, job_index, status, body_id, network, asset, symbol, payment, claims, due_at, created_at)
        values ${calls.join()} returning call_id`,
     );
   }

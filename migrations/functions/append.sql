@@ -57,7 +57,7 @@ begin
     ) with ordinality as t(stream, expect, events, claims, freed, lost, lost_stream, issued_at, call, ord)
     left join lateral json_to_record(t.call) as c(
       op text, call_id bigint, lease_id uuid, service_id bigint, job_index bigint, body_id uuid, network text,
-      symbol text, caller text, payment text, delay_ms bigint, error text, reason text, runner text, claims json, traceparent text
+      asset text, symbol text, caller text, payment text, delay_ms bigint, error text, reason text, runner text, claims json, traceparent text
     ) on t.call is not null
   ),
   wanted as materialized (
@@ -198,8 +198,8 @@ begin
       and claim.stream = freed_claim.stream
   ),
   added as (
-    insert into call (stream, service_id, job_index, status, body_id, network, symbol, caller, payment, claims, due_at, created_at, traceparent)
-    select stream, service_id, job_index, 'pending', body_id, network, symbol, caller, payment, claims,
+    insert into call (stream, service_id, job_index, status, body_id, network, asset, symbol, caller, payment, claims, due_at, created_at, traceparent)
+    select stream, service_id, job_index, 'pending', body_id, network, asset, symbol, caller, payment, claims,
       moment + coalesce(delay_ms, 0) * interval '1 millisecond', moment, traceparent
     from decided where outcome = 'ok' and op = 'add' order by ord
     returning call_id, stream

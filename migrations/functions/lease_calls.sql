@@ -3,7 +3,7 @@
 -- fencing token: it no longer matches once the call is leased anew. An expired lease makes its call due again.
 create or replace function tollbook.lease_calls(p_services bigint[], p_max int, p_lease_secs int)
 returns table (call_id bigint, lease_id uuid, attempt int, failures int, stream text, service_id bigint,
-  job_index bigint, network text, symbol text, caller text, payment text, lease_until timestamptz, traceparent text, content_type text, body bytea)
+  job_index bigint, network text, asset text, symbol text, caller text, payment text, lease_until timestamptz, traceparent text, content_type text, body bytea)
 language sql volatile security definer set search_path = tollbook, pg_temp as $$
   with due as materialized (
     select oldest.call_id, oldest.turn, coalesce(octet_length(call_body.body), 0) as bytes
@@ -29,7 +29,7 @@ language sql volatile security definer set search_path = tollbook, pg_temp as $$
     returning call.*
   )
   select leased.call_id, leased.lease_id, leased.attempt, leased.failures, leased.stream, leased.service_id,
-    leased.job_index, leased.network, leased.symbol, leased.caller, leased.payment, leased.due_at, leased.traceparent,
+    leased.job_index, leased.network, leased.asset, leased.symbol, leased.caller, leased.payment, leased.due_at, leased.traceparent,
     call_body.content_type, call_body.body
   from leased left join call_body using (body_id)
   order by leased.call_id

@@ -34,6 +34,7 @@ export function readTokens(root: RootTable, isRequired: boolean, report: Report)
   }
   checkPayees(tables, report);
   checkDuplicates(tables, report);
+  checkSymbols(tables, report);
   checkRates(tables, root, report);
   return tables.flatMap((table) => toToken(table, root) ?? []);
 }
@@ -59,6 +60,22 @@ function checkDuplicates(tables: readonly TokenTable[], report: Report): void {
     const earlier = seen.get(name);
     if (earlier === undefined) seen.set(name, index);
     else report.mistake([...at, 'asset'], `repeats the network and asset of accepted_tokens[${earlier}]`);
+  }
+}
+
+/** Runners and statements name a token by its symbol, which must therefore name one token of a network. */
+function checkSymbols(tables: readonly TokenTable[], report: Report): void {
+  const seen = new Map<string, number>();
+  for (const [index, { at, values }] of tables.entries()) {
+    if (values.network === undefined || values.symbol === undefined) continue;
+    const name = `${values.network}/${values.symbol.toLowerCase()}`;
+    const earlier = seen.get(name);
+    if (earlier === undefined) seen.set(name, index);
+    else if (tables[earlier]?.values.asset !== values.asset)
+      report.mistake(
+        [...at, 'symbol'],
+        `is also the symbol of accepted_tokens[${earlier}] on this network: runners and statements could not tell them apart`,
+      );
   }
 }
 

@@ -21,6 +21,7 @@ export function callMetadata(call: LeasedCall): Record<string, string> {
     'x-x402-origin': 'x402',
     'x-x402-quote-digest': call.quoteDigest,
     'x-x402-payment-network': call.network,
+    'x-x402-payment-asset': call.asset,
     'x-x402-payment-token': call.symbol,
     'x-net-service-id': String(call.serviceId),
     'x-net-job-index': String(call.jobIndex),

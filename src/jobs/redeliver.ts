@@ -102,8 +102,8 @@ async function redeliveryCommand(
     signature: (request.redeliverySignature ?? '').toLowerCase(),
   };
   const kept = await keepRequest(context, request);
-  const { network, symbol } = paid;
-  const call = { serviceId, jobIndex, ...kept, network, symbol, caller: undefined };
+  const { network, asset, symbol } = paid;
+  const call = { serviceId, jobIndex, ...kept, network, asset, symbol, caller: undefined };
   return {
     events: [{ type: 'redelivery_requested', data }],
     call: { op: 'add', ...call, payment: paymentKey(paid), delayMs: firstLookMs },

@@ -115,7 +115,7 @@ function startCommand(
 ): LaneCommand {
   const { digest, state, payment, pricedAt, caller, isUnread } = checked;
   const { serviceId, jobIndex } = job;
-  const { network, symbol } = payment;
+  const { network, asset, symbol } = payment;
   return {
     stream: digest,
     expect: state.version,
@@ -137,6 +137,7 @@ function startCommand(
       jobIndex,
       ...kept,
       network,
+      asset,
       symbol,
       caller: caller?.address,
       payment: paymentKey(payment),

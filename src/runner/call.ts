@@ -18,6 +18,8 @@ export interface JobCall<Input = undefined> {
   readonly quoteDigest: string;
   /** CAIP-2, as `eip155:8453`. */
   readonly paymentNetwork: string;
+  /** The token's address, `0x…` in lower case: with the network, its only name. */
+  readonly paymentAsset: string;
   /** The token's symbol. */
   readonly paymentToken: string;
   /** The authorized caller, for restricted jobs only. */
@@ -85,11 +87,13 @@ export function readCall(
   const trigger = text('x-x402-origin');
   const quoteDigest = text('x-x402-quote-digest');
   const paymentNetwork = text('x-x402-payment-network');
+  const paymentAsset = text('x-x402-payment-asset');
   const paymentToken = text('x-x402-payment-token');
   const caller = text('x-net-caller');
   if (callId === undefined || attempt === undefined || serviceId === undefined || jobIndex === undefined)
     return undefined;
-  if (!idempotencyKey || !trigger || !quoteDigest || !paymentNetwork || !paymentToken) return undefined;
+  if (!idempotencyKey || !trigger || !quoteDigest) return undefined;
+  if (!paymentNetwork || !paymentAsset || !paymentToken) return undefined;
   return {
     callId,
     idempotencyKey,
@@ -99,6 +103,7 @@ export function readCall(
     trigger,
     quoteDigest,
     paymentNetwork,
+    paymentAsset,
     paymentToken,
     ...(caller ? { caller } : {}),
     ...(typeof traceparent === 'string' && parseTraceparent(traceparent) ? { traceparent } : {}),

@@ -18,6 +18,7 @@ export interface LeasedCall extends CallLease {
   readonly serviceId: number;
   readonly jobIndex: number;
   readonly network: string;
+  readonly asset: string;
   readonly symbol: string;
   readonly caller: string | undefined;
   /** The payment that bought it, as `paymentKey()` names it. */
@@ -39,6 +40,7 @@ interface LeaseRow {
   service_id: number;
   job_index: number;
   network: string;
+  asset: string;
   symbol: string;
   caller: string | null;
   payment: string;
@@ -72,6 +74,7 @@ export async function leaseCalls(
     serviceId: row.service_id,
     jobIndex: row.job_index,
     network: row.network,
+    asset: row.asset,
     symbol: row.symbol,
     caller: row.caller ?? undefined,
     payment: row.payment,

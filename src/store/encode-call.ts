@@ -24,8 +24,19 @@ export function keptClaims(claims: readonly EncodedClaim[]): EncodedClaim[] {
 export function encodeCall(call: CallChange, kept: readonly EncodedClaim[]): string {
   switch (call.op) {
     case 'add': {
-      const { op, serviceId, jobIndex, bodyId, network, symbol, caller, payment, delayMs, traceparent } =
-        call;
+      const {
+        op,
+        serviceId,
+        jobIndex,
+        bodyId,
+        network,
+        asset,
+        symbol,
+        caller,
+        payment,
+        delayMs,
+        traceparent,
+      } = call;
       const claims = kept.length > 0 ? kept : undefined;
       return JSON.stringify({
         op,
@@ -33,6 +44,7 @@ export function encodeCall(call: CallChange, kept: readonly EncodedClaim[]): str
         job_index: jobIndex,
         body_id: bodyId,
         network,
+        asset,
         symbol,
         caller,
         payment,

@@ -34,6 +34,7 @@ export type CallChange =
       /** A small body travels with the command; a large one was stored before, under the same id. */
       readonly body?: CallBody | undefined;
       readonly network: string;
+      readonly asset: string;
       readonly symbol: string;
       readonly caller: string | undefined;
       /** The payment that pays for it, as `paymentKey()` names it. The command's other claims are freed with it. */

@@ -94,6 +94,7 @@ export const ledgerTables = {
     status: oneOf('pending', 'watched', 'ready', 'leased', 'unpaid', 'dead'),
     body_id: uuid,
     network: text,
+    asset: text,
     symbol: text,
     caller: nullable(text),
     attempt: int,

@@ -95,6 +95,7 @@ function fieldsOfAdded(call: AddedCall, claims: readonly EncodedClaim[]): string
     jobIndex,
     bodyId,
     network,
+    asset,
     symbol,
     caller = '',
     payment,
@@ -104,5 +105,16 @@ function fieldsOfAdded(call: AddedCall, claims: readonly EncodedClaim[]): string
   const numbers = [String(serviceId), String(jobIndex)];
   const kept = keptClaims(claims);
   const keptText = kept.length > 0 ? JSON.stringify(kept) : '';
-  return [...numbers, bodyId, network, symbol, caller, payment, String(delayMs), keptText, traceparent];
+  return [
+    ...numbers,
+    bodyId,
+    network,
+    asset,
+    symbol,
+    caller,
+    payment,
+    String(delayMs),
+    keptText,
+    traceparent,
+  ];
 }

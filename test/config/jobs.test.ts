@@ -76,6 +76,15 @@ describe('accepted tokens', () => {
     ]);
   });
 
+  it('may not have the symbol of another token of the network, in any letter case: runners name it by its symbol', async () => {
+    const second = token.replace('0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913', `0x${'a5'.repeat(20)}`);
+    expect(await mistakesIn(minimal() + second.replace('"USDC"', '"usdc"'))).toEqual([
+      expect.stringContaining('accepted_tokens[1].symbol: is also the symbol of accepted_tokens[0]'),
+    ]);
+    const elsewhere = second.replace('eip155:8453', 'eip155:137');
+    expect(await mistakesIn(minimal() + elsewhere)).toEqual([]);
+  });
+
   it('may not pay to the token itself or to the zero address', async () => {
     expect(await wrongs(payingTo('0x833589fcd6edb6e08f4c7c32d4f71b54bda02913'))).toEqual([
       'accepted_tokens[0].pay_to: is the token itself: payments to it would be lost',

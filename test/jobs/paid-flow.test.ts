@@ -52,6 +52,7 @@ test('the official client pays, exactly the price moves, and the runner gets the
     'x-x402-origin': 'x402',
     'x-x402-quote-digest': paid.body.quote_digest,
     'x-x402-payment-network': 'eip155:84532',
+    'x-x402-payment-asset': chain.token,
     'x-x402-payment-token': 'USDC',
     'x-net-service-id': '1',
     'x-net-job-index': '0',

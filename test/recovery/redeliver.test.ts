@@ -179,6 +179,7 @@ test('a lost payment is never answered with 402, and is delivered only for a new
       bodyId: randomUUID(),
       body: { contentType: 'text/plain', bytes: Buffer.from(interrupted.body) },
       network,
+      asset: chain.token,
       symbol,
       caller: undefined,
       // a recovered payment's stream is named by its key

@@ -59,6 +59,7 @@ describe('a handler', () => {
         trigger: 'x402',
         quoteDigest,
         paymentNetwork: 'eip155:84532',
+        paymentAsset: '0xa5',
         paymentToken: 'USDC',
         caller: '0xcafe',
         contentType: 'image/png',

@@ -33,6 +33,7 @@ export function metadataOf({
     'x-x402-origin': trigger,
     'x-x402-quote-digest': quoteDigest,
     'x-x402-payment-network': 'eip155:84532',
+    'x-x402-payment-asset': '0xa5',
     'x-x402-payment-token': 'USDC',
     'x-net-service-id': String(serviceId),
     'x-net-job-index': String(jobIndex),

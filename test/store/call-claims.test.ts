@@ -24,6 +24,7 @@ async function startedCall() {
     jobIndex: 0,
     bodyId: randomUUID(),
     network: 'eip155:84532',
+    asset: '0xa5',
     symbol: 'USDC',
     caller: undefined,
     payment: key,

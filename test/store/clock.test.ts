@@ -34,7 +34,14 @@ async function addCall({ pool }: TestDatabase, lane: ReturnType<typeof laneOn>) 
   await putBody(pool, bodyId, undefined, Buffer.from('{}'));
   const stream = newStream();
   const add = { op: 'add', serviceId: 1, jobIndex: 0, bodyId } as const;
-  const pay = { network: 'eip155:1', symbol: 'USDC', caller: undefined, payment: 'p', delayMs: 0 };
+  const pay = {
+    network: 'eip155:1',
+    asset: '0xa5',
+    symbol: 'USDC',
+    caller: undefined,
+    payment: 'p',
+    delayMs: 0,
+  };
   const added = await lane.append({ stream, events: [refused()], call: { ...add, ...pay } });
   if (added.outcome !== 'ok' || added.call_id === null) throw new Error(`not added: ${added.outcome}`);
   return { stream, callId: added.call_id };

@@ -17,8 +17,8 @@ test('a result is deleted when its life has ended, and never while its call can 
   const { pool, asOwner, moveClock } = await createDatabase();
   await asOwner((owner) =>
     owner.query(`
-      insert into tollbook.call (stream, service_id, job_index, status, body_id, network, symbol, payment, due_at, created_at)
-        values ('s', 1, 0, 'dead', gen_random_uuid(), 'n', 'USDC', 'p', now(), now());
+      insert into tollbook.call (stream, service_id, job_index, status, body_id, network, asset, symbol, payment, due_at, created_at)
+        values ('s', 1, 0, 'dead', gen_random_uuid(), 'n', '0xa5', 'USDC', 'p', now(), now());
       select tollbook.put_result(call_id, 1, gen_random_uuid(), null, 'a') from generate_series(1, 3) call_id`),
   );
   await moveClock(29 * daySecs);
@@ -116,8 +116,8 @@ test('no life, however short, deletes what may still be delivered, credited twic
     owner.query(`
       select tollbook.put_body(gen_random_uuid(), null, 'a');
       with body as (select gen_random_uuid() as id), put as (select tollbook.put_body(id, null, 'b') from body)
-        insert into tollbook.call (stream, service_id, job_index, status, body_id, network, symbol, payment, due_at, created_at)
-        select 's', 1, 0, status, body.id, 'n', 'USDC', 'p', now(), now()
+        insert into tollbook.call (stream, service_id, job_index, status, body_id, network, asset, symbol, payment, due_at, created_at)
+        select 's', 1, 0, status, body.id, 'n', '0xa5', 'USDC', 'p', now(), now()
         from body, put, unnest(array['dead', 'pending', 'watched', 'ready', 'leased', 'unpaid']) as status;
       insert into tollbook.follow_up (topic, seq, stream, network, created_at, due_at)
         values ('confirm', 1, 's', 'n', now(), now());

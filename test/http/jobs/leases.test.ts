@@ -120,6 +120,7 @@ test('a runner that polls gets its calls with their metadata, and its result is 
         'x-x402-origin': 'x402',
         'x-x402-quote-digest': paid.json.quote_digest,
         'x-x402-payment-network': 'eip155:84532',
+        'x-x402-payment-asset': chain.token,
         'x-x402-payment-token': 'USDC',
         'x-net-service-id': '1',
         'x-net-job-index': '0',
