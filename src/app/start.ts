@@ -151,9 +151,10 @@ async function startLive(options: LiveOptions): Promise<RunningGateway> {
   };
 
   try {
+    // before anyone is asked: a halted ledger may be a copy
+    await refuseHalted(ledger);
     const putChainsInForce = await chains.admit(config);
     putChainsInForce();
-    await refuseHalted(ledger);
     recorders = await composeRecorders({ config, ledger, logger }, () => features);
     await recordProof(lane, decision);
     const composed = composeFeatures({

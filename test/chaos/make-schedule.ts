@@ -21,9 +21,12 @@ export function makeSchedule(random: Random, options: ScheduleOptions): Schedule
 
 function makeUsual(random: Random, options: ScheduleOptions): Schedule {
   // a lossy turnover may lose credit that was sold: only paid jobs can be recovered from the chain
-  const turnover = hasCredit(options) ? undefined : makeTurnover(random.fork('turnover'), options);
-  const loses = turnover !== undefined && turnover.kind !== 'synchronous_failover';
+  const drawn = hasCredit(options) ? undefined : makeTurnover(random.fork('turnover'), options);
+  const loses = drawn !== undefined && drawn.kind !== 'synchronous_failover';
   const strikes = makeStrikes(random.fork('strikes'), options);
+  // without an anchor, a gateway is quiet that starts after a failover which no gateway ran through
+  const needsLog = !loses && strikes.some(({ what }) => what === 'kill_gateway');
+  const turnover = drawn && { ...drawn, hasLog: drawn.hasLog || needsLog };
   const sellsCredit = hasCredit(options);
   // a spend whose block is replaced is never paid, and its account's later ones have the wrong nonce
   const reorgs = turnover || sellsCredit ? [] : makeReorgs(random.fork('reorgs'), options);

@@ -1,3 +1,5 @@
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
 import { expect, test } from 'vitest';
 import { compareAnchors } from '../../src/log/anchors.ts';
 import type { Anchor } from '../../src/peers/anchors/anchor.ts';
@@ -5,8 +7,10 @@ import { decideStart } from '../../src/recovery/decide-start.ts';
 import { goLive } from '../../src/recovery/go-live.ts';
 import { readIdentity, readRecordedIdentity } from '../../src/store/database-identity.ts';
 import { openLedger } from '../refunds/support.ts';
-import { startBooks } from '../support/books.ts';
+import { booksConfig, booksEnv, startBooks } from '../support/books.ts';
+import { becomeCopy } from '../support/copy.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
+import { startTollbook, temporaryFolder, tollbook } from '../support/program.ts';
 import { appendRefusals, rootOfEvents, sealAll, testSigner, testVerifier } from '../support/log.ts';
 
 /** A database that is on record, with something else in the record. */
@@ -90,11 +94,46 @@ test('a database whose live gateways run does not go live; afterwards it does, a
   const ledger = openLedger(database);
   const gateway = await startBooks(database);
   expect(await goLive(ledger, order)).toEqual({ kind: 'is_live' });
-  await database.asOwner((owner) =>
-    owner.query(`update tollbook.database_identity set system_identifier = '1'`),
-  );
+  await becomeCopy(database);
   expect(await goLive(ledger, order)).toEqual({ kind: 'gateway_runs' });
   await gateway.stop();
   expect(await goLive(ledger, order)).toEqual({ kind: 'went_live', generation: 2 });
   expect(await goLive(ledger, order)).toEqual({ kind: 'is_live' });
 });
+
+test('a quiet process goes live by itself after the command, which names its operator and the reason; serve --go-live does both', async () => {
+  const database = await createDatabase();
+  await startBooks(database).then((gateway) => gateway.stop());
+  await becomeCopy(database);
+  const file = path.join(temporaryFolder(), 'gateway.toml');
+  writeFileSync(file, booksConfig().replace('"silent"', '"info"'));
+  const env = { ...booksEnv, DATABASE_URL: database.url };
+  const program = startTollbook(['serve', '--config', file], env);
+  await program.says(/"msg":"quiet: this gateway serves reads alone[^]*"msg":"listening"/);
+
+  const command = ['go-live', '--config', file, '--by', 'ada'];
+  expect(await tollbook(command, env)).toMatchObject({ code: 64, stderr: expect.stringMatching(/--why/) });
+  const went = await tollbook([...command, '--why', 'the disk is lost'], env);
+  expect(went).toMatchObject({
+    code: 0,
+    stdout: expect.stringMatching(/is the ledger.*\n.*log\/2 from now on/),
+  });
+  await program.says(/"msg":"the database is the ledger now[^]*"msg":"listening"/);
+  program.kill('SIGTERM');
+  expect(await program.ended).toMatchObject({ code: 0 });
+
+  await database.asOwner((owner) =>
+    owner.query(`create database ${copyOf(database)} template ${nameOf(database)}`),
+  );
+  const copy = { ...env, DATABASE_URL: database.url.replace(nameOf(database), copyOf(database)) };
+  const args = ['serve', '--config', file, '--go-live', '--by', 'ada', '--why', 'moved'];
+  const live = startTollbook(args, copy);
+  await live.says(/log\/3 from now on[^]*"msg":"listening"/);
+  expect(live.stdout()).not.toContain('quiet: this gateway');
+  live.kill('SIGTERM');
+  await live.ended;
+  await database.asOwner((owner) => owner.query(`drop database ${copyOf(database)} with (force)`));
+});
+
+const nameOf = ({ url }: TestDatabase): string => /test_\w+/.exec(url)?.[0] ?? '';
+const copyOf = (database: TestDatabase): string => `${nameOf(database)}_copy`;

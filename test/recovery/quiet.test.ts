@@ -7,6 +7,7 @@ import { goLive } from '../../src/recovery/go-live.ts';
 import { queueAlert } from '../../src/store/alerts.ts';
 import { openLedger } from '../refunds/support.ts';
 import { oneModel } from '../support/chat-gateway.ts';
+import { becomeCopy } from '../support/copy.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
 import { useChain } from '../support/devnet.ts';
 import { startTestGateway, type TestGateway } from '../support/gateway.ts';
@@ -23,13 +24,6 @@ const chain = useChain();
 const job = '/x402/jobs/1/0';
 const quiet = { status: 503, json: { code: 'quiet', error: expect.stringMatching(/Nothing was charged/) } };
 const order = { operator: 'ada', why: 'the primary burnt down', signer: testSigner, anchors: [] };
-
-/** What PostgreSQL says of itself is another thing now than what is on record, as in a database that was restored from a dump. */
-async function becomeCopy(database: TestDatabase): Promise<void> {
-  await database.asOwner((owner) =>
-    owner.query(`update tollbook.database_identity set system_identifier = '1'`),
-  );
-}
 
 const recoveries = async (database: TestDatabase) =>
   (await allEvents(database.db)).filter(({ type }) => type === 'ledger_recovered');
@@ -156,6 +150,15 @@ every_ms = 20`,
     ),
   );
   await eventually(() => expect(readdirSync(anchors)).toEqual(['jobs.example_log_2']));
+  await live.stop();
+
+  // the ledger itself, where an operator asks for quiet
+  const askedBefore = peers.asked.length;
+  const finance = await startTestGateway({ ...options, quiet: true });
+  expect(finance.quiet?.reason).toBe('it was started so');
+  expect(await finance.post(job, { body: 'x' })).toMatchObject(quiet);
+  await finance.stop();
+  expect(peers.asked).toHaveLength(askedBefore);
 });
 
 test('nothing that asks a peer is loaded with a quiet gateway', async () => {
