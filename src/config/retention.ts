@@ -19,6 +19,8 @@ export const retentionShape = {
   failed_spend_days: days(30).default(30),
   /** Request ids of credit: after it the same id would move credit again. */
   request_id_days: days(400).default(400),
+  /** Of a user who signed up and never confirmed the address. */
+  unconfirmed_user_days: days(1).default(30),
   rate_limit_days: days(1).default(2),
   /** From when a token or an API key ended. */
   ended_token_days: days(1).default(400),

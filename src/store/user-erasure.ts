@@ -1,3 +1,4 @@
+import { sql } from 'kysely';
 import type pg from 'pg';
 import { queriesOn } from './database.ts';
 import { callFunction } from './functions.ts';
@@ -40,4 +41,26 @@ export function eraseUserData(
 /** Deletes up to `max` results of ended calls that these wallets have paid for; returns how many. */
 export function eraseResults(pool: pg.Pool, payers: readonly string[], max: number): Promise<number> {
   return callFunction(pool, 'erase_results', [payers, max]);
+}
+
+/**
+ * Up to `max` users who signed up at least `lifeSecs` ago and never confirmed their address: without a session, a wallet, an account
+ * at a provider, credit, holds and keys.
+ */
+export async function findUnconfirmedUsers(pool: pg.Pool, lifeSecs: number, max: number): Promise<string[]> {
+  const { rows } = await queriesOn(pool).executeQuery<{ id: string }>(
+    // raw SQL: five conditions that no row exists
+    sql<{ id: string }>`
+      select person.id from identity."user" person
+      left join tollbook.account on account.name = 'user:' || person.id
+      where not person.email_verified and person.created_at < tollbook.clock() - ${lifeSecs} * interval '1 second'
+        and coalesce(account.balance + account.held, 0) = 0
+        and not exists (select from identity.session where session.user_id = person.id)
+        and not exists (select from identity.wallet where wallet.user_id = person.id)
+        and not exists (select from identity.credential where credential.user_id = person.id and provider_id <> 'credential')
+        and not exists (select from tollbook.api_key where api_key.account_id = account.account_id)
+        and not exists (select from tollbook.recovered_chat where recovered_chat.account_id = account.account_id)
+      order by person.created_at limit ${max}`.compile(queriesOn(pool)),
+  );
+  return rows.map(({ id }) => id);
 }

@@ -4,6 +4,7 @@ import { pruneMails } from '../peers/mail/mailer.ts';
 import type pg from 'pg';
 import type { OperatorLog } from '../domain/values/operator-log.ts';
 import { pullDueTimes } from '../store/calls.ts';
+import type { LedgerDatabase } from '../store/database.ts';
 import type { Lane } from '../store/lane.ts';
 import {
   beginPruneRound,
@@ -13,15 +14,19 @@ import {
   pruneRows,
   pruneShortLived,
 } from '../store/pruning.ts';
+import { eraseUser } from '../identity/erase-user.ts';
+import { findUnconfirmedUsers } from '../store/user-erasure.ts';
 import { type Loop, startLoop } from './loop.ts';
 
 const roundEverySecs = 600;
 const pollMs = 60_000;
 const batchSize = 200;
+const usersAtOnce = 20;
 const daySecs = 86_400;
 
 interface Context {
   readonly pool: pg.Pool;
+  readonly db: LedgerDatabase;
   readonly lane: Lane;
   readonly log: Pick<OperatorLog, 'error'>;
 }
@@ -37,7 +42,11 @@ export function startCleaner(context: Context, retention: RetentionConfig): Loop
     async () => {
       isUnderWay ||= await beginPruneRound(context.pool, roundEverySecs);
       if (!isUnderWay) return false;
-      if (await pruneBatches(context.pool, lives)) return true;
+      const isMore = [
+        await pruneBatches(context.pool, lives),
+        await eraseUnconfirmed(context, retention.unconfirmedUserDays * daySecs),
+      ];
+      if (isMore.includes(true)) return true;
       await recordPruned(context);
       isUnderWay = false;
     },
@@ -102,6 +111,14 @@ async function pruneBatches(pool: pg.Pool, lives: Lives): Promise<boolean> {
     if ((await pruneRows(pool, kind, lives[kind], batchSize)) >= batchSize) hasMore = true;
   }
   return hasMore;
+}
+
+/** People who signed up and never confirmed their address; returns whether there may be more. */
+async function eraseUnconfirmed(context: Context, lifeSecs: number): Promise<boolean> {
+  const userIds = await findUnconfirmedUsers(context.pool, lifeSecs, usersAtOnce);
+  for (const who of userIds)
+    await eraseUser(context, { who, operator: 'retention', forfeits: false, withResults: false });
+  return userIds.length === usersAtOnce;
 }
 
 /** Records each ended round once, also one whose gateway stopped before it could. */

@@ -94,6 +94,7 @@ invocation_mode = "public_paid"
         followUpDays: 30,
         failedSpendDays: 30,
         requestIdDays: 400,
+        unconfirmedUserDays: 30,
         rateLimitDays: 2,
         endedTokenDays: 400,
         endedKeyDays: 400,

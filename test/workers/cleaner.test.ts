@@ -1,5 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest';
 import type { EventOf } from '../../src/domain/events/event.ts';
+import { findCreditAccount, grantCredit } from '../../src/credit/credit.ts';
+import { openUser } from '../../src/identity/sessions.ts';
 import { beginPruneRound, endPruneRound, pruneRows } from '../../src/store/pruning.ts';
 import { startCleaner } from '../../src/workers/cleaner.ts';
 import { bare, parse } from '../config/support.ts';
@@ -9,11 +11,12 @@ import { allEvents, expectSoundLedger } from '../support/invariants.ts';
 import { eventually } from '../support/wait.ts';
 
 const daySecs = 86_400;
+const idOf = (n: number) => `0198a1b2-0000-7000-8000-00000000000${n}`;
 
 async function cleanerOn(database: TestDatabase) {
   const { retention } = (await parse(bare(''))).config;
   const log = { error: (fields: object) => expect(fields).toBeUndefined() };
-  const cleaner = startCleaner({ pool: database.pool, lane: laneOn(database), log }, retention);
+  const cleaner = startCleaner({ ...database, lane: laneOn(database), log }, retention);
   onTestFinished(() => cleaner.stop());
   return cleaner;
 }
@@ -97,4 +100,35 @@ test('one gateway begins each round, and none while the ledger is halted', async
   await moveClock(daySecs);
   await asOwner((owner) => owner.query(`select tollbook.halt_ledger('a test', null, null)`));
   expect(await begun()).toBe(0);
+});
+
+test('people who never confirmed their address are erased when that life ends, and no one else is', async () => {
+  const database = await createDatabase();
+  const ledger = { ...database, lane: laneOn(database) };
+  const [idle, confirmed, funded, withSession, withWallet] = [1, 2, 3, 4, 5].map(idOf);
+  for (const n of [1, 2, 3, 4, 5])
+    await database.pool.query(
+      `insert into identity."user" (id, name, email, email_verified, created_at, updated_at)
+       values ($1, 'Ada', $2, $3, now(), now())`,
+      [idOf(n), `ada${n}@example.org`, idOf(n) === confirmed],
+    );
+  for (const n of [1, 3]) await openUser(ledger, idOf(n));
+  await grantCredit(ledger, (await findCreditAccount(ledger, `user:${funded}`)) ?? 0, 1n);
+  await database.asOwner((owner) =>
+    owner.query(`insert into identity.session (user_id, token, expires_at, created_at, updated_at)
+        values ('${withSession}', 't', now() + interval '1 year', now(), now());
+      insert into identity.wallet values ('0x${'1'.repeat(40)}', 0, '${withWallet}', now())`),
+  );
+  const users = async () =>
+    (await database.pool.query<{ id: string }>('select id from identity."user" order by id')).rows.map(
+      ({ id }) => id,
+    );
+  await database.moveClock(29 * daySecs);
+  await (await cleanerOn(database)).stop();
+  expect(await users()).toHaveLength(5);
+  await database.moveClock(31 * daySecs);
+  await cleanerOn(database);
+  await eventually(async () => expect(await users()).toEqual([confirmed, funded, withSession, withWallet]));
+  const erased = (await allEvents(database.db)).filter(({ type }) => type === 'user_erased');
+  expect(erased.map(({ data }) => data)).toEqual([{ user_id: idle, operator: 'retention' }]);
 });
