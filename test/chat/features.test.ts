@@ -1,4 +1,7 @@
+import { once } from 'node:events';
+import { createServer } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
+import { boundPort } from '../../src/devnet/ports.ts';
 import { startModelUpstream } from '../../src/devnet/model-upstream.ts';
 import { createDatabase } from '../support/database.ts';
 import { useChain } from '../support/devnet.ts';
@@ -82,4 +85,34 @@ test('a feature that is off has no paths and no error format', async () => {
   const { paths } = (await (await models.get('/openapi.json')).json()) as { paths: object };
   expect(Object.keys(paths).filter((path) => path.startsWith('/x402'))).toEqual([]);
   expect((await models.get('/docs')).status).toBe(200);
+});
+
+test('while paid jobs are off, a configuration with all their keys contacts no facilitator, chain or runner, and has no path of theirs', async () => {
+  const connections: string[] = [];
+  const peer = async (name: string) => {
+    const server = createServer(() => connections.push(name)).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    onTestFinished(() => void server.close());
+    return `http://127.0.0.1:${boundPort(server)}`;
+  };
+  const [facilitatorUrl, rpcUrl, runnerUrl] = [
+    await peer('facilitator'),
+    await peer('rpc'),
+    await peer('runner'),
+  ];
+  const gateway = await startTestGateway({
+    database: await createDatabase(),
+    chain: { ...chain, rpcUrl },
+    facilitatorUrl,
+    runnerUrl,
+    top: 'features = ["chat"]',
+    tables: oneModel(nowhere),
+  });
+  const { paths } = (await gateway.get('/openapi.json')).json;
+  expect(Object.keys(paths).filter((path) => /^\/(x402|runner)/.test(path))).toEqual([]);
+  expect((await gateway.post('/x402/jobs/1/0', { body: 'x' })).status).toBe(404);
+  // the state of every peer that is watched has been asked for by now
+  await eventually(async () => expect((await gateway.get('/status')).json.chat).toBeDefined());
+  expect(await gateway.stop()).toBeDefined();
+  expect(connections).toEqual([]);
 });
