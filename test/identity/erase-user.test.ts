@@ -168,8 +168,8 @@ test('results that a wallet paid for are deleted on request alone, and never of 
         select 1, 6, n, n, now(), n, 'n', 'a', 'USDC', 1, case when n < 300 then '${wallet}' else '0xother' end, 'p', 'completed'
         from generate_series(1, 310) n;
       select tollbook.put_result(n, 1, gen_random_uuid(), null, 'a') from generate_series(1, 310) n;
-      insert into tollbook.call (stream, service_id, job_index, status, body_id, network, symbol, payment, due_at, created_at)
-        values ('s', 1, 0, 'dead', gen_random_uuid(), 'n', 'USDC', 'p', now(), now())`,
+      insert into tollbook.call (stream, service_id, job_index, status, body_id, network, asset, symbol, payment, due_at, created_at)
+        values ('s', 1, 0, 'dead', gen_random_uuid(), 'n', 'a', 'USDC', 'p', now(), now())`,
     ),
   );
   const left = async () => (await database.pool.query('select from tollbook.call_result')).rowCount;
