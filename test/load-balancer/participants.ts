@@ -33,8 +33,8 @@ export interface ParticipantsOptions {
   readonly closing: (() => Promise<unknown>)[];
 }
 
-/** Longer than two checks of the balancer. */
-const drainDelaySecs = 2;
+/** Longer than two checks of the balancer, also where a busy machine answers each of them late. */
+const drainDelaySecs = 4;
 
 /** A push runner that refuses, and a service that no runner serves. */
 export const poisoned = { pushed: 3, leased: 4 } as const;
