@@ -1,8 +1,10 @@
 import { expect, test } from 'vitest';
 import type { LedgerEvent, RecordedEvent } from '../../../src/domain/events/event.ts';
 import { quoteIssued, randomHex32 } from '../../support/events.ts';
+import { eventExamples } from '../../domain/events/examples.ts';
 import { transitionViolations } from './transitions.ts';
 
+const recovered: LedgerEvent = { type: 'ledger_recovered', data: eventExamples.ledger_recovered };
 const payer = `0x${'1'.repeat(40)}`;
 const asset = `0x${'2'.repeat(40)}`;
 const nonce = randomHex32();
@@ -55,13 +57,21 @@ const retried = (attempt: number): LedgerEvent => ({
 });
 const completed = (attempt: number): LedgerEvent => ({ type: 'completed', data: { call_id: 1, attempt } });
 
+const stream = `0x${'3'.repeat(64)}`;
+
 function violationsOf(...events: LedgerEvent[]): string[] {
-  const streamEvents = [quoteIssued(), ...events].map((event, index): RecordedEvent => {
-    const place = { seq: index + 1, version: index + 1, stream: `0x${'3'.repeat(64)}`, at: '' };
-    return { ...event, ...place };
+  let version = 0;
+  const recorded = [quoteIssued(), ...events].map((event, index): RecordedEvent => {
+    const place =
+      event.type === 'ledger_recovered'
+        ? { stream: 'recovery:2', version: 1 }
+        : { stream, version: ++version };
+    return { ...event, ...place, seq: index + 1, at: '' };
   });
-  return [...transitionViolations(streamEvents)].map(({ words }) => words);
+  return [...transitionViolations(recorded)].map(({ words }) => words);
 }
+
+const paid = [started, settled, enqueued];
 
 test.each([
   ['paid and done', [started, settled, enqueued, delivered(1), completed(1)]],
@@ -80,6 +90,8 @@ test.each([
     'taken back during an attempt',
     [started, settled, enqueued, delivered(1), disproved('kept'), retried(1), settled, delivered(2)],
   ],
+  ['completed by a runner whose delivery a restore lost', [...paid, recovered, completed(1)]],
+  ['failed, delivered again and lost', [...paid, delivered(1), retried(1), recovered, completed(2)]],
 ])('%s is legal', (_, events) => {
   expect(violationsOf(...events)).toEqual([]);
 });
@@ -99,6 +111,17 @@ test.each([
     'completed by an older attempt',
     [started, settled, enqueued, delivered(2), completed(1)],
     'attempt 1 completed',
+  ],
+  ['completed without a delivery', [...paid, completed(1)], 'completed while call 1 is enqueued'],
+  [
+    'completed without a delivery after a recovery before it was paid',
+    [started, recovered, settled, enqueued, completed(1)],
+    'completed while call 1 is enqueued',
+  ],
+  [
+    'completed by an attempt that no restore explains',
+    [...paid, recovered, completed(2)],
+    'attempt 2 completed',
   ],
   [
     'delivered twice as one attempt',

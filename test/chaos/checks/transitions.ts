@@ -52,12 +52,13 @@ interface Payment {
   state: PaymentState;
   /** The attempt that a runner had when the payment was taken back; it may end, and no other may begin. */
   unpaidAttempt?: number | undefined;
-  call: { id: number | undefined; state: CallState; attempt: number };
+  call: { id: number | undefined; state: CallState; attempt: number; seq?: number };
 }
 
 /** Holds every event against the state that the events before it leave. */
 export function* transitionViolations(events: readonly RecordedEvent[]): Generator<Violation> {
   const streams = new Map<string, RecordedEvent[]>();
+  const recoveries = events.filter(({ type }) => type === 'ledger_recovered').map(({ seq }) => seq);
   for (const event of events) {
     const stream = streams.get(event.stream) ?? [];
     streams.set(event.stream, stream);
@@ -65,7 +66,9 @@ export function* transitionViolations(events: readonly RecordedEvent[]): Generat
   }
   for (const [stream, streamEvents] of streams) {
     const faults = [
-      ...(stream.startsWith('0x') ? quoteFaults(streamEvents) : requestFaults(stream, streamEvents)),
+      ...(stream.startsWith('0x')
+        ? quoteFaults(streamEvents, recoveries)
+        : requestFaults(stream, streamEvents)),
     ];
     if (faults.length === 0) continue;
     const types = streamEvents.map(({ type }) => type).join(', ');
@@ -78,12 +81,16 @@ function* requestFaults(stream: string, streamEvents: readonly RecordedEvent[]):
   for (const { type } of streamEvents) if (!requestTypes.has(type)) yield `${type} in a request's own stream`;
 }
 
-function* quoteFaults(streamEvents: readonly RecordedEvent[]): Generator<string> {
+function* quoteFaults(
+  streamEvents: readonly RecordedEvent[],
+  recoveries: readonly number[],
+): Generator<string> {
   const payments = new Map<string, Payment>();
   for (const event of streamEvents) {
     const isFirst = event.type === 'quote_issued' || event.type === 'payment_recovered';
     if (isFirst !== (event.version === 1)) yield `${event.type} at version ${event.version}`;
     yield* moneyFaults(payments, event);
+    assumeLostDelivery([...payments.values()], event, recoveries);
     yield* callFaults([...payments.values()], event);
   }
 }
@@ -123,6 +130,24 @@ function paymentOf(event: RecordedEvent, payments: ReadonlyMap<string, Payment>)
     : '';
 }
 
+/**
+ * A backup between the lease of a call and the event that says so has the lease alone. The runner, which got the call from the lost
+ * database, may complete it after the recovery.
+ */
+function assumeLostDelivery(
+  payments: readonly Payment[],
+  event: RecordedEvent,
+  recoveries: readonly number[],
+): void {
+  if (event.type !== 'completed') return;
+  const { call_id: id, attempt } = event.data;
+  const call = payments.find((payment) => payment.call.id === id)?.call;
+  if (!call || attempt !== call.attempt + 1 || !['enqueued', 'failed'].includes(call.state)) return;
+  if (!recoveries.some((seq) => seq > (call.seq ?? 0) && seq < event.seq)) return;
+  call.state = 'delivered';
+  call.attempt = attempt;
+}
+
 function* callFaults(payments: readonly Payment[], event: RecordedEvent): Generator<string> {
   const step = callSteps[event.type];
   if (!step || !('call_id' in event.data)) return;
@@ -136,7 +161,8 @@ function* callFaults(payments: readonly Payment[], event: RecordedEvent): Genera
   if (!step.from.includes(call.state)) yield `${event.type} while call ${id} is ${call.state}`;
   yield* attemptFaults(call, event);
   yield* unpaidFaults(owner, event);
-  owner.call = { id, state: step.to, attempt: 'attempt' in event.data ? event.data.attempt : call.attempt };
+  const attempt = 'attempt' in event.data ? event.data.attempt : call.attempt;
+  owner.call = { id, state: step.to, attempt, seq: event.seq };
 }
 
 /** A call whose payment was taken back is not delivered again. */
