@@ -563,6 +563,22 @@ create table tollbook.prune_sum (
   constraint prune_sum_pkey PRIMARY KEY (round, kind)
 );
 
+create table tollbook.rate_round (
+  network text collate "C" not null,
+  asset text collate "C" not null,
+  terms bytea not null,
+  round bigint not null,
+  begun_at timestamp with time zone not null,
+  due_at timestamp with time zone not null,
+  rate text collate "C",
+  observed_at timestamp with time zone,
+  valid_until timestamp with time zone,
+  recorded text collate "C",
+  problem text collate "C",
+  answers json not null,
+  constraint rate_round_pkey PRIMARY KEY (network, asset, terms)
+) with (fillfactor=50);
+
 create table tollbook.rate_window (
   subject text collate "C" not null,
   hits bigint[] not null,
@@ -647,6 +663,7 @@ create function tollbook.apply_projection(p_generation integer, p_from bigint, p
 create function tollbook.are_held(p_settled text) returns boolean language plpgsql volatile; -- 6101736227a5357f
 create function tollbook.begin_projection() returns integer language sql volatile security definer; -- d53f91b8f56b0cf5
 create function tollbook.begin_prune_round(p_every_secs integer) returns boolean language sql volatile security definer; -- cd139bf1352aafde
+create function tollbook.begin_rate_round(p_network text, p_asset text, p_terms bytea, p_lease_ms integer) returns TABLE(round bigint, rate text, observed_at timestamp with time zone, valid_until timestamp with time zone, recorded text) language sql volatile security definer; -- 76fc56dbe6c0fef5
 create function tollbook.check_api_key(p_subject text, p_per_minute integer, p_hash bytea) returns TABLE(code text, retry_ms bigint) language plpgsql volatile security definer; -- d97d99ec44535906
 create function tollbook.clock() returns timestamp with time zone language sql volatile; -- 4c502774edf949ff
 create function tollbook.close_batch(p_sender bytea, p_batch_no bigint, p_previous_no bigint, p_content bytea, p_answer json, p_moment timestamp with time zone) returns void language plpgsql volatile; -- 2044d56872caf32d
@@ -664,6 +681,7 @@ create function tollbook.end_exposure(p_stream text, p_failed boolean) returns v
 create function tollbook.end_follow_ups(p_topic text, p_seqs bigint[]) returns void language sql volatile security definer; -- 7bda88c2a5508d10
 create function tollbook.end_payout(p_stream text, p_reason text) returns void language plpgsql volatile security definer; -- d40d6b410611a5b2
 create function tollbook.end_prune_round() returns TABLE(round bigint, kind text, count bigint, before timestamp with time zone) language plpgsql volatile security definer; -- 51a895945fa373ea
+create function tollbook.end_rate_round(p_network text, p_asset text, p_terms bytea, p_round bigint, p_due_ms integer, p_rate text, p_observed_at timestamp with time zone, p_valid_until timestamp with time zone, p_recorded text, p_problem text, p_answers json) returns boolean language sql volatile security definer; -- bc0a1120d5450798
 create function tollbook.erase_results(p_payers text[], p_max integer) returns integer language sql volatile security definer; -- d5d9d0a941dcc1d0
 create function tollbook.erase_user(p_user_id uuid, p_account_id bigint, p_subjects text[]) returns boolean language plpgsql volatile security definer; -- 372f1d30c7874575
 create function tollbook.expose_spend(p_stream text, p_scope text, p_commitment text, p_nonce numeric, p_amount numeric, p_limit numeric, p_next_nonce numeric, p_balance numeric) returns boolean language plpgsql volatile security definer; -- c708de2d52b0ff86
@@ -689,7 +707,7 @@ create function tollbook.note_first_search_block(p_seq bigint, p_block numeric) 
 create function tollbook.note_pruned(p_kind text, p_count bigint, p_life_secs bigint) returns void language sql volatile security definer; -- b47ff9c85129003d
 create function tollbook.note_runner_gone(p_runner text, p_call_id bigint, p_since timestamp with time zone, p_within_secs integer) returns integer language plpgsql volatile security definer; -- 535bd1fe07de64b9
 create function tollbook.note_unreadable(p_seq bigint) returns void language sql volatile security definer; -- 711dc130fa973485
-create function tollbook.offer_prices(p_list bytea, p_valid_secs integer, p_prices json) returns void language sql volatile security definer; -- c90a9001587ee72c
+create function tollbook.offer_prices(p_list bytea, p_valid_secs integer, p_prices json) returns void language sql volatile security definer; -- 471e28f7db8d12f0
 create function tollbook.open_batch(p_lane smallint, p_sender bytea, p_batch_no bigint, p_acknowledged bigint, p_content bytea, p_commands text, OUT head tollbook.lane, OUT previous_no bigint, OUT answer json) returns record language plpgsql volatile; -- 6b8a51db6e6f5c95
 create function tollbook.open_rate_window(p_subject text, p_now timestamp with time zone, p_create boolean, OUT recent bigint[], OUT today_hits integer, OUT refused_at bigint, OUT today date, OUT now_ms bigint) returns record language plpgsql volatile; -- e82559ffbd4f402a
 create function tollbook.postpone_payout(p_stream text, p_delay_ms integer, p_reason text) returns void language sql volatile security definer; -- ddc702a6ef61c149
@@ -739,6 +757,7 @@ grant execute on function tollbook.append_uncontended(smallint,uuid,bigint,bigin
 grant execute on function tollbook.apply_projection(integer,bigint,bigint,json,json,json) to tollbook_writer;
 grant execute on function tollbook.begin_projection() to tollbook_writer;
 grant execute on function tollbook.begin_prune_round(integer) to tollbook_writer;
+grant execute on function tollbook.begin_rate_round(text,text,bytea,integer) to tollbook_writer;
 grant execute on function tollbook.check_api_key(text,integer,bytea) to tollbook_writer;
 grant execute on function tollbook.clock() to tollbook_writer;
 grant execute on function tollbook.collect_follow_ups(integer) to tollbook_writer;
@@ -753,6 +772,7 @@ grant execute on function tollbook.end_exposure(text,boolean) to tollbook_writer
 grant execute on function tollbook.end_follow_ups(text,bigint[]) to tollbook_writer;
 grant execute on function tollbook.end_payout(text,text) to tollbook_writer;
 grant execute on function tollbook.end_prune_round() to tollbook_writer;
+grant execute on function tollbook.end_rate_round(text,text,bytea,bigint,integer,text,timestamp with time zone,timestamp with time zone,text,text,json) to tollbook_writer;
 grant execute on function tollbook.erase_results(text[],integer) to tollbook_writer;
 grant execute on function tollbook.erase_user(uuid,bigint,text[]) to tollbook_writer;
 grant execute on function tollbook.expose_spend(text,text,text,numeric,numeric,numeric,numeric,numeric) to tollbook_writer;
@@ -855,6 +875,7 @@ grant select on table tollbook.process to tollbook_writer;
 grant select on table tollbook.projection to tollbook_writer;
 grant select on table tollbook.prune_round to tollbook_writer;
 grant select on table tollbook.prune_sum to tollbook_writer;
+grant select on table tollbook.rate_round to tollbook_writer;
 grant select on table tollbook.rate_window to tollbook_writer;
 grant select on table tollbook.reconciliation to tollbook_writer;
 grant select on table tollbook.recovered_chat to tollbook_writer;

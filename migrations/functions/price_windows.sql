@@ -1,5 +1,6 @@
 -- Begins to offer a price list to version 1 clients, also one that ended before. Prices of every list whose job or token this
--- one does not offer are withdrawn, in all gateways at once.
+-- one does not offer are withdrawn, in all gateways at once. A price without an amount offers nothing and keeps the earlier ones: its
+-- token has no current rate.
 create or replace function tollbook.offer_prices(p_list bytea, p_valid_secs int, p_prices json) returns void
 language sql volatile security definer set search_path = tollbook, pg_temp as $$
   -- one at a time, so that two gateways that start together delete the same rows in turn
@@ -10,10 +11,12 @@ language sql volatile security definer set search_path = tollbook, pg_temp as $$
   insert into price_window (list_id, service_id, job_index, network, transfer_method, asset, pay_to, amount, price_wei, credit_micros)
   select p_list, price.* from json_to_recordset(p_prices) as price(service_id bigint, job_index bigint, network text,
     transfer_method text, asset text, pay_to text, amount numeric, price_wei numeric, credit_micros numeric)
+  where amount is not null
   on conflict do nothing;
   delete from price_window where not exists (
-    select from price_window own where own.list_id = p_list
-      and (own.service_id, own.job_index, own.network, own.transfer_method, own.asset, own.pay_to)
+    select from json_to_recordset(p_prices) as own(service_id bigint, job_index bigint, network text, transfer_method text, asset text,
+        pay_to text)
+    where (own.service_id, own.job_index, own.network, own.transfer_method, own.asset, own.pay_to)
         = (price_window.service_id, price_window.job_index, price_window.network, price_window.transfer_method, price_window.asset,
           price_window.pay_to))
 $$;

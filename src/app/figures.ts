@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import type { ChatStatus } from '../chat/chat-status.ts';
+import type { RateStatus } from '../jobs/rate-status.ts';
 import type { JobsStatus, ReadJobs } from '../jobs/jobs-status.ts';
 import type { AnchorLag } from '../log/anchor-lag.ts';
 import type { Figure, FigureValue } from '../metrics/metrics.ts';
@@ -83,10 +84,11 @@ interface JobsFigures {
   readonly status: () => JobsStatus;
   readonly read: LastKnown<ReadJobs>;
   readonly isCircuitOpen: () => boolean;
+  readonly rates: () => readonly RateStatus[];
 }
 
 /** The values of paid jobs, from the last check of their status and of their calls. */
-export function jobsFigures({ status, read, isCircuitOpen }: JobsFigures): Figure[] {
+export function jobsFigures({ status, read, isCircuitOpen, rates }: JobsFigures): Figure[] {
   const known = <T extends { readonly serviceId: number }>(
     list: readonly T[] | undefined,
     valueOf: (of: T) => number,
@@ -164,7 +166,33 @@ export function jobsFigures({ status, read, isCircuitOpen }: JobsFigures): Figur
         ),
     },
     age('calls', read),
+    ...rateFigures(rates),
   ];
+}
+
+function rateFigures(rates: JobsFigures['rates']): Figure[] {
+  return [
+    {
+      name: 'tollbook_rate_current',
+      help: '0 while this token has no current rate and is not offered, or while its fixed rate is older than allowed',
+      labels: ['network', 'symbol'],
+      read: () =>
+        rates().map(({ token, state }) => ({ labels: ofToken(token), value: state === 'current' ? 1 : 0 })),
+    },
+    {
+      name: 'tollbook_rate_age_seconds',
+      help: 'How long ago the rate of this token was observed: the oldest of its sources, or a fixed rate when it was seen first',
+      labels: ['network', 'symbol'],
+      read: () =>
+        rates().flatMap(({ token, ageSecs }) =>
+          ageSecs === undefined ? [] : [{ labels: ofToken(token), value: ageSecs }],
+        ),
+    },
+  ];
+}
+
+function ofToken({ network, symbol }: RateStatus['token']): Record<string, string> {
+  return { network, symbol };
 }
 
 /** The names of the runners that take a service's calls; empty where the gateway works on them itself. */

@@ -1,19 +1,19 @@
 import { EventEmitter, once } from 'node:events';
-import type { Config, JobsConfig, RunnerConfig } from '../config/config.ts';
+import type { JobsConfig, RunnerConfig } from '../config/config.ts';
 import type { Caip2 } from '../domain/values/primitives.ts';
 import { quoteKeysOf } from '../domain/payments/quote-echo.ts';
 import type { RotatingSecret } from '../domain/values/rotating-secret.ts';
-import type { Metrics } from '../metrics/metrics.ts';
+import type { Figure, Metrics } from '../metrics/metrics.ts';
 import type { FeatureParts, RunningFeature } from './feature.ts';
 import { jobsFigures } from './figures.ts';
+import { type JobRates, openJobRates } from './job-rates.ts';
 import { timedChain, timedFacilitator, timedRunner } from './timed-peers.ts';
 import { tracedLookup } from './traced-ledger.ts';
 import { tracedChain, tracedFacilitator } from './traced-peers.ts';
-import { createCatalog } from '../jobs/catalog.ts';
 import type { JobsContext } from '../jobs/context.ts';
 import { createEventAllowance } from '../jobs/event-allowance.ts';
-import { priceListOf } from '../jobs/price-list.ts';
 import { jobConditions } from '../jobs/conditions.ts';
+import { rateStatus } from '../jobs/rate-status.ts';
 import { reloadEvent } from '../jobs/reload.ts';
 import { createRequestTally } from '../jobs/request-tally.ts';
 import { createLostPayments } from '../jobs/lost-payments.ts';
@@ -22,7 +22,7 @@ import { createRunnerSilence } from '../jobs/runner-silence.ts';
 import { createQuoteRate } from '../jobs/quote-rate.ts';
 import { createSeenQuotes } from '../jobs/seen-quotes.ts';
 import { receiptKeysOf } from '../jobs/receipt-keys.ts';
-import { notCheckedYet, presentJobs, type ReadJobs } from '../jobs/jobs-status.ts';
+import { type JobsStatus, notCheckedYet, presentJobs, type ReadJobs } from '../jobs/jobs-status.ts';
 import { leaseRoutes } from '../http/jobs/leases.ts';
 import { operatorRoutes } from '../http/jobs/operator.ts';
 import { paidJobRoutes } from '../http/jobs/jobs.ts';
@@ -42,11 +42,13 @@ import { startConfirmer } from '../workers/confirmer.ts';
 import { startDueTimes } from '../workers/cleaner.ts';
 import type { Loop } from '../workers/loop.ts';
 import { startPriceExtender } from '../workers/price-extender.ts';
+import { startRateAsker } from '../workers/rate-asker.ts';
+import { startRateFollower } from '../workers/rate-follower.ts';
 import { startJobsStatusChecker } from '../workers/jobs-status-checker.ts';
 import { startRequestCounter } from '../workers/request-counter.ts';
 import { startRelay } from '../workers/relay.ts';
 import { startResolver } from '../workers/resolver.ts';
-import { createLastKnown } from '../runtime/last-known.ts';
+import { createLastKnown, type LastKnown } from '../runtime/last-known.ts';
 import { createSince } from '../runtime/since.ts';
 import { logSecondSecret } from '../runtime/second-secret.ts';
 import { createPromiseTracker } from '../runtime/promise-tracker.ts';
@@ -71,31 +73,48 @@ function createReleases(relays: readonly Loop[]): Releases {
   };
 }
 
-function pricesOf({ topUps }: Config, settings: JobsConfig): Pick<JobsContext, 'catalog' | 'priceList'> {
-  const catalog = createCatalog(settings, topUps);
-  return { catalog, priceList: priceListOf(catalog, settings.quoteTtlSecs) };
+function figuresOf(
+  current: () => JobsContext,
+  status: () => JobsStatus,
+  read: LastKnown<ReadJobs>,
+): readonly Figure[] {
+  return jobsFigures({
+    status,
+    read,
+    isCircuitOpen: () => current().facilitator.isCircuitOpen(),
+    rates: () => rateStatus(current().rates),
+  });
+}
+
+interface ContextParts {
+  readonly releases: Releases;
+  readonly tokens: () => RotatingSecret | undefined;
+  readonly storedKey: Buffer;
+  readonly rates: JobRates;
 }
 
 /** The context of the use cases, from one configuration. */
 async function createContext(
   parts: Parts,
-  releases: Releases,
-  { tokens, storedKey }: { readonly tokens: () => RotatingSecret | undefined; readonly storedKey: Buffer },
+  { releases, tokens, storedKey, rates }: ContextParts,
 ): Promise<JobsContext> {
   const { config, settings, ledger, publicUrl } = parts;
   const { parityCacheSecs: cacheSecs } = settings;
   const { quotesPerSecond, quoteEventsPerSec } = config.limits;
   const asking = { pool: ledger.pool, log: parts.logger };
+  const { catalog, priceList } = rates.pricesOf(config, settings);
   return {
     ...ledger,
     ...releases,
     config,
     settings,
-    ...pricesOf(config, settings),
+    catalog,
+    priceList,
+    rates: rates.rates,
     publicUrl,
     lookup: tracedLookup(createPaymentLookup(ledger.pool), parts.tracing),
     facilitator: openFacilitator(parts, tokens),
-    offers: createOffers(parts.logger, parts.wrongTokens),
+    offers: createOffers(parts.logger, parts.wrongTokens, rates.rates.missing),
     chains: openChains(settings, new Map(), parts),
     permissions: createPermissionChecker({ timeoutMs: 3_000, maxConcurrent: 64, cacheSecs }),
     contractSignatures: createContractSignatureChecker({ timeoutMs: 3_000, gasCap: 500_000 }),
@@ -132,7 +151,9 @@ export async function composeJobs(parts: Parts): Promise<RunningFeature> {
   const relays: Loop[] = [];
   let tokens = parts.settings.facilitatorTokens;
   const storedKey = await readReceiptKey(parts.ledger.db);
-  let context = await createContext(parts, createReleases(relays), { tokens: () => tokens, storedKey });
+  const rates = await openJobRates(parts.ledger, parts.settings);
+  const given = { releases: createReleases(relays), tokens: () => tokens, storedKey, rates };
+  let context = await createContext(parts, given);
   await checkOffers(context);
   let checked = notCheckedYet;
   const since = createSince();
@@ -153,7 +174,11 @@ export async function composeJobs(parts: Parts): Promise<RunningFeature> {
     async register(app) {
       // before the first answer
       await offerPrices(context.pool, context.priceList);
-      loops.push(startPriceExtender(current));
+      const swap = (prices: Partial<JobsContext>): void => void (context = { ...context, ...prices });
+      loops.push(
+        startPriceExtender(current),
+        startRateFollower(current, () => rates.follow(current, swap)),
+      );
       await app.register(paidJobRoutes(current, parts.bodies));
       await app.register(leaseRoutes(current));
       await app.register(priceRoutes(current));
@@ -162,7 +187,7 @@ export async function composeJobs(parts: Parts): Promise<RunningFeature> {
       await app.register(healthRoutes(readiness));
       await app.register(statsRoutes(context));
     },
-    figures: () => jobsFigures({ status, read, isCircuitOpen: () => context.facilitator.isCircuitOpen() }),
+    figures: () => figuresOf(current, status, read),
     conditions: () => jobConditions(context),
     startOwnLoops() {
       loops.push(monitor(), startRequestCounter(context));
@@ -173,17 +198,17 @@ export async function composeJobs(parts: Parts): Promise<RunningFeature> {
           .filter(isPushed)
           .map((runner) => startRelay(context, runner, current, openRunner(runner, parts.metrics))),
       );
-      loops.push(startDueTimes(context));
-      loops.push(...relays);
-      loops.push(startResolver(current), startConfirmer(current));
+      loops.push(startDueTimes(context), ...relays);
+      loops.push(startResolver(current), startConfirmer(current), startRateAsker(current));
     },
     prepareReload(next) {
       const settings = next.jobs ?? context.settings;
+      const { putInForce: putRatesInForce, ...prices } = rates.pricesOf(next, settings);
       const renewed = {
         ...context,
         config: next,
         settings,
-        ...pricesOf(next, settings),
+        ...prices,
         receiptKeys: receiptKeysOf(settings.receiptKeys, storedKey),
         quoteKeys: settings.quoteKeys && quoteKeysOf(settings.quoteKeys),
         chains: openChains(settings, context.chains, parts),
@@ -192,12 +217,10 @@ export async function composeJobs(parts: Parts): Promise<RunningFeature> {
         record: () => offerPrices(renewed.pool, renewed.priceList),
         events: [reloadEvent(renewed.catalog)],
         putInForce() {
-          const replaced = [...context.chains].filter(
-            ([network, chain]) => renewed.chains.get(network) !== chain,
-          );
+          putRatesInForce();
+          closeReplaced(context, renewed);
           context = renewed;
           tokens = settings.facilitatorTokens;
-          for (const [, chain] of replaced) void chain.close();
         },
       };
     },
@@ -249,6 +272,13 @@ async function checkOffers(context: JobsContext): Promise<void> {
     { cause },
     'the facilitator does not answer which tokens it settles: all are offered until it does',
   );
+}
+
+type Chains = Pick<JobsContext, 'chains'>;
+
+/** Each finishes its running calls. */
+function closeReplaced({ chains: before }: Chains, { chains: after }: Chains): void {
+  for (const [network, chain] of before) if (after.get(network) !== chain) void chain.close();
 }
 
 /** Opens a push runner whose deliveries are measured where metrics are wanted. */

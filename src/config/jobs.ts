@@ -117,6 +117,8 @@ function checkAmounts(
 ): void {
   for (const [index, token] of tokens.entries()) {
     const { ratePerNativeUnit, decimals, markupBps } = token;
+    // where sources say the rate, an amount that is too large is not offered
+    if (!ratePerNativeUnit) continue;
     const tooLarge = [...prices].find(
       ([, priceWei]) => tokenAmount(priceWei, ratePerNativeUnit, decimals, markupBps) >= 2n ** 256n,
     );

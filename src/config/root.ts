@@ -51,6 +51,8 @@ export const jobsShape = {
 
   /** The rate of tokens that have none of their own. */
   rate_per_native_unit: reloadable(rate.optional()),
+  /** When the operator is warned of a fixed rate, of tokens that do not say it themselves. */
+  rate_max_age_secs: reloadable(wholeNumber(2, 2_592_000).optional()),
   /** The markup of tokens that have none of their own. */
   markup_bps: reloadable(markupBps.default(0)),
   /** For jobs without a policy. */

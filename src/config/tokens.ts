@@ -4,7 +4,8 @@ import type { AcceptedToken } from '../domain/values/token.ts';
 import type { Report } from './report.ts';
 import type { RootTable } from './root.ts';
 import { readTables, type Table } from './table.ts';
-import { address, markupBps, matching, network, oneOf, rate, wholeNumber } from './values.ts';
+import { readRateTerms, tokenRateShape } from './rates.ts';
+import { address, markupBps, matching, network, oneOf, wholeNumber } from './values.ts';
 
 const printable = matching(/^[\x20-\x7e]{1,64}$/, 'must be 1 to 64 printable ASCII characters');
 
@@ -20,7 +21,7 @@ const tokenShape = {
   transfer_method: oneOf(transferMethods).default(transferMethods[0]),
   eip712_name: printable,
   eip712_version: printable,
-  rate_per_native_unit: rate.optional(),
+  ...tokenRateShape,
   markup_bps: markupBps.optional(),
 } as const;
 
@@ -36,7 +37,7 @@ export function readTokens(root: RootTable, isRequired: boolean, report: Report)
   checkDuplicates(tables, report);
   checkSymbols(tables, report);
   checkRates(tables, root, report);
-  return tables.flatMap((table) => toToken(table, root) ?? []);
+  return tables.flatMap((table) => toToken(table, root, report) ?? []);
 }
 
 /** Already reported as not being an array. */
@@ -80,17 +81,34 @@ function checkSymbols(tables: readonly TokenTable[], report: Report): void {
 }
 
 function checkRates(tables: readonly TokenTable[], root: RootTable, report: Report): void {
-  const without = tables.find((table) => !table.names('rate_per_native_unit'));
+  const without = tables.find((table) => !table.names('rate_per_native_unit') && !table.names('rates'));
   if (without === undefined || root.names('rate_per_native_unit')) return;
   const token = `accepted_tokens[${String(without.at.at(-1))}]`;
   report.mistake(['rate_per_native_unit'], `is missing: ${token} has no rate of its own`);
 }
 
-function toToken({ whole }: TokenTable, root: RootTable): AcceptedToken | undefined {
+function toToken(table: TokenTable, root: RootTable, report: Report): AcceptedToken | undefined {
+  const terms = readRateTerms(table, report);
+  const { whole } = table;
   const chainId = whole && chainIdOf(whole.network);
-  const ratePerNativeUnit = whole?.ratePerNativeUnit ?? root.values.ratePerNativeUnit;
   const bps = whole?.markupBps ?? root.values.markupBps;
-  if (whole === undefined || chainId === undefined || ratePerNativeUnit === undefined || bps === undefined)
+  const fixed = whole?.ratePerNativeUnit ?? root.values.ratePerNativeUnit;
+  if (whole === undefined || chainId === undefined || bps === undefined || !(terms ?? fixed))
     return undefined;
-  return { ...whole, chainId, ratePerNativeUnit, markupBps: bps };
+  const { network: chain, asset, symbol, decimals, payTo, transferMethod, eip712Name, eip712Version } = whole;
+  return {
+    network: chain,
+    chainId,
+    asset,
+    symbol,
+    decimals,
+    payTo,
+    transferMethod,
+    eip712Name,
+    eip712Version,
+    ratePerNativeUnit: terms ? undefined : fixed,
+    markupBps: bps,
+    rateTerms: terms,
+    fixedRateMaxAgeSecs: terms ? undefined : (whole.rateMaxAgeSecs ?? root.values.rateMaxAgeSecs),
+  };
 }

@@ -147,7 +147,8 @@ function checkWorth(at: Path, topUp: TopUpConfig, { tokens, prices }: JobsTables
 function worthOf(topUp: TopUpConfig, token: AcceptedToken, priceWei: bigint): bigint | undefined {
   const { ratePerNativeUnit, decimals, markupBps, symbol } = token;
   const worth = currencyPerToken(topUp, symbol);
-  if (!worth) return undefined;
+  // where sources say the rate, a price that is worth no credit is not offered
+  if (!worth || !ratePerNativeUnit) return undefined;
   const atoms = tokenAmount(priceWei, ratePerNativeUnit, decimals, markupBps);
   return topUpMicros(atoms, decimals, worth);
 }

@@ -6,7 +6,11 @@ import { compileSchema, type InputCheck } from '../domain/payments/job-input.ts'
 import { type AuthMode, type InvocationMode, type JobId, jobKey } from '../domain/payments/job.ts';
 import { type Address, chainIdOf } from '../domain/values/primitives.ts';
 import type { SettlementOption } from '../domain/payments/quote.ts';
-import type { AcceptedToken } from '../domain/values/token.ts';
+import type { AcceptedToken, Rate } from '../domain/values/token.ts';
+import { tokenName } from './rates.ts';
+
+const beyondUint256 = 1n << 256n;
+const mostMicros = BigInt(Number.MAX_SAFE_INTEGER);
 
 /** How a job's callers are authenticated, and which contract permits them. */
 export interface Restriction {
@@ -25,15 +29,23 @@ export interface Job extends JobId {
   readonly priceWei: bigint;
   /** It is not sold while its runners have taken nothing for so long; 0: it always is. */
   readonly maxRunnerSilenceSecs: number;
+  /** In the order of the configuration; none in a token whose rate was never known. */
   readonly options: readonly SettlementOption[];
+  /** Whether payments for it buy credit. */
+  readonly isTopUp: boolean;
   /** The content type and schema of its requests; undefined if it takes any. */
   readonly input: (JobInput & { readonly check?: InputCheck }) | undefined;
 }
 
-/** All jobs with a price, by `jobKey()`, for one configuration. */
+/** All jobs with a price, by `jobKey()`, for one configuration and the rates in force. */
 export type Catalog = ReadonlyMap<string, Job>;
 
-export function createCatalog(config: JobsConfig, topUps: readonly TopUpConfig[]): Catalog {
+/** @param rates by `network/asset` */
+export function createCatalog(
+  config: JobsConfig,
+  topUps: readonly TopUpConfig[],
+  rates: ReadonlyMap<string, Rate>,
+): Catalog {
   const selling = new Map(topUps.map((topUp) => [jobKey(topUp), topUp]));
   const jobs = new Map<string, Job>();
   for (const [key, priceWei] of config.jobPrices) {
@@ -47,25 +59,36 @@ export function createCatalog(config: JobsConfig, topUps: readonly TopUpConfig[]
       priceWei,
       maxRunnerSilenceSecs: policy?.maxRunnerSilenceSecs ?? 0,
       input: policy?.input && withCheck(policy.input),
-      options: config.acceptedTokens.flatMap((token) => optionsOf(token, priceWei, selling.get(key))),
+      isTopUp: selling.has(key),
+      options: config.acceptedTokens.flatMap((token) => {
+        const rate = rates.get(tokenName(token));
+        return rate ? optionsOf(token, rate, priceWei, selling.get(key)) : [];
+      }),
     });
   }
   return jobs;
 }
 
-/** The option of a token; none where the job sells credit and the token's worth is not configured. */
+/**
+ * The option of a token. None where the job sells credit and the token's worth is not configured; none where the rate makes an amount
+ * that no token contract can hold, or that no account can be credited with.
+ */
 function optionsOf(
   token: AcceptedToken,
+  tokenRate: Rate,
   priceWei: bigint,
   topUp: TopUpConfig | undefined,
 ): readonly SettlementOption[] {
   const { network, transferMethod, asset, symbol, decimals, payTo, eip712Name, eip712Version } = token;
-  const amount = tokenAmount(priceWei, token.ratePerNativeUnit, decimals, token.markupBps);
+  const amount = tokenAmount(priceWei, tokenRate, decimals, token.markupBps);
+  if (amount >= beyondUint256) return [];
   const terms = { network, transferMethod, asset, symbol, decimals, amount };
   const option = { ...terms, payTo, eip712Name, eip712Version };
   if (!topUp) return [option];
   const rate = currencyPerToken(topUp, symbol);
-  return rate ? [{ ...option, creditMicros: topUpMicros(amount, decimals, rate) }] : [];
+  const creditMicros = rate && topUpMicros(amount, decimals, rate);
+  const isCredit = creditMicros !== undefined && creditMicros > 0n && creditMicros <= mostMicros;
+  return isCredit ? [{ ...option, creditMicros }] : [];
 }
 
 function restrictionOf({ authMode, netRpcUrl, netContract, netNetwork }: JobPolicy): Restriction | undefined {
@@ -76,8 +99,8 @@ function restrictionOf({ authMode, netRpcUrl, netContract, netNetwork }: JobPoli
 }
 
 /** Whether payments for a job buy credit. */
-export function sellsCredit({ options }: Job): boolean {
-  return options.some(({ creditMicros }) => creditMicros !== undefined);
+export function sellsCredit({ isTopUp }: Job): boolean {
+  return isTopUp;
 }
 
 /** Whether a job can be bought. */

@@ -2,11 +2,12 @@ import type { AlertCondition } from '../domain/values/alert-condition.ts';
 import { countDeadLetters, countedDeadLetters } from '../store/alerts.ts';
 import type { JobsContext } from './context.ts';
 import { readPause } from './pause-runner.ts';
+import { rateStatus } from './rate-status.ts';
 
 /** What the operator is alerted about in paid jobs now. */
 export async function jobConditions(context: JobsContext): Promise<AlertCondition[]> {
   const [dead, paused] = await Promise.all([deadLetters(context), pausedRunners(context)]);
-  return [...dead, ...paused, ...openCircuit(context)];
+  return [...dead, ...paused, ...openCircuit(context), ...rates(context)];
 }
 
 /** One for each service, until the last of its dead letters is requeued or given up. */
@@ -32,6 +33,24 @@ async function pausedRunners(context: JobsContext): Promise<AlertCondition[]> {
     const by = pause.operator === undefined ? 'it answered 410' : `by ${pause.operator}`;
     const text = `The runner ${name} is paused (${by}): its calls wait. Resume it with \`tollbook runners resume ${name}\`.`;
     return [{ kind: 'runner_paused', subject: name, text, details: { reason: pause.reason } }];
+  });
+}
+
+function rates(context: JobsContext): AlertCondition[] {
+  return rateStatus(context.rates).flatMap(({ name, state, detail = '' }): AlertCondition[] => {
+    if (state === 'current') return [];
+    const text =
+      state === 'missing'
+        ? `${name} is not offered: it has no current rate. Look at its sources.`
+        : `The fixed rate of ${name} is old: set the present one and reload, or allow a longer age.`;
+    return [
+      {
+        kind: state === 'missing' ? 'no_current_rate' : 'rate_old',
+        subject: name,
+        text,
+        details: { detail },
+      },
+    ];
   });
 }
 

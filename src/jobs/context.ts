@@ -18,6 +18,7 @@ import type { Catalog } from './catalog.ts';
 import type { EventAllowance } from './event-allowance.ts';
 import type { LostPayments } from './lost-payments.ts';
 import type { Offers } from './offers.ts';
+import type { Rates } from './rates.ts';
 import type { ReceiptKeys } from './receipt-keys.ts';
 import type { RunnerSilence } from './runner-silence.ts';
 import type { QuoteRate } from './quote-rate.ts';
@@ -41,6 +42,8 @@ export interface JobsContext {
   readonly facilitator: Facilitator;
   /** The accepted tokens that the facilitator settles. */
   readonly offers: Offers;
+  /** What the tokens are worth now. */
+  readonly rates: Rates;
   readonly chains: ReadonlyMap<Caip2, Chain>;
   /** Asks the contracts that permit callers. */
   readonly permissions: PermissionChecker;

@@ -11,6 +11,7 @@ import {
 } from '../store/figures.ts';
 import type { JobsContext } from './context.ts';
 import { refreshOffers } from './offers.ts';
+import { rateStatus } from './rate-status.ts';
 import { isRunnerPaused } from './pause-runner.ts';
 
 interface Check {
@@ -27,6 +28,8 @@ export interface JobsStatus {
   readonly since: string;
   readonly facilitator: Check;
   readonly chains: Readonly<Record<string, Check>>;
+  /** By `SYMBOL on NETWORK`. */
+  readonly rates: Readonly<Record<string, Check>>;
   readonly outbox: Check & Outbox;
   readonly runners: readonly RunnerStatus[];
 }
@@ -120,18 +123,31 @@ export function presentJobs(context: JobsContext, checked: CheckedJobs, since: S
       { ...chain, since: since.of(name, chain.ok) },
     ]),
   );
+  const rates = ratesOf(context, since);
   const { runners } = checked;
   const outbox = outboxOf(context, checked, since);
   const isPaused = runners.some((runner) => runner.is_paused);
-  const ok = [facilitator, outbox, ...Object.values(chains)].every((part) => part.ok) && !isPaused;
+  const ok =
+    [facilitator, outbox, ...Object.values(chains), ...Object.values(rates)].every((part) => part.ok) &&
+    !isPaused;
   return {
     status: ok ? 'ok' : 'degraded',
     since: since.of('jobs', ok),
     facilitator,
     chains,
+    rates,
     outbox,
     runners,
   };
+}
+
+function ratesOf({ rates }: JobsContext, since: Since): Record<string, Check> {
+  return Object.fromEntries(
+    rateStatus(rates).map(({ name, state, detail }) => {
+      const ok = state === 'current';
+      return [name, { ok, ...(detail === undefined ? {} : { detail }), since: since.of(`rate ${name}`, ok) }];
+    }),
+  );
 }
 
 function circuitOpen({ detail: text }: Check): Check {

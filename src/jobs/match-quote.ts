@@ -162,12 +162,14 @@ async function matchOwnQuote(
   let [option, priceWei]: [SettlementOption, bigint] = [offered, job.priceWei];
   let pricedAt: number | undefined;
   let checked = checkTimely(context, decoded, option, now);
-  if ('invalid' in checked && checked.invalid === 'authorization_value_mismatch') {
+  // a price of a rate that is not current any more counts only where it was offered, and while that lasts
+  const isCurrent = context.offers.hasRate(offered);
+  if (!isCurrent || ('invalid' in checked && checked.invalid === 'authorization_value_mismatch')) {
     const earlier = await earlierTerms(context, job, offered, decoded.payload.value, revokedBefore);
     if (earlier) {
       ({ option, priceWei, pricedAt } = earlier);
       checked = checkTimely(context, decoded, option, now);
-    }
+    } else if (!isCurrent) return rejectedPayment(job, { stage: 'match', reason: 'no_current_rate' });
   }
   if ('invalid' in checked) return rejectedPayment(job, { stage: 'shape', reason: checked.invalid });
   const { payment, lateBecause } = checked;

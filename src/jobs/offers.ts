@@ -5,12 +5,12 @@ import type { Facilitator, SupportedAnswer, SupportedKind } from '../peers/facil
 import type { OperatorLog } from '../domain/values/operator-log.ts';
 
 /**
- * The options that can be offered: those in tokens whose contracts do not contradict the configuration, on networks that the
- * facilitator settles, by its last answer. Before its first answer that is every option; while it cannot be reached, its last
+ * The options that can be offered: those in tokens with a current rate whose contracts do not contradict the configuration, on
+ * networks that the facilitator settles, by its last answer. Before its first answer that is every option; while it cannot be reached, its last
  * answer applies.
  */
 export interface Offers {
-  /** Those of these options that can be offered: the same list object while the answers of facilitator and chains are the same. */
+  /** Those of these options that can be offered: the same list object while facilitator, chains and rates allow the same. */
   of(options: readonly SettlementOption[]): readonly SettlementOption[];
   /** Why none of these options can be offered. */
   whyNone(options: readonly SettlementOption[]): NoOfferReason;
@@ -18,29 +18,50 @@ export interface Offers {
   isSettled(payment: Payable): boolean;
   /** Whether the token's contract contradicts the configuration: then no payment in it is started. */
   isWrong(token: TokenName): boolean;
+  /** Whether the token has a current rate: then its present price may be paid. */
+  hasRate(token: TokenName): boolean;
+  /** Those of these tokens that are not offered since they have no current rate. */
+  withoutRate(tokens: readonly AcceptedToken[]): readonly NotOffered[];
   /** Applies the facilitator's answer. Logs each token once when it leaves the offers, and when it returns. */
   follow(kinds: readonly SupportedKind[], tokens: readonly AcceptedToken[]): void;
 }
 
 /** Why a job has a price but no offer, for programs. */
-export const noOfferReasons = ['settles_no_accepted_token', 'tokens_contradict_their_contracts'] as const;
+export const noOfferReasons = [
+  'settles_no_accepted_token',
+  'tokens_contradict_their_contracts',
+  'no_current_rate',
+] as const;
 export type NoOfferReason = (typeof noOfferReasons)[number];
+
+/** A token that the gateway accepts and cannot offer now, as clients are told. */
+export interface NotOffered extends TokenName {
+  readonly symbol: string;
+  readonly reason: 'no_current_rate';
+}
 
 type TokenName = Pick<SettlementOption, 'network' | 'asset'>;
 type Payable = Pick<SettlementOption, 'network' | 'transferMethod'>;
 
 const noTokens: ReadonlySet<string> = new Set();
+const none: readonly NotOffered[] = [];
 
 const nameOf = ({ network, asset }: TokenName): string => `${network}/${asset}`;
 
-/** @param wrongTokens those that contradict the configuration, as `network/asset`: the same set while nothing changes */
+/**
+ * The tokens are named `network/asset`, and each set is the same object while nothing changes.
+ * @param wrongTokens those that contradict the configuration
+ * @param unratedTokens those without a current rate
+ */
 export function createOffers(
   log: OperatorLog,
   wrongTokens: () => ReadonlySet<string> = () => noTokens,
+  unratedTokens: () => ReadonlySet<string> = () => noTokens,
 ): Offers {
   let settled: ReadonlySet<string> | undefined;
   let withdrawn = new Set<string>();
   let wrong = wrongTokens();
+  let unrated = unratedTokens();
   // the hash of an offer is cached by its list of options: the same offer must be the same list object
   let lists = new WeakMap<readonly SettlementOption[], readonly SettlementOption[]>();
 
@@ -50,14 +71,24 @@ export function createOffers(
   };
 
   const isWrong = (token: TokenName): boolean => wrongTokens().has(nameOf(token));
-  const isOffered = (option: SettlementOption): boolean => isSettled(option) && !isWrong(option);
+  const hasRate = (token: TokenName): boolean => !unratedTokens().has(nameOf(token));
+  const isOffered = (option: SettlementOption): boolean =>
+    isSettled(option) && !isWrong(option) && hasRate(option);
 
   return {
     isSettled,
     isWrong,
+    hasRate,
+    withoutRate: (tokens) =>
+      unratedTokens().size === 0
+        ? none
+        : tokens
+            .filter((token) => !hasRate(token))
+            .map(({ network, asset, symbol }) => ({ network, asset, symbol, reason: 'no_current_rate' })),
     of(options) {
-      if (wrong !== wrongTokens()) {
+      if (wrong !== wrongTokens() || unrated !== unratedTokens()) {
         wrong = wrongTokens();
+        unrated = unratedTokens();
         lists = new WeakMap();
       }
       let list = lists.get(options);
@@ -67,10 +98,10 @@ export function createOffers(
       }
       return list;
     },
-    whyNone: (options) =>
-      options.some((option) => !isWrong(option))
-        ? 'settles_no_accepted_token'
-        : 'tokens_contradict_their_contracts',
+    whyNone(options) {
+      if (options.some((option) => !isWrong(option) && hasRate(option))) return 'settles_no_accepted_token';
+      return unratedTokens().size > 0 ? 'no_current_rate' : 'tokens_contradict_their_contracts';
+    },
     follow(kinds, tokens) {
       const kindsV2 = kinds.filter(({ x402Version }) => x402Version === 2);
       const pairs = new Set(kindsV2.map(({ scheme, network }) => `${scheme} ${network}`));

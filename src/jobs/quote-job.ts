@@ -65,8 +65,11 @@ export async function quoteJob(
   { job, code, reason }: Pick<OfferRefusal, 'job' | 'code' | 'reason'>,
 ): Promise<PaymentRequired | Refused> {
   const available = context.offers.of(job.options);
-  if (available.length === 0)
-    return { kind: 'refused', code: 'facilitator_unavailable', reason: context.offers.whyNone(job.options) };
+  if (available.length === 0) {
+    const why = context.offers.whyNone(job.options);
+    const refused = why === 'no_current_rate' ? why : 'facilitator_unavailable';
+    return { kind: 'refused', code: refused, reason: why };
+  }
   const { quoteTtlSecs, maxTimeoutSecs } = context.settings;
   const quoteOf = (options: readonly SettlementOption[], isSummarised: boolean): Quote =>
     newQuote({ ...job, options, isSummarised }, nowSecs(context), quoteTtlSecs);

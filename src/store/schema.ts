@@ -19,6 +19,7 @@ import {
   uuid,
   type ValueOf,
 } from './columns.ts';
+import { priceTables } from './price-schema.ts';
 
 type Table = Readonly<Record<string, Column<unknown>>>;
 
@@ -323,19 +324,7 @@ export const ledgerTables = {
     created_at: timestamp,
   },
   'tollbook.worker_process': { process_id: uuid, heartbeat_at: timestamp },
-  'tollbook.price_list': { list_id: bytea, offered_at: timestamp, valid_until: timestamp },
-  'tollbook.price_window': {
-    list_id: bytea,
-    service_id: bigint,
-    job_index: bigint,
-    network: text,
-    transfer_method: text,
-    asset: text,
-    pay_to: text,
-    amount: numeric,
-    price_wei: numeric,
-    credit_micros: nullable(numeric),
-  },
+  ...priceTables,
 } as const satisfies Record<string, Table>;
 
 /** The tables that better-auth defines; a test compares them with the database. */
@@ -385,6 +374,20 @@ export const identityTables = {
     updated_at: timestamp,
   },
   'identity.wallet': { address: text, chain_id: bigint, user_id: uuid, created_at: timestamp },
+  'tollbook.rate_round': {
+    network: text,
+    asset: text,
+    terms: bytea,
+    round: bigint,
+    begun_at: timestamp,
+    due_at: timestamp,
+    rate: nullable(text),
+    observed_at: nullable(timestamp),
+    valid_until: nullable(timestamp),
+    recorded: nullable(text),
+    problem: nullable(text),
+    answers: json,
+  },
 } as const satisfies Record<string, Table>;
 
 type ReadOnlyTables<T> = {

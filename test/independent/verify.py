@@ -287,7 +287,7 @@ NOTES = {
     "dry_run_denied", "dry_run_error", "operator_token_created", "operator_token_revoked", "operator_config_loaded",
     "operator_config_refused", "operator_runner_paused", "operator_runner_resumed", "operator_quotes_revoked", "operator_models_loaded",
     "operator_usage_implausible", "operator_payouts_postponed",
-    "sign_in_refused", "data_pruned", "database_continued",
+    "sign_in_refused", "data_pruned", "rate_changed", "database_continued",
 }
 OPENINGS = {"payment_recovered", "redelivery_requested", "quote_issued", "payment_verified", "auth_passed", "settlement_started", "enqueued", "enqueued_again", "operator_sweep_recorded"}
 KNOWN = NOTES | OPENINGS | set(STEPS) | set(PAYMENT_MOVES) | set(CALL_MOVES)

@@ -33,6 +33,7 @@ const jobs = [0, 1].map((jobIndex) => ({
   mode: 'public_paid' as const,
   restriction: undefined,
   maxRunnerSilenceSecs: 0,
+  isTopUp: false,
   priceWei: 10n ** 15n,
   options: [option],
   input: undefined,

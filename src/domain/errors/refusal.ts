@@ -218,6 +218,12 @@ export const refusals = {
     retryAfterSecs: 5,
     sentence: 'The payment could not be verified. Nothing was charged. Send the request again later.',
   },
+  no_current_rate: {
+    status: 503,
+    retryAfterSecs: 5,
+    sentence:
+      'No accepted token has a current rate, so this job has no price in any now. Nothing was charged. Send the request again later.',
+  },
   payment_use_unknown: {
     status: 503,
     retryAfterSecs: 5,

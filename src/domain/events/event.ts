@@ -8,6 +8,7 @@ import type { EventDescriptor, FollowUpTopic } from './descriptor.ts';
 import { identityEvents } from './identity-events.ts';
 import { operatorEvents } from './operator-events.ts';
 import { paymentEvents } from './payment-events.ts';
+import { rateEvents } from './rate-events.ts';
 import { recoveryEvents } from './recovery-events.ts';
 import { requestEvents } from './request-events.ts';
 import { retentionEvents } from './retention-events.ts';
@@ -28,6 +29,7 @@ export const eventDescriptors = {
   ...identityEvents,
   ...spendEvents,
   ...retentionEvents,
+  ...rateEvents,
 } as const;
 
 type Descriptors = typeof eventDescriptors;

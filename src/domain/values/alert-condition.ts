@@ -7,7 +7,9 @@ type AlertKind =
   | 'anchors_behind'
   | 'low_gas'
   | 'certificate_trouble'
-  | 'clock_trouble';
+  | 'clock_trouble'
+  | 'no_current_rate'
+  | 'rate_old';
 
 /** A condition that holds now. Every process reports those that it sees; each kind and subject has one alert. */
 export interface AlertCondition {

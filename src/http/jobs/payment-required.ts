@@ -8,11 +8,13 @@ import { offersV2Text, offerTextsV2 } from '../../domain/payments/x402.ts';
 import { requirementsV1 } from '../../domain/payments/x402-v1.ts';
 import type { PaymentRequired } from '../../jobs/answer.ts';
 import { jobUrl } from '../../jobs/catalog.ts';
+import type { Offers } from '../../jobs/offers.ts';
 import { noteFacts } from '../server/request-log.ts';
 
 /** What an offer takes from the configuration. */
 interface OfferContext {
-  readonly settings: Pick<JobsConfig, 'maxTimeoutSecs' | 'paymentIdentifier'>;
+  readonly settings: Pick<JobsConfig, 'acceptedTokens' | 'maxTimeoutSecs' | 'paymentIdentifier'>;
+  readonly offers: Pick<Offers, 'withoutRate'>;
   readonly publicUrl: () => string;
 }
 
@@ -46,13 +48,15 @@ export function paymentRequiredText(
   const errorV1 = isForV1 ? error : JSON.stringify(`${text} ${version2Only}`);
   const accepts = offersV2Text(offers, quote);
   const why = reason === undefined ? '' : `,"reason":${JSON.stringify(reason)}`;
+  const notOffered = context.offers.withoutRate(context.settings.acceptedTokens);
+  const others = notOffered.length === 0 ? '' : `,"not_offered":${JSON.stringify(notOffered)}`;
   const until = new Date(expiresAt * 1_000).toISOString();
   const takes = input ? `,"input":${JSON.stringify(input)}` : '';
   return {
     header: `{"x402Version":2,"error":${error},"resource":${resource},"accepts":${accepts},"extensions":${extensions}}`,
     body:
       `{"x402Version":1,"error":${errorV1},"accepts":${acceptsV1},"code":"${code}"${why},` +
-      `"quote_digest":"${digest}","quote_expires_at":"${until}"${takes}}`,
+      `"quote_digest":"${digest}","quote_expires_at":"${until}"${takes}${others}}`,
   };
 }
 

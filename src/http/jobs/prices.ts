@@ -28,6 +28,7 @@ export function priceRoutes(current: () => JobsContext) {
 function priceJson(context: JobsContext, job: Job) {
   const offered = context.offers.of(job.options);
   const input = inputJson(job);
+  const notOffered = context.offers.withoutRate(context.settings.acceptedTokens);
   const endpoint = jobUrl(context.publicUrl(), job);
   return {
     service_id: job.serviceId,
@@ -46,6 +47,7 @@ function priceJson(context: JobsContext, job: Job) {
       pay_to: option.payTo,
       x402_endpoint: endpoint,
     })),
+    ...(notOffered.length === 0 ? {} : { not_offered: notOffered }),
     ...(offered.length === 0 ? { unavailable: { reason: context.offers.whyNone(job.options) } } : {}),
     x402_endpoint: endpoint,
   };

@@ -155,6 +155,7 @@ export const payOperation: Operation = {
     'runner_unavailable',
     'overloaded',
     'facilitator_unavailable',
+    'no_current_rate',
     'payment_use_unknown',
     'ledger_unavailable',
     'ledger_inconsistent',

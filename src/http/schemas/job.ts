@@ -31,6 +31,13 @@ export const jobInput = z
 
 const endpoint = url.meta({ description: 'The URL at which the job is paid for.' });
 
+const notOffered = z
+  .array(z.strictObject({ network, asset: address, symbol, reason: z.literal('no_current_rate') }))
+  .readonly()
+  .meta({
+    description: 'Accepted tokens that cannot be paid with now, and why. Absent where there is none.',
+  });
+
 export const price = z
   .strictObject({
     ...jobName,
@@ -52,6 +59,7 @@ export const price = z
         }),
       )
       .meta({ description: 'Empty where no token can be offered now: `unavailable` says why.' }),
+    not_offered: notOffered.optional(),
     unavailable: z.strictObject({ reason: z.enum(noOfferReasons) }).optional(),
     x402_endpoint: endpoint,
   })
@@ -83,6 +91,7 @@ export const paymentRequired = z
     quote_digest: quoteDigest,
     quote_expires_at: time,
     input: jobInput.optional(),
+    not_offered: notOffered.optional(),
   })
   .meta({ description: 'The offer: x402 version 1 in this body, version 2 in `PAYMENT-REQUIRED`.' });
 

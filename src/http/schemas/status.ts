@@ -41,6 +41,10 @@ const jobsStatus = z
       description: 'The facilitator is reachable and settles on every accepted network.',
     }),
     chains: z.record(z.string(), check).optional().meta({ description: 'By CAIP-2 name.' }),
+    rates: z.record(z.string(), check).optional().meta({
+      description:
+        'By token, such as `USDC on eip155:8453`: it has a current rate, and a fixed one is not too old.',
+    }),
     outbox: z
       .strictObject({
         ...check.shape,

@@ -7,6 +7,7 @@ import { eventDescriptors, eventTypes, typesListing } from '../../../src/domain/
 import { identityEvents } from '../../../src/domain/events/identity-events.ts';
 import { operatorEvents } from '../../../src/domain/events/operator-events.ts';
 import { paymentEvents } from '../../../src/domain/events/payment-events.ts';
+import { rateEvents } from '../../../src/domain/events/rate-events.ts';
 import { recoveryEvents } from '../../../src/domain/events/recovery-events.ts';
 import { requestEvents } from '../../../src/domain/events/request-events.ts';
 import { retentionEvents } from '../../../src/domain/events/retention-events.ts';
@@ -27,6 +28,7 @@ describe('the event descriptors', () => {
       identityEvents,
       spendEvents,
       retentionEvents,
+      rateEvents,
     ];
     expect(families.flatMap((family) => Object.keys(family)).toSorted()).toEqual(eventTypes.toSorted());
   });

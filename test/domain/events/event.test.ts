@@ -38,6 +38,7 @@ const optionalKeys: { readonly [T in EventType]?: readonly (keyof EventData<T>)[
   key_revoked: ['token_id'],
   session_started: ['provider'],
   sign_in_refused: ['provider'],
+  rate_changed: ['previous_rate', 'rate'],
   operator_settlement_resolved: ['transaction'],
   payment_recovered: ['block_time'],
   redelivery_requested: ['quote_digest'],

@@ -279,5 +279,17 @@ export const eventExamples: { readonly [T in EventType]: EventData<T> } = {
   data_pruned: {
     pruned: [{ kind: 'call_results', count: 12, before: nowSecs }],
   },
+  rate_changed: {
+    network: 'eip155:84532',
+    asset: payer,
+    symbol: 'USDC',
+    terms: bytesOf('ab', 32),
+    previous_rate: '3200',
+    rate: '3200.5',
+    sources: [
+      { source: 'source-1', rate: '3200.5', observed_at: nowSecs },
+      { source: 'source-2', problem: 'unreachable' },
+    ],
+  },
   sign_in_refused: { method: 'provider', reason: 'state_mismatch', provider: 'google' },
 };

@@ -3,14 +3,19 @@ import { expect, test } from 'vitest';
 import { refusals } from '../../../src/domain/errors/refusal.ts';
 import { offeredExtensions } from '../../../src/domain/payments/payment-identifier.ts';
 import type { SettlementOption } from '../../../src/domain/payments/quote.ts';
+import { createOffers } from '../../../src/jobs/offers.ts';
 import { paymentRequiredText } from '../../../src/http/jobs/payment-required.ts';
 import type { Caip2 } from '../../../src/domain/values/primitives.ts';
 import type { PaymentRequired } from '../../../src/jobs/answer.ts';
 import { anyHash, anyOption } from '../../domain/payments/support.ts';
 
-const settings = { maxTimeoutSecs: 300, paymentIdentifier: 'optional' } as const;
+const settings = { acceptedTokens: [], maxTimeoutSecs: 300, paymentIdentifier: 'optional' } as const;
 const origin = 'https://gateway.example';
-const context = { settings, publicUrl: () => origin };
+const context = {
+  settings,
+  offers: createOffers({ info: () => {}, warn: () => {}, error: () => {} }),
+  publicUrl: () => origin,
+};
 
 const anyText = fc.string({ unit: 'grapheme', maxLength: 30 });
 const anyAnswer: fc.Arbitrary<PaymentRequired> = fc.record({

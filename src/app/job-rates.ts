@@ -1,0 +1,78 @@
+import type { Config, JobsConfig } from '../config/config.ts';
+import { type Catalog, createCatalog } from '../jobs/catalog.ts';
+import type { JobsContext } from '../jobs/context.ts';
+import { priceListOf } from '../jobs/price-list.ts';
+import {
+  createRates,
+  haveSameRates,
+  type Rates,
+  type RateView,
+  viewRates,
+  withoutRate,
+} from '../jobs/rates.ts';
+import type { Lane } from '../store/lane.ts';
+import { offerPrices } from '../store/price-windows.ts';
+import { readRateRounds } from '../store/rate-rounds.ts';
+import type { FeatureParts } from './feature.ts';
+
+type Prices = Pick<JobsContext, 'catalog' | 'priceList'>;
+
+/** The rates of the jobs and the prices that follow from them. */
+export interface JobRates {
+  readonly rates: Rates;
+  /** The prices of a configuration at the rates that are known. `putInForce` goes with them. */
+  pricesOf(config: Config, settings: JobsConfig): Prices & { readonly putInForce: () => void };
+  /**
+   * Reads the rounds. Where a rate changed, has ended or is back, the new prices are recorded for version 1 clients first; then `swap`
+   * puts them in force together with the rates, unless the context was replaced meanwhile.
+   */
+  follow(current: () => JobsContext, swap: (prices: Prices) => void): Promise<void>;
+}
+
+/** Reads the rounds that other gateways have recorded, so that a token with a current rate is offered from the start. */
+export async function openJobRates(
+  { pool, lane }: Pick<FeatureParts['ledger'], 'pool'> & { readonly lane: Pick<Lane, 'state'> },
+  settings: JobsConfig,
+): Promise<JobRates> {
+  const nowSecs = (): number => (Date.now() + lane.state.clockOffsetMs) / 1_000;
+  let rounds = await readRateRounds(pool);
+  const rates = createRates(viewRates(settings.acceptedTokens, rounds), nowSecs);
+  /** How many price lists `follow` has recorded, and whether the one in force must be recorded again. */
+  let [lists, isOverwritten] = [0, false];
+  /** Of the price list in force. */
+  let listed = withoutRate(rates.view(), nowSecs()).names;
+
+  const pricesAt = (config: Config, own: JobsConfig, view: RateView, known?: Catalog) => {
+    const catalog = known ?? createCatalog(own, config.topUps, view.rates);
+    const { names } = withoutRate(view, nowSecs());
+    const listsBefore = lists;
+    const putInForce = (): void => {
+      // a list that was recorded meanwhile has withdrawn the prices that only this one has
+      isOverwritten = lists !== listsBefore;
+      rates.putInForce(view);
+      listed = names;
+    };
+    return { catalog, priceList: priceListOf(catalog, own.quoteTtlSecs, names), putInForce };
+  };
+
+  return {
+    rates,
+    pricesOf: (config, next) => pricesAt(config, next, viewRates(next.acceptedTokens, rounds)),
+    async follow(current, swap) {
+      rounds = await readRateRounds(pool);
+      const before = current();
+      const view = viewRates(before.settings.acceptedTokens, rounds);
+      const isSame = haveSameRates(view, rates.view());
+      const { names } = withoutRate(view, nowSecs());
+      const isListed = names.symmetricDifference(listed).size === 0 && !isOverwritten;
+      if (isSame && isListed) return rates.putInForce(view);
+      const { config, settings: own, catalog } = before;
+      lists += 1;
+      const { putInForce, ...prices } = pricesAt(config, own, view, isSame ? catalog : undefined);
+      await offerPrices(pool, prices.priceList);
+      if (current() !== before) return;
+      putInForce();
+      swap(prices);
+    },
+  };
+}

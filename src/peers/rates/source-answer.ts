@@ -1,0 +1,18 @@
+import type { RateProblem, SourceAnswer } from '../../domain/rates/round.ts';
+import type { RpcUnavailable } from '../rpc/json-rpc.ts';
+
+export function problem(of: RateProblem): SourceAnswer {
+  return { kind: 'problem', problem: of };
+}
+
+/** The reading of a contract: a value, or why there is none. */
+export type Read<T> =
+  | { readonly kind: 'read'; readonly value: T }
+  | { readonly kind: 'problem'; readonly problem: RateProblem };
+
+/** A node's failure as a source's problem. */
+export function problemOf({ cause }: RpcUnavailable): RateProblem {
+  if (cause === 'wrong_chain' || cause === 'too_large') return cause;
+  // a contract that reverts has not what the configuration says of it
+  return cause === 'malformed' || cause === 'rpc_error' ? 'malformed' : 'unreachable';
+}

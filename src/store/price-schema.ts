@@ -1,0 +1,32 @@
+import { bigint, bytea, json, nullable, numeric, text, timestamp } from './columns.ts';
+
+/** The tables of prices and rates, as `schema.ts` has the others. */
+export const priceTables = {
+  'tollbook.price_list': { list_id: bytea, offered_at: timestamp, valid_until: timestamp },
+  'tollbook.price_window': {
+    list_id: bytea,
+    service_id: bigint,
+    job_index: bigint,
+    network: text,
+    transfer_method: text,
+    asset: text,
+    pay_to: text,
+    amount: numeric,
+    price_wei: numeric,
+    credit_micros: nullable(numeric),
+  },
+  'tollbook.rate_round': {
+    network: text,
+    asset: text,
+    terms: bytea,
+    round: bigint,
+    begun_at: timestamp,
+    due_at: timestamp,
+    rate: nullable(text),
+    observed_at: nullable(timestamp),
+    valid_until: nullable(timestamp),
+    recorded: nullable(text),
+    problem: nullable(text),
+    answers: json,
+  },
+} as const;

@@ -1,0 +1,117 @@
+import { expect, test } from 'vitest';
+import { createDatabase } from '../support/database.ts';
+import { useChain } from '../support/devnet.ts';
+import { startTestGateway, type TestGateway } from '../support/gateway.ts';
+import { allEvents, expectSoundLedger } from '../support/invariants.ts';
+import { header, offerOf, signOffer, v1Header } from '../support/payer.ts';
+import { startRateSource, type TestRateSource } from '../support/rate-source.ts';
+import { eventually } from '../support/wait.ts';
+
+const chain = useChain();
+const job = '/x402/jobs/1/0';
+
+const httpSource = (source: TestRateSource, keys = '') =>
+  `[[accepted_tokens.rates]]\nkind = "http"\nurl = "${source.url}"\npointer = "/rate"\n${keys}\n`;
+
+/** The first token's rate is from these sources; the second one is not accepted unless asked for. */
+function withSources(sources: string, { keys = '', keepsEuros = false } = {}) {
+  return (text: string): string => {
+    const [head = '', usdc = '', euros = ''] = text.split('[[accepted_tokens]]');
+    const [, rest = ''] = euros.split(/(?=\n\[job_prices)/);
+    const tokens = `${head}[[accepted_tokens]]${usdc}${keys}\n${sources}\n`;
+    return keepsEuros ? `${tokens}[[accepted_tokens]]${euros}` : tokens + rest;
+  };
+}
+
+const bodyAt = (secs: number): string => JSON.stringify({ rate: '3200', at: secs });
+const nowSecs = (): number => Math.floor(Date.now() / 1_000);
+
+async function amountOf(gateway: TestGateway): Promise<string | undefined> {
+  const { json } = await gateway.get(`${job}/price`);
+  return json.settlement_options[0]?.amount;
+}
+
+test('a payer pays what was quoted where the rate moves by 10 % between the 402 and the payment, in both versions', async () => {
+  const source = await startRateSource('{"rate": 3200.00}');
+  const database = await createDatabase();
+  const change = withSources(httpSource(source), { keys: 'rate_max_age_secs = 2' });
+  const gateway = await startTestGateway({ database, chain, change });
+  await eventually(async () => expect(await amountOf(gateway)).toBe('3264000'));
+  const offer = offerOf(await gateway.post(job, { body: 'x' }));
+  const offerV1 = offerOf(await gateway.post(job, { body: 'y' }));
+  source.body = '{"rate": "3520.0"}';
+  await eventually(async () => expect(await amountOf(gateway)).toBe('3590400'));
+
+  const paid = await gateway.post(job, { body: 'x', headers: header(await signOffer(offer)) });
+  expect(paid).toMatchObject({ status: 202, json: { payment: { amount: '3264000' } } });
+  const { accepted, payload } = await signOffer(offerV1);
+  const v1 = { x402Version: 1, scheme: accepted.scheme, network: 'base-sepolia', payload };
+  const paidV1 = await gateway.post(job, { body: 'y', headers: v1Header(v1) });
+  expect(paidV1).toMatchObject({ status: 202, json: { payment: { amount: '3264000' } } });
+
+  const events = await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+  const changes = events.filter(({ type }) => type === 'rate_changed').map(({ data }) => data);
+  const named = { network: 'eip155:84532', asset: chain.token, symbol: 'USDC' };
+  expect(changes).toEqual([
+    expect.objectContaining({ ...named, rate: '3200' }),
+    expect.objectContaining({ ...named, previous_rate: '3200', rate: '3520' }),
+  ]);
+});
+
+test('the offer of a token whose source is frozen beyond its age is gone within a second, and comes back', async () => {
+  const source = await startRateSource(bodyAt(nowSecs()));
+  const database = await createDatabase();
+  const change = withSources(httpSource(source, 'time_pointer = "/at"'), { keys: 'rate_max_age_secs = 3' });
+  const gateway = await startTestGateway({ database, chain, change });
+  const frozenAt = nowSecs();
+  source.body = bodyAt(frozenAt);
+  await eventually(async () => expect(await amountOf(gateway)).toBe('3264000'));
+  const offer = offerOf(await gateway.post(job, { body: 'x' }));
+  await eventually(async () => expect(await amountOf(gateway)).toBe(undefined));
+  expect(Date.now() / 1_000).toBeLessThan(frozenAt + 3 + 1);
+  expect((await gateway.get(`${job}/price`)).json).toMatchObject({
+    price_wei: '1000000000000000',
+    settlement_options: [],
+    unavailable: { reason: 'no_current_rate' },
+  });
+  const refused = await gateway.post(job, { body: 'y' });
+  expect(refused).toMatchObject({ status: 503, json: { code: 'no_current_rate' } });
+  expect(refused.headers.get('retry-after')).toBe('5');
+  const paid = await gateway.post(job, { body: 'x', headers: header(await signOffer(offer)) });
+  expect(paid).toMatchObject({ status: 202, json: { payment: { amount: '3264000' } } });
+
+  await eventually(async () => {
+    const events = await allEvents(database.db);
+    expect(events.filter(({ type }) => type === 'rate_changed').at(-1)?.data).toMatchObject({
+      previous_rate: '3200',
+      reason: 'too_few_sources',
+    });
+  });
+  source.body = bodyAt(nowSecs());
+  await eventually(async () => expect(await amountOf(gateway)).toBe('3264000'));
+});
+
+test('sources that disagree take their token out of the offers at once, and the other token stays', async () => {
+  const [first, second] = [await startRateSource('{"rate": 3200}'), await startRateSource('{"rate": 3210}')];
+  const database = await createDatabase();
+  const change = withSources(httpSource(first) + httpSource(second), {
+    keys: 'rate_max_age_secs = 2',
+    keepsEuros: true,
+  });
+  const gateway = await startTestGateway({ database, chain, change });
+  const offered = async (): Promise<string[]> => {
+    const { json } = await gateway.get(`${job}/price`);
+    return json.settlement_options.map(({ symbol, amount }: Record<string, string>) => `${amount} ${symbol}`);
+  };
+  await eventually(async () => expect(await offered()).toEqual(['3269100 USDC', '3264000 EURC']));
+  second.body = '{"rate": 4000}';
+  await eventually(async () => expect(await offered()).toEqual(['3264000 EURC']));
+  const { json } = await gateway.get(`${job}/price`);
+  expect(json.not_offered).toEqual([
+    { network: 'eip155:84532', asset: chain.token, symbol: 'USDC', reason: 'no_current_rate' },
+  ]);
+  const answer = await gateway.post(job, { body: 'x' });
+  expect(answer.status).toBe(402);
+  expect(answer.json.not_offered).toEqual(json.not_offered);
+  expect(offerOf(answer).accepts).toHaveLength(1);
+});
