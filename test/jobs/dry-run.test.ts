@@ -1,10 +1,11 @@
-import { expect, test, vi } from 'vitest';
+import { expect, test } from 'vitest';
 import { callerHeaders, permitted, refusedCaller, restrictedJobs } from '../support/caller.ts';
 import { createDatabase } from '../support/database.ts';
 import { useChain } from '../support/devnet.ts';
 import { startTestGateway } from '../support/gateway.ts';
 import { allEvents } from '../support/invariants.ts';
 import { header, offerOf, signOffer } from '../support/payer.ts';
+import { eventually } from '../support/wait.ts';
 
 const chain = useChain();
 const dry = (index: number) => `/x402/jobs/1/${index}/auth-dry-run`;
@@ -170,7 +171,5 @@ test('a hundred dry runs at once are no more than the budget, and each is counte
     Array.from({ length: 100 }, () => gateway.post(dry(1), { body: 'x', headers })),
   );
   expect(runs.filter(({ status }) => status === 200)).toHaveLength(5);
-  await vi.waitFor(async () => expect((await gateway.get('/x402/stats')).json.counters.dry_run).toBe(100), {
-    timeout: 5_000,
-  });
+  await eventually(async () => expect((await gateway.get('/x402/stats')).json.counters.dry_run).toBe(100));
 });

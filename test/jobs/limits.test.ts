@@ -1,5 +1,5 @@
 import http from 'node:http';
-import { expect, onTestFinished, test, vi } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { readCounters } from '../../src/store/counters.ts';
 import { createDatabase } from '../support/database.ts';
 import { useChain } from '../support/devnet.ts';
@@ -32,15 +32,13 @@ test('oversized bodies and used payments are recorded only within the budget', a
   const sums = (await allEvents(database.db)).slice(events).filter(({ type }) => type === 'refusals_counted');
   expect((await allEvents(database.db)).length - events - sums.length).toBeLessThanOrEqual(5);
   // within about a second the counters include those over the budget
-  await vi.waitFor(
-    async () =>
-      expect((await gateway.get('/x402/stats')).json.counters).toMatchObject({
-        accepted: 1,
-        replay_denied: 20,
-        payment_replay_denied: 20,
-        nonce_replay_denied: 0,
-      }),
-    { timeout: 5_000 },
+  await eventually(async () =>
+    expect((await gateway.get('/x402/stats')).json.counters).toMatchObject({
+      accepted: 1,
+      replay_denied: 20,
+      payment_replay_denied: 20,
+      nonce_replay_denied: 0,
+    }),
   );
 });
 
@@ -321,11 +319,8 @@ test('the same request succeeds once the ledger is available again', async () =>
   await database.away(true);
   await gateway.post(job, { body: 'x', headers: header(payment) });
   await database.away(false);
-  await vi.waitFor(
-    async () => {
-      const answer = await gateway.post(job, { body: 'x', headers: header(payment) });
-      expect(answer.status).toBe(202);
-    },
-    { timeout: 20_000, interval: 200 },
-  );
+  await eventually(async () => {
+    const answer = await gateway.post(job, { body: 'x', headers: header(payment) });
+    expect(answer.status).toBe(202);
+  });
 });

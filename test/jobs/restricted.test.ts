@@ -1,5 +1,5 @@
 import { privateKeyToAccount } from 'viem/accounts';
-import { afterEach, expect, test, vi } from 'vitest';
+import { afterEach, expect, test } from 'vitest';
 import { devnetKeys } from '../../src/devnet/accounts.ts';
 import { type ContractArtifact, gasBurner, smartWallet } from '../../src/devnet/contracts.ts';
 import { setBroken, setPermitted } from '../../src/devnet/registry.ts';
@@ -219,7 +219,7 @@ test('one delegated signature buys one call, also where a payment that was refus
     json: { code: 'signature_replay' },
   });
   await landPayment(chain.rpcUrl, first);
-  await vi.waitFor(async () => expect((await pay()).status).toBe(202), { timeout: 5_000 });
+  await eventually(async () => expect((await pay()).status).toBe(202));
   expect((await gateway.get('/x402/stats')).json.counters).toMatchObject({ accepted: 1 });
   await database.asOwner((owner) => expectSoundLedger(database.db, owner));
   await proxy.close();
