@@ -7,7 +7,7 @@ import { type Address, parseAddress } from '../../src/domain/values/primitives.t
 /** Deploys a contract from an account of the devnet. */
 export async function deployContract(
   rpcUrl: string,
-  { abi, bytecode }: ContractArtifact,
+  { abi, bytecode }: Pick<ContractArtifact, 'abi' | 'bytecode'>,
   args: unknown[],
 ): Promise<Address> {
   const account = privateKeyToAccount(devnetKeys.spare);

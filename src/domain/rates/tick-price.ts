@@ -4,12 +4,12 @@ import { rateOfFraction } from '../values/rate.ts';
 /** The ticks of Uniswap V3 are from -887272 to 887272. */
 const maxTick = 887_272;
 
-const bits = 256n;
+const bits = 320n;
 const one = 1n << bits;
-/** 1.0001 in units of 2^-256, rounded down. */
+/** 1.0001 in units of 2^-320, rounded down. */
 const base = (one * 10_001n) / 10_000n;
 
-/** 1.0001^ticks in units of 2^-256, by repeated squaring: exact to more than 60 digits. */
+/** 1.0001^ticks in units of 2^-320, by repeated squaring: exact to more than 80 digits, and a rate has at most 75. */
 function power(ticks: number): bigint {
   let [result, square] = [one, base];
   for (let left = ticks; left > 0; left >>= 1) {

@@ -4,6 +4,8 @@ import type { Rate } from './token.ts';
 const maxScale = 40;
 /** Digits behind the point of a rate that is no exact decimal, such as the inverse of a price. */
 const derivedScale = 36;
+/** Fewer digits, and rounding would change the rate itself. */
+const leastDerived = 10n ** 12n;
 const beyondUint256 = 1n << 256n;
 const bpsPerWhole = 10_000n;
 
@@ -31,11 +33,16 @@ export function exactRate(numerator: bigint, scale: number): Rate | undefined {
     : { numerator: digits, scale: left };
 }
 
-/** A fraction as a rate with at most 36 decimals, rounded up: rounding down would sell below price. */
+/**
+ * A fraction as a rate with at most 36 decimals, rounded up: rounding down would sell below price. Undefined also where rounding
+ * leaves fewer than 13 digits.
+ */
 export function rateOfFraction(numerator: bigint, denominator: bigint): Rate | undefined {
   if (numerator <= 0n || denominator <= 0n) return undefined;
   const scaled = numerator * 10n ** BigInt(derivedScale);
-  return exactRate((scaled + denominator - 1n) / denominator, derivedScale);
+  const quotient = scaled / denominator;
+  if (quotient * denominator === scaled) return exactRate(quotient, derivedScale);
+  return quotient < leastDerived ? undefined : exactRate(quotient + 1n, derivedScale);
 }
 
 /** Native units for a token, as tokens for a native unit. */

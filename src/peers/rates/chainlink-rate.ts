@@ -3,13 +3,11 @@ import type { SourceAnswer } from '../../domain/rates/round.ts';
 import { exactRate, inverseRate } from '../../domain/values/rate.ts';
 import type { ChainlinkRateSource } from '../../domain/values/token.ts';
 import { contractReader, type ContractReader, signed } from './contract-reader.ts';
-import { problem, type Read } from './source-answer.ts';
+import { beyondSecs, problem, type Read } from './source-answer.ts';
 
 const latestRoundData = toFunctionSelector('latestRoundData()');
 const decimals = toFunctionSelector('decimals()');
 const maxDecimals = 40n;
-/** A time beyond it is none. */
-const maxSecs = 1n << 40n;
 
 /** Asks an aggregator for its last round. The round must be complete; the sequencer of its chain, where one is named, up. Never rejects. */
 export async function askChainlinkRate(
@@ -37,7 +35,7 @@ export async function askChainlinkRate(
 
 function readRound(words: readonly bigint[], scale: bigint, inverse: boolean): SourceAnswer {
   const [roundId = 0n, answerWord = 0n, startedAt = 0n, updatedAt = 0n, answeredInRound = 0n] = words;
-  if (scale > maxDecimals || updatedAt >= maxSecs) return problem('malformed');
+  if (scale > maxDecimals || updatedAt >= beyondSecs) return problem('malformed');
   if (roundId === 0n || startedAt === 0n || updatedAt === 0n || answeredInRound < roundId)
     return problem('not_complete');
   const answer = signed(answerWord);

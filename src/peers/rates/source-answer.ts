@@ -1,5 +1,9 @@
 import type { RateProblem, SourceAnswer } from '../../domain/rates/round.ts';
+import { isExecutionFailure } from '../rpc/eth-call.ts';
 import type { RpcUnavailable } from '../rpc/json-rpc.ts';
+
+/** A time in Unix seconds that a contract or a block cannot have: above it, it is none. */
+export const beyondSecs = 1n << 40n;
 
 export function problem(of: RateProblem): SourceAnswer {
   return { kind: 'problem', problem: of };
@@ -11,8 +15,8 @@ export type Read<T> =
   | { readonly kind: 'problem'; readonly problem: RateProblem };
 
 /** A node's failure as a source's problem. */
-export function problemOf({ cause }: RpcUnavailable): RateProblem {
+export function problemOf({ cause, error }: RpcUnavailable): RateProblem {
   if (cause === 'wrong_chain' || cause === 'too_large') return cause;
   // a contract that reverts has not what the configuration says of it
-  return cause === 'malformed' || cause === 'rpc_error' ? 'malformed' : 'unreachable';
+  return cause === 'malformed' || isExecutionFailure(error) ? 'malformed' : 'unreachable';
 }

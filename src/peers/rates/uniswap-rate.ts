@@ -8,7 +8,7 @@ import { smallAnswerBytes, uintWord } from '../rpc/eth-call.ts';
 import type { RpcCall } from '../rpc/json-rpc.ts';
 import { bytes32, quantity } from '../rpc/rpc-values.ts';
 import { contractReader, type ContractReader, signed } from './contract-reader.ts';
-import { problem, type Read } from './source-answer.ts';
+import { beyondSecs, problem, type Read } from './source-answer.ts';
 
 const [token0, token1, decimals] = ['token0()', 'token1()', 'decimals()'].map(toFunctionSelector) as [
   Hex,
@@ -26,7 +26,7 @@ interface Block {
 const latestBlock: RpcCall<Block> = {
   method: 'eth_getBlockByNumber',
   params: ['latest', false],
-  result: z.object({ hash: bytes32, timestamp: quantity }),
+  result: z.object({ hash: bytes32, timestamp: quantity.refine((secs) => secs < beyondSecs) }),
   maxResponseBytes: 4 * 1024 * 1024 + smallAnswerBytes,
 };
 

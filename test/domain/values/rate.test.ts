@@ -63,6 +63,13 @@ test('the median is the middle rate, or exactly between the two in the middle', 
 test('the inverse is rounded up by less than one part in 10^36', () => {
   expect(rateText(inverseRate(parseRate('0.0003125')!)!)).toBe('3200');
   expect(rateText(inverseRate(parseRate('3')!)!)).toBe(`0.${'3'.repeat(35)}4`);
+  expect(rateText(inverseRate(parseRate(`1${'0'.repeat(36)}`)!)!)).toBe(`0.${'0'.repeat(35)}1`);
+});
+
+test('an inverse of which rounding would leave fewer than 13 digits is no rate', () => {
+  expect(inverseRate(parseRate(`3${'0'.repeat(23)}`)!)).toBeDefined();
+  expect(inverseRate(parseRate(`3${'0'.repeat(24)}`)!)).toBe(undefined);
+  expect(inverseRate(parseRate(`1${'0'.repeat(37)}`)!)).toBe(undefined);
 });
 
 test('a deviation of exactly the limit is allowed, and one above is not', () => {
