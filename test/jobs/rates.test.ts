@@ -115,3 +115,22 @@ test('sources that disagree take their token out of the offers at once, and the 
   expect(answer.json.not_offered).toEqual(json.not_offered);
   expect(offerOf(answer).accepts).toHaveLength(1);
 });
+
+test('two gateways share the rounds of a rate: one of them asks, and both offer the new rate', async () => {
+  const source = await startRateSource('{"rate": 3200}');
+  const database = await createDatabase();
+  const options = { database, chain, change: withSources(httpSource(source)) };
+  const gateways = [await startTestGateway(options), await startTestGateway(options)];
+  const amounts = () => Promise.all(gateways.map(amountOf));
+  await eventually(async () => expect(await amounts()).toEqual(['3264000', '3264000']));
+  expect(source.asked).toBe(1);
+  source.body = '{"rate": 3520}';
+  await database.asOwner((owner) => owner.query('update tollbook.rate_round set due_at = now()'));
+  await eventually(async () => expect(await amounts()).toEqual(['3590400', '3590400']));
+  expect(source.asked).toBe(2);
+  const events = await allEvents(database.db);
+  expect(events.filter(({ type }) => type === 'rate_changed').map(({ data }) => data)).toEqual([
+    expect.objectContaining({ rate: '3200' }),
+    expect.objectContaining({ rate: '3520' }),
+  ]);
+});
