@@ -15,7 +15,7 @@ export function deployAnswers(rpcUrl: string, answers: Answers): Promise<Address
 }
 
 /** 32 bytes of a whole number; a negative one as its two's complement. */
-export function abiWord(value: bigint | Hex): string {
+function abiWord(value: bigint | Hex): string {
   return BigInt.asUintN(256, BigInt(value)).toString(16).padStart(64, '0');
 }
 
