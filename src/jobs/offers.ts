@@ -34,7 +34,7 @@ export const noOfferReasons = [
 ] as const;
 export type NoOfferReason = (typeof noOfferReasons)[number];
 
-/** A token that the gateway accepts and cannot offer now, as clients are told. */
+/** A token that the gateway accepts and cannot offer now, as clients read it. */
 export interface NotOffered extends TokenName {
   readonly symbol: string;
   readonly reason: 'no_current_rate';

@@ -315,7 +315,7 @@ test('the command line creates a key', async () => {
   expect(await tollbook(['log', 'key', 'two words'])).toMatchObject({ code: 64 });
 });
 
-test('an anchor that lacks checkpoints for long, and one whose key has little ether, are told to the operator until that ends', async () => {
+test('an anchor that lacks checkpoints for long, and one whose key has little ether, are alerts until that ends', async () => {
   const database = await createDatabase();
   await appendRefusals(database, 3);
   await sealAll(database);

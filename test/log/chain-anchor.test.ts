@@ -73,7 +73,7 @@ async function anchored(key: Hex, name = origin): Promise<{ size: number; root: 
   return { size: Number(size), root };
 }
 
-test("an anchor's key with ether for few checkpoints is told to the operator, and no more once it has enough", async () => {
+test("an anchor's key with ether for few checkpoints is an alert, which ends once it has enough", async () => {
   const database = await createDatabase();
   const key = generatePrivateKey();
   const anchor = anchorOf(key);

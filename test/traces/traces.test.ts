@@ -223,7 +223,7 @@ test('a trace has no wallet, digest, secret, path or body, and the ledger nothin
   expect(leaves).not.toContain('traceparent');
 });
 
-test('a trace that its client does not want recorded is not, and the runner is told so', async () => {
+test('a trace that its client does not want recorded is not, and its runner learns so', async () => {
   await using collector = await startCollector();
   await using library = libraryRunner(() => 'done');
   const { url } = await library.runner.listen({ port: 0, secret: runnerSecret });

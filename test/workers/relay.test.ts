@@ -332,8 +332,10 @@ describe('a runner that answers 410', () => {
     await Promise.all(countingTo(5).map(() => pay(gateway)));
     await eventually(() => expect(runner.deliveries).toHaveLength(5));
     answer.resolve({ status: 410 });
+    await eventually(async () => expect(await runnerEvents(database)).toMatchObject([paused]));
+    // the answers to the other calls are recorded before it ends, and pause nothing again
     await gateway.stop();
-    expect(await runnerEvents(database)).toMatchObject([paused]);
+    expect(await runnerEvents(database)).toHaveLength(1);
     await expectSound(database);
   });
 });

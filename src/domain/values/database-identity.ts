@@ -12,7 +12,7 @@ export interface DatabaseIdentity {
 export type IdentityComparison = 'same' | 'other_timeline' | 'other_database';
 
 export function compareIdentities(recorded: DatabaseIdentity, present: DatabaseIdentity): IdentityComparison {
-  // what is told now and was not told before, or the other way round, proves nothing
+  // a value that PostgreSQL gives only now, or gave only before, proves nothing
   if (recorded.systemIdentifier !== present.systemIdentifier || recorded.oid !== present.oid)
     return 'other_database';
   return recorded.timeline === present.timeline ? 'same' : 'other_timeline';

@@ -307,7 +307,7 @@ describe('the circuit', () => {
   const useless: [string, Listener, Partial<FacilitatorOptions>?][] = [
     ['5xx', (_, response) => response.writeHead(503).end(html)],
     ['pages', (_, response) => response.end(html)],
-    ['nothing', () => undefined, { verifyTimeoutMs: 20, settleTimeoutMs: 20 }],
+    ['nothing', () => undefined, { verifyTimeoutMs: 200, settleTimeoutMs: 200 }],
     ['hung-up connections', (message) => message.socket.destroy()],
   ];
 
