@@ -1,7 +1,6 @@
 import type pg from 'pg';
 import type { LogConfig } from '../config/config.ts';
-import { verifierOf } from '../domain/log/checkpoint.ts';
-import { type AnchorComparison, compareAnchors, currentSigner } from '../log/anchors.ts';
+import { type AnchorComparison, compareAnchors, currentVerifier } from '../log/anchors.ts';
 import type { Anchor } from '../peers/anchors/anchor.ts';
 import { createAnchor } from '../peers/anchors/create-anchor.ts';
 import { signerOf } from './log.ts';
@@ -25,6 +24,6 @@ export async function compareConfiguredAnchors(
   log: LogConfig | undefined,
 ): Promise<readonly AnchorComparison[]> {
   if (!log) return [];
-  const verifier = verifierOf(await currentSigner(pool, signerOf(log)));
+  const verifier = await currentVerifier(pool, signerOf(log));
   return withAnchors(log, (anchors) => compareAnchors(pool, verifier, anchors));
 }

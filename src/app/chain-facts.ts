@@ -1,3 +1,4 @@
+import { tokenName } from '../domain/values/token.ts';
 import { bytesToHex } from 'viem/utils';
 import type { Config } from '../config/config.ts';
 import type { Path } from '../config/mistakes.ts';
@@ -106,9 +107,7 @@ function tokenSources({ acceptedTokens, networks }: NonNullable<Config['jobs']>)
     if (!chosen) return [];
     const check = (facts: ContractFacts): Promise<ChainFindings> =>
       checkToken(facts, token, ['accepted_tokens', index]);
-    return [
-      { ...chosen, chainId: token.chainId, checks: [check], tokens: [`${token.network}/${token.asset}`] },
-    ];
+    return [{ ...chosen, chainId: token.chainId, checks: [check], tokens: [tokenName(token)] }];
   });
 }
 

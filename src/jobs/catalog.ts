@@ -6,8 +6,7 @@ import { compileSchema, type InputCheck } from '../domain/payments/job-input.ts'
 import { type AuthMode, type InvocationMode, type JobId, jobKey } from '../domain/payments/job.ts';
 import { type Address, chainIdOf } from '../domain/values/primitives.ts';
 import type { SettlementOption } from '../domain/payments/quote.ts';
-import type { AcceptedToken, Rate } from '../domain/values/token.ts';
-import { tokenName } from './rates.ts';
+import { type AcceptedToken, type Rate, tokenName } from '../domain/values/token.ts';
 
 const beyondUint256 = 1n << 256n;
 const mostMicros = BigInt(Number.MAX_SAFE_INTEGER);

@@ -1,6 +1,6 @@
 import { schemes } from '../domain/payments/schemes/schemes.ts';
 import type { SettlementOption } from '../domain/payments/quote.ts';
-import type { AcceptedToken } from '../domain/values/token.ts';
+import { type AcceptedToken, tokenName } from '../domain/values/token.ts';
 import type { Facilitator, SupportedAnswer, SupportedKind } from '../peers/facilitator/facilitator.ts';
 import type { OperatorLog } from '../domain/values/operator-log.ts';
 
@@ -46,8 +46,6 @@ type Payable = Pick<SettlementOption, 'network' | 'transferMethod'>;
 const noTokens: ReadonlySet<string> = new Set();
 const none: readonly NotOffered[] = [];
 
-const nameOf = ({ network, asset }: TokenName): string => `${network}/${asset}`;
-
 /**
  * The tokens are named `network/asset`, and each set is the same object while nothing changes.
  * @param wrongTokens those that contradict the configuration
@@ -70,8 +68,8 @@ export function createOffers(
     return !settled || settled.has(`${x402Scheme} ${network}`) || settled.has(`${x402Scheme} eip155:*`);
   };
 
-  const isWrong = (token: TokenName): boolean => wrongTokens().has(nameOf(token));
-  const hasRate = (token: TokenName): boolean => !unratedTokens().has(nameOf(token));
+  const isWrong = (token: TokenName): boolean => wrongTokens().has(tokenName(token));
+  const hasRate = (token: TokenName): boolean => !unratedTokens().has(tokenName(token));
   const isOffered = (option: SettlementOption): boolean =>
     isSettled(option) && !isWrong(option) && hasRate(option);
 
@@ -110,10 +108,10 @@ export function createOffers(
         lists = new WeakMap();
       }
       const before = withdrawn;
-      withdrawn = new Set(tokens.filter((token) => !isSettled(token)).map(nameOf));
+      withdrawn = new Set(tokens.filter((token) => !isSettled(token)).map(tokenName));
       for (const token of tokens) {
         const { network, asset, symbol } = token;
-        const [was, is] = [before.has(nameOf(token)), withdrawn.has(nameOf(token))];
+        const [was, is] = [before.has(tokenName(token)), withdrawn.has(tokenName(token))];
         if (is && !was)
           log.warn(
             { network, asset, symbol },

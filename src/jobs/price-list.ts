@@ -3,7 +3,7 @@ import { canonicalJson } from '../domain/values/canonical-json.ts';
 import { sha256 } from '../domain/payments/payment.ts';
 import type { PriceList } from '../store/price-windows.ts';
 import { type Catalog, isSold } from './catalog.ts';
-import { tokenName } from './rates.ts';
+import { tokenName } from '../domain/values/token.ts';
 
 /** How often a gateway says that it still offers its price list: a crash shortens no quote by more than this. */
 export const extendMs = 5_000;

@@ -1,5 +1,6 @@
-import type { AcceptedToken } from '../domain/values/token.ts';
-import { type Rates, tokenName } from './rates.ts';
+import { type AcceptedToken, tokenName } from '../domain/values/token.ts';
+import type { KnownRound } from '../store/rate-rounds.ts';
+import type { Rates } from './rates.ts';
 
 /** The rate of a token, for the operator. */
 export interface RateStatus {
@@ -33,9 +34,7 @@ export function rateStatus({ view, missing, nowSecs }: Rates): RateStatus[] {
   });
 }
 
-type Round = ReturnType<Rates['view']>['rounds'] extends ReadonlyMap<string, infer R> ? R : never;
-
-function whyMissing(round: Round | undefined): string {
+function whyMissing(round: KnownRound | undefined): string {
   if (!round) return 'not offered: its sources were not asked yet';
   const problems = round.answers.flatMap(({ source, problem }) =>
     problem === undefined ? [] : [`${source}: ${problem}`],

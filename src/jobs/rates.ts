@@ -1,16 +1,8 @@
-import { currentRate } from '../domain/rates/round.ts';
 import { sha256 } from '../domain/payments/payment.ts';
-import { isSameRate } from '../domain/rates/round.ts';
+import { currentRate, isSameRate } from '../domain/rates/round.ts';
 import { rateText } from '../domain/values/rate.ts';
-import type { AcceptedToken, Rate } from '../domain/values/token.ts';
+import { type AcceptedToken, type Rate, tokenName } from '../domain/values/token.ts';
 import type { KnownRound, RateName } from '../store/rate-rounds.ts';
-
-type TokenName = Pick<AcceptedToken, 'network' | 'asset'>;
-
-/** `network/asset`. */
-export function tokenName({ network, asset }: TokenName): string {
-  return `${network}/${asset}`;
-}
 
 /** The hash of what the configuration says of a token's rate: rounds of another configuration say nothing about this one. */
 export function rateName(token: AcceptedToken): RateName {
@@ -29,8 +21,8 @@ export interface RateView {
   readonly tokens: readonly AcceptedToken[];
 }
 
-function keyOf({ network, asset, terms }: RateName): string {
-  return `${network}/${asset}/${terms.toString('hex')}`;
+function keyOf(name: RateName): string {
+  return `${tokenName(name)}/${name.terms.toString('hex')}`;
 }
 
 export function viewRates(tokens: readonly AcceptedToken[], known: readonly KnownRound[]): RateView {

@@ -26,6 +26,11 @@ export async function currentSigner(pool: pg.Pool, first: NoteSigner): Promise<N
   return signerIn(first, (await readLogGeneration(pool)).generation);
 }
 
+/** Of the log's key under its present name. */
+export async function currentVerifier(pool: pg.Pool, first: NoteSigner): Promise<NoteVerifier> {
+  return verifierOf(await currentSigner(pool, first));
+}
+
 /** After a failure, unless the anchor is due earlier. */
 const retryMs = 60_000;
 
@@ -102,7 +107,7 @@ export async function findInconsistency(
 ): Promise<LedgerHalt | undefined> {
   const forgotten = await known.check(pool);
   if (forgotten) return haltOf(forgotten, ownMemory);
-  const verifier = verifierOf(await currentSigner(pool, first));
+  const verifier = await currentVerifier(pool, first);
   for (const anchor of anchors) {
     const reading = await readNewest(anchor, verifier);
     const difference = reading.kind === 'head' ? await findDifference(pool, reading.head) : undefined;

@@ -1,6 +1,5 @@
 import type { NoteSigner } from '../domain/log/checkpoint.ts';
-import { verifierOf } from '../domain/log/checkpoint.ts';
-import { checkAnchors, compareAnchors, currentSigner } from '../log/anchors.ts';
+import { checkAnchors, compareAnchors, currentVerifier } from '../log/anchors.ts';
 import type { Anchor } from '../peers/anchors/anchor.ts';
 import { readExportEnd } from '../store/export.ts';
 import { readLogGeneration } from '../store/log.ts';
@@ -39,7 +38,7 @@ export async function goLive(
   // read first: another command that goes live meanwhile makes the append below fail
   const { generation: after } = await readLogGeneration(pool);
   const compare = async () =>
-    signer ? compareAnchors(pool, verifierOf(await currentSigner(pool, signer)), anchors) : [];
+    signer ? compareAnchors(pool, await currentVerifier(pool, signer), anchors) : [];
   const decision = await decideStart({ pool, compareAnchors: compare, patienceMs: 0 });
   const halt = await readHalt(pool);
   if (decision.kind === 'live' && !halt) return { kind: 'is_live' };

@@ -374,20 +374,6 @@ export const identityTables = {
     updated_at: timestamp,
   },
   'identity.wallet': { address: text, chain_id: bigint, user_id: uuid, created_at: timestamp },
-  'tollbook.rate_round': {
-    network: text,
-    asset: text,
-    terms: bytea,
-    round: bigint,
-    begun_at: timestamp,
-    due_at: timestamp,
-    rate: nullable(text),
-    observed_at: nullable(timestamp),
-    valid_until: nullable(timestamp),
-    recorded: nullable(text),
-    problem: nullable(text),
-    answers: json,
-  },
 } as const satisfies Record<string, Table>;
 
 type ReadOnlyTables<T> = {

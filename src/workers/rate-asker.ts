@@ -1,3 +1,4 @@
+import { tokenName } from '../domain/values/token.ts';
 import { askRate } from '../jobs/ask-rates.ts';
 import type { JobsContext } from '../jobs/context.ts';
 import { type Loop, startLoop } from './loop.ts';
@@ -22,7 +23,7 @@ export function startRateAsker(current: () => JobsContext): Loop {
           rateTerms ?? (isFixedDue && fixedRateMaxAgeSecs !== undefined),
       );
       for (const token of tokens) {
-        const name = `${token.network}/${token.asset}`;
+        const name = tokenName(token);
         if (asking.has(name)) continue;
         const asked = askRate(context, token)
           .catch((error: unknown) => {

@@ -1,9 +1,9 @@
 import type pg from 'pg';
 import type { NoteSigner } from '../domain/log/checkpoint.ts';
-import { signerIn } from '../domain/log/log-generation.ts';
 import type { OperatorLog } from '../domain/values/operator-log.ts';
+import { currentSigner } from '../log/anchors.ts';
 import type { Backlog } from '../store/figures.ts';
-import { readLogGeneration, readUnsealed } from '../store/log.ts';
+import { readUnsealed } from '../store/log.ts';
 import { type Loop, startLoop } from './loop.ts';
 
 const pollMs = 5_000;
@@ -16,8 +16,8 @@ export function startSealerWatch(
 ): Loop {
   return startLoop(
     async () => {
-      const { generation } = await readLogGeneration(pool);
-      onUnsealed(await readUnsealed(pool, signerIn(first, generation).name));
+      const { name: origin } = await currentSigner(pool, first);
+      onUnsealed(await readUnsealed(pool, origin));
     },
     { pollMs, log, failureMessage: 'how far the log is could not be read' },
   );

@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { readdirSync } from 'node:fs';
-import pg from 'pg';
+import type pg from 'pg';
 import { expect, inject, onTestFinished, test } from 'vitest';
 import { startTollbook, tollbook } from '../support/program.ts';
+import { withClient } from '../support/database.ts';
 
 const serverUrl = inject('serverUrl');
 const numbered = sqlFilesIn('migrations').filter((name) => /^\d/.test(name));
@@ -27,13 +28,7 @@ async function emptyDatabase(): Promise<string> {
 }
 
 async function query(url: string, sql: string): Promise<pg.QueryResult> {
-  const client = new pg.Client(url);
-  await client.connect();
-  try {
-    return await client.query(sql);
-  } finally {
-    await client.end();
-  }
+  return withClient(url, (client) => client.query(sql));
 }
 
 async function migrationsIn(url: string): Promise<unknown[]> {

@@ -1,5 +1,4 @@
 import { randomBytes } from 'node:crypto';
-import pg from 'pg';
 import { expect, inject, onTestFinished, test } from 'vitest';
 import { operatorScopes } from '../../src/domain/identity/operator-scope.ts';
 import { openPool } from '../../src/store/database.ts';
@@ -8,6 +7,7 @@ import { migrate, pendingMigrations } from '../../src/store/migrations.ts';
 import { grantedWriterRole } from '../../src/store/writer-role.ts';
 import { newStream, refused } from '../support/events.ts';
 import { type Page, readPage } from '../support/pages.ts';
+import { withClient } from '../support/database.ts';
 
 const page = readPage('docs/operations/roles.md');
 const sqlOf = ({ blocks }: Page): string[] =>
@@ -22,20 +22,10 @@ async function runBlock(url: string, block: string, name: string): Promise<void>
       found === 'ledger' ? name : `${name}_${found}`,
     )
     .replaceAll('tollbook_writer_ledger', `tollbook_writer_${name}`);
-  await on(url, async (client) => {
+  await withClient(url, async (client) => {
     // a database cannot be created within a transaction, which several statements of one message are
     for (const statement of text.split(/;\n/)) if (statement !== '') await client.query(statement);
   });
-}
-
-async function on<T>(url: string, use: (client: pg.Client) => Promise<T>): Promise<T> {
-  const client = new pg.Client(url);
-  await client.connect();
-  try {
-    return await use(client);
-  } finally {
-    await client.end();
-  }
 }
 
 test('with the roles of the page the owner migrates, the gateway appends and changes no event, and the reader reads no secret', async () => {
@@ -46,7 +36,7 @@ test('with the roles of the page the owner migrates, the gateway appends and cha
       .replace('DATABASE', name)
       .replace(/\/\/([^/@]*@)?/, `//${name}_${role}:SECRET@`);
   onTestFinished(() =>
-    on(server, async (admin) => {
+    withClient(server, async (admin) => {
       await admin.query(`drop database if exists ${name} with (force)`);
       for (const role of ['ledger_owner', 'gateway', 'gateway_2', 'reader'])
         await admin.query(`drop role if exists ${name}_${role}`);
@@ -67,19 +57,19 @@ test('with the roles of the page the owner migrates, the gateway appends and cha
   onTestFinished(() => pool.end());
   await expect(pool.query('delete from tollbook.event')).rejects.toThrow(/permission denied/);
   // not as the writer role either: this user owns nothing
-  await expect(on(url, (client) => client.query('delete from tollbook.event'))).rejects.toThrow(
+  await expect(withClient(url, (client) => client.query('delete from tollbook.event'))).rejects.toThrow(
     /permission denied/,
   );
 
   // another password is another role, which needs nothing of the first
   await runBlock(server, forSecondGateway, name);
-  await on(server, (admin) => admin.query(`drop role ${name}_gateway`));
+  await withClient(server, (admin) => admin.query(`drop role ${name}_gateway`));
   const second = openLane({ url: urlOf('gateway_2'), role });
   expect(await second.append({ stream: newStream(), events: [refused()] })).toMatchObject({ outcome: 'ok' });
   await second.close();
 
   await runBlock(inject('serverUrl').replace('DATABASE', name), forDatabase, name);
-  await on(urlOf('reader'), async (reader) => {
+  await withClient(urlOf('reader'), async (reader) => {
     expect((await reader.query('select count(*)::int as n from tollbook.event')).rows).toEqual([{ n: 2 }]);
     for (const table of ['tollbook.secret', 'tollbook.call_body', 'tollbook.api_key', 'identity.session'])
       await expect(reader.query(`select from ${table}`)).rejects.toThrow(/permission denied/);

@@ -1,14 +1,10 @@
+import type { Attempt } from '../chaos/records.ts';
 import type { Outage, Peer } from './outages.ts';
 
 /** One request of an honest client through the balancer, and its answer. */
-export interface Exchange {
+export interface Exchange extends Pick<Attempt, 'sentAt' | 'endedAt' | 'status' | 'code'> {
   readonly operation: Operation;
   readonly path: string;
-  readonly sentAt: number;
-  readonly endedAt: number;
-  /** Undefined where no whole answer came. */
-  readonly status: number | undefined;
-  readonly code?: string | undefined;
   /** Of the payment, if the request has one. */
   readonly nonce?: string | undefined;
 }

@@ -1,5 +1,4 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import pg from 'pg';
 import { discardCall } from '../../src/jobs/discard-call.ts';
 import { resumeRunner } from '../../src/jobs/pause-runner.ts';
 import { openDatabase, openPool } from '../../src/store/database.ts';
@@ -7,6 +6,7 @@ import { openLane } from '../../src/store/lane.ts';
 import { openCalls, waitUntilIdle } from '../chaos/idle.ts';
 import { openAccount } from '../chaos/prepare-credit.ts';
 import type { Records } from '../chaos/records.ts';
+import { withOwner } from '../chaos/with-owner.ts';
 import { type Participants, poisoned, poisonRunner } from './participants.ts';
 
 const grantMicros = 10_000_000_000n;
@@ -58,16 +58,6 @@ export async function openAccounts(databaseUrl: string, count: number, records: 
       ),
     ),
   );
-}
-
-async function withOwner<T>(url: string, use: (owner: pg.Client) => Promise<T>): Promise<T> {
-  const owner = new pg.Client(url);
-  await owner.connect();
-  try {
-    return await use(owner);
-  } finally {
-    await owner.end();
-  }
 }
 
 type Ledger = Parameters<typeof discardCall>[0];

@@ -2,13 +2,13 @@ import { execFile } from 'node:child_process';
 import { appendFileSync, chownSync, existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import pg from 'pg';
+import type pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
 import { postgresAccount } from '../../src/devnet/postgres-account.ts';
 import { migrate } from '../../src/store/migrations.ts';
 import { passValidity } from '../recovery/support.ts';
 import { childEnvironment } from '../support/child-environment.ts';
-import type { TestDatabase } from '../support/database.ts';
+import { type TestDatabase, withClient } from '../support/database.ts';
 import { useChain } from '../support/devnet.ts';
 import { configText, receiptKey, runnerSecret, startTestGateway } from '../support/gateway.ts';
 import { testSeed, testSigner } from '../support/log.ts';
@@ -70,13 +70,7 @@ async function startServer() {
 }
 
 async function ask<Row extends pg.QueryResultRow>(url: string, text: string): Promise<Row[]> {
-  const client = new pg.Client(url);
-  await client.connect();
-  try {
-    return (await client.query<Row>(text)).rows;
-  } finally {
-    await client.end();
-  }
+  return withClient(url, async (client) => (await client.query<Row>(text)).rows);
 }
 
 test.skipIf(isMissing)(

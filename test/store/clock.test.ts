@@ -8,7 +8,7 @@ import { readStream } from '../../src/store/streams.ts';
 import { takeUnsettled } from '../../src/store/unsettled.ts';
 import { admission, codeOf, fund, laneOn } from '../support/credit.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
-import { newStream, refused } from '../support/events.ts';
+import { paidWith, newStream, refused } from '../support/events.ts';
 
 const hourSecs = 3_600;
 
@@ -34,14 +34,7 @@ async function addCall({ pool }: TestDatabase, lane: ReturnType<typeof laneOn>) 
   await putBody(pool, bodyId, undefined, Buffer.from('{}'));
   const stream = newStream();
   const add = { op: 'add', serviceId: 1, jobIndex: 0, bodyId } as const;
-  const pay = {
-    network: 'eip155:1',
-    asset: '0xa5',
-    symbol: 'USDC',
-    caller: undefined,
-    payment: 'p',
-    delayMs: 0,
-  };
+  const pay = { ...paidWith, payment: 'p' };
   const added = await lane.append({ stream, events: [refused()], call: { ...add, ...pay } });
   if (added.outcome !== 'ok' || added.call_id === null) throw new Error(`not added: ${added.outcome}`);
   return { stream, callId: added.call_id };

@@ -5,7 +5,7 @@ import { readDeliveries, readHolds, readOpenSettlements } from '../../src/store/
 import type { Lane } from '../../src/store/lane.ts';
 import { laneOn } from '../support/credit.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
-import { newStream, refused } from '../support/events.ts';
+import { paidWith, newStream, refused } from '../support/events.ts';
 
 /** A call that runners may take. */
 async function release(
@@ -16,14 +16,7 @@ async function release(
   const bodyId = randomUUID();
   await putBody(pool, bodyId, undefined, Buffer.alloc(bytes));
   const add = { op: 'add', serviceId, jobIndex: 0, bodyId } as const;
-  const pay = {
-    network: 'eip155:1',
-    asset: '0xa5',
-    symbol: 'USDC',
-    caller: undefined,
-    payment: 'p',
-    delayMs: 0,
-  };
+  const pay = { ...paidWith, payment: 'p' };
   const added = await lane.append({ stream: newStream(), events: [refused()], call: { ...add, ...pay } });
   const callId = added.outcome === 'ok' ? (added.call_id ?? 0) : 0;
   await lane.append({ stream: newStream(), events: [refused()], call: { op: 'release', callId } });
@@ -76,14 +69,7 @@ test('the figures have live leases and calls whose delivery failed by service, a
 
   expect(await readOpenSettlements(pool)).toEqual({ count: 0, oldestMs: 0 });
   const add = { op: 'add', serviceId: 1, jobIndex: 0, bodyId: randomUUID() } as const;
-  const pay = {
-    network: 'eip155:1',
-    asset: '0xa5',
-    symbol: 'USDC',
-    caller: undefined,
-    payment: 'q',
-    delayMs: 0,
-  };
+  const pay = { ...paidWith, payment: 'q' };
   await putBody(pool, add.bodyId, undefined, Buffer.alloc(1));
   await lane.append({ stream: newStream(), events: [refused()], call: { ...add, ...pay } });
   await database.moveClock(150);

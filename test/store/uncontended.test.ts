@@ -17,7 +17,7 @@ import { openLane } from '../../src/store/lane.ts';
 import { fullAnswer, uncontendedStatement } from '../../src/store/uncontended.ts';
 import { idOf, rowsOf, senderOn, stoppedDatabase } from '../support/append-ways.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
-import { newStream, quoteIssued, refused, replayDenied } from '../support/events.ts';
+import { paidWith, newStream, quoteIssued, refused, replayDenied } from '../support/events.ts';
 import { expectSoundLedger } from '../support/invariants.ts';
 import { startSilentProxy } from '../support/silent-proxy.ts';
 import { eventually } from '../support/wait.ts';
@@ -331,12 +331,8 @@ test('a client that disappears at any byte of a batch records it whole or not at
     jobIndex: 0,
     bodyId: randomUUID(),
     body: { contentType: undefined, bytes: Buffer.from('body') },
-    network: 'eip155:1',
-    asset: '0xa5',
-    symbol: 'USDC',
-    caller: undefined,
+    ...paidWith,
     payment: 'p',
-    delayMs: 0,
   };
   const batch = encoded({ stream: newStream(), expect: 0, events: [quoteIssued()], call: add });
   const text = uncontendedStatement(1, randomUUID(), 1, 0, batch) ?? '';

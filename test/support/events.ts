@@ -53,3 +53,12 @@ export function replayDenied(): LedgerEvent {
 }
 
 export const newStream = (): string => `request:${randomUUID()}`;
+
+/** What a call of a test was paid with. */
+export const paidWith = {
+  network: 'eip155:1',
+  asset: '0xa5',
+  symbol: 'USDC',
+  caller: undefined,
+  delayMs: 0,
+} as const;

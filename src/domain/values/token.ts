@@ -84,3 +84,8 @@ export interface Rate {
   readonly numerator: bigint;
   readonly scale: number;
 }
+
+/** A token's name, of which there is one on all networks: `network/asset`. */
+export function tokenName({ network, asset }: { readonly network: string; readonly asset: string }): string {
+  return `${network}/${asset}`;
+}
