@@ -290,7 +290,10 @@ test('a payout that the node has dropped is sent again by its process, and is go
     return transaction;
   });
   expect(await credits.followPayment(authHash, operator, hash)).toEqual({ kind: 'answer', value: hash });
-  expect(await credits.getSpendAuth(authHash)).toMatchObject({ value: { claimed: true } });
+  // a node answers a sent transaction before it has mined its block
+  await eventually(async () => {
+    expect(await credits.getSpendAuth(authHash)).toMatchObject({ value: { claimed: true } });
+  });
 });
 
 test('a key without ether sends nothing, and reports not_sent', async () => {
