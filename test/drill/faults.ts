@@ -4,6 +4,9 @@ import pg from 'pg';
 import { createTestClient, http } from 'viem';
 import { privateKeyToAddress } from 'viem/accounts';
 import { devnetKeys } from '../../src/devnet/accounts.ts';
+import { repositoryRoot } from '../chaos/environment.ts';
+import { gatewaySecrets } from '../chaos/gateway-process.ts';
+import { startGuardedChild } from '../chaos/guarded-child.ts';
 import { withOwner } from '../chaos/with-owner.ts';
 import { loseEvents } from './lose-events.ts';
 import { type Behaviour, type Peer, well } from './peers.ts';
@@ -139,6 +142,18 @@ export const faults: Readonly<Record<string, readonly Fault[]>> = {
       what: "the chain's RPC never answers",
       labels: { network: 'eip155:84532' },
       begin: ({ chain }) => misbehave(chain, () => 'silent'),
+    },
+  ],
+  TollbookRateNotCurrent: [
+    {
+      what: "the only source of a token's rate is away",
+      labels: { symbol: 'EURC' },
+      begin: ({ rates }) => misbehave(rates, () => 'away'),
+    },
+    {
+      what: "the only source of a token's rate never answers",
+      labels: { symbol: 'EURC' },
+      begin: ({ rates }) => misbehave(rates, () => 'silent'),
     },
   ],
   TollbookSettlementsUnknown: [
@@ -302,6 +317,26 @@ export const faults: Readonly<Record<string, readonly Fault[]>> = {
       what: 'a lock keeps the gateways from reading the holds',
       labels: { part: 'holds' },
       begin: (rig) => lock(rig, 'tollbook.chat_hold', 'access exclusive'),
+    },
+  ],
+  TollbookQuiet: [
+    {
+      what: 'a gateway was started with --quiet',
+      async begin(rig) {
+        const { slot, configFile } = second(rig);
+        await slot.pause();
+        const quiet = await startGuardedChild({
+          args: ['src/cli/tollbook.ts', 'serve', '--config', configFile, '--quiet'],
+          cwd: repositoryRoot,
+          env: { DATABASE_URL: rig.databaseUrl(), ...gatewaySecrets },
+        });
+        return async () => {
+          quiet.signal('SIGTERM');
+          await quiet.ended;
+          slot.resume();
+          await slot.untilUp();
+        };
+      },
     },
   ],
   TollbookLedgerUnreachable: [

@@ -1,5 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { privateKeyToAddress } from 'viem/accounts';
@@ -41,6 +43,8 @@ export interface Rig {
   /** Gets the calls of service 1. */
   readonly runner: Peer;
   readonly upstream: Peer;
+  /** Says the rate of the second token. */
+  readonly rates: Peer;
   readonly prometheus: Prometheus;
   readonly customers: Customers;
   /** A folder that takes checkpoints. */
@@ -77,6 +81,7 @@ export async function startRig(rules: string, closing: (() => Promise<unknown>)[
   const chain = await open(environment.chain.url);
   const runner = await open(new URL(echo.url).origin);
   const upstream = await open(environment.modelUrl);
+  const rates = await open(await startRateServer(closing));
 
   const anchorFolder = path.join(environment.dir, 'anchors');
   mkdirSync(anchorFolder);
@@ -113,6 +118,7 @@ export async function startRig(rules: string, closing: (() => Promise<unknown>)[
       keyFile,
       checkpoints,
       chainUrl: environment.chain.url,
+      rateUrl: rates.url,
     });
     writeFileSync(configFile, config + more);
     const slot = createGatewaySlot({
@@ -149,6 +155,7 @@ export async function startRig(rules: string, closing: (() => Promise<unknown>)[
     chain,
     runner,
     upstream,
+    rates,
     prometheus,
     customers,
     anchorFolder,
@@ -164,10 +171,19 @@ interface MoreTables {
   readonly keyFile: string;
   readonly checkpoints: string;
   readonly chainUrl: string;
+  readonly rateUrl: string;
 }
 
-function moreTables({ metricsPort, anchorFolder, keyFile, checkpoints, chainUrl }: MoreTables): string {
+function moreTables(of: MoreTables): string {
+  const { metricsPort, anchorFolder, keyFile, checkpoints, chainUrl, rateUrl } = of;
+  // the sources belong to the last token
   return `
+[[accepted_tokens.rates]]
+kind = "http"
+url = "${rateUrl}/rate"
+pointer = "/rate"
+max_age_secs = 5
+
 [[models]]
 name = "${freeModel}"
 upstreams = [{ name = "model", model = "devnet-small" }]
@@ -196,6 +212,17 @@ rpc_url = "${chainUrl}"
 contract = "${checkpoints}"
 key_file = "${keyFile}"
 `;
+}
+
+/** The rate that the other token has, from a source. */
+async function startRateServer(closing: (() => Promise<unknown>)[]): Promise<string> {
+  const server = createServer((_, response) => void response.end('{"rate": "3200.00"}'));
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  closing.push(async () => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
 }
 
 function createPoller(gatewayUrl: string) {

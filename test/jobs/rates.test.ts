@@ -1,9 +1,10 @@
 import { expect, test } from 'vitest';
 import { createDatabase } from '../support/database.ts';
 import { useChain } from '../support/devnet.ts';
-import { startTestGateway, type TestGateway } from '../support/gateway.ts';
+import { startTestGateway, testConfig, type TestGateway } from '../support/gateway.ts';
 import { allEvents, expectSoundLedger } from '../support/invariants.ts';
 import { header, offerOf, signOffer, v1Header } from '../support/payer.ts';
+import { operatorOf } from '../support/operator.ts';
 import { startRateSource, type TestRateSource } from '../support/rate-source.ts';
 import { eventually } from '../support/wait.ts';
 
@@ -133,4 +134,53 @@ test('two gateways share the rounds of a rate: one of them asks, and both offer 
     expect.objectContaining({ rate: '3200' }),
     expect.objectContaining({ rate: '3520' }),
   ]);
+});
+
+test('a fixed rate that is older than allowed is still offered, and /status, the alert and the metric say that it is old until it is changed', async () => {
+  const database = await createDatabase();
+  const options = {
+    database,
+    chain,
+    top: 'rate_max_age_secs = 60',
+    tables: '[metrics]\ntoken_env = "METRICS_TOKEN"',
+    env: { METRICS_TOKEN: 'a-token-of-the-metrics-with-32-letters' },
+  };
+  await startTestGateway(options);
+  await database.asOwner((owner) =>
+    eventually(async () => {
+      const { rowCount } = await owner.query(
+        `update tollbook.rate_round set observed_at = now() - interval '61 seconds' where observed_at is not null`,
+      );
+      expect(rowCount).toBe(2);
+    }),
+  );
+  const gateway = await startTestGateway(options);
+  const operator = await operatorOf(database, ['status:read']);
+  const old = {
+    ok: false,
+    detail: expect.stringMatching(/^the fixed rate is \d+ s old, and 60 s are allowed$/),
+  };
+  expect((await gateway.get('/status', operator)).json).toMatchObject({
+    jobs: { status: 'degraded', rates: { 'USDC on eip155:84532': old, 'EURC on eip155:84532': old } },
+  });
+  expect(await amountOf(gateway)).toBe('3264000');
+  const rateCurrent = async (symbol: string): Promise<string | undefined> => {
+    const { text } = await gateway.get('/metrics', { authorization: `Bearer ${options.env.METRICS_TOKEN}` });
+    const line = `tollbook_rate_current{network="eip155:84532",symbol="${symbol}"} `;
+    return text
+      .split('\n')
+      .find((one) => one.startsWith(line))
+      ?.slice(line.length);
+  };
+  expect(await Promise.all(['USDC', 'EURC'].map(rateCurrent))).toEqual(['0', '0']);
+  await eventually(async () => {
+    const { rows } = await database.pool.query(
+      `select subject from tollbook.alert where kind = 'rate_old' and is_firing order by subject`,
+    );
+    expect(rows.map(({ subject }) => subject)).toEqual(['EURC on eip155:84532', 'USDC on eip155:84532']);
+  });
+  await gateway.reload(
+    await testConfig({ ...options, change: (text) => text.replace('3200.00', '3201.00') }),
+  );
+  expect(await Promise.all(['USDC', 'EURC'].map(rateCurrent))).toEqual(['1', '1']);
 });

@@ -40,10 +40,19 @@ const faults: readonly (readonly [
 ])[] = [
   ['TollbookDown', 'up{job="tollbook"}', '1', '0', 'job="tollbook"'],
   ['TollbookLedgerHalted', 'tollbook_ledger_halted', '0', '1'],
+  // missing where a process is live
+  ['TollbookQuiet', 'tollbook_quiet', '_', '1'],
   ['TollbookLedgerUnreachable', 'tollbook_ledger_unreachable_seconds', '0', '60'],
   ['TollbookCircuitOpen', 'tollbook_facilitator_circuit_open', '0', '1'],
   ['TollbookFacilitatorDegraded', 'tollbook_facilitator_up', '1', '0'],
   ['TollbookChainDown', 'tollbook_chain_up{network="eip155:8453"}', '1', '0', 'network="eip155:8453"'],
+  [
+    'TollbookRateNotCurrent',
+    'tollbook_rate_current{symbol="USDC",network="eip155:8453"}',
+    '1',
+    '0',
+    'symbol="USDC",network="eip155:8453"',
+  ],
   ['TollbookSettlementsUnknown', 'tollbook_settlement_oldest_open_seconds', '0', '1000'],
   [
     'TollbookCallsWaiting',
