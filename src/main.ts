@@ -4,6 +4,7 @@ export { createLogger } from './app/logger.ts';
 export type { Ending } from './app/shut-down.ts';
 export { loadConfig } from './config/load.ts';
 export { ConfigError } from './config/mistakes.ts';
+export type { IssuedQuote, QuoteIssuer, QuoteRequest } from './jobs/issue-quote.ts';
 export type { AuthorizeCall, FacilitatorCall } from './peers/facilitator/facilitator-auth.ts';
 export type { Mail, Mailer } from './peers/mail/mailer.ts';
 export { migrate } from './store/migrations.ts';

@@ -10,6 +10,7 @@ import type { AuthorizeCall } from '../peers/facilitator/facilitator-auth.ts';
 import type { Mailer } from '../peers/mail/mailer.ts';
 import type { FeatureStatus } from '../http/schemas/status.ts';
 import type { Readiness } from '../workers/readiness-checker.ts';
+import type { QuoteIssuer } from '../jobs/issue-quote.ts';
 import type { Budget } from '../runtime/budget.ts';
 import type { LedgerDatabase } from '../store/database.ts';
 import type { Figure, Metrics } from '../metrics/metrics.ts';
@@ -49,6 +50,8 @@ export interface RunningFeature {
   startWorkers?(): void;
   /** Prepares a new configuration, in which only reloadable keys differ; nothing changes yet. */
   prepareReload?(next: Config): Reload;
+  /** Issues quotes for its jobs. */
+  readonly quotes?: QuoteIssuer;
   /** Its values for Prometheus. */
   figures?(): readonly Figure[];
   /** Its state for `/status`, by its own name. Asks no peer and does not read the database. */

@@ -12,6 +12,7 @@ import { tracedLookup } from './traced-ledger.ts';
 import { tracedChain, tracedFacilitator } from './traced-peers.ts';
 import type { JobsContext } from '../jobs/context.ts';
 import { createEventAllowance } from '../jobs/event-allowance.ts';
+import { issueQuote, type QuoteIssuer } from '../jobs/issue-quote.ts';
 import { jobConditions } from '../jobs/conditions.ts';
 import { rateStatus } from '../jobs/rate-status.ts';
 import { reloadEvent } from '../jobs/reload.ts';
@@ -123,6 +124,7 @@ async function createContext(
     runnerSilence: createRunnerSilence(),
     quoteRate: createQuoteRate(quotesPerSecond),
     quoteEvents: await createEventAllowance(asking, 'quote', quoteEventsPerSec),
+    pricingQuotes: await createEventAllowance(asking, 'pricing_quote', quoteEventsPerSec),
     rejectionEvents: await createEventAllowance(asking, 'rejected_payment', quoteEventsPerSec),
     requestTally: createRequestTally(),
     receiptKeys: receiptKeysOf(settings.receiptKeys, storedKey),
@@ -187,6 +189,7 @@ export async function composeJobs(parts: Parts): Promise<RunningFeature> {
       await app.register(healthRoutes(readiness));
       await app.register(statsRoutes(context));
     },
+    quotes: quoteIssuer(current),
     figures: () => figuresOf(current, status, read),
     conditions: () => jobConditions(context),
     startOwnLoops() {
@@ -232,12 +235,22 @@ export async function composeJobs(parts: Parts): Promise<RunningFeature> {
       await Promise.all(loops.map((loop) => loop.stop()));
     },
     // no `cutShort`: a settlement under way is never interrupted, and another process finishes it after a restart
-    async stop() {
-      const { facilitator, permissions, contractSignatures, chains } = context;
-      const peers = [facilitator, permissions, contractSignatures, ...chains.values()];
-      await Promise.all(peers.map((peer) => peer.close()));
-    },
+    stop: () => closePeers(context),
   };
+}
+
+async function closePeers({
+  facilitator,
+  permissions,
+  contractSignatures,
+  chains,
+}: JobsContext): Promise<void> {
+  const peers = [facilitator, permissions, contractSignatures, ...chains.values()];
+  await Promise.all(peers.map((peer) => peer.close()));
+}
+
+function quoteIssuer(current: () => JobsContext): QuoteIssuer {
+  return { issue: (request) => current().flows.add(issueQuote(current(), request)) };
 }
 
 function openFacilitator(

@@ -102,6 +102,7 @@ export async function startQuietGateway(options: QuietOptions): Promise<RunningG
   return {
     url: listeningUrl(app.server.address(), config),
     quiet: { reason, over: over.promise },
+    quotes: undefined,
     reload: () =>
       Promise.reject(new StartError('the gateway is quiet: a configuration comes into force when it starts')),
     refuseReload: async () => {},

@@ -1,6 +1,7 @@
 import type { AddressInfo } from 'node:net';
 import type { Config } from '../config/config.ts';
 import type { Part } from '../http/openapi/document.ts';
+import type { QuoteIssuer } from '../jobs/issue-quote.ts';
 import type { Ending } from './shut-down.ts';
 
 /** A running gateway. */
@@ -9,6 +10,8 @@ export interface RunningGateway {
   readonly url: string;
   /** Undefined where it is live. */
   readonly quiet: Quiet | undefined;
+  /** Issues quotes that this gateway takes payments for: for a pricing service. Undefined where it sells no jobs. */
+  readonly quotes: QuoteIssuer | undefined;
   /**
    * Puts another configuration's prices, rates, policies, tokens and models in force, all or nothing.
    * Returns the TOML names of changed keys that require a restart.

@@ -191,6 +191,7 @@ async function startLive(options: LiveOptions): Promise<RunningGateway> {
   return {
     url: listeningUrl(app.server.address(), config),
     quiet: undefined,
+    quotes: workers === 'only' ? undefined : features.find(({ quotes }) => quotes)?.quotes,
     async reload(next) {
       const putChainsInForce = await chains.admit(next);
       const requireRestart = await reloadFeatures(lane, config, [...features, ...recorders], next);

@@ -57,6 +57,8 @@ export interface JobsContext {
   readonly runnerSilence: RunnerSilence;
   /** How many unpaid quotes are recorded with a key. */
   readonly quoteEvents: EventAllowance;
+  /** How many quotes a pricing service may issue, each of which is recorded. */
+  readonly pricingQuotes: EventAllowance;
   /** How many rejected payments are recorded with a key. */
   readonly rejectionEvents: EventAllowance;
   /** Sums refusals and quotes that are not recorded one by one. */

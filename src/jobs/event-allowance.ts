@@ -18,7 +18,7 @@ const pauseMs = 1_000;
  */
 export async function createEventAllowance(
   { pool, log }: { readonly pool: pg.Pool; readonly log: OperatorLog },
-  kind: 'quote' | 'rejected_payment',
+  kind: 'quote' | 'pricing_quote' | 'rejected_payment',
   perSecond: number,
 ): Promise<EventAllowance> {
   if (perSecond === 0) return { take: () => true };

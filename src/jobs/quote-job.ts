@@ -19,25 +19,24 @@ import { randomHex32 } from '../runtime/random-hex.ts';
 import type { Hex } from '../domain/values/primitives.ts';
 import type { OfferRefusal } from './refusal.ts';
 
-type QuoteContext = Pick<
+/** What the terms of a quote come from. */
+export type TermsContext = Pick<
   JobsContext,
-  | 'lane'
-  | 'log'
-  | 'offers'
-  | 'quoteEvents'
-  | 'quoteKeys'
-  | 'quoteRealm'
-  | 'receiptKeys'
-  | 'requestTally'
-  | 'unpaidQuotes'
-> & { readonly settings: Pick<JobsConfig, 'maxTimeoutSecs' | 'quoteTtlSecs'> };
+  'lane' | 'offers' | 'quoteKeys' | 'quoteRealm' | 'receiptKeys'
+> & {
+  readonly settings: Pick<JobsConfig, 'maxTimeoutSecs' | 'quoteTtlSecs'>;
+};
+
+type QuoteContext = TermsContext & Pick<JobsContext, 'log' | 'quoteEvents' | 'requestTally' | 'unpaidQuotes'>;
 
 /** How many quotes may be recorded behind their answers at once: what a crash can lose. A quote beyond it is recorded before. */
 const mostBehind = 256;
 
-/** A quote for these terms that anyone may pay. Its random salt makes its digest unique. */
+/** A quote for these terms, which anyone may pay for anything where they say no more. Its random salt makes its digest unique. */
 export function newQuote(
-  terms: JobId & Pick<Job, 'priceWei' | 'options'> & Partial<Pick<Quote, 'isSummarised'>>,
+  terms: JobId &
+    Pick<Job, 'priceWei' | 'options'> &
+    Partial<Pick<Quote, 'isSummarised' | 'requester' | 'inputsHash' | 'source'>>,
   issuedAt: number,
   ttlSecs: number,
 ): Quote {
@@ -46,13 +45,35 @@ export function newQuote(
     jobIndex: terms.jobIndex,
     priceWei: terms.priceWei,
     options: terms.options,
-    requester: zeroAddress,
-    inputsHash: zeroHash,
+    requester: terms.requester ?? zeroAddress,
+    inputsHash: terms.inputsHash ?? zeroHash,
     issuedAt,
     expiresAt: issuedAt + ttlSecs,
     salt: randomHex32(),
     isSummarised: terms.isSummarised ?? false,
+    ...(terms.source ? { source: terms.source } : {}),
   };
+}
+
+/** The options that a quote for this job has now; the refusal if the facilitator settles none of them or none has a rate. */
+export function optionsToQuote(
+  context: TermsContext,
+  job: Job,
+): { readonly kind: 'options'; readonly options: readonly SettlementOption[] } | Refused {
+  const available = context.offers.of(job.options);
+  if (available.length === 0) {
+    const why = context.offers.whyNone(job.options);
+    const refused = why === 'no_current_rate' ? why : 'facilitator_unavailable';
+    return { kind: 'refused', code: refused, reason: why };
+  }
+  const { quoteTtlSecs, maxTimeoutSecs } = context.settings;
+  const options = fitOptions(available, (fitting) => {
+    // the longer of the two
+    const terms = { ...job, options: fitting, isSummarised: true };
+    const offer = offerOf(context, newQuote(terms, nowSecs(context), quoteTtlSecs));
+    return offersV2Text(offerTextsV2(fitting, maxTimeoutSecs), offer);
+  });
+  return { kind: 'options', options };
 }
 
 /**
@@ -64,21 +85,11 @@ export async function quoteJob(
   context: QuoteContext,
   { job, code, reason }: Pick<OfferRefusal, 'job' | 'code' | 'reason'>,
 ): Promise<PaymentRequired | Refused> {
-  const available = context.offers.of(job.options);
-  if (available.length === 0) {
-    const why = context.offers.whyNone(job.options);
-    const refused = why === 'no_current_rate' ? why : 'facilitator_unavailable';
-    return { kind: 'refused', code: refused, reason: why };
-  }
-  const { quoteTtlSecs, maxTimeoutSecs } = context.settings;
-  const quoteOf = (options: readonly SettlementOption[], isSummarised: boolean): Quote =>
-    newQuote({ ...job, options, isSummarised }, nowSecs(context), quoteTtlSecs);
-  const fitting = fitOptions(available, (options) => {
-    // the longer of the two
-    const offer = offerOf(context, quoteOf(options, true));
-    return offersV2Text(offerTextsV2(options, maxTimeoutSecs), offer);
-  });
-  const quote = quoteOf(fitting, context.quoteKeys !== undefined && !context.quoteEvents.take());
+  const offered = optionsToQuote(context, job);
+  if (offered.kind === 'refused') return offered;
+  const isSummarised = context.quoteKeys !== undefined && !context.quoteEvents.take();
+  const terms = { ...job, options: offered.options, isSummarised };
+  const quote = newQuote(terms, nowSecs(context), context.settings.quoteTtlSecs);
   const offer = offerOf(context, quote);
   if (quote.isSummarised) context.requestTally.addQuote(quote, offer.digest);
   else if (offer.echoes && context.unpaidQuotes.size < mostBehind)
@@ -94,15 +105,15 @@ export async function quoteJob(
 }
 
 /** What the offers of a quote's options carry: the echoes in the order of the options. */
-function offerOf({ quoteKeys: keys, quoteRealm: realm, receiptKeys }: QuoteContext, quote: Quote) {
+function offerOf({ quoteKeys: keys, quoteRealm: realm, receiptKeys }: TermsContext, quote: Quote) {
   const digest = quoteDigest(quote);
   const echoes = keys && quote.options.map((option) => writeQuoteEcho(keys, realm, quote, digest, option));
   return { digest, secret: offerSecret(receiptKeys, digest), echoes };
 }
 
 /** Where the start of its payment was faster, the quote is recorded already. */
-async function recordQuote(
-  { lane }: QuoteContext,
+export async function recordQuote(
+  { lane }: Pick<JobsContext, 'lane'>,
   quote: Quote,
   digest: Hex,
   options: { readonly urgent?: boolean } = {},

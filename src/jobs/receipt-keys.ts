@@ -36,6 +36,15 @@ export function isOfferSecret(keys: ReceiptKeys, digest: Hex, given: string, log
   return isMadeByOne(keys, (key) => offerSecret([key], digest), given, log);
 }
 
+/** The proof in a quote's token that a gateway of this ledger made it: who knows the terms alone cannot make the token. */
+export function quoteTokenProof([key]: ReceiptKeys, digest: Hex): string {
+  return createHmac('sha256', key).update(`quote-token:${digest}`).digest('base64url');
+}
+
+export function isQuoteTokenProof(keys: ReceiptKeys, digest: Hex, given: string, log: OperatorLog): boolean {
+  return isMadeByOne(keys, (key) => quoteTokenProof([key], digest), given, log);
+}
+
 /** A gateway's challenge for a receipt request: a MAC over all of it, so that it need not be remembered. */
 export function receiptChallenge([key]: ReceiptKeys, request: Omit<ReceiptRequest, 'challenge'>): Hex {
   const { network, asset, payer, nonce, quoteDigest = '', gateway, expiresAt } = request;

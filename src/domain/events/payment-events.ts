@@ -66,6 +66,8 @@ export const paymentEvents = {
       salt: hex32,
       /** A `quotes_issued` counted it: the quote was summarised, and recorded when it was paid. */
       summarised: z.literal(true).optional(),
+      /** Which service issued it; absent for a 402 answer. Not part of the quote's digest. */
+      source: z.literal('pricing').optional(),
     }),
     transition: { of: 'quote' },
     quoteState: 'changes',

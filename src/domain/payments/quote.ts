@@ -36,6 +36,8 @@ export interface Quote extends JobId {
   readonly salt: Hex;
   /** Counted by a sum of quotes, and recorded by itself only if it is paid. Decided as it is issued; not part of its digest. */
   readonly isSummarised: boolean;
+  /** Which service issued it; undefined for a 402 answer. Not part of its digest. */
+  readonly source?: 'pricing';
 }
 
 export const zeroAddress: Address = `0x${'0'.repeat(40)}`;
@@ -201,7 +203,12 @@ export function creditOf(
 
 /** The quote as `quote_issued` stores it: its digest can be computed from this alone. */
 export function quoteToData(quote: Quote): EventData<'quote_issued'> {
-  return { ...termsToData(quote), options: quote.options.map(optionJson) };
+  return { ...recordedTerms(quote), options: quote.options.map(optionJson) };
+}
+
+/** What the digest of a quote stands for, in full. */
+export function quoteTerms(quote: Quote) {
+  return { ...signedTerms(quote), options: quote.options.map(optionJson) };
 }
 
 /** The same for a quote of which only one option is known in full, and the others by their hashes. */
@@ -212,10 +219,18 @@ export function provenQuoteToData(
 ): EventData<'quote_issued'> {
   const own = optionHash(option);
   const options = hashes.map((hash) => (hash === own ? optionJson(option) : hash));
-  return { ...termsToData(quote), options };
+  return { ...recordedTerms(quote), options };
 }
 
-function termsToData(quote: Omit<Quote, 'options'>) {
+function recordedTerms(quote: Omit<Quote, 'options'>) {
+  return {
+    ...signedTerms(quote),
+    ...(quote.isSummarised ? { summarised: true as const } : {}),
+    ...(quote.source ? { source: quote.source } : {}),
+  };
+}
+
+function signedTerms(quote: Omit<Quote, 'options'>) {
   return {
     service_id: quote.serviceId,
     job_index: quote.jobIndex,
@@ -225,7 +240,6 @@ function termsToData(quote: Omit<Quote, 'options'>) {
     issued_at: quote.issuedAt,
     expires_at: quote.expiresAt,
     salt: quote.salt,
-    ...(quote.isSummarised ? { summarised: true as const } : {}),
   };
 }
 

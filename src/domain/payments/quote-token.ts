@@ -1,0 +1,63 @@
+import { paymentEvents } from '../events/payment-events.ts';
+import { canonicalJson } from '../values/canonical-json.ts';
+import type { Address, Hex } from '../values/primitives.ts';
+import { fullOptions, optionFromJson, type Quote, quoteDigest, quoteTerms } from './quote.ts';
+
+/** The query parameter that carries a quote's token. */
+export const quoteTokenParameter = 'quote';
+
+/**
+ * No token is longer, in characters: a quote's options are as many as one offer holds, and proxies take request lines of 8 KiB.
+ */
+export const mostTokenChars = 7_168;
+
+/** What a token says: a quote, and the proof that a gateway of this ledger made the token. */
+export interface ReadToken {
+  readonly quote: Quote;
+  readonly digest: Hex;
+  readonly proof: string;
+}
+
+/** All terms of a quote as one word of a URL: base64url of their canonical JSON, a dot, and the proof. */
+export function writeQuoteToken(quote: Quote, proof: string): string {
+  return `${Buffer.from(canonicalJson(quoteTerms(quote)), 'utf8').toString('base64url')}.${proof}`;
+}
+
+/** Undefined where the text is not exactly what {@link writeQuoteToken} writes for the quote that it names. */
+export function readQuoteToken(token: string): ReadToken | undefined {
+  const [encoded = '', proof, ...more] = token.split('.');
+  if (token.length > mostTokenChars || proof === undefined || more.length > 0) return undefined;
+  const quote = readTerms(Buffer.from(encoded, 'base64url').toString('utf8'));
+  return quote && writeQuoteToken(quote, proof) === token
+    ? { quote, digest: quoteDigest(quote), proof }
+    : undefined;
+}
+
+const wire = paymentEvents.quote_issued.schema.omit({ summarised: true, source: true });
+const beyondWord = 2n ** 256n;
+
+function readTerms(text: string): Quote | undefined {
+  let json: unknown;
+  try {
+    json = JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+  const { data } = wire.safeParse(json);
+  if (!data || fullOptions(data).length < data.options.length) return undefined;
+  const priceWei = BigInt(data.price_wei);
+  // one that has more bits than the digest's word
+  if (priceWei >= beyondWord) return undefined;
+  return {
+    serviceId: data.service_id,
+    jobIndex: data.job_index,
+    priceWei,
+    options: fullOptions(data).map(optionFromJson),
+    requester: data.requester as Address,
+    inputsHash: data.inputs_hash as Hex,
+    issuedAt: data.issued_at,
+    expiresAt: data.expires_at,
+    salt: data.salt as Hex,
+    isSummarised: false,
+  };
+}
