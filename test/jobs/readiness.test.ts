@@ -195,19 +195,23 @@ test('while the database is away the log has one line about it, each line names 
   for (let count = 0; count < 3; count++) await gateway.get('/x402/stats');
   await database.away(false);
   await gateway.stop();
-  const text = readFileSync(file, 'utf8');
-  const lines = text
-    .trim()
-    .split('\n')
-    .map((line) => JSON.parse(line) as Record<string, unknown>);
+  // a line waits for others for some milliseconds before it is written
+  const { text, lines, requests } = await eventually(() => {
+    const written = readFileSync(file, 'utf8');
+    const parsed = written
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line) as Record<string, unknown>);
+    const asking = parsed.filter(({ msg }) => msg === 'request');
+    expect(asking.map(({ path }) => path)).toEqual(Array.from({ length: 6 }, () => '/x402/stats'));
+    return { text: written, lines: parsed, requests: asking };
+  });
   expect(lines.filter(({ msg }) => String(msg).startsWith('the database cannot be used'))).toMatchObject([
     { level: expect.stringMatching(/warn|error/), cause: expect.any(String) },
   ]);
   expect(text).not.toContain('"stack"');
   expect(new Set(lines.map(({ instance }) => instance)).size).toBe(1);
   expect(lines.every(({ version }) => version === programVersion())).toBe(true);
-  const requests = lines.filter(({ msg }) => msg === 'request');
-  expect(requests.map(({ path: asking }) => asking)).toEqual(Array.from({ length: 6 }, () => '/x402/stats'));
   expect(requests[0]).toMatchObject({
     level: 'info',
     request_id: asked.headers.get('x-request-id'),

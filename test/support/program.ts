@@ -114,3 +114,8 @@ function endOf(child: ChildProcess, stdout: () => string, stderr: () => string):
     child.once('close', (code, signal) => resolve({ code, signal, stdout: stdout(), stderr: stderr() }));
   });
 }
+
+/** What a long command wrote on standard error, without the lines of its progress: it writes one every few seconds. */
+export function withoutProgress(stderr: string): string {
+  return stderr.replaceAll(/^\S+: \d+ of \d+ blocks\n/gm, '');
+}

@@ -30,7 +30,7 @@ export async function sendHead(
   return {
     socket,
     text: () => text,
-    async status(withinMs = 2_000) {
+    async status(withinMs = 20_000) {
       const endsAt = performance.now() + withinMs;
       while (statusOf() === undefined && performance.now() < endsAt && !socket.destroyed) await sleep(5);
       const status = statusOf();

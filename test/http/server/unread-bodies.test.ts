@@ -51,7 +51,7 @@ test('a request without valid credentials is refused before its body is read', a
     ].map(async (path) => {
       const request = await sendHead(gateway.url, path, { ...json, authorization: 'Bearer x' });
       onTestFinished(() => void request.socket.destroy());
-      return [path, await request.status(1_000)];
+      return [path, await request.status()];
     }),
   );
   expect(answers.filter(([, status]) => status !== 401)).toEqual([]);
@@ -97,9 +97,9 @@ content_type = "application/json"`;
 
   test('a client whose budget is spent', async () => {
     const gateway = await start({ tables: '[limits]\nrequests_per_minute = 2' });
-    const answers = [];
-    for (let i = 0; i < 4; i++) answers.push(await (await headOf(gateway.url, soldJob)).status(300));
-    expect(answers).toEqual([undefined, undefined, 429, 429]);
+    for (let i = 0; i < 2; i++)
+      expect(await (await headOf(gateway.url, soldJob)).status(300)).toBeUndefined();
+    for (let i = 0; i < 2; i++) expect(await (await headOf(gateway.url, soldJob)).status()).toBe(429);
     const dry = await headOf(gateway.url, `${soldJob}/auth-dry-run`);
     expect(await dry.status()).toBe(429);
   });
@@ -164,8 +164,10 @@ describe('the memory of all bodies', () => {
   test('a client that opens requests and sends nothing keeps out only itself', async () => {
     const gateway = await start({ tables: little });
     const idle = await Promise.all(Array.from({ length: 40 }, () => headOf(gateway.url, soldJob)));
-    const statuses = await Promise.all(idle.map((request) => request.status(500)));
-    expect(statuses.filter((status) => status === 503)).toHaveLength(20);
+    await eventually(async () => {
+      const statuses = await Promise.all(idle.map((request) => request.status(0)));
+      expect(statuses.filter((status) => status === 503)).toHaveLength(20);
+    });
     const other = { 'x-forwarded-for': '10.0.0.9' };
     expect((await gateway.post(soldJob, { body: 'x', headers: other })).json.code).not.toBe('overloaded');
   });
