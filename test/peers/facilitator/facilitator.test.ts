@@ -7,6 +7,7 @@ import {
   type Facilitator,
   type FacilitatorOptions,
 } from '../../../src/peers/facilitator/facilitator.ts';
+import { eventually } from '../../support/wait.ts';
 
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
@@ -213,10 +214,11 @@ describe('the answer to settle', () => {
 
 describe('settle', () => {
   test('is unknown when the facilitator hangs, before or within its answer', async () => {
-    const hanging = await serve(() => undefined, { settleTimeoutMs: 30 });
+    // long enough to connect and to send on a busy machine
+    const hanging = await serve(() => undefined, { settleTimeoutMs: 300 });
     expect(await hanging.settle(request)).toMatchObject({ kind: 'unknown', cause: 'timeout' });
     const stuck = await serve((_, response) => response.write('{"success":true,'), {
-      settleTimeoutMs: 50,
+      settleTimeoutMs: 300,
     });
     expect(await stuck.settle(request)).toMatchObject({ kind: 'unknown', cause: 'timeout' });
   });
@@ -381,16 +383,20 @@ describe('the circuit', () => {
     ['stays closed while the facilitator fails at the payments of one client and answers a probe', true],
     ['opens when it fails at these and at a probe', false],
   ])('%s', async (_, answersProbes) => {
-    const facilitator = await serve(({ url }, response) =>
-      answersProbes && url?.endsWith('supported')
+    let probes = 0;
+    const facilitator = await serve(({ url }, response) => {
+      const isProbe = url?.endsWith('supported') === true;
+      if (isProbe) probes += 1;
+      return answersProbes && isProbe
         ? response.end(JSON.stringify({ kinds: [] }))
-        : response.writeHead(500).end(html),
-    );
+        : response.writeHead(500).end(html);
+    });
     for (let i = 0; i < failuresToOpen; i++) {
       await facilitator.verify(request, { payer: `payer ${i}`, client: 'client' });
     }
-    await new Promise((resolve) => setTimeout(resolve, 200));
-    expect(facilitator.isCircuitOpen()).toBe(!answersProbes);
+    await eventually(() => expect(probes).toBeGreaterThan(0));
+    if (answersProbes) await facilitator.supported();
+    await eventually(() => expect(facilitator.isCircuitOpen()).toBe(!answersProbes));
   });
 });
 

@@ -161,11 +161,11 @@ describe('an aggregator', () => {
     expect(await ask(contract, { rpcUrl: 'http://127.0.0.1:1/' })).toBe('unreachable');
     const page = await startRateSource('<html>');
     expect(await ask(contract, { rpcUrl: page.url })).toBe('malformed');
-    page.delayMs = 500;
+    page.delayMs = 20_000;
     const begunMs = performance.now();
     const slow = aggregatorAt(contract, { rpcUrl: page.url });
     expect(shown(await askChainlinkRate(slow, now, 100))).toBe('unreachable');
-    expect(performance.now() - begunMs).toBeLessThan(400);
+    expect(performance.now() - begunMs).toBeLessThan(10_000);
   });
 
   test('whose node refuses to answer gives no rate, and is not called malformed', async () => {
@@ -256,7 +256,7 @@ describe('a pool', () => {
       const rate = new Exact(rateText(said.rate));
       expect(rate.gte(expected)).toBe(true);
       expect(rate.minus(expected).lte('1e-36')).toBe(true);
-      expect(Math.abs(said.observedAtSecs - Date.now() / 1_000)).toBeLessThan(5);
+      expect(Math.abs(said.observedAtSecs - Date.now() / 1_000)).toBeLessThan(30);
     },
   );
 
@@ -301,7 +301,7 @@ describe('a pool', () => {
     expect(await ask({ contract: sameTwice })).toBe('malformed');
     expect(await ask({ chainId: 1 })).toBe('wrong_chain');
     const page = await startRateSource('<html>');
-    page.delayMs = 500;
+    page.delayMs = 20_000;
     expect(shown(await askUniswapRate({ ...source, rpcUrl: page.url }, 100))).toBe('unreachable');
   });
 

@@ -7,6 +7,7 @@ const now = 1_700_000_000;
 
 test('an HTTP source gives exactly the digits that it has, or a problem, never a wrong rate', async () => {
   const source = await startRateSource('');
+  let timeoutMs = 10_000;
   const ask = async (body: string) => {
     source.body = body;
     const of = {
@@ -16,7 +17,7 @@ test('an HTTP source gives exactly the digits that it has, or a problem, never a
       timePointer: undefined,
       inverse: false,
     } as const;
-    const answer = await askHttpRate(of, now, 300);
+    const answer = await askHttpRate(of, now, timeoutMs);
     return answer.kind === 'rate' ? rateText(answer.rate) : answer.problem;
   };
   expect(await ask('{"a":[3200.123456789012345678901234567890123]}')).toBe(
@@ -28,8 +29,8 @@ test('an HTTP source gives exactly the digits that it has, or a problem, never a
   for (const wrong of ['{"a":[3.2e3]}', '{"a":["NaN"]}', '{"a":{}}', '<html>', '', '{"a":[true]}'])
     expect(await ask(wrong)).toBe('malformed');
   expect(await ask(`{"a":[1],"b":"${'x'.repeat(300_000)}"}`)).toBe('too_large');
-  source.delayMs = 600;
+  [source.delayMs, timeoutMs] = [20_000, 100];
   expect(await ask('{"a":[1]}')).toBe('unreachable');
-  [source.delayMs, source.status] = [0, 500];
+  [source.delayMs, source.status, timeoutMs] = [0, 500, 10_000];
   expect(await ask('{"a":[1]}')).toBe('unreachable');
 });

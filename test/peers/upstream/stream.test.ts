@@ -1,7 +1,23 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { eventually } from '../../support/wait.ts';
-import { ask, askStream, readAll, serve, startModel, streamBodyOf, streaming } from './support.ts';
+import {
+  ask,
+  askStream,
+  type Listener,
+  readAll,
+  serve,
+  startModel,
+  streamBodyOf,
+  streaming,
+} from './support.ts';
+
+/** Writes events without end. */
+const endless: Listener = (_, response) => {
+  const events = 'data: {"choices":[{}]}\n\n'.repeat(1000);
+  response.on('drain', () => response.write(events));
+  response.write(events.repeat(10));
+};
 
 describe('a stream', () => {
   test('comes byte for byte up to its end, each event with its role', async () => {
@@ -106,7 +122,7 @@ describe('a stream', () => {
         const drip = setInterval(() => response.write('data: {"choices":[{}]}\n\n'), 5);
         response.on('close', () => clearInterval(drip));
       },
-      { totalTimeoutMs: 300 },
+      { totalTimeoutMs: 1_000 },
     );
     const { ending } = await readAll(await askStream(upstream, 'hello'));
     expect(ending).toMatchObject({ kind: 'failed', cause: 'total_timeout' });
@@ -121,24 +137,20 @@ describe('a stream', () => {
         response.on('close', () => (isClosed = true));
         response.write(events.repeat(10));
       },
-      { totalTimeoutMs: 500 },
+      { totalTimeoutMs: 1_000 },
     );
     const answer = await askStream(upstream, 'hello');
     await eventually(() => expect(isClosed).toBe(true));
     expect((await readAll(answer)).ending).toMatchObject({ kind: 'failed', cause: 'slow_reader' });
   });
 
-  test('whose reader is stalled loses its slot to a request that finds none', async () => {
-    const upstream = await serve(
-      (_, response) => {
-        const events = 'data: {"choices":[{}]}\n\n'.repeat(1000);
-        response.on('drain', () => response.write(events));
-        response.write(events.repeat(10));
-      },
-      { maxConcurrent: 1, stalledReaderTimeoutMs: 50 },
-    );
+  test('whose reader is stalled loses its slot to a request that finds none, and not before its time', async () => {
+    const patient = await serve(endless, { maxConcurrent: 1 });
+    const kept = streaming(await askStream(patient, 'hello'));
+    expect(await askStream(patient, 'too early')).toEqual({ kind: 'busy' });
+    kept.abort();
+    const upstream = await serve(endless, { maxConcurrent: 1, stalledReaderTimeoutMs: 50 });
     const stalled = await askStream(upstream, 'hello');
-    expect(await askStream(upstream, 'too early')).toEqual({ kind: 'busy' });
     await eventually(async () => {
       const answer = await askStream(upstream, 'hello');
       expect(answer.kind).toBe('streaming');

@@ -51,7 +51,7 @@ export async function startModel(
 }
 
 /** What it returns is not waited for. */
-type Listener = (request: IncomingMessage, response: ServerResponse) => unknown;
+export type Listener = (request: IncomingMessage, response: ServerResponse) => unknown;
 
 /**
  * An upstream that answers as the test says.
