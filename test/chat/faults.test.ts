@@ -96,14 +96,16 @@ async function streamOf(answer: Response): Promise<Ending['stream']> {
   return error?.type === 'server_error' && !text.includes('[DONE]') ? 'error_event' : 0;
 }
 
-async function startOne() {
-  const gateway = await startChatGateway({ upstream: limits, model: { slowMs: 100 } });
+/** Only an upstream that stops in between meets the limits: a busy machine may be as slow without it. */
+async function startOne(fault: string) {
+  const isHanging = fault === 'hang' || fault === 'stall_mid_stream';
+  const gateway = await startChatGateway({ ...(isHanging && { upstream: limits }), model: { slowMs: 100 } });
   return { gateway, key: { authorization: `Bearer ${await gateway.key()}` } };
 }
 
 describe.each(Object.entries(endings))('an upstream that has %s', (fault, ending) => {
   test('ends a whole answer with the expected status and charge', async () => {
-    const { gateway, key } = await startOne();
+    const { gateway, key } = await startOne(fault);
     const answer = await gateway.post(ask(`hello fault:${fault}`), key);
     expect(answer.status).toBe(ending.whole);
     expect(await wholeOf(answer)).toBe(ending.whole === 200 ? 'good' : 'error');
@@ -112,7 +114,7 @@ describe.each(Object.entries(endings))('an upstream that has %s', (fault, ending
   });
 
   test('ends a stream with the expected ending and charge', async () => {
-    const { gateway, key } = await startOne();
+    const { gateway, key } = await startOne(fault);
     const answer = await gateway.post({ ...ask(`hello fault:${fault}`), stream: true }, key);
     expect(await streamOf(answer)).toBe(ending.stream);
     const completed = await settled(gateway);

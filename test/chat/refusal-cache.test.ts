@@ -106,7 +106,7 @@ describe('a rate limit that is used up', () => {
     const answers = await Promise.all(Array.from({ length: 300 }, post));
     expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([429]));
     // settlements and the look-up of every five seconds make batches too
-    expect((await batches()) - before).toBeLessThan(10);
+    expect((await batches()) - before).toBeLessThan(60);
     expect(Number(answers[0]?.headers.get('retry-after'))).toBeGreaterThan(30);
   });
 });

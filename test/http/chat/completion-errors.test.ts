@@ -129,15 +129,15 @@ test('a full day limit raises a RateLimitError, and the client does not retry', 
 test('after a full minute limit the client waits for Retry-After and gets its answer', async () => {
   const gateway = await startChatGateway({ chat: 'key_per_minute = 1' });
   const key = await gateway.key();
+  // another process, whose refusal cache is empty
+  const other = await startChatGateway({ database: gateway.database, chat: 'key_per_minute = 1' });
   const bearer = { authorization: `Bearer ${key}` };
   expect((await gateway.post(ask('x'), bearer)).status).toBe(200);
   const full = await gateway.post(ask('x'), bearer);
   expect(full.status).toBe(429);
   expect(Number(full.headers.get('retry-after'))).toBeGreaterThan(50);
   expect(full.headers.get('x-ratelimit-remaining')).toBe('0');
-  await gateway.database.moveClock(58);
-  // another process, whose refusal cache is empty
-  const other = await startChatGateway({ database: gateway.database, chat: 'key_per_minute = 1' });
+  await gateway.database.moveClock(Number(full.headers.get('retry-after')) - 2);
   const { client, asked } = countingClient(other, key);
   await client.chat.completions.create(ask('x'));
   expect(asked()).toBe(2);

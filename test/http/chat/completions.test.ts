@@ -120,7 +120,7 @@ test("every admitted answer reports its caller's limits", async () => {
     ratelimit: '"minute";r=59;t=60',
   });
   const resetSecs = Number(ofKey.headers.get('x-ratelimit-reset'));
-  expect(Math.abs(resetSecs - nowSecs - 60)).toBeLessThan(5);
+  expect(Math.abs(resetSecs - nowSecs - 60)).toBeLessThan(15);
   const [first, second] = [
     await gateway.post({ ...ask('x', freeModel), stream: true }),
     await gateway.post({ ...ask('fault:status_500', freeModel), stream: true }),

@@ -176,13 +176,16 @@ test('the status names each model whose upstreams fail, and the gateway stays re
 });
 
 test('answers to chat requests match the OpenAPI document', async () => {
-  const gateway = await startChatGateway({
+  const gateway = await startChatGateway();
+  // only for the upstream that hangs: a busy machine answers all other requests later than that
+  const impatient = await startChatGateway({
+    database: gateway.database,
     upstream: 'first_byte_timeout_ms = 200\ntotal_timeout_ms = 500',
   });
   const check = await documentOf(gateway);
   const key = await gateway.key(1_000_000n);
-  const seen = async (body: unknown, headers: Record<string, string> = {}) => {
-    const answer = await gateway.post(body, { authorization: `Bearer ${key}`, ...headers });
+  const seen = async (body: unknown, headers: Record<string, string> = {}, from = gateway) => {
+    const answer = await from.post(body, { authorization: `Bearer ${key}`, ...headers });
     const { status } = answer;
     const text = await answer.text();
     expect(check('POST', '/v1/chat/completions', { status, headers: answer.headers, text })).toEqual([]);
@@ -197,7 +200,7 @@ test('answers to chat requests match the OpenAPI document', async () => {
   expect(await seen('x'.repeat(10_485_761))).toBe(413);
   expect(await seen(ask('hello'), { 'content-type': 'text/plain' })).toBe(415);
   expect(await seen(ask('fault:html'))).toBe(502);
-  expect(await seen(ask('fault:hang'))).toBe(504);
+  expect(await seen(ask('fault:hang'), {}, impatient)).toBe(504);
   expect(await seen(ask('fault:rate_limited'))).toBe(503);
 });
 

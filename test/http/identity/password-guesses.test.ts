@@ -151,11 +151,13 @@ describe('guessing passwords', () => {
     const attack = Array.from({ length: 150 }, (_, at) =>
       signIn(gateway.browser(`198.51.100.${at}`), `user${at}@example.org`),
     );
+    let hashed = 0;
+    for (const guess of attack) void guess.then(({ status }) => (hashed += status === 401 ? 1 : 0));
     expect([401, 503]).toContain((await Promise.race(attack)).status);
-    const startedMs = performance.now();
+    const hashedBefore = hashed;
     // DNS look-ups and file reads use the same few threads as password hashes
     await readFile(import.meta.filename);
-    expect(performance.now() - startedMs).toBeLessThan(1_000);
+    expect(hashed - hashedBefore).toBeLessThan(10);
     expect((await signIn(owner, email)).status).toBe(200);
     const statuses = (await Promise.all(attack)).map(({ status }) => status);
     expect(new Set(statuses)).toEqual(new Set([401, 503]));

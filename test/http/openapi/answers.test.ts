@@ -206,7 +206,6 @@ test('a client that has to wait is answered as the document says', async () => {
   const gateway = await start({
     chain: { ...chain, token: chain.token, secondToken: chain.secondToken, rpcUrl: rpc.url },
     facilitatorUrl: proxy.url,
-    top: 'facilitator_verify_timeout_ms = 300\nfacilitator_settle_timeout_ms = 1000',
     tables: '[limits]\nmax_outstanding_calls = 1\nrequests_per_minute = 6',
   });
   const payment = await quoteAndSign(gateway, job, 'x');
