@@ -26,6 +26,7 @@ import { receiptKeysOf } from '../jobs/receipt-keys.ts';
 import { type JobsStatus, notCheckedYet, presentJobs, type ReadJobs } from '../jobs/jobs-status.ts';
 import { leaseRoutes } from '../http/jobs/leases.ts';
 import { operatorRoutes } from '../http/jobs/operator.ts';
+import { discoveryRoutes } from '../http/jobs/discovery.ts';
 import { paidJobRoutes } from '../http/jobs/jobs.ts';
 import { priceRoutes } from '../http/jobs/prices.ts';
 import { receiptRoutes } from '../http/jobs/receipts.ts';
@@ -184,6 +185,7 @@ export async function composeJobs(parts: Parts): Promise<RunningFeature> {
       await app.register(paidJobRoutes(current, parts.bodies));
       await app.register(leaseRoutes(current));
       await app.register(priceRoutes(current));
+      await app.register(discoveryRoutes(current));
       await app.register(receiptRoutes(current));
       await app.register(operatorRoutes(current));
       await app.register(healthRoutes(readiness));

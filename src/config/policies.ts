@@ -6,12 +6,15 @@ import type { Reading } from './reading.ts';
 import type { Report } from './report.ts';
 import { type ConfigOf, readTables, type Table } from './table.ts';
 import { rpcUrl } from './urls.ts';
-import { address, jobIndex, mediaType, network, oneOf, serviceId, wholeNumber } from './values.ts';
+import { address, jobIndex, mediaType, network, oneLine, oneOf, serviceId, wholeNumber } from './values.ts';
 
 const policyShape = {
   service_id: serviceId,
   job_index: jobIndex,
   invocation_mode: oneOf(invocationModes),
+  /** What the job is called, and what it does, where clients look for jobs. */
+  name: oneLine(64).optional(),
+  description: oneLine(500).optional(),
   auth_mode: oneOf(authModes).optional(),
   net_rpc_url: rpcUrl.optional(),
   net_contract: address.optional(),

@@ -59,6 +59,17 @@ export const variableName = matching(
   'must be the name of an environment variable, never the secret itself',
 );
 
+/** One line for people and agents: neither control characters nor such as end a line or turn its direction. */
+export function oneLine(maxChars: number) {
+  return z
+    .string('must be a string')
+    .regex(
+      /^(?!\s)[^\p{Cc}\p{Cs}\p{Zl}\p{Zp}\u202A-\u202E\u2066-\u2069]+(?<!\s)$/u,
+      'must be one line, without blanks at its ends and without control characters',
+    )
+    .max(maxChars, `must have at most ${maxChars} characters`);
+}
+
 /** An address, lower-cased: not zero, and with a right checksum if it has one. */
 export const address = text(readAddress);
 /** A CAIP-2 name of an EVM chain. */

@@ -23,6 +23,9 @@ export interface Restriction {
 /** A job as it is sold now: its price, also in each accepted token. */
 export interface Job extends JobId {
   readonly mode: InvocationMode;
+  /** One line each, for people and agents. */
+  readonly name: string | undefined;
+  readonly description: string | undefined;
   /** Also set for a disabled job, so that a dry run can test it before it is enabled. */
   readonly restriction: Restriction | undefined;
   readonly priceWei: bigint;
@@ -54,6 +57,8 @@ export function createCatalog(
       serviceId,
       jobIndex,
       mode: policy?.invocationMode ?? config.defaultInvocationMode,
+      name: policy?.name,
+      description: policy?.description,
       restriction: policy && restrictionOf(policy),
       priceWei,
       maxRunnerSilenceSecs: policy?.maxRunnerSilenceSecs ?? 0,
@@ -109,6 +114,16 @@ export function isSold(job: Job): boolean {
 
 export function findJob(catalog: Catalog, job: JobId): Job | undefined {
   return catalog.get(jobKey(job));
+}
+
+/** The jobs that can be bought, by service and index; those behind a job, which need not be sold itself. */
+export function soldJobs(catalog: Catalog, after?: JobId): Job[] {
+  const sold = [...catalog.values()].filter((job) => isSold(job) && (!after || compare(job, after) > 0));
+  return sold.toSorted(compare);
+}
+
+function compare(a: JobId, b: JobId): number {
+  return a.serviceId - b.serviceId || a.jobIndex - b.jobIndex;
 }
 
 /** The address a job is bought at. */

@@ -109,7 +109,9 @@ test('while paid jobs are off, a configuration with all their keys contacts no f
     tables: oneModel(nowhere),
   });
   const { paths } = (await gateway.get('/openapi.json')).json;
-  expect(Object.keys(paths).filter((path) => /^\/(x402|runner)/.test(path))).toEqual([]);
+  expect(Object.keys(paths).filter((path) => /^\/(x402|runner|llms|\.well-known)/.test(path))).toEqual([]);
+  for (const path of ['/x402/jobs', '/.well-known/x402', '/llms.txt'])
+    expect((await gateway.get(path)).status).toBe(404);
   expect((await gateway.post('/x402/jobs/1/0', { body: 'x' })).status).toBe(404);
   // the state of every peer that is watched has been asked for by now
   await eventually(async () => expect((await gateway.get('/status')).json.chat).toBeDefined());

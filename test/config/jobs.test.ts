@@ -132,6 +132,19 @@ describe('policies', () => {
     });
   });
 
+  it('name and describe a job in one line each', async () => {
+    const text = (name: string) => bare(policy('1/0', 'disabled', `name = ${name}`));
+    const keys = 'name = "Übersetzung 👩‍💻"\ndescription = "Two languages"';
+    const { jobPolicies } = await parseX402(minimal() + policy('1/0', 'disabled', keys));
+    expect(jobPolicies.get('1/0')).toMatchObject({ name: 'Übersetzung 👩‍💻', description: 'Two languages' });
+    const oneLine = 'must be one line, without blanks at its ends and without control characters';
+    for (const wrong of ['""', '" a"', '"a "', '"a\\nb"', '"a\\u2028b"', '"a\\u202Eb"', '"a\\u0007b"'])
+      expect(await wrongs(text(wrong))).toEqual([`job_policies[0].name: ${oneLine}`]);
+    expect(await wrongs(text(`"${'a'.repeat(65)}"`))).toEqual([
+      'job_policies[0].name: must have at most 64 characters',
+    ]);
+  });
+
   it('refuse restricted fields where they would be ignored', async () => {
     expect(await wrongs(bare(policy('1/0', 'public_paid', restricted)))).toEqual([
       'job_policies[0].auth_mode: would be ignored: anyone may call a public_paid job',

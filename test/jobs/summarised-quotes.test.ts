@@ -31,6 +31,8 @@ const jobs = [0, 1].map((jobIndex) => ({
   serviceId: 1,
   jobIndex,
   mode: 'public_paid' as const,
+  name: undefined,
+  description: undefined,
   restriction: undefined,
   maxRunnerSilenceSecs: 0,
   isTopUp: false,

@@ -45,7 +45,8 @@ export function offersV2Text(texts: readonly string[], { digest, secret, echoes 
   return `[${offers.join(',')}]`;
 }
 
-function requirementV2(
+/** An offer without its quote, or a price. */
+export function requirementV2(
   option: Omit<SettlementOption, 'symbol' | 'decimals'>,
   extra: Readonly<Record<string, unknown>>,
   maxTimeoutSecs: number,

@@ -1,13 +1,21 @@
 import type { FastifyInstance } from 'fastify';
+import type { z } from 'zod';
 import { parseJobId } from '../../domain/payments/job.ts';
 import { schemes } from '../../domain/payments/schemes/schemes.ts';
-import { findJob, inputJson, isSold, type Job, jobUrl } from '../../jobs/catalog.ts';
+import { findJob, inputJson, isSold, type Job, jobUrl, soldJobs } from '../../jobs/catalog.ts';
 import type { JobsContext } from '../../jobs/context.ts';
+import { catalogueQuery, type price } from '../schemas/job.ts';
 import { sendRefusal } from '../server/errors.ts';
 import { sendTagged } from './etag.ts';
 
-/** GET /x402/jobs/{service_id}/{job_index}/price: what a job costs now. Issues no quote and writes nothing. */
-export function priceRoutes(current: () => JobsContext) {
+/** What is sold, and at which prices, comes from here alone. */
+export type Prices = Pick<JobsContext, 'catalog' | 'offers' | 'settings' | 'publicUrl'>;
+
+/**
+ * GET /x402/jobs/{service_id}/{job_index}/price: what a job costs now; GET /x402/jobs: all of them, in pages. They issue no quote
+ * and write nothing.
+ */
+export function priceRoutes(current: () => Prices) {
   return async (app: FastifyInstance): Promise<void> => {
     app.get<{ Params: { service_id: string; job_index: string } }>(
       '/x402/jobs/:service_id/:job_index/price',
@@ -21,11 +29,29 @@ export function priceRoutes(current: () => JobsContext) {
         return sendTagged(request, reply, { body, type: 'application/json' });
       },
     );
+
+    app.get('/x402/jobs', async (request, reply) => {
+      const query = catalogueQuery.safeParse(request.query);
+      if (!query.success) return sendRefusal(request, reply, 'invalid_request');
+      const { cursor, limit } = query.data;
+      const [, service = '', index = ''] = /^(\d+)-(\d+)$/.exec(cursor ?? '') ?? [];
+      const after = parseJobId(service, index);
+      if (cursor !== undefined && !after) return sendRefusal(request, reply, 'invalid_cursor');
+      const context = current();
+      const jobs = soldJobs(context.catalog, after);
+      const last = jobs.length > limit ? jobs[limit - 1] : undefined;
+      const body = JSON.stringify({
+        jobs: jobs.slice(0, limit).map((job) => priceJson(context, job)),
+        // a place in the catalogue: every gateway knows it, also after a reload
+        next: last ? `${last.serviceId}-${last.jobIndex}` : null,
+      });
+      return sendTagged(request, reply, { body, type: 'application/json' });
+    });
   };
 }
 
 /** The price is the same whether or not it can be paid now: what keeps it from being offered stands beside it. */
-function priceJson(context: JobsContext, job: Job) {
+export function priceJson(context: Prices, job: Job): z.infer<typeof price> {
   const offered = context.offers.of(job.options);
   const input = inputJson(job);
   const notOffered = context.offers.withoutRate(context.settings.acceptedTokens);
@@ -33,8 +59,11 @@ function priceJson(context: JobsContext, job: Job) {
   return {
     service_id: job.serviceId,
     job_index: job.jobIndex,
+    ...(job.name === undefined ? {} : { name: job.name }),
+    ...(job.description === undefined ? {} : { description: job.description }),
     price_wei: String(job.priceWei),
-    invocation_mode: job.mode,
+    invocation_mode: job.mode as Exclude<Job['mode'], 'disabled'>,
+    ...(job.restriction ? { auth_mode: job.restriction.authMode } : {}),
     ...(input ? { input } : {}),
     settlement_options: offered.map((option) => ({
       protocol: 'x402',

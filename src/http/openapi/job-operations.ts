@@ -1,7 +1,16 @@
 import { z } from 'zod';
 import { paymentV1, paymentV2 } from '../schemas/payment.ts';
 import type { RefusalCode } from '../../domain/errors/refusal.ts';
-import { accepted, dryRunAllowed, dryRunRefusal, price, replayed } from '../schemas/job.ts';
+import {
+  accepted,
+  catalogue,
+  catalogueQuery,
+  dryRunAllowed,
+  dryRunRefusal,
+  price,
+  replayed,
+  wellKnown,
+} from '../schemas/job.ts';
 import { paymentTokenBody, receipt, receiptToken, receiptTokenBody } from '../schemas/receipt.ts';
 import { ifNoneMatch, notModified, type Operation } from './operation.ts';
 
@@ -15,6 +24,43 @@ export const priceOperation: Operation = {
   requestHeaders: [ifNoneMatch],
   answers: [{ status: 200, description: 'The price.', schema: price, headers: ['ETag'] }, notModified],
   refusals: ['x402_disabled', 'job_not_found'],
+};
+
+export const catalogueOperation: Operation = {
+  method: 'get',
+  path: '/x402/jobs',
+  id: 'listJobs',
+  tag: 'Jobs',
+  summary: 'What is sold, and what it costs now',
+  description: 'The price of every job that is sold, in pages. Issues no quote and writes nothing.',
+  query: catalogueQuery,
+  requestHeaders: [ifNoneMatch],
+  answers: [{ status: 200, description: 'One page.', schema: catalogue, headers: ['ETag'] }, notModified],
+  refusals: ['invalid_request', 'invalid_cursor'],
+};
+
+export const wellKnownOperation: Operation = {
+  method: 'get',
+  path: '/.well-known/x402',
+  id: 'getX402Resources',
+  tag: 'Jobs',
+  summary: 'What is sold, for crawlers',
+  description: 'The first 1,000 jobs; `/x402/jobs` has all.',
+  requestHeaders: [ifNoneMatch],
+  answers: [{ status: 200, description: 'The document.', schema: wellKnown, headers: ['ETag'] }, notModified],
+  refusals: [],
+};
+
+export const llmsOperation: Operation = {
+  method: 'get',
+  path: '/llms.txt',
+  id: 'getLlmsTxt',
+  tag: 'Jobs',
+  summary: 'What is sold and how to pay, for agents',
+  description: 'Plain text in the form of llmstxt.org. An agent that has read it can pay for a job.',
+  requestHeaders: [ifNoneMatch],
+  answers: [{ status: 200, description: 'The text.', bytes: 'text/plain', headers: ['ETag'] }, notModified],
+  refusals: [],
 };
 
 const paying = `A request without a payment gets a quote: the **402** carries it in x402 version 2 (\`PAYMENT-REQUIRED\`) and

@@ -2,7 +2,8 @@ import { z } from 'zod';
 import { authModes, invocationModes } from '../../domain/payments/job.ts';
 import type { PaymentRequired } from '../../jobs/answer.ts';
 import { noOfferReasons } from '../../jobs/offers.ts';
-import { paymentSummary, requirementV1, x402Scheme } from './payment.ts';
+import { next } from './list.ts';
+import { paymentSummary, requirementV1, unquotedV2, x402Scheme } from './payment.ts';
 import {
   address,
   atoms,
@@ -41,8 +42,14 @@ const notOffered = z
 export const price = z
   .strictObject({
     ...jobName,
+    name: z.string().optional().meta({ description: 'What the operator calls the job.' }),
+    description: z.string().optional().meta({ description: 'What it does, in one line.' }),
     price_wei: wei,
     invocation_mode: z.enum(invocationModes).exclude(['disabled']),
+    auth_mode: z
+      .enum(authModes)
+      .optional()
+      .meta({ description: 'How callers of a restricted job are authenticated.' }),
     input: jobInput.optional(),
     settlement_options: z
       .array(
@@ -64,6 +71,55 @@ export const price = z
     x402_endpoint: endpoint,
   })
   .meta({ description: 'The current price of a job in each accepted token.' });
+
+/** The most jobs of one page: the schemas of inputs may be long. */
+const mostJobs = 100;
+
+export const catalogueQuery = z.strictObject({
+  cursor: z.string().max(64).optional().meta({ description: '`next` of the previous page.' }),
+  limit: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(mostJobs)
+    .default(mostJobs)
+    .meta({ description: 'The most jobs of one page.' }),
+});
+
+export const catalogue = z
+  .strictObject({
+    jobs: z.array(price).meta({ description: 'By service and job index.' }),
+    next,
+  })
+  .meta({ description: 'The jobs that are sold, each as at its own `…/price`.' });
+
+export const wellKnown = z
+  .strictObject({
+    version: z.literal(1).meta({ description: 'Of this document.' }),
+    x402Version: z.literal(2),
+    resources: z.array(url).meta({ description: 'The URLs of the jobs, at most 1,000; each takes `POST`.' }),
+    instructions: z.string(),
+    items: z
+      .array(
+        z.strictObject({
+          resource: url,
+          type: z.literal('http'),
+          method: z.literal('POST'),
+          x402Version: z.literal(2),
+          name: z.string().optional(),
+          description: z.string().optional(),
+          mimeType: z.string(),
+          accepts: z.array(unquotedV2).meta({
+            description: 'Prices as of now. They name no quote, so only those of a 402 can be paid.',
+          }),
+        }),
+      )
+      .meta({ description: 'The same jobs, as discovery services list resources.' }),
+    catalogue: url,
+    openapi: url,
+    llms: url,
+  })
+  .meta({ description: 'The resources of this server that are paid for by x402.' });
 
 const paymentCodes = [
   'payment_required',

@@ -40,13 +40,19 @@ const echoedDigest = quoteDigest.meta({
   description: 'The quote. Its price is valid until it expires, for a payment that repeats it.',
 });
 
-export const requirementV2 = z.strictObject({
+const priceV2 = z.strictObject({
   scheme: x402Scheme,
   network,
   amount: atoms,
   asset: address,
   payTo: address,
   maxTimeoutSeconds,
+});
+
+/** What a payment could accept if it named a quote. */
+export const unquotedV2 = priceV2.extend({ extra: ofAnyScheme(({ extraV2 }) => extraV2) });
+
+export const requirementV2 = priceV2.extend({
   extra: ofAnyScheme(({ extraV2 }) => extraV2.extend({ quoteDigest: echoedDigest, ...offerExtraWire })),
 });
 

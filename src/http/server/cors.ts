@@ -57,13 +57,15 @@ export interface Cors {
   readonly allowOrigin: (request: FastifyRequest, reply: FastifyReply) => void;
 }
 
+const discovery = new Set(['/.well-known/x402', '/llms.txt']);
+
 /**
- * Allows pages of any origin to call `/x402` and, with the feature chat, `/v1`; nothing else. Such a call carries no cookies,
+ * Allows pages of any origin to call `/x402`, to read what is sold, and, with the feature chat, `/v1`; nothing else. Such a call carries no cookies,
  * so a page cannot act in the name of its visitor.
  */
 export function createCors(isChatPath: (url: string) => boolean): Cors {
   const policyOf = ({ url }: FastifyRequest): CorsPolicy | undefined => {
-    if (url.startsWith('/x402/')) return x402;
+    if (url.startsWith('/x402/') || discovery.has(url.split('?', 1)[0] ?? '')) return x402;
     return isChatPath(url) ? chat : undefined;
   };
   return {
