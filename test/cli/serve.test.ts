@@ -43,13 +43,14 @@ async function serve(
   return { ...program, url };
 }
 
+async function post({ url }: { readonly url: string }, headers: Record<string, string> = {}) {
+  const response = await fetch(`${url}/x402/jobs/1/0`, { method: 'POST', body: 'x', headers });
+  const text = await response.text();
+  return { status: response.status, headers: response.headers, text, json: JSON.parse(text) };
+}
+
 async function pay(gateway: { readonly url: string }): Promise<{ digest: string; callId: number }> {
-  const post = async (headers: Record<string, string> = {}) => {
-    const response = await fetch(`${gateway.url}/x402/jobs/1/0`, { method: 'POST', body: 'x', headers });
-    const text = await response.text();
-    return { status: response.status, headers: response.headers, text, json: JSON.parse(text) };
-  };
-  const { status, json } = await post(header(await signOffer(offerOf(await post()))));
+  const { status, json } = await post(gateway, header(await signOffer(offerOf(await post(gateway)))));
   expect(status).toBe(202);
   return { digest: json.quote_digest, callId: json.call_id };
 }
@@ -199,6 +200,7 @@ test('a gateway that stops is not ready first, serves until the delay is over, a
   writeFileSync(file, readFileSync(file, 'utf8').replace('drain_delay_secs = 0', 'drain_delay_secs = 2'));
   const [patient, hurried] = [await serve(database, runner, file), await serve(database, runner, file)];
   await beginRequest(hurried.url);
+  const payment = header(await signOffer(offerOf(await post(patient))));
   for (const gateway of [patient, hurried]) gateway.kill('SIGTERM');
   await eventually(async () =>
     expect(await readAt(patient.url, '/x402/ready')).toMatchObject({
@@ -206,7 +208,7 @@ test('a gateway that stops is not ready first, serves until the delay is over, a
       text: expect.stringContaining('"draining":true') as unknown,
     }),
   );
-  await pay(patient);
+  expect((await post(patient, payment)).status).toBe(202);
   await new Promise((resolve) => setTimeout(resolve, 1_100));
   hurried.kill('SIGTERM');
   const [calm, cut] = [await patient.ended, await hurried.ended];

@@ -158,7 +158,7 @@ describe('a leased call', () => {
   });
 
   test('of a job with its own concurrency waits for a slot, and its lease is extended', async () => {
-    const gateway = await fakeGateway({ leaseMs: 1_500 });
+    const gateway = await fakeGateway({ leaseMs: 3_000 });
     const { open, opened } = gate();
     const order: number[] = [];
     const handler: Handler = async ({ callId }) => {
@@ -181,7 +181,7 @@ describe('a leased call', () => {
 
 describe('a lease', () => {
   test('is extended while the handler runs, beyond its first expiry', async () => {
-    const gateway = await fakeGateway({ leaseMs: 1_200 });
+    const gateway = await fakeGateway({ leaseMs: 2_000 });
     const { open, opened } = gate();
     let runs = 0;
     polling(gateway, async () => {
@@ -202,7 +202,7 @@ describe('a lease', () => {
   });
 
   test('that is lost aborts the handler, and its result is dropped', async () => {
-    const gateway = await fakeGateway({ leaseMs: 600 });
+    const gateway = await fakeGateway({ leaseMs: 1_500 });
     let aborted: unknown;
     const { errors, calls } = polling(
       gateway,
@@ -215,7 +215,7 @@ describe('a lease', () => {
         }),
     );
     gateway.offer({ id: 1 });
-    await eventually(() => expect(requestCount(gateway, 'extend')).toBe(1));
+    await eventually(() => expect(requestCount(gateway, 'extend')).toBeGreaterThan(0));
     gateway.steal(1);
     await eventually(() => expect(calls).toMatchObject([{ callId: 1, outcome: 'lost', code: 'lease_lost' }]));
     expect(aborted).toBeInstanceOf(Error);

@@ -107,7 +107,7 @@ describe('polling', () => {
     const gateway = await fakeGateway();
     polling(gateway, () => 'x', { poll: { waitSecs: 0 } });
     const startedAt = performance.now();
-    await eventually(() => expect(requestCount(gateway, 'leases')).toBe(3));
+    await eventually(() => expect(requestCount(gateway, 'leases')).toBeGreaterThanOrEqual(3));
     expect(performance.now() - startedAt).toBeGreaterThan(1_900);
   });
 

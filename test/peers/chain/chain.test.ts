@@ -369,7 +369,9 @@ describe('waiting for a settlement', () => {
   test('ends after its time-out with the last answer', async () => {
     const chain = await resulting(null);
     const startMs = performance.now();
-    expect(await chain.waitForSettlement(transaction, expected, 500)).toEqual({ kind: 'absent' });
+    const { kind } = await chain.waitForSettlement(transaction, expected, 500);
+    // the last question gets the time that is left, which may be too little for an answer
+    expect(kind).toMatch(/^(absent|unavailable)$/);
     expect(performance.now() - startMs).toBeLessThan(5000);
   });
 
