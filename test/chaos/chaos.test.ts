@@ -14,4 +14,4 @@ test('money and calls agree after kills, cuts and lies, with one gateway and wit
   expect(isSound ? [] : lines).toEqual([]);
   // a harness that does nothing would be silent too
   expect(reports.map(({ payments }) => payments.landed > 3)).toEqual([true, true]);
-}, 120_000);
+});

@@ -24,16 +24,26 @@ interface Living {
   readonly processId: string;
 }
 
-/** Advances a database's clock, in steps in which these processes send heartbeats. */
-function timeOf(database: TestDatabase) {
+/** A database's clock that stands still between two calls, so that no time passes in which a busy machine does nothing. */
+function timeOf({ asOwner, pool }: TestDatabase) {
+  const startedAt = new Date().toISOString();
+  const stopClock = (secs: number) =>
+    asOwner((owner) =>
+      owner.query(
+        `create or replace function tollbook.clock() returns timestamptz language sql volatile
+         as $$ select timestamptz '${startedAt}' + interval '${secs} seconds' $$`,
+      ),
+    );
   let now = 0;
-  return async (secs: number, ...living: readonly Living[]): Promise<void> => {
+  /** Advances it in steps in which these processes send heartbeats. */
+  const pass = async (secs: number, ...living: readonly Living[]): Promise<void> => {
     for (const end = now + secs; ; now = Math.min(now + 3, end)) {
-      await database.moveClock(now);
-      for (const { processId } of living) await sendHeartbeat(database.pool, processId, silentSecs);
+      await stopClock(now);
+      for (const { processId } of living) await sendHeartbeat(pool, processId, silentSecs);
       if (now === end) return;
     }
   };
+  return { stopClock, pass };
 }
 
 async function hold(lane: Lane, accountId: number, processId: string): Promise<Admission> {
@@ -50,7 +60,7 @@ async function setUp() {
   const lane = laneOn(database);
   const accountId = await fund(database, lane, 1_000n);
   const owner = { processId: randomUUID() };
-  return { database, lane, accountId, owner, pass: timeOf(database) };
+  return { database, lane, accountId, owner, ...timeOf(database) };
 }
 
 describe('the hold of a process without heartbeats', () => {
@@ -106,14 +116,14 @@ describe('the hold of a process without heartbeats', () => {
   });
 
   test('is ended as soon after a clock that stepped forward for a moment, and not before its process can be heard', async () => {
-    const { database, lane, accountId, owner, pass } = await setUp();
+    const { database, lane, accountId, owner, pass, stopClock } = await setUp();
     const recoverer = recovererOn(database);
     await pass(20, owner, recoverer);
-    await database.moveClock(7_220);
+    await stopClock(7_220);
     await sendHeartbeat(database.pool, owner.processId, silentSecs);
     await sendHeartbeat(database.pool, recoverer.processId, silentSecs);
     await hold(lane, accountId, owner.processId);
-    await database.moveClock(20);
+    await stopClock(20);
     expect(await recoverer.recover()).toBe(0);
     await pass(14, recoverer);
     expect(await recoverer.recover()).toBe(0);
@@ -192,7 +202,7 @@ describe('the hold of a process without heartbeats', () => {
   );
 
   test('is kept by a process whose own heartbeats were missing meanwhile', async () => {
-    const { database, lane, accountId, owner, pass } = await setUp();
+    const { database, lane, accountId, owner, pass, stopClock } = await setUp();
     const recoverer = recovererOn(database);
     await pass(0, owner, recoverer);
     await hold(lane, accountId, owner.processId);
@@ -200,7 +210,7 @@ describe('the hold of a process without heartbeats', () => {
     const late: Lane = {
       ...recoverer.lane,
       async appendCredit(command, options) {
-        await database.moveClock(60);
+        await stopClock(60);
         return lane.appendCredit(command, options);
       },
     };
@@ -261,11 +271,11 @@ describe('a process does not end the holds of others', () => {
   });
 
   test('when its own heartbeats were missing, as during an outage of the database', async () => {
-    const { database, lane, accountId, owner, pass } = await setUp();
+    const { database, lane, accountId, owner, pass, stopClock } = await setUp();
     const recoverer = recovererOn(database);
     await pass(60, owner, recoverer);
     await hold(lane, accountId, owner.processId);
-    await database.moveClock(80);
+    await stopClock(80);
     // no process has sent a heartbeat since
     expect(await recoverer.recover()).toBe(0);
     await sendHeartbeat(database.pool, recoverer.processId, silentSecs);

@@ -176,9 +176,11 @@ test('a fixed rate that is older than allowed is still offered, and /status, the
     ok: false,
     detail: expect.stringMatching(/^the fixed rate is \d+ s old, and 60 s are allowed$/),
   };
-  expect((await gateway.get('/status', operator)).json).toMatchObject({
-    jobs: { status: 'degraded', rates: { 'USDC on eip155:84532': old, 'EURC on eip155:84532': old } },
-  });
+  await eventually(async () =>
+    expect((await gateway.get('/status', operator)).json).toMatchObject({
+      jobs: { status: 'degraded', rates: { 'USDC on eip155:84532': old, 'EURC on eip155:84532': old } },
+    }),
+  );
   expect(await amountOf(gateway)).toBe('3264000');
   const rateCurrent = async (symbol: string): Promise<string | undefined> => {
     const { text } = await gateway.get('/metrics', { authorization: `Bearer ${options.env.METRICS_TOKEN}` });
@@ -198,5 +200,7 @@ test('a fixed rate that is older than allowed is still offered, and /status, the
   await gateway.reload(
     await testConfig({ ...options, change: (text) => text.replace('3200.00', '3201.00') }),
   );
-  expect(await Promise.all(['USDC', 'EURC'].map(rateCurrent))).toEqual(['1', '1']);
+  await eventually(async () =>
+    expect(await Promise.all(['USDC', 'EURC'].map(rateCurrent))).toEqual(['1', '1']),
+  );
 });

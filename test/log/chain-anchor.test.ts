@@ -197,7 +197,7 @@ test('a transaction that does not land is reported, and one that landed late is 
   expect(await anchor.publish({ origin, size: 5, root, note }, nothing)).toEqual({ kind: 'done' });
   expect(await sent()).toBe(before);
   await anchor.close();
-}, 30_000);
+});
 
 test('an address without the contract, a node of another chain, and another root of the same size are no anchors', async () => {
   const database = await createDatabase();

@@ -4,7 +4,7 @@ import { devnetKeys } from '../../src/devnet/accounts.ts';
 import { prepaidContractArtifact } from '../../src/devnet/contracts.ts';
 import { prepaidContractAddress } from '../../src/devnet/prepaid-contract.ts';
 import { callAs } from '../../src/devnet/deploy.ts';
-import type { Hex } from '../../src/domain/values/primitives.ts';
+import type { Address, Hex } from '../../src/domain/values/primitives.ts';
 import { type SpendAuth, spendAuthHash } from '../../src/domain/spend/spend-auth.ts';
 import type { CreditsAnswer } from '../../src/peers/prepaid/prepaid-contract.ts';
 import type { SpendContext } from '../../src/spend/context.ts';
@@ -43,6 +43,10 @@ async function reorgFrom(block: Landed['block']): Promise<void> {
 }
 const chainNow = () => node().extend(publicActions).getBlock();
 
+/** A payout is sent and not waited for: the node may still be making its block. */
+const expectBalance = (address: Address, atoms: bigint) =>
+  eventually(async () => expect(await spends.chain.balance(address)).toBe(atoms));
+
 test('an earned spend is paid out once by concurrent workers, and is not due again', async () => {
   const payouts = await setUp();
   const auth = await (await spends.account()).sign();
@@ -51,7 +55,7 @@ test('an earned spend is paid out once by concurrent workers, and is not due aga
   const before = await spends.chain.balance(operator);
   const rounds = await Promise.all([runOnce(payouts), runOnce(payouts), runOnce(payouts)]);
   expect(rounds.reduce((sum, count) => sum + count)).toBe(1);
-  expect(await spends.chain.balance(operator)).toBe(before + auth.amount);
+  await expectBalance(operator, before + auth.amount);
   expect(await finish(payouts, auth)).toEqual(paid);
   expect(await spends.chain.balance(operator)).toBe(before + auth.amount);
   await payouts.database.moveClock(600);
@@ -75,7 +79,7 @@ test('a payout goes to the configured recipient', async () => {
   await spends.withCredits((prepaid) => prepaid.authorizeSpend(auth, 10_000));
   await earned(payouts, auth);
   await runOnce(payouts);
-  expect(await spends.chain.balance(recipient)).toBe(auth.amount);
+  await eventually(async () => expect(await spends.chain.balance(recipient)).toBe(auth.amount));
 });
 
 test('no spend is given up while the chain cannot be reached, even after its expiry, and it is paid out later', async () => {
@@ -160,7 +164,7 @@ test('a payout transaction that was reorganized out is replaced, and the payout 
   await earned(payouts, auth);
   const before = await spends.chain.balance(operator);
   await runOnce(payouts);
-  expect(await spends.chain.balance(operator)).toBe(before + auth.amount);
+  await expectBalance(operator, before + auth.amount);
   expect((await lastOf(payouts.database, auth)).type).toBe('spend_earned');
   expect(await troubles(payouts.database)).toEqual([]);
   await reorgFrom(await claimBlock(payouts));

@@ -64,6 +64,6 @@ test('a withdrawal that lands before the spend leaves nothing to buy with', asyn
     await node().setAutomine(true);
   }
   expect(gateway.model.calls).toHaveLength(0);
-  await expectSpendEvents(gateway, auth, ['spend_accepted', 'spend_released']);
+  await eventually(() => expectSpendEvents(gateway, auth, ['spend_accepted', 'spend_released']));
   expect(await spends.chain.balance(operator)).toBe(before);
 });

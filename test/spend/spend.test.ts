@@ -161,7 +161,9 @@ test('a landed spend whose request failed is not charged, and pays for that requ
   gateway.model.failWith('status_503');
   expect((await ask(gateway, auth, chat(), secret)).status).toBe(502);
   gateway.model.failWith(undefined);
-  await expectSpendEvents(gateway, auth, ['spend_accepted', 'spend_authorized', 'spend_released']);
+  await eventually(() =>
+    expectSpendEvents(gateway, auth, ['spend_accepted', 'spend_authorized', 'spend_released']),
+  );
   await spends.withCredits(async (credits) => {
     expect(await credits.getSpendAuth(spendAuthHash(auth))).toMatchObject({ value: { claimed: false } });
   });
@@ -345,13 +347,13 @@ test('a spend that a stranger lands while its request waits is served', async ()
 
 test('a nonce of a process without heartbeats can be used again, and that process delivers nothing when it continues', async () => {
   const gateway = await spends.gateway({ model: { slowMs: 3_000 } });
+  const other = await spends.gateway({ database: gateway.database, model: { slowMs: 1 } });
   const auth = await (await spends.account()).sign();
   const body = chat('fault:slow_first_byte');
   const first = ask(gateway, auth, body, secret);
   await eventually(() => expect(gateway.model.calls).toHaveLength(1));
   const events = await spendEventsOf(gateway.database, auth);
   const [accepted] = events.flatMap((event) => (event.type === 'spend_accepted' ? event.data : []));
-  const other = await spends.gateway({ database: gateway.database, model: { slowMs: 1 } });
   await forgetProcess(gateway.database, accepted?.process_id ?? '');
   expect((await ask(other, auth, body, secret)).status).toBe(200);
   expect(await codeOf(await first)).toBe('503 overloaded');

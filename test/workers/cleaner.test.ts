@@ -129,6 +129,8 @@ test('people who never confirmed their address are erased when that life ends, a
   await database.moveClock(31 * daySecs);
   await cleanerOn(database);
   await eventually(async () => expect(await users()).toEqual([confirmed, funded, withSession, withWallet]));
-  const erased = (await allEvents(database.db)).filter(({ type }) => type === 'user_erased');
-  expect(erased.map(({ data }) => data)).toEqual([{ user_id: idle, operator: 'retention' }]);
+  await eventually(async () => {
+    const erased = (await allEvents(database.db)).filter(({ type }) => type === 'user_erased');
+    expect(erased.map(({ data }) => data)).toEqual([{ user_id: idle, operator: 'retention' }]);
+  });
 });
