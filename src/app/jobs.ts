@@ -10,6 +10,7 @@ import { type JobRates, openJobRates } from './job-rates.ts';
 import { timedChain, timedFacilitator, timedRunner } from './timed-peers.ts';
 import { tracedLookup } from './traced-ledger.ts';
 import { tracedChain, tracedFacilitator } from './traced-peers.ts';
+import { openLogReader } from '../log/log-reader.ts';
 import type { JobsContext } from '../jobs/context.ts';
 import { createEventAllowance } from '../jobs/event-allowance.ts';
 import { issueQuote, type QuoteIssuer } from '../jobs/issue-quote.ts';
@@ -175,6 +176,7 @@ export async function composeJobs(parts: Parts): Promise<RunningFeature> {
       await app.register(healthRoutes(readiness));
     },
     async register(app) {
+      const { log: sealed } = config;
       // before the first answer
       await offerPrices(context.pool, context.priceList);
       const swap = (prices: Partial<JobsContext>): void => void (context = { ...context, ...prices });
@@ -186,7 +188,7 @@ export async function composeJobs(parts: Parts): Promise<RunningFeature> {
       await app.register(leaseRoutes(current));
       await app.register(priceRoutes(current));
       await app.register(discoveryRoutes(current));
-      await app.register(receiptRoutes(current));
+      await app.register(receiptRoutes(current, sealed && openLogReader(context.pool, sealed.origin)));
       await app.register(operatorRoutes(current));
       await app.register(healthRoutes(readiness));
       await app.register(statsRoutes(context));

@@ -135,16 +135,16 @@ async function registerReads(
   readiness: Readiness,
 ): Promise<void> {
   const receiptKeys = receiptKeysOf(config.jobs?.receiptKeys, await readReceiptKey(ledger.db));
+  const reader = config.log && openLogReader(ledger.pool, config.log.origin);
   if (config.jobs) {
-    await app.register(receiptRoute(() => ({ ...ledger, receiptKeys, log })));
+    await app.register(receiptRoute(() => ({ ...ledger, receiptKeys, log }), reader));
     await app.register(healthRoutes(readiness));
     await app.register(statsRoutes(ledger));
   }
   if (config.chat) await app.register(readyRoutes(readiness), { prefix: '/v1' });
   const opensReceipt = (digest: Hex, token: string): boolean =>
     isReceiptToken(receiptKeys, digest, token, log);
-  if (config.log)
-    await app.register(logRoutes(ledger, openLogReader(ledger.pool, config.log.origin), opensReceipt));
+  if (reader) await app.register(logRoutes(ledger, reader, opensReceipt));
 }
 
 function quietStatusRoutes(ledger: Ledger, reason: string, halt: RecordedHalt | undefined) {

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { receiptTypedData } from '../../domain/payments/receipt-signature.ts';
 import { type Hex, isHex32 } from '../../domain/values/primitives.ts';
 import type { JobsContext } from '../../jobs/context.ts';
+import type { LogReader } from '../../log/log-reader.ts';
 import { addressBudgetKey } from '../../runtime/budget.ts';
 import {
   type NamedPayment,
@@ -24,9 +25,9 @@ const bodyLimit = 16_384;
  * Receipts, and their tokens: one is in the 202; POST /x402/receipts/{quote_digest}/token, and /x402/receipts/token for a payer who
  * does not know the digest, give it for the payer's signature.
  */
-export function receiptRoutes(current: () => JobsContext) {
+export function receiptRoutes(current: () => JobsContext, log: LogReader | undefined) {
   return async (app: FastifyInstance): Promise<void> => {
-    await app.register(receiptRoute(current));
+    await app.register(receiptRoute(current, log));
 
     app.post<{ Params: { quote_digest: string } }>(
       '/x402/receipts/:quote_digest/token',

@@ -92,7 +92,8 @@ async function sendProof(
   return reply.send(proofsJson(stream, stream.pending, isPayer ? stream.leaves : undefined));
 }
 
-function proofsJson(
+/** Proofs as JSON, with the head that they lead to. */
+export function proofsJson(
   { head, proofs }: ProvenEvents,
   pending: number,
   leaves?: ReadonlyMap<number, Buffer>,

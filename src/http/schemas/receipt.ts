@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { ReceiptState } from '../../domain/payments/quote-state.ts';
+import { logProofs } from './log.ts';
 import { paymentSummary } from './payment.ts';
 import {
   address,
@@ -58,6 +59,13 @@ export const receipt = z
         }),
       )
       .meta({ description: 'All events of the quote, in order.' }),
+    log_proof: logProofs.nullable().optional().meta({
+      description:
+        'Proofs that the events about the settlement are in the log, up to a signed tree head; null until there are some, and `log_proof_reason` says why. Absent where the ledger is not sealed.',
+    }),
+    log_proof_reason: z.enum(['not_settled', 'not_sealed']).optional().meta({
+      description: '`not_sealed`: the next tree head covers the settlement; read the receipt again.',
+    }),
     result: z
       .strictObject({ content_type: contentType, body_base64: z.base64() })
       .nullable()
