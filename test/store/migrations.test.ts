@@ -52,7 +52,7 @@ test('a migration that waits for a lock holds appends up only briefly, and is ap
     await pool.query(`select tollbook.append(1::smallint, gen_random_uuid(), 1, 0, '[]')`);
     waits.push(performance.now() - start);
   }
-  expect(Math.max(...waits)).toBeLessThan(4_000);
+  expect(Math.max(...waits)).toBeLessThan(10_000);
   expect(isDone).toBe(false);
   await reader.query('commit');
   expect(await migrating).toEqual(['0100-wide']);

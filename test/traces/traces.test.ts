@@ -262,7 +262,8 @@ test.each([
     expect((await payFor(gateway, path)).status).toBe(202);
     const startedMs = performance.now();
     await gateway.stop();
-    expect(performance.now() - startedMs).toBeLessThan(4_000);
+    // on a busy machine it takes longer than its two seconds, and not as long as an export may
+    expect(performance.now() - startedMs).toBeLessThan(9_000);
     const lines = log.lines.filter(({ msg }) => msg.startsWith('the collector takes no traces'));
     expect(lines).toMatchObject([{ level: 40, cause }]);
   },

@@ -122,8 +122,10 @@ describe('a session', () => {
       expect(tried.status).toBe(200);
       return tried;
     });
-    const generation = await browser.get(`/v1/generation?id=${answer.headers.get('x-request-id')}`);
-    expect(generation.status).toBe(200);
+    await eventually(async () => {
+      const generation = await browser.get(`/v1/generation?id=${answer.headers.get('x-request-id')}`);
+      expect(generation.status).toBe(200);
+    });
     await gateway.stop();
     const events = await expectBooks(gateway.database);
     const admitted = events.filter(({ type }) => type === 'chat_admitted');

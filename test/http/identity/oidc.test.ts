@@ -312,7 +312,7 @@ client_secret_env = "OIDC_SECRET"
     const gateway = await startIdentityGateway({ env: { OIDC_SECRET: oidcSecret }, tables: table });
     const startedMs = performance.now();
     expect((await signIn(gateway.browser(), email)).status).toBe(401);
-    expect(performance.now() - startedMs).toBeLessThan(6_000);
+    expect(performance.now() - startedMs).toBeLessThan(20_000);
   });
 
   test('is asked for its metadata once: what was checked is what is used', async () => {
