@@ -52,7 +52,7 @@ export async function checkPayment(
   matched: MatchedPayment | JobRefusal,
 ): Promise<CheckedPayment | JobRefusal> {
   if (matched.kind === 'refusal') {
-    const charged = 'job' in matched ? await findCharged(context, job, decoded) : undefined;
+    const charged = 'job' in matched ? await findCharged(context, decoded) : undefined;
     return charged === undefined ? matched : refusal(request, charged);
   }
   const { digest, payment } = matched;
@@ -66,7 +66,7 @@ export async function checkPayment(
     return rejectedPayment(job, { stage: 'verify', reason: notSigned, quote_digest: digest });
   }
   if (sellsCredit(job) && !canHaveCredit(context, payment, signed)) {
-    const charged = await findCharged(context, job, decoded);
+    const charged = await findCharged(context, decoded);
     if (charged !== undefined) return refusal(request, charged);
     const reason = 'contract_wallet_of_another_chain';
     return rejectedPayment(job, { stage: 'match', reason, quote_digest: digest });

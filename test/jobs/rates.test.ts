@@ -131,6 +131,43 @@ test('sources that disagree take their token out of the offers at once, and the 
   expect(answer.status).toBe(402);
   expect(answer.json.not_offered).toEqual(json.not_offered);
   expect(offerOf(answer).accepts).toHaveLength(1);
+
+  // a version 1 payment names no token: its signature does
+  expect(answer.json.accepts).toEqual([expect.objectContaining({ asset: chain.secondToken })]);
+  const signV1 = async () => {
+    const { accepted, payload } = await signOffer(offerOf(answer));
+    return v1Header({ x402Version: 1, scheme: accepted.scheme, network: 'base-sepolia', payload });
+  };
+  const paid = { status: 202, json: { payment: { amount: '3264000', symbol: 'EURC' } } };
+  expect(await gateway.post(job, { body: 'x', headers: await signV1() })).toMatchObject(paid);
+  const late = await signV1();
+  second.body = '{"rate": 3210}';
+  await eventually(async () => expect(await offered()).toEqual(['3269100 USDC', '3264000 EURC']));
+  expect(await gateway.post(job, { body: 'x', headers: late })).toMatchObject(paid);
+  await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+});
+
+test('a payment that landed is recognised by a ledger that lost it, also in a token whose rate that never knew', async () => {
+  const offering = await startTestGateway({ database: await createDatabase(), chain });
+  const offer = offerOf(await offering.post(job, { body: 'x' }));
+  const payment = await signOffer(offer);
+  const again = offerOf(await offering.post(job, { body: 'x' }));
+  const paymentV1 = await signOffer(again, { option: 1 });
+  for (const headers of [header(payment), header(paymentV1)])
+    expect((await offering.post(job, { body: 'x', headers })).status).toBe(202);
+
+  const v1 = { x402Version: 1, scheme: 'exact', network: 'base-sepolia', payload: paymentV1.payload };
+  const source = await startRateSource('');
+  const change = (text: string): string =>
+    `${text.replace('rate_per_native_unit = "3200.00"', '')}\n`.replaceAll(
+      /(eip712_version = "2"\n)/g,
+      `$1${httpSource(source)}`,
+    );
+  const gateway = await startTestGateway({ database: await createDatabase(), chain, change });
+  for (const headers of [header(payment), v1Header(v1)]) {
+    const answer = await gateway.post(job, { body: 'x', headers });
+    expect(answer).toMatchObject({ status: 503, json: { code: 'payment_unrecorded' } });
+  }
 });
 
 test('two gateways share the rounds of a rate: one of them asks, and both offer the new rate', async () => {

@@ -7,7 +7,7 @@ import type { PaymentWindow } from './payment-window.ts';
 import type { SettlementOption } from './quote.ts';
 import type { InvalidPayment, SchemePayment, SchemeTransfer, SignedTerms } from './schemes/scheme.ts';
 import { schemes, type TransferMethod } from './schemes/schemes.ts';
-import { optionsForV1 } from './x402-v1.ts';
+import { payableInV1 } from './x402-v1.ts';
 
 /** Identifies a payment, however its text was spelt: unique among the ledger's claims. */
 export interface Fingerprint {
@@ -32,7 +32,7 @@ export interface SignedPayment extends Fingerprint, SchemePayment {
 
 /**
  * The option that a payment means, however its addresses are spelt; undefined where it is none of them.
- * A version 1 payment can only mean the one option of its network that version 1 clients are offered.
+ * A version 1 payment names no asset: its signature says which.
  */
 export function matchOption(
   decoded: DecodedPayment,
@@ -40,10 +40,10 @@ export function matchOption(
 ): SettlementOption | undefined {
   const { terms, network, transferMethod } = decoded;
   if (decoded.scheme !== schemes[transferMethod].x402Scheme) return undefined;
-  const candidates = (terms ? options : optionsForV1(options)).filter(
+  if (!terms) return matchOptionV1(decoded, options);
+  const candidates = options.filter(
     (option) => option.network === network && option.transferMethod === transferMethod,
   );
-  if (!terms) return candidates[0];
   return candidates.find(
     (option) =>
       terms.asset === option.asset &&
@@ -52,17 +52,41 @@ export function matchOption(
   );
 }
 
-/** The option of the payment's token, whatever else the payment agrees to: enough to read what its payer signed. */
-export function optionOfToken(
+/** A token as its payer's signature names it. */
+export type PaymentToken = Omit<SettlementOption, 'amount' | 'creditMicros'>;
+
+/**
+ * The tokens that a payment may mean, whatever else it agrees to: enough to read what its payer signed. A version 1 payment names no
+ * asset: each token of its network.
+ */
+export function tokensOfPayment<T extends PaymentToken>(
   { network, transferMethod, terms }: DecodedPayment,
+  tokens: readonly T[],
+): T[] {
+  return tokens.filter(
+    (token) =>
+      token.network === network &&
+      token.transferMethod === transferMethod &&
+      (terms === undefined || token.asset === terms.asset),
+  );
+}
+
+/**
+ * The option that a version 1 payment means: the one in the token that its payer signed for, else, for a contract account, the first
+ * one. It need not be the one that version 1 clients are offered now: what they are offered changes with rates.
+ */
+function matchOptionV1(
+  decoded: DecodedPayment,
   options: readonly SettlementOption[],
 ): SettlementOption | undefined {
-  return options.find(
-    (option) =>
-      option.network === network &&
-      option.transferMethod === transferMethod &&
-      (terms === undefined || option.asset === terms.asset),
-  );
+  if (decoded.scheme !== schemes[decoded.transferMethod].x402Scheme) return undefined;
+  const candidates = tokensOfPayment(decoded, payableInV1(options));
+  if (candidates.length < 2) return candidates[0];
+  const isSigned = (option: SettlementOption): boolean => {
+    const payment = readSignedPayment(decoded, option);
+    return payment !== undefined && isSignedByPayer(payment);
+  };
+  return candidates.find(isSigned) ?? candidates[0];
 }
 
 /**
@@ -82,21 +106,19 @@ export function checkPayment(
  * A payment as it was signed, whether or not it is worth anything: to check whose signature it is.
  * Undefined where its fields are malformed.
  */
-export function readSignedPayment(
-  decoded: DecodedPayment,
-  option: SettlementOption,
-): SignedPayment | undefined {
+export function readSignedPayment(decoded: DecodedPayment, token: PaymentToken): SignedPayment | undefined {
   const terms = schemes[decoded.transferMethod].readTerms(decoded.payload);
-  return terms && signedPayment(decoded, option, terms, 0);
+  return terms && signedPayment(decoded, token, terms, 0);
 }
 
 function signedPayment(
   { transferMethod, payer, nonce, x402Version }: DecodedPayment,
-  option: SettlementOption,
+  { network, asset, symbol, decimals, eip712Name, eip712Version }: PaymentToken,
   terms: SignedTerms,
   maxTimeoutSecs: number,
 ): SignedPayment {
-  return { ...option, ...terms, transferMethod, payer, nonce, x402Version, maxTimeoutSecs };
+  const token = { network, asset, symbol, decimals, eip712Name, eip712Version };
+  return { ...token, ...terms, transferMethod, payer, nonce, x402Version, maxTimeoutSecs };
 }
 
 /**

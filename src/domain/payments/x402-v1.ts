@@ -50,16 +50,21 @@ export interface OfferedResource {
   readonly mimeType: string;
 }
 
+/** The options that a version 1 client can pay: on networks that have a version 1 name, with schemes that version 1 has. */
+export function payableInV1(options: readonly SettlementOption[]): SettlementOption[] {
+  return options.filter(
+    (option) =>
+      v1NameOf(option.network) !== undefined &&
+      schemes[option.transferMethod].offerExtraV1(option) !== undefined,
+  );
+}
+
 /**
  * The options that version 1 clients are offered: one a network, since their payments name no asset, on networks that have
  * a version 1 name, with schemes that version 1 has.
  */
 export function optionsForV1(options: readonly SettlementOption[]): SettlementOption[] {
-  const payable = options.filter(
-    (option) =>
-      v1NameOf(option.network) !== undefined &&
-      schemes[option.transferMethod].offerExtraV1(option) !== undefined,
-  );
+  const payable = payableInV1(options);
   return payable.filter(
     ({ network }, index) => index === payable.findIndex((option) => option.network === network),
   );
