@@ -1,5 +1,6 @@
 import type { DecodedPayment } from '../domain/payments/decode-payment.ts';
-import type { LedgerEvent } from '../domain/events/event.ts';
+import type { EventData, LedgerEvent } from '../domain/events/event.ts';
+import { keccak256 } from '../domain/values/keccak.ts';
 import {
   checkPayment,
   matchOption,
@@ -14,6 +15,8 @@ import {
   quoteDigest,
   quoteToData,
   type SettlementOption,
+  zeroAddress,
+  zeroHash,
 } from '../domain/payments/quote.ts';
 import { emptyQuoteState, foldQuote, isOpen, type QuoteState } from '../domain/payments/quote-state.ts';
 import { authenticQuote } from '../domain/payments/quote-echo.ts';
@@ -91,6 +94,8 @@ function matchNamedQuote(
   // a quote from before the job sold credit, or from when it did
   if (!option || sellsCredit(job) !== (option.creditMicros !== undefined))
     return rejectedPayment(job, { ...named, reason: 'matches_no_option' });
+  const breach = bindingBreach(quote, request, decoded);
+  if (breach) return rejectedPayment(job, { ...named, reason: breach });
   const isExpired = quote.expires_at <= readAt;
   if (!isExpired && !isOpen(state, readAt)) return refusal(request, 'quote_in_use', { digest });
   const refuse = (reason: string): JobRefusal =>
@@ -103,6 +108,18 @@ function matchNamedQuote(
   const late = isExpired || lateBecause !== undefined ? refuse(lateBecause ?? 'quote_expired') : undefined;
   const pricedAt = quote.issued_at;
   return { kind: 'matched', digest, state, payment, opening, pricedAt, ...(late ? { late } : {}) };
+}
+
+/** Why a quote cannot be paid by this payer for this body: keccak256 of its bytes. Undefined where it binds neither, or both fit. */
+function bindingBreach(
+  { requester, inputs_hash: inputsHash }: EventData<'quote_issued'>,
+  { body }: BoundRequest,
+  { payer }: DecodedPayment,
+): string | undefined {
+  if (requester !== zeroAddress && requester !== payer) return 'requester_mismatch';
+  if (inputsHash === zeroHash) return undefined;
+  const hash = `0x${Buffer.from(keccak256(body)).toString('hex')}`;
+  return hash === inputsHash ? undefined : 'inputs_hash_mismatch';
 }
 
 /** A quote that no event names yet is the one that the payment echoes, if that authenticates itself: its start records it. */

@@ -1,13 +1,16 @@
+import { keccak256, stringToBytes } from 'viem/utils';
 import { expect, test } from 'vitest';
 import { quoteDigest, recordedDigest, zeroAddress, zeroHash } from '../../src/domain/payments/quote.ts';
 import { readQuoteToken } from '../../src/domain/payments/quote-token.ts';
 import type { IssuedQuote, QuoteRequest } from '../../src/jobs/issue-quote.ts';
 import { createDatabase } from '../support/database.ts';
 import { useChain } from '../support/devnet.ts';
-import { startTestGateway, type TestGateway } from '../support/gateway.ts';
+import { payTo, startTestGateway, type TestGateway } from '../support/gateway.ts';
 import { allEvents } from '../support/invariants.ts';
+import { header, offerOf, payer, signOffer } from '../support/payer.ts';
 
 const chain = useChain();
+const job = '/x402/jobs/1/0';
 const open: QuoteRequest = { serviceId: 1, jobIndex: 0, requester: zeroAddress, inputsHash: zeroHash };
 
 async function issue(gateway: TestGateway, request: Partial<QuoteRequest> = {}): Promise<IssuedQuote> {
@@ -56,4 +59,24 @@ test('a quote that cannot be sold is refused with the reason, and nothing is rec
   expect(recorded).toHaveLength(flood.length - refused.length);
   // the quotes of 402 answers have an allowance of their own
   expect((await gateway.post('/x402/jobs/1/0')).status).toBe(402);
+});
+
+test('a bound quote is paid only by its requester and for its body, and any other payment of it charges nothing', async () => {
+  const database = await createDatabase();
+  const gateway = await startTestGateway({ database, chain });
+  const asked = offerOf(await gateway.post(job, { body: 'x' }));
+  const accepts = (digest: string) =>
+    asked.accepts.map((one) => ({ ...one, extra: { ...one.extra, quoteDigest: digest } }));
+  const before = await chain.balance(payTo);
+  const inputsHash = keccak256(stringToBytes('x'));
+  const another = await issue(gateway, { requester: payTo, inputsHash });
+  const others = header(await signOffer({ ...asked, accepts: accepts(another.digest) }));
+  const denied = await gateway.post(job, { body: 'x', headers: others });
+  expect(denied).toMatchObject({ status: 402, json: { reason: 'requester_mismatch' } });
+  const mine = await issue(gateway, { requester: payer.address, inputsHash });
+  const paid = header(await signOffer({ ...asked, accepts: accepts(mine.digest) }));
+  const changed = await gateway.post(job, { body: 'y', headers: paid });
+  expect(changed).toMatchObject({ status: 402, json: { reason: 'inputs_hash_mismatch' } });
+  expect(await chain.balance(payTo)).toBe(before);
+  expect((await gateway.post(job, { body: 'x', headers: paid })).status).toBe(202);
 });
