@@ -29,7 +29,7 @@ export function* moneyViolations(
   }
   for (const payment of payments.values()) {
     const transfer = landed.get(payment.key);
-    const isExcused = payment.isReorgedOut || (believesLies && isExcusedByLie(payment, records));
+    const isExcused = payment.isReorgedOut || (believesLies && isExcusedByWord(payment, records));
     if (!transfer && payment.calls.length > 0 && !isExcused) {
       yield { kind: 'call_without_transfer', words: `${payment.key}: call ${payment.calls.join(', ')}` };
     }
@@ -41,11 +41,12 @@ export function* moneyViolations(
 }
 
 /**
- * While the chain cannot be reached, the gateway takes the facilitator's answer, true or false; a call may go out meanwhile.
- * A log that the ledger names as proof is not excused by that.
+ * While the chain cannot be reached, the gateway takes the facilitator's answer: a lie, or true until a reorg removed the block. A
+ * call may go out meanwhile. A log that the ledger names as proof is not excused by that.
  */
-function isExcusedByLie({ key, settled }: RecordedPayment, records: Records): boolean {
-  return records.lies.has(key) && settled.every(({ data }) => data.log_index === undefined);
+function isExcusedByWord({ key, settled }: RecordedPayment, records: Records): boolean {
+  const isUntrue = records.lies.has(key) || records.reorged.has(key);
+  return isUntrue && settled.every(({ data }) => data.log_index === undefined);
 }
 
 function* evidenceViolations({ key, settled }: RecordedPayment, transfer: Landed): Generator<Violation> {

@@ -95,8 +95,10 @@ function* answerFaults(
   if (earned.length > most)
     yield { kind: 'charged_though_refused', words: `${words} is earned, and no request of it got an answer` };
   if (!chain.landed.has(authHash) || earned.length > 0) return;
-  // one that a third party landed while no request had it belongs to none; its account gets it back
-  if (isFrontRun && !isBound(own)) return;
+  // one that a third party landed while no request had it belongs to none, and its account gets it back: also where the append of a
+  // killed gateway arrives after the refusal
+  const refusedAt = Math.min(...requests.map(({ attempts }) => attempts.at(-1)?.sentAt ?? Infinity));
+  if (isFrontRun && !isBound(own, refusedAt)) return;
   const refused = requests.every(({ end }) => end === 'refused');
   if (refused)
     yield { kind: 'refused_though_paid', words: `${words} has landed, and its requests were refused` };
@@ -105,14 +107,16 @@ function* answerFaults(
     yield { kind: 'never_answered', words: `${words} has landed` };
 }
 
-/** Whether a request has the spend: accepted, and not released before it may have been public. */
-function isBound(own: readonly SpendEvent[]): boolean {
+/** Whether a request had the spend at this time: accepted, and not released before it may have been public. */
+function isBound(own: readonly SpendEvent[], atMs: number): boolean {
   const freed = new Set(
     own.flatMap((one) =>
       one.type === 'spend_released' && !one.data.may_have_landed ? one.data.chat_id : [],
     ),
   );
-  return own.some(({ type, data }) => type === 'spend_accepted' && !freed.has(data.chat_id));
+  return own.some(
+    ({ type, data, at }) => type === 'spend_accepted' && Date.parse(at) < atMs && !freed.has(data.chat_id),
+  );
 }
 
 function* payoutFaults(
