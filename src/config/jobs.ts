@@ -53,7 +53,7 @@ export async function readJobs(root: RootTable, isOn: boolean, reading: Reading)
   const receiptKeys = await readRotatingSecret(root, 'receipt_key', { minChars: ownSecretChars }, reading);
   const quoteKeys = await readRotatingSecret(root, 'quote_key', { minChars: ownSecretChars }, reading);
   const tokens = readTokens(root, isOn, report);
-  const policies = await readPolicies(root.values.jobPolicies, reading);
+  const policies = await readPolicies(root.values.jobPolicies, root.values.discoverable ?? true, reading);
   const rpcUrls = readNetworks(root.values.networks, report);
   const prices = await readPrices(root, reading);
   checkDefaultMode(root, policies, prices, report);

@@ -1,12 +1,13 @@
 import { z } from 'zod';
+import { type Discovery, discoveryOf, plainDiscovery } from '../domain/payments/discovery.ts';
 import { authModes, invocationModes, jobKey } from '../domain/payments/job.ts';
-import { type JsonSchema, readInputSchema } from './input-schema.ts';
+import { type JsonSchema, readJsonSchema } from './json-schema.ts';
 import type { Path } from './mistakes.ts';
 import type { Reading } from './reading.ts';
 import type { Report } from './report.ts';
 import { type ConfigOf, readTables, type Table } from './table.ts';
 import { rpcUrl } from './urls.ts';
-import { address, jobIndex, mediaType, network, oneLine, oneOf, serviceId, wholeNumber } from './values.ts';
+import { address, flag, jobIndex, mediaType, network, oneLine, oneOf, serviceId, wholeNumber } from './values.ts';
 
 const policyShape = {
   service_id: serviceId,
@@ -22,11 +23,18 @@ const policyShape = {
   net_network: network.optional(),
   content_type: mediaType.optional(),
   input_schema_file: z.string().min(1).optional(),
+  /** Of the runner's results. It describes them to clients; no result is checked. */
+  output_schema_file: z.string().min(1).optional(),
+  /** Whether facilitators may list the job; by default as the key of this name at the top level says. */
+  discoverable: flag.optional(),
   /** The job is not sold while its runners have taken no waiting call for so long; 0: it always is. */
   max_runner_silence_secs: wholeNumber(0, 86_400).default(0),
 } as const;
 
 const restrictedKeys = ['auth_mode', 'net_rpc_url', 'net_contract'] as const;
+
+/** Every 402 of the job carries its entry, and every payment repeats it. */
+const maxEntryChars = 3_000;
 
 type PolicyTable = Table<typeof policyShape>;
 
@@ -34,6 +42,8 @@ type PolicyTable = Table<typeof policyShape>;
 export interface JobPolicy extends ConfigOf<typeof policyShape> {
   /** What a request must be to be accepted; anything where left out. */
   readonly input: JobInput | undefined;
+  /** How it is listed; undefined where it is not. */
+  readonly discovery: Discovery | undefined;
 }
 
 /** Checked before payment: no client pays for a request that the runner must reject. */
@@ -44,15 +54,27 @@ export interface JobInput {
   readonly schema?: JsonSchema;
 }
 
-/** Reads `[[job_policies]]` in the order of the file. Returns the whole ones; the rest is reported. */
-export async function readPolicies(raw: unknown, reading: Reading): Promise<JobPolicy[]> {
+/**
+ * Reads `[[job_policies]]` in the order of the file. Returns the whole ones; the rest is reported.
+ * @param isDiscoverable for jobs whose policy does not say it
+ */
+export async function readPolicies(
+  raw: unknown,
+  isDiscoverable: boolean,
+  reading: Reading,
+): Promise<JobPolicy[]> {
   const { report } = reading;
   const tables = readTables(policyShape, raw, ['job_policies'], report);
   for (const table of tables) checkRestrictedKeys(table, report);
   checkDuplicates(tables, report);
   const policies: JobPolicy[] = [];
   for (const { at, whole } of tables) {
-    if (whole !== undefined) policies.push({ ...whole, input: await readInput(whole, at, reading) });
+    if (whole === undefined) continue;
+    const input = await readInput(whole, at, reading);
+    const outputSchema = await readOutput(whole, at, reading);
+    const discovery =
+      (whole.discoverable ?? isDiscoverable) ? describe({ input, outputSchema }, at, report) : undefined;
+    policies.push({ ...whole, input, discovery });
   }
   return policies;
 }
@@ -64,8 +86,32 @@ async function readInput(
   reading: Reading,
 ): Promise<JobInput | undefined> {
   if (file === undefined) return contentType === undefined ? undefined : { contentType };
-  const schema = await readInputSchema(file, [...at, 'input_schema_file'], reading);
+  const schema = await readJsonSchema(file, [...at, 'input_schema_file'], reading);
   return schema && { contentType: contentType ?? 'application/json', schema };
+}
+
+async function readOutput(
+  { outputSchemaFile: file }: NonNullable<PolicyTable['whole']>,
+  at: Path,
+  reading: Reading,
+): Promise<JsonSchema | undefined> {
+  return file === undefined ? undefined : readJsonSchema(file, [...at, 'output_schema_file'], reading);
+}
+
+/** A job whose schemas cannot be listed is listed without them. */
+function describe(
+  { input, outputSchema }: { input: JobInput | undefined; outputSchema: JsonSchema | undefined },
+  at: Path,
+  report: Report,
+): Discovery {
+  const contentType = input?.contentType;
+  const entry = discoveryOf({ contentType, inputSchema: input?.schema, outputSchema });
+  if (entry && JSON.stringify(entry.extension).length <= maxEntryChars) return entry;
+  const why = entry
+    ? `are left out of discovery: its entry would have more than ${maxEntryChars} characters`
+    : 'are left out of discovery: they refer to other documents, have an $id inside, or need an `examples` with a valid value';
+  report.warning(at, `the schemas of this job ${why}`);
+  return plainDiscovery(contentType);
 }
 
 function checkRestrictedKeys(table: PolicyTable, report: Report): void {

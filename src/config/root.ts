@@ -72,6 +72,8 @@ export const jobsShape = {
   confirm: reloadable(oneOf(confirmModes).default('before')),
   confirm_timeout_ms: reloadable(wholeNumber(1, 600_000).default(5_000)),
   job_prices_file: reloadable(filePath.optional()),
+  /** Whether facilitators may list the jobs whose policies do not say it. */
+  discoverable: reloadable(flag.default(true)),
 } as const;
 
 /** The tables of paid jobs. Each is read by the file that has its name. */

@@ -1,3 +1,4 @@
+import type { Discovery } from '../domain/payments/discovery.ts';
 import type { JobId } from '../domain/payments/job.ts';
 import type { Hex } from '../domain/values/primitives.ts';
 import type { QuoteEcho } from '../domain/payments/quote-echo.ts';
@@ -18,6 +19,10 @@ export interface OfferedQuote extends JobId {
   readonly echoes: readonly QuoteEcho[] | undefined;
   /** The content type and schema of the job's requests; undefined if it takes any. */
   readonly input: ReturnType<typeof inputJson>;
+  /** What the job does, for people. */
+  readonly description: string | undefined;
+  /** How facilitators list the job; undefined where they may not. */
+  readonly discovery: Discovery | undefined;
 }
 
 /** Every way a paid request can end, before HTTP gives it a status. */

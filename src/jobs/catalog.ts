@@ -2,10 +2,12 @@ import type { JobInput, JobPolicy, JobsConfig, TopUpConfig } from '../config/con
 import { currencyPerToken } from '../config/top-ups.ts';
 import { topUpMicros } from '../domain/credit/top-up.ts';
 import { tokenAmount } from '../domain/values/amount.ts';
+import { type Discovery, plainDiscovery } from '../domain/payments/discovery.ts';
 import { compileSchema, type InputCheck } from '../domain/payments/job-input.ts';
 import { type AuthMode, type InvocationMode, type JobId, jobKey } from '../domain/payments/job.ts';
 import { type Address, chainIdOf } from '../domain/values/primitives.ts';
 import type { SettlementOption } from '../domain/payments/quote.ts';
+import type { OfferedResource } from '../domain/payments/x402-v1.ts';
 import { type AcceptedToken, type Rate, tokenName } from '../domain/values/token.ts';
 
 const beyondUint256 = 1n << 256n;
@@ -37,6 +39,8 @@ export interface Job extends JobId {
   readonly isTopUp: boolean;
   /** The content type and schema of its requests; undefined if it takes any. */
   readonly input: (JobInput & { readonly check?: InputCheck }) | undefined;
+  /** How facilitators list it; undefined where they may not. */
+  readonly discovery: Discovery | undefined;
 }
 
 /** All jobs with a price, by `jobKey()`, for one configuration and the rates in force. */
@@ -64,6 +68,7 @@ export function createCatalog(
       maxRunnerSilenceSecs: policy?.maxRunnerSilenceSecs ?? 0,
       input: policy?.input && withCheck(policy.input),
       isTopUp: selling.has(key),
+      discovery: policy ? policy.discovery : config.discoverable ? plain : undefined,
       options: config.acceptedTokens.flatMap((token) => {
         const rate = rates.get(tokenName(token));
         return rate ? optionsOf(token, rate, priceWei, selling.get(key)) : [];
@@ -72,6 +77,9 @@ export function createCatalog(
   }
   return jobs;
 }
+
+/** Of jobs without a policy. */
+const plain = plainDiscovery(undefined);
 
 /**
  * The option of a token. None where the job sells credit and the token's worth is not configured; none where the rate makes an amount
@@ -129,6 +137,18 @@ function compare(a: JobId, b: JobId): number {
 /** The address a job is bought at. */
 export function jobUrl(publicUrl: string, job: JobId): string {
   return `${publicUrl}/x402/jobs/${job.serviceId}/${job.jobIndex}`;
+}
+
+/** What is sold there, as offers name it. */
+export function jobResource(
+  publicUrl: string,
+  job: JobId & Partial<Pick<Job, 'description'>>,
+): OfferedResource {
+  return {
+    url: jobUrl(publicUrl, job),
+    description: job.description ?? `Job ${jobKey(job)}`,
+    mimeType: 'application/json',
+  };
 }
 
 function withCheck(input: JobInput): NonNullable<Job['input']> {

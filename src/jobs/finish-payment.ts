@@ -6,6 +6,7 @@ import type { Job } from './catalog.ts';
 import type { JobsContext } from './context.ts';
 import type { Landing } from './find-settlement.ts';
 import type { BoundRequest } from './job-request.ts';
+import { passedOn } from './passed-on.ts';
 import { acceptedAnswer } from './known-payment.ts';
 import { receiptToken } from './receipt-keys.ts';
 import { type JobRefusal, offerRefusal } from './refusal.ts';
@@ -15,7 +16,7 @@ import { recordOutcome, type StartedPayment } from './record-settlement.ts';
 /** Steps 7 to 9 once `settlement_started` is on record. Any fault from here on is answered as pending, never as a failure. */
 export async function finishPayment(
   context: JobsContext,
-  { client }: BoundRequest,
+  request: BoundRequest,
   job: Job,
   started: StartedPayment & { readonly callId: number },
   landing: Landing,
@@ -25,7 +26,7 @@ export async function finishPayment(
   const settling =
     landing.kind === 'landed'
       ? recordOutcome(context, started, landing.settlement)
-      : settlePayment(context, started, client);
+      : settlePayment(context, started, request.client, passedOn(context, request, job));
   context.settling.set(
     digest,
     settling.catch(() => {}),

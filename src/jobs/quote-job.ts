@@ -96,11 +96,21 @@ export async function quoteJob(
     void context.unpaidQuotes.add(recordBehind(context, quote, offer.digest));
   else await recordQuote(context, quote, offer.digest);
   const { serviceId, jobIndex, expiresAt, options } = quote;
+  const { description, discovery } = job;
   return {
     kind: 'payment_required',
     code,
     reason,
-    quote: { serviceId, jobIndex, ...offer, expiresAt, options, input: inputJson(job) },
+    quote: {
+      serviceId,
+      jobIndex,
+      ...offer,
+      expiresAt,
+      options,
+      input: inputJson(job),
+      description,
+      discovery,
+    },
   };
 }
 

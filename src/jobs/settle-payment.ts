@@ -1,6 +1,6 @@
 import { expectedTransfer, type SignedPayment } from '../domain/payments/payment.ts';
 import { schemes } from '../domain/payments/schemes/schemes.ts';
-import { facilitatorRequest } from '../domain/payments/x402.ts';
+import { facilitatorRequest, type PassedOn } from '../domain/payments/x402.ts';
 import type { SettleAnswer, SettleOptions } from '../peers/facilitator/facilitator.ts';
 import type { JobsContext } from './context.ts';
 import type { Outcome } from '../domain/payments/settlement.ts';
@@ -16,9 +16,10 @@ export async function settlePayment(
   context: JobsContext,
   started: StartedPayment,
   client: string,
+  beside: PassedOn,
 ): Promise<Outcome | Superseded> {
   const source = { payer: started.state.payment.payer, client };
-  const outcome = await requestSettlement(context, started, { source });
+  const outcome = await requestSettlement(context, started, { source }, beside);
   if (outcome.kind !== 'settled') logNotSettled(context, started.digest, outcome);
   return recordOutcome(context, started, outcome);
 }
@@ -41,11 +42,12 @@ export async function requestSettlement(
   context: JobsContext,
   { digest, state: { payment } }: StartedPayment,
   options: SettleOptions = {},
+  beside: PassedOn = {},
 ): Promise<Outcome> {
   const { halt } = context.lane.state;
   // its outcome could not be recorded
   if (halt) throw new LedgerInconsistentError(halt);
-  const answer = await context.facilitator.settle(facilitatorRequest(payment, digest), options);
+  const answer = await context.facilitator.settle(facilitatorRequest(payment, digest, beside), options);
   return judge(context, payment, answer);
 }
 

@@ -8,6 +8,7 @@ import { type JobsContext, nowSecs } from './context.ts';
 import { findLanded, type Landing } from './find-settlement.ts';
 import type { BoundRequest } from './job-request.ts';
 import type { MatchedPayment } from './match-quote.ts';
+import { passedOn } from './passed-on.ts';
 import { type JobRefusal, refusal, rejectedPayment } from './refusal.ts';
 
 export interface Verification {
@@ -44,7 +45,10 @@ export async function verifyPayment(
   const canBeSettled = !facilitator.isCircuitOpen() && offers.isSettled(payment);
   if (isSkipped && canBeSettled && !mayBeLost && signed.kind === 'signed') return verifiedBy('signature');
   const source = { payer: payment.payer, client: request.client };
-  const answer = await facilitator.verify(facilitatorRequest(payment, digest), source);
+  const answer = await facilitator.verify(
+    facilitatorRequest(payment, digest, passedOn(context, request, job)),
+    source,
+  );
   if (answer.kind === 'invalid')
     return unlessLost(await judgeInvalid(context, request, job, matched, answer.reason));
   const isOtherPayer =

@@ -52,7 +52,7 @@ export const plants: readonly Plant[] = [
     edits: [
       {
         file: 'src/jobs/settle-payment.ts',
-        find: `  const outcome = await requestSettlement(context, started, { source });`,
+        find: `  const outcome = await requestSettlement(context, started, { source }, beside);`,
         replace: `  const { payment, call } = started.state;
   if (call.kind !== 'waiting') throw new Error('its call does not wait');
   const { callId } = call;
@@ -70,7 +70,7 @@ export const plants: readonly Plant[] = [
     version: started.version + 1,
     state: { ...started.state, call: { kind: 'with_runner' } },
   };
-  const outcome = await requestSettlement(context, started, { source });`,
+  const outcome = await requestSettlement(context, started, { source }, beside);`,
       },
     ],
     caughtBy: ['illegal_transition', 'call_without_transfer'],

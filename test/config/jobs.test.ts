@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import { plainDiscovery } from '../../src/domain/payments/discovery.ts';
 import { bare, minimal, mistakesIn, networks, parse, parseX402, token, wrongs } from './support.ts';
 
 const restricted = `auth_mode = "payer_is_caller"
@@ -120,6 +121,7 @@ describe('policies', () => {
       serviceId: 1,
       jobIndex: 0,
       invocationMode: 'public_paid',
+      discovery: plainDiscovery(undefined),
     });
     expect(jobPolicies.get('1/1')).toEqual({
       serviceId: 1,
@@ -129,6 +131,7 @@ describe('policies', () => {
       authMode: 'payer_is_caller',
       netRpcUrl: 'https://rpc.example',
       netContract: '0x5fbdb2315678afecb367f032d93f642f64180aa3',
+      discovery: plainDiscovery(undefined),
     });
   });
 
@@ -143,6 +146,28 @@ describe('policies', () => {
     expect(await wrongs(text(`"${'a'.repeat(65)}"`))).toEqual([
       'job_policies[0].name: must have at most 64 characters',
     ]);
+  });
+
+  it('keep a job out of discovery by themselves, or by the default for all', async () => {
+    const listed = async (text: string) => {
+      const { jobPolicies } = await parseX402(text);
+      return [...jobPolicies.values()].map(({ discovery }) => discovery !== undefined);
+    };
+    const two = (top: string, extra: string) =>
+      minimal(top) + policy('1/0', 'public_paid', extra) + policy('1/1', 'public_paid');
+    expect(await listed(two('', 'discoverable = false\n'))).toEqual([false, true]);
+    expect(await listed(two('discoverable = false', 'discoverable = true\n'))).toEqual([true, false]);
+  });
+
+  it('list a job without schemas that discovery cannot carry, with a warning', async () => {
+    const text = minimal() + policy('1/0', 'public_paid', 'input_schema_file = "in.json"\n');
+    const warned = async (schema: object) => {
+      const { config, warnings } = await parse(text, { 'conf/in.json': JSON.stringify(schema) });
+      expect(config.jobs?.jobPolicies.get('1/0')?.discovery).toEqual(plainDiscovery('application/json'));
+      return warnings.filter((line) => line.includes('left out of discovery'));
+    };
+    expect(await warned({ type: 'string', pattern: '^[0-9]{4}$' })).toHaveLength(1);
+    expect(await warned({ type: 'object', description: 'x'.repeat(3_000) })).toHaveLength(1);
   });
 
   it('refuse restricted fields where they would be ignored', async () => {

@@ -36,6 +36,7 @@ const jobs = [0, 1].map((jobIndex) => ({
   restriction: undefined,
   maxRunnerSilenceSecs: 0,
   isTopUp: false,
+  discovery: undefined,
   priceWei: 10n ** 15n,
   options: [option],
   input: undefined,

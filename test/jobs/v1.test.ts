@@ -79,6 +79,7 @@ test('the body of a 402 offers version 1 clients one token of each network, unde
       description: expect.any(String),
       mimeType: expect.any(String),
       maxTimeoutSeconds: 300,
+      outputSchema: { input: expect.objectContaining({ type: 'http', method: 'POST', discoverable: true }) },
       extra: { name: 'USD Coin', version: '2' },
     },
   ]);

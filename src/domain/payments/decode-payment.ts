@@ -24,6 +24,8 @@ export interface DecodedPayment {
   /** By the payload's shape, whatever scheme the payment names. */
   readonly transferMethod: TransferMethod;
   readonly payload: ParsedPayload;
+  /** As they came, for the facilitator; none that is nested so deeply that it could not be written again. */
+  readonly extensions: Readonly<Record<string, unknown>> | undefined;
 }
 
 /** What a version 2 payment repeats of the offer it accepts. */
@@ -53,10 +55,7 @@ const payloadV2 = z.object({
   }),
   payload: z.unknown(),
   // a known payment is recognised whatever its extensions hold
-  extensions: z
-    .object({ [paymentIdentifierKey]: z.unknown() })
-    .optional()
-    .catch(undefined),
+  extensions: z.record(z.string(), z.unknown()).optional().catch(undefined),
 });
 
 /**
@@ -76,7 +75,15 @@ function decodeV1(json: unknown): DecodedPayment | undefined {
   const signed = parsed.success ? readPayload(parsed.data.payload) : undefined;
   if (!parsed.success || !network || !signed) return undefined;
   const { scheme } = parsed.data;
-  return { x402Version: 1, scheme, network, ...signed, terms: undefined, identifier: undefined };
+  return {
+    x402Version: 1,
+    scheme,
+    network,
+    ...signed,
+    terms: undefined,
+    identifier: undefined,
+    extensions: undefined,
+  };
 }
 
 function decodeV2(json: unknown): DecodedPayment | undefined {
@@ -89,7 +96,24 @@ function decodeV2(json: unknown): DecodedPayment | undefined {
   const { scheme, amount, payTo } = accepted;
   const terms = { asset, payTo, amount, ...readOfferExtra(accepted.extra) };
   const identifier = readIdentifier(extensions?.[paymentIdentifierKey]);
-  return { x402Version: 2, scheme, network: accepted.network as Caip2, ...signed, terms, identifier };
+  const passedOn = extensions && (isShallow(extensions, maxDepth) ? extensions : undefined);
+  return {
+    x402Version: 2,
+    scheme,
+    network: accepted.network as Caip2,
+    ...signed,
+    terms,
+    identifier,
+    extensions: passedOn,
+  };
+}
+
+/** An entry of the extension bazaar with its schemas has ten or so. */
+const maxDepth = 64;
+
+function isShallow(value: unknown, depth: number): boolean {
+  if (typeof value !== 'object' || value === null) return true;
+  return depth > 0 && Object.values(value).every((each) => isShallow(each, depth - 1));
 }
 
 type SignedPart = Pick<DecodedPayment, 'transferMethod' | 'payload' | 'payer' | 'nonce'>;

@@ -70,11 +70,15 @@ export function optionsForV1(options: readonly SettlementOption[]): SettlementOp
   );
 }
 
-/** The offers to version 1 clients. */
+/**
+ * The offers to version 1 clients.
+ * @param outputSchema what a job takes and gives, in discovery
+ */
 export function requirementsV1(
   options: readonly SettlementOption[],
   resource: OfferedResource,
   maxTimeoutSecs: number,
+  outputSchema?: object,
 ) {
   return optionsForV1(options).map((option) => {
     const scheme = schemes[option.transferMethod];
@@ -88,6 +92,7 @@ export function requirementsV1(
       description: resource.description,
       mimeType: resource.mimeType,
       maxTimeoutSeconds: maxTimeoutSecs,
+      ...(outputSchema && { outputSchema }),
       extra: scheme.offerExtraV1(option) ?? {},
     };
   });

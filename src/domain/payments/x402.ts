@@ -4,6 +4,7 @@ import type { SettlementOption } from './quote.ts';
 import type { QuoteEcho } from './quote-echo.ts';
 import type { SignedPayment } from './payment.ts';
 import { schemes } from './schemes/schemes.ts';
+import type { OfferedResource } from './x402-v1.ts';
 
 /** One offer of x402 version 2, as clients and the facilitator read it. `amount` is in the token's atoms. */
 export type RequirementV2 = {
@@ -63,13 +64,29 @@ export function requirementV2(
   };
 }
 
-/** The body of `/verify` and `/settle`, rebuilt from checked fields: none of the client's text is passed on. */
-export function facilitatorRequest(payment: SignedPayment, digest: Hex) {
+/** What goes to the facilitator beside a payment. */
+export interface PassedOn {
+  readonly resource?: OfferedResource;
+  readonly extensions?: Readonly<Record<string, unknown>>;
+}
+
+/** The body of `/verify` and `/settle`, rebuilt from checked fields: only extensions are passed on as the client wrote them. */
+export function facilitatorRequest(
+  payment: SignedPayment,
+  digest: Hex,
+  { resource, extensions = {} }: PassedOn = {},
+) {
   const requirement = requirementV2(payment, publicExtra(digest), payment.maxTimeoutSecs);
   const payload = schemes[payment.transferMethod].facilitatorPayload(payment);
   return {
     x402Version: 2 as const,
-    paymentPayload: { x402Version: 2, accepted: requirement, payload },
+    paymentPayload: {
+      x402Version: 2,
+      ...(resource && { resource }),
+      accepted: requirement,
+      payload,
+      ...(Object.keys(extensions).length > 0 && { extensions }),
+    },
     paymentRequirements: requirement,
   };
 }

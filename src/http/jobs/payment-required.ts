@@ -1,13 +1,13 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { JobsConfig } from '../../config/config.ts';
 import { refusals } from '../../domain/errors/refusal.ts';
-import type { JobId } from '../../domain/payments/job.ts';
+import { discoveryKey, plainDiscovery } from '../../domain/payments/discovery.ts';
 import { offeredExtensions } from '../../domain/payments/payment-identifier.ts';
 import type { SettlementOption } from '../../domain/payments/quote.ts';
 import { offersV2Text, offerTextsV2 } from '../../domain/payments/x402.ts';
 import { requirementsV1 } from '../../domain/payments/x402-v1.ts';
 import type { PaymentRequired } from '../../jobs/answer.ts';
-import { jobUrl } from '../../jobs/catalog.ts';
+import { jobResource, jobUrl } from '../../jobs/catalog.ts';
 import type { Offers } from '../../jobs/offers.ts';
 import { noteFacts } from '../server/request-log.ts';
 
@@ -40,13 +40,14 @@ export function paymentRequiredText(
   context: OfferContext,
   { code, reason, quote }: PaymentRequired,
 ): { readonly header: string; readonly body: string } {
-  const { resource, extensions, offers, acceptsV1, isForV1 } = fixedParts(context, quote);
+  const { descriptions, offers, acceptsV1, isForV1 } = fixedParts(context, quote);
   const { digest, expiresAt, input } = quote;
   const { sentence } = refusals[code];
   const text = reason === undefined ? sentence : `${sentence} (${reason})`;
   const error = JSON.stringify(text);
   const errorV1 = isForV1 ? error : JSON.stringify(`${text} ${version2Only}`);
   const accepts = offersV2Text(offers, quote);
+  const { resource, extensions } = fittingDescription(descriptions, accepts);
   const why = reason === undefined ? '' : `,"reason":${JSON.stringify(reason)}`;
   const notOffered = context.offers.withoutRate(context.settings.acceptedTokens);
   const others = notOffered.length === 0 ? '' : `,"not_offered":${JSON.stringify(notOffered)}`;
@@ -68,37 +69,78 @@ const version2Only =
 interface FixedParts {
   readonly settings: OfferContext['settings'];
   readonly url: string;
-  readonly resource: string;
-  readonly extensions: string;
+  readonly descriptions: Descriptions;
   readonly offers: readonly string[];
   readonly acceptsV1: string;
   /** Whether a client of version 1 can pay. */
   readonly isForV1: boolean;
 }
 
+/** What an offer says of its job beside the ways to pay, as JSON. */
+interface Description {
+  readonly resource: string;
+  readonly extensions: string;
+  readonly bytes: number;
+}
+
+interface Descriptions {
+  readonly longer: readonly Description[];
+  readonly shortest: Description;
+}
+
 const known = new WeakMap<readonly SettlementOption[], FixedParts>();
 
 /** Made once for a job's list of options, which is another one after a reload or where the facilitator settles others. */
-function fixedParts(
-  { settings, publicUrl }: OfferContext,
-  quote: JobId & Pick<PaymentRequired['quote'], 'options'>,
-): FixedParts {
-  const url = jobUrl(publicUrl(), quote);
+function fixedParts({ settings, publicUrl }: OfferContext, quote: PaymentRequired['quote']): FixedParts {
+  const origin = publicUrl();
+  const url = jobUrl(origin, quote);
   const found = known.get(quote.options);
   if (found?.settings === settings && found.url === url) return found;
   const { maxTimeoutSecs, paymentIdentifier } = settings;
-  const description = `Job ${quote.serviceId}/${quote.jobIndex}`;
-  const resource = { url, description, mimeType: 'application/json' };
-  const forV1 = requirementsV1(quote.options, resource, maxTimeoutSecs);
+  const resource = jobResource(origin, quote);
+  const forV1 = requirementsV1(quote.options, resource, maxTimeoutSecs, quote.discovery?.outputSchema);
   const parts = {
     settings,
     url,
-    resource: JSON.stringify(resource),
-    extensions: JSON.stringify(offeredExtensions(paymentIdentifier)),
+    descriptions: descriptionsOf(origin, quote, offeredExtensions(paymentIdentifier)),
     offers: offerTextsV2(quote.options, maxTimeoutSecs),
     acceptsV1: JSON.stringify(forV1),
     isForV1: forV1.length > 0,
   };
   known.set(quote.options, parts);
   return parts;
+}
+
+/** From the most to the least: the job's whole entry for facilitators, the entry without schemas, no entry, and no description. */
+function descriptionsOf(
+  origin: string,
+  quote: PaymentRequired['quote'],
+  extensions: Readonly<Record<string, object>>,
+): Descriptions {
+  const { input, discovery } = quote;
+  const described = jobResource(origin, quote);
+  const { extension: plain } = plainDiscovery(input?.content_type);
+  const entries = discovery ? [discovery.extension, plain] : [];
+  const whole = entries.map((entry) => descriptionText(described, { ...extensions, [discoveryKey]: entry }));
+  return {
+    longer: [...whole, descriptionText(described, extensions)],
+    shortest: descriptionText(jobResource(origin, { ...quote, description: undefined }), extensions),
+  };
+}
+
+function descriptionText(resource: object, extensions: object): Description {
+  const texts = { resource: JSON.stringify(resource), extensions: JSON.stringify(extensions) };
+  return { ...texts, bytes: Buffer.byteLength(texts.resource) + Buffer.byteLength(texts.extensions) };
+}
+
+/**
+ * What `accepts` and the job's description may take of a PAYMENT-REQUIRED of 6 KiB, in bytes of JSON: base64 adds a third. The rest
+ * is for the longest reason, and for the signature in a payment, which repeats the description.
+ */
+const maxDescribedBytes = 3_600;
+
+/** The first that fits beside the ways to pay. The shortest one does beside as many as one offer holds. */
+function fittingDescription({ longer, shortest }: Descriptions, accepts: string): Description {
+  const left = maxDescribedBytes - Buffer.byteLength(accepts);
+  return longer.find(({ bytes }) => bytes <= left) ?? shortest;
 }

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { discoveryKey } from '../../domain/payments/discovery.ts';
 import { identifierForm, paymentIdentifierKey } from '../../domain/payments/payment-identifier.ts';
 import { offerExtraWire } from '../../domain/payments/offer-extra.ts';
 import type { PaymentScheme } from '../../domain/payments/schemes/scheme.ts';
@@ -33,6 +34,10 @@ export const requirementV1 = z.strictObject({
   description: z.string(),
   mimeType: z.string(),
   maxTimeoutSeconds,
+  outputSchema: z
+    .record(z.string(), z.unknown())
+    .optional()
+    .meta({ description: 'What the job takes and gives, in the form of discovery for version 1.' }),
   extra: ofAnyScheme(({ extraV1 }) => extraV1),
 });
 
@@ -70,6 +75,15 @@ export const paymentRequiredV2 = z
         }),
         schema: z.record(z.string(), z.unknown()).meta({ description: 'JSON Schema of `info`.' }),
       }),
+      [discoveryKey]: z
+        .strictObject({
+          info: z.record(z.string(), z.unknown()).meta({
+            description: 'How the job is called, with an example of its body and of its result.',
+          }),
+          schema: z.record(z.string(), z.unknown()).meta({ description: 'JSON Schema of `info`.' }),
+        })
+        .optional()
+        .meta({ description: 'How facilitators list the job; absent where they may not.' }),
     }),
   })
   .meta({ description: 'The offer of x402 version 2.' });

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { refusals } from '../../../src/domain/errors/refusal.ts';
+import { plainDiscovery } from '../../../src/domain/payments/discovery.ts';
 import { offeredExtensions } from '../../../src/domain/payments/payment-identifier.ts';
 import type { SettlementOption } from '../../../src/domain/payments/quote.ts';
 import { createOffers } from '../../../src/jobs/offers.ts';
@@ -34,6 +35,8 @@ const anyAnswer: fc.Arbitrary<PaymentRequired> = fc.record({
     ),
     echoes: fc.constant(undefined),
     input: fc.option(fc.record({ content_type: anyText }), { nil: undefined }),
+    description: anyText,
+    discovery: fc.option(fc.constant(plainDiscovery(undefined)), { nil: undefined }),
   }),
 });
 
@@ -64,11 +67,14 @@ test('a 402 is made of fixed and new parts, and is the JSON of the whole', () =>
         error,
         resource: {
           url: `${origin}/x402/jobs/${quote.serviceId}/${quote.jobIndex}`,
-          description: `Job ${quote.serviceId}/${quote.jobIndex}`,
+          description: quote.description,
           mimeType: 'application/json',
         },
         accepts: quote.options.map((option) => offerOf(option, quote)),
-        extensions: offeredExtensions(settings.paymentIdentifier),
+        extensions: {
+          ...offeredExtensions(settings.paymentIdentifier),
+          ...(quote.discovery && { bazaar: quote.discovery.extension }),
+        },
       };
       // the second answer has the same options, whose parts were kept
       for (const text of [paymentRequiredText(context, answer), paymentRequiredText(context, answer)]) {

@@ -6,8 +6,8 @@ import { isTable } from './table.ts';
 
 export type JsonSchema = Readonly<Record<string, unknown>>;
 
-/** Reads a job's JSON Schema and compiles it once, so that a mistake in it is reported before the gateway starts. */
-export async function readInputSchema(
+/** Reads a JSON Schema and compiles it once, so that a mistake in it is reported before the gateway starts. */
+export async function readJsonSchema(
   path: string,
   at: Path,
   { file: configFile, readFile, report }: Reading,

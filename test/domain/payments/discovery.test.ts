@@ -1,0 +1,161 @@
+import {
+  extractDiscoveryInfo,
+  extractDiscoveryInfoV1,
+  isDiscoverableV1,
+  validateDiscoveryExtension,
+  validateDiscoveryExtensionSpec,
+} from '@x402/extensions/bazaar';
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { discoveryOf, plainDiscovery, type Discovery } from '../../../src/domain/payments/discovery.ts';
+
+/** What the package's own validators say of an entry. */
+function faultsOf({ extension }: Discovery): unknown[] {
+  const wire = JSON.parse(JSON.stringify(extension));
+  return [validateDiscoveryExtensionSpec(wire), validateDiscoveryExtension(wire)].flatMap(
+    ({ valid, errors }) => (valid ? [] : [errors]),
+  );
+}
+
+const requirementV1 = (outputSchema: object) => ({
+  scheme: 'exact',
+  network: 'base' as never,
+  maxAmountRequired: '1',
+  resource: 'https://gateway.example/x402/jobs/1/0',
+  description: 'a job',
+  mimeType: 'application/json',
+  outputSchema: outputSchema as Record<string, unknown>,
+  payTo: '0x0',
+  maxTimeoutSeconds: 300,
+  asset: '0x0',
+  extra: {},
+});
+
+const inputSchema = {
+  $schema: 'https://json-schema.org/draft/2020-12/schema',
+  $id: 'https://operator.example/prompt.json',
+  type: 'object',
+  required: ['prompt', 'size'],
+  properties: {
+    prompt: { type: 'string', minLength: 1, description: 'what to draw' },
+    size: { $ref: '#/$defs/size' },
+    parts: { type: 'array', items: { $ref: '#' } },
+  },
+  $defs: { size: { type: 'integer', minimum: 64 } },
+  examples: [{ prompt: 'a house', size: 128 }],
+};
+const outputSchema = { type: 'object', required: ['url'], properties: { url: { type: 'string' } } };
+
+test('the official validators accept the entry of a job with schemas, and extract its example and method', () => {
+  const entry = discoveryOf({ contentType: undefined, inputSchema, outputSchema });
+  if (!entry) throw new Error('no entry');
+  expect(faultsOf(entry)).toEqual([]);
+  const found = extractDiscoveryInfo(
+    {
+      x402Version: 2,
+      resource: { url: 'https://gateway.example/x402/jobs/1/0?quote=1', description: 'd', mimeType: 'm' },
+      accepted: {} as never,
+      payload: {},
+      extensions: { bazaar: entry.extension },
+    },
+    {} as never,
+  );
+  expect(found).toMatchObject({
+    resourceUrl: 'https://gateway.example/x402/jobs/1/0',
+    method: 'POST',
+    discoveryInfo: {
+      input: { type: 'http', method: 'POST', bodyType: 'json', body: { prompt: 'a house', size: 128 } },
+      output: { type: 'json', example: { url: '' } },
+    },
+  });
+});
+
+test('the schema inside the entry refuses what the schema of the job refuses, through its references', () => {
+  const { extension } = discoveryOf({ contentType: undefined, inputSchema, outputSchema })!;
+  const withBody = (body: unknown) => ({
+    ...extension,
+    info: { input: { type: 'http', method: 'POST', bodyType: 'json', body } },
+  });
+  const isValid = (body: unknown) => validateDiscoveryExtension(withBody(body) as never).valid;
+  expect(isValid({ prompt: 'x', size: 64 })).toBe(true);
+  expect(isValid({ prompt: 'x', size: 63 })).toBe(false);
+  expect(isValid({ prompt: 'x', size: 64, parts: [{ prompt: '', size: 64 }] })).toBe(false);
+});
+
+test.each([
+  [undefined, 'json'],
+  ['application/json', 'json'],
+  ['application/ld+json', 'json'],
+  ['multipart/form-data', 'form-data'],
+  ['text/plain', 'text'],
+  ['image/png', 'text'],
+])(
+  'the entry of a job with the content type %s and no schema is valid, of the body type %s',
+  (type, bodyType) => {
+    const entry = plainDiscovery(type);
+    expect(faultsOf(entry)).toEqual([]);
+    expect(entry.extension.info).toEqual({ input: { type: 'http', method: 'POST', bodyType, body: {} } });
+  },
+);
+
+test('version 1 offers describe the fields of the body, as the official reader of version 1 expects', () => {
+  const { outputSchema: v1 } = discoveryOf({ contentType: undefined, inputSchema, outputSchema })!;
+  expect(isDiscoverableV1(requirementV1(v1))).toBe(true);
+  const found = extractDiscoveryInfoV1(requirementV1(JSON.parse(JSON.stringify(v1))));
+  expect(found).toMatchObject({
+    input: { type: 'http', method: 'POST', bodyType: 'json', body: { prompt: { type: 'string' } } },
+    output: { example: { url: '' } },
+  });
+  expect(isDiscoverableV1(requirementV1(plainDiscovery('text/plain').outputSchema))).toBe(true);
+});
+
+test.each([
+  ['names another document', { $ref: 'https://operator.example/other.json' }],
+  ['has a nested $id', { type: 'object', properties: { a: { $id: 'https://operator.example/a' } } }],
+  ['has a property that facilitators take for a reference', { properties: { $ref: { type: 'string' } } }],
+  ['has no value that is known', { type: 'string', pattern: '^[0-9]{4}$' }],
+])('a schema that %s is left out', (_, schema) => {
+  const declared = { contentType: undefined, outputSchema: undefined, inputSchema: schema };
+  if ('$ref' in schema) expect(() => discoveryOf(declared)).toThrow();
+  else expect(discoveryOf(declared)).toBeUndefined();
+});
+
+const anySchema = fc.letrec<{ node: object }>((tie) => ({
+  node: fc.oneof(
+    { maxDepth: 3 },
+    fc.constantFrom(
+      {},
+      { type: 'string' },
+      { type: 'string', minLength: 3 },
+      { type: ['integer', 'null'], minimum: 5 },
+      { type: 'number', exclusiveMinimum: 0 },
+      { type: 'boolean' },
+      { enum: ['a', 'b'] },
+      { const: { $ref: '#/nowhere' } },
+      { type: 'string', pattern: '^x$' },
+      { type: 'object', properties: { again: { $ref: '#' } } },
+    ),
+    fc.record({ type: fc.constant('array'), items: tie('node'), minItems: fc.nat(2) }),
+    fc
+      .dictionary(fc.constantFrom('a', 'b', 'enum', 'properties', '$defs'), tie('node'), { maxKeys: 3 })
+      .map((properties) => ({ type: 'object', properties, required: Object.keys(properties).slice(0, 1) })),
+  ),
+})).node;
+
+test('whatever the schemas of a job are, its entry is valid by the official validators or there is none', () => {
+  let entries = 0;
+  fc.assert(
+    fc.property(anySchema, anySchema, (input, output) => {
+      const entry = discoveryOf({
+        contentType: undefined,
+        inputSchema: input as Record<string, unknown>,
+        outputSchema: output as Record<string, unknown>,
+      });
+      if (!entry) return;
+      entries += 1;
+      expect(faultsOf(entry)).toEqual([]);
+    }),
+    { numRuns: 40 },
+  );
+  expect(entries).toBeGreaterThan(5);
+});

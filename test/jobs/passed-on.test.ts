@@ -1,0 +1,146 @@
+import { once } from 'node:events';
+import http from 'node:http';
+import type { AddressInfo } from 'node:net';
+import type { PaymentPayload, PaymentRequired, PaymentRequirements } from '@x402/core/types';
+import { ExactEvmScheme } from '@x402/evm/exact/client';
+import { extractDiscoveryInfo, validateDiscoveryExtension } from '@x402/extensions/bazaar';
+import { wrapFetchWithPayment, x402Client } from '@x402/fetch';
+import { expect, onTestFinished, test } from 'vitest';
+import { createDatabase } from '../support/database.ts';
+import { useChain } from '../support/devnet.ts';
+import { startTestGateway, type TestGatewayOptions } from '../support/gateway.ts';
+import { header, offerOf, payer, signOffer } from '../support/payer.ts';
+
+const chain = useChain();
+const job = '/x402/jobs/1/0';
+const body = JSON.stringify({ prompt: 'a cat' });
+const json = { 'content-type': 'application/json' };
+const inputSchema = {
+  type: 'object',
+  properties: { prompt: { $ref: '#/$defs/text' } },
+  required: ['prompt'],
+  $defs: { text: { type: 'string', maxLength: 20 } },
+  examples: [{ prompt: 'a house' }],
+};
+const outputSchema = { type: 'object', properties: { url: { type: 'string' } }, required: ['url'] };
+
+interface Asked {
+  readonly path: string;
+  readonly paymentPayload: PaymentPayload;
+  readonly paymentRequirements: PaymentRequirements;
+}
+
+/** A gateway whose requests to the facilitator are recorded. */
+async function start(policy = '', options: Partial<TestGatewayOptions> = {}) {
+  const asked: Asked[] = [];
+  const server = http.createServer(async (request, response) => {
+    const text = await Array.fromAsync(request, String).then((parts) => parts.join(''));
+    if (text !== '') asked.push({ path: request.url ?? '', ...(JSON.parse(text) as Omit<Asked, 'path'>) });
+    const answer = await fetch(chain.facilitatorUrl + request.url, {
+      method: request.method ?? 'GET',
+      headers: json,
+      ...(text === '' ? {} : { body: text }),
+    });
+    response.writeHead(answer.status, json).end(await answer.text());
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => void server.close());
+  const facilitatorUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const gateway = await startTestGateway({
+    database: await createDatabase(),
+    chain,
+    facilitatorUrl,
+    jobs: `[job_prices.1]
+0 = "1000000000000000"
+[[job_policies]]
+service_id = 1
+job_index = 0
+invocation_mode = "public_paid"
+input_schema_file = "in.json"
+output_schema_file = "out.json"
+description = "Draws what you describe"
+${policy}`,
+    files: { 'in.json': JSON.stringify(inputSchema), 'out.json': JSON.stringify(outputSchema) },
+    ...options,
+  });
+  return { asked, gateway };
+}
+
+const extensionsOf = (offer: unknown) => (offer as PaymentRequired).extensions ?? {};
+
+test('a payment of the official client carries the job to the facilitator, whose own reader lists it with its schemas', async () => {
+  const { asked, gateway } = await start();
+  const offer = offerOf(await gateway.post(job, { body, headers: json }));
+  expect(validateDiscoveryExtension(extensionsOf(offer)['bazaar'] as never)).toEqual({ valid: true });
+  const client = x402Client.fromConfig({
+    schemes: [{ network: 'eip155:*', client: new ExactEvmScheme(payer) }],
+    spendControls: false,
+  });
+  const paid = await wrapFetchWithPayment(fetch, client)(gateway.url + job, {
+    method: 'POST',
+    body,
+    headers: json,
+  });
+  expect(paid.status).toBe(202);
+  expect(asked.map(({ path }) => path)).toEqual(['/verify', '/settle']);
+  for (const { paymentPayload, paymentRequirements } of asked) {
+    expect(extractDiscoveryInfo(paymentPayload, paymentRequirements)).toMatchObject({
+      resourceUrl: gateway.url + job,
+      description: 'Draws what you describe',
+      method: 'POST',
+      discoveryInfo: {
+        input: { bodyType: 'json', body: { prompt: 'a house' } },
+        output: { example: { url: '' } },
+      },
+    });
+  }
+});
+
+test("a client's extensions reach the facilitator unchanged, but not an entry of its own for our job", async () => {
+  const { asked, gateway } = await start();
+  const offer = offerOf(await gateway.post(job, { body, headers: json }));
+  const unknown = { info: { any: [1, null, { é: 'ü' }] }, schema: { type: 'object' } };
+  const extensions = { 'of-tomorrow': unknown, bazaar: { info: { input: 'forged' }, schema: true } };
+  const good = { ...(await signOffer(offer)), extensions };
+  expect((await gateway.post(job, { body, headers: { ...json, ...header(good) } })).status).toBe(202);
+  expect(asked).toHaveLength(2);
+  for (const { paymentPayload } of asked)
+    expect(paymentPayload.extensions).toEqual({
+      'of-tomorrow': unknown,
+      bazaar: extensionsOf(offer)['bazaar'],
+    });
+});
+
+test('a job that is not discoverable has no entry, and its payments name neither an entry nor its address', async () => {
+  const { asked, gateway } = await start('discoverable = false');
+  const first = await gateway.post(job, { body, headers: json });
+  expect(extensionsOf(offerOf(first))).not.toHaveProperty('bazaar');
+  expect(first.json.accepts[0]).not.toHaveProperty('outputSchema');
+  const extensions = { bazaar: { info: {}, schema: {} } };
+  const payment = { ...(await signOffer(offerOf(first))), extensions };
+  expect((await gateway.post(job, { body, headers: { ...json, ...header(payment) } })).status).toBe(202);
+  expect(asked).toHaveLength(2);
+  for (const { paymentPayload } of asked) {
+    expect(paymentPayload).not.toHaveProperty('extensions');
+    expect(paymentPayload).not.toHaveProperty('resource');
+  }
+});
+
+test.each([
+  [
+    'extensions nested beyond any use',
+    () => ({ deep: JSON.parse('['.repeat(3_000) + ']'.repeat(3_000)) as unknown }),
+    202,
+  ],
+  ['extensions that are no object', () => 'text', 202],
+  ['extensions of 100 KB', () => ({ large: 'x'.repeat(100_000) }), 431],
+  ['extensions over the longest payment', () => ({ large: 'x'.repeat(12_500) }), 402],
+])('a payment with %s harms nothing', async (_, extensions, status) => {
+  const { asked, gateway } = await start();
+  const offer = offerOf(await gateway.post(job, { body, headers: json }));
+  const payment = { ...(await signOffer(offer)), extensions: extensions() };
+  const answer = await gateway.post(job, { body, headers: { ...json, ...header(payment) } });
+  expect(answer.status).toBe(status);
+  expect(asked).toHaveLength(status === 202 ? 2 : 0);
+});
