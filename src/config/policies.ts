@@ -7,7 +7,17 @@ import type { Reading } from './reading.ts';
 import type { Report } from './report.ts';
 import { type ConfigOf, readTables, type Table } from './table.ts';
 import { rpcUrl } from './urls.ts';
-import { address, flag, jobIndex, mediaType, network, oneLine, oneOf, serviceId, wholeNumber } from './values.ts';
+import {
+  address,
+  flag,
+  jobIndex,
+  mediaType,
+  network,
+  oneLine,
+  oneOf,
+  serviceId,
+  wholeNumber,
+} from './values.ts';
 
 const policyShape = {
   service_id: serviceId,
@@ -33,8 +43,8 @@ const policyShape = {
 
 const restrictedKeys = ['auth_mode', 'net_rpc_url', 'net_contract'] as const;
 
-/** Every 402 of the job carries its entry, and every payment repeats it. */
-const maxEntryChars = 3_000;
+/** Every 402 of the job carries its entry, and every payment repeats it. One so long has room in an offer of one token. */
+const maxEntryChars = 2_000;
 
 type PolicyTable = Table<typeof policyShape>;
 
@@ -109,7 +119,7 @@ function describe(
   if (entry && JSON.stringify(entry.extension).length <= maxEntryChars) return entry;
   const why = entry
     ? `are left out of discovery: its entry would have more than ${maxEntryChars} characters`
-    : 'are left out of discovery: they refer to other documents, have an $id inside, or need an `examples` with a valid value';
+    : 'are left out of discovery: they have an $id inside, or need an `examples` with a valid value';
   report.warning(at, `the schemas of this job ${why}`);
   return plainDiscovery(contentType);
 }

@@ -149,14 +149,14 @@ describe('policies', () => {
   });
 
   it('keep a job out of discovery by themselves, or by the default for all', async () => {
-    const listed = async (text: string) => {
-      const { jobPolicies } = await parseX402(text);
-      return [...jobPolicies.values()].map(({ discovery }) => discovery !== undefined);
-    };
-    const two = (top: string, extra: string) =>
-      minimal(top) + policy('1/0', 'public_paid', extra) + policy('1/1', 'public_paid');
-    expect(await listed(two('', 'discoverable = false\n'))).toEqual([false, true]);
-    expect(await listed(two('discoverable = false', 'discoverable = true\n'))).toEqual([true, false]);
+    const second = policy('1/1', 'public_paid');
+    for (const [top, extra, listed] of [
+      ['', 'discoverable = false\n', [false, true]],
+      ['discoverable = false', 'discoverable = true\n', [true, false]],
+    ] as const) {
+      const { jobPolicies } = await parseX402(minimal(top) + policy('1/0', 'public_paid', extra) + second);
+      expect([...jobPolicies.values()].map(({ discovery }) => discovery !== undefined)).toEqual(listed);
+    }
   });
 
   it('list a job without schemas that discovery cannot carry, with a warning', async () => {

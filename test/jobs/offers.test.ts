@@ -238,7 +238,8 @@ eip712_version = "2"
   expect(offer.accepts.length).toBeGreaterThan(2);
   const symbols = offer.accepts.map(({ extra }) => (extra['quote'] as unknown as { symbol: string }).symbol);
   expect(symbols).toEqual(['USDC', 'EURC', 'TOKEN0', 'TOKEN1', 'TOKEN2'].slice(0, symbols.length));
-  const headers = header({ ...(await signOffer(offer, { option: 1 })), resource: offer.resource });
+  const { resource, extensions } = offer as Offer & { readonly extensions: object };
+  const headers = header({ ...(await signOffer(offer, { option: 1 })), resource, extensions });
   expect((headers['payment-signature'] ?? '').length).toBeLessThan(6_144);
   expect((await gateway.post(job, { body: 'x', headers })).status).toBe(202);
 });

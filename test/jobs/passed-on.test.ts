@@ -33,7 +33,7 @@ interface Asked {
 /** A gateway whose requests to the facilitator are recorded. */
 async function start(policy = '', options: Partial<TestGatewayOptions> = {}) {
   const asked: Asked[] = [];
-  const server = http.createServer(async (request, response) => {
+  const forward = async (request: http.IncomingMessage, response: http.ServerResponse) => {
     const text = await Array.fromAsync(request, String).then((parts) => parts.join(''));
     if (text !== '') asked.push({ path: request.url ?? '', ...(JSON.parse(text) as Omit<Asked, 'path'>) });
     const answer = await fetch(chain.facilitatorUrl + request.url, {
@@ -42,7 +42,8 @@ async function start(policy = '', options: Partial<TestGatewayOptions> = {}) {
       ...(text === '' ? {} : { body: text }),
     });
     response.writeHead(answer.status, json).end(await answer.text());
-  });
+  };
+  const server = http.createServer((request, response) => void forward(request, response));
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   onTestFinished(() => void server.close());

@@ -1,14 +1,14 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { refusals } from '../../../src/domain/errors/refusal.ts';
-import { plainDiscovery } from '../../../src/domain/payments/discovery.ts';
+import { discoveryOf, plainDiscovery } from '../../../src/domain/payments/discovery.ts';
 import { offeredExtensions } from '../../../src/domain/payments/payment-identifier.ts';
 import type { SettlementOption } from '../../../src/domain/payments/quote.ts';
 import { createOffers } from '../../../src/jobs/offers.ts';
 import { paymentRequiredText } from '../../../src/http/jobs/payment-required.ts';
 import type { Caip2 } from '../../../src/domain/values/primitives.ts';
 import type { PaymentRequired } from '../../../src/jobs/answer.ts';
-import { anyHash, anyOption } from '../../domain/payments/support.ts';
+import { anyHash, anyOption, option as usdc } from '../../domain/payments/support.ts';
 
 const settings = { acceptedTokens: [], maxTimeoutSecs: 300, paymentIdentifier: 'optional' } as const;
 const origin = 'https://gateway.example';
@@ -18,7 +18,7 @@ const context = {
   publicUrl: () => origin,
 };
 
-const anyText = fc.string({ unit: 'grapheme', maxLength: 30 });
+const anyText = fc.string({ unit: 'binary', maxLength: 30 });
 const anyAnswer: fc.Arbitrary<PaymentRequired> = fc.record({
   kind: fc.constant('payment_required' as const),
   code: fc.constantFrom('payment_required' as const, 'payment_invalid' as const),
@@ -94,6 +94,44 @@ test('a 402 is made of fixed and new parts, and is the JSON of the whole', () =>
       }
     }),
   );
+});
+
+test('beside more tokens the job is described by less: without schemas, without an entry, without a description; the header stays under 6 KiB', () => {
+  const contentType = 'application/json';
+  const inputSchema = { type: 'object', description: 'x'.repeat(300) };
+  const entries = {
+    whole: discoveryOf({ contentType, inputSchema, outputSchema: inputSchema }),
+    plain: plainDiscovery(contentType),
+  };
+  const long = 'é'.repeat(500);
+  const offered = (count: number) => {
+    const options = Array.from({ length: count }, () => usdc);
+    const [digest, secret] = [`0x${'a'.repeat(64)}`, 'b'.repeat(43)] as const;
+    const job = { serviceId: 1, jobIndex: 0, description: long, discovery: entries.whole };
+    const input = { content_type: contentType };
+    const quote = { ...job, digest, secret, options, input, expiresAt: 1_700_000_000, echoes: undefined };
+    const reason = 'r'.repeat(200);
+    const { header } = paymentRequiredText(context, {
+      kind: 'payment_required',
+      code: 'payment_invalid',
+      reason,
+      quote,
+    });
+    const { resource, accepts, extensions } = JSON.parse(header);
+    const entry = JSON.stringify(extensions.bazaar);
+    expect(accepts).toHaveLength(count);
+    return {
+      isUnder6KiB: Buffer.from(header).toString('base64').length < 6_144,
+      isDescribed: resource.description === long,
+      entry:
+        Object.entries(entries).find(([, known]) => JSON.stringify(known?.extension) === entry)?.[0] ??
+        'none',
+    };
+  };
+  const answers = [1, 2, 3, 4, 5, 6].map(offered);
+  expect(answers.every(({ isUnder6KiB }) => isUnder6KiB)).toBe(true);
+  const steps = answers.map(({ isDescribed, entry }) => `${entry}${isDescribed ? ', described' : ''}`);
+  expect([...new Set(steps)]).toEqual(['whole, described', 'plain, described', 'none, described', 'none']);
 });
 
 test('a client of version 1 that no option is for reads that it needs version 2; a client of version 2 does not', () => {
