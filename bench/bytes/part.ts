@@ -19,7 +19,7 @@ function gatewayOf(stage: Stage, dir: string): TollbookOptions {
   writeFileSync(secret, token, { mode: 0o600 });
   const runner = `\n[[runners]]\nservices = [1]\nmode = "lease"\ntoken_file = "${secret}"\n`;
   const gateway = paymentGateway(stage, true, dir, undefined, runner);
-  const keys = `quote_key_file = "${secret}"\nreceipt_key_file = "${secret}"\n`;
+  const keys = `receipt_key_file = "${secret}"\n`;
   return { ...gateway, configText: (port) => keys + gateway.configText(port) };
 }
 
