@@ -51,6 +51,9 @@ export function paymentHeader({ payment }: SignedOnce, version: 1 | 2): Record<s
   return { 'x-payment': Buffer.from(JSON.stringify(v1)).toString('base64') };
 }
 
+/** So often in a row a client is told that its payment landed and was lost; then it waits for the operator's recovery. */
+const mostUnrecorded = 40;
+
 /**
  * Sends the same payment with the same request until it is accepted or definitely refused, as the contract asks: after
  * broken connections, client time-outs, and every 5xx.
@@ -61,12 +64,14 @@ export async function present(
   request: JobRequest,
   presentation: Presentation,
 ): Promise<Presentation['end']> {
-  while (!deadline.aborted) {
+  let unrecorded = 0;
+  while (!deadline.aborted && unrecorded < mostUnrecorded) {
     const limitMs = random.chance(0.12) ? random.between(30, 600) : 5_000;
     const attempt = await sendOnce(random.pick(urls), request, timeLimit(limitMs, deadline));
     presentation.attempts.push(attempt);
     if (attempt.status === 202) return (presentation.end = 'accepted');
     if (isDefinite(attempt)) return (presentation.end = 'refused');
+    unrecorded = attempt.code === 'payment_unrecorded' ? unrecorded + 1 : 0;
     await pauseBriefly(random, deadline);
   }
   return presentation.end;
