@@ -121,7 +121,7 @@ function writeNumber(index: number, value: number): void {
 const optionsHashes = new WeakMap<readonly SettlementOption[], Uint8Array>();
 
 /** The hash of all options of a quote. Cached by the list object: a job's options change only with its config. */
-function optionsHash(options: readonly SettlementOption[]): Uint8Array {
+export function optionsHash(options: readonly SettlementOption[]): Uint8Array {
   let hash = optionsHashes.get(options);
   if (!hash) {
     hash = hashOptions(options.map(optionHash));

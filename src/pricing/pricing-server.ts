@@ -1,0 +1,138 @@
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import type { AddressInfo } from 'node:net';
+import { ConnectError, createConnectRouter, createContextValues } from '@connectrpc/connect';
+import {
+  connectNodeAdapter,
+  universalRequestFromNodeRequest,
+  universalResponseToNodeResponse,
+} from '@connectrpc/connect-node';
+import type { OperatorLog } from '../domain/values/operator-log.ts';
+import { late, within } from '../runtime/within.ts';
+import { type ConnectionLimits, serveBothProtocols } from './both-protocols.ts';
+import type { PricingEngine } from './pricing-engine.ts';
+import { priceFacts, type PriceFacts, pricingRoutes } from './pricing-routes.ts';
+
+type NodeRequest = Parameters<ReturnType<typeof connectNodeAdapter>>[0];
+type NodeResponse = Parameters<ReturnType<typeof connectNodeAdapter>>[1];
+
+export interface PricingServerLimits extends ConnectionLimits {
+  /** A larger message is refused, before it is read where its length is known. */
+  readonly maxMessageBytes: number;
+  /** Requests that wait for the signer or the ledger at once; further ones are refused. */
+  readonly maxWaiting: number;
+}
+
+/** What bounds the memory: connections × streams × message. */
+export const defaultPricingLimits: PricingServerLimits = {
+  maxConnections: 512,
+  maxConnectionsPerAddress: 64,
+  maxStreams: 32,
+  requestTimeoutMs: 10_000,
+  idleTimeoutMs: 60_000,
+  maxMessageBytes: 16_384,
+  maxWaiting: 256,
+};
+
+export interface PricingServerOptions {
+  readonly engine: PricingEngine;
+  /** Port 0 lets the system choose. */
+  readonly bind: { readonly host: string; readonly port: number };
+  readonly log?: OperatorLog | undefined;
+  readonly limits?: Partial<PricingServerLimits>;
+}
+
+export interface PricingServer {
+  /** The address that it listens on. */
+  readonly url: string;
+  /** Takes no further requests, answers the accepted ones for at most `graceMs` and closes every connection. Returns how many were cut. */
+  stop(graceMs?: number): Promise<{ readonly requestsCut: number }>;
+}
+
+/** Serves an engine by gRPC, gRPC-Web and Connect on one port. Rejects where the address cannot be used. */
+export async function servePricing(options: PricingServerOptions): Promise<PricingServer> {
+  const { engine, bind, log } = options;
+  const limits = { ...defaultPricingLimits, ...options.limits };
+  const open = new Set<string>();
+  const handle = createHandler({ engine, log, limits, open });
+  const both = serveBothProtocols(handle, limits);
+  both.server.listen(bind.port, bind.host);
+  await once(both.server, 'listening');
+  const { address, port, family } = both.server.address() as AddressInfo;
+  return {
+    url: `http://${family === 'IPv6' ? `[${address}]` : address}:${port}`,
+    async stop(graceMs = 10_000) {
+      const isLate = (await within(graceMs, both.close())) === late;
+      const requestsCut = isLate ? open.size : 0;
+      both.destroy();
+      return { requestsCut };
+    },
+  };
+}
+
+interface HandlerParts extends Pick<PricingServerOptions, 'engine' | 'log'> {
+  readonly limits: PricingServerLimits;
+  /** The ids of requests without an answer. */
+  readonly open: Set<string>;
+}
+
+/** Connect's own adapter writes what goes wrong to the console; this one logs a line a request. */
+function createHandler({ engine, log, limits, open }: HandlerParts) {
+  let waiting = 0;
+  const counted: PricingEngine = {
+    ...engine,
+    getJobPrice: async (message) => {
+      waiting++;
+      try {
+        return await engine.getJobPrice(message);
+      } finally {
+        waiting--;
+      }
+    },
+  };
+  const router = createConnectRouter({
+    // messages are small: a compressed one could only be meant to grow
+    acceptCompression: [],
+    readMaxBytes: limits.maxMessageBytes,
+  });
+  pricingRoutes(counted, () => waiting >= limits.maxWaiting)(router);
+  const paths = new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
+
+  return (request: NodeRequest, response: NodeResponse): void => {
+    const id = randomUUID();
+    const facts: PriceFacts = {};
+    const startedMs = performance.now();
+    const { url: path = '' } = request;
+    open.add(id);
+    const timer = setTimeout(() => cut(request), limits.requestTimeoutMs);
+    response.once('close', () => {
+      clearTimeout(timer);
+      open.delete(id);
+      const ms = Math.round((performance.now() - startedMs) * 10) / 10;
+      const client = request.socket.remoteAddress;
+      const ended = response.writableFinished ? { status: response.statusCode } : { client_left: true };
+      log?.info({ request_id: id, path: path.slice(0, 200), ...ended, ms, client, ...facts }, 'request');
+    });
+    response.setHeader('x-request-id', id);
+    const handler = paths.get(path.split('?', 1)[0] ?? '');
+    if (!handler) {
+      response.writeHead(404);
+      response.end();
+      return;
+    }
+    const values = createContextValues().set(priceFacts, facts);
+    void handler(universalRequestFromNodeRequest(request, response, undefined, values))
+      .then((answer) => universalResponseToNodeResponse(answer, response))
+      .catch((error: unknown) => {
+        // the client left, or was cut: the line of the request says so
+        facts.code ??= ConnectError.from(error).rawMessage.slice(0, 100);
+        cut(request);
+      });
+  };
+}
+
+/** Ends a request without an answer: its stream of HTTP/2, or its connection. */
+function cut(request: NodeRequest): void {
+  if ('stream' in request) request.stream.close();
+  request.destroy();
+}

@@ -1,0 +1,93 @@
+import secp256k1 from 'secp256k1';
+import { bytesToHex, hexToBytes } from 'viem/utils';
+import { recoverSigner } from '../domain/values/ethereum-signature.ts';
+import { keccak256 } from '../domain/values/keccak.ts';
+import { type Address, type Hex, isHex32, parseAddress } from '../domain/values/primitives.ts';
+import { late, within } from '../runtime/within.ts';
+
+/** Signs quotes as the operator. What it returns is checked: a signature of another account is never passed on. */
+export interface QuoteSigner {
+  /** The operator's account. */
+  readonly address: string;
+  /** Signs a digest of 32 bytes as it is, without a prefix. Returns r and s, with or without v: 64 or 65 bytes. */
+  sign(digest: Uint8Array): Promise<Uint8Array>;
+}
+
+export type SignatureOutcome =
+  | { readonly kind: 'signed'; readonly signature: Uint8Array }
+  /** The signer failed, was late, or signed as another account. The cause is for the operator's log. */
+  | { readonly kind: 'unavailable'; readonly cause: string };
+
+/** The operator whose signatures are checked. */
+export interface Operator {
+  readonly address: Address;
+  sign(digest: Uint8Array): Promise<SignatureOutcome>;
+}
+
+/**
+ * A signer with the operator's private key, 0x and 64 hex digits.
+ * @throws where the text is no private key; the message does not contain it
+ */
+export function keySigner(privateKey: string): QuoteSigner {
+  const text = privateKey.trim().toLowerCase();
+  const key = isHex32(text) ? hexToBytes(text) : undefined;
+  if (!key || !secp256k1.privateKeyVerify(key))
+    throw new TypeError('the signer has no private key (0x and 64 hex digits)');
+  const publicKey = secp256k1.publicKeyCreate(key, false);
+  return {
+    address: bytesToHex(keccak256(publicKey.subarray(1)).subarray(12)),
+    sign: (digest) => Promise.resolve(secp256k1.ecdsaSign(digest, key).signature),
+  };
+}
+
+/**
+ * The operator of a signer.
+ * @param timeoutMs how long a signature may take, for a signer that asks a KMS
+ * @throws where the signer names no address
+ */
+export function operatorOf(signer: QuoteSigner, timeoutMs: number): Operator {
+  const address = parseAddress(signer.address);
+  if (address === undefined)
+    throw new TypeError('the address of the signer is not an address (0x and 40 hex digits)');
+  return {
+    address,
+    async sign(digest) {
+      try {
+        const signed = await within(timeoutMs, signer.sign(digest));
+        if (signed === late) return { kind: 'unavailable', cause: `no signature in ${timeoutMs} ms` };
+        const signature = canonicalSignature(address, digest, signed);
+        if (signature) return { kind: 'signed', signature };
+        return { kind: 'unavailable', cause: `the signature is not one of ${address}` };
+      } catch (error) {
+        return { kind: 'unavailable', cause: error instanceof Error ? error.message : String(error) };
+      }
+    },
+  };
+}
+
+const curveOrder = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
+
+/**
+ * r, s and v with the lower s, which is the one that contracts accept, and the v that recovers the account: a KMS returns either s, and
+ * no v. Undefined where the bytes are not a signature of this account.
+ */
+function canonicalSignature(
+  address: Address,
+  digest: Uint8Array,
+  signed: Uint8Array,
+): Uint8Array | undefined {
+  if (!(signed instanceof Uint8Array) || (signed.length !== 64 && signed.length !== 65)) return undefined;
+  const s = BigInt(bytesToHex(signed.subarray(32, 64)));
+  const lowS = s > curveOrder / 2n ? curveOrder - s : s;
+  if (lowS <= 0n) return undefined;
+  const compact = Buffer.concat([signed.subarray(0, 32), bytesOf(lowS)]);
+  for (const recovery of [0, 1] as const)
+    if (recoverSigner(digest, { compact, recovery }) === address)
+      return Buffer.concat([compact, Buffer.of(27 + recovery)]);
+  return undefined;
+}
+
+function bytesOf(word: bigint): Uint8Array {
+  const hex: Hex = `0x${word.toString(16).padStart(64, '0')}`;
+  return hexToBytes(hex);
+}
