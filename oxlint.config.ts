@@ -39,7 +39,9 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   app: [...below, 'workers', 'http'],
   // the local chain, facilitator, runner and PostgreSQL; only demo keys need use cases
   devnet: [...base, 'credit', 'identity'],
-  cli: [...below, 'workers', 'http', 'app', 'devnet', 'main.ts'],
+  // a service of its own, which needs no ledger: a gateway is handed to it
+  pricing: ['domain', 'runtime'],
+  cli: [...below, 'workers', 'http', 'app', 'devnet', 'pricing', 'main.ts'],
   // a library of its own for runner authors: it must bring nothing else along
   runner: ['domain', 'runtime'],
   'main.ts': [...below, 'app'],

@@ -26,7 +26,12 @@ const { version, dependencies } = JSON.parse(
 /** What each package has beside its manifest, its own files and dist/. */
 const packages = [
   { name: 'runner', entry: 'src/runner/index.ts', copies: [], takesDependencies: false },
-  { name: 'gateway', entry: 'src', copies: ['migrations', 'config/example.toml'], takesDependencies: true },
+  {
+    name: 'gateway',
+    entry: 'src',
+    copies: ['migrations', 'proto', 'config/example.toml'],
+    takesDependencies: true,
+  },
 ] as const;
 
 mkdirSync(outDir, { recursive: true });

@@ -44,6 +44,16 @@ export const commands: Readonly<Record<string, Command | undefined>> & Record<st
       '  SIGHUP reloads prices, rates, policies, tokens and models; SIGTERM finishes accepted requests and stops',
     load: () => import('./commands/serve.ts'),
   },
+  pricing: {
+    summary: "answers what a job costs by gRPC and Connect, with the operator's signature",
+    usage:
+      'tollbook pricing --config FILE [--bind 127.0.0.1:8404] [--key-file FILE] [--quote-ttl-secs 300] [--proof-of-work-bits 0]\n' +
+      '  reads only log_level and the prices of the file, which may be that of a gateway; exit code 78 if these have mistakes\n' +
+      "  the operator's private key is read from TOLLBOOK_OPERATOR_KEY or from the file, never from an argument\n" +
+      '  --proof-of-work-bits  what a client must compute before it asks, against floods; 0 requires none, 32 is the most\n' +
+      '  SIGHUP reloads the prices; SIGTERM answers accepted requests and stops; needs no database',
+    load: () => import('./commands/pricing.ts'),
+  },
   migrate: {
     summary: 'creates or updates the tables and functions of the database',
     usage: 'tollbook migrate\n  needs DATABASE_URL',

@@ -9,8 +9,11 @@ import { readToml } from './toml-source.ts';
 import { priceWei } from './values.ts';
 
 /** Reads the price map, from `[job_prices]` or from `job_prices_file`: wei by `jobKey()`. */
-export async function readPrices(root: RootTable, reading: Reading): Promise<Map<string, bigint>> {
-  const { jobPrices: inline, jobPricesFile: file } = root.values;
+export async function readPrices(
+  { values }: { readonly values: Pick<RootTable['values'], 'jobPrices' | 'jobPricesFile'> },
+  reading: Reading,
+): Promise<Map<string, bigint>> {
+  const { jobPrices: inline, jobPricesFile: file } = values;
   const prices =
     inline === undefined ? new Map<string, bigint>() : readPriceMap(inline, ['job_prices'], reading.report);
   if (file === undefined) return prices;

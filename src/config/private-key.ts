@@ -18,8 +18,13 @@ export async function readPrivateKey<S extends Shape>(
   const text = (await readSecret(table, name, { minChars: 1, missing }, reading))?.toLowerCase();
   if (text === undefined) return undefined;
   if (reading.skippedSecrets) return `0x${text}`;
-  if (isHex32(text) && BigInt(text) > 0n && BigInt(text) < curveOrder) return text;
+  if (isPrivateKey(text)) return text;
   const key = table.names(`${name}_env`) ? `${name}_env` : `${name}_file`;
   reading.report.mistake([...table.at, key], 'names no private key (0x and 64 hex digits)');
   return undefined;
+}
+
+/** Lower-cased, with 0x. */
+export function isPrivateKey(text: string): text is Hex {
+  return isHex32(text) && BigInt(text) > 0n && BigInt(text) < curveOrder;
 }

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { ConnectError, createConnectRouter, createContextValues } from '@connectrpc/connect';
 import {
-  connectNodeAdapter,
+  type connectNodeAdapter,
   universalRequestFromNodeRequest,
   universalResponseToNodeResponse,
 } from '@connectrpc/connect-node';

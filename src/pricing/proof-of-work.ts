@@ -10,7 +10,8 @@ export interface ProofOfWork {
 }
 
 export type ProofCheck =
-  { readonly kind: 'accepted' } | { readonly kind: 'refused' | 'full'; readonly reason: string };
+  | { readonly kind: 'accepted' }
+  | { readonly kind: 'refused' | 'full'; readonly reason: string };
 
 /** Accepts each proof once. */
 export interface ProofOfWorkChecker {
@@ -68,7 +69,9 @@ export function createProofOfWorkChecker(
       if (ageSecs > proofWindowSecs) return refused(`the proof of work is older than ${proofWindowSecs} s`);
       if (ageSecs < -proofWindowSecs)
         return refused(`the time of the proof of work is more than ${proofWindowSecs} s in the future`);
-      const hash = createHash('sha256').update(proofBytes(operator, request, proof)).digest();
+      const hash = createHash('sha256')
+        .update(proofBytes(operator, request, proof))
+        .digest();
       if (!hasZeroBits(hash, bits))
         return refused(`the hash of the proof of work does not begin with ${bits} zero bits`);
       forget(nowSecs);

@@ -18,7 +18,7 @@ const timeoutMs = 300_000;
 
 beforeAll(async () => {
   linkRepository(folder);
-  for (const port of ['8402', '8403', '4318']) ports.set(port, String(await freePort()));
+  for (const port of ['8402', '8403', '8404', '4318']) ports.set(port, String(await freePort()));
   const options = ['--fresh', '--dir', path.join(folder, '.tollbook'), '--port', ports.get('8402') ?? ''];
   gateway = spawnTollbook(['start', ...options]);
   await gateway.says(/Try next/);

@@ -80,6 +80,7 @@ test('the programs on the pages pass the type checker', async () => {
       typeRoots: [path.join(root, 'node_modules/@types')],
       paths: {
         tollbook: [path.join(root, 'src/main.ts')],
+        'tollbook/pricing': [path.join(root, 'src/pricing/index.ts')],
         '@tollbook/runner': [path.join(root, 'src/runner/index.ts')],
       },
     },

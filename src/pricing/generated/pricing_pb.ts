@@ -355,7 +355,7 @@ export const PricingService: GenService<{
    *
    * Errors: INVALID_ARGUMENT a field is out of range; NOT_FOUND the job has no price; FAILED_PRECONDITION the proof of work is missing,
    * wrong, stale or reused (details: ProofOfWorkRequired); RESOURCE_EXHAUSTED the message is too large, or too many proofs of work are in
-   * force; UNAVAILABLE the signer or the ledger gives no answer now: ask again.
+   * force; UNAVAILABLE the signer or the ledger gives no answer now: ask again; INTERNAL the bytes are not this message.
    *
    * @generated from rpc tollbook.pricing.v1.PricingService.GetJobPrice
    */

@@ -1,0 +1,12 @@
+import { complaint } from './node-version.mjs';
+
+if (complaint) throw new Error(complaint);
+
+export const {
+  createPricingEngine,
+  defaultPricingLimits,
+  keySigner,
+  PricingService,
+  ProofOfWorkRequiredSchema,
+  servePricing,
+} = await import('./dist/pricing/index.js');

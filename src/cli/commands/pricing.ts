@@ -1,0 +1,115 @@
+import { parseArgs } from 'node:util';
+import type { Logger } from 'pino';
+import { createLogger } from '../../app/logger.ts';
+import { processEnvironment } from '../../config/environment.ts';
+import { ConfigError } from '../../config/mistakes.ts';
+import { loadPricing, type PricingConfig } from '../../config/pricing.ts';
+import { bindAddress } from '../../config/urls.ts';
+import { createPricingEngine } from '../../pricing/pricing-engine.ts';
+import { type PricingServer, servePricing } from '../../pricing/pricing-server.ts';
+import { maxProofBits } from '../../pricing/proof-of-work.ts';
+import { keySigner } from '../../pricing/signer.ts';
+import { ArgumentError, exitCodes } from '../arguments.ts';
+import { twoSignals } from '../terminal.ts';
+
+/** Answers prices with the operator's signature. Needs no ledger, and does not sell by x402. */
+export async function run(args: readonly string[]): Promise<number> {
+  const request = readRequest(args);
+  const signals = twoSignals();
+  // a SIGHUP during the start must not end the process; the configuration was read just now
+  process.on('SIGHUP', () => {});
+  const load = () => loadPricing(request.file, processEnvironment(), request.keyFile);
+  const { logLevel, operatorKey, ...config } = await load();
+  let { prices } = config;
+  const logger = createLogger(logLevel);
+  const engine = createPricingEngine({
+    prices: () => prices,
+    signer: keySigner(operatorKey),
+    quoteTtlSecs: request.quoteTtlSecs,
+    proofOfWorkBits: request.proofOfWorkBits,
+    log: logger,
+  });
+  const server = await servePricing({ engine, bind: request.bind, log: logger });
+  // reloads run one after the other, so that the newest file wins
+  let last = Promise.resolve();
+  process.on('SIGHUP', () => {
+    last = last.then(async () => {
+      prices = (await reload(load, operatorKey, logger)) ?? prices;
+    });
+  });
+  logger.info({ url: server.url, operator: engine.operator, prices: prices.size }, 'listening');
+  logger.info({ signal: await signals.first }, 'stopping');
+  return stop(server, signals.second, logger);
+}
+
+interface Request {
+  readonly file: string;
+  readonly keyFile: string | undefined;
+  readonly bind: { readonly host: string; readonly port: number };
+  readonly quoteTtlSecs: number;
+  readonly proofOfWorkBits: number;
+}
+
+function readRequest(args: readonly string[]): Request {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      config: { type: 'string' },
+      'key-file': { type: 'string' },
+      bind: { type: 'string', default: '127.0.0.1:8404' },
+      'quote-ttl-secs': { type: 'string', default: '300' },
+      'proof-of-work-bits': { type: 'string', default: '0' },
+    },
+  });
+  const { config: file } = values;
+  if (file === undefined) throw new ArgumentError('name the configuration: tollbook pricing --config FILE');
+  const bind = bindAddress.safeParse(values.bind);
+  if (!bind.success)
+    throw new ArgumentError(`--bind ${bind.error.issues.map(({ message }) => message).join(', ')}`);
+  return {
+    file,
+    keyFile: values['key-file'],
+    bind: bind.data,
+    quoteTtlSecs: readWhole('--quote-ttl-secs', values['quote-ttl-secs'], 1, 86_400),
+    proofOfWorkBits: readWhole('--proof-of-work-bits', values['proof-of-work-bits'], 0, maxProofBits),
+  };
+}
+
+function readWhole(option: string, text: string, min: number, max: number): number {
+  const number = Number(text);
+  if (/^\d{1,6}$/.test(text) && number >= min && number <= max) return number;
+  throw new ArgumentError(`${option} is a whole number from ${min} to ${max}`);
+}
+
+/** The new prices; undefined where the configuration has mistakes, or is of another operator. */
+async function reload(
+  load: () => Promise<PricingConfig>,
+  operatorKey: string,
+  logger: Logger,
+): Promise<PricingConfig['prices'] | undefined> {
+  try {
+    const config = await load();
+    if (config.operatorKey === operatorKey)
+      logger.info({ prices: config.prices.size }, 'configuration loaded');
+    else
+      logger.warn(
+        { require_restart: ['operator_key'] },
+        'configuration loaded, but changes of these keys require a restart',
+      );
+    return config.prices;
+  } catch (error) {
+    if (error instanceof ConfigError)
+      logger.error({ mistakes: error.mistakes }, 'the configuration has mistakes; nothing was changed');
+    else logger.error({ err: error }, 'the configuration could not be loaded');
+    return undefined;
+  }
+}
+
+async function stop(server: PricingServer, second: Promise<NodeJS.Signals>, logger: Logger): Promise<number> {
+  const ending = await Promise.race([server.stop(), second]);
+  if (typeof ending === 'string') process.exit(exitCodes.refused);
+  const facts = { requests_cut: ending.requestsCut };
+  if (ending.requestsCut === 0) logger.info(facts, 'stopped: every request has its answer');
+  else logger.warn(facts, 'stopped: requests for a price were cut after 10 s');
+  return exitCodes.done;
+}

@@ -1,0 +1,79 @@
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { expect, test } from 'vitest';
+import { bytesToHex } from 'viem/utils';
+import { devnetKeys } from '../../src/devnet/accounts.ts';
+import { grpcClient, operator } from '../support/pricing.ts';
+import { startTollbook, temporaryFolder, tollbook } from '../support/program.ts';
+import { eventually } from '../support/wait.ts';
+
+const env = { TOLLBOOK_OPERATOR_KEY: devnetKeys.payer };
+const free = ['--bind', '127.0.0.1:0'];
+
+function file(text: string): string {
+  const name = path.join(temporaryFolder(), 'gateway.toml');
+  writeFileSync(name, text);
+  return name;
+}
+
+test('the command answers prices of the gateway file, whatever else it says, reloads them and ends at SIGTERM', async () => {
+  const gateway = (wei: string) => `
+facilitator_url = "not an address"
+features = ["x402"]
+x402_endpoint = 1
+[job_prices.1]
+0 = "${wei}"
+[[accepted_tokens]]
+network = 7
+`;
+  const config = file(gateway('256'));
+  const program = startTollbook(['pricing', '--config', config, ...free, '--proof-of-work-bits', '0'], env);
+  const [, url = ''] = await program.says(/"url":"([^"]+)".*"msg":"listening"/);
+  const ask = grpcClient(url);
+  const answer = await ask();
+  expect(answer.quote_details.price).toEqual(Buffer.of(1, 0));
+  expect(bytesToHex(answer.operator_id)).toBe(operator.address);
+  for (const field of ['settlement_options', 'x402_endpoint', 'x402_refusal'])
+    expect(answer).not.toHaveProperty(field);
+  writeFileSync(config, gateway('0'));
+  program.kill('SIGHUP');
+  await program.says(/"msg":"the configuration has mistakes; nothing was changed"/);
+  writeFileSync(config, gateway('512'));
+  program.kill('SIGHUP');
+  await program.says(/"msg":"configuration loaded"/);
+  await eventually(async () => expect((await ask()).quote_details.price).toEqual(Buffer.of(2, 0)));
+  program.kill('SIGTERM');
+  const { code, stdout, stderr } = await program.ended;
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  expect(stdout).toContain('"msg":"stopped: every request has its answer"');
+  expect(stdout).not.toContain(devnetKeys.payer.slice(2));
+});
+
+test('all mistakes of prices and key are reported together, with their path and line, and without the key', async () => {
+  const config = file('log_level = "loud"\n[job_prices.1]\n0 = "0"\n1 = 1.5\nx = "1"\n');
+  const ended = await tollbook(['pricing', '--config', config], { TOLLBOOK_OPERATOR_KEY: 'dead-beef' });
+  expect(ended).toMatchObject({ code: 78, stdout: '' });
+  for (const words of [
+    `${config}:1  log_level: must be`,
+    `${config}:3  job_prices.1.0: must be above 0`,
+    `${config}:4  job_prices.1.1: must be wei`,
+    `${config}:5  job_prices.1.x: is not a job index`,
+    'TOLLBOOK_OPERATOR_KEY  has no private key',
+  ])
+    expect(ended.stderr).toContain(words);
+  expect(ended.stderr).not.toContain('dead-beef');
+  const none = await tollbook(['pricing', '--config', file('')], {});
+  expect(none).toMatchObject({ code: 78, stderr: expect.stringContaining('no job has a price') });
+  expect(none.stderr).toContain('TOLLBOOK_OPERATOR_KEY  is not set');
+});
+
+test.each([
+  [[], 'name the configuration: tollbook pricing --config FILE'],
+  [['--config', 'a', '--bind', '8404'], '--bind must be host:port'],
+  [['--config', 'a', '--proof-of-work-bits', '33'], '--proof-of-work-bits is a whole number from 0 to 32'],
+  [['--config', 'a', '--quote-ttl-secs', '0'], '--quote-ttl-secs is a whole number from 1 to 86400'],
+  [['--config', 'a', '--x402'], "Unknown option '--x402'"],
+])('wrong use is refused: %j', async (args, words) => {
+  const ended = await tollbook(['pricing', ...args], env);
+  expect(ended).toMatchObject({ code: 64, stdout: '', stderr: expect.stringContaining(words) });
+});

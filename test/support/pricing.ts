@@ -1,0 +1,94 @@
+import { createHash } from 'node:crypto';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import grpc from '@grpc/grpc-js';
+import { loadSync } from '@grpc/proto-loader';
+import { onTestFinished } from 'vitest';
+import { hexToBytes } from 'viem/utils';
+import { devnetKeys } from '../../src/devnet/accounts.ts';
+import {
+  createPricingEngine,
+  keySigner,
+  type PricingEngineOptions,
+  type PricingServer,
+  type PricingServerOptions,
+  servePricing,
+} from '../../src/pricing/index.ts';
+import { root } from './pages.ts';
+
+export const operator = keySigner(devnetKeys.payer);
+export const prices: ReadonlyMap<string, bigint> = new Map([['1/0', 10n ** 15n]]);
+
+/** A server on a port of its own. Stopped when the test ends. */
+export async function startPricing(
+  options: Partial<PricingEngineOptions> = {},
+  server: Partial<PricingServerOptions> = {},
+): Promise<PricingServer> {
+  const engine = createPricingEngine({ prices, signer: operator, ...options });
+  const started = await servePricing({ engine, bind: { host: '127.0.0.1', port: 0 }, ...server });
+  onTestFinished(() => started.stop(0).then(() => {}));
+  return started;
+}
+
+/** As the proto file names the fields. A field that is absent on the wire is absent here. */
+export interface PriceAnswer {
+  readonly quote_details: Readonly<
+    Record<'service_id' | 'job_index' | 'timestamp' | 'expiry', string> &
+      Record<'price' | 'digest' | 'salt' | 'options_hash', Buffer> &
+      Partial<Record<'requester' | 'inputs_hash', Buffer>>
+  >;
+  readonly signature: Buffer;
+  readonly operator_id: Buffer;
+  readonly settlement_options?: readonly Readonly<Record<string, unknown>>[];
+  readonly x402_endpoint?: string;
+  readonly x402_refusal?: string;
+}
+
+export interface PriceAsked {
+  readonly service_id?: number | string;
+  readonly job_index?: number | string;
+  readonly requester?: Uint8Array;
+  readonly inputs_hash?: Uint8Array;
+  readonly proof_of_work?: { readonly timestamp: number; readonly nonce: number };
+}
+
+type Ask = (request: PriceAsked, callback: grpc.requestCallback<PriceAnswer>) => grpc.ClientUnaryCall;
+
+/** A client of grpc-js with the proto file as it is on disk. */
+export function grpcClient(url: string): (request?: PriceAsked) => Promise<PriceAnswer> {
+  const file = path.join(root, 'proto/tollbook/pricing/v1/pricing.proto');
+  const definition = loadSync(file, { keepCase: true, longs: String });
+  const service = definition['tollbook.pricing.v1.PricingService'] as grpc.ServiceDefinition;
+  const Client = grpc.makeGenericClientConstructor(service, 'PricingService');
+  const client = new Client(url.replace('http://', ''), grpc.credentials.createInsecure());
+  onTestFinished(() => client.close());
+  const ask = (client['GetJobPrice'] as Ask).bind(client);
+  return (request = {}) =>
+    promisify<PriceAsked, PriceAnswer>((message, done) => {
+      ask(message, (error, answer) => done(error, answer as PriceAnswer));
+    })({ service_id: 1, job_index: 0, ...request });
+}
+
+/** The first nonce that makes the proof, by the words of the proto file: for job 1/0, without requester and inputs hash. */
+export function prove(bits: number, timestamp: number): { timestamp: number; nonce: number } {
+  const head = Buffer.concat([
+    Buffer.from('tollbook pricing proof of work\0'),
+    hexToBytes(operator.address as `0x${string}`),
+    word(1),
+    word(0),
+    Buffer.alloc(52),
+    word(timestamp),
+  ]);
+  for (let nonce = 0; ; nonce++) {
+    const hash = createHash('sha256')
+      .update(Buffer.concat([head, word(nonce)]))
+      .digest('hex');
+    if (BigInt(`0x${hash}`) >> BigInt(256 - bits) === 0n) return { timestamp, nonce };
+  }
+}
+
+function word(number: number): Buffer {
+  const bytes = Buffer.alloc(8);
+  bytes.writeBigUInt64BE(BigInt(number));
+  return bytes;
+}
