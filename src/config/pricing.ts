@@ -25,7 +25,7 @@ export interface PricingConfig extends Pick<ConfigOf<typeof pricingShape>, 'logL
 }
 
 /** The variable that has the operator's private key, or with `_FILE` behind it the file that has. */
-export const operatorKeyVariable = 'TOLLBOOK_OPERATOR_KEY';
+const operatorKeyVariable = 'TOLLBOOK_OPERATOR_KEY';
 
 /**
  * Reads the price map of a gateway's file and the operator's key. Throws a ConfigError holding every mistake.

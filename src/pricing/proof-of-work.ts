@@ -30,7 +30,7 @@ const mostRemembered = 200_000;
 const label = Buffer.from('tollbook pricing proof of work\0', 'ascii');
 
 /** The bytes that are hashed; pricing.proto describes them for clients. */
-export function proofBytes(operator: Address, request: PriceRequest, proof: ProofOfWork): Uint8Array {
+function proofBytes(operator: Address, request: PriceRequest, proof: ProofOfWork): Uint8Array {
   const job = Buffer.alloc(16);
   job.writeBigUInt64BE(BigInt(request.serviceId), 0);
   job.writeBigUInt64BE(BigInt(request.jobIndex), 8);

@@ -16,8 +16,8 @@ function file(text: string): string {
   return name;
 }
 
-test('the command answers prices of the gateway file, whatever else it says, reloads them and ends at SIGTERM', async () => {
-  const gateway = (wei: string) => `
+/** A gateway's file that no gateway would take. */
+const gateway = (wei: string) => `
 facilitator_url = "not an address"
 features = ["x402"]
 x402_endpoint = 1
@@ -26,6 +26,8 @@ x402_endpoint = 1
 [[accepted_tokens]]
 network = 7
 `;
+
+test('the command answers prices of the gateway file, whatever else it says, reloads them and ends at SIGTERM', async () => {
   const config = file(gateway('256'));
   const program = startTollbook(['pricing', '--config', config, ...free, '--proof-of-work-bits', '0'], env);
   const [, url = ''] = await program.says(/"url":"([^"]+)".*"msg":"listening"/);

@@ -181,14 +181,15 @@ test('a message of 5 MB is refused, a field that is not known is ignored, and th
   await expectSigned(await ask());
 });
 
+const refused = (words: string) => ({
+  code: status.FAILED_PRECONDITION,
+  details: expect.stringContaining(words),
+});
+
 test('a proof of work that is missing, wrong, stale, of the future or used is refused; a right one is accepted once', async () => {
   const ask = grpcClient((await startPricing({ proofOfWorkBits: 10 })).url);
   const now = nowSecs();
   const proof = prove(10, now);
-  const refused = (words: string) => ({
-    code: status.FAILED_PRECONDITION,
-    details: expect.stringContaining(words),
-  });
   await expect(ask()).rejects.toMatchObject(refused('a proof of work of 10 bits is required'));
   const wrong = { timestamp: now, nonce: proof.nonce + 1 };
   await expect(ask({ proof_of_work: wrong })).rejects.toMatchObject(refused('10 zero bits'));
@@ -231,17 +232,20 @@ test.each(Object.entries(failing))('a signer that %s never leads to a wrong sign
   expect(lines).toEqual(['the signer gives no valid signature: no price is answered']);
 });
 
+const signHigh: QuoteSigner['sign'] = async (digest) => {
+  const signed = Buffer.from(await operator.sign(digest));
+  const s = order - BigInt(`0x${signed.toString('hex', 32, 64)}`);
+  return Buffer.concat([signed.subarray(0, 32), Buffer.from(s.toString(16).padStart(64, '0'), 'hex')]);
+};
+
 test('of a signer that returns the higher s, as a KMS may, the signature has the lower one', async () => {
-  const sign: QuoteSigner['sign'] = async (digest) => {
-    const signed = Buffer.from(await operator.sign(digest));
-    const s = order - BigInt(`0x${signed.toString('hex', 32, 64)}`);
-    return Buffer.concat([signed.subarray(0, 32), Buffer.from(s.toString(16).padStart(64, '0'), 'hex')]);
-  };
-  const signer = { address: operator.address.toUpperCase().replace('X', 'x'), sign };
+  const signer = { address: operator.address.toUpperCase().replace('X', 'x'), sign: signHigh };
   const answer = await grpcClient((await startPricing({ signer })).url)();
   await expectSigned(answer);
   expect(BigInt(`0x${answer.signature.toString('hex', 32, 64)}`)).toBeLessThanOrEqual(half);
 });
+
+const neverSigns: QuoteSigner = { ...operator, sign: () => expect.unreachable('it was signed') };
 
 test.each([
   ['of another price', issuer({ priceWei: 1n })],
@@ -250,8 +254,7 @@ test.each([
   ['that is only counted', issuer({ isSummarised: true })],
   ['under another digest', { issue: async (r) => ({ ...(await issuer().issue(r)), digest: zeroHash }) }],
 ] as [string, X402Option][])('a quote %s that the gateway issues is not signed', async (_, x402) => {
-  const sign = (): Promise<Uint8Array> => expect.unreachable('it was signed');
-  const ask = grpcClient((await startPricing({ x402, signer: { ...operator, sign } })).url);
+  const ask = grpcClient((await startPricing({ x402, signer: neverSigns })).url);
   await expect(ask({ requester })).rejects.toMatchObject({ code: status.UNAVAILABLE });
 });
 

@@ -177,10 +177,16 @@ export const polled: Promise<void> = runner.poll({ gatewayUrl: 'https://gateway.
 
 const typedGateway = `
 import { type GatewayOptions, startGateway } from 'tollbook';
+import { createPricingEngine, keySigner, type PricingEngine } from 'tollbook/pricing';
 
 // @ts-expect-error: a gateway requires a config, which proves that the types are included
 const options: GatewayOptions = { databaseUrl: '' };
-export const url: string = (await startGateway(options)).url;
+const gateway = await startGateway(options);
+export const url: string = gateway.url;
+const signer = keySigner('');
+export const engine: PricingEngine = createPricingEngine({ prices: new Map(), signer, x402: gateway.quotes });
+// @ts-expect-error: an engine requires prices
+createPricingEngine({ signer });
 `;
 
 /** What the compiler says; empty where all is well. */
@@ -196,7 +202,7 @@ async function compile(compilerDir: string, args: readonly string[]): Promise<st
 describe('the packed packages', () => {
   test('contain the files they need and no others, and run no script when they are installed', async () => {
     const gateway = path.join(consumer, 'node_modules/tollbook');
-    const own = ['bin.mjs', 'index.mjs', 'node-version.mjs'];
+    const own = ['bin.mjs', 'index.mjs', 'node-version.mjs', 'pricing.mjs', 'proto'];
     expect((await readdir(gateway)).toSorted()).toEqual(
       ['LICENSE', 'README.md', 'config', 'dist', 'migrations', 'package.json', ...own].toSorted(),
     );
@@ -344,18 +350,21 @@ describe('the packed packages', () => {
     expect(await compile(compilers[0]?.dir ?? '', [...options, '--skipLibCheck', 'gateway.ts'])).toBe('');
   });
 
-  test('the gateway has a command that shows its usage, and exports startGateway', async () => {
+  test('the gateway has a command that shows its usage, and exports startGateway and servePricing', async () => {
     const command = path.join(consumer, 'node_modules/tollbook/bin.mjs');
     const { stdout } = await run(process.execPath, [command, '--help'], { env: quietEnvironment() });
     expect(stdout).toContain('Usage: tollbook COMMAND');
     // finds its migrations, and nothing to do
     const { url } = await createDatabase();
     await run(process.execPath, [command, 'migrate'], { env: { ...quietEnvironment(), DATABASE_URL: url } });
-    const script = "import { startGateway } from 'tollbook'; console.log(typeof startGateway)";
+    const script = `
+      import { startGateway } from 'tollbook';
+      import { servePricing } from 'tollbook/pricing';
+      console.log(typeof startGateway, typeof servePricing)`;
     const evaluated = await run(process.execPath, ['--input-type=module', '-e', script], {
       cwd: consumer,
       env: quietEnvironment(),
     });
-    expect(evaluated.stdout).toBe('function\n');
+    expect(evaluated.stdout).toBe('function function\n');
   });
 });

@@ -26,7 +26,7 @@ export async function startPricing(
 ): Promise<PricingServer> {
   const engine = createPricingEngine({ prices, signer: operator, ...options });
   const started = await servePricing({ engine, bind: { host: '127.0.0.1', port: 0 }, ...server });
-  onTestFinished(() => started.stop(0).then(() => {}));
+  onTestFinished(async () => void (await started.stop(0)));
   return started;
 }
 

@@ -31,11 +31,12 @@ export async function run(args: readonly string[]): Promise<number> {
   });
   const server = await servePricing({ engine, bind: request.bind, log: logger });
   // reloads run one after the other, so that the newest file wins
+  const renew = async (): Promise<void> => {
+    prices = (await reload(load, operatorKey, logger)) ?? prices;
+  };
   let last = Promise.resolve();
   process.on('SIGHUP', () => {
-    last = last.then(async () => {
-      prices = (await reload(load, operatorKey, logger)) ?? prices;
-    });
+    last = last.then(renew);
   });
   logger.info({ url: server.url, operator: engine.operator, prices: prices.size }, 'listening');
   logger.info({ signal: await signals.first }, 'stopping');
