@@ -102,14 +102,14 @@ function createHandler({ engine, log, limits, open }: HandlerParts) {
     const id = randomUUID();
     const facts: PriceFacts = {};
     const startedMs = performance.now();
-    const { url: path = '' } = request;
+    const { url: path = '', socket } = request;
+    const client = socket.remoteAddress;
     open.add(id);
     const timer = setTimeout(() => cut(request), limits.requestTimeoutMs);
     response.once('close', () => {
       clearTimeout(timer);
       open.delete(id);
       const ms = Math.round((performance.now() - startedMs) * 10) / 10;
-      const client = request.socket.remoteAddress;
       const ended = response.writableFinished ? { status: response.statusCode } : { client_left: true };
       log?.info({ request_id: id, path: path.slice(0, 200), ...ended, ms, client, ...facts }, 'request');
     });

@@ -1,3 +1,4 @@
+import { connect } from 'node:http2';
 import { type ServiceError, status } from '@grpc/grpc-js';
 import { Reader } from 'protobufjs';
 import { expect, test } from 'vitest';
@@ -283,4 +284,25 @@ test('a server that stops answers what it has accepted and takes nothing more', 
   await expectSigned(await answer);
   expect(await stopped).toEqual({ requestsCut: 0 });
   await expect(fetch(server.url)).rejects.toThrow('fetch failed');
+});
+
+test('clients that leave in the middle of a request, or send half of one, do not end the server', async () => {
+  const { promise: release, resolve } = Promise.withResolvers<void>();
+  const sign: QuoteSigner['sign'] = (digest) => release.then(() => operator.sign(digest));
+  const { url } = await startPricing({ signer: { ...operator, sign } });
+  const body = Buffer.of(0, 0, 0, 0, 2, 8, 1);
+  for (const sent of [body, body.subarray(0, 3)]) {
+    const session = connect(url).on('error', () => {});
+    const headers = { ':method': 'POST', ':path': route, 'content-type': 'application/grpc' };
+    const stream = session.request(headers).on('error', () => {});
+    await new Promise((done) => void stream.write(sent, done));
+    session.destroy();
+  }
+  const left = new AbortController();
+  const init = { method: 'POST', body: '{"serviceId":"1"}', headers: { 'content-type': json } };
+  const gone = fetch(url + route, { ...init, signal: left.signal });
+  setTimeout(() => left.abort(), 50);
+  await expect(gone).rejects.toThrow('aborted');
+  resolve();
+  await expectSigned(await grpcClient(url)());
 });
