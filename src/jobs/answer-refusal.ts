@@ -3,7 +3,7 @@ import type { JobsContext } from './context.ts';
 import { type OpenedRequest, requestStream } from './job-request.ts';
 import { answerKnownPayment, lookUpPayment, type SentRequest } from './known-payment.ts';
 import { LaneFullError } from '../store/lane.ts';
-import { quoteJob } from './quote-job.ts';
+import { offerNamed, quoteJob } from './quote-job.ts';
 import { isRunnerSilent } from './runner-silence.ts';
 import type { ErrorRefusal, JobRefusal, OfferRefusal, RefusalRecord } from './refusal.ts';
 
@@ -19,7 +19,8 @@ export async function answerRefusal(
   paid?: SentRequest,
 ): Promise<JobAnswer> {
   const hasKey = context.quoteKeys !== undefined;
-  if ('job' in refusal && !hasKey && !context.quoteRate.take()) {
+  const isNewQuote = 'job' in refusal && !refusal.named;
+  if (isNewQuote && !hasKey && !context.quoteRate.take()) {
     sum(context, refusal.record);
     return { kind: 'refused', code: 'overloaded', reason: 'quotes_per_second' };
   }
@@ -70,9 +71,9 @@ function sum({ requestTally }: Pick<JobsContext, 'requestTally'>, record: Refusa
 
 /** No quote for what would be refused when it is paid. */
 async function offerJob(context: JobsContext, refusal: OfferRefusal): Promise<PaymentRequired | Refused> {
-  return isRunnerSilent(context.runnerSilence, refusal.job)
-    ? { kind: 'refused', code: 'runner_unavailable' }
-    : quoteJob(context, refusal);
+  const { job, named } = refusal;
+  if (isRunnerSilent(context.runnerSilence, job)) return { kind: 'refused', code: 'runner_unavailable' };
+  return named ? offerNamed(context, refusal, named) : quoteJob(context, refusal);
 }
 
 function errorAnswer({ code, retryAfterSecs, reason, details }: ErrorRefusal): Refused {

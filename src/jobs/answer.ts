@@ -23,6 +23,8 @@ export interface OfferedQuote extends JobId {
   readonly description: string | undefined;
   /** How facilitators list the job; undefined where they may not. */
   readonly discovery: Discovery | undefined;
+  /** Named by the request's address; version 1 cannot pay it. */
+  readonly isNamed?: boolean;
 }
 
 /** Every way a paid request can end, before HTTP gives it a status. */
@@ -52,7 +54,7 @@ export type PaymentAnswer =
 export interface PaymentRequired {
   readonly kind: 'payment_required';
   readonly code: OfferCode;
-  /** Why the payment was rejected: a machine-readable code. Absent if there was no payment. */
+  /** Why the payment was rejected, or the quote that the request names is not offered: a machine-readable code. */
   readonly reason: string | undefined;
   readonly quote: OfferedQuote;
 }

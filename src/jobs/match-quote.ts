@@ -117,9 +117,12 @@ function bindingBreach(
   { payer }: DecodedPayment,
 ): string | undefined {
   if (requester !== zeroAddress && requester !== payer) return 'requester_mismatch';
-  if (inputsHash === zeroHash) return undefined;
-  const hash = `0x${Buffer.from(keccak256(body)).toString('hex')}`;
-  return hash === inputsHash ? undefined : 'inputs_hash_mismatch';
+  return isBodyOf(inputsHash, body) ? undefined : 'inputs_hash_mismatch';
+}
+
+/** Whether a quote with this inputs hash is for this body: for any where the hash is zero. */
+export function isBodyOf(inputsHash: string, body: Buffer): boolean {
+  return inputsHash === zeroHash || inputsHash === `0x${Buffer.from(keccak256(body)).toString('hex')}`;
 }
 
 /** A quote that no event names yet is the one that the payment echoes, if that authenticates itself: its start records it. */

@@ -6,6 +6,7 @@ import type { Job } from './catalog.ts';
 import { type CheckedPayment, checkPayment } from './check-payment.ts';
 import { checkHead, checkRequest, findSoldJob } from './check-request.ts';
 import type { JobsContext } from './context.ts';
+import { findIssuedQuote } from './find-issued-quote.ts';
 import { finishPayment } from './finish-payment.ts';
 import { bindRequest, type BoundRequest, type OpenedRequest, type WholeRequest } from './job-request.ts';
 import { answerKnownPayment, type KnownPaymentResult, lookUpPayment } from './known-payment.ts';
@@ -57,13 +58,17 @@ async function answerRequest(context: JobsContext, request: WholeRequest): Promi
 }
 
 /** Step 1 of a request without a payment that can be read: its refusal is the offer. */
-function refuseUnpaid(context: JobsContext, request: WholeRequest): JobRefusal {
+async function refuseUnpaid(context: JobsContext, request: WholeRequest): Promise<JobRefusal> {
   const checked = checkRequest(context, request);
   if (checked.kind === 'refusal') return checked;
-  const { sent } = request;
-  return sent.kind === 'undecodable'
-    ? rejectedPayment(checked.job, { stage: 'decode', reason: sent.reason })
-    : offerRefusal(checked.job, 'payment_required');
+  const { job } = checked;
+  const { sent, quoteToken } = request;
+  if (sent.kind === 'undecodable') return rejectedPayment(job, { stage: 'decode', reason: sent.reason });
+  if (quoteToken === undefined) return offerRefusal(job, 'payment_required');
+  const named = await findIssuedQuote(context, job, quoteToken, request);
+  return typeof named === 'string'
+    ? offerRefusal(job, 'payment_required', named)
+    : { ...offerRefusal(job, 'payment_required'), named };
 }
 
 /** Steps 0 and 1 of a request with a payment, then the payment. */

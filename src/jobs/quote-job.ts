@@ -13,6 +13,7 @@ import { offersV2Text, offerTextsV2 } from '../domain/payments/x402.ts';
 import type { PaymentRequired, Refused } from './answer.ts';
 import { inputJson, type Job } from './catalog.ts';
 import { type JobsContext, nowSecs } from './context.ts';
+import type { NamedQuote } from '../domain/payments/quote-token.ts';
 import { fitOptions } from './fit-offer.ts';
 import { offerSecret } from './receipt-keys.ts';
 import { randomHex32 } from '../runtime/random-hex.ts';
@@ -83,8 +84,9 @@ export function optionsToQuote(
  */
 export async function quoteJob(
   context: QuoteContext,
-  { job, code, reason }: Pick<OfferRefusal, 'job' | 'code' | 'reason'>,
+  refused: Pick<OfferRefusal, 'job' | 'code' | 'reason'>,
 ): Promise<PaymentRequired | Refused> {
+  const { job } = refused;
   const offered = optionsToQuote(context, job);
   if (offered.kind === 'refused') return offered;
   const isSummarised = context.quoteKeys !== undefined && !context.quoteEvents.take();
@@ -95,23 +97,27 @@ export async function quoteJob(
   else if (offer.echoes && context.unpaidQuotes.size < mostBehind)
     void context.unpaidQuotes.add(recordBehind(context, quote, offer.digest));
   else await recordQuote(context, quote, offer.digest);
-  const { serviceId, jobIndex, expiresAt, options } = quote;
+  return offerOfQuote(refused, quote, offer);
+}
+
+/** Answers with a quote that is on record: no other is issued, and it needs nothing that authenticates it. */
+export function offerNamed(
+  { receiptKeys }: Pick<JobsContext, 'receiptKeys'>,
+  refused: Pick<OfferRefusal, 'job' | 'code' | 'reason'>,
+  { quote, digest }: NamedQuote,
+): PaymentRequired {
+  const secret = offerSecret(receiptKeys, digest);
+  return offerOfQuote(refused, quote, { digest, secret, echoes: undefined, isNamed: true });
+}
+
+function offerOfQuote(
+  { job, code, reason }: Pick<OfferRefusal, 'job' | 'code' | 'reason'>,
+  { serviceId, jobIndex, expiresAt, options }: Quote,
+  offer: Pick<PaymentRequired['quote'], 'digest' | 'secret' | 'echoes' | 'isNamed'>,
+): PaymentRequired {
   const { description, discovery } = job;
-  return {
-    kind: 'payment_required',
-    code,
-    reason,
-    quote: {
-      serviceId,
-      jobIndex,
-      ...offer,
-      expiresAt,
-      options,
-      input: inputJson(job),
-      description,
-      discovery,
-    },
-  };
+  const of = { serviceId, jobIndex, expiresAt, options, input: inputJson(job), description, discovery };
+  return { kind: 'payment_required', code, reason, quote: { ...of, ...offer } };
 }
 
 /** What the offers of a quote's options carry: the echoes in the order of the options. */

@@ -5,6 +5,7 @@ import type { DecodedPayment } from '../domain/payments/decode-payment.ts';
 import { ofPayment, type SignedPayment } from '../domain/payments/payment.ts';
 import type { Address, Hex } from '../domain/values/primitives.ts';
 import type { Job } from './catalog.ts';
+import type { NamedQuote } from '../domain/payments/quote-token.ts';
 import type { OpenedRequest } from './job-request.ts';
 
 /** An event of a refusal, which is summed instead where it must not be recorded alone. */
@@ -37,8 +38,10 @@ export type OfferCode = 'payment_required' | 'payment_invalid' | 'quote_expired'
 export interface OfferRefusal extends RefusalBase {
   readonly code: OfferCode;
   readonly job: Job;
-  /** Why the payment was rejected: a machine-readable code. Absent if there was no payment. */
+  /** Why the payment was rejected, or the quote that the request names is not offered: a machine-readable code. */
   readonly reason?: string;
+  /** The recorded quote that is offered in place of a new one. */
+  readonly named?: NamedQuote;
 }
 
 /** Answered with an error. */

@@ -1,13 +1,21 @@
+import { createSecretKey } from 'node:crypto';
+import { ExactEvmScheme } from '@x402/evm/exact/client';
+import { wrapFetchWithPayment, x402Client } from '@x402/fetch';
+import fc from 'fast-check';
 import { keccak256, stringToBytes } from 'viem/utils';
 import { expect, test } from 'vitest';
 import { quoteDigest, recordedDigest, zeroAddress, zeroHash } from '../../src/domain/payments/quote.ts';
-import { readQuoteToken } from '../../src/domain/payments/quote-token.ts';
+import { readQuoteToken, writeQuoteToken } from '../../src/domain/payments/quote-token.ts';
 import type { IssuedQuote, QuoteRequest } from '../../src/jobs/issue-quote.ts';
+import { recordQuote } from '../../src/jobs/quote-job.ts';
+import { quoteTokenProof } from '../../src/jobs/receipt-keys.ts';
+import { revokeQuotes } from '../../src/jobs/revoke-quotes.ts';
+import { laneOn } from '../support/credit.ts';
 import { createDatabase } from '../support/database.ts';
 import { useChain } from '../support/devnet.ts';
-import { payTo, startTestGateway, type TestGateway } from '../support/gateway.ts';
+import { payTo, receiptKey, startTestGateway, type TestGateway } from '../support/gateway.ts';
 import { allEvents } from '../support/invariants.ts';
-import { header, offerOf, payer, signOffer } from '../support/payer.ts';
+import { header, offerOf, payer, signOffer, v1Header } from '../support/payer.ts';
 
 const chain = useChain();
 const job = '/x402/jobs/1/0';
@@ -79,4 +87,186 @@ test('a bound quote is paid only by its requester and for its body, and any othe
   expect(changed).toMatchObject({ status: 402, json: { reason: 'inputs_hash_mismatch' } });
   expect(await chain.balance(payTo)).toBe(before);
   expect((await gateway.post(job, { body: 'x', headers: paid })).status).toBe(202);
+});
+
+const client = x402Client.fromConfig({
+  schemes: [{ network: 'eip155:*', client: new ExactEvmScheme(payer) }],
+  spendControls: false,
+});
+const pathOf = ({ endpoint }: IssuedQuote): string => endpoint.slice(new URL(endpoint).origin.length);
+const tokenOf = ({ endpoint }: IssuedQuote): string => new URL(endpoint).searchParams.get('quote') ?? '';
+
+test('a client that is not ours pays exactly the issued quote at its address, at every gateway of the ledger, and no other address gets it', async () => {
+  const database = await createDatabase();
+  const quoteKey = {
+    top: 'quote_key_env = "QUOTE_KEY"',
+    env: { QUOTE_KEY: 'a-quote-key-of-a-test-of-32-bytes-or-more' },
+  };
+  const issuer = await startTestGateway({ database, chain, ...quoteKey });
+  const other = await startTestGateway({ database, chain, ...quoteKey });
+  const before = await chain.balance(payTo);
+  const quotesOf = async () =>
+    (await allEvents(database.db)).filter(
+      ({ type, stream }) => type === 'quote_issued' && stream === bound.digest,
+    );
+  const inputsHash = keccak256(stringToBytes('x'));
+  const bound = await issue(issuer, { requester: payer.address, inputsHash });
+
+  // the offer is the issued quote at both gateways, and version 1 gets none
+  for (const gateway of [issuer, other]) {
+    const asked = await gateway.post(pathOf(bound), { body: 'x' });
+    expect(asked.status).toBe(402);
+    expect(asked.json).toMatchObject({
+      code: 'payment_required',
+      quote_digest: bound.digest,
+      quote_expires_at: new Date(bound.quote.expiresAt * 1_000).toISOString(),
+      accepts: [],
+      error: expect.stringContaining('x402 version 1 cannot pay the quote'),
+    });
+    expect(asked.json).not.toHaveProperty('reason');
+    const { accepts } = offerOf(asked);
+    expect(accepts.map(({ asset, amount }) => ({ asset, amount }))).toEqual(
+      bound.quote.options.map(({ asset, amount }) => ({ asset, amount: String(amount) })),
+    );
+    for (const { extra } of accepts) {
+      expect(extra).toMatchObject({ quoteDigest: bound.digest, offerSecret: expect.any(String) });
+      expect(extra).not.toHaveProperty('quote');
+    }
+  }
+  expect(await quotesOf()).toHaveLength(1);
+
+  // what cannot be offered gets a fresh quote with the reason
+  const notRecorded = { ...bound.quote, salt: `0x${'5a'.repeat(32)}` } as const;
+  const [, proof = ''] = tokenOf(bound).split('.');
+  const revoked = await issue(issuer);
+  const refusedAs = async (path: string, reason: string, body = 'x') => {
+    const answer = await other.post(path, { body });
+    expect(answer).toMatchObject({ status: 402, json: { code: 'payment_required', reason } });
+    expect(answer.json.quote_digest).not.toBe(bound.digest);
+    expect(offerOf(answer).accepts[0]?.extra['quoteDigest']).toBe(answer.json.quote_digest);
+  };
+  await refusedAs(`${job}?quote=`, 'malformed_quote_token');
+  await refusedAs(`${job}?quote=${'A'.repeat(7_500)}`, 'malformed_quote_token');
+  await refusedAs(`${job}?quote=%00%ff.x`, 'malformed_quote_token');
+  await refusedAs(`${pathOf(bound)}&quote=${tokenOf(bound)}`, 'repeated_quote_token');
+  await refusedAs(`${job}?quote=${writeQuoteToken(notRecorded, proof)}`, 'unknown_quote');
+  await refusedAs(pathOf(bound).replace('/1/0?', '/1/1?'), 'quote_of_another_job');
+  await refusedAs(pathOf(bound), 'inputs_hash_mismatch', 'y');
+
+  // any changed character: never the recorded quote
+  const token = tokenOf(bound);
+  await fc.assert(
+    fc.asyncProperty(
+      fc.nat(token.length - 1),
+      fc.constantFrom('A', 'z', '0', '9', '_', '-', '.'),
+      async (at, character) => {
+        fc.pre(token[at] !== character);
+        const changed = `${token.slice(0, at)}${character}${token.slice(at + 1)}`;
+        const { status, json } = await other.post(`${job}?quote=${changed}`, { body: 'x' });
+        expect(status).toBe(402);
+        expect(json.reason).toMatch(/^(malformed_quote_token|unknown_quote)$/);
+        expect(json.quote_digest).not.toBe(bound.digest);
+      },
+    ),
+    { numRuns: 60 },
+  );
+  expect(await chain.balance(payTo)).toBe(before);
+
+  // the official client, at the gateway that did not issue it
+  const response = await wrapFetchWithPayment(fetch, client)(`${other.url}${pathOf(bound)}`, {
+    method: 'POST',
+    body: 'x',
+    headers: { 'content-type': 'text/plain' },
+  });
+  expect(response.status).toBe(202);
+  expect(await response.json()).toMatchObject({ quote_digest: bound.digest, receipt: bound.digest });
+  const amount = bound.quote.options[0]?.amount ?? 0n;
+  expect((await chain.balance(payTo)) - before).toBe(amount);
+  expect((await issuer.get(`/x402/receipts/${bound.digest}`)).status).toBe(200);
+  expect(await quotesOf()).toHaveLength(1);
+  await refusedAs(pathOf(bound), 'quote_used');
+
+  // a payment of version 1 to the address of a quote gets a quote of its own, and two payers of one quote: one pays
+  const raced = await issue(issuer);
+  const offer = offerOf(await other.post(pathOf(raced)));
+  const [first, second] = await Promise.all([signOffer(offer), signOffer(offer)]);
+  const both = await Promise.all([
+    issuer.post(pathOf(raced), { headers: header(first) }),
+    other.post(pathOf(raced), { headers: header(second) }),
+  ]);
+  expect(both.filter(({ status }) => status === 202)).toHaveLength(1);
+  expect((await chain.balance(payTo)) - before).toBe(2n * amount);
+  const { accepted, payload } = await signOffer(offer);
+  const v1 = { x402Version: 1, scheme: accepted.scheme, network: 'base-sepolia', payload };
+  const own = await issuer.post(pathOf(raced), { headers: v1Header(v1) });
+  expect(own.status).toBe(202);
+  expect(own.json.status).toBe('accepted');
+  expect(own.json.quote_digest).not.toBe(raced.digest);
+  expect((await chain.balance(payTo)) - before).toBe(3n * amount);
+
+  const lane = laneOn(database);
+  await new Promise((resolve) => setTimeout(resolve, 1_000 - (Date.now() % 1_000) + 100));
+  const old = { ...bound.quote, inputsHash: zeroHash, issuedAt: 1_700_000_000, expiresAt: 1_700_000_060 };
+  await recordQuote({ lane }, old, quoteDigest(old));
+  const oldProof = quoteTokenProof([createSecretKey(receiptKey, 'utf8')], quoteDigest(old));
+  await refusedAs(`${job}?quote=${writeQuoteToken(old, oldProof)}`, 'quote_expired');
+  const beforeSecs = revoked.quote.issuedAt + 1;
+  expect(await revokeQuotes({ ...database, lane }, { beforeSecs, operator: 'ada' })).toEqual({
+    kind: 'revoked',
+  });
+  await refusedAs(pathOf(revoked), 'quote_revoked');
+});
+
+const terms = (json: string) => `${Buffer.from(json).toString('base64url')}.proof`;
+
+test('reading a token is the exact inverse of writing it, and no other text is read', () => {
+  const hex32 = fc.stringMatching(/^[0-9a-f]{64}$/);
+  const hex20 = fc.stringMatching(/^[0-9a-f]{40}$/);
+  const text = fc.stringMatching(/^[ -~]{1,20}$/);
+  const option = fc.record({
+    network: fc.constant('eip155:84532' as const),
+    transferMethod: fc.constant('eip3009' as const),
+    asset: hex20.map((hex) => `0x${hex}` as const),
+    symbol: fc.stringMatching(/^[A-Za-z0-9._-]{1,16}$/),
+    decimals: fc.nat(36),
+    amount: fc.bigInt(1n, 2n ** 256n - 1n),
+    payTo: hex20.map((hex) => `0x${hex}` as const),
+    eip712Name: text,
+    eip712Version: text,
+  });
+  const quote = fc.record({
+    serviceId: fc.maxSafeNat(),
+    jobIndex: fc.nat(2 ** 32 - 1),
+    priceWei: fc.bigInt(1n, 2n ** 256n - 1n),
+    options: fc.array(option, { minLength: 1, maxLength: 4 }),
+    requester: hex20.map((hex) => `0x${hex}` as const),
+    inputsHash: hex32.map((hex) => `0x${hex}` as const),
+    issuedAt: fc.nat(),
+    expiresAt: fc.nat(),
+    salt: hex32.map((hex) => `0x${hex}` as const),
+    isSummarised: fc.constant(false),
+  });
+  fc.assert(
+    fc.property(quote, fc.stringMatching(/^[A-Za-z0-9_-]{43}$/), (written, proof) => {
+      const read = readQuoteToken(writeQuoteToken(written, proof));
+      expect(read).toEqual({ quote: written, digest: quoteDigest(written), proof });
+    }),
+  );
+  for (const token of [
+    '',
+    '.',
+    'a',
+    '..',
+    terms('{}'),
+    terms('{"symbol":"\\ud800"}'),
+    terms('['.repeat(4_000)),
+  ])
+    expect(readQuoteToken(token)).toBeUndefined();
+  expect(() => fc.assert(fc.property(fc.string(), (any) => readQuoteToken(any) === undefined))).not.toThrow();
+  // a lone surrogate cannot be written, and must not end in a fault
+  const [sample] = fc.sample(quote, 1);
+  if (!sample) throw new Error('no sample');
+  const [encoded = ''] = writeQuoteToken({ ...sample, salt: `0x${'0'.repeat(64)}` }, '').split('.');
+  const json = Buffer.from(encoded, 'base64url').toString('utf8');
+  expect(readQuoteToken(terms(json.replace(/"symbol":"/, '"symbol":"\\ud800')))).toBeUndefined();
 });

@@ -9,7 +9,7 @@ export const quoteTokenParameter = 'quote';
 /**
  * No token is longer, in characters: a quote's options are as many as one offer holds, and proxies take request lines of 8 KiB.
  */
-export const mostTokenChars = 7_168;
+const mostTokenChars = 7_168;
 
 /** What a token says: a quote, and the proof that a gateway of this ledger made the token. */
 export interface ReadToken {
@@ -17,6 +17,9 @@ export interface ReadToken {
   readonly digest: Hex;
   readonly proof: string;
 }
+
+/** A quote on record, as its token says it: with all its options. */
+export type NamedQuote = Pick<ReadToken, 'quote' | 'digest'>;
 
 /** All terms of a quote as one word of a URL: base64url of their canonical JSON, a dot, and the proof. */
 export function writeQuoteToken(quote: Quote, proof: string): string {

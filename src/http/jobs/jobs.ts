@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { parseJobId } from '../../domain/payments/job.ts';
+import { quoteTokenParameter } from '../../domain/payments/quote-token.ts';
 import type { Caip2 } from '../../domain/values/primitives.ts';
 import { encodeHeader } from '../../domain/payments/x402.ts';
 import { v1NameOf } from '../../domain/payments/x402-v1.ts';
@@ -88,7 +89,7 @@ export function paidJobRoutes(current: () => JobsContext, bodies: RequestBodies)
       }
     };
 
-    app.post<{ Params: JobParams }>(
+    app.post<JobRoute>(
       '/x402/jobs/:service_id/:job_index',
       {
         errorHandler: (error, request, reply) => void refuseUnread(error, request, reply),
@@ -104,7 +105,7 @@ export function paidJobRoutes(current: () => JobsContext, bodies: RequestBodies)
         return answerFlow(request, reply, payForJob(context, head, bodyOf(request)));
       },
     );
-    app.post<{ Params: JobParams }>(
+    app.post<JobRoute>(
       '/x402/jobs/:service_id/:job_index/auth-dry-run',
       {
         onRequest: async (request, reply) => {
@@ -127,7 +128,15 @@ function openedOf(request: FastifyRequest): Opened {
   return opened;
 }
 
-type PaidRequest = FastifyRequest<{ Params: JobParams }>;
+/** A repeated parameter is a list. */
+type JobQuery = Readonly<Record<string, string | readonly string[] | undefined>>;
+
+interface JobRoute {
+  readonly Params: JobParams;
+  readonly Querystring: JobQuery;
+}
+
+type PaidRequest = FastifyRequest<JobRoute>;
 
 function bodyOf({ body }: FastifyRequest): Buffer {
   return Buffer.isBuffer(body) ? body : Buffer.alloc(0);
@@ -136,6 +145,7 @@ function bodyOf({ body }: FastifyRequest): Buffer {
 function jobHead(request: PaidRequest): JobHead {
   const { service_id, job_index } = request.params;
   const contentType = request.headers['content-type'];
+  const payment = paymentOf(request.headers);
   return {
     requestId: request.id,
     job: parseJobId(service_id, job_index),
@@ -143,7 +153,9 @@ function jobHead(request: PaidRequest): JobHead {
     path: `/x402/jobs/${service_id}/${job_index}`,
     contentType,
     declaredBytes: Number(request.headers['content-length'] ?? 0),
-    payment: paymentOf(request.headers),
+    payment,
+    // a payment names its quote itself, and is sent to the same address
+    quoteToken: payment ? undefined : request.query[quoteTokenParameter],
     callerHeaders: callerHeadersOf(request.headers),
     redeliverySignature: request.headers['x-net-redelivery-sig']?.toString(),
     clientAddress: addressOf(request),

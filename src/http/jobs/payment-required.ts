@@ -40,16 +40,19 @@ export function paymentRequiredText(
   context: OfferContext,
   { code, reason, quote }: PaymentRequired,
 ): { readonly header: string; readonly body: string } {
-  const { descriptions, offers, acceptsV1, isForV1 } = fixedParts(context, quote);
-  const { digest, expiresAt, input } = quote;
+  const { descriptions, offers, ...fixed } = fixedParts(context, quote);
+  const { digest, expiresAt, input, isNamed = false } = quote;
+  const [acceptsV1, whyNotV1] = isNamed
+    ? ['[]', unnamedByV1]
+    : [fixed.acceptsV1, fixed.isForV1 ? undefined : version2Only];
   const { sentence } = refusals[code];
   const text = reason === undefined ? sentence : `${sentence} (${reason})`;
   const error = JSON.stringify(text);
-  const errorV1 = isForV1 ? error : JSON.stringify(`${text} ${version2Only}`);
+  const errorV1 = whyNotV1 === undefined ? error : JSON.stringify(`${text} ${whyNotV1}`);
   const accepts = offersV2Text(offers, quote);
   const { resource, extensions } = fittingDescription(descriptions, accepts);
   const why = reason === undefined ? '' : `,"reason":${JSON.stringify(reason)}`;
-  const notOffered = context.offers.withoutRate(context.settings.acceptedTokens);
+  const notOffered = isNamed ? [] : context.offers.withoutRate(context.settings.acceptedTokens);
   const others = notOffered.length === 0 ? '' : `,"not_offered":${JSON.stringify(notOffered)}`;
   const until = new Date(expiresAt * 1_000).toISOString();
   const takes = input ? `,"input":${JSON.stringify(input)}` : '';
@@ -64,6 +67,10 @@ export function paymentRequiredText(
 /** The body's `accepts` is empty: its reader has version 1 of x402, or would look in vain for the offer. */
 const version2Only =
   'x402 version 1 can name none of the accepted networks or schemes: pay with a client of version 2, which reads the offer in the PAYMENT-REQUIRED header.';
+
+/** A version 1 payment names no quote, so that it cannot take this one. */
+const unnamedByV1 =
+  'x402 version 1 cannot pay the quote that this address names: pay with a client of version 2, which reads the offer in the PAYMENT-REQUIRED header, or ask at the address without its quote parameter.';
 
 /** The parts of a 402 that are the same in every offer of a job, as JSON. */
 interface FixedParts {

@@ -7,6 +7,7 @@ import {
   catalogueQuery,
   dryRunAllowed,
   dryRunRefusal,
+  payQuery,
   price,
   replayed,
   wellKnown,
@@ -165,6 +166,7 @@ export const payOperation: Operation = {
   tag: 'Jobs',
   summary: 'Pay for a job',
   description: paying,
+  query: payQuery,
   requestHeaders: [...paymentHeaders, ...callerHeaders, redeliveryHeader],
   body: {
     bytes: true,

@@ -75,6 +75,14 @@ export const price = z
 /** The most jobs of one page: the schemas of inputs may be long. */
 const mostJobs = 100;
 
+/** Described only: the paid flow reads it itself, and refuses a malformed one with an offer. */
+export const payQuery = z.object({
+  quote: z.string().optional().meta({
+    description:
+      'The token of a quote that a pricing service issued. A request without a payment gets exactly that quote as its offer.',
+  }),
+});
+
 export const catalogueQuery = z.strictObject({
   cursor: z.string().max(64).optional().meta({ description: '`next` of the previous page.' }),
   limit: z.coerce
