@@ -7,8 +7,7 @@ import { findLanded } from './find-settlement.ts';
 /**
  * How to refuse a payment that fits no quote and may have been charged: its payer signed it over to us, and the chain shows
  * that it was used, or does not answer. A ledger that lost its last events knows neither the quote nor the payment, and a payer
- * who gets a 402 signs again and pays twice. Also in a token that has no
- * rate now. Undefined where it was not charged.
+ * who gets a 402 signs again and pays twice. Also in a token that has no rate now. Undefined where it was not charged.
  */
 export async function findCharged(
   context: JobsContext,

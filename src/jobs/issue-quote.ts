@@ -3,10 +3,8 @@ import { type Quote, quoteDigest } from '../domain/payments/quote.ts';
 import { quoteTokenParameter, writeQuoteToken } from '../domain/payments/quote-token.ts';
 import { type Address, type Hex, isHex32, parseAddress } from '../domain/values/primitives.ts';
 import { late, within } from '../runtime/within.ts';
-import { isDatabaseLoss } from '../store/database.ts';
-import { LaneClosedError } from '../store/flusher.ts';
-import { LedgerInconsistentError } from '../store/halt.ts';
 import { LaneFullError } from '../store/lane.ts';
+import { ledgerRefusalOf } from '../store/ledger-refusal.ts';
 import type { Refused } from './answer.ts';
 import { findJob, isSold, jobUrl } from './catalog.ts';
 import { type JobsContext, nowSecs } from './context.ts';
@@ -40,7 +38,7 @@ export interface QuoteIssuer {
 type IssueContext = TermsContext &
   Pick<JobsContext, 'catalog' | 'pricingQuotes' | 'publicUrl' | 'runnerSilence'>;
 
-/** How long the ledger may take: whoever asks for a price does not wait for a database that is down. */
+/** How long the ledger may take: a client that asks for a price does not wait for a database that is down. */
 const mostWaitMs = 5_000;
 
 /**
@@ -85,11 +83,8 @@ async function record(
       ? { kind: 'refused', code: 'ledger_unavailable', reason: 'ledger_slow' }
       : undefined;
   } catch (error) {
-    if (error instanceof LedgerInconsistentError) return { kind: 'refused', code: 'ledger_inconsistent' };
-    if (error instanceof LaneFullError)
-      return { kind: 'refused', code: 'ledger_unavailable', reason: 'lane_full' };
-    if (error instanceof LaneClosedError || (error instanceof Error && isDatabaseLoss(error)))
-      return { kind: 'refused', code: 'ledger_unavailable' };
-    throw error;
+    const code = ledgerRefusalOf(error);
+    if (!code) throw error;
+    return { kind: 'refused', code, ...(error instanceof LaneFullError ? { reason: 'lane_full' } : {}) };
   }
 }

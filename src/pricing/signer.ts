@@ -1,8 +1,7 @@
 import secp256k1 from 'secp256k1';
-import { bytesToHex, hexToBytes } from 'viem/utils';
-import { recoverSigner } from '../domain/values/ethereum-signature.ts';
-import { keccak256 } from '../domain/values/keccak.ts';
-import { type Address, type Hex, isHex32, parseAddress } from '../domain/values/primitives.ts';
+import { hexToBytes } from 'viem/utils';
+import { accountOf, recoverSigner } from '../domain/values/ethereum-signature.ts';
+import { type Address, isHex32, parseAddress } from '../domain/values/primitives.ts';
 import { late, within } from '../runtime/within.ts';
 
 /** Signs quotes as the operator. What it returns is checked: a signature of another account is never passed on. */
@@ -33,9 +32,8 @@ export function keySigner(privateKey: string): QuoteSigner {
   const key = isHex32(text) ? hexToBytes(text) : undefined;
   if (!key || !secp256k1.privateKeyVerify(key))
     throw new TypeError('the signer has no private key (0x and 64 hex digits)');
-  const publicKey = secp256k1.publicKeyCreate(key, false);
   return {
-    address: bytesToHex(keccak256(publicKey.subarray(1)).subarray(12)),
+    address: accountOf(secp256k1.publicKeyCreate(key, false)),
     sign: (digest) => Promise.resolve(secp256k1.ecdsaSign(digest, key).signature),
   };
 }
@@ -65,11 +63,10 @@ export function operatorOf(signer: QuoteSigner, timeoutMs: number): Operator {
   };
 }
 
-const curveOrder = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
-
 /**
  * r, s and v with the lower s, which is the one that contracts accept, and the v that recovers the account: a KMS returns either s, and
  * no v. Undefined where the bytes are not a signature of this account.
+ * @throws where r or s is no number of the curve
  */
 function canonicalSignature(
   address: Address,
@@ -77,17 +74,9 @@ function canonicalSignature(
   signed: Uint8Array,
 ): Uint8Array | undefined {
   if (!(signed instanceof Uint8Array) || (signed.length !== 64 && signed.length !== 65)) return undefined;
-  const s = BigInt(bytesToHex(signed.subarray(32, 64)));
-  const lowS = s > curveOrder / 2n ? curveOrder - s : s;
-  if (lowS <= 0n) return undefined;
-  const compact = Buffer.concat([signed.subarray(0, 32), bytesOf(lowS)]);
+  const compact = secp256k1.signatureNormalize(Uint8Array.from(signed.subarray(0, 64)));
   for (const recovery of [0, 1] as const)
     if (recoverSigner(digest, { compact, recovery }) === address)
       return Buffer.concat([compact, Buffer.of(27 + recovery)]);
   return undefined;
-}
-
-function bytesOf(word: bigint): Uint8Array {
-  const hex: Hex = `0x${word.toString(16).padStart(64, '0')}`;
-  return hexToBytes(hex);
 }

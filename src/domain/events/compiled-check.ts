@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import { isObject } from '../values/json-object.ts';
 
 /** Whether a value that was read from JSON matches a schema. Says not why: the schema itself does. */
 export type Check = (value: unknown) => boolean;
@@ -102,10 +103,6 @@ function compileRule(check: ZodCheck): Check {
     default:
       throw new Error(`the rule ${def.check} has no compiled check`);
   }
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function objectCheck({ shape, catchall }: z.core.$ZodObjectDef): Check {

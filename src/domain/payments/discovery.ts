@@ -1,4 +1,5 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
+import { isObject } from '../values/json-object.ts';
 
 /** The x402 extension by which a facilitator lists what is sold, for programs that look for it. */
 export const discoveryKey = 'bazaar';
@@ -175,8 +176,4 @@ const mostRepeated = 100;
 
 function numberOf(value: unknown, otherwise: number): number {
   return typeof value === 'number' ? Math.min(value, mostRepeated) : otherwise;
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -38,17 +38,11 @@ export function matchOption(
   decoded: DecodedPayment,
   options: readonly SettlementOption[],
 ): SettlementOption | undefined {
-  const { terms, network, transferMethod } = decoded;
-  if (decoded.scheme !== schemes[transferMethod].x402Scheme) return undefined;
+  const { terms } = decoded;
+  if (decoded.scheme !== schemes[decoded.transferMethod].x402Scheme) return undefined;
   if (!terms) return matchOptionV1(decoded, options);
-  const candidates = options.filter(
-    (option) => option.network === network && option.transferMethod === transferMethod,
-  );
-  return candidates.find(
-    (option) =>
-      terms.asset === option.asset &&
-      parseAddress(terms.payTo) === option.payTo &&
-      terms.amount === String(option.amount),
+  return tokensOfPayment(decoded, options).find(
+    (option) => parseAddress(terms.payTo) === option.payTo && terms.amount === String(option.amount),
   );
 }
 
@@ -79,7 +73,6 @@ function matchOptionV1(
   decoded: DecodedPayment,
   options: readonly SettlementOption[],
 ): SettlementOption | undefined {
-  if (decoded.scheme !== schemes[decoded.transferMethod].x402Scheme) return undefined;
   const candidates = tokensOfPayment(decoded, payableInV1(options));
   if (candidates.length < 2) return candidates[0];
   const isSigned = (option: SettlementOption): boolean => {

@@ -1,7 +1,7 @@
 import { paymentEvents } from '../events/payment-events.ts';
 import { canonicalJson } from '../values/canonical-json.ts';
-import type { Address, Hex } from '../values/primitives.ts';
-import { fullOptions, optionFromJson, type Quote, quoteDigest, quoteTerms } from './quote.ts';
+import type { Hex } from '../values/primitives.ts';
+import { fullOptions, optionFromJson, type Quote, quoteDigest, quoteTerms, termsFromData } from './quote.ts';
 
 /** The query parameter that carries a quote's token. */
 export const quoteTokenParameter = 'quote';
@@ -48,19 +48,9 @@ function readTerms(text: string): Quote | undefined {
   }
   const { data } = wire.safeParse(json);
   if (!data || fullOptions(data).length < data.options.length) return undefined;
-  const priceWei = BigInt(data.price_wei);
-  // one that has more bits than the digest's word
-  if (priceWei >= beyondWord) return undefined;
-  return {
-    serviceId: data.service_id,
-    jobIndex: data.job_index,
-    priceWei,
-    options: fullOptions(data).map(optionFromJson),
-    requester: data.requester as Address,
-    inputsHash: data.inputs_hash as Hex,
-    issuedAt: data.issued_at,
-    expiresAt: data.expires_at,
-    salt: data.salt as Hex,
-    isSummarised: false,
-  };
+  const terms = termsFromData(data);
+  // a price that has more bits than the digest's word
+  return terms.priceWei < beyondWord
+    ? { ...terms, options: fullOptions(data).map(optionFromJson) }
+    : undefined;
 }

@@ -245,20 +245,22 @@ function signedTerms(quote: Omit<Quote, 'options'>) {
 
 /** The digest of a quote read back from the ledger, whether or not all of its options are on record in full. */
 export function recordedDigest(data: EventData<'quote_issued'>): Hex {
-  return digestWith(
-    {
-      serviceId: data.service_id,
-      jobIndex: data.job_index,
-      priceWei: BigInt(data.price_wei),
-      requester: data.requester as Address,
-      inputsHash: data.inputs_hash as Hex,
-      issuedAt: data.issued_at,
-      expiresAt: data.expires_at,
-      salt: data.salt as Hex,
-      isSummarised: data.summarised === true,
-    },
-    recordedOptionsHash(data.options),
-  );
+  return digestWith(termsFromData(data), recordedOptionsHash(data.options));
+}
+
+/** The terms of a quote as they were recorded, or as its token says them. */
+export function termsFromData(data: Omit<EventData<'quote_issued'>, 'options'>): Omit<Quote, 'options'> {
+  return {
+    serviceId: data.service_id,
+    jobIndex: data.job_index,
+    priceWei: BigInt(data.price_wei),
+    requester: data.requester as Address,
+    inputsHash: data.inputs_hash as Hex,
+    issuedAt: data.issued_at,
+    expiresAt: data.expires_at,
+    salt: data.salt as Hex,
+    isSummarised: data.summarised === true,
+  };
 }
 
 const recordedHashes = new Map<string, Uint8Array>();

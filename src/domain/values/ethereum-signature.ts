@@ -23,6 +23,11 @@ export function parseSignature(text: string): EthereumSignature | undefined {
   return { compact: hexToBytes(text.slice(0, 130) as Hex), recovery };
 }
 
+/** The account of an uncompressed public key of 65 bytes. */
+export function accountOf(publicKey: Uint8Array): Address {
+  return bytesToHex(keccak256(publicKey.subarray(1)).subarray(12));
+}
+
 /**
  * The account that signed a hash; undefined where no key fits. Uses libsecp256k1, twenty-five times as fast as JavaScript,
  * since every restricted request waits for it.
@@ -32,8 +37,7 @@ export function recoverSigner(
   { compact, recovery }: EthereumSignature,
 ): Address | undefined {
   try {
-    const publicKey = secp256k1.ecdsaRecover(compact, recovery, hash, false);
-    return bytesToHex(keccak256(publicKey.subarray(1)).subarray(12));
+    return accountOf(secp256k1.ecdsaRecover(compact, recovery, hash, false));
   } catch {
     return undefined;
   }

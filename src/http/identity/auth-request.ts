@@ -8,6 +8,7 @@ import {
   valueWithSecretInUse,
   verifiedText,
 } from '../../identity/signed-values.ts';
+import { isObject } from '../../domain/values/json-object.ts';
 
 export const authBase = '/api/auth';
 
@@ -108,8 +109,4 @@ function passedCookies(identity: Identity, header: string | undefined): string {
 
 export function deviceCookieName({ publicUrl }: Identity): string {
   return `${cookiePrefix(publicUrl())}.device`;
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

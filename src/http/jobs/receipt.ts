@@ -49,6 +49,7 @@ export function receiptRoute(current: () => ReceiptContext, log: LogReader | und
 }
 
 const notSettled = { log_proof: null, log_proof_reason: 'not_settled' } as const;
+const notSealed = { log_proof: null, log_proof_reason: 'not_sealed' } as const;
 
 /** Proofs of the events about the settlement; the events themselves are for those who have the receipt token. */
 async function proveSettlement(
@@ -57,14 +58,13 @@ async function proveSettlement(
   withLeaves: boolean,
 ): Promise<Pick<Receipt, 'log_proof' | 'log_proof_reason'>> {
   const stream = await log.proveStream(digest);
-  const proofs = stream?.proofs.filter(({ seq }) => isAboutSettlement(stream.leaves.get(seq))) ?? [];
-  if (!stream || proofs.length === 0) return { log_proof: null, log_proof_reason: 'not_sealed' };
-  const pending = [...stream.leaves.values()].filter(isAboutSettlement).length - proofs.length;
-  return {
-    log_proof: proofsJson({ head: stream.head, proofs }, pending, withLeaves ? stream.leaves : undefined),
-  };
-}
-
-function isAboutSettlement(leaf: Buffer | undefined): boolean {
-  return leaf !== undefined && settlementTypes.has(decodeLeaf(leaf).type);
+  if (!stream) return notSealed;
+  const { head, leaves } = stream;
+  const settling = new Set(
+    [...leaves].flatMap(([seq, leaf]) => (settlementTypes.has(decodeLeaf(leaf).type) ? [seq] : [])),
+  );
+  const proofs = stream.proofs.filter(({ seq }) => settling.has(seq));
+  if (proofs.length === 0) return notSealed;
+  const pending = settling.size - proofs.length;
+  return { log_proof: proofsJson({ head, proofs }, pending, withLeaves ? leaves : undefined) };
 }

@@ -1,9 +1,6 @@
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { defaultRetryAfterSecs, type RefusalCode, refusals } from '../../domain/errors/refusal.ts';
-import { isDatabaseLoss } from '../../store/database.ts';
-import { LaneClosedError } from '../../store/flusher.ts';
-import { LedgerInconsistentError } from '../../store/halt.ts';
-import { LaneFullError } from '../../store/lane.ts';
+import { ledgerRefusalOf } from '../../store/ledger-refusal.ts';
 import { followRoutes } from './allowed-methods.ts';
 import { noteFacts } from './request-log.ts';
 import { RefusedBodyError } from './request-bodies.ts';
@@ -56,10 +53,8 @@ export function refusalOf(
 ): RefusalCode {
   if (error instanceof RefusedBodyError) return error.code;
   if (error.code === 'FST_ERR_CTP_BODY_TOO_LARGE') return 'body_too_large';
-  if (error instanceof LedgerInconsistentError) return 'ledger_inconsistent';
-  if (error instanceof LaneFullError || error instanceof LaneClosedError || isDatabaseLoss(error)) {
-    return 'ledger_unavailable';
-  }
+  const ledgerCode = ledgerRefusalOf(error);
+  if (ledgerCode) return ledgerCode;
   if (error.statusCode === 408) return 'request_timeout';
   return error.statusCode !== undefined && error.statusCode < 500 ? 'invalid_request' : 'internal_error';
 }
