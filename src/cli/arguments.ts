@@ -1,6 +1,8 @@
 import { userInfo } from 'node:os';
+import { plainHttpWarning } from '../config/urls.ts';
 import { operatorNamePattern, operatorTextPattern } from '../domain/values/operator-words.ts';
 import { chainIdOf } from '../domain/values/primitives.ts';
+import { fail } from './terminal.ts';
 
 const dayMs = 86_400_000;
 const maxDays = 3_650;
@@ -69,7 +71,13 @@ export function readPairs(
 
 /** `--rpc NETWORK=URL`, once for each network. */
 export function readRpcUrls(given: readonly string[]): ReadonlyMap<string, string> {
-  return readPairs('rpc', given, 'URL', /^https?:\/\/\S+$/);
+  const urls = readPairs('rpc', given, 'URL', /^https?:\/\/\S+$/);
+  for (const [network, url] of urls) {
+    if (!URL.canParse(url)) throw new ArgumentError(`--rpc ${network} is no URL`);
+    const warning = plainHttpWarning('rpc_url', url);
+    if (warning !== undefined) fail(`warning: --rpc ${network} ${warning}`);
+  }
+  return urls;
 }
 
 /** Throws an ArgumentError where no RPC is named. */

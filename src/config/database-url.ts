@@ -1,8 +1,9 @@
 import type { Environment } from './environment.ts';
 import { readEnvironmentSecret } from './environment-secret.ts';
 import { readText } from './files.ts';
-import { ConfigError } from './mistakes.ts';
+import { ConfigError, formatMistake } from './mistakes.ts';
 import type { ReadFile } from './reading.ts';
+import { isLoopback } from './urls.ts';
 
 const urlVariable = 'DATABASE_URL';
 const passwordVariable = 'PGPASSWORD';
@@ -25,6 +26,26 @@ export async function readDatabaseUrl(env: Environment, readFile: ReadFile = rea
   const password = await readVariable(passwordVariable, env, readFile);
   if (password === undefined) return url;
   return `${url}${url.includes('?') ? '&' : '?'}password=${encodeURIComponent(password)}`;
+}
+
+/** The driver takes them for `verify-full`, unless it is told to do as libpq. */
+const verifying = ['prefer', 'require', 'verify-ca'];
+
+/** What to warn of before a gateway uses a URL of `readDatabaseUrl`; undefined for nothing. Never repeats the URL. */
+export function databaseWarning(url: string, env: Environment): string | undefined {
+  const { authority, rest } = partsOf(url);
+  const parameters = new URLSearchParams(rest.slice(rest.indexOf('?') + 1));
+  const named = authority.slice(authority.lastIndexOf('@') + 1).replace(/:\d*$/, '');
+  const host = parameters.get('host') ?? decodeURIComponent(named.replace(/^\[(.*)\]$/, '$1'));
+  const mode = parameters.get('sslmode') ?? env['PGSSLMODE'] ?? 'disable';
+  const isVerified =
+    mode === 'verify-full' || (verifying.includes(mode) && !parameters.has('uselibpqcompat'));
+  const isLocal = host.startsWith('/') || isLoopback(host === '' ? (env['PGHOST'] ?? 'localhost') : host);
+  if (isVerified || isLocal) return undefined;
+  const message =
+    'names another host without a verified certificate: anyone on the way can read the ledger and change what is recorded of a payment. ' +
+    'Add sslmode=verify-full (docs/operations/tls.md)';
+  return formatMistake({ path: urlVariable, file: 'environment', message });
 }
 
 async function readVariable(name: string, env: Environment, readFile: ReadFile): Promise<string | undefined> {

@@ -4,7 +4,7 @@ import type { Reading } from './reading.ts';
 import type { Report } from './report.ts';
 import { ownSecretChars, readRotatingSecret, rotatingKeys } from './secrets.ts';
 import { type ConfigOf, readTables, type Table } from './table.ts';
-import { isPlainOverNetwork, pushUrl } from './urls.ts';
+import { pushUrl } from './urls.ts';
 import { oneOf, plainName, serviceId } from './values.ts';
 
 export const runnerShape = {
@@ -68,8 +68,5 @@ function checkUrl({ at, values, names }: RunnerTable, report: Report): void {
   if (values.mode === 'push' && !names('url')) report.mistake([...at, 'url'], 'is missing: push needs it');
   if (values.mode === 'lease' && names('url')) {
     report.mistake([...at, 'url'], 'would be ignored: a lease runner fetches its calls');
-  }
-  if (values.url !== undefined && isPlainOverNetwork(values.url)) {
-    report.warning([...at, 'url'], 'is plain http: calls and the bearer token cross the network unencrypted');
   }
 }

@@ -2,7 +2,7 @@ import type { z } from 'zod';
 import type { Path } from './mistakes.ts';
 import type { Report } from './report.ts';
 import { suggest } from './suggest.ts';
-import { isPlainOverInternet } from './urls.ts';
+import { plainHttpWarning } from './urls.ts';
 
 /**
  * The keys of a TOML table. A key is declared once: its name, its schema with the default, and whether a reload can change it
@@ -57,9 +57,6 @@ export function pick<S extends Shape>(shape: S, whole: ConfigOf<S>): ConfigOf<S>
   return Object.fromEntries(Object.entries(whole).filter(([name]) => names.has(name))) as ConfigOf<S>;
 }
 
-const plainRpc =
-  'is plain http to a public address: everyone on the way can change what the gateway believes of the chain';
-
 /** Reads a table, reporting wrong, missing and unknown keys. */
 export function readTable<S extends Shape>(shape: S, raw: unknown, at: Path, report: Report): Table<S> {
   if (!isTable(raw)) {
@@ -72,9 +69,8 @@ export function readTable<S extends Shape>(shape: S, raw: unknown, at: Path, rep
     const read = readValue(schema, raw[key], [...at, key], report);
     if (read === undefined) isWhole = false;
     else values[camelCase(key)] = read.value;
-    // here, so that no key of an RPC can be forgotten
-    if (key.endsWith('rpc_url') && typeof read?.value === 'string' && isPlainOverInternet(read.value))
-      report.warning([...at, key], plainRpc);
+    const warning = plainHttpWarning(key, read?.value);
+    if (warning !== undefined) report.warning([...at, key], warning);
   }
   reportUnknownKeys(Object.keys(shape), raw, at, report);
   // each value is the output of its key's schema

@@ -45,16 +45,21 @@ export const webhookUrl = text((raw) => {
   return isEncryptedOrLocal(url) ? raw : new Wrong('must be https, or http on loopback');
 });
 
-/** Whether calls to a push address cross a network unencrypted. */
-export function isPlainOverNetwork(pushAddress: string): boolean {
-  const url = new URL(pushAddress);
-  return url.protocol === 'http:' && !isLoopback(hostOf(url));
-}
+/** What anyone on the way of a plain request can do, by the end of the key that names its URL. */
+const plainRisks = [
+  ['rpc_url', 'change what the gateway believes of the chain, and so have unpaid calls delivered'],
+  ['public_url', 'change the offers that clients get, and so whom they pay'],
+  ['url', 'read the calls and the bearer token'],
+] as const;
 
-/** Whether requests to this http(s) URL leave this machine and private networks unencrypted. */
-export function isPlainOverInternet(address: string): boolean {
-  const url = new URL(address);
-  return !isEncryptedOrLocal(url) && !isPrivate(hostOf(url));
+/**
+ * What to warn of where a key names plain http to a host that is not this machine; undefined where it does not. It is asked for every key
+ * of the file, so that no URL can be forgotten: one that must be https was refused before, and any other decides about money.
+ */
+export function plainHttpWarning(key: string, value: unknown): string | undefined {
+  const risk = plainRisks.find(([end]) => key.endsWith(end))?.[1];
+  if (risk === undefined || typeof value !== 'string' || isEncryptedOrLocal(new URL(value))) return undefined;
+  return `is plain http to another host: anyone on the way can ${risk}`;
 }
 
 /** `host:port` or `[ipv6]:port`; port 0 lets the system choose. */

@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import pg from 'pg';
 import { describe, expect, it, test } from 'vitest';
-import { readDatabaseUrl } from '../../src/config/database-url.ts';
+import { databaseWarning, readDatabaseUrl } from '../../src/config/database-url.ts';
 import { ConfigError } from '../../src/config/mistakes.ts';
 
 const read = (url: string | undefined, more: Readonly<Record<string, string>> = {}) =>
@@ -64,6 +64,38 @@ describe('DATABASE_URL', () => {
       );
     },
   );
+});
+
+describe('a connection to another host without a verified certificate', () => {
+  it.each([
+    ['postgres://u:hush@db.internal/x', {}],
+    ['postgres://u:hush@10.0.0.7:5432/x?sslmode=disable', {}],
+    ['postgres://u:hush@db/x?sslmode=no-verify', {}],
+    ['postgres://u:hush@db/x?sslmode=require&uselibpqcompat=true', {}],
+    ['postgres://u:hush@/x?host=db', {}],
+    ['postgres:///x', { PGHOST: 'db' }],
+    ['postgres://[fd00::1]:5432/x', {}],
+    ['postgres://db/x?sslmode=disable', { PGSSLMODE: 'verify-full' }],
+  ])('is warned of: %s %j', (url, env) => {
+    const warning = databaseWarning(url, env);
+    expect(warning).toMatch(/^environment {2}DATABASE_URL: .*sslmode=verify-full/);
+    expect(warning).not.toContain('hush');
+  });
+
+  it.each([
+    ['postgres://db/x?sslmode=verify-full', {}],
+    ['postgres://db/x?sslmode=require', {}],
+    ['postgres://db/x?sslmode=verify-full&uselibpqcompat=true', {}],
+    ['postgres://db/x', { PGSSLMODE: 'verify-full' }],
+    ['postgres:///x', {}],
+    ['postgres:///x?host=/run/postgresql', {}],
+    ['postgres://u@%2Frun%2Fpostgresql/x', {}],
+    ['postgres://u@127.0.0.1:5432/x', {}],
+    ['postgres://u@[::1]:5432/x', {}],
+    ['postgres://localhost/x', {}],
+  ])('is not what this is: %s %j', (url, env) => {
+    expect(databaseWarning(url, env)).toBe(undefined);
+  });
 });
 
 test('every password reaches the driver as it is: encoded in the URL, in PGPASSWORD, or in a file', async () => {

@@ -289,44 +289,6 @@ describe('the bind address and public URL', () => {
   });
 });
 
-const rpc = (url: string) => parse(bare(`[[networks]]\nid = "eip155:1"\nrpc_url = "${url}"`));
-
-describe('URLs', () => {
-  it.each(['http://127.9.9.9:1', 'http://[::1]/x', 'http://localhost:8413', 'https://facilitator.example'])(
-    'may name the facilitator %s',
-    async (url) => {
-      expect(await wrongs(bare(`facilitator_url = "${url}"`))).toEqual([]);
-    },
-  );
-
-  it.each([
-    ['http://10.0.0.1', 'must be https'],
-    ['http://localhost.example', 'must be https'],
-    ['http://127.0.0.1.example', 'must be https'],
-    ['https://me:hush@facilitator.example', 'must not contain credentials'],
-    ['https://me@facilitator.example', 'must not contain credentials'],
-    ['https:/facilitator.example', 'is not an http or https URL'],
-    ['https://a b', 'is not an http or https URL'],
-    ['https://facilitator.example/#x', 'must not have a fragment'],
-    ['https://facilitator.example/?k=v', 'must not have a query'],
-  ])('may not name the facilitator %s', async (url, message) => {
-    const found = await wrongs(bare(`facilitator_url = "${url}"`));
-    expect(found).toEqual([expect.stringContaining(message)]);
-    expect(found.join()).not.toContain('hush');
-  });
-
-  it('may be http for an RPC, with a warning unless it is near, but contain no credentials', async () => {
-    const { warnings } = await rpc('http://node.example/?key=1');
-    expect(warnings).toEqual([expect.stringMatching(/:\d+  networks\[0\]\.rpc_url: is plain http/)]);
-    expect(warnings.join()).not.toContain('key=1');
-    for (const near of ['https://node.example', 'http://127.0.0.1:8545', 'http://10.0.0.7', 'http://node'])
-      expect((await rpc(near)).warnings.join()).not.toContain('plain http');
-    expect(await wrongs(bare('[[networks]]\nid = "eip155:1"\nrpc_url = "https://u:p@node.example"'))).toEqual(
-      [expect.stringContaining('networks[0].rpc_url: must not contain credentials')],
-    );
-  });
-});
-
 describe('the remaining keys', () => {
   it('keep their units', async () => {
     const { config } = await parse(

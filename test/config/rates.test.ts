@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { minimal, parse, parseX402, wrongs } from './support.ts';
+import { minimal, parseX402, wrongs } from './support.ts';
 
 const http = 'kind = "http"\nurl = "https://prices.example/eth"\npointer = "/price"\n';
 const contract = `contract = "0x${'a1'.repeat(20)}"\n`;
@@ -74,11 +74,4 @@ test('keys about sources are refused where the rate is fixed: they would be igno
     expect(await wrongs(`${minimal()}${key} = 5\n`)).toEqual([
       expect.stringContaining(`accepted_tokens[0].${key}: would be ignored`),
     ]);
-});
-
-test('an RPC of a source over plain http is warned of, as every RPC is', async () => {
-  const { warnings } = await parse(withSources([pool.replace('https:', 'http:')]));
-  expect(warnings).toContainEqual(
-    expect.stringMatching(/ accepted_tokens\[0\]\.rates\[0\]\.rpc_url: is plain http/),
-  );
 });

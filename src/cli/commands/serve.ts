@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 import type { Logger } from 'pino';
-import { readDatabaseUrl } from '../../config/database-url.ts';
+import { databaseWarning, readDatabaseUrl } from '../../config/database-url.ts';
 import { processEnvironment } from '../../config/environment.ts';
 import { loadConfig } from '../../config/load.ts';
 import { ConfigError } from '../../config/mistakes.ts';
@@ -23,7 +23,8 @@ export async function run(args: readonly string[]): Promise<number> {
   const { config, warnings } = await loadConfig(request.file, env);
   const databaseUrl = await readDatabaseUrl(env);
   const logger = createLogger(config.logLevel);
-  for (const warning of warnings) logger.warn({ warning }, 'the configuration has a warning');
+  for (const warning of [...warnings, databaseWarning(databaseUrl, env) ?? []].flat())
+    logger.warn({ warning }, 'the configuration has a warning');
   if (request.goLive && !(await takeLive(config, request.file, request.goLive))) return exitCodes.refused;
   const { workers, quiet } = request;
   const start = () => startGateway({ config, databaseUrl, logger, workers, quiet });

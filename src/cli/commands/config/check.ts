@@ -2,7 +2,7 @@ import { parseArgs } from 'node:util';
 import { askChains } from '../../../app/chain-facts.ts';
 import { located } from '../../../app/chain-findings.ts';
 import type { Config } from '../../../config/config.ts';
-import { namesDatabase, readDatabaseUrl } from '../../../config/database-url.ts';
+import { databaseWarning, namesDatabase, readDatabaseUrl } from '../../../config/database-url.ts';
 import { processEnvironment } from '../../../config/environment.ts';
 import { loadConfig } from '../../../config/load.ts';
 import { ConfigError, formatMistake } from '../../../config/mistakes.ts';
@@ -23,7 +23,10 @@ export async function run(args: readonly string[]): Promise<number> {
   const { config, warnings, skippedSecrets } = await loadConfig(file, env, options);
   for (const warning of warnings) fail(`warning: ${warning}`);
   if (skippedSecrets.length > 0) fail(`not checked: ${skippedSecrets.join(', ')}`);
-  if (!options.withoutSecrets && namesDatabase(env)) await readDatabaseUrl(env);
+  if (!options.withoutSecrets && namesDatabase(env)) {
+    const warning = databaseWarning(await readDatabaseUrl(env), env);
+    if (warning !== undefined) fail(`warning: ${warning}`);
+  }
   if (values.online) await checkOnline(config);
   const jobs = config.jobs?.jobPrices.size ?? 0;
   say(
