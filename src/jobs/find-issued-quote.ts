@@ -1,3 +1,4 @@
+import { checkBinding } from '../domain/payments/quote-binding.ts';
 import { foldQuote, isOpen } from '../domain/payments/quote-state.ts';
 import { type NamedQuote, readQuoteToken } from '../domain/payments/quote-token.ts';
 import { readRevocation } from '../store/quote-revocations.ts';
@@ -5,7 +6,6 @@ import { readStream } from '../store/streams.ts';
 import { type Job, sellsCredit } from './catalog.ts';
 import type { JobsContext } from './context.ts';
 import type { WholeRequest } from './job-request.ts';
-import { isBodyOf } from './match-quote.ts';
 import { isQuoteTokenProof } from './receipt-keys.ts';
 
 /** Why the quote that a token names is not offered. */
@@ -40,7 +40,8 @@ export async function findIssuedQuote(
   // a quote from before the job sold credit, or from when it did
   if (quote.options.some(({ creditMicros }) => sellsCredit(job) !== (creditMicros !== undefined)))
     return 'matches_no_option';
-  if (!isBodyOf(quote.inputsHash, body)) return 'inputs_hash_mismatch';
+  // its payer is not known yet
+  if (checkBinding(quote, undefined, body).kind === 'broken') return 'inputs_hash_mismatch';
   const [{ events, nowSecs }, { beforeSecs }] = await Promise.all([
     readStream(pool, digest),
     readRevocation(pool),

@@ -1,6 +1,5 @@
 import type { DecodedPayment } from '../domain/payments/decode-payment.ts';
-import type { EventData, LedgerEvent } from '../domain/events/event.ts';
-import { keccak256 } from '../domain/values/keccak.ts';
+import type { LedgerEvent } from '../domain/events/event.ts';
 import {
   checkPayment,
   matchOption,
@@ -15,9 +14,9 @@ import {
   quoteDigest,
   quoteToData,
   type SettlementOption,
-  zeroAddress,
-  zeroHash,
+  termsFromData,
 } from '../domain/payments/quote.ts';
+import { checkBinding } from '../domain/payments/quote-binding.ts';
 import { emptyQuoteState, foldQuote, isOpen, type QuoteState } from '../domain/payments/quote-state.ts';
 import { authenticQuote } from '../domain/payments/quote-echo.ts';
 import { facilitatorMarginSecs } from '../domain/payments/facilitator-margin.ts';
@@ -42,6 +41,8 @@ export interface MatchedPayment {
   readonly opening: readonly LedgerEvent[];
   /** When its price was quoted, in Unix seconds; undefined for a price that is in force. */
   readonly pricedAt: number | undefined;
+  /** Of the body, where the quote is bound to one. */
+  readonly bodyKeccak256?: Hex | undefined;
   /** Nothing was read about the payment: it may be known. */
   readonly isUnread?: boolean;
   /** How to refuse it if it has not landed: it fits, but it comes too late to be settled. */
@@ -94,8 +95,8 @@ function matchNamedQuote(
   // a quote from before the job sold credit, or from when it did
   if (!option || sellsCredit(job) !== (option.creditMicros !== undefined))
     return rejectedPayment(job, { ...named, reason: 'matches_no_option' });
-  const breach = bindingBreach(quote, request, decoded);
-  if (breach) return rejectedPayment(job, { ...named, reason: breach });
+  const binding = checkBinding(termsFromData(quote), decoded.payer, request.body);
+  if (binding.kind === 'broken') return rejectedPayment(job, { ...named, reason: binding.reason });
   const isExpired = quote.expires_at <= readAt;
   if (!isExpired && !isOpen(state, readAt)) return refusal(request, 'quote_in_use', { digest });
   const refuse = (reason: string): JobRefusal =>
@@ -107,22 +108,9 @@ function matchNamedQuote(
   const { payment, lateBecause } = checked;
   const late = isExpired || lateBecause !== undefined ? refuse(lateBecause ?? 'quote_expired') : undefined;
   const pricedAt = quote.issued_at;
-  return { kind: 'matched', digest, state, payment, opening, pricedAt, ...(late ? { late } : {}) };
-}
-
-/** Why a quote cannot be paid by this payer for this body: keccak256 of its bytes. Undefined where it binds neither, or both fit. */
-function bindingBreach(
-  { requester, inputs_hash: inputsHash }: EventData<'quote_issued'>,
-  { body }: BoundRequest,
-  { payer }: DecodedPayment,
-): string | undefined {
-  if (requester !== zeroAddress && requester !== payer) return 'requester_mismatch';
-  return isBodyOf(inputsHash, body) ? undefined : 'inputs_hash_mismatch';
-}
-
-/** Whether a quote with this inputs hash is for this body: for any where the hash is zero. */
-export function isBodyOf(inputsHash: string, body: Buffer): boolean {
-  return inputsHash === zeroHash || inputsHash === `0x${Buffer.from(keccak256(body)).toString('hex')}`;
+  const { bodyKeccak256 } = binding;
+  const matched = { kind: 'matched', digest, state, payment, opening, pricedAt, bodyKeccak256 } as const;
+  return { ...matched, ...(late ? { late } : {}) };
 }
 
 /** A quote that no event names yet is the one that the payment echoes, if that authenticates itself: its start records it. */

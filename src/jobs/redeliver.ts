@@ -1,6 +1,9 @@
 import type { DecodedPayment } from '../domain/payments/decode-payment.ts';
 import { nameOf, ofPayment, paymentFromData } from '../domain/payments/payment.ts';
 import { redeliveryDigest } from '../domain/payments/redelivery-signature.ts';
+import { termsFromData } from '../domain/payments/quote.ts';
+import { type BindingCheck, checkBinding } from '../domain/payments/quote-binding.ts';
+import { readQuoteToken } from '../domain/payments/quote-token.ts';
 import { foldQuote, type PaymentState, paymentOf } from '../domain/payments/quote-state.ts';
 import { refundReason } from '../domain/payments/refund.ts';
 import { settlementState } from '../domain/payments/settlement.ts';
@@ -13,6 +16,7 @@ import type { JobsContext } from './context.ts';
 import type { BoundRequest } from './job-request.ts';
 import { acceptedAnswer, answerKnownPayment, lookUpPayment } from './known-payment.ts';
 import { checkPayerSignature } from './payer-signature.ts';
+import { isQuoteTokenProof } from './receipt-keys.ts';
 import { recordDecision } from './record-settlement.ts';
 import { enqueueFailed, type JobRefusal, refusal } from './refusal.ts';
 import { append, firstLookMs, keepRequest } from './start-payment.ts';
@@ -32,12 +36,17 @@ export async function redeliver(
   const quote = foldQuote((await readStream(context.pool, digest)).events);
   const known = paymentOf(quote, nameOf(decoded));
   if (!known || refundReason(quote, known) !== 'recovered') return answerAgain(context, request, decoded);
-  const obstacle = obstacleOf(job, known) ?? (await checkSignature(context, request, decoded, known));
+  const bound = await checkLostQuote(context, request, decoded, known);
+  const obstacle =
+    obstacleOf(job, known) ??
+    (bound.kind === 'broken' ? brokenBindings[bound.reason] : undefined) ??
+    (await checkSignature(context, request, decoded, known));
   if (obstacle !== undefined) return refusal(request, 'payment_recovered', { digest, details: [obstacle] });
   if (context.tooLate()) return enqueueFailed(job, digest, 'stopping');
   if (context.lane.state.openCalls >= context.config.limits.maxOutstandingCalls)
     return enqueueFailed(job, digest, 'outbox_full');
-  const command = await redeliveryCommand(context, request, job, decoded, known);
+  const bodyKeccak256 = bound.kind === 'kept' ? bound.bodyKeccak256 : undefined;
+  const command = await redeliveryCommand(context, request, job, decoded, known, bodyKeccak256);
   const appended = await append(context, { ...command, stream: digest, expect: quote.version });
   if (appended.outcome === 'full') return enqueueFailed(job, digest, 'lane_full');
   if (appended.outcome !== 'ok') return answerAgain(context, request, decoded);
@@ -55,6 +64,33 @@ function obstacleOf(job: Job, { payment }: PaymentState): string | undefined {
     ? `this job costs ${offer.amount} atoms now, more than was paid`
     : undefined;
 }
+
+const brokenBindings: Readonly<Record<'requester_mismatch' | 'inputs_hash_mismatch', string>> = {
+  requester_mismatch: 'the quote that was paid is for another payer alone',
+  inputs_hash_mismatch: 'the quote that was paid is for another body alone',
+};
+
+/**
+ * Whether the quote that the payment names may be delivered for this request. The ledger may still have it, and a pricing
+ * service's quote stands in the address. A quote that neither shows is bound to nothing that can be checked.
+ */
+async function checkLostQuote(
+  { pool, receiptKeys, log }: JobsContext,
+  { body, quoteToken }: BoundRequest,
+  { terms }: DecodedPayment,
+  { payment }: PaymentState,
+): Promise<BindingCheck> {
+  const digest = terms?.quoteDigest;
+  if (digest === undefined) return unbound;
+  const { quote: recorded } = foldQuote((await readStream(pool, digest)).events);
+  if (recorded) return checkBinding(termsFromData(recorded), payment.payer, body);
+  const token = typeof quoteToken === 'string' ? readQuoteToken(quoteToken) : undefined;
+  return token?.digest === digest && isQuoteTokenProof(receiptKeys, digest, token.proof, log)
+    ? checkBinding(token.quote, payment.payer, body)
+    : unbound;
+}
+
+const unbound: BindingCheck = { kind: 'kept', bodyKeccak256: undefined };
 
 /** What is wrong with the payer's signature over the request; undefined where it holds. */
 async function checkSignature(
@@ -87,6 +123,7 @@ async function redeliveryCommand(
   { serviceId, jobIndex }: Job,
   decoded: DecodedPayment,
   { payment }: PaymentState,
+  bodyKeccak256: Hex | undefined,
 ): Promise<Omit<LaneCommand, 'stream' | 'expect'>> {
   const paid = paymentFromData(payment);
   const data = {
@@ -96,6 +133,7 @@ async function redeliveryCommand(
     request_id: request.requestId,
     binding: request.binding,
     body_sha256: request.bodySha256,
+    ...(bodyKeccak256 === undefined ? {} : { body_keccak256: bodyKeccak256 }),
     body_bytes: request.body.length,
     x402_version: decoded.x402Version,
     ...(decoded.terms?.quoteDigest ? { quote_digest: decoded.terms.quoteDigest } : {}),

@@ -148,7 +148,7 @@ function startCommand(
 
 function startEvents(
   request: BoundRequest,
-  { payment, opening, verifiedBy, caller, paymentId }: CheckedPayment,
+  { payment, opening, verifiedBy, caller, paymentId, bodyKeccak256 }: CheckedPayment,
 ): LedgerEvent[] {
   const verified = { ...ofPayment(payment), by: verifiedBy };
   const events: LedgerEvent[] = [...opening, { type: 'payment_verified', data: verified }];
@@ -165,6 +165,7 @@ function startEvents(
     request_id: request.requestId,
     binding: request.binding,
     body_sha256: request.bodySha256,
+    ...(bodyKeccak256 === undefined ? {} : { body_keccak256: bodyKeccak256 }),
     body_bytes: request.body.length,
     payment: paymentToData(payment),
     ...(paymentId === undefined ? {} : { payment_id: paymentId }),

@@ -272,8 +272,9 @@ export const plants: readonly Plant[] = [
     edits: [
       {
         file: 'src/jobs/redeliver.ts',
-        find: `obstacleOf(job, known) ?? (await checkSignature(context, request, decoded, known));`,
-        replace: `obstacleOf(job, known);`,
+        find: `
+    (await checkSignature(context, request, decoded, known));`,
+        replace: ` undefined;`,
       },
     ],
     caughtBy: ['accepted_for_another_request', 'wrong_work'],

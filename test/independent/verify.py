@@ -311,6 +311,8 @@ class Ledger:
         self.versions, self.quotes, self.payments, self.transfers = {}, set(), {}, {}
         self.claimed, self.pending_nonce = set(), {}
         self.jobs, self.verified = {}, {}
+        # who alone may pay a quote, and the hash of the only body it is for; zero for any
+        self.bindings = {}
         # caller nonces and payment ids: the payment that has each, and those that each payment was started with
         self.holders, self.credentials = {}, {}
         self.steps, self.credit, self.chats, self.spends, self.spend_of = {}, {}, {}, set(), {}
@@ -415,6 +417,8 @@ class Ledger:
             if payment is None or payment.get("waits") is not True or payment["refunded"]:
                 raise Wrong("only a recovered payment that was not refunded is delivered again, and once")
             payment["waits"] = False
+            # the lost quote, where the ledger still has it
+            self.check_binding(data.get("quote_digest"), data["payer"], data.get("body_keccak256"))
         elif kind == "quote_issued":
             if version != 1:
                 raise Wrong("a quote must be the first event of its stream")
@@ -423,6 +427,8 @@ class Ledger:
             self.quotes.add(stream)
             self.pending_nonce[stream] = None
             self.jobs[stream] = (data["service_id"], data["job_index"])
+            if int(data["requester"], 16) or int(data["inputs_hash"], 16):
+                self.bindings[stream] = (data["requester"], data["inputs_hash"])
             for o in data["options"]:
                 if isinstance(o, dict) and "credit_micros" in o:
                     self.selling.add((stream, o["network"], o["asset"], o["amount"], o["credit_micros"]))
@@ -433,6 +439,7 @@ class Ledger:
             self.verified[stream] = (data["network"], data["asset"], data["payer"], data["payment_nonce"])
         elif kind == "settlement_started":
             self.start(stream, mine, data["payment"], data.get("payment_id"))
+            self.check_binding(stream, data["payment"]["payer"], data.get("body_keccak256"))
         elif kind in PAYMENT_MOVES:
             self.move_payment(stream, kind, data, mine)
         elif kind in ("enqueued", "enqueued_again"):
@@ -490,6 +497,13 @@ class Ledger:
         self.credentials[name] = claims
         self.take_credentials(name)
         mine[name] = {"status": "settling", "amount": payment["amount"], "nonce": payment["nonce"], "call": None, "call_id": None, "refunded": False}
+
+    def check_binding(self, quote, payer, body):
+        requester, inputs = self.bindings.get(quote, ("0x0", "0x0"))
+        if int(requester, 16) and requester != payer:
+            raise Wrong("the quote is for another payer alone")
+        if int(inputs, 16) and inputs != body:
+            raise Wrong("the quote is for another body alone")
 
     def take_credentials(self, name):
         for credential in self.credentials.get(name, []):

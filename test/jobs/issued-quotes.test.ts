@@ -87,6 +87,8 @@ test('a bound quote is paid only by its requester and for its body, and any othe
   expect(changed).toMatchObject({ status: 402, json: { reason: 'inputs_hash_mismatch' } });
   expect(await chain.balance(payTo)).toBe(before);
   expect((await gateway.post(job, { body: 'x', headers: paid })).status).toBe(202);
+  const started = (await allEvents(database.db)).filter(({ type }) => type === 'settlement_started');
+  expect(started).toMatchObject([{ stream: mine.digest, data: { body_keccak256: inputsHash } }]);
 });
 
 const client = x402Client.fromConfig({

@@ -1,8 +1,12 @@
-import { randomUUID } from 'node:crypto';
+import { createSecretKey, randomUUID } from 'node:crypto';
+import { keccak256, stringToBytes } from 'viem/utils';
 import { expect, test } from 'vitest';
 import { devnetKeys } from '../../src/devnet/accounts.ts';
 import { privateKeyToAccount } from 'viem/accounts';
 import { sha256 } from '../../src/domain/payments/payment.ts';
+import { quoteDigest, zeroAddress, zeroHash } from '../../src/domain/payments/quote.ts';
+import { writeQuoteToken } from '../../src/domain/payments/quote-token.ts';
+import { quoteTokenProof } from '../../src/jobs/receipt-keys.ts';
 import { redeliveryTypedData } from '../../src/domain/payments/redelivery-signature.ts';
 import type { Address, Hex } from '../../src/domain/values/primitives.ts';
 import { recordRefund } from '../../src/refunds/record-refund.ts';
@@ -15,8 +19,8 @@ import type { TestDatabase } from '../support/database.ts';
 import { useChain } from '../support/devnet.ts';
 import { expectSoundLedger } from '../support/invariants.ts';
 import { transferToken } from '../support/onchain.ts';
-import { payTo } from '../support/gateway.ts';
-import { offerOf, payer } from '../support/payer.ts';
+import { payTo, receiptKey } from '../support/gateway.ts';
+import { header as paymentHeader, offerOf, payer } from '../support/payer.ts';
 import { endOfPeriod } from '../support/reconcile.ts';
 import { eventually } from '../support/wait.ts';
 import { job, lossyRestore, send, streamOf, type TakenPayment } from './support.ts';
@@ -39,13 +43,19 @@ async function redelivery({ payment }: TakenPayment, body: string, account = pay
   return { 'x-net-redelivery-sig': await account.signTypedData(typedData) };
 }
 
+const refusedBecause = (detail: RegExp) => ({
+  status: 409,
+  json: { code: 'payment_recovered', details: [expect.stringMatching(detail)] },
+});
+
 const typesOf = async (database: TestDatabase, stream: string): Promise<string[]> =>
   (await readStream(database.pool, stream)).events.map(({ type }) => type);
 
 test('a lost payment is never answered with 402, and is delivered only for a new signature of its payer', async () => {
-  const bodies = ['asked for', 'refunded', 'raced', 'interrupted'];
+  const bodies = ['asked for', 'refunded', 'raced', 'interrupted', 'bound'];
   const { database, lost, start, startUnanchored, recover, delivered } = await lossyRestore(chain, bodies);
-  const [asked, refunded, raced, interrupted] = lost as [
+  const [asked, refunded, raced, interrupted, bound] = lost as [
+    TakenPayment,
     TakenPayment,
     TakenPayment,
     TakenPayment,
@@ -70,7 +80,7 @@ test('a lost payment is never answered with 402, and is delivered only for a new
   const stolen = { ...asked.payment, accepted: quoted.accepts[0]! };
   expect(await send(searching, stolen, 'a body of a stranger')).toMatchObject(unrecorded);
   await searching.stop();
-  expect((await recover()).stdout.match(/Refund due/g)).toHaveLength(4);
+  expect((await recover()).stdout.match(/Refund due/g)).toHaveLength(5);
 
   const gateway = await start();
   const refusedWith = async (
@@ -102,6 +112,39 @@ test('a lost payment is never answered with 402, and is delivered only for a new
   expect(await send(gateway, asked.payment, 'another', await redelivery(asked, 'another'))).toMatchObject({
     status: 409,
     json: { code: 'payment_replay' },
+  });
+
+  // a quote that was for one payer or body alone is delivered to them alone: the ledger has it, or the address shows it
+  const quote = async (terms: { requester?: Address; inputsHash?: Hex }) => {
+    const open = { serviceId: 1, jobIndex: 0, requester: zeroAddress, inputsHash: zeroHash };
+    const issued = await gateway.quotes?.issue({ ...open, ...terms });
+    if (issued?.kind !== 'issued') throw new Error('no quote was issued');
+    return issued;
+  };
+  const inputsHash = keccak256(stringToBytes(bound.body));
+  const requester = payer.address.toLowerCase() as Address;
+  const mine = await quote({ requester, inputsHash });
+  const others = await quote({ requester: stranger.address });
+  const sendFor = async (digest: Hex, { address = job, body = bound.body } = {}) => {
+    const { accepted: terms } = bound.payment;
+    const extra = { ...terms.extra, quoteDigest: digest };
+    const payment = { ...bound.payment, accepted: { ...terms, extra } };
+    const signature = await redelivery({ ...bound, payment }, body);
+    return gateway.post(address, { body, headers: { ...paymentHeader(payment), ...signature } });
+  };
+  expect(await sendFor(others.digest)).toMatchObject(refusedBecause(/for another payer alone/));
+  expect(await sendFor(mine.digest, { body: 'y' })).toMatchObject(refusedBecause(/for another body alone/));
+  const forgotten = { ...mine.quote, salt: sha256('a quote that was lost') };
+  const digest = quoteDigest(forgotten);
+  const proof = quoteTokenProof([createSecretKey(receiptKey, 'utf8')], digest);
+  const address = `${job}?quote=${writeQuoteToken(forgotten, proof)}`;
+  expect(await sendFor(digest, { address, body: 'y' })).toMatchObject(
+    refusedBecause(/for another body alone/),
+  );
+  expect(await sendFor(digest, { address })).toMatchObject({ status: 202 });
+  expect((await readStream(database.pool, streamOf(bound))).events[1]).toMatchObject({
+    type: 'redelivery_requested',
+    data: { quote_digest: digest, body_keccak256: inputsHash },
   });
 
   // a payment is refunded or delivered, never both

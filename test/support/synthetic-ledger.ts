@@ -22,9 +22,17 @@ export function hex32Of(name: string): Hex {
 /** A paid job from the quote to its result, seven events. */
 export function paidJob(
   n: number,
-  options: { readonly job?: number; readonly startMs?: number; readonly creditMicros?: string } = {},
+  options: {
+    readonly job?: number;
+    readonly startMs?: number;
+    readonly creditMicros?: string;
+    readonly requester?: string;
+    readonly inputsHash?: string;
+    /** Of the body that was sent, as its payment records it. */
+    readonly bodyKeccak256?: string;
+  } = {},
 ): StreamEvent[] {
-  const { job = n % 3, creditMicros } = options;
+  const { job = n % 3, creditMicros, bodyKeccak256 } = options;
   const issuedAt = Math.floor((options.startMs ?? startMs) / 1_000);
   const terms = {
     network,
@@ -48,8 +56,8 @@ export function paidJob(
         { ...terms, amount, ...(creditMicros && { credit_micros: creditMicros }) },
         ...(n % 3 === 0 ? [hex32Of(`another option ${n}`)] : []),
       ],
-      requester: `0x${'0'.repeat(40)}`,
-      inputs_hash: `0x${'0'.repeat(64)}`,
+      requester: options.requester ?? `0x${'0'.repeat(40)}`,
+      inputs_hash: options.inputsHash ?? `0x${'0'.repeat(64)}`,
       issued_at: issuedAt,
       expires_at: issuedAt + 300,
       salt: hex32Of(`salt ${n}`),
@@ -69,6 +77,7 @@ export function paidJob(
         request_id: `00000000-0000-4000-8000-${String(n).padStart(12, '0')}`,
         binding: hex32Of(`binding ${n}`),
         body_sha256: hex32Of(`body ${n}`),
+        ...(bodyKeccak256 && { body_keccak256: bodyKeccak256 }),
         body_bytes: 100,
         payment: {
           ...terms,

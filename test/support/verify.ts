@@ -1,5 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { LedgerCheck } from '../../src/domain/verify/ledger-check.ts';
 import { verifyFile } from '../../src/verify/verify-file.ts';
 import { ExportVerifier, verdictLines } from '../../src/verify/verify.ts';
 import { readHead } from '../../src/store/log.ts';
@@ -7,7 +8,7 @@ import { createDatabase, type TestDatabase } from './database.ts';
 import { verifyIndependently } from './independent.ts';
 import { sealAll, appendAll, testSigner, testVerifier } from './log.ts';
 import { temporaryFolder } from './program.ts';
-import type { StreamEvent } from './synthetic-ledger.ts';
+import { leavesOf, type StreamEvent } from './synthetic-ledger.ts';
 import type { Tampering } from './tampering.ts';
 
 export const checkpointFiles = ['old.ckpt', 'new.ckpt'] as const;
@@ -54,4 +55,15 @@ export async function verifyBoth(dir: string, checkpoints: readonly string[] = c
     checkpoints.map((name) => path.join(dir, name)),
   );
   return { isSound: verdict.isSound, text: verdictLines(verdict).join('\n'), independent };
+}
+
+/** The results of the ledger check and of the independent verifier for a ledger with these events. */
+export async function verdictsOn(events: readonly StreamEvent[]) {
+  const leaves = [...leavesOf(events, events.length)];
+  const check = new LedgerCheck();
+  const problems = leaves.map((leaf) => check.next(Buffer.from(leaf))?.words);
+  const file = path.join(temporaryFolder(), 'export.jsonl');
+  writeFileSync(file, `${leaves.join('\n')}\n`);
+  const independent = await verifyIndependently(file, []);
+  return { own: problems.find((words) => words !== undefined), independent };
 }

@@ -109,6 +109,8 @@ export const paymentEvents = {
       /** Hash of what the payment pays for: method, path, body, caller and caller nonce. */
       binding: hex32,
       body_sha256: hex32,
+      /** Of the body, where the quote is for one body alone: it equals the quote's `inputs_hash`. */
+      body_keccak256: hex32.optional(),
       body_bytes: count,
       payment: signedPayment,
       /** The payer's own id for this payment, where it gave one: unique like its nonce. */

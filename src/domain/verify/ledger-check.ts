@@ -182,6 +182,10 @@ export class LedgerCheck {
         return undefined;
       case 'settlement_started':
         return this.#start(event.data, known);
+      case 'redelivery_requested':
+        return this.#streams
+          .get(event.data.quote_digest ?? '')
+          ?.breachOf(event.data.payer, event.data.body_keccak256);
       case 'settlement_failed':
         this.#credentials.free(nameOf(event.data));
         return undefined;

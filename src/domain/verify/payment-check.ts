@@ -1,7 +1,7 @@
 import type { CallStatus, EventDescriptor, PaymentStatus, Transition } from '../events/descriptor.ts';
 import { type EventData, eventDescriptors, type LedgerEvent } from '../events/event.ts';
 import type { OptionData } from '../events/payment-events.ts';
-import { fullOptions } from '../payments/quote.ts';
+import { fullOptions, zeroAddress, zeroHash } from '../payments/quote.ts';
 
 interface Payment {
   readonly name: string;
@@ -33,6 +33,8 @@ export class QuoteCheck {
   /** The payment that got its call last, by its name. */
   enqueued = '';
   #verified = '';
+  /** Who alone may pay it and for what; most quotes are for any. */
+  readonly #bound: Pick<EventData<'quote_issued'>, 'requester' | 'inputs_hash'> | undefined;
   /** The options that sell credit; most quotes have none. */
   readonly #selling: readonly OptionData[] | undefined;
   /** Most streams have none or one, so the array is made when it is needed. */
@@ -41,6 +43,8 @@ export class QuoteCheck {
   constructor(quote?: EventData<'quote_issued'>) {
     if (!quote) return;
     this.job = `${quote.service_id}/${quote.job_index}`;
+    const { requester, inputs_hash } = quote;
+    if (requester !== zeroAddress || inputs_hash !== zeroHash) this.#bound = { requester, inputs_hash };
     const selling = fullOptions(quote).filter(({ credit_micros: micros }) => micros !== undefined);
     if (selling.length > 0) this.#selling = selling;
   }
@@ -50,6 +54,17 @@ export class QuoteCheck {
     return eventDescriptors[type].transition.of === 'note'
       ? undefined
       : 'it belongs to a quote, but its stream has none before it';
+  }
+
+  /** The problem where a payer or a body is not the one that this quote is bound to. */
+  breachOf(payer: string, bodyKeccak256: string | undefined): string | undefined {
+    if (!this.#bound) return undefined;
+    const { requester, inputs_hash: inputsHash } = this.#bound;
+    if (requester !== zeroAddress && requester !== payer)
+      return `its quote is for ${requester} alone, but ${payer} has paid`;
+    return inputsHash === zeroHash || inputsHash === bodyKeccak256
+      ? undefined
+      : `its quote is for the body with the hash ${inputsHash} alone, but it has ${bodyKeccak256 ?? 'none'}`;
   }
 
   /** Whether a call of this quote has a payment with these terms. */
@@ -113,9 +128,11 @@ export class QuoteCheck {
       this.callerNonce = undefined;
     }
     if (event.type !== 'settlement_started') return undefined;
-    const { payment } = event.data;
+    const { payment, body_keccak256: bodyKeccak256 } = event.data;
     const name = nameOf({ ...payment, payment_nonce: payment.nonce });
     if (this.#verified !== name) return 'this payment was not verified before it was started';
+    const breach = this.breachOf(payment.payer, bodyKeccak256);
+    if (breach !== undefined) return breach;
     this.started = this.#verified;
     this.#verified = '';
     const { amount } = payment;

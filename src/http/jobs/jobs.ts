@@ -154,8 +154,7 @@ function jobHead(request: PaidRequest): JobHead {
     contentType,
     declaredBytes: Number(request.headers['content-length'] ?? 0),
     payment,
-    // a payment names its quote itself, and is sent to the same address
-    quoteToken: payment ? undefined : request.query[quoteTokenParameter],
+    quoteToken: request.query[quoteTokenParameter],
     callerHeaders: callerHeadersOf(request.headers),
     redeliverySignature: request.headers['x-net-redelivery-sig']?.toString(),
     clientAddress: addressOf(request),

@@ -1,23 +1,9 @@
 import { createHash } from 'node:crypto';
-import { writeFileSync } from 'node:fs';
-import path from 'node:path';
 import { expect, test } from 'vitest';
 import type { LedgerEvent } from '../../../src/domain/events/event.ts';
-import { LedgerCheck } from '../../../src/domain/verify/ledger-check.ts';
-import { expectIndependent, verifyIndependently } from '../../support/independent.ts';
-import { temporaryFolder } from '../../support/program.ts';
-import { hex32Of, leavesOf, paidJob, type StreamEvent } from '../../support/synthetic-ledger.ts';
-
-/** The results of the ledger check and of the independent verifier for a ledger with these events. */
-async function verdictsOn(events: readonly StreamEvent[]) {
-  const leaves = [...leavesOf(events, events.length)];
-  const check = new LedgerCheck();
-  const problems = leaves.map((leaf) => check.next(Buffer.from(leaf))?.words);
-  const file = path.join(temporaryFolder(), 'export.jsonl');
-  writeFileSync(file, `${leaves.join('\n')}\n`);
-  const independent = await verifyIndependently(file, []);
-  return { own: problems.find((words) => words !== undefined), independent };
-}
+import { expectIndependent } from '../../support/independent.ts';
+import { hex32Of, paidJob, type StreamEvent } from '../../support/synthetic-ledger.ts';
+import { verdictsOn } from '../../support/verify.ts';
 
 const event = (stream: string, type: string, data: object): StreamEvent => ({
   stream,
