@@ -53,7 +53,7 @@ export function serveBothProtocols(listener: RequestListener, limits: Connection
       else byAddress.set(address, left);
     });
     sniff(socket, limits.requestTimeoutMs, (isHttp2) => {
-      if (isHttp2) http2.emit('connection', socket);
+      if (isHttp2) http2.emit('connection', closedWithClient(socket));
       else http1?.call(server, socket);
     });
   });
@@ -72,18 +72,21 @@ export function serveBothProtocols(listener: RequestListener, limits: Connection
   };
 }
 
+/** Sockets of an HTTP/1.1 server stay open when the client closes its side; those of an HTTP/2 server do not. */
+function closedWithClient(socket: Socket): Socket {
+  socket.allowHalfOpen = false;
+  return socket;
+}
+
 /** Hands a connection on after its first bytes; closes it where none come. */
 function sniff(socket: Socket, timeoutMs: number, handOn: (isHttp2: boolean) => void): void {
   const drop = (): void => void socket.destroy();
-  socket.on('error', drop).setTimeout(timeoutMs, drop);
+  socket.on('error', drop).on('end', drop).setTimeout(timeoutMs, drop);
   const onReadable = (): void => {
     const first = socket.read(preface.length) as Buffer | null;
-    if (first === null) {
-      // fewer bytes are an HTTP/1.1 request that is sent byte by byte, or an end
-      if (socket.readableEnded) drop();
-      return;
-    }
-    socket.off('readable', onReadable).off('error', drop).off('timeout', drop).setTimeout(0);
+    // fewer bytes are an HTTP/1.1 request that is sent byte by byte, or an end
+    if (first === null) return;
+    socket.off('readable', onReadable).off('error', drop).off('end', drop).off('timeout', drop).setTimeout(0);
     socket.unshift(first);
     handOn(first.equals(preface));
   };

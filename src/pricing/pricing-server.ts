@@ -1,20 +1,20 @@
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
-import { ConnectError, createConnectRouter, createContextValues } from '@connectrpc/connect';
-import {
-  type connectNodeAdapter,
-  universalRequestFromNodeRequest,
-  universalResponseToNodeResponse,
-} from '@connectrpc/connect-node';
+import { createConnectRouter, createContextValues } from '@connectrpc/connect';
 import type { OperatorLog } from '../domain/values/operator-log.ts';
 import { late, within } from '../runtime/within.ts';
 import { type ConnectionLimits, serveBothProtocols } from './both-protocols.ts';
+import {
+  answerText,
+  cut,
+  exchange,
+  isAnswered,
+  type NodeRequest,
+  type NodeResponse,
+} from './node-exchange.ts';
 import type { PricingEngine } from './pricing-engine.ts';
 import { priceFacts, type PriceFacts, pricingRoutes } from './pricing-routes.ts';
-
-type NodeRequest = Parameters<ReturnType<typeof connectNodeAdapter>>[0];
-type NodeResponse = Parameters<ReturnType<typeof connectNodeAdapter>>[1];
 
 export interface PricingServerLimits extends ConnectionLimits {
   /** A larger message is refused, before it is read where its length is known. */
@@ -76,7 +76,7 @@ interface HandlerParts extends Pick<PricingServerOptions, 'engine' | 'log'> {
   readonly open: Set<string>;
 }
 
-/** Connect's own adapter writes what goes wrong to the console; this one logs a line a request. */
+/** Logs a line a request. */
 function createHandler({ engine, log, limits, open }: HandlerParts) {
   let waiting = 0;
   const counted: PricingEngine = {
@@ -105,34 +105,27 @@ function createHandler({ engine, log, limits, open }: HandlerParts) {
     const { url: path = '', socket } = request;
     const client = socket.remoteAddress;
     open.add(id);
-    const timer = setTimeout(() => cut(request), limits.requestTimeoutMs);
+    let isCut = false;
+    const timer = setTimeout(() => {
+      isCut = true;
+      cut(request);
+    }, limits.requestTimeoutMs);
     response.once('close', () => {
       clearTimeout(timer);
       open.delete(id);
       const ms = Math.round((performance.now() - startedMs) * 10) / 10;
-      const ended = response.writableFinished ? { status: response.statusCode } : { client_left: true };
+      const unanswered = isCut ? { cut: true } : { client_left: true };
+      const ended = isAnswered(response) ? { status: response.statusCode } : unanswered;
       log?.info({ request_id: id, path: path.slice(0, 200), ...ended, ms, client, ...facts }, 'request');
     });
     response.setHeader('x-request-id', id);
     const handler = paths.get(path.split('?', 1)[0] ?? '');
-    if (!handler) {
-      response.writeHead(404);
-      response.end();
-      return;
-    }
+    if (!handler)
+      return answerText(request, response, 404, `There is only POST ${[...paths.keys()].join(', ')}`);
     const values = createContextValues().set(priceFacts, facts);
-    void handler(universalRequestFromNodeRequest(request, response, undefined, values))
-      .then((answer) => universalResponseToNodeResponse(answer, response))
-      .catch((error: unknown) => {
-        // the client left, or was cut: the line of the request says so
-        facts.code ??= ConnectError.from(error).rawMessage.slice(0, 100);
-        cut(request);
-      });
+    exchange(handler, { request, response }, values).catch((err: unknown) => {
+      log?.error({ err, request_id: id }, 'a request for a price failed');
+      cut(request);
+    });
   };
-}
-
-/** Ends a request without an answer: its stream of HTTP/2, or its connection. */
-function cut(request: NodeRequest): void {
-  if ('stream' in request) request.stream.close();
-  request.destroy();
 }

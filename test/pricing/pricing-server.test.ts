@@ -1,4 +1,3 @@
-import { connect } from 'node:http2';
 import { type ServiceError, status } from '@grpc/grpc-js';
 import { Reader } from 'protobufjs';
 import { expect, test } from 'vitest';
@@ -16,9 +15,16 @@ import {
 import { randomHex32 } from '../../src/runtime/random-hex.ts';
 import { type QuoteSigner, type X402Option } from '../../src/pricing/index.ts';
 import { keccak256 } from '../../src/domain/values/keccak.ts';
-import { grpcClient, operator, type PriceAnswer, prices, prove, startPricing } from '../support/pricing.ts';
+import {
+  grpcClient,
+  operator,
+  type PriceAnswer,
+  prices,
+  prove,
+  route,
+  startPricing,
+} from '../support/pricing.ts';
 
-const route = '/tollbook.pricing.v1.PricingService/GetJobPrice';
 const nowSecs = (): number => Math.floor(Date.now() / 1_000);
 const requester = Buffer.alloc(20, 0xab);
 const inputsHash = Buffer.alloc(32, 0x1f);
@@ -154,19 +160,19 @@ test.each([
     status.INVALID_ARGUMENT,
     'requester must have 20 bytes or none, not 19',
   ],
-  [{ requester: Buffer.alloc(20) }, status.INVALID_ARGUMENT, 'requester must not be zero'],
+  [
+    { requester: Buffer.alloc(20) },
+    status.INVALID_ARGUMENT,
+    // with a colon, which grpc-js leaves encoded if it is
+    'requester must not be zero: leave it empty',
+  ],
   [{ inputs_hash: Buffer.alloc(31, 1) }, status.INVALID_ARGUMENT, 'inputs_hash must have 32 bytes or none'],
   [{ service_id: '18446744073709551615' }, status.INVALID_ARGUMENT, 'service_id must be at most'],
   [{ job_index: '4294967296' }, status.INVALID_ARGUMENT, 'job_index must be at most'],
 ])('a request that is out of range is refused: %j', async (request, code, words) => {
   const ask = grpcClient((await startPricing()).url);
   const error = await ask(request).catch((reason: unknown) => reason as ServiceError);
-  if (!('details' in error)) throw new Error('it was answered');
-  // grpc-js leaves some percent escapes of grpc-message as they are
-  expect({ code: error.code, details: decodeURIComponent(error.details) }).toEqual({
-    code,
-    details: expect.stringContaining(words),
-  });
+  expect(error).toMatchObject({ code, details: expect.stringContaining(words) });
 });
 
 test('a message of 5 MB is refused, a field that is not known is ignored, and the server goes on', async () => {
@@ -284,25 +290,4 @@ test('a server that stops answers what it has accepted and takes nothing more', 
   await expectSigned(await answer);
   expect(await stopped).toEqual({ requestsCut: 0 });
   await expect(fetch(server.url)).rejects.toThrow('fetch failed');
-});
-
-test('clients that leave in the middle of a request, or send half of one, do not end the server', async () => {
-  const { promise: release, resolve } = Promise.withResolvers<void>();
-  const sign: QuoteSigner['sign'] = (digest) => release.then(() => operator.sign(digest));
-  const { url } = await startPricing({ signer: { ...operator, sign } });
-  const body = Buffer.of(0, 0, 0, 0, 2, 8, 1);
-  for (const sent of [body, body.subarray(0, 3)]) {
-    const session = connect(url).on('error', () => {});
-    const headers = { ':method': 'POST', ':path': route, 'content-type': 'application/grpc' };
-    const stream = session.request(headers).on('error', () => {});
-    await new Promise((done) => void stream.write(sent, done));
-    session.destroy();
-  }
-  const left = new AbortController();
-  const init = { method: 'POST', body: '{"serviceId":"1"}', headers: { 'content-type': json } };
-  const gone = fetch(url + route, { ...init, signal: left.signal });
-  setTimeout(() => left.abort(), 50);
-  await expect(gone).rejects.toThrow('aborted');
-  resolve();
-  await expectSigned(await grpcClient(url)());
 });

@@ -16,6 +16,8 @@ import {
 } from '../../src/pricing/index.ts';
 import { root } from './pages.ts';
 
+/** The method's path. */
+export const route = '/tollbook.pricing.v1.PricingService/GetJobPrice';
 export const operator = keySigner(devnetKeys.payer);
 export const prices: ReadonlyMap<string, bigint> = new Map([['1/0', 10n ** 15n]]);
 
