@@ -57,7 +57,8 @@ create table tollbook.lane_batch (
   primary key (sender_hash, batch_no)
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
 
--- leaf is the event: canonical JSON (RFC 8785), the bytes that the Merkle tree hashes. The other columns only find it.
+-- An event's leaf, the bytes that the Merkle tree hashes, is canonical JSON (RFC 8785) of all columns: tollbook.leaf puts it
+-- together. Nothing is stored twice.
 create table tollbook.event (
   -- in an order that needs no padding
   seq bigint not null,
@@ -67,7 +68,8 @@ create table tollbook.event (
   -- no counted repetition: `{1,128}` becomes an automaton that took a third of every append
   stream text collate "C" not null check (octet_length(stream) between 1 and 128 and stream !~ '[^A-Za-z0-9:_.-]'),
   type text collate "C" not null check (octet_length(type) between 1 and 64 and type !~ '[^a-z_]'),
-  leaf bytea not null,
+  -- canonical JSON
+  data text collate "C" not null,
   primary key (lane_id, seq),
   unique (stream, version)
 );

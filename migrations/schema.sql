@@ -276,7 +276,7 @@ create table tollbook.event (
   lane_id smallint not null,
   stream text collate "C" not null,
   type text collate "C" not null,
-  leaf bytea not null,
+  data text collate "C" not null,
   constraint event_pkey PRIMARY KEY (lane_id, seq),
   constraint event_stream_check CHECK ((((octet_length(stream) >= 1) AND (octet_length(stream) <= 128)) AND (stream !~ '[^A-Za-z0-9:_.-]'::text))),
   constraint event_stream_version_key UNIQUE (stream, version),
@@ -657,8 +657,8 @@ create function tollbook.add_to_tiles(p_lane smallint, p_level integer, p_first 
 create function tollbook.admit_chat(p_admission json, p_now timestamp with time zone) returns json language plpgsql volatile; -- 8ca2ff11b2e3b8a3
 create function tollbook.admit_uncontended(p_admitted text, p_moment timestamp with time zone) returns text language plpgsql volatile; -- 4ca8cc2d9fe8bff3
 create function tollbook.advance_cursor(p_name text, p_max integer, OUT previous bigint, OUT last bigint) returns record language plpgsql volatile; -- 337ea455e6d4ca14
-create function tollbook.append(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_commands json) returns json language plpgsql volatile security definer; -- 008848bfce63a663
-create function tollbook.append_uncontended(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_content bytea, p_types text, p_data text, p_streams text, p_expected text, p_bodies text, p_claims text, p_added text, p_call_ids text, p_call_ops text, p_leases text, p_issued text DEFAULT ''::text, p_admitted text DEFAULT ''::text, p_settled text DEFAULT ''::text) returns json language plpgsql volatile security definer; -- 3b06fde95594cb01
+create function tollbook.append(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_commands json) returns json language plpgsql volatile security definer; -- 1f69d542551fab1b
+create function tollbook.append_uncontended(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_content bytea, p_types text, p_data text, p_streams text, p_expected text, p_bodies text, p_claims text, p_added text, p_call_ids text, p_call_ops text, p_leases text, p_issued text DEFAULT ''::text, p_admitted text DEFAULT ''::text, p_settled text DEFAULT ''::text) returns json language plpgsql volatile security definer; -- b182acd3aa1dc36d
 create function tollbook.apply_projection(p_generation integer, p_from bigint, p_to bigint, p_payments json, p_calls json, p_accounts json) returns boolean language plpgsql volatile security definer; -- a342b06178209373
 create function tollbook.are_held(p_settled text) returns boolean language plpgsql volatile; -- 6101736227a5357f
 create function tollbook.begin_projection() returns integer language sql volatile security definer; -- d53f91b8f56b0cf5
@@ -667,9 +667,9 @@ create function tollbook.begin_rate_round(p_network text, p_asset text, p_terms 
 create function tollbook.check_api_key(p_subject text, p_per_minute integer, p_hash bytea) returns TABLE(code text, retry_ms bigint) language plpgsql volatile security definer; -- d97d99ec44535906
 create function tollbook.clock() returns timestamp with time zone language sql volatile; -- 4c502774edf949ff
 create function tollbook.close_batch(p_sender bytea, p_batch_no bigint, p_previous_no bigint, p_content bytea, p_answer json, p_moment timestamp with time zone) returns void language plpgsql volatile; -- 2044d56872caf32d
-create function tollbook.collect_follow_ups(p_max integer) returns integer language plpgsql volatile security definer; -- c5572c8949bba6f0
-create function tollbook.collect_payouts(p_max integer) returns integer language plpgsql volatile security definer; -- 643b8cb4f043e57f
-create function tollbook.collect_top_up_reversals(p_max integer) returns integer language plpgsql volatile security definer; -- 23b2b517f2de6a7d
+create function tollbook.collect_follow_ups(p_max integer) returns integer language plpgsql volatile security definer; -- c5d9962095e1c403
+create function tollbook.collect_payouts(p_max integer) returns integer language plpgsql volatile security definer; -- 1f696bd2b4e97524
+create function tollbook.collect_top_up_reversals(p_max integer) returns integer language plpgsql volatile security definer; -- 09cf4ffdb46d44ef
 create function tollbook.count_attempts(p_subjects text[], p_per_minute integer[], OUT retry_ms bigint, OUT is_first_refusal boolean) returns record language plpgsql volatile security definer; -- 08a5bb3eb6d9b7f9
 create function tollbook.count_auth_failure(p_subject text, p_per_minute integer, p_counts boolean) returns boolean language plpgsql volatile security definer; -- ad743c8b3762fe23
 create function tollbook.count_hit(p_subjects text[], p_today date, p_now_ms bigint, p_admitted boolean) returns void language sql volatile; -- 1860b1eeea6587bd
@@ -691,14 +691,16 @@ create function tollbook.extend_prices(p_list bytea, p_valid_secs integer) retur
 create function tollbook.first_payment_since(p_generation integer, p_from timestamp with time zone) returns bigint language plpgsql stable; -- 2cf716a2052ecbe3
 create function tollbook.forget_prune_round(p_round bigint) returns void language sql volatile security definer; -- 557b69c4b71b3a50
 create function tollbook.gateway_heartbeat(p_process uuid) returns void language sql volatile security definer; -- b0cc7c3ee1b3a15a
-create function tollbook.grow_tree(p_lane smallint, p_from bigint, p_size bigint, p_edge bytea) returns bytea language plpgsql volatile; -- d6256804e8468673
+create function tollbook.grow_tree(p_lane smallint, p_from bigint, p_size bigint, p_edge bytea) returns bytea language plpgsql volatile; -- 2ce61be95670f53b
 create function tollbook.halt_ledger(p_reason text, p_known_seq bigint, p_found_seq bigint) returns void language sql volatile security definer; -- fb2ae030b369e28d
 create function tollbook.heartbeat(p_process uuid, p_gap_secs double precision) returns void language sql volatile security definer; -- a961941aadde3c58
 create function tollbook.is_halted() returns boolean language sql stable security definer; -- 98eb8d5221fab1ec
 create function tollbook.is_head_needed(p_origin text, p_size bigint, p_at timestamp with time zone) returns boolean language sql volatile; -- e64a892ce05bd1b6
 create function tollbook.is_process_silent(p_process uuid, p_by uuid, p_silent_secs double precision) returns boolean language sql volatile; -- dd6b44b5c27f8f6e
+create function tollbook.leaf(p_event tollbook.event) returns bytea language sql stable; -- a2962511808782b0
+create function tollbook.leaf_text(p_event tollbook.event) returns text language sql stable; -- 59fe52a9d032d4e7
 create function tollbook.lease_calls(p_services bigint[], p_max integer, p_lease_secs integer) returns TABLE(call_id bigint, lease_id uuid, attempt integer, failures integer, stream text, service_id bigint, job_index bigint, network text, asset text, symbol text, caller text, payment text, lease_until timestamp with time zone, traceparent text, content_type text, body bytea) language sql volatile security definer; -- 3bb194e3271510b0
-create function tollbook.lease_top_ups(p_jobs json, p_max integer, p_lease_secs integer, p_proven boolean) returns TABLE(call_id bigint, lease_id uuid, attempt integer, failures integer, stream text) language sql volatile security definer; -- 06a86bd7e92c8e9b
+create function tollbook.lease_top_ups(p_jobs json, p_max integer, p_lease_secs integer, p_proven boolean) returns TABLE(call_id bigint, lease_id uuid, attempt integer, failures integer, stream text) language sql volatile security definer; -- ccde3855cd35e5a0
 create function tollbook.least_life(p_kind text) returns interval language sql immutable; -- b7ef1d86de210153
 create function tollbook.mark_holds_started(p_chats uuid[]) returns SETOF uuid language sql volatile security definer; -- ba20722ee87966f7
 create function tollbook.move_credit(p_move json, p_now timestamp with time zone) returns json language plpgsql volatile; -- 2a09d3d17539c372
@@ -720,7 +722,7 @@ create function tollbook.put_bodies(p_bodies json) returns void language sql vol
 create function tollbook.put_body(p_body_id uuid, p_content_type text, p_body bytea) returns void language sql volatile security definer; -- 68b8dcb8556c3721
 create function tollbook.put_result(p_call_id bigint, p_attempt integer, p_lease_id uuid, p_content_type text, p_body bytea) returns void language sql volatile security definer; -- 390bc394343197a8
 create function tollbook.queue_alert(p_receivers text[], p_kind text, p_subject text, p_status text, p_text text, p_details json, p_since timestamp with time zone, p_id text) returns void language plpgsql volatile security definer; -- 417e6437bb167d97
-create function tollbook.quotes_revoked_before() returns bigint language plpgsql stable; -- 2b5ab7bdfad8212b
+create function tollbook.quotes_revoked_before() returns bigint language plpgsql stable; -- 842a710e81b5d33d
 create function tollbook.rate_retry_ms(p_recent bigint[], p_per_minute integer, p_now_ms bigint) returns bigint language sql immutable; -- 2367230e30befd81
 create function tollbook.reach_standby() returns void language sql volatile security definer; -- 67e21aeb2356135e
 create function tollbook.record_anchor(p_origin text, p_name text, p_size bigint) returns void language sql volatile security definer; -- 897445d5e42039f0
@@ -786,6 +788,8 @@ grant execute on function tollbook.halt_ledger(text,bigint,bigint) to tollbook_w
 grant execute on function tollbook.heartbeat(uuid,double precision) to tollbook_writer;
 grant execute on function tollbook.is_halted() to tollbook_writer;
 grant execute on function tollbook.is_process_silent(uuid,uuid,double precision) to tollbook_writer;
+grant execute on function tollbook.leaf(tollbook.event) to tollbook_writer;
+grant execute on function tollbook.leaf_text(tollbook.event) to tollbook_writer;
 grant execute on function tollbook.lease_calls(bigint[],integer,integer) to tollbook_writer;
 grant execute on function tollbook.lease_top_ups(json,integer,integer,boolean) to tollbook_writer;
 grant execute on function tollbook.mark_holds_started(uuid[]) to tollbook_writer;

@@ -5,7 +5,6 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import type pg from 'pg';
 import { payment } from './payment.ts';
-import { leafOf } from './raw.ts';
 
 /** The newest pgbench of Debian's packages; npm's PostgreSQL has none. */
 export function findPgbench(): string | undefined {
@@ -19,11 +18,11 @@ export async function preparePgbench(pool: pg.Pool): Promise<void> {
   await pool.query(['create schema pgbench', ...copies].join(';'));
 }
 
-/** The leaves of one payment, which pgbench writes again and again. */
-function leaves(): readonly string[] {
+/** The events' data of one payment, which pgbench writes again and again. */
+function eventData(): readonly string[] {
   const { quote, start, settle } = payment();
-  return [quote, start, settle(1)].flatMap(({ stream, events, expect = 0 }) =>
-    events.map((event, at) => leafOf(stream, event, 1_000_000, expect + at + 1)),
+  return [quote, start, settle(1)].flatMap(({ events: list }) =>
+    list.map(({ data }) => JSON.stringify(data)),
   );
 }
 
@@ -31,7 +30,7 @@ const random = (salt: number): string =>
   `lpad(to_hex(hashint8extended(n::bigint, :seed::bigint + ${salt})), 16, '0')`;
 
 const events = (all: readonly string[]): string =>
-  `insert into pgbench.event (lane_id, seq, version, stream, type, at, leaf) ${all.join(' union all ')};`;
+  `insert into pgbench.event (lane_id, seq, version, stream, type, at, data) ${all.join(' union all ')};`;
 
 /**
  * The rows of a payment's three appends, for `size` payments in three transactions. The values are as long as real ones and
@@ -42,7 +41,7 @@ function script(size: number): string {
   const key = (salt: number, rest: string): string => `decode(${random(salt)} || '${rest}', 'hex')`;
   const payments = `from generate_series(1, ${size}) n`;
   const event = (place: number, version: number, type: string): string =>
-    `select 2, :base::bigint + ${place * size} + n, ${version}, ${stream}, '${type}', now(), convert_to(:leaf${version}, 'UTF8') ${payments}`;
+    `select 2, :base::bigint + ${place * size} + n, ${version}, ${stream}, '${type}', now(), (:data${version})::text ${payments}`;
   const half = '0123456789abcdef';
   const claim = (salt: number, rest: string): string =>
     `select ${key(salt, rest)}, ${key(salt + 10, half)}, ${stream} ${payments}`;
@@ -86,7 +85,7 @@ export async function runPgbench(
     tail: 'ab'.repeat(24),
     payment: 'x'.repeat(66),
     claims: JSON.stringify([{ kind: 'quote', key: 'ab'.repeat(16), binding: 'ab'.repeat(16) }]),
-    ...Object.fromEntries(leaves().map((leaf, at) => [`leaf${at + 1}`, leaf])),
+    ...Object.fromEntries(eventData().map((data, at) => [`data${at + 1}`, data])),
   };
   const defined = Object.entries(variables).flatMap(([name, value]) => ['-D', `${name}=${value}`]);
   const { stdout } = await promisify(execFile)(program, [

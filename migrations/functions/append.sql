@@ -143,11 +143,8 @@ begin
     ) with ordinality as e(type, data, pos)
   ),
   recorded as (
-    insert into event (lane_id, seq, stream, version, type, at, leaf)
-    select p_lane, seq, stream, version, type, stamp, convert_to(
-      '{"at":"' || stamp_text || '","data":' || data::text || ',"lane":' || p_lane || ',"schema":1,"seq":' || seq
-      || ',"stream":"' || stream || '","type":"' || type || '","version":' || version || '}', 'UTF8')
-    from line order by seq
+    insert into event (lane_id, seq, stream, version, type, at, data)
+    select p_lane, seq, stream, version, type, stamp, data::text from line order by seq
   ),
   counted_before as materialized (
     select added.type, added.n, coalesce(before.count, 0) as count, before.place from (

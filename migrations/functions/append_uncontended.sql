@@ -101,19 +101,13 @@ begin
   stamp := greatest(moment, head.at);
   stamp_text := to_char(stamp at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"');
 
-  insert into event (lane_id, seq, stream, version, type, at, leaf)
-  select p_lane, line.seq, line.stream, line.version, line.type, stamp, convert_to(
-    '{"at":"' || stamp_text || '","data":' || line.data || ',"lane":' || p_lane || ',"schema":1,"seq":' || line.seq
-    || ',"stream":"' || line.stream || '","type":"' || line.type || '","version":' || line.version || '}', 'UTF8')
-  from (
-    -- as JSON, so that the data cannot end early and go on with an event's other members
-    select c.stream, c.version + e.pos as version, e.type, e.data::json::text as data,
-      head.seq + row_number() over (order by c.ord, e.pos) as seq
-    from rows from (unnest(streams), unnest(versions), unnest(string_to_array(p_types, U&'\001F')),
-      unnest(string_to_array(p_data, U&'\001F'))) with ordinality as c(stream, version, types, data, ord)
-    cross join lateral rows from (unnest(string_to_array(c.types, U&'\001E')), unnest(string_to_array(c.data, U&'\001E')))
-      with ordinality as e(type, data, pos)
-  ) line;
+  insert into event (lane_id, seq, stream, version, type, at, data)
+  -- as JSON, so that the data cannot end early and go on with an event's other members
+  select p_lane, head.seq + row_number() over (order by c.ord, e.pos), c.stream, c.version + e.pos, e.type, stamp, e.data::json::text
+  from rows from (unnest(streams), unnest(versions), unnest(string_to_array(p_types, U&'\001F')),
+    unnest(string_to_array(p_data, U&'\001F'))) with ordinality as c(stream, version, types, data, ord)
+  cross join lateral rows from (unnest(string_to_array(c.types, U&'\001E')), unnest(string_to_array(c.data, U&'\001E')))
+    with ordinality as e(type, data, pos);
   get diagnostics recorded = row_count;
 
   -- Quotes that their summaries have counted. No other event has this member, and within a text its quotes would be escaped.

@@ -36,7 +36,7 @@ begin
     case topic when 'confirm' then whole_number(data.block_number) end,
     case topic when 'confirm' then data.block_hash end, moment, moment
   from (
-    select event.seq, event.stream, event.type, convert_from(event.leaf, 'UTF8')::json->'data' as data from event
+    select event.seq, event.stream, event.type, event.data::json as data from event
     where lane_id = 1 and event.seq > passed.previous and event.seq <= passed.last and event.type in (
       'payment_settled', 'settlement_confirmed',
       'settlement_disproved', 'settlement_reorged', 'payer_mismatch', 'settlement_overdue', 'operator_usage_implausible',
@@ -67,7 +67,7 @@ begin
   if passed.last is null then return 0; end if;
   insert into follow_up (topic, seq, stream, network, created_at, due_at)
   select 'reverse_top_up', event.seq, event.stream,
-    coalesce(convert_from(event.leaf, 'UTF8')::json->'data'->>'network', ''), clock(), clock()
+    coalesce(event.data::json->>'network', ''), clock(), clock()
   from event
   where lane_id = 1 and event.seq > passed.previous and event.seq <= passed.last and (
     event.type = 'refunded' or event.type = 'settlement_failed' and exists (
@@ -88,7 +88,7 @@ begin
   if passed.last is null then return 0; end if;
   insert into payout (stream, expiry, due_at, created_at)
   select event.stream, (
-      select whole_number(convert_from(accepted.leaf, 'UTF8')::json->'data'->>'expiry') from event accepted
+      select whole_number(accepted.data::json->>'expiry') from event accepted
       where accepted.stream = event.stream and accepted.version = 1 and accepted.type = 'spend_accepted'),
     clock(), clock()
   from event

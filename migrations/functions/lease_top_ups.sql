@@ -10,9 +10,9 @@ set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
     join call using (service_id, job_index)
     where call.status in ('ready', 'leased') and call.due_at <= clock() and not is_halted()
       and (not p_proven or exists (
-        select from event cross join lateral (select convert_from(event.leaf, 'UTF8')::json->'data' as data) content
+        select from event cross join lateral (select event.data::json as fields) content
         where event.stream = call.stream and event.type in ('payment_settled', 'settlement_confirmed')
-          and (data->>'block_number' is not null or data->>'evidence' = 'operator')))
+          and (fields->>'block_number' is not null or fields->>'evidence' = 'operator')))
     order by call.due_at limit p_max for update of call skip locked
   )
   update call set status = 'leased', attempt = call.attempt + 1, lease_id = gen_random_uuid(),

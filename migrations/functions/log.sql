@@ -28,7 +28,7 @@ declare
   new_edge bytea := '';
 begin
   select coalesce(string_agg(leaf.hash, '' order by leaf.seq), '') into added from (
-    select seq, sha256('\x00'::bytea || event.leaf) as hash from event
+    select seq, sha256('\x00'::bytea || leaf(event)) as hash from event
     where lane_id = p_lane and seq > p_from and seq <= p_size) leaf;
   if octet_length(added) <> 32 * (p_size - p_from) then
     raise exception 'of the events % to % some are missing', p_from + 1, p_size using errcode = 'data_corrupted';

@@ -4,7 +4,7 @@ create or replace function tollbook.quotes_revoked_before() returns bigint
 language plpgsql stable set search_path = tollbook, pg_temp as $$
 begin
   return (
-    select (convert_from(leaf, 'UTF8')::json->'data'->>'before')::bigint from event
+    select (event.data::json->>'before')::bigint from event
     where event.stream = 'operator:quotes' order by event.version desc limit 1);
 end $$;
 

@@ -2,6 +2,7 @@ import pg from 'pg';
 import { decodeLeaf, type EventData } from '../domain/events/event.ts';
 import type { DatabaseIdentity } from '../domain/values/database-identity.ts';
 import { isDatabaseLoss, queriesOn } from './database.ts';
+import { leafText } from './expressions.ts';
 import { callFunction } from './functions.ts';
 import type { Lane } from './lane.ts';
 
@@ -54,7 +55,7 @@ export async function readRecordedIdentity(pool: pg.Pool): Promise<RecordedIdent
   // few, and found by their streams; the character after the colon ends the range of those of recoveries
   const rows = await queriesOn(pool)
     .selectFrom('tollbook.event')
-    .select('leaf')
+    .select(leafText.as('leaf'))
     .where(({ eb, or, and }) =>
       or([
         eb('stream', '=', stream),

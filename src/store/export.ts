@@ -2,6 +2,7 @@ import { sql } from 'kysely';
 import type pg from 'pg';
 import { poll } from '../runtime/poll.ts';
 import { type LedgerDatabase, queriesOn } from './database.ts';
+import { leafBytes } from './expressions.ts';
 
 /** The end of an export, and the ledger's own counts there; read in one statement. */
 export interface ExportEnd {
@@ -97,7 +98,11 @@ export async function readLeafLines(
 ): Promise<{ readonly lines: Buffer; readonly last: number } | undefined> {
   const db = queriesOn(pool);
   const row = await db
-    .selectFrom(eventsBetween(db, afterSeq, end, limit).select(['seq', 'leaf']).as('read'))
+    .selectFrom(
+      eventsBetween(db, afterSeq, end, limit)
+        .select(['seq', leafBytes.as('leaf')])
+        .as('read'),
+    )
     .select(({ fn, ref }) => [
       sql<Buffer | null>`string_agg(${ref('leaf')} || '\\x0a'::bytea, ''::bytea order by seq)`.as('lines'),
       fn.max('seq').as('last'),
@@ -106,24 +111,19 @@ export async function readLeafLines(
   return row?.lines ? { lines: row.lines, last: row.last } : undefined;
 }
 
-/** An event as its columns hold it, to be compared with the leaf. */
-export interface StoredEvent {
-  readonly seq: number;
-  readonly stream: string;
-  readonly version: number;
-  readonly type: string;
-  readonly at: Date;
-  readonly leaf: Buffer;
-}
-
-export async function readStoredEvents(
+/** A page of leaves, with their places. A leaf has its time in whole milliseconds, which the column must not exceed. */
+export async function readPlacedLeaves(
   pool: pg.Pool,
   afterSeq: number,
   end: number,
   limit: number,
-): Promise<StoredEvent[]> {
+): Promise<{ readonly seq: number; readonly leaf: Buffer; readonly has_finer_time: boolean }[]> {
   return eventsBetween(queriesOn(pool), afterSeq, end, limit)
-    .select(['seq', 'stream', 'version', 'type', 'at', 'leaf'])
+    .select(({ ref }) => [
+      'seq',
+      leafBytes.as('leaf'),
+      sql<boolean>`${ref('at')} <> date_trunc('milliseconds', ${ref('at')})`.as('has_finer_time'),
+    ])
     .execute();
 }
 

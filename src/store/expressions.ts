@@ -15,6 +15,12 @@ export function quoteOf(seq: Expression<number>): RawBuilder<string> {
   return sql`(select event.stream from tollbook.event where event.lane_id = 1 and event.seq = ${seq})`;
 }
 
+/** The leaf of the event of a query on `tollbook.event`, put together of its columns: its bytes. */
+export const leafBytes: RawBuilder<Buffer> = sql`tollbook.leaf(event)`;
+
+/** The same as text, to be decoded: half the bytes on the wire. */
+export const leafText: RawBuilder<string> = sql`tollbook.leaf_text(event)`;
+
 /** Bytes in hexadecimal, without `0x`. */
 export function hex(column: Expression<Buffer>): RawBuilder<string> {
   return sql`encode(${column}, 'hex')`;

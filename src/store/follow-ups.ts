@@ -2,6 +2,7 @@ import type pg from 'pg';
 import type { FollowUpTopic as EventFollowUp } from '../domain/events/descriptor.ts';
 import { decodeLeaf, type RecordedEvent } from '../domain/events/event.ts';
 import type { LedgerDatabase } from './database.ts';
+import { leafText } from './expressions.ts';
 import { callFunction, callTableFunction } from './functions.ts';
 
 /**
@@ -106,7 +107,7 @@ export async function listUnresolved(db: LedgerDatabase, limit: number) {
 export async function readEvent(db: LedgerDatabase, seq: number): Promise<RecordedEvent | undefined> {
   const row = await db
     .selectFrom('tollbook.event')
-    .select('leaf')
+    .select(leafText.as('leaf'))
     .where('lane_id', '=', 1)
     .where('seq', '=', seq)
     .executeTakeFirst();

@@ -3,6 +3,7 @@ import type pg from 'pg';
 import type { LogGeneration } from '../domain/log/log-generation.ts';
 import { hashBytes } from '../domain/log/merkle.ts';
 import { queriesOn } from './database.ts';
+import { leafBytes } from './expressions.ts';
 import { backlogOf, type Backlog, type BacklogRow } from './figures.ts';
 import { callFunction, callTableFunction } from './functions.ts';
 
@@ -92,7 +93,7 @@ export async function readLeafHashes(pool: pg.Pool, afterSeq: number, count: num
     .selectFrom(
       db
         .selectFrom('tollbook.event')
-        .select(['seq', 'leaf'])
+        .select(['seq', leafBytes.as('leaf')])
         .where('lane_id', '=', 1)
         .where('seq', '>', afterSeq)
         .where('seq', '<=', afterSeq + count)
@@ -239,7 +240,7 @@ export async function readTiles(
 export async function readLeaves(pool: pg.Pool, afterSeq: number, count: number): Promise<Buffer[]> {
   const rows = await queriesOn(pool)
     .selectFrom('tollbook.event')
-    .select('leaf')
+    .select(leafBytes.as('leaf'))
     .where('lane_id', '=', 1)
     .where('seq', '>', afterSeq)
     .where('seq', '<=', afterSeq + count)

@@ -28,7 +28,7 @@ interface Asked {
 interface Row {
   readonly ord: number | null;
   readonly claimed: string | null;
-  readonly leaf: Buffer | null;
+  readonly leaf: string | null;
   readonly now: number;
   readonly revoked: number | null;
 }
@@ -44,7 +44,7 @@ const lookUpPayments = `
   from (
     select extract(epoch from tollbook.clock())::float8 as now, tollbook.quotes_revoked_before()::float8 as revoked) clock
   left join lateral (
-    select asked.ord::int as ord, holder.stream as claimed, null::bytea as leaf, 0 as version
+    select asked.ord::int as ord, holder.stream as claimed, null::text as leaf, 0 as version
     from unnest($1::bytea[], $2::bytea[]) with ordinality as asked(lowest, highest, ord)
     cross join lateral (
       select claim.stream from tollbook.claim
@@ -54,7 +54,7 @@ const lookUpPayments = `
     select named.ord::int, null, quoted.leaf, quoted.version
     from unnest($3::text[]) with ordinality as named(stream, ord)
     cross join lateral (
-      select event.leaf, event.version from tollbook.event where event.stream = named.stream offset 0) quoted
+      select tollbook.leaf_text(event) as leaf, event.version from tollbook.event where event.stream = named.stream offset 0) quoted
   ) found on true
   order by found.ord, found.version`;
 
@@ -91,7 +91,7 @@ async function answer(pool: pg.Pool, asked: readonly Asked[]): Promise<void> {
     });
     const nowSecs = Math.floor(rows[0]?.now ?? 0);
     const revokedBefore = rows[0]?.revoked ?? 0;
-    const found = asked.map(() => ({ streams: [] as string[], leaves: [] as Buffer[] }));
+    const found = asked.map(() => ({ streams: [] as string[], leaves: [] as string[] }));
     for (const { ord, claimed, leaf } of rows) {
       const mine = ord === null ? undefined : found[ord - 1];
       if (claimed !== null) mine?.streams.push(claimed);

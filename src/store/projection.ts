@@ -89,7 +89,7 @@ export async function readNext(
       touched as materialized (select distinct stream from next where type = any ($3::text[]))
       select step.last, event.leaf from (select max(seq) as last from next) step
       left join lateral (
-        select convert_from(leaf, 'UTF8') as leaf from tollbook.event
+        select tollbook.leaf_text(event) as leaf from tollbook.event
         where lane_id = 1 and seq > $1 and seq <= step.last
           and ((type = any ($4::text[])) or (stream in (select stream from touched)) is true)
         order by seq) event on true`,
@@ -124,9 +124,9 @@ export async function readStreamsUpTo(
   const { rows } = await pool.query<{ stream: string; leaf: string }>({
     name: 'read_streams_up_to',
     // as text: half the bytes of a bytea on the wire
-    text: `select event.stream, convert_from(event.leaf, 'UTF8') as leaf from unnest($1::text[]) as wanted(stream)
+    text: `select event.stream, event.leaf from unnest($1::text[]) as wanted(stream)
       cross join lateral (
-        select event.stream, event.version, event.leaf from tollbook.event
+        select event.stream, event.version, tollbook.leaf_text(event) as leaf from tollbook.event
         where event.stream = wanted.stream and event.seq <= $2 order by event.version offset 0) event`,
     values: [streams, last],
   });

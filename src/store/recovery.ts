@@ -1,6 +1,7 @@
 import type pg from 'pg';
 import { decodeLeaf, type EventData } from '../domain/events/event.ts';
 import { gatewaySessions, queriesOn } from './database.ts';
+import { leafText } from './expressions.ts';
 import { activeGeneration } from './payments.ts';
 
 /** The last recovery of the ledger. */
@@ -17,7 +18,7 @@ export async function readRecovery(pool: pg.Pool): Promise<Recovery | undefined>
   // the character after the colon ends the range of their streams
   const rows = await queriesOn(pool)
     .selectFrom('tollbook.event')
-    .select('leaf')
+    .select(leafText.as('leaf'))
     .where('stream', '>=', 'recovery:')
     .where('stream', '<', 'recovery;')
     .orderBy('seq')

@@ -3,7 +3,7 @@ import type pg from 'pg';
 import { decodeLeaf, type RecordedEvent } from '../domain/events/event.ts';
 import type { Caip2 } from '../domain/values/primitives.ts';
 import { queriesOn } from './database.ts';
-import { quoteOf, time } from './expressions.ts';
+import { leafText, quoteOf, time } from './expressions.ts';
 import { activeGeneration, type Page, readPage } from './payments.ts';
 
 /** A payment for which a refund is due. Times are RFC 3339, amounts decimal strings. */
@@ -49,8 +49,9 @@ export async function listRefundsDue(
         .selectFrom('tollbook.event as event')
         .select('event.stream as quote_digest')
         .select(({ ref }) =>
-          sql<string>`coalesce(convert_from(${ref('event.leaf')}, 'UTF8')::json->'data'->'payment'->>'nonce',
-            convert_from(${ref('event.leaf')}, 'UTF8')::json->'data'->>'payment_nonce')`.as('payment_nonce'),
+          sql<string>`coalesce(${ref('event.data')}::json->'payment'->>'nonce', ${ref('event.data')}::json->>'payment_nonce')`.as(
+            'payment_nonce',
+          ),
         )
         .where('event.lane_id', '=', 1)
         .whereRef('event.seq', '=', 'payment.seq')
@@ -142,7 +143,7 @@ export async function listSweeps(
   // the character after the colon ends the range of their streams
   const rows = await queriesOn(pool)
     .selectFrom('tollbook.event')
-    .select('leaf')
+    .select(leafText.as('leaf'))
     .where('stream', '>=', 'sweep:')
     .where('stream', '<', 'sweep;')
     .orderBy('seq', 'desc')

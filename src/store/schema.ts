@@ -151,7 +151,7 @@ export const ledgerTables = {
     stream: text,
     type: text,
     at: timestamp,
-    leaf: bytea,
+    data: text,
   },
   'tollbook.event_allowance': { kind: text, available: float, filled_at: timestamp },
   'tollbook.follow_up': {

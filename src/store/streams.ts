@@ -6,6 +6,7 @@ import type { Caip2, Hex } from '../domain/values/primitives.ts';
 import type { Claim } from './append-batch.ts';
 import { claimKey, claimKeys } from './claim-key.ts';
 import { type LedgerDatabase, queriesOn } from './database.ts';
+import { leafText } from './expressions.ts';
 
 export interface StreamReading {
   readonly events: readonly RecordedEvent[];
@@ -16,16 +17,16 @@ export interface StreamReading {
 /** A whole stream, with the time of reading. An unknown stream has no events. */
 export async function readStream(pool: pg.Pool, stream: string): Promise<StreamReading> {
   // raw SQL: prepared, because every payment waits for it, and planning it costs more than running it
-  const { rows } = await pool.query<{ leaf: Buffer | null; now: number }>({
+  const { rows } = await pool.query<{ leaf: string | null; now: number }>({
     name: 'read_stream',
-    text: `select event.leaf, clock.now
+    text: `select tollbook.leaf_text(event) as leaf, clock.now
       from (select extract(epoch from tollbook.clock())::float8 as now) clock
       left join tollbook.event on event.stream = $1
       order by event.version`,
     values: [stream],
   });
   return {
-    events: rows.flatMap(({ leaf }) => (leaf ? [decodeLeaf(leaf)] : [])),
+    events: rows.flatMap(({ leaf }) => (leaf === null ? [] : [decodeLeaf(leaf)])),
     nowSecs: Math.floor(rows[0]?.now ?? 0),
   };
 }
@@ -34,7 +35,7 @@ export async function readStream(pool: pg.Pool, stream: string): Promise<StreamR
 export async function readLastEvent(pool: pg.Pool, stream: string): Promise<RecordedEvent | undefined> {
   const row = await queriesOn(pool)
     .selectFrom('tollbook.event')
-    .select('leaf')
+    .select(leafText.as('leaf'))
     .where('stream', '=', stream)
     .orderBy('version', 'desc')
     .limit(1)
@@ -50,7 +51,7 @@ export async function readStreamLeaves(
   // raw SQL: prepared, because every read of a receipt or a payment's history runs it
   const { rows } = await pool.query<{ seq: number; leaf: Buffer; now: number }>({
     name: 'read_stream_leaves',
-    text: `select seq, leaf, extract(epoch from tollbook.clock())::float8 as now
+    text: `select seq, tollbook.leaf(event) as leaf, extract(epoch from tollbook.clock())::float8 as now
       from tollbook.event where stream = $1 order by version`,
     values: [stream],
   });
@@ -65,7 +66,7 @@ export async function readEvents(
 ): Promise<RecordedEvent[]> {
   const rows = await db
     .selectFrom('tollbook.event')
-    .select('leaf')
+    .select(leafText.as('leaf'))
     .where('lane_id', '=', 1)
     .where('seq', '>', afterSeq)
     .orderBy('seq')

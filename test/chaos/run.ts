@@ -355,7 +355,7 @@ async function isInLedger(url: () => string, { nonce }: SignedOnce, deadline: Ab
       return await withOwner(url(), async (owner) => {
         const { rows } = await owner.query<{ is_started: boolean }>(
           `select exists (select from tollbook.event where type = 'settlement_started'
-             and position($1 in convert_from(leaf, 'UTF8')) > 0) as is_started`,
+             and position($1 in data) > 0) as is_started`,
           [nonce],
         );
         return rows[0]?.is_started ?? false;

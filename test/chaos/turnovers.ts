@@ -80,7 +80,7 @@ async function restoreSequence(url: string): Promise<void> {
       `select setval(pg_get_serial_sequence('tollbook.call', 'call_id'),
          1 + greatest(
            (select coalesce(max(call_id), 0) from tollbook.call),
-           (select coalesce(max((convert_from(leaf, 'UTF8')::json -> 'data' ->> 'call_id')::bigint), 0) from tollbook.event)
+           (select coalesce(max((data::json ->> 'call_id')::bigint), 0) from tollbook.event)
          ), false)`,
     ),
   );

@@ -80,7 +80,11 @@ export async function differencesOfNodes(cluster: Cluster, timeoutMs: number): P
 
 async function hashOfLedger(address: string, timeoutMs: number): Promise<string> {
   const url = ledgerUrl(`${address}:${ports.postgres}`, 'postgres');
-  const rows = await ask<{ leaf: Buffer }>(url, 'select leaf from tollbook.event order by seq', timeoutMs);
+  const rows = await ask<{ leaf: Buffer }>(
+    url,
+    'select tollbook.leaf(event) as leaf from tollbook.event order by seq',
+    timeoutMs,
+  );
   const hash = createHash('sha256');
   for (const { leaf } of rows) hash.update(leaf).update('\n');
   return `${rows.length} events, SHA-256 ${hash.digest('hex')}`;

@@ -54,7 +54,7 @@ describe('an issued key', () => {
     const { key } = await issueApiKey(ledger, { accountId, name: 'a' });
     const { rows } = await database.pool.query<{ row: string }>(
       `select row_to_json(k)::text as row from tollbook.api_key k
-       union all select convert_from(leaf, 'UTF8') from tollbook.event
+       union all select tollbook.leaf_text(event) from tollbook.event
        union all select answer::text from tollbook.lane_batch`,
     );
     expect(rows.length).toBeGreaterThan(3);

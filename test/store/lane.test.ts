@@ -9,6 +9,7 @@ import { sessionConfig, writerRole } from '../../src/store/database.ts';
 import { LaneClosedError } from '../../src/store/flusher.ts';
 import { pause } from '../../src/runtime/pause.ts';
 import { LaneFullError, openLane, type LaneOptions } from '../../src/store/lane.ts';
+import { readLeaves } from '../../src/store/log.ts';
 import { readStream } from '../../src/store/streams.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
 import { newStream, quoteIssued, randomHex32, refused, replayDenied } from '../support/events.ts';
@@ -44,8 +45,7 @@ test('a command is recorded in its stream, and its leaf is canonical JSON that h
   });
   const { events } = await readStream(database.pool, stream);
   expect(events).toMatchObject([{ ...event, seq: 1, stream, version: 1 }]);
-  const { rows } = await database.pool.query<{ leaf: Buffer }>('select leaf from tollbook.event');
-  const text = rows[0]?.leaf.toString('utf8') ?? '';
+  const text = (await readLeaves(database.pool, 0, 1)).join();
   const parsed = JSON.parse(text) as Record<string, unknown>;
   expect(Object.keys(parsed)).toEqual(['at', 'data', 'lane', 'schema', 'seq', 'stream', 'type', 'version']);
   expect(JSON.stringify(parsed)).toBe(text);
@@ -189,7 +189,7 @@ test('the ledger refuses UPDATE, DELETE and TRUNCATE, also from its owner', asyn
 test('the writer role can append only through the function', async () => {
   const { pool } = await createDatabase();
   for (const statement of [
-    `insert into tollbook.event (lane_id, seq, version, stream, type, at, leaf) values (1, 9, 1, 'x', 'y', now(), '')`,
+    `insert into tollbook.event (lane_id, seq, version, stream, type, at, data) values (1, 9, 1, 'x', 'y', now(), '')`,
     `update tollbook.lane set seq = 0`,
     `delete from tollbook.claim`,
     `insert into tollbook.claim (key, binding, stream) values ('a', 'b', 'c')`,

@@ -47,7 +47,9 @@ export async function ledgerFaults(
 /** The result of the ledger check for a gateway's ledger: bytes, claims, legal transitions. */
 export async function checkedFaults(owner: pg.Client): Promise<string[]> {
   const check = new LedgerCheck();
-  const { rows } = await owner.query<{ leaf: Buffer }>('select leaf from tollbook.event order by seq');
+  const { rows } = await owner.query<{ leaf: Buffer }>(
+    'select tollbook.leaf(event) as leaf from tollbook.event order by seq',
+  );
   const fault = rows.map(({ leaf }) => check.next(leaf)).find((found) => found !== undefined);
   return fault ? [`event ${fault.seq}: ${fault.words}`] : [];
 }

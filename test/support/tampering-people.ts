@@ -1,7 +1,7 @@
 import type { LedgerEvent } from '../../src/domain/events/event.ts';
 import { customer } from './synthetic-people.ts';
 import { paidJob, type StreamEvent } from './synthetic-ledger.ts';
-import { rewrite, type Tampering } from './tampering.ts';
+import { retype, rewrite, type Tampering } from './tampering.ts';
 
 /** Two customers, and two payments of one payer, each with a payment id: 35 + 35 + 14 events. */
 export const peopleLedger: readonly StreamEvent[] = [
@@ -71,13 +71,13 @@ export const peopleTamperings: readonly Tampering[] = [
     what: 'the admission of a served chat is changed into a refusal',
     words: /first at event 19: the data of chat_refused/,
     independently: /first at event 20: credit_held of a chat that is refused/,
-    change: rewrite('seq = 19', '"type":"chat_admitted"', '"type":"chat_refused"'),
+    change: retype(19, 'chat_admitted', 'chat_refused'),
   },
   {
     what: 'a spend is paid out that was never earned',
     words: /first at event 31: spend_paid_out of spend:\S+: the spend is accepted/,
     independently: /first at event 31: spend_paid_out of a spend that is accepted/,
-    change: rewrite('seq = 31', '"type":"spend_earned"', '"type":"spend_paid_out"'),
+    change: retype(31, 'spend_earned', 'spend_paid_out'),
   },
   {
     what: 'a spend is accepted twice',
@@ -99,7 +99,7 @@ export const peopleTamperings: readonly Tampering[] = [
     what: 'the revocation of a key is changed into a second creation',
     words: /first at event 34: /,
     independently: /first at event 34: key_created of a key that is created/,
-    change: rewrite('seq = 34', '"type":"key_revoked"', '"type":"key_created"'),
+    change: retype(34, 'key_revoked', 'key_created'),
   },
   {
     what: 'a payment id is used for two payments',

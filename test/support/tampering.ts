@@ -10,16 +10,17 @@ export interface Tampering {
   change(owner: pg.Client): Promise<unknown>;
 }
 
-/** Rewrites leaf bytes as text. */
+/** Rewrites an event's data as text. */
 export const rewrite = (where: string, from: string, to: string) => (owner: pg.Client) =>
-  owner.query(
-    `update tollbook.event set leaf = convert_to(replace(convert_from(leaf, 'UTF8'), '${from}', '${to}'), 'UTF8') where ${where}`,
-  );
+  owner.query(`update tollbook.event set data = replace(data, '${from}', '${to}') where ${where}`);
 
-/** Gives events other places, in the column and in the leaf. */
+/** Gives an event another type. */
+export const retype = (seq: number, from: string, to: string) => (owner: pg.Client) =>
+  owner.query(`update tollbook.event set type = '${to}' where seq = ${seq} and type = '${from}'`);
+
+/** Gives events other places. */
 const renumber = (shift: string, where: string) => `
-  update tollbook.event set seq = -(${shift}), leaf = convert_to(
-    regexp_replace(convert_from(leaf, 'UTF8'), '"seq":\\d+', '"seq":' || (${shift})), 'UTF8') where ${where};
+  update tollbook.event set seq = -(${shift}) where ${where};
   update tollbook.event set seq = -seq where seq < 0`;
 
 const remove = (seq: number, type: string) => `
@@ -72,8 +73,7 @@ export const tamperings: readonly Tampering[] = [
     independently: /first at event 25: payment_settled names a payment that was never started/,
     change: (owner) =>
       owner.query(`
-        update tollbook.event one set leaf = convert_to(regexp_replace(convert_from(one.leaf, 'UTF8'), '"data":.*,"lane"',
-          '"data":' || substring(convert_from(other.leaf, 'UTF8') from '"data":(.*),"lane"') || ',"lane"'), 'UTF8')
+        update tollbook.event one set data = other.data
         from tollbook.event other where (one.seq, other.seq) in ((25, 26), (26, 25))`),
   },
   {
@@ -83,9 +83,8 @@ export const tamperings: readonly Tampering[] = [
     change: (owner) =>
       owner.query(`
         alter table tollbook.event drop constraint event_stream_version_key;
-        insert into tollbook.event (lane_id, seq, stream, version, type, at, leaf)
-          select lane_id, 115, stream, version, type, at, convert_to(
-          replace(convert_from(leaf, 'UTF8'), '"seq":25,', '"seq":115,'), 'UTF8') from tollbook.event where seq = 25`),
+        insert into tollbook.event (lane_id, seq, stream, version, type, at, data)
+          select lane_id, 115, stream, version, type, at, data from tollbook.event where seq = 25`),
   },
   {
     what: 'a call is enqueued without a payment',
@@ -93,10 +92,8 @@ export const tamperings: readonly Tampering[] = [
     independently: /first at event 115: enqueued, but no settled payment/,
     change: (owner) =>
       owner.query(`
-        insert into tollbook.event (lane_id, seq, stream, version, type, at, leaf)
-          select lane_id, 115, stream, 8, type, last.at, convert_to(regexp_replace(
-          replace(replace(convert_from(leaf, 'UTF8'), '"seq":33,', '"seq":115,'), '"version":5', '"version":8'),
-          '"at":"[^"]+"', '"at":"' || to_char(last.at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') || '"'), 'UTF8')
+        insert into tollbook.event (lane_id, seq, stream, version, type, at, data)
+          select lane_id, 115, stream, 8, type, last.at, data
         from tollbook.event, (select max(at) as at from tollbook.event) last where seq = 33`),
   },
   {
@@ -104,9 +101,7 @@ export const tamperings: readonly Tampering[] = [
     words:
       /first at event 40: enqueued of 0x\w+ has the time 2020-01-01T00:00:00\.000Z, but the event before it/,
     independently: /first at event 40: enqueued is older/,
-    change: (owner) =>
-      owner.query(`update tollbook.event set at = '2020-01-01Z', leaf = convert_to(regexp_replace(
-        convert_from(leaf, 'UTF8'), '"at":"[^"]+"', '"at":"2020-01-01T00:00:00.000Z"'), 'UTF8') where seq = 40`),
+    change: (owner) => owner.query(`update tollbook.event set at = '2020-01-01Z' where seq = 40`),
   },
   {
     what: 'a result is replaced by another, consistently',
@@ -122,12 +117,12 @@ export const tamperings: readonly Tampering[] = [
       // the ninth payment becomes the first one, in every event that names it
       const { rows } = await owner.query<{ seq: number; nonce: string; payer: string }>(
         `select seq, j->>'nonce' as nonce, j->>'payer' as payer from (
-          select seq, convert_from(leaf, 'UTF8')::json->'data'->'payment' as j from tollbook.event where seq in (17, 74)) r order by seq`,
+          select seq, data::json->'payment' as j from tollbook.event where seq in (17, 74)) r order by seq`,
       );
       const [first, ninth] = rows;
       if (!first || !ninth) throw new Error('no such payments');
-      await owner.query(`update tollbook.event set leaf = convert_to(replace(replace(convert_from(leaf, 'UTF8'),
-        '${ninth.nonce}', '${first.nonce}'), '${ninth.payer}', '${first.payer}'), 'UTF8') where seq > 57`);
+      await owner.query(`update tollbook.event set data = replace(replace(data,
+        '${ninth.nonce}', '${first.nonce}'), '${ninth.payer}', '${first.payer}') where seq > 57`);
     },
   },
   {

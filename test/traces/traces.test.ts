@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
 import { parseTraceparent } from '../../src/domain/values/traceparent.ts';
+import { readLeaves } from '../../src/store/log.ts';
 import { createRunner, job, type JobCall, RetryLater } from '../../src/runner/index.ts';
 import { behindProxy, reaches } from '../jobs/settlement-support.ts';
 import { ask, paidModel, startChatGateway } from '../support/chat-gateway.ts';
@@ -182,8 +183,7 @@ test('each look after a settlement of unknown outcome is a trace of its own that
 
 /** All that the ledger hashes. */
 async function leavesOf(database: TestDatabase): Promise<string> {
-  const rows = await database.db.selectFrom('tollbook.event').select('leaf').execute();
-  return rows.map(({ leaf }) => leaf.toString('utf8')).join('\n');
+  return (await readLeaves(database.pool, 0, 1_000)).join('\n');
 }
 
 test('a trace has no wallet, digest, secret, path or body, and the ledger nothing of a trace', async () => {

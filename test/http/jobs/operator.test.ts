@@ -171,7 +171,7 @@ test('the database holds no token, only hashes', async () => {
   await withToken(database, ['calls:read'], async ({ token }) => {
     const { rows } = await database.pool.query<{ row: string }>(
       `select row_to_json(t)::text as row from tollbook.operator_token t
-       union all select convert_from(leaf, 'UTF8') from tollbook.event`,
+       union all select tollbook.leaf_text(event) from tollbook.event`,
     );
     expect(rows.length).toBe(2);
     for (const { row } of rows) expect(row).not.toContain(token.slice('tollbook_'.length));
