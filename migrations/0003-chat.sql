@@ -28,12 +28,20 @@ create table tollbook.api_key (
   cap bigint check (cap >= 0),
   -- captured and held through this key: compared with the cap
   spent bigint not null default 0 check (spent >= 0),
+  -- what it may spend in each UTC day or month; null: no budget
+  budget bigint check (budget > 0),
+  budget_period text check (budget_period in ('day', 'month')),
+  -- the first day of the period that the next two are of: what was held or captured, and what of it was captured
+  budget_from date,
+  budget_spent bigint not null default 0 check (budget_spent >= 0),
+  budget_used bigint not null default 0 check (budget_used >= 0),
   created_at timestamptz not null,
   expires_at timestamptz,
   revoked_at timestamptz,
   last_used_at timestamptz,
   -- whether the account's user made it, and not an operator
-  is_of_user boolean not null
+  is_of_user boolean not null,
+  check ((budget is null) = (budget_period is null))
 ) with (fillfactor = 50);
 create index api_key_account on tollbook.api_key (account_id);
 
@@ -45,6 +53,8 @@ create table tollbook.chat_hold (
   key_id bigint,
   amount bigint not null check (amount >= 0),
   process_id uuid not null,
+  -- the first day of the period of its key's budget in which it counts
+  budget_from date,
   -- when the answer's first byte was about to be passed on: from then on the hold is captured even if the process ends
   started_at timestamptz,
   created_at timestamptz not null
@@ -58,6 +68,7 @@ create table tollbook.recovered_chat (
   account_id bigint not null,
   key_id bigint,
   amount bigint not null check (amount > 0),
+  budget_from date,
   recovered_at timestamptz not null
 );
 

@@ -164,13 +164,23 @@ create table tollbook.api_key (
   models text[],
   cap bigint,
   spent bigint not null default 0,
+  budget bigint,
+  budget_period text,
+  budget_from date,
+  budget_spent bigint not null default 0,
+  budget_used bigint not null default 0,
   created_at timestamp with time zone not null,
   expires_at timestamp with time zone,
   revoked_at timestamp with time zone,
   last_used_at timestamp with time zone,
   is_of_user boolean not null,
   constraint api_key_account_id_fkey FOREIGN KEY (account_id) REFERENCES tollbook.account(account_id),
+  constraint api_key_budget_check CHECK ((budget > 0)),
+  constraint api_key_budget_period_check CHECK ((budget_period = ANY (ARRAY['day'::text, 'month'::text]))),
+  constraint api_key_budget_spent_check CHECK ((budget_spent >= 0)),
+  constraint api_key_budget_used_check CHECK ((budget_used >= 0)),
   constraint api_key_cap_check CHECK ((cap >= 0)),
+  constraint api_key_check CHECK (((budget IS NULL) = (budget_period IS NULL))),
   constraint api_key_hash_key UNIQUE (hash),
   constraint api_key_pkey PRIMARY KEY (key_id),
   constraint api_key_spent_check CHECK ((spent >= 0))
@@ -234,6 +244,7 @@ create table tollbook.chat_hold (
   key_id bigint,
   amount bigint not null,
   process_id uuid not null,
+  budget_from date,
   started_at timestamp with time zone,
   created_at timestamp with time zone not null,
   constraint chat_hold_amount_check CHECK ((amount >= 0)),
@@ -613,6 +624,7 @@ create table tollbook.recovered_chat (
   account_id bigint not null,
   key_id bigint,
   amount bigint not null,
+  budget_from date,
   recovered_at timestamp with time zone not null,
   constraint recovered_chat_amount_check CHECK ((amount > 0)),
   constraint recovered_chat_pkey PRIMARY KEY (chat_id)
@@ -654,8 +666,8 @@ create function identity.user_of_wallet(p_address text, p_chain_id bigint, p_use
 create function tollbook.activate_projection(p_generation integer) returns integer language plpgsql volatile security definer; -- 66c6428e0b52119b
 create function tollbook.add_pruned(p_round bigint, p_kind text, p_count bigint, p_before timestamp with time zone) returns void language sql volatile; -- 4d0b80b3117e414b
 create function tollbook.add_to_tiles(p_lane smallint, p_level integer, p_first bigint, p_hashes bytea) returns void language plpgsql volatile; -- af904ec54367e5ac
-create function tollbook.admit_chat(p_admission json, p_now timestamp with time zone) returns json language plpgsql volatile; -- 8ca2ff11b2e3b8a3
-create function tollbook.admit_uncontended(p_admitted text, p_moment timestamp with time zone) returns text language plpgsql volatile; -- 4ca8cc2d9fe8bff3
+create function tollbook.admit_chat(p_admission json, p_now timestamp with time zone) returns json language plpgsql volatile; -- ab0fefd5e631124e
+create function tollbook.admit_uncontended(p_admitted text, p_moment timestamp with time zone) returns text language plpgsql volatile; -- be6d1ebd852e06d0
 create function tollbook.advance_cursor(p_name text, p_max integer, OUT previous bigint, OUT last bigint) returns record language plpgsql volatile; -- 337ea455e6d4ca14
 create function tollbook.append(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_commands json) returns json language plpgsql volatile security definer; -- 1f69d542551fab1b
 create function tollbook.append_uncontended(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_content bytea, p_types text, p_data text, p_streams text, p_expected text, p_bodies text, p_claims text, p_added text, p_call_ids text, p_call_ops text, p_leases text, p_issued text DEFAULT ''::text, p_admitted text DEFAULT ''::text, p_settled text DEFAULT ''::text) returns json language plpgsql volatile security definer; -- b182acd3aa1dc36d
@@ -664,6 +676,8 @@ create function tollbook.are_held(p_settled text) returns boolean language plpgs
 create function tollbook.begin_projection() returns integer language sql volatile security definer; -- d53f91b8f56b0cf5
 create function tollbook.begin_prune_round(p_every_secs integer) returns boolean language sql volatile security definer; -- cd139bf1352aafde
 create function tollbook.begin_rate_round(p_network text, p_asset text, p_terms bytea, p_lease_ms integer) returns TABLE(round bigint, rate text, observed_at timestamp with time zone, valid_until timestamp with time zone, recorded text) language sql volatile security definer; -- 76fc56dbe6c0fef5
+create function tollbook.budget_end(p_period text, p_start date) returns timestamp with time zone language sql immutable; -- 52194709abff461d
+create function tollbook.budget_start(p_period text, p_known date, p_now timestamp with time zone) returns date language sql immutable; -- 75b0b93af701773e
 create function tollbook.check_api_key(p_subject text, p_per_minute integer, p_hash bytea) returns TABLE(code text, retry_ms bigint) language plpgsql volatile security definer; -- d97d99ec44535906
 create function tollbook.clock() returns timestamp with time zone language sql volatile; -- 4c502774edf949ff
 create function tollbook.close_batch(p_sender bytea, p_batch_no bigint, p_previous_no bigint, p_content bytea, p_answer json, p_moment timestamp with time zone) returns void language plpgsql volatile; -- 2044d56872caf32d
@@ -673,7 +687,7 @@ create function tollbook.collect_top_up_reversals(p_max integer) returns integer
 create function tollbook.count_attempts(p_subjects text[], p_per_minute integer[], OUT retry_ms bigint, OUT is_first_refusal boolean) returns record language plpgsql volatile security definer; -- 08a5bb3eb6d9b7f9
 create function tollbook.count_auth_failure(p_subject text, p_per_minute integer, p_counts boolean) returns boolean language plpgsql volatile security definer; -- ad743c8b3762fe23
 create function tollbook.count_hit(p_subjects text[], p_today date, p_now_ms bigint, p_admitted boolean) returns void language sql volatile; -- 1860b1eeea6587bd
-create function tollbook.create_api_key(p_account_id bigint, p_hash bytea, p_prefix text, p_name text, p_models text[], p_cap bigint, p_expires_at timestamp with time zone, p_is_of_user boolean) returns bigint language sql volatile security definer; -- d2b025195493ae8d
+create function tollbook.create_api_key(p_account_id bigint, p_hash bytea, p_prefix text, p_name text, p_models text[], p_cap bigint, p_expires_at timestamp with time zone, p_is_of_user boolean, p_budget bigint, p_budget_period text) returns bigint language sql volatile security definer; -- 368c29b2d3443e00
 create function tollbook.create_operator_token(p_name text, p_scopes text[], p_hash bytea, p_expires_at timestamp with time zone, p_accounts text[]) returns bigint language sql volatile security definer; -- e267ed9805a20cab
 create function tollbook.decide_credit(p_commands json, p_now timestamp with time zone) returns json language plpgsql volatile; -- 82230011fe1b1257
 create function tollbook.end_alert_message(p_message_id bigint) returns void language sql volatile security definer; -- 26ba649038b51ba4
@@ -738,8 +752,8 @@ create function tollbook.revoke_operator_token(p_token_id bigint) returns boolea
 create function tollbook.root_of_edge(p_edge bytea) returns bytea language plpgsql immutable; -- bf972522a342c28d
 create function tollbook.schedule_anchor(p_origin text, p_name text, p_ms integer) returns void language sql volatile security definer; -- 924f8fb279b6c825
 create function tollbook.set_account_disabled(p_account_id bigint, p_is_disabled boolean) returns boolean language sql volatile security definer; -- 91c31442086c04be
-create function tollbook.settle_chat(p_move json, p_now timestamp with time zone) returns json language plpgsql volatile; -- 86d00b2886f335fe
-create function tollbook.settle_uncontended(p_settled text) returns void language plpgsql volatile; -- 28363b5540adc9dd
+create function tollbook.settle_chat(p_move json, p_now timestamp with time zone) returns json language plpgsql volatile; -- 57c7f61e50f6fd57
+create function tollbook.settle_uncontended(p_settled text) returns void language plpgsql volatile; -- 5bda096f07a8cea8
 create function tollbook.take_alert_messages(p_receiver text, p_max integer) returns TABLE(message_id bigint, kind text, subject text, status text, text text, details json, since timestamp with time zone, id text, tries integer, created_at timestamp with time zone) language sql volatile security definer; -- 428f3e6cd8f01a8d
 create function tollbook.take_anchor(p_origin text, p_name text, p_every_ms integer) returns TABLE(size bigint, note text) language sql volatile security definer; -- 0b2d413b779d98f5
 create function tollbook.take_event_allowance(p_kind text, p_wanted integer, p_per_sec integer, p_most integer) returns integer language plpgsql volatile security definer; -- 419e18db892e9cd1
@@ -760,6 +774,8 @@ grant execute on function tollbook.apply_projection(integer,bigint,bigint,json,j
 grant execute on function tollbook.begin_projection() to tollbook_writer;
 grant execute on function tollbook.begin_prune_round(integer) to tollbook_writer;
 grant execute on function tollbook.begin_rate_round(text,text,bytea,integer) to tollbook_writer;
+grant execute on function tollbook.budget_end(text,date) to tollbook_writer;
+grant execute on function tollbook.budget_start(text,date,timestamp with time zone) to tollbook_writer;
 grant execute on function tollbook.check_api_key(text,integer,bytea) to tollbook_writer;
 grant execute on function tollbook.clock() to tollbook_writer;
 grant execute on function tollbook.collect_follow_ups(integer) to tollbook_writer;
@@ -767,7 +783,7 @@ grant execute on function tollbook.collect_payouts(integer) to tollbook_writer;
 grant execute on function tollbook.collect_top_up_reversals(integer) to tollbook_writer;
 grant execute on function tollbook.count_attempts(text[],integer[]) to tollbook_writer;
 grant execute on function tollbook.count_auth_failure(text,integer,boolean) to tollbook_writer;
-grant execute on function tollbook.create_api_key(bigint,bytea,text,text,text[],bigint,timestamp with time zone,boolean) to tollbook_writer;
+grant execute on function tollbook.create_api_key(bigint,bytea,text,text,text[],bigint,timestamp with time zone,boolean,bigint,text) to tollbook_writer;
 grant execute on function tollbook.create_operator_token(text,text[],bytea,timestamp with time zone,text[]) to tollbook_writer;
 grant execute on function tollbook.end_alert_message(bigint) to tollbook_writer;
 grant execute on function tollbook.end_exposure(text,boolean) to tollbook_writer;

@@ -28,6 +28,9 @@ declare
   other record;
   other_past record;
   full_subject text;
+  period_start date;
+  period_spent bigint;
+  budget_until timestamptz;
   remaining int;
 begin
   select * into admission from json_to_record(p_admission) as a(chat_id uuid, process_id uuid, subject text,
@@ -41,6 +44,8 @@ begin
     select api_key.* into key_row from api_key join account using (account_id) where key_id = admission.key_id
       and revoked_at is null and (expires_at is null or expires_at > p_now) and disabled_at is null;
     if not found then refused := 'invalid_api_key'; end if;
+    period_start := budget_start(key_row.budget_period, key_row.budget_from, p_now);
+    period_spent := case when key_row.budget_from = period_start then key_row.budget_spent else 0 end;
   end if;
   remaining := admission.per_minute - cardinality(recent);
   if refused is null and past.today_hits >= admission.per_day then
@@ -74,10 +79,18 @@ begin
     available := coalesce(available, 0);
     if available < admission.hold then
       refused := 'insufficient_funds';
-    elsif key_row.cap is not null and key_row.spent + admission.hold > key_row.cap then
+    end if;
+    -- the least of what is left decides: a caller that asks again for that much is not refused for another reason
+    if key_row.cap - key_row.spent < least(available, admission.hold) then
       refused := 'key_cap_reached';
       available := greatest(key_row.cap - key_row.spent, 0);
     end if;
+    if key_row.budget - period_spent < least(available, admission.hold) then
+      refused := 'key_budget_reached';
+      available := greatest(key_row.budget - period_spent, 0);
+      budget_until := budget_end(key_row.budget_period, period_start);
+    end if;
+    if refused is null then available := null; end if;
   end if;
   if refused is not null then
     -- a caller that has at least the minimum asks again for less: that refusal is not recorded
@@ -91,7 +104,7 @@ begin
     is_recorded := refused <> 'counted' and abs(now_ms - past.refused_at) >= 60000 and coalesce(available < admission.minimum, true);
     if is_recorded then update rate_window set refused_at = now_ms where subject = admission.subject; end if;
     return json_build_object('code', refused, 'is_recorded', is_recorded, 'available', available, 'retry_ms', retry_ms,
-      'full_subject', full_subject, 'remaining', greatest(remaining, 0),
+      'full_subject', full_subject, 'budget_until', to_char(budget_until at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'remaining', greatest(remaining, 0),
       'reset_ms', case when refused = 'rate_limit_exceeded' then retry_ms
         else coalesce(recent[greatest(1, 1 + cardinality(recent) - admission.per_minute)] + 60000 - now_ms, 0) end,
       'remaining_today', case when admission.per_day is not null then greatest(admission.per_day - past.today_hits, 0) end,
@@ -100,12 +113,15 @@ begin
 
   if admission.hold > 0 then
     update account set balance = balance - admission.hold, held = held + admission.hold where account_id = admission.account_id;
-    insert into chat_hold (chat_id, account_id, key_id, amount, process_id, created_at)
-      values (admission.chat_id, admission.account_id, admission.key_id, admission.hold, admission.process_id, p_now);
+    insert into chat_hold (chat_id, account_id, key_id, amount, process_id, budget_from, created_at)
+      values (admission.chat_id, admission.account_id, admission.key_id, admission.hold, admission.process_id, period_start, p_now);
   end if;
   if admission.key_id is not null
     and (admission.hold > 0 or key_row.last_used_at is null or key_row.last_used_at < p_now - interval '1 minute') then
-    update api_key set spent = spent + admission.hold, last_used_at = p_now where key_id = admission.key_id;
+    update api_key set spent = spent + admission.hold, last_used_at = p_now, budget_from = period_start,
+      budget_spent = case when period_start is null then 0 else period_spent + admission.hold end,
+      budget_used = case when key_row.budget_from = period_start then key_row.budget_used else 0 end
+      where key_id = admission.key_id;
   end if;
   -- in order also where the clock was set back: tollbook.admit_uncontended searches it
   update rate_window set hits = array(select hit from unnest(recent || now_ms) as hit order by hit), day = past.today, day_hits = past.today_hits + 1

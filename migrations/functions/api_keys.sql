@@ -5,10 +5,11 @@ language sql volatile security definer set search_path = tollbook, pg_temp as $$
 $$;
 
 create or replace function tollbook.create_api_key(p_account_id bigint, p_hash bytea, p_prefix text, p_name text, p_models text[],
-  p_cap bigint, p_expires_at timestamptz, p_is_of_user boolean) returns bigint
+  p_cap bigint, p_expires_at timestamptz, p_is_of_user boolean, p_budget bigint, p_budget_period text) returns bigint
 language sql volatile security definer set search_path = tollbook, pg_temp as $$
-  insert into api_key (account_id, hash, prefix, name, models, cap, created_at, expires_at, is_of_user)
-  values (p_account_id, p_hash, p_prefix, p_name, p_models, p_cap, clock(), p_expires_at, p_is_of_user) returning key_id
+  insert into api_key (account_id, hash, prefix, name, models, cap, created_at, expires_at, is_of_user, budget, budget_period)
+  values (p_account_id, p_hash, p_prefix, p_name, p_models, p_cap, clock(), p_expires_at, p_is_of_user, p_budget, p_budget_period)
+  returning key_id
 $$;
 
 -- False where there is no such key, or where it was revoked before.

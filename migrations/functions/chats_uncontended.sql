@@ -57,7 +57,10 @@ begin
   where wanted.hold > 0 and (account.balance >= wanted.of_account) is not true
     or wanted.key_id is not null and (api_key.account_id = wanted.account_id and account.disabled_at is null
       and api_key.revoked_at is null and (api_key.expires_at is null or api_key.expires_at > p_moment)
-      and (api_key.cap is null or wanted.hold = 0 or api_key.spent + wanted.of_key <= api_key.cap)) is not true;
+      and (api_key.cap is null or wanted.hold = 0 or api_key.spent + wanted.of_key <= api_key.cap)
+      and (api_key.budget is null or wanted.hold = 0 or wanted.of_key <= api_key.budget - case
+        when api_key.budget_from = budget_start(api_key.budget_period, api_key.budget_from, p_moment) then api_key.budget_spent
+        else 0 end)) is not true;
   if found then return null; end if;
 
   -- from here on it writes
@@ -67,13 +70,20 @@ begin
       select array_replace(string_to_array(item, U&'\001E'), '', null) as f from unnest(items) as item offset 0
     ) item
   ), held as (
-    insert into chat_hold (chat_id, account_id, key_id, amount, process_id, created_at)
-    select chat_id, account_id, key_id, hold, process_id, p_moment from wanted where hold > 0
+    insert into chat_hold (chat_id, account_id, key_id, amount, process_id, budget_from, created_at)
+    select wanted.chat_id, wanted.account_id, wanted.key_id, wanted.hold, wanted.process_id,
+      budget_start(api_key.budget_period, api_key.budget_from, p_moment), p_moment
+    from wanted left join api_key on api_key.key_id = wanted.key_id where wanted.hold > 0
   ), used as (
-    update api_key set spent = spent + each.hold, last_used_at = p_moment
+    update api_key set spent = api_key.spent + each.hold, last_used_at = p_moment, budget_from = period.start,
+      budget_spent = case when api_key.budget_from = period.start then api_key.budget_spent else 0 end
+        + case when period.start is null then 0 else each.hold end,
+      budget_used = case when api_key.budget_from = period.start then api_key.budget_used else 0 end
     from (select key_id, sum(hold) as hold from wanted where key_id is not null group by key_id) each
+    join api_key known using (key_id)
+    cross join lateral (select budget_start(known.budget_period, known.budget_from, p_moment) as start) period
     where api_key.key_id = each.key_id
-      and (each.hold > 0 or last_used_at is null or last_used_at < p_moment - interval '1 minute')
+      and (each.hold > 0 or api_key.last_used_at is null or api_key.last_used_at < p_moment - interval '1 minute')
   )
   update account set balance = balance - each.hold, held = held + each.hold
   from (select account_id, sum(hold) as hold from wanted where hold > 0 group by account_id) each
@@ -113,11 +123,18 @@ begin
         select string_to_array(item, U&'\001E') as f from unnest(string_to_array(p_settled, U&'\001F')) as item offset 0
       ) item
     ) wanted where chat_hold.chat_id = wanted.chat_id
-    returning chat_hold.account_id, chat_hold.key_id, wanted.captured, wanted.released
+    returning chat_hold.account_id, chat_hold.key_id, chat_hold.budget_from, wanted.captured, wanted.released
   ), given_back as (
-    update api_key set spent = spent - each.released
-    from (select key_id, sum(released) as released from ended group by key_id) each
-    where api_key.key_id = each.key_id and each.released > 0
+    update api_key set spent = api_key.spent - each.released, budget_spent = api_key.budget_spent - each.returned,
+      budget_used = api_key.budget_used + each.used
+    from (
+      select ended.key_id, sum(ended.released) as released,
+        -- a hold of an earlier period changes nothing in this one
+        coalesce(sum(ended.released) filter (where ended.budget_from = known.budget_from), 0) as returned,
+        coalesce(sum(ended.captured) filter (where ended.budget_from = known.budget_from), 0) as used
+      from ended join api_key known using (key_id) group by ended.key_id
+    ) each
+    where api_key.key_id = each.key_id and (each.released > 0 or each.used > 0)
   )
   update account set held = held - each.captured - each.released, balance = balance + each.released, used = used + each.captured
   from (select account_id, sum(captured) as captured, sum(released) as released from ended group by account_id) each

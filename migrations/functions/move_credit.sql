@@ -12,24 +12,31 @@ begin
   delete from chat_hold where chat_id = move.chat_id and amount = move.captured + move.released
     and (move.unstarted is not true or started_at is null)
     and (move.recovered_by is null or is_process_silent(process_id, move.recovered_by, move.silent_secs))
-    returning account_id, key_id, amount into ended;
+    returning account_id, key_id, amount, budget_from into ended;
   if found then
     update account set held = held - ended.amount, balance = balance + move.released, used = used + move.captured
       where account_id = ended.account_id;
-    update api_key set spent = spent - move.released where key_id = ended.key_id and move.released > 0;
+    -- a hold of an earlier period changes nothing in this one
+    update api_key set spent = spent - move.released,
+      budget_spent = budget_spent - case when budget_from = ended.budget_from then move.released else 0 end,
+      budget_used = budget_used + case when budget_from = ended.budget_from then move.captured else 0 end
+      where key_id = ended.key_id and (move.released > 0 or budget_from = ended.budget_from);
     if move.recovered_by is not null and move.captured > 0 then
-      insert into recovered_chat (chat_id, account_id, key_id, amount, recovered_at)
-        values (move.chat_id, ended.account_id, ended.key_id, move.captured, p_now);
+      insert into recovered_chat (chat_id, account_id, key_id, amount, budget_from, recovered_at)
+        values (move.chat_id, ended.account_id, ended.key_id, move.captured, ended.budget_from, p_now);
     end if;
     return json_build_object('code', 'ok');
   end if;
   if move.corrects then
     delete from recovered_chat where chat_id = move.chat_id and amount = move.captured + move.released
-      returning account_id, key_id into ended;
+      returning account_id, key_id, budget_from into ended;
     if found then
       update account set used = used - move.released, balance = balance + move.released
         where account_id = ended.account_id;
-      update api_key set spent = spent - move.released where key_id = ended.key_id;
+      update api_key set spent = spent - move.released,
+        budget_spent = budget_spent - case when budget_from = ended.budget_from then move.released else 0 end,
+        budget_used = budget_used - case when budget_from = ended.budget_from then move.released else 0 end
+        where key_id = ended.key_id;
       return json_build_object('code', 'gone', 'is_recorded', true);
     end if;
   end if;

@@ -53,5 +53,6 @@ function makeRefused(caller: Caller, model: string | undefined): RefusedEvents {
     daily_quota_exceeded: refused('daily_quota_exceeded'),
     insufficient_funds: refused('insufficient_funds'),
     key_cap_reached: refused('key_cap_reached'),
+    key_budget_reached: refused('key_budget_reached'),
   };
 }

@@ -89,7 +89,7 @@ export function limitStateOf({ perMinute, perDay }: Limits, detail: CreditDetail
 
 /** How a client is answered whose admission the ledger has refused. */
 export function refuseAdmission(
-  { settings }: Pick<ChatContext, 'settings'>,
+  { settings, lane }: Pick<ChatContext, 'settings' | 'lane'>,
   { code, detail }: { readonly code: CreditRefusal; readonly detail: CreditDetail },
   holdMicros: bigint,
   limit: LimitState,
@@ -101,14 +101,31 @@ export function refuseAdmission(
       return refuse(openAiError(code), { retryAfterSecs, limit });
     }
     case 'insufficient_funds':
-    case 'key_cap_reached': {
+    case 'key_cap_reached':
+    case 'key_budget_reached': {
       const availableMicros = BigInt(numberOf(detail.available));
       const { currency } = settings;
-      const subject = code === 'insufficient_funds' ? 'The balance' : "The rest of this key's cap";
+      const until = detail.budget_until ?? '';
+      const { subject, advice } = {
+        insufficient_funds: { subject: 'The balance', advice: 'or add credit' },
+        key_cap_reached: { subject: "The rest of this key's cap", advice: 'or add credit' },
+        key_budget_reached: {
+          subject: "The rest of this key's budget",
+          advice: `or wait: the budget starts anew at ${until}`,
+        },
+      }[code];
       const message =
         `${subject} is ${creditText(availableMicros)} ${currency}, and this request may cost up to ` +
-        `${creditText(holdMicros)} ${currency}. Nothing was charged; request fewer tokens, or add credit.`;
-      const refused = refuse(openAiError('insufficient_funds', { message }), { limit });
+        `${creditText(holdMicros)} ${currency}. Nothing was charged; request fewer tokens, ${advice}.`;
+      if (code !== 'key_budget_reached')
+        return {
+          kind: 'short',
+          availableMicros,
+          refused: refuse(openAiError('insufficient_funds', { message }), { limit }),
+        };
+      const nowMs = Date.now() + lane.state.clockOffsetMs;
+      const retryAfterSecs = Math.max(1, Math.ceil((Date.parse(until) - nowMs) / 1_000));
+      const refused = refuse(openAiError(code, { message }), { limit, retryAfterSecs });
       return { kind: 'short', availableMicros, refused };
     }
     default:

@@ -84,7 +84,7 @@ export function cacheRefusals(lane: Lane, nowMs: () => number): RefusalCachingLa
         ...cached,
         untilMs: requestedMs + Math.min(detail.retry_ms ?? 0, longestMs),
       });
-    if (code === 'insufficient_funds' || code === 'key_cap_reached')
+    if (code === 'insufficient_funds' || code === 'key_cap_reached' || code === 'key_budget_reached')
       ofAccount?.set(request.subject, { ...cached, untilMs: requestedMs + withoutCreditMs });
     return outcome;
   };

@@ -212,9 +212,10 @@ export const commands: Readonly<Record<string, Command | undefined>> & Record<st
   'keys create': {
     summary: 'creates an API key for model chat, and its account if there is none',
     usage:
-      'tollbook keys create --account NAME [--name TEXT] [--models a,b] [--cap 5.00] [--days N]\n' +
+      'tollbook keys create --account NAME [--name TEXT] [--models a,b] [--cap 5.00] [--budget 1.00/day] [--days N]\n' +
       '  --models  the models it may use; default: all\n' +
       '  --cap     the most that it may spend; default: the credit of the account\n' +
+      '  --budget  the most that it may spend in each UTC day or month, as 1.00/day or 20/month\n' +
       '  prints the key once; needs DATABASE_URL',
     load: () => import('./commands/keys/create.ts'),
   },

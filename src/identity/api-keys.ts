@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type pg from 'pg';
 import { apiKeyHash, apiKeyPrefix, apiKeyRandomBytes, newApiKey } from '../domain/identity/api-key.ts';
-import { createApiKey, findApiKeyById, revokeApiKey } from '../store/api-keys.ts';
+import { type BudgetTerms, createApiKey, findApiKeyById, revokeApiKey } from '../store/api-keys.ts';
 import { findAccount } from '../store/credit.ts';
 import type { LedgerDatabase } from '../store/database.ts';
 import type { Lane } from '../store/lane.ts';
@@ -23,6 +23,8 @@ export async function issueApiKey(
     readonly models?: readonly string[] | undefined;
     /** When omitted: only the account's balance limits the key. */
     readonly capMicros?: bigint | undefined;
+    /** When omitted: none, only the cap and the balance limit it. */
+    readonly budget?: BudgetTerms | undefined;
     readonly expiresAt?: Date | undefined;
     /** The operator's token that requested it. */
     readonly tokenId?: number | undefined;
@@ -30,7 +32,7 @@ export async function issueApiKey(
     readonly isOfUser?: boolean;
   },
 ): Promise<{ readonly keyId: number; readonly key: string }> {
-  const { accountId, name, models, capMicros, expiresAt, tokenId, isOfUser = false } = request;
+  const { accountId, name, models, capMicros, budget, expiresAt, tokenId, isOfUser = false } = request;
   const key = newApiKey(randomBytes(apiKeyRandomBytes));
   const keyId = await createApiKey(pool, {
     accountId,
@@ -41,6 +43,7 @@ export async function issueApiKey(
     capMicros,
     expiresAt,
     isOfUser,
+    budget,
   });
   await lane.append({
     stream: keyStream(keyId),

@@ -21,7 +21,7 @@ const maxListed = 1_000;
 /** What a user may choose for a key. */
 export type ApiKeyRequest = Pick<
   Parameters<typeof issueApiKey>[1],
-  'name' | 'models' | 'capMicros' | 'expiresAt'
+  'name' | 'models' | 'capMicros' | 'budget' | 'expiresAt'
 >;
 
 /** A user's valid keys, oldest first; then the revoked ones, latest first. */

@@ -3,6 +3,25 @@ import { sql } from 'kysely';
 import { type LedgerDatabase, queriesOn } from './database.ts';
 import { callFunction } from './functions.ts';
 
+export const budgetPeriods = ['day', 'month'] as const;
+export type BudgetPeriod = (typeof budgetPeriods)[number];
+
+/** What a key may spend in each UTC day or month. */
+export interface BudgetTerms {
+  readonly micros: bigint;
+  readonly period: BudgetPeriod;
+}
+
+/** A budget in its current period. Micros. */
+export interface KeyBudget {
+  readonly micros: number;
+  readonly period: BudgetPeriod;
+  /** Holds included. */
+  readonly spentMicros: number;
+  /** When it starts anew. */
+  readonly until: Date;
+}
+
 export interface ApiKey {
   readonly keyId: number;
   readonly accountId: number;
@@ -14,6 +33,7 @@ export interface ApiKey {
   /** Micros it may spend in all; undefined: as much as its account has. */
   readonly capMicros: number | undefined;
   readonly spentMicros: number;
+  readonly budget: KeyBudget | undefined;
   readonly createdAt: Date;
   readonly expiresAt: Date | undefined;
   readonly revokedAt: Date | undefined;
@@ -36,6 +56,7 @@ export function createApiKey(
     readonly capMicros: bigint | undefined;
     readonly expiresAt: Date | undefined;
     readonly isOfUser: boolean;
+    readonly budget?: BudgetTerms | undefined;
   },
 ): Promise<number> {
   return callFunction(pool, 'create_api_key', [
@@ -47,6 +68,8 @@ export function createApiKey(
     key.capMicros ?? null,
     key.expiresAt ?? null,
     key.isOfUser,
+    key.budget?.micros ?? null,
+    key.budget?.period ?? null,
   ]);
 }
 
@@ -130,6 +153,9 @@ export async function countValidKeys(pool: pg.Pool, account: string): Promise<nu
   return Number(count);
 }
 
+/** The first day of the current period of a key's budget. */
+const budgetStart = sql<Date>`tollbook.budget_start(budget_period, budget_from, tollbook.clock())`;
+
 function keys(db: LedgerDatabase) {
   return db
     .selectFrom('tollbook.api_key')
@@ -146,6 +172,12 @@ function keys(db: LedgerDatabase) {
       'revoked_at',
       'last_used_at',
       'is_of_user',
+      'budget',
+      'budget_period',
+    ])
+    .select([
+      sql<number>`case when budget_from = ${budgetStart} then budget_spent else 0 end`.as('budget_spent'),
+      sql<Date | null>`tollbook.budget_end(budget_period, ${budgetStart})`.as('budget_until'),
     ])
     .select((key) =>
       key
@@ -169,6 +201,7 @@ function toApiKey(row: Awaited<ReturnType<ReturnType<typeof keys>['execute']>>[n
     models: row.models ?? undefined,
     capMicros: row.cap ?? undefined,
     spentMicros: row.spent,
+    budget: budgetOf(row),
     createdAt: row.created_at,
     expiresAt: row.expires_at ?? undefined,
     revokedAt: row.revoked_at ?? undefined,
@@ -176,4 +209,16 @@ function toApiKey(row: Awaited<ReturnType<ReturnType<typeof keys>['execute']>>[n
     isOfUser: row.is_of_user,
     isDisabled: row.is_disabled,
   };
+}
+
+function budgetOf(row: {
+  readonly budget: number | null;
+  readonly budget_period: BudgetPeriod | null;
+  readonly budget_spent: number;
+  readonly budget_until: Date | null;
+}): KeyBudget | undefined {
+  const { budget: micros, budget_period: period, budget_spent: spentMicros, budget_until: until } = row;
+  return micros === null || period === null || until === null
+    ? undefined
+    : { micros, period, spentMicros, until };
 }

@@ -64,6 +64,7 @@ export type CreditRefusal =
   | 'daily_quota_exceeded'
   | 'insufficient_funds'
   | 'key_cap_reached'
+  | 'key_budget_reached'
   | 'counted'
   | 'gone'
   | 'repeated'
@@ -90,6 +91,8 @@ export interface CreditDetail {
   readonly retry_ms?: number | null;
   /** The subject of that limit. */
   readonly full_subject?: string | null;
+  /** When the budget that refused starts anew, RFC 3339. */
+  readonly budget_until?: string | null;
   /** What could have been held; after a move, the balance. */
   readonly available?: number | null;
 }

@@ -50,7 +50,18 @@ export const functionSignatures = {
   collect_top_up_reversals: { takes: [int], returns: int },
   count_attempts: { takes: [texts, ints], rows: { retry_ms: bigint, is_first_refusal: boolean } },
   create_api_key: {
-    takes: [bigint, bytea, text, text, nullable(texts), nullable(bigint), nullable(timestamp), boolean],
+    takes: [
+      bigint,
+      bytea,
+      text,
+      text,
+      nullable(texts),
+      nullable(bigint),
+      nullable(timestamp),
+      boolean,
+      nullable(bigint),
+      nullable(text),
+    ],
     returns: bigint,
   },
   create_operator_token: {

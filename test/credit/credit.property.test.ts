@@ -49,10 +49,14 @@ async function playground(database: TestDatabase) {
   const processes = lanes.map((lane) => ({ ...database, lane, processId: randomUUID(), log }));
   const accounts = [await openCreditAccount(ledger, 'a'), await openCreditAccount(ledger, 'b')];
   for (const accountId of accounts) await grantCredit(ledger, accountId, 300n);
-  // the second key has a cap
+  // the first key has a budget, the second one a cap
   const keys = await Promise.all(
     accounts.map((accountId, at) =>
-      issueApiKey(ledger, { accountId, name: 'k', capMicros: at === 1 ? 150n : undefined }),
+      issueApiKey(ledger, {
+        accountId,
+        name: 'k',
+        ...(at === 0 ? { budget: { micros: 200n, period: 'day' } } : { capMicros: 150n }),
+      }),
     ),
   );
   const admitted: Admission[] = [];

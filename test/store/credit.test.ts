@@ -1,9 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
-import { createApiKey, revokeApiKey } from '../../src/store/api-keys.ts';
-import { findAccount } from '../../src/store/credit.ts';
+import { type BudgetTerms, createApiKey, findApiKeyById, revokeApiKey } from '../../src/store/api-keys.ts';
+import type { Admission } from '../../src/store/append-batch.ts';
+import { findAccount, markHoldsStarted } from '../../src/store/credit.ts';
 import type { Lane } from '../../src/store/lane.ts';
-import { admission, codeOf, expectBooks, fund, laneOn, settle } from '../support/credit.ts';
+import { sendHeartbeat } from '../../src/store/processes.ts';
+import { clockAt } from '../support/append-ways.ts';
+import { admission, codeOf, expectBooks, fund, laneOn, settle, settlement } from '../support/credit.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
 import { expectSoundLedger } from '../support/invariants.ts';
 
@@ -53,7 +56,13 @@ describe('credit', () => {
   });
 });
 
-async function keyOf(database: TestDatabase, lane: Lane, capMicros?: bigint, expiresAt?: Date) {
+async function keyOf(
+  database: TestDatabase,
+  lane: Lane,
+  capMicros?: bigint,
+  expiresAt?: Date,
+  budget?: BudgetTerms,
+) {
   const accountId = await fund(database, lane, 1_000n);
   const keyId = await createApiKey(database.pool, {
     accountId,
@@ -64,6 +73,7 @@ async function keyOf(database: TestDatabase, lane: Lane, capMicros?: bigint, exp
     capMicros,
     expiresAt,
     isOfUser: false,
+    budget,
   });
   return { accountId, keyId };
 }
@@ -105,6 +115,109 @@ describe('a key', () => {
     await settle(lane, first.admit, 10n, 50n);
     expect(codeOf(await lane.appendCredit(admission(second)))).toBe('ok');
     await expectBooks(database);
+  });
+});
+
+/** The clock stands, so that the day does not end in the middle of a test. */
+const standAt = (database: TestDatabase, at: string) => database.asOwner((owner) => owner.query(clockAt(at)));
+
+describe('a budget', () => {
+  const day: BudgetTerms = { micros: 100n, period: 'day' };
+
+  test('is never exceeded by many requests at once over two processes, whichever way their batches are written', async () => {
+    const database = await createDatabase();
+    await standAt(database, '2026-11-30T12:00:00Z');
+    const lanes = [laneOn(database), laneOn(database)];
+    const { accountId, keyId } = await keyOf(database, lanes[0]!, undefined, undefined, day);
+    const other = await keyOf(database, lanes[0]!, undefined, undefined, { micros: 35n, period: 'month' });
+    const ask = (at: number) =>
+      admission({
+        ...(at % 4 === 3 ? other : { accountId, keyId }),
+        holdMicros: 7n,
+        subject: `key:${at % 4}`,
+      });
+    const outcomes = await Promise.all(
+      Array.from({ length: 400 }, async (_, at) => [
+        at % 4 === 3 ? 'other' : 'own',
+        codeOf(await lanes[at % 2]!.appendCredit(ask(at))),
+      ]),
+    );
+    const count = (of: string, wanted: string) =>
+      outcomes.filter(([name, code]) => name === of && code === wanted).length;
+    expect([count('own', 'ok'), count('other', 'ok')]).toEqual([14, 5]);
+    expect([count('own', 'key_budget_reached'), count('other', 'key_budget_reached')]).toEqual([286, 95]);
+    await expectBooks(database);
+  });
+
+  test('starts anew at midnight UTC or on the first of the month, without what is still held, and says when', async () => {
+    const database = await createDatabase();
+    const lane = laneOn(database);
+    await standAt(database, '2026-11-30T23:59:59Z');
+    const daily = await keyOf(database, lane, undefined, undefined, day);
+    const monthly = await keyOf(database, lane, undefined, undefined, { micros: 100n, period: 'month' });
+    const held: Admission[] = [];
+    for (const key of [daily, monthly]) {
+      const { admit, ...command } = admission({ ...key, holdMicros: 60n });
+      held.push(admit);
+      expect(codeOf(await lane.appendCredit({ ...command, admit }))).toBe('ok');
+      expect(await lane.appendCredit(admission({ ...key, holdMicros: 60n }))).toMatchObject({
+        code: 'key_budget_reached',
+        detail: { available: 40, budget_until: '2026-12-01T00:00:00Z' },
+      });
+    }
+    await standAt(database, '2026-12-01T00:00:00Z');
+    for (const key of [daily, monthly])
+      expect(codeOf(await lane.appendCredit(admission({ ...key, holdMicros: 60n })))).toBe('ok');
+    // the holds of the last period end, and change nothing in this one
+    for (const admit of held) await settle(lane, admit, 20n, 40n);
+    expect(await lane.appendCredit(admission({ ...daily, holdMicros: 41n }))).toMatchObject({
+      detail: { available: 40, budget_until: '2026-12-02T00:00:00Z' },
+    });
+    expect(await lane.appendCredit(admission({ ...monthly, holdMicros: 41n }))).toMatchObject({
+      detail: { available: 40, budget_until: '2027-01-01T00:00:00Z' },
+    });
+    await standAt(database, '2026-12-02T00:00:00Z');
+    expect(codeOf(await lane.appendCredit(admission({ ...daily, holdMicros: 100n })))).toBe('ok');
+    expect(codeOf(await lane.appendCredit(admission({ ...monthly, holdMicros: 41n })))).toBe(
+      'key_budget_reached',
+    );
+    await expectBooks(database);
+  });
+
+  test('is not there twice where the clock steps back over midnight', async () => {
+    const database = await createDatabase();
+    const lane = laneOn(database);
+    const key = await keyOf(database, lane, undefined, undefined, day);
+    const codes: string[] = [];
+    for (const at of ['11-30T23:59:59', '12-01T00:00:01', '11-30T23:59:58', '12-01T00:00:02']) {
+      await standAt(database, `2026-${at}Z`);
+      codes.push(codeOf(await lane.appendCredit(admission({ ...key, holdMicros: 100n }))));
+    }
+    expect(codes).toEqual(['ok', 'ok', 'key_budget_reached', 'key_budget_reached']);
+  });
+
+  test('counts the hold of a process that ended, and takes the excess back that this process returns', async () => {
+    const database = await createDatabase();
+    const lane = laneOn(database);
+    await standAt(database, '2026-11-30T12:00:00Z');
+    const key = await keyOf(database, lane, undefined, undefined, day);
+    const { admit, ...command } = admission({ ...key, holdMicros: 100n });
+    expect(codeOf(await lane.appendCredit({ ...command, admit }))).toBe('ok');
+    await markHoldsStarted(database.pool, [admit.chatId]);
+    const recovery = { processId: randomUUID(), silentSecs: 15 };
+    await sendHeartbeat(database.pool, recovery.processId, 15);
+    for (const at of ['12:00:06', '12:00:12', '12:00:18', '12:00:24']) {
+      await standAt(database, `2026-11-30T${at}Z`);
+      await sendHeartbeat(database.pool, recovery.processId, 15);
+    }
+    const { credit, ...captured } = settlement(admit, 100n, 0n);
+    expect(
+      codeOf(await lane.appendCredit({ ...captured, refused: {}, credit: { ...credit, recovery } })),
+    ).toBe('ok');
+    expect(codeOf(await lane.appendCredit(admission({ ...key, holdMicros: 1n })))).toBe('key_budget_reached');
+    expect(codeOf(await settle(lane, admit, 10n, 90n))).toBe('gone');
+    expect(codeOf(await lane.appendCredit(admission({ ...key, holdMicros: 90n })))).toBe('ok');
+    expect((await findApiKeyById(database.db, key.keyId))?.budget).toMatchObject({ spentMicros: 100 });
   });
 });
 
@@ -250,7 +363,7 @@ async function refusalScene() {
 describe('a refusal', () => {
   test.each([
     ['invalid_api_key', { keyId: 99 }],
-    ['insufficient_funds', { holdMicros: 2_000n }],
+    ['insufficient_funds', { holdMicros: 2_000n, keyId: undefined }],
     ['key_cap_reached', { holdMicros: 200n }],
     ['rate_limit_exceeded', { perMinute: 0 }],
     ['daily_quota_exceeded', { perDay: 0 }],

@@ -19,7 +19,7 @@ import type { TestDatabase } from '../support/database.ts';
 
 /** One step of a chat, of few accounts, keys and limits, so that steps of a batch meet on them. */
 const chatStep = fc.record({
-  of: fc.constantFrom(0, 1, 2),
+  of: fc.constantFrom(0, 1, 2, 3),
   kind: fc.oneof(
     { weight: 12, arbitrary: fc.constant('admit' as const) },
     { weight: 8, arbitrary: fc.constant('settle' as const) },
@@ -36,7 +36,7 @@ const chatBatch = fc.record({
   // the clock is also set back
   movedMs: fc.oneof(
     { weight: 6, arbitrary: fc.constantFrom(0, 1, 900, 20_000, 40_000, 70_000) },
-    { weight: 1, arbitrary: fc.constantFrom(-400, 86_400_000) },
+    { weight: 1, arbitrary: fc.constantFrom(-400, 46_800_000, 86_400_000) },
   ),
   changed: fc.oneof(
     { weight: 10, arbitrary: fc.constant(undefined) },
@@ -53,9 +53,15 @@ interface Spender {
 async function spendersOn(database: TestDatabase): Promise<Spender[]> {
   const lane = openLane({ url: database.url, role: writerRole });
   const spenders: Spender[] = [];
-  for (const [at, capMicros] of [undefined, 150n, undefined].entries()) {
+  for (const [at, capMicros] of [undefined, 150n, undefined, undefined].entries()) {
     const accountId = await openCreditAccount({ ...database, lane }, `account-${at}`);
     await grantCredit({ lane }, accountId, at === 1 ? 400n : 40_000n);
+    const budget = [
+      undefined,
+      undefined,
+      { micros: 200n, period: 'month' },
+      { micros: 90n, period: 'day' },
+    ] as const;
     const keyId = await createApiKey(database.pool, {
       accountId,
       hash: String(at).repeat(64),
@@ -65,6 +71,7 @@ async function spendersOn(database: TestDatabase): Promise<Spender[]> {
       capMicros,
       expiresAt: at === 2 ? new Date('2026-11-30T12:00:00Z') : undefined,
       isOfUser: false,
+      budget: budget[at],
     });
     spenders.push({ accountId, keyId });
   }
@@ -195,7 +202,7 @@ test('a completion that does not fit its limits or credit, alone or with others 
   const database = await stoppedDatabase();
   const { write, decide } = senderOn(database);
   // the second key has a cap of 150
-  const [rich, capped] = (await spendersOn(database)) as [Spender, Spender];
+  const [rich, capped, , budgeted] = (await spendersOn(database)) as [Spender, Spender, Spender, Spender];
   const owner = await ownerOf(database);
   let no = 0;
   const encode = (changes: readonly Partial<Admission>[]) =>
@@ -221,6 +228,9 @@ test('a completion that does not fit its limits or credit, alone or with others 
   // 140 of the cap are left
   expect(await isWritten({ ...capped, holdMicros: 141n })).toBe(false);
   expect(await isWritten({ ...capped, holdMicros: 71n }, { ...capped, holdMicros: 70n })).toBe(false);
+  // 90 a day
+  expect(await isWritten({ ...budgeted, holdMicros: 91n })).toBe(false);
+  expect(await isWritten({ ...budgeted, holdMicros: 46n }, { ...budgeted, holdMicros: 45n })).toBe(false);
   expect(await isWritten({ accountId: capped.accountId })).toBe(false);
   const nowMs = Date.parse('2026-11-22T12:00:01Z');
   for (const changed of ['revoked', 'disabled'] as const) {
@@ -233,5 +243,7 @@ test('a completion that does not fit its limits or credit, alone or with others 
   expect(await isWritten({})).toBe(false);
   await change(owner, nowMs, undefined, rich);
   await owner.query('update tollbook.api_key set expires_at = null');
-  expect(await isWritten({ perMinute: 4 }, { ...capped, holdMicros: 140n })).toBe(true);
+  expect(
+    await isWritten({ perMinute: 5 }, { ...capped, holdMicros: 140n }, { ...budgeted, holdMicros: 90n }),
+  ).toBe(true);
 });

@@ -10,7 +10,7 @@ import type { Config } from '../../src/config/config.ts';
 import { parseConfig } from '../../src/config/load.ts';
 import { type RunningGateway, startGateway } from '../../src/app/start.ts';
 import { issueApiKey } from '../../src/identity/api-keys.ts';
-import type { ApiKey } from '../../src/store/api-keys.ts';
+import type { ApiKey, BudgetTerms } from '../../src/store/api-keys.ts';
 import { fund, laneOn } from './credit.ts';
 import { createDatabase, type TestDatabase } from './database.ts';
 
@@ -85,7 +85,7 @@ export interface ChatGateway extends RunningGateway {
   /** A key of a new account with an amount of credit. */
   key(
     micros?: bigint,
-    asked?: Partial<Pick<ApiKey, 'models' | 'expiresAt'>> & { capMicros?: bigint },
+    asked?: Partial<Pick<ApiKey, 'models' | 'expiresAt'>> & { capMicros?: bigint; budget?: BudgetTerms },
   ): Promise<string>;
   /** The official OpenAI client; anonymous without a key. */
   client(key?: string, options?: ConstructorParameters<typeof OpenAI>[0]): OpenAI;

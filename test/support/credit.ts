@@ -3,7 +3,7 @@ import { expect, onTestFinished } from 'vitest';
 import { type CreditBalance, foldCredit } from '../../src/domain/credit/postings.ts';
 import type { LedgerEvent, RecordedEvent } from '../../src/domain/events/event.ts';
 import { grantCredit, openCreditAccount } from '../../src/credit/credit.ts';
-import { listApiKeys } from '../../src/store/api-keys.ts';
+import { type KeyBudget, listApiKeys } from '../../src/store/api-keys.ts';
 import type { Admission, CreditCommand, CreditOutcome } from '../../src/store/append-batch.ts';
 import { listAccounts } from '../../src/store/credit.ts';
 import { writerRole } from '../../src/store/database.ts';
@@ -46,6 +46,7 @@ export function admission(change: Partial<Admission> = {}): CreditCommand & { re
       rate_limit_exceeded: refusedEvents('rate_limit_exceeded'),
       daily_quota_exceeded: refusedEvents('daily_quota_exceeded'),
       key_cap_reached: refusedEvents('key_cap_reached'),
+      key_budget_reached: refusedEvents('key_budget_reached'),
       invalid_api_key: refusedEvents('invalid_api_key'),
     },
   };
@@ -116,8 +117,10 @@ export async function expectBooks(database: TestDatabase): Promise<RecordedEvent
     );
     expect(opened.map(({ data }) => data)).toEqual([{ account_id: accountId, name }]);
   }
-  for (const { keyId, spentMicros } of await listApiKeys(database.db))
+  for (const { keyId, spentMicros, budget } of await listApiKeys(database.db)) {
     expect(BigInt(spentMicros)).toBe(spentThrough(keyId, events));
+    if (budget) expect(BigInt(budget.spentMicros)).toBe(spentThrough(keyId, ofPeriod(events, budget)));
+  }
   return events;
 }
 
@@ -127,6 +130,19 @@ async function sumOfHolds({ pool }: TestDatabase, accountId: number): Promise<nu
     [accountId],
   );
   return Number(rows[0]?.sum);
+}
+
+/** The events of the completions that were admitted in the current period of a budget. */
+function ofPeriod(events: readonly RecordedEvent[], { period, until }: KeyBudget): RecordedEvent[] {
+  const end = until.toISOString();
+  const start = new Date(until);
+  if (period === 'day') start.setUTCDate(start.getUTCDate() - 1);
+  else start.setUTCMonth(start.getUTCMonth() - 1);
+  const held = events.filter(
+    ({ type, at }) => type === 'credit_held' && start.toISOString() <= at && at < end,
+  );
+  const streams = new Set(held.map(({ stream }) => stream));
+  return events.filter(({ stream }) => streams.has(stream));
 }
 
 /** Held and never given back: what a key's cap is compared with. */

@@ -93,6 +93,12 @@ export const openAiErrors = {
     type: 'insufficient_funds',
     message: 'There is not enough credit for this model; free-tier models require none. Nothing was charged.',
   },
+  key_budget_reached: {
+    status: 402,
+    type: 'insufficient_funds',
+    message:
+      "This request may cost more than the rest of its key's budget, which starts anew each UTC day or month. Nothing was charged.",
+  },
   invalid_spend_auth: {
     status: 402,
     type: 'insufficient_funds',

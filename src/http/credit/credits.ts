@@ -7,6 +7,7 @@ import type { ApiKey } from '../../store/api-keys.ts';
 import { type Account, findAccount } from '../../store/credit.ts';
 import { accountOf, keyOf } from '../chat/credentials.ts';
 import { sendOpenAiError } from '../chat/openai-errors.ts';
+import { budgetJson } from './key-budget.ts';
 import { type CreditsJson, generationQuery, type KeyStateJson } from '../schemas/credit.ts';
 
 /** What a caller may read: its account's credit, its completions, and what is left of its key. */
@@ -63,15 +64,20 @@ function creditsJson(account: Account): CreditsJson {
 }
 
 function keyJson({ settings }: ChatContext, key: ApiKey, { balanceMicros }: Account): KeyStateJson {
-  const { capMicros, spentMicros, expiresAt, lastUsedAt } = key;
-  const leftMicros = capMicros === undefined ? balanceMicros : Math.max(0, capMicros - spentMicros);
+  const { capMicros, spentMicros, budget, expiresAt, lastUsedAt } = key;
+  const left = [
+    balanceMicros,
+    capMicros === undefined ? balanceMicros : Math.max(0, capMicros - spentMicros),
+    budget === undefined ? balanceMicros : budget.micros - budget.spentMicros,
+  ];
   return {
     name: key.name,
     prefix: key.prefix,
     models: key.models ? [...key.models] : null,
     cap: capMicros === undefined ? null : creditText(BigInt(capMicros)),
     spent: creditText(BigInt(spentMicros)),
-    remaining: creditText(BigInt(Math.min(leftMicros, balanceMicros))),
+    budget: budgetJson(budget),
+    remaining: creditText(BigInt(Math.min(...left))),
     currency: settings.currency,
     requests_per_minute: settings.keyPerMinute,
     created_at: key.createdAt.toISOString(),

@@ -13,6 +13,7 @@ import { listApiKeys, type ListedKey } from '../../store/api-keys.ts';
 import { type Account, listAccounts } from '../../store/credit.ts';
 import type { OperatorToken } from '../../store/operator-tokens.ts';
 import { sendRefusal } from '../server/errors.ts';
+import { budgetJson, budgetTerms } from './key-budget.ts';
 import { operatorsOf } from '../identity/operator-access.ts';
 import { idOf } from '../server/request-values.ts';
 import {
@@ -59,7 +60,7 @@ export function operatorCreditRoutes(ledger: Pick<ChatContext, 'pool' | 'db' | '
       'keys:write',
       keyRequest,
       async ({ parsed, operator, request, reply }) => {
-        const { account, name, models, cap, days } = parsed;
+        const { account, name, models, cap, budget, days } = parsed;
         if (!mayUse(operator, account)) return sendRefusal(request, reply, 'forbidden');
         const nowMs = Date.now() + lane.state.clockOffsetMs;
         const { keyId, key } = await issueApiKey(ledger, {
@@ -67,6 +68,7 @@ export function operatorCreditRoutes(ledger: Pick<ChatContext, 'pool' | 'db' | '
           name,
           models: models && [...new Set(models)],
           capMicros: cap === undefined ? undefined : parseCredit(cap),
+          budget: budgetTerms(budget),
           expiresAt: days === undefined ? undefined : new Date(nowMs + days * dayMs),
           tokenId: operator.tokenId,
         });
@@ -175,6 +177,7 @@ function listedKeyJson(key: ListedKey): ListedKeyJson {
     prefix: key.prefix,
     models: key.models ? [...key.models] : null,
     cap: key.capMicros === undefined ? null : creditText(BigInt(key.capMicros)),
+    budget: budgetJson(key.budget),
     spent: creditText(BigInt(key.spentMicros)),
     created_at: key.createdAt.toISOString(),
     expires_at: key.expiresAt?.toISOString() ?? null,

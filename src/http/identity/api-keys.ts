@@ -11,6 +11,7 @@ import {
 } from '../../identity/user-api-keys.ts';
 import type { ApiKey } from '../../store/api-keys.ts';
 import { countAttempt } from '../../store/identity.ts';
+import { budgetJson, budgetTerms } from '../credit/key-budget.ts';
 import { sendRefusal } from '../server/errors.ts';
 import { idOf } from '../server/request-values.ts';
 import { keyRequest, type MadeKeyJson, type RevokedKeysJson, type UserKeyJson } from '../schemas/identity.ts';
@@ -47,7 +48,7 @@ export function apiKeyRoutes(identity: Identity, current: () => ChatContext) {
     route('POST', '/keys', async ({ context, user, request, reply }) => {
       const body = keyRequest.safeParse(request.body);
       if (!body.success) return sendRefusal(request, reply, 'invalid_request');
-      const { name, models, cap, expires_at: expires } = body.data;
+      const { name, models, cap, budget: requested, expires_at: expires } = body.data;
       const unknown = models?.some((model) => !context.models.has(model)) ?? false;
       const expiresAt = expires === undefined ? undefined : new Date(expires);
       const nowMs = Date.now() + context.lane.state.clockOffsetMs;
@@ -61,7 +62,8 @@ export function apiKeyRoutes(identity: Identity, current: () => ChatContext) {
         return sendRefusal(request, reply, 'too_many_attempts', { retryAfterSecs });
       }
       const capMicros = cap === undefined ? undefined : parseCredit(cap);
-      const made = await createUserApiKey(context, user, { name, models, capMicros, expiresAt });
+      const budget = budgetTerms(requested);
+      const made = await createUserApiKey(context, user, { name, models, capMicros, budget, expiresAt });
       if (made.kind === 'too_many') return sendRefusal(request, reply, 'too_many_keys');
       const json: MadeKeyJson = { id: made.keyId, name, key: made.key };
       return reply.code(201).send(json);
@@ -105,6 +107,7 @@ function keyJson(key: ApiKey): UserKeyJson {
     models: key.models ? [...key.models] : null,
     cap: capMicros === undefined ? null : creditText(BigInt(capMicros)),
     spent: creditText(BigInt(key.spentMicros)),
+    budget: budgetJson(key.budget),
     created_at: key.createdAt.toISOString(),
     expires_at: key.expiresAt?.toISOString() ?? null,
     revoked_at: key.revokedAt?.toISOString() ?? null,

@@ -86,6 +86,7 @@ delivered, the spend is not paid out, and the same authorization can be sent aga
     'invalid_parameter_combination',
     'unsupported_parameter',
     'insufficient_funds',
+    'key_budget_reached',
     'nonce_replay',
     'spend_replay',
     'spend_in_progress',
@@ -146,8 +147,8 @@ export const keyOperation: Operation = {
   ...ofKey,
   path: '/v1/key',
   id: 'getKey',
-  summary: 'The cap and expiry of this key',
-  description: 'The cap of the key, how much of it is spent, and when the key expires.',
+  summary: 'The cap, budget and expiry of this key',
+  description: 'The cap and the budget of the key, how much of them is spent, and when the key expires.',
   answers: [{ status: 200, description: 'The key.', schema: keyState }],
 };
 

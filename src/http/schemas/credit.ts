@@ -1,5 +1,7 @@
 import { z } from 'zod';
 import type { Generation } from '../../chat/generation.ts';
+import { parseCredit } from '../../domain/credit/price.ts';
+import { budgetPeriods } from '../../store/api-keys.ts';
 import { currency } from './model.ts';
 import { time } from './values.ts';
 
@@ -8,6 +10,33 @@ export const credit = z
   .string()
   .regex(/^(?:0|[1-9]\d{0,9})(?:\.\d{1,6})?$/)
   .meta({ description: 'In the currency, as a decimal string.', examples: ['4.250001'] });
+
+/** An amount in a request; unlike amounts in answers it may have fewer decimal digits. */
+export const requestedCredit = z.string().regex(/^(?:0|[1-9]\d{0,8})(?:\.\d{1,6})?$/);
+
+const period = z
+  .enum(budgetPeriods)
+  .meta({ description: 'A UTC day, or a UTC month: the budget starts anew with each.', examples: ['day'] });
+
+export const requestedBudget = z
+  .strictObject({
+    amount: requestedCredit
+      .refine((text) => parseCredit(text) !== 0n, 'must be above 0')
+      .meta({ description: 'In the currency, above 0.', examples: ['5.00'] }),
+    period,
+  })
+  .meta({ description: 'What the key may spend in each period, beside its cap; none by default.' });
+
+export const keyBudget = z
+  .strictObject({
+    amount: credit,
+    period,
+    spent: credit.meta({ description: 'Spent in this period, holds included.' }),
+    remaining: credit,
+    starts_anew_at: time.meta({ description: 'The end of this period.' }),
+  })
+  .meta({ description: 'What the key may spend in each period.' });
+export type KeyBudgetJson = z.infer<typeof keyBudget>;
 
 export const credits = z
   .strictObject({
@@ -32,8 +61,10 @@ export const keyState = z
       .nullable()
       .meta({ description: 'The most that the key may spend in total; null: no limit beside the balance.' }),
     spent: credit.meta({ description: 'Spent so far, holds included.' }),
+    budget: keyBudget.nullable(),
     remaining: credit.meta({
-      description: 'The amount that the key can spend now: the smaller of its remaining cap and the balance.',
+      description:
+        'The amount that the key can spend now: the least of what is left of its cap, of its budget and of the balance.',
     }),
     currency,
     requests_per_minute: z.int().min(1),
@@ -41,7 +72,7 @@ export const keyState = z
     expires_at: time.nullable(),
     last_used_at: time.nullable().meta({ description: 'With a precision of one minute.' }),
   })
-  .meta({ description: 'The cap and expiry of the key.' });
+  .meta({ description: 'The cap, budget and expiry of the key.' });
 export type KeyStateJson = z.infer<typeof keyState>;
 
 const count = z.int().min(0).nullable();

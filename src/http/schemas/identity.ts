@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { apiKeyNamePattern } from '../../domain/identity/api-key.ts';
 import { parseCredit } from '../../domain/credit/price.ts';
-import { credit } from './credit.ts';
+import { credit, keyBudget, requestedBudget } from './credit.ts';
 import { time } from './values.ts';
 
 export const siweTerms = z
@@ -50,6 +50,7 @@ export const keyRequest = z.strictObject({
     .refine((text) => parseCredit(text) !== undefined)
     .optional()
     .meta({ description: 'The most that the key may spend in total, as a decimal string of the currency.' }),
+  budget: requestedBudget.optional(),
   expires_at: z.iso.datetime({ offset: true }).optional(),
 });
 
@@ -70,6 +71,7 @@ export const userKey = z
     models: z.array(z.string()).nullable(),
     cap: credit.nullable(),
     spent: credit,
+    budget: keyBudget.nullable(),
     created_at: time,
     expires_at: time.nullable(),
     revoked_at: time.nullable(),

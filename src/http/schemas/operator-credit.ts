@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { apiKeyNamePattern } from '../../domain/identity/api-key.ts';
 import { modelNamePattern } from '../../domain/events/fields.ts';
 import { accountNamePattern, parseCredit } from '../../domain/credit/price.ts';
-import { credit } from './credit.ts';
+import { credit, keyBudget, requestedBudget, requestedCredit } from './credit.ts';
 import { time } from './values.ts';
 
 const id = z.int().min(1);
@@ -52,6 +52,7 @@ export const listedKey = z
       .nullable()
       .meta({ description: 'The most that the key may spend in total; null: no limit beside the balance.' }),
     spent: credit.meta({ description: 'Spent so far, holds included.' }),
+    budget: keyBudget.nullable(),
     created_at: time,
     expires_at: time.nullable(),
     revoked_at: time.nullable(),
@@ -63,9 +64,6 @@ export type ListedKeyJson = z.infer<typeof listedKey>;
 export const listedKeys = z
   .strictObject({ keys: z.array(listedKey) })
   .meta({ description: 'Keys of all accounts, oldest first, expired and revoked keys included.' });
-
-/** An amount in a request; unlike amounts in answers it may have fewer decimal digits. */
-const requestedCredit = z.string().regex(/^(?:0|[1-9]\d{0,8})(?:\.\d{1,6})?$/);
 
 export const keyRequest = z
   .strictObject({
@@ -82,6 +80,7 @@ export const keyRequest = z
       description: 'The most that the key may spend in total, in the currency.',
       examples: ['5.00'],
     }),
+    budget: requestedBudget.optional(),
     days: z
       .int()
       .min(1)

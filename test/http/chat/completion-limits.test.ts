@@ -72,6 +72,33 @@ test('an answer shortened to what the account can pay records no refusal', async
   expect((await refusals()).map(({ data }) => data)).toMatchObject([{ code: 'insufficient_funds' }]);
 });
 
+test('the budget of a key is not exceeded by many requests at once over two gateways, and a refusal says when it starts anew', async () => {
+  const gateway = await startChatGateway();
+  const other = await startChatGateway({ database: gateway.database });
+  // each request may cost up to 1,020 micros
+  const key = await gateway.key(1_000_000n, { budget: { micros: 10_300n, period: 'day' } });
+  const bearer = { authorization: `Bearer ${key}` };
+  const body = { ...ask('words:1'), max_tokens: 100 };
+  const answers = await Promise.all(
+    Array.from({ length: 40 }, (_, at) => [gateway, other][at % 2]!.post(body, bearer)),
+  );
+  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200, 402]));
+  const refused = (await answers.find(({ status }) => status === 402)!.json()) as { error: object };
+  expect(refused.error).toMatchObject({
+    code: 'key_budget_reached',
+    type: 'insufficient_funds',
+    message: expect.stringMatching(/Nothing was charged; .* starts anew at \d{4}-\d\d-\d\dT00:00:00Z\.$/),
+  });
+  const secs = Number(answers.find(({ status }) => status === 402)!.headers.get('retry-after'));
+  expect(Math.abs(secs - untilMidnightSecs())).toBeLessThan(15);
+  const state = (await (await other.get('/v1/key', key)).json()) as { budget: { spent: string } };
+  expect(state.budget).toMatchObject({ amount: '0.0103', period: 'day' });
+  // settled or still held, it was never more
+  expect(Number(state.budget.spent)).toBeLessThanOrEqual(0.0103);
+  const free = await gateway.post(ask('x', freeModel), bearer);
+  expect(free.status).toBe(200);
+});
+
 const hanging = (model: string) => ({ ...ask('fault:stall_mid_stream', model), stream: true });
 
 test('one wallet without credit, and one address, occupy a few slots of an upstream; paid models keep theirs', async () => {

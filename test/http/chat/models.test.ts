@@ -75,6 +75,7 @@ test('a key reports what is left of it', async () => {
     models: null,
     cap: '1',
     spent: '0',
+    budget: null,
     remaining: '1',
     currency: 'EUR',
     requests_per_minute: 7,

@@ -5,6 +5,7 @@ import { modelNamePattern } from '../../../domain/events/fields.ts';
 import { issueApiKey } from '../../../identity/api-keys.ts';
 import { openCreditAccount } from '../../../credit/credit.ts';
 import { ArgumentError, exitCodes, readExpiry } from '../../arguments.ts';
+import { type BudgetTerms, budgetPeriods } from '../../../store/api-keys.ts';
 import { withLedger } from '../../ledger.ts';
 import { fail, say } from '../../terminal.ts';
 
@@ -16,6 +17,7 @@ export async function run(args: readonly string[]): Promise<number> {
       name: { type: 'string', default: 'default' },
       models: { type: 'string' },
       cap: { type: 'string' },
+      budget: { type: 'string' },
       days: { type: 'string' },
     },
   });
@@ -37,6 +39,7 @@ function readKeyOptions(values: {
   readonly name: string;
   readonly models?: string;
   readonly cap?: string;
+  readonly budget?: string;
   readonly days?: string;
 }) {
   const { name } = values;
@@ -49,5 +52,15 @@ function readKeyOptions(values: {
     throw new ArgumentError(
       '--cap is an amount such as 5.00: at most nine digits before the point, and six after it',
     );
-  return { name, models, capMicros, expiresAt: readExpiry(values.days) };
+  return { name, models, capMicros, budget: readBudget(values.budget), expiresAt: readExpiry(values.days) };
+}
+
+function readBudget(text: string | undefined): BudgetTerms | undefined {
+  if (text === undefined) return undefined;
+  const [amount = '', ofPeriod, ...rest] = text.split('/');
+  const micros = parseCredit(amount);
+  const period = budgetPeriods.find((name) => name === ofPeriod);
+  if (micros === undefined || micros === 0n || period === undefined || rest.length > 0)
+    throw new ArgumentError('--budget is an amount above 0 and its UTC period: 5.00/day or 100/month');
+  return { micros, period };
 }

@@ -23,7 +23,7 @@ export async function run(args: readonly string[]): Promise<number> {
 }
 
 function line(key: ListedKey): string {
-  const { keyId, prefix, account, name, spentMicros, capMicros, models, lastUsedAt } = key;
+  const { keyId, prefix, account, name, spentMicros, capMicros, budget, models, lastUsedAt } = key;
   const cap = capMicros === undefined ? '' : ` of ${creditText(BigInt(capMicros))}`;
   return [
     String(keyId).padStart(4),
@@ -31,6 +31,11 @@ function line(key: ListedKey): string {
     account.padEnd(24),
     name.padEnd(16),
     `spent ${creditText(BigInt(spentMicros))}${cap}`,
+    ...(budget
+      ? [
+          `${creditText(BigInt(budget.spentMicros))} of ${creditText(BigInt(budget.micros))} this ${budget.period}`,
+        ]
+      : []),
     lastUsedAt ? `used ${lastUsedAt.toISOString()}` : 'never used',
     standing(key),
     ...(models ? [`for ${models.join(',')}`] : []),
