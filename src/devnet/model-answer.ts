@@ -44,7 +44,7 @@ const createdSecs = 1_700_000_000;
 
 /**
  * The answer to a request, always the same: the last message, given back. In it `words:7` asks for seven words
- * instead, and `call tool NAME` for a call of a tool that was offered. A token is a word; system messages are cached.
+ * instead, `words:7x100` for seven of at least a hundred letters, and `call tool NAME` for a call of a tool that was offered. A token is a word; system messages are cached.
  */
 export function answerOf(request: ModelRequest): ModelAnswer {
   const prompt = promptOf(request);
@@ -119,8 +119,11 @@ function offeredTool({ tools }: ModelRequest, name: string | undefined): string 
 }
 
 function wordsOf(prompt: string): readonly string[] {
-  const count = /\bwords:(\d{1,6})\b/.exec(prompt)?.[1];
-  if (count !== undefined) return Array.from({ length: Number(count) }, (_, at) => `word${at + 1}`);
+  const [, count, letters] = /\bwords:(\d{1,6})(?:x(\d{1,5}))?\b/.exec(prompt) ?? [];
+  if (count !== undefined)
+    return Array.from({ length: Number(count) }, (_, at) =>
+      `word${at + 1}`.padEnd(Number(letters ?? 0), 'x'),
+    );
   return prompt.trim() === '' ? ['nothing'] : prompt.trim().split(/\s+/);
 }
 

@@ -94,8 +94,8 @@ async function openSlowly(gateway: ChatGateway, body: object): Promise<Socket> {
 
 test('a slow client slows its upstream down instead of filling memory', async () => {
   const gateway = await startChatGateway();
-  // some 60 MB, were it read
-  const socket = await openSlowly(gateway, { ...ask('words:300000', freeModel), stream: true });
+  // some 64 MB, were it read
+  const socket = await openSlowly(gateway, { ...ask('words:2000x32000', freeModel), stream: true });
   const sentBytes = () => gateway.model.calls[0]?.sentBytes ?? 0;
   await eventually(() => expect(sentBytes()).toBeGreaterThan(0));
   await eventually(async () => {
@@ -118,10 +118,19 @@ test('many clients that do not read do not keep one that reads from its answer',
     chat: 'anonymous_per_day = 100\nanonymous_per_minute = 100\nmax_concurrent_free_per_client = 30',
   });
   const slow = Array.from({ length: 20 }, () =>
-    openSlowly(gateway, { ...ask('words:30000', freeModel), stream: true }),
+    // some 32 MB each, were they read
+    openSlowly(gateway, { ...ask('words:1000x32000', freeModel), stream: true }),
   );
   await Promise.all(slow);
-  await eventually(() => expect(gateway.model.calls).toHaveLength(20));
+  const sentBytes = () => gateway.model.calls.map((call) => call.sentBytes);
+  await eventually(async () => {
+    const before = sentBytes();
+    expect(before).toHaveLength(20);
+    await wait(100);
+    expect(sentBytes()).toEqual(before);
+  });
+  expect(Math.min(...sentBytes())).toBeGreaterThan(0);
+  expect(Math.max(...sentBytes())).toBeLessThan(24_000_000);
   const stream = await gateway
     .client()
     .chat.completions.create({ ...ask('one two', freeModel), stream: true });
