@@ -23,13 +23,15 @@ const { version, dependencies } = JSON.parse(
   readFileSync(path.join(root, 'package.json'), 'utf8'),
 ) as Manifest;
 
-/** What each package has beside its manifest, its own files and dist/. */
+/** What each package has beside its manifest, its own files and dist/, and in dist/ beside what is compiled. */
 const packages = [
-  { name: 'runner', entry: 'src/runner/index.ts', copies: [], takesDependencies: false },
+  { name: 'runner', entry: 'src/runner/index.ts', copies: [], besides: [], takesDependencies: false },
   {
     name: 'gateway',
     entry: 'src',
     copies: ['migrations', 'proto', 'config/example.toml'],
+    // below src/, sent to browsers as they are
+    besides: ['pages/assets'],
     takesDependencies: true,
   },
 ] as const;
@@ -38,7 +40,7 @@ mkdirSync(outDir, { recursive: true });
 for (const one of packages) process.stdout.write(`${pack(one)}\n`);
 
 /** Returns the name of the packed file. */
-function pack({ name, entry, copies, takesDependencies }: (typeof packages)[number]): string {
+function pack({ name, entry, copies, besides, takesDependencies }: (typeof packages)[number]): string {
   const dir = mkdtempSync(path.join(tmpdir(), `tollbook-${name}-`));
   try {
     cpSync(path.join(root, 'packages', name), dir, { recursive: true });
@@ -48,6 +50,8 @@ function pack({ name, entry, copies, takesDependencies }: (typeof packages)[numb
     const complete = { ...manifest, version, ...(takesDependencies ? { dependencies } : {}) };
     writeFileSync(path.join(dir, 'package.json'), `${JSON.stringify(complete, undefined, 2)}\n`);
     compile(dir, entry);
+    for (const files of besides)
+      cpSync(path.join(root, 'src', files), path.join(dir, 'dist', files), { recursive: true });
     const output = execFileSync('npm', ['pack', '--json', '--offline', '--pack-destination', outDir], {
       cwd: dir,
       encoding: 'utf8',

@@ -25,7 +25,12 @@ async function* composeChatFeatures(
   const identity = createIdentity(parts, () => inForce);
   const chat = await composeChat(parts, identity);
   yield chat;
-  yield composeIdentity(identity, (next) => (inForce = next), chat.current);
+  const people = composeIdentity(identity, (next) => (inForce = next), chat.current);
+  yield people;
+  const { pages } = parts.config;
+  if (!pages) return;
+  const { composePages } = await import('./pages.ts');
+  yield await composePages(parts, { settings: pages, identity, auth: people.auth, chat: chat.current });
 }
 
 /**

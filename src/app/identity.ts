@@ -6,7 +6,7 @@ import { identityRoutes } from '../http/identity/routes.ts';
 import { createContractSignatureChecker } from '../peers/rpc/contract-signature.ts';
 import { createFolderMailer } from '../peers/mail/mailer.ts';
 import { createAuth } from '../identity/auth.ts';
-import { createAuthLoader } from '../identity/auth-loader.ts';
+import { type AuthLoader, createAuthLoader } from '../identity/auth-loader.ts';
 import { createPasswordQueue } from '../identity/password-queue.ts';
 import type { Identity } from '../identity/context.ts';
 import type { ChatContext } from '../chat/context.ts';
@@ -45,11 +45,12 @@ export function composeIdentity(
   identity: Identity,
   putInForce: (settings: IdentityConfig) => void,
   current: () => ChatContext,
-): RunningFeature {
+): RunningFeature & { readonly auth: AuthLoader } {
   const { log } = identity;
   const auth = createAuthLoader(identity, createAuth);
   const loops: Loop[] = [];
   return {
+    auth,
     async register(app) {
       await app.register(identityRoutes(identity, auth, current));
     },

@@ -7,6 +7,7 @@ import type { LimitsConfig } from './limits.ts';
 import type { LogConfig } from './log.ts';
 import type { MetricsConfig } from './metrics.ts';
 import type { Lines } from './report.ts';
+import type { PagesConfig } from './pages.ts';
 import type { RetentionConfig } from './retention.ts';
 import type { gatewayShape } from './root.ts';
 import type { RunnerConfig } from './runners.ts';
@@ -21,6 +22,7 @@ export type { JobsConfig } from './jobs.ts';
 export type { AnchorConfig, LogConfig } from './log.ts';
 export type { ModelConfig, ModelTarget } from './models.ts';
 export type { MetricsConfig } from './metrics.ts';
+export type { PagesConfig } from './pages.ts';
 export type { JobInput, JobPolicy } from './policies.ts';
 export type { RetentionConfig } from './retention.ts';
 export type { Feature } from './root.ts';
@@ -51,6 +53,8 @@ export interface Config extends ConfigOf<typeof gatewayShape> {
   readonly topUps: readonly TopUpConfig[];
   /** Undefined where there are no user accounts. */
   readonly identity: IdentityConfig | undefined;
+  /** Undefined where customers have no pages. */
+  readonly pages: PagesConfig | undefined;
   readonly runners: readonly RunnerConfig[];
   readonly limits: LimitsConfig;
   readonly delivery: DeliveryConfig;

@@ -14,6 +14,7 @@ import type { ReadFile, Reading } from './reading.ts';
 import { createReport, type Findings } from './report.ts';
 import { readChat } from './chat.ts';
 import { gatewayShape, rootShape, type RootTable } from './root.ts';
+import { readPages } from './pages.ts';
 import { readRetention } from './retention.ts';
 import { readRunners } from './runners.ts';
 import { readSpend } from './spend.ts';
@@ -98,6 +99,7 @@ async function readConfig(root: RootTable, reading: Reading): Promise<Config | u
   const topUps = readTopUps(root, jobs, reading.report);
   const chat = await readChat(root, isChatOn, reading);
   const identity = await readIdentity(root, isChatOn, reading);
+  const pages = readPages(root, isChatOn, reading);
   if (reading.findings.mistakes.length > 0 || !whole || !limits || !delivery || !alerts || !retention)
     return undefined;
   const config: Config = {
@@ -110,6 +112,7 @@ async function readConfig(root: RootTable, reading: Reading): Promise<Config | u
     spend: isChatOn ? spend : undefined,
     topUps: isJobsOn ? topUps : [],
     identity,
+    pages,
     runners,
     limits,
     delivery,

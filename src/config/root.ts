@@ -100,6 +100,7 @@ export const tables = {
   upstreams: reloadable(z.unknown()),
   models: reloadable(z.unknown()),
   identity: z.unknown(),
+  pages: z.unknown(),
 } as const;
 
 export const rootShape = { ...gatewayShape, ...jobsShape, ...jobsTables, ...tables } as const;

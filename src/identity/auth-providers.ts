@@ -55,6 +55,14 @@ export function githubIn(providers: readonly ReachedProvider[]) {
   return { github: { clientId, clientSecret, disableIdTokenSignIn: true } };
 }
 
+/** The origins at which these providers sign people in. */
+export function providerOrigins(providers: readonly ReachedProvider[]): readonly string[] {
+  const places = providers.flatMap(({ issuer = 'https://github.com', metadata }) =>
+    metadata ? [issuer, metadata.authorization_endpoint] : [issuer],
+  );
+  return [...new Set(places.map((place) => new URL(place).origin))];
+}
+
 /**
  * The OpenID providers. Not the library's own plugin: that one reads the metadata once more without comparing the issuer, and
  * where a provider sends no ID token it believes whatever the userinfo endpoint says.

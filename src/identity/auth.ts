@@ -10,7 +10,7 @@ import { reportNewPassword, sendExistingMail, sendResetMail, sendVerificationMai
 import { tables } from './auth-tables.ts';
 import type { Identity } from './context.ts';
 import { inBackground } from '../runtime/background.ts';
-import { githubIn, openIdPlugin, type ReachedProvider } from './auth-providers.ts';
+import { githubIn, openIdPlugin, providerOrigins, type ReachedProvider } from './auth-providers.ts';
 import type { PasswordSender } from './password-queue.ts';
 import { cookiePrefix, isHttps, openUser, recordSession } from './sessions.ts';
 import { isUnreachable } from './wallet-user.ts';
@@ -21,6 +21,8 @@ export interface Auth {
   handler(request: Request, sender: PasswordSender): Promise<Response>;
   /** Starts a session of a user; its token is returned only here. Undefined where an operator has disabled the user. */
   startSession(userId: string): Promise<StartedSession | undefined>;
+  /** Where the providers that were reached sign people in. */
+  readonly providerOrigins: readonly string[];
 }
 
 export interface StartedSession {
@@ -69,6 +71,7 @@ export async function createAuth(identity: Identity, providers: readonly Reached
   const auth = betterAuth({ ...options, database: () => guardAdapter(inner, identity) });
   const context = await auth.$context;
   return {
+    providerOrigins: providerOrigins(providers),
     handler: (request, sender) => identity.passwords.as(sender, () => auth.handler(request)),
     async startSession(userId) {
       try {

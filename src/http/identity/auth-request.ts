@@ -1,4 +1,4 @@
-import type { FastifyRequest } from 'fastify';
+import type { IncomingHttpHeaders } from 'node:http';
 import type { Identity } from '../../identity/context.ts';
 import { cookieOf, cookiePrefix, cookiesIn, sessionCookieName } from '../../identity/sessions.ts';
 import { knownDevice } from '../../identity/sign-in-limits.ts';
@@ -11,6 +11,15 @@ import {
 import { isObject } from '../../domain/values/json-object.ts';
 
 export const authBase = '/api/auth';
+
+/** What of a request is read. The pages make such requests of the forms that they get. */
+export interface Incoming {
+  readonly method: string;
+  readonly url: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly body?: unknown;
+  readonly ip: string | undefined;
+}
 
 /** Paths whose body names an email address, and what a request to them attempts. */
 export const emailPaths: Readonly<Record<string, 'password' | 'sign_up' | 'mail'>> = {
@@ -44,7 +53,7 @@ export type AuthRequestResult =
   /** `not_found`: a path that is not in its one canonical spelling, since limits depend on the path. */
   | { readonly kind: 'refused'; readonly code: 'not_found' | 'invalid_request' };
 
-export function readAuthRequest(identity: Identity, request: FastifyRequest): AuthRequestResult {
+export function readAuthRequest(identity: Identity, request: Incoming): AuthRequestResult {
   const [target = ''] = request.url.split('?', 1);
   const path = /^\/api\/auth((?:\/[A-Za-z0-9_-][A-Za-z0-9._-]{0,127})+)$/.exec(target)?.[1];
   if (path === undefined) return { kind: 'refused', code: 'not_found' };
@@ -70,7 +79,7 @@ export function readAuthRequest(identity: Identity, request: FastifyRequest): Au
 export function toRequest(
   identity: Identity,
   { body }: AuthRequest,
-  { method, url, headers }: FastifyRequest,
+  { method, url, headers }: Incoming,
 ): Request {
   const { origin } = new URL(identity.publicUrl());
   const passed = new Headers();

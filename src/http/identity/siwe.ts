@@ -1,4 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { StartedSession } from '../../identity/auth.ts';
 import type { AuthLoader } from '../../identity/auth-loader.ts';
 import type { Identity } from '../../identity/context.ts';
 import { endFormerSession, isHttps, sessionCookieName } from '../../identity/sessions.ts';
@@ -32,7 +33,7 @@ export function siweRoutes(identity: Identity, door: AuthLoader) {
 }
 
 function sendAnswer(
-  { settings, publicUrl }: Identity,
+  identity: Identity,
   request: FastifyRequest,
   reply: FastifyReply,
   answer: WalletAnswer,
@@ -49,14 +50,19 @@ function sendAnswer(
       return sendRefusal(request, reply, 'sign_in_unavailable', { retryAfterSecs: 2 });
     case 'signed_in': {
       const { user, session } = answer;
-      const value = signedValue(settings.secrets, session.token);
-      const secure = isHttps(publicUrl()) ? '; Secure' : '';
-      const cookie = `${sessionCookieName(publicUrl())}=${value}; Max-Age=${settings.sessionDays * 86_400}`;
       const body: SignedInJson = {
         user: { id: user.userId, name: user.name, created_at: user.createdAt.toISOString() },
         session: { expires_at: session.expiresAt.toISOString() },
       };
-      return reply.header('set-cookie', `${cookie}; Path=/; HttpOnly; SameSite=Lax${secure}`).send(body);
+      return reply.header('set-cookie', walletCookie(identity, session)).send(body);
     }
   }
+}
+
+/** The cookie of a session that a wallet has started. */
+export function walletCookie({ settings, publicUrl }: Identity, { token }: StartedSession): string {
+  const value = signedValue(settings.secrets, token);
+  const secure = isHttps(publicUrl()) ? '; Secure' : '';
+  const cookie = `${sessionCookieName(publicUrl())}=${value}; Max-Age=${settings.sessionDays * 86_400}`;
+  return `${cookie}; Path=/; HttpOnly; SameSite=Lax${secure}`;
 }

@@ -1,0 +1,24 @@
+import type { Reading } from './reading.ts';
+import type { RootTable } from './root.ts';
+import { type ConfigOf, readTable } from './table.ts';
+import { matching } from './values.ts';
+
+const pagesShape = {
+  /** What the pages call this gateway: in titles, and beside the logo. */
+  name: matching(/^(?=\S)[^\p{C}\p{Zl}\p{Zp}]{1,40}$/u, 'must be 1 to 40 characters on one line').default(
+    'Tollbook',
+  ),
+} as const;
+
+/** The customers' pages. */
+export type PagesConfig = ConfigOf<typeof pagesShape>;
+
+/** Reads `[pages]`; undefined where the table is missing, the feature chat is off, or after a report. */
+export function readPages(root: RootTable, isChatOn: boolean, { report }: Reading): PagesConfig | undefined {
+  const raw = root.values.pages;
+  if (raw === undefined) return undefined;
+  const { whole } = readTable(pagesShape, raw, ['pages'], report);
+  if (!isChatOn) report.mistake(['pages'], 'needs the feature chat: the pages show its keys and its credit');
+  else if (!root.names('identity')) report.mistake(['pages'], 'needs [identity]: customers sign in');
+  return isChatOn ? whole : undefined;
+}

@@ -1,0 +1,95 @@
+// What is nicer with JavaScript. Without it every form works, but for signing in with a wallet.
+
+const all = (selector, within = document) => within.querySelectorAll(selector);
+
+/** Local times, with UTC beside them. */
+for (const element of all('time[datetime]')) {
+  const at = new Date(element.dateTime);
+  if (Number.isNaN(at.getTime()) || at.getTimezoneOffset() === 0) continue;
+  const local = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'short' });
+  const utc = new Intl.DateTimeFormat('en-GB', { timeStyle: 'short', timeZone: 'UTC' });
+  const beside = document.createElement('span');
+  beside.className = 'utc';
+  beside.textContent = ` (${utc.format(at)} UTC)`;
+  element.replaceChildren(local.format(at), beside);
+}
+
+/** Copy buttons. */
+for (const button of all('button[data-copy]')) {
+  if (!navigator.clipboard) break;
+  button.hidden = false;
+  const label = button.textContent;
+  button.addEventListener('click', async () => {
+    try {
+      await navigator.clipboard.writeText(button.dataset.copy);
+      button.textContent = 'Copied';
+    } catch {
+      button.textContent = 'Not copied';
+    }
+    setTimeout(() => (button.textContent = label), 2_000);
+  });
+}
+
+/** A form is sent once, however often its button is pressed. A page that the browser took from its memory can be sent again. */
+for (const form of all('form')) {
+  form.addEventListener('submit', (event) => {
+    if (event.defaultPrevented) return;
+    if (form.dataset.sent) event.preventDefault();
+    form.dataset.sent = 'yes';
+  });
+}
+addEventListener('pageshow', (event) => {
+  if (!event.persisted) return;
+  for (const form of all('form[data-sent]')) delete form.dataset.sent;
+  for (const signature of all('input[name="signature"]')) signature.value = '';
+});
+
+/** Signing in with the wallet of the browser (EIP-1193): its form takes what the wallet signed. */
+const wallet = window.ethereum;
+for (const place of all('[data-wallet]')) {
+  if (typeof wallet?.request !== 'function') break;
+  place.hidden = false;
+  const form = place.querySelector('form');
+  const mistake = place.querySelector('[data-wallet-mistake]');
+  form.addEventListener('submit', async (event) => {
+    if (form.elements.signature.value !== '') return;
+    event.preventDefault();
+    delete form.dataset.sent;
+    const button = form.querySelector('button');
+    mistake.hidden = true;
+    button.disabled = true;
+    try {
+      const [address] = await wallet.request({ method: 'eth_requestAccounts' });
+      const message = await messageFor(address, form.elements.form.value);
+      const signature = await wallet.request({ method: 'personal_sign', params: [hexOf(message), address] });
+      Object.assign(form.elements.address, { value: address });
+      Object.assign(form.elements.message, { value: message });
+      Object.assign(form.elements.signature, { value: signature });
+      form.requestSubmit();
+    } catch (error) {
+      mistake.textContent =
+        error?.code === 4001
+          ? 'You have not signed, so nothing was changed.'
+          : `This did not work: ${error?.message ?? error}`;
+      mistake.hidden = false;
+    } finally {
+      button.disabled = false;
+    }
+  });
+}
+
+async function messageFor(address, token) {
+  const answer = await fetch('/sign-in/wallet/message', {
+    method: 'POST',
+    body: new URLSearchParams({ form: token, address }),
+    redirect: 'manual',
+  });
+  if (answer.type === 'opaqueredirect') throw new Error('this page is too old, load it again');
+  const json = await answer.json();
+  if (!answer.ok) throw new Error(json.error);
+  return json.message;
+}
+
+function hexOf(text) {
+  return `0x${[...new TextEncoder().encode(text)].map((byte) => byte.toString(16).padStart(2, '0')).join('')}`;
+}

@@ -1,0 +1,50 @@
+/** What a page says at its top, by the code in its address: an address cannot put words of its own on a page. */
+export const notices = {
+  verified: { tone: 'good', text: 'Your address is confirmed. Sign in to begin.' },
+  password_set: {
+    tone: 'good',
+    text: 'Your new password is set, and all other sessions were ended. Sign in with it.',
+  },
+  password_changed: { tone: 'good', text: 'Your password was changed, and all other sessions were ended.' },
+  signed_out: { tone: 'good', text: 'You are signed out.' },
+  signed_out_everywhere: { tone: 'good', text: 'All your sessions were ended, in every browser.' },
+  session_ended_elsewhere: { tone: 'good', text: 'That session was ended.' },
+  name_changed: { tone: 'good', text: 'Your name was changed.' },
+  provider_linked: { tone: 'good', text: 'You can sign in with this provider now.' },
+  provider_unlinked: { tone: 'good', text: 'You can no longer sign in with that provider.' },
+  key_revoked: { tone: 'good', text: 'The key was revoked. It is refused from now on.' },
+  session_required: { tone: 'plain', text: 'Sign in to see that page.' },
+  session_over: {
+    tone: 'warn',
+    text: 'Your session has ended, so nothing was changed. Sign in: what you typed is kept.',
+  },
+  form_too_old: {
+    tone: 'warn',
+    text: 'This form was opened in another session, or too long ago, so nothing was changed. Check it and send it again.',
+  },
+  provider_refused: {
+    tone: 'bad',
+    text: 'The sign-in with that provider did not succeed. Nothing was changed; try again, or use another way.',
+  },
+  email_not_verified: {
+    tone: 'bad',
+    text: 'That provider has not confirmed your e-mail address. Confirm it there, or use another way to sign in.',
+  },
+  account_not_linked: {
+    tone: 'bad',
+    text: 'There is an account with this address already. Sign in to it, then add the provider on the account page.',
+  },
+  user_disabled: { tone: 'bad', text: 'This account was disabled by the operator.' },
+  link_expired: {
+    tone: 'bad',
+    text: 'This link is no longer valid: it was used, or it is too old. Ask for another one.',
+  },
+} as const satisfies Readonly<Record<string, { readonly tone: Tone; readonly text: string }>>;
+
+export type Tone = 'good' | 'warn' | 'bad' | 'plain';
+
+export type NoticeCode = keyof typeof notices;
+
+export function isNotice(code: string): code is NoticeCode {
+  return Object.hasOwn(notices, code);
+}

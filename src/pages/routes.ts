@@ -1,0 +1,31 @@
+import type { Readable } from 'node:stream';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { RequestBodies } from '../http/server/request-bodies.ts';
+import { homePages } from './home/home.ts';
+import { createPages } from './serve.ts';
+import { signInPages } from './sign-in/sign-in.ts';
+import type { Site } from './site.ts';
+
+const bodyLimit = 32_768;
+
+/** The customers' pages. Forms are read here alone: the routes of the API refuse them. */
+export function pagesRoutes(site: Site, bodies: RequestBodies) {
+  return async (app: FastifyInstance): Promise<void> => {
+    app.addContentTypeParser(
+      'application/x-www-form-urlencoded',
+      async (request: FastifyRequest, payload: Readable) => {
+        const limits = { maxBytes: bodyLimit, workFactor: 4 };
+        const bytes = await bodies.read(request, payload, limits);
+        return new URLSearchParams(bytes.toString('utf8'));
+      },
+    );
+    app.addHook('onSend', (request, _reply, _payload, done) => {
+      bodies.release(request);
+      done();
+    });
+    await app.register(site.assets.routes);
+    const pages = createPages(site, app);
+    homePages(pages);
+    signInPages(pages);
+  };
+}

@@ -1,0 +1,82 @@
+import type { FastifyRequest } from 'fastify';
+import type { ChatContext } from '../chat/context.ts';
+import type { PagesConfig } from '../config/config.ts';
+import type { Html } from '../domain/values/html.ts';
+import type { AuthLoader } from '../identity/auth-loader.ts';
+import type { Identity } from '../identity/context.ts';
+import type { SessionUser } from '../identity/sessions.ts';
+import type { User } from '../store/identity.ts';
+import type { Assets } from './assets.ts';
+import type { FormToken } from './form-token.ts';
+import type { NoticeCode } from './notices.ts';
+import type { SectionName } from './sections.ts';
+
+/** What all pages are made from. */
+export interface Site {
+  readonly settings: PagesConfig;
+  readonly identity: Identity;
+  readonly auth: AuthLoader;
+  readonly chat: () => ChatContext;
+  readonly publicUrl: () => string;
+  readonly assets: Assets;
+}
+
+/** Who is signed in. */
+export interface Visitor extends SessionUser {
+  readonly user: User;
+}
+
+/** One request for a page. */
+export interface Visit {
+  readonly site: Site;
+  readonly request: FastifyRequest;
+  /** The path below which the page is served, as its links name it. */
+  readonly path: string;
+  readonly params: Readonly<Record<string, string>>;
+  readonly query: URLSearchParams;
+  /** Undefined where nobody is signed in. */
+  readonly visitor: Visitor | undefined;
+  /** The token for the forms of this page. */
+  readonly token: string;
+}
+
+export interface SignedInVisit extends Visit {
+  readonly visitor: Visitor;
+}
+
+/** A form as it was sent. */
+export interface Sent {
+  readonly fields: URLSearchParams;
+  readonly form: FormToken;
+}
+
+/** What a page shows. */
+export interface View {
+  readonly kind: 'view';
+  readonly title: string;
+  readonly body: Html;
+  /** Default 200. */
+  readonly status?: number;
+  readonly section?: SectionName;
+  /** For a short form: one narrow column. */
+  readonly isNarrow?: boolean;
+  readonly retryAfterSecs?: number;
+}
+
+/** Leads to another page, once a form was taken. */
+export interface Redirect {
+  readonly kind: 'redirect';
+  /** A path of this gateway, or the address of an identity provider. */
+  readonly to: string;
+  readonly notice?: NoticeCode;
+  readonly cookies?: readonly string[];
+}
+
+/** For the module of the pages. */
+export interface Data {
+  readonly kind: 'data';
+  readonly status: number;
+  readonly json: object;
+}
+
+export type Answer = View | Redirect | Data;
