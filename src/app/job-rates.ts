@@ -52,7 +52,8 @@ export async function openJobRates(
       rates.putInForce(view);
       listed = names;
     };
-    return { catalog, priceList: priceListOf(catalog, own.quoteTtlSecs, names), putInForce };
+    const priceList = priceListOf(catalog, own.acceptedTokens, own.quoteTtlSecs, names);
+    return { catalog, priceList, putInForce };
   };
 
   return {

@@ -91,16 +91,21 @@ function optionsOf(
   priceWei: bigint,
   topUp: TopUpConfig | undefined,
 ): readonly SettlementOption[] {
-  const { network, transferMethod, asset, symbol, decimals, payTo, eip712Name, eip712Version } = token;
+  const { symbol, decimals } = token;
   const amount = tokenAmount(priceWei, tokenRate, decimals, token.markupBps);
   if (amount >= beyondUint256) return [];
-  const terms = { network, transferMethod, asset, symbol, decimals, amount };
-  const option = { ...terms, payTo, eip712Name, eip712Version };
+  const option = optionIn(token, amount);
   if (!topUp) return [option];
   const rate = currencyPerToken(topUp, symbol);
   const creditMicros = rate && topUpMicros(amount, decimals, rate);
   const isCredit = creditMicros !== undefined && creditMicros > 0n && creditMicros <= mostMicros;
   return isCredit ? [{ ...option, creditMicros }] : [];
+}
+
+/** So many atoms of an accepted token. */
+export function optionIn(token: AcceptedToken, amount: bigint): SettlementOption {
+  const { network, transferMethod, asset, symbol, decimals, payTo, eip712Name, eip712Version } = token;
+  return { network, transferMethod, asset, symbol, decimals, amount, payTo, eip712Name, eip712Version };
 }
 
 function restrictionOf({ authMode, netRpcUrl, netContract, netNetwork }: JobPolicy): Restriction | undefined {

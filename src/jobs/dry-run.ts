@@ -2,7 +2,7 @@ import type { DecodedPayment } from '../domain/payments/decode-payment.ts';
 import type { EventType } from '../domain/events/event.ts';
 import { parseCaller } from '../domain/payments/caller-signature.ts';
 import type { AuthMode } from '../domain/payments/job.ts';
-import { readSignedPayment, tokensOfPayment } from '../domain/payments/payment.ts';
+import { readSignedPayment } from '../domain/payments/payment.ts';
 import type { Address } from '../domain/values/primitives.ts';
 import { type RefusalCode, refusals } from '../domain/errors/refusal.ts';
 import { type CallerCheck, checkCaller, failed, findDelegatedCaller, passed } from './authorize-caller.ts';
@@ -11,6 +11,7 @@ import { findJob, type Job, type Restriction } from './catalog.ts';
 import { checkSignature } from './check-signature.ts';
 import type { JobsContext } from './context.ts';
 import { bindRequest, type BoundRequest, type OpenedRequest, requestStream } from './job-request.ts';
+import { findSignedToken } from './signed-token.ts';
 
 export type DryRunCheck = CallerCheck<RefusalCode>;
 
@@ -136,7 +137,7 @@ async function payerOf(context: JobsContext, request: BoundRequest, job: Job): P
 }
 
 async function provenPayer(context: JobsContext, decoded: DecodedPayment, job: Job): Promise<Payer> {
-  const [option] = tokensOfPayment(decoded, job.options);
+  const option = await findSignedToken(context, decoded, job.options);
   const payment = option && readSignedPayment(decoded, option);
   if (!payment) return { kind: 'failed', code: 'payment_invalid' };
   const signed = await checkSignature(context, payment);

@@ -2,12 +2,15 @@ import type { DecodedPayment } from '../domain/payments/decode-payment.ts';
 import type { LedgerEvent } from '../domain/events/event.ts';
 import {
   checkPayment,
+  hasOwnScheme,
   matchOption,
   readSignedPayment,
   type SignedPayment,
 } from '../domain/payments/payment.ts';
 import type { PaymentWindow } from '../domain/payments/payment-window.ts';
 import type { Hex } from '../domain/values/primitives.ts';
+import { type AcceptedToken, tokenName } from '../domain/values/token.ts';
+import { payableInV1 } from '../domain/payments/x402-v1.ts';
 import {
   fullOptions,
   optionFromJson,
@@ -23,11 +26,12 @@ import { facilitatorMarginSecs } from '../domain/payments/facilitator-margin.ts'
 import { logSecondSecret } from '../runtime/second-secret.ts';
 import type { KnownPayment } from '../store/payment-lookup.ts';
 import { findPriceWindow } from '../store/price-windows.ts';
-import { type Job, sellsCredit } from './catalog.ts';
+import { type Job, optionIn, sellsCredit } from './catalog.ts';
 import { type JobsContext, nowSecs } from './context.ts';
 import type { BoundRequest } from './job-request.ts';
 import { newQuote } from './quote-job.ts';
 import { type JobRefusal, refusal, rejectedPayment } from './refusal.ts';
+import { findSignedToken } from './signed-token.ts';
 
 /** A payment that fits its quote and its option, and is spelt exactly. */
 export interface MatchedPayment {
@@ -51,7 +55,7 @@ export interface MatchedPayment {
 
 type Matched = Omit<MatchedPayment, 'paymentId'>;
 
-/** Steps 2 and 3: the quote, the option and the payment's spelling. Asks no peer. */
+/** Steps 2 and 3: the quote, the option and the payment's spelling. Asks no peer, but a chain which token a contract account means. */
 export async function matchQuote(
   context: JobsContext,
   request: BoundRequest,
@@ -164,40 +168,55 @@ async function matchOwnQuote(
   decoded: DecodedPayment,
   revokedBefore: number,
 ): Promise<Matched | JobRefusal> {
-  const offered = matchOption(decoded, job.options);
-  if (!offered) return rejectedPayment(job, { stage: 'match', reason: 'matches_no_option' });
+  const unmatched = (reason: string): JobRefusal => rejectedPayment(job, { stage: 'match', reason });
+  const { acceptedTokens, quoteTtlSecs } = context.settings;
+  const tokens = hasOwnScheme(decoded) ? payableInV1(acceptedTokens) : [];
+  const token = await findSignedToken(context, decoded, tokens);
+  if (!token) return unmatched('matches_no_option');
   const now = nowSecs(context);
-  let [option, priceWei]: [SettlementOption, bigint] = [offered, job.priceWei];
-  let pricedAt: number | undefined;
-  let checked = checkTimely(context, decoded, option, now);
+  const check = (terms: OwnTerms) => checkTimely(context, decoded, terms.option, now);
   // a price of a rate that is not current any more counts only where it was offered, and while that lasts
-  const isCurrent = context.offers.hasRate(offered);
-  if (!isCurrent || ('invalid' in checked && checked.invalid === 'authorization_value_mismatch')) {
-    const earlier = await earlierTerms(context, job, offered, decoded.payload.value, revokedBefore);
-    if (earlier) {
-      ({ option, priceWei, pricedAt } = earlier);
-      checked = checkTimely(context, decoded, option, now);
-    } else if (!isCurrent) return rejectedPayment(job, { stage: 'match', reason: 'no_current_rate' });
+  const hasRate = context.offers.hasRate(token);
+  let terms = hasRate ? presentTerms(job, token) : undefined;
+  let checked = terms && check(terms);
+  if (!checked || ('invalid' in checked && checked.invalid === 'authorization_value_mismatch')) {
+    const earlier = await earlierTerms(context, job, token, decoded.payload.value, revokedBefore);
+    if (earlier) [terms, checked] = [earlier, check(earlier)];
   }
+  if (!terms || !checked) return unmatched(hasRate ? 'matches_no_option' : 'no_current_rate');
   if ('invalid' in checked) return rejectedPayment(job, { stage: 'shape', reason: checked.invalid });
   const { payment, lateBecause } = checked;
   const late = lateBecause && rejectedPayment(job, { stage: 'shape', reason: lateBecause });
-  const quote = newQuote({ ...job, priceWei, options: [option] }, now, context.settings.quoteTtlSecs);
+  const { option, priceWei, pricedAt } = terms;
+  const quote = newQuote({ ...job, priceWei, options: [option] }, now, quoteTtlSecs);
   const opening: LedgerEvent[] = [{ type: 'quote_issued', data: quoteToData(quote) }];
   const digest = quoteDigest(quote);
   const matched = { kind: 'matched', digest, state: emptyQuoteState, payment, opening, pricedAt } as const;
   return { ...matched, ...(late ? { late } : {}) };
 }
 
+/** What a version 1 payment pays: the price and when it was offered, undefined for the present one. */
+interface OwnTerms {
+  readonly option: SettlementOption;
+  readonly priceWei: bigint;
+  readonly pricedAt: number | undefined;
+}
+
+function presentTerms({ options, priceWei }: Job, token: AcceptedToken): OwnTerms | undefined {
+  const option = options.find((one) => tokenName(one) === tokenName(token));
+  return option && { option, priceWei, pricedAt: undefined };
+}
+
 /** The terms that another gateway offers, or that were offered before the price changed. */
 async function earlierTerms(
   { pool }: JobsContext,
   job: Job,
-  offered: SettlementOption,
+  token: AcceptedToken,
   value: string,
   revokedBefore: number,
-): Promise<{ option: SettlementOption; priceWei: bigint; pricedAt: number } | undefined> {
-  const { creditMicros: _, ...option } = { ...offered, amount: BigInt(value) };
+): Promise<OwnTerms | undefined> {
+  if (!/^\d{1,78}$/.test(value)) return undefined;
+  const option = optionIn(token, BigInt(value));
   const window = await findPriceWindow(pool, job, option, revokedBefore);
   if (!window || sellsCredit(job) !== (window.creditMicros !== undefined)) return undefined;
   const { priceWei, creditMicros, offeredAt: pricedAt } = window;

@@ -94,7 +94,20 @@ test('the offer of a token whose source is frozen beyond its age is gone within 
   const refused = await gateway.post(job, { body: 'y' });
   expect(refused).toMatchObject({ status: 503, json: { code: 'no_current_rate' } });
   expect(refused.headers.get('retry-after')).toBe('5');
-  const paid = await gateway.post(job, { body: 'x', headers: header(await signOffer(offer)) });
+  const payment = await signOffer(offer);
+  const { accepted, payload } = payment;
+  for (const value of ['abc', '0x31ce00', '1e6', `1${'0'.repeat(90)}`, '3264001']) {
+    const signed = { ...payload, authorization: { ...payload.authorization, value } };
+    const v1 = v1Header({
+      x402Version: 1,
+      scheme: accepted.scheme,
+      network: 'base-sepolia',
+      payload: signed,
+    });
+    const answer = await gateway.post(job, { body: 'x', headers: v1 });
+    expect(answer).toMatchObject({ status: 503, json: { code: 'no_current_rate' } });
+  }
+  const paid = await gateway.post(job, { body: 'x', headers: header(payment) });
   expect(paid).toMatchObject({ status: 202, json: { payment: { amount: '3264000' } } });
 
   await eventually(async () => {

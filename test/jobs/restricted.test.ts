@@ -12,7 +12,7 @@ import { failsBeforeBroadcast, startFacilitatorProxy } from '../support/facilita
 import { type Answer, payTo, runnerSecret, startTestGateway, type TestGateway } from '../support/gateway.ts';
 import { allEvents, expectSoundLedger } from '../support/invariants.ts';
 import { landPayment } from '../support/onchain.ts';
-import { header, offerOf, payer, signOffer } from '../support/payer.ts';
+import { header, offerOf, payer, signOffer, v1Header } from '../support/payer.ts';
 import { eventually } from '../support/wait.ts';
 
 const chain = useChain();
@@ -333,6 +333,19 @@ test('a dry run and the paid flow agree about a contract account that pays and c
   const forged = await send(`${job}/auth-dry-run`, refusedCaller);
   expect(forged).toMatchObject({ status: 402, json: { allowed: false, code: 'payment_invalid' } });
   expect((await send(job)).status).toBe(202);
+
+  // a version 1 payment does not name its token, and may be in the second one
+  const inSecond = offerOf(await gateway.post(job, { body: 'x' }));
+  const { accepted, payload } = await signOffer(inSecond, {
+    account: permitted,
+    signed: { from: wallet },
+    option: 1,
+  });
+  const v1 = v1Header({ x402Version: 1, scheme: accepted.scheme, network: 'base-sepolia', payload });
+  expect(await gateway.post(`${job}/auth-dry-run`, { body: 'x', headers: v1 })).toMatchObject({
+    status: 200,
+    json: { allowed: true, caller: wallet.toLowerCase() },
+  });
 });
 
 test('a contract account that burns gas is refused at the gas cap, and nothing is charged', async () => {

@@ -18,8 +18,12 @@ const job = '/x402/jobs/1/0';
 const price = 3_264_000n;
 
 /** A version 1 payment, as an honest client makes it of the body of a 402. */
-async function signV1(gateway: TestGateway, body = 'x', option = 0) {
-  const { accepted, payload } = await signOffer(offerOf(await gateway.post(job, { body })), { option });
+async function signV1(
+  gateway: TestGateway,
+  { body = 'x', option = 0, from }: { body?: string; option?: number; from?: string } = {},
+) {
+  const offer = offerOf(await gateway.post(job, { body }));
+  const { accepted, payload } = await signOffer(offer, { option, ...(from && { signed: { from } }) });
   return { v1: { x402Version: 1, scheme: accepted.scheme, network: 'base-sepolia', payload }, payload };
 }
 
@@ -237,10 +241,10 @@ test.each(['a restart', 'a reload'])(
   },
 );
 
-/** The tokens in the other order: version 1 clients are offered the first of a network. */
-function secondFirst(text: string): string {
-  const [first = '', second = ''] = text.match(/\[\[accepted_tokens\]\]\n(?:.+\n)+/g) ?? [];
-  return text.replace(first, '').replace(second, `${second}\n${first}`);
+/** Without the first token. */
+function secondOnly(text: string): string {
+  const [first = ''] = text.match(/\[\[accepted_tokens\]\]\n(?:.+\n)+/g) ?? [];
+  return text.replace(first, '');
 }
 
 test('a version 1 payment keeps the price of another gateway, until its token is withdrawn or its quotes are revoked', async () => {
@@ -253,8 +257,8 @@ test('a version 1 payment keeps the price of another gateway, until its token is
   const [early, late, again] = [await signV1(gateway), await signV1(gateway), await signV1(gateway)];
   expect(await pay(early)).toMatchObject({ status: 202, json: { payment: { amount: String(price) } } });
 
-  // the token is not offered to version 1 clients for a moment: its earlier prices end, in the other gateway as well
-  await gateway.reload(await testConfig({ database, chain, change: secondFirst }));
+  // the token is not accepted for a moment: its earlier prices end, in the other gateway as well
+  await gateway.reload(await testConfig({ database, chain, change: secondOnly }));
   await gateway.reload(await testConfig(dear));
   const mismatch = { status: 402, json: { reason: 'authorization_value_mismatch' } };
   expect(await pay(late)).toMatchObject(mismatch);
@@ -298,9 +302,35 @@ test('a version 2 payload under the version 1 header is a 402', async () => {
   expect(answer).toMatchObject({ status: 402, json: { reason: 'undecodable_payment' } });
 });
 
-test('a version 1 payment in the second token is taken in that token: its signature says which it means', async () => {
-  const gateway = await startTestGateway({ database: await createDatabase(), chain });
-  const { v1 } = await signV1(gateway, 'x', 1);
-  const answer = await gateway.post(job, { body: 'x', headers: v1Header(v1) });
-  expect(answer).toMatchObject({ status: 202, json: { payment: { symbol: 'EURC' } } });
+/** The second token's rate is from a source that never answers. */
+const silentSource = `[[accepted_tokens.rates]]\nkind = "http"\nurl = "http://127.0.0.1:1/"\npointer = "/rate"\n`;
+const withoutSecondRate = (text: string): string => {
+  const [head = '', first = '', second = ''] = text.split(/(?=\[\[accepted_tokens\]\]\n)/);
+  return head + first + second.replace('eip712_version = "2"\n', (line) => line + silentSource);
+};
+
+test('a version 1 payment in the second token is taken in that token, at the price that it was offered: its signature says which it means, also of a contract wallet', async () => {
+  const database = await createDatabase();
+  const gateway = await startTestGateway({ database, chain });
+  const wallet = await deployContract(chain.rpcUrl, smartWallet, [payer.address]);
+  await chain.mint(wallet, 10_000_000n, chain.secondToken);
+  const [own, ofContract, early, late, earlyOfContract] = [
+    await signV1(gateway, { option: 1 }),
+    await signV1(gateway, { option: 1, from: wallet }),
+    await signV1(gateway, { option: 1 }),
+    await signV1(gateway, { option: 1 }),
+    await signV1(gateway, { option: 1, from: wallet }),
+  ];
+  const pay = ({ v1 }: Awaited<ReturnType<typeof signV1>>) =>
+    gateway.post(job, { body: 'x', headers: v1Header(v1) });
+  const paid = { status: 202, json: { payment: { symbol: 'EURC', amount: String(price) } } };
+  expect(await pay(own)).toMatchObject(paid);
+  expect(await pay(ofContract)).toMatchObject(paid);
+  const dear = { database, chain, jobs: dearJob };
+  await gateway.reload(await testConfig(dear));
+  expect(await pay(early)).toMatchObject(paid);
+  expect(await pay(earlyOfContract)).toMatchObject(paid);
+  await gateway.reload(await testConfig({ ...dear, change: withoutSecondRate }));
+  expect(await pay(late)).toMatchObject(paid);
+  await database.asOwner((owner) => expectSoundLedger(database.db, owner));
 });

@@ -18,7 +18,7 @@ export interface TestChain {
   /** The permission contract. */
   readonly registry: Address;
   readonly chain: Chain;
-  mint(to: Address, atoms: bigint): Promise<void>;
+  mint(to: Address, atoms: bigint, token?: Address): Promise<void>;
   balance(address: Address, token?: Address): Promise<bigint>;
 }
 
@@ -64,7 +64,7 @@ export function useChain(): TestChain {
     get chain() {
       return chain;
     },
-    mint: (to, atoms) => mint(chain, tokens.token, to, atoms),
+    mint: (to, atoms, token) => mint(chain, token ?? tokens.token, to, atoms),
     balance: (address, token) => balanceOf(chain.url, token ?? tokens.token, address),
   };
 }

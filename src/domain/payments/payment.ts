@@ -7,7 +7,6 @@ import type { PaymentWindow } from './payment-window.ts';
 import type { SettlementOption } from './quote.ts';
 import type { InvalidPayment, SchemePayment, SchemeTransfer, SignedTerms } from './schemes/scheme.ts';
 import { schemes, type TransferMethod } from './schemes/schemes.ts';
-import { payableInV1 } from './x402-v1.ts';
 
 /** Identifies a payment, however its text was spelt: unique among the ledger's claims. */
 export interface Fingerprint {
@@ -31,19 +30,23 @@ export interface SignedPayment extends Fingerprint, SchemePayment {
 }
 
 /**
- * The option that a payment means, however its addresses are spelt; undefined where it is none of them.
- * A version 1 payment names no asset: its signature says which.
+ * The option that a version 2 payment means, however its addresses are spelt; undefined where it is none of them, and for a version 1
+ * payment, which names no token.
  */
 export function matchOption(
   decoded: DecodedPayment,
   options: readonly SettlementOption[],
 ): SettlementOption | undefined {
   const { terms } = decoded;
-  if (decoded.scheme !== schemes[decoded.transferMethod].x402Scheme) return undefined;
-  if (!terms) return matchOptionV1(decoded, options);
+  if (!terms || !hasOwnScheme(decoded)) return undefined;
   return tokensOfPayment(decoded, options).find(
     (option) => parseAddress(terms.payTo) === option.payTo && terms.amount === String(option.amount),
   );
+}
+
+/** Whether a payment names the scheme that its payload is of. */
+export function hasOwnScheme({ scheme, transferMethod }: DecodedPayment): boolean {
+  return scheme === schemes[transferMethod].x402Scheme;
 }
 
 /** A token as its payer's signature names it. */
@@ -63,23 +66,6 @@ export function tokensOfPayment<T extends PaymentToken>(
       token.transferMethod === transferMethod &&
       (terms === undefined || token.asset === terms.asset),
   );
-}
-
-/**
- * The option that a version 1 payment means: the one in the token that its payer signed for, else, for a contract account, the first
- * one. It need not be the one that version 1 clients are offered now: what they are offered changes with rates.
- */
-function matchOptionV1(
-  decoded: DecodedPayment,
-  options: readonly SettlementOption[],
-): SettlementOption | undefined {
-  const candidates = tokensOfPayment(decoded, payableInV1(options));
-  if (candidates.length < 2) return candidates[0];
-  const isSigned = (option: SettlementOption): boolean => {
-    const payment = readSignedPayment(decoded, option);
-    return payment !== undefined && isSignedByPayer(payment);
-  };
-  return candidates.find(isSigned) ?? candidates[0];
 }
 
 /**

@@ -50,8 +50,10 @@ export interface OfferedResource {
   readonly mimeType: string;
 }
 
-/** The options that a version 1 client can pay: on networks that have a version 1 name, with schemes that version 1 has. */
-export function payableInV1(options: readonly SettlementOption[]): SettlementOption[] {
+/** The options or tokens that a version 1 client can pay: on networks that have a version 1 name, with schemes that version 1 has. */
+export function payableInV1<T extends Omit<SettlementOption, 'amount' | 'creditMicros'>>(
+  options: readonly T[],
+): T[] {
   return options.filter(
     (option) =>
       v1NameOf(option.network) !== undefined &&
@@ -59,11 +61,8 @@ export function payableInV1(options: readonly SettlementOption[]): SettlementOpt
   );
 }
 
-/**
- * The options that version 1 clients are offered: one a network, since their payments name no asset, on networks that have
- * a version 1 name, with schemes that version 1 has.
- */
-export function optionsForV1(options: readonly SettlementOption[]): SettlementOption[] {
+/** The options that version 1 clients are offered: of those that they can pay one a network, since their payments name no asset. */
+function optionsForV1(options: readonly SettlementOption[]): SettlementOption[] {
   const payable = payableInV1(options);
   return payable.filter(
     ({ network }, index) => index === payable.findIndex((option) => option.network === network),

@@ -93,7 +93,7 @@ export interface PaymentScheme {
   digest(payment: SchemePayment): Hex;
 
   /** `extra` of a version 1 offer; undefined where version 1 clients cannot pay this way. */
-  offerExtraV1(offer: OfferTerms): Readonly<Record<string, string>> | undefined;
+  offerExtraV1(offer: Omit<OfferTerms, 'amount'>): Readonly<Record<string, string>> | undefined;
 
   /** `extra` of a version 2 offer. The flow adds the quote's digest. */
   offerExtraV2(offer: OfferTerms): Readonly<Record<string, string>>;
