@@ -65,8 +65,10 @@ create table tollbook.event (
   at timestamptz not null,
   version int not null,
   lane_id smallint not null,
-  -- no counted repetition: `{1,128}` becomes an automaton that took a third of every append
-  stream text collate "C" not null check (octet_length(stream) between 1 and 128 and stream !~ '[^A-Za-z0-9:_.-]'),
+  -- as tollbook.stream_key writes it. No counted repetition: `{1,128}` becomes an automaton that took a third of every append
+  stream bytea not null check (octet_length(stream) = 32
+    or octet_length(stream) between 1 and 128 and encode(stream, 'escape') !~ '[^A-Za-z0-9:_.-]'
+    or octet_length(stream) = 33 and substr(stream, 33) = '\x00' and encode(substr(stream, 1, 32), 'escape') !~ '[^A-Za-z0-9:_.-]'),
   type text collate "C" not null check (octet_length(type) between 1 and 64 and type !~ '[^a-z_]'),
   -- canonical JSON
   data text collate "C" not null,
@@ -84,7 +86,8 @@ create table tollbook.claim (
   key bytea primary key,
   -- what distinguishes a holder that repeats its claim from another claimant
   binding bytea not null,
-  stream text collate "C" not null
+  -- as tollbook.stream_key writes it
+  stream bytea not null
 );
 
 create table tollbook.call (

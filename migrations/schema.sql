@@ -255,7 +255,7 @@ CREATE INDEX chat_hold_process ON tollbook.chat_hold USING btree (process_id);
 create table tollbook.claim (
   key bytea not null,
   binding bytea not null,
-  stream text collate "C" not null,
+  stream bytea not null,
   constraint claim_pkey PRIMARY KEY (key)
 );
 
@@ -285,11 +285,11 @@ create table tollbook.event (
   at timestamp with time zone not null,
   version integer not null,
   lane_id smallint not null,
-  stream text collate "C" not null,
+  stream bytea not null,
   type text collate "C" not null,
   data text collate "C" not null,
   constraint event_pkey PRIMARY KEY (lane_id, seq),
-  constraint event_stream_check CHECK ((((octet_length(stream) >= 1) AND (octet_length(stream) <= 128)) AND (stream !~ '[^A-Za-z0-9:_.-]'::text))),
+  constraint event_stream_check CHECK (((octet_length(stream) = 32) OR (((octet_length(stream) >= 1) AND (octet_length(stream) <= 128)) AND (encode(stream, 'escape'::text) !~ '[^A-Za-z0-9:_.-]'::text)) OR ((octet_length(stream) = 33) AND (substr(stream, 33) = '\x00'::bytea) AND (encode(substr(stream, 1, 32), 'escape'::text) !~ '[^A-Za-z0-9:_.-]'::text)))),
   constraint event_stream_version_key UNIQUE (stream, version),
   constraint event_type_check CHECK ((((octet_length(type) >= 1) AND (octet_length(type) <= 64)) AND (type !~ '[^a-z_]'::text)))
 );
@@ -669,8 +669,8 @@ create function tollbook.add_to_tiles(p_lane smallint, p_level integer, p_first 
 create function tollbook.admit_chat(p_admission json, p_now timestamp with time zone) returns json language plpgsql volatile; -- ab0fefd5e631124e
 create function tollbook.admit_uncontended(p_admitted text, p_moment timestamp with time zone) returns text language plpgsql volatile; -- be6d1ebd852e06d0
 create function tollbook.advance_cursor(p_name text, p_max integer, OUT previous bigint, OUT last bigint) returns record language plpgsql volatile; -- 337ea455e6d4ca14
-create function tollbook.append(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_commands json) returns json language plpgsql volatile security definer; -- 1f69d542551fab1b
-create function tollbook.append_uncontended(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_content bytea, p_types text, p_data text, p_streams text, p_expected text, p_bodies text, p_claims text, p_added text, p_call_ids text, p_call_ops text, p_leases text, p_issued text DEFAULT ''::text, p_admitted text DEFAULT ''::text, p_settled text DEFAULT ''::text) returns json language plpgsql volatile security definer; -- b182acd3aa1dc36d
+create function tollbook.append(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_commands json) returns json language plpgsql volatile security definer; -- e1141f310aea876d
+create function tollbook.append_uncontended(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_content bytea, p_types text, p_data text, p_streams text, p_expected text, p_bodies text, p_claims text, p_added text, p_call_ids text, p_call_ops text, p_leases text, p_issued text DEFAULT ''::text, p_admitted text DEFAULT ''::text, p_settled text DEFAULT ''::text) returns json language plpgsql volatile security definer; -- 5b14b694413e09a8
 create function tollbook.apply_projection(p_generation integer, p_from bigint, p_to bigint, p_payments json, p_calls json, p_accounts json) returns boolean language plpgsql volatile security definer; -- a342b06178209373
 create function tollbook.are_held(p_settled text) returns boolean language plpgsql volatile; -- 6101736227a5357f
 create function tollbook.begin_projection() returns integer language sql volatile security definer; -- d53f91b8f56b0cf5
@@ -681,9 +681,9 @@ create function tollbook.budget_start(p_period text, p_known date, p_now timesta
 create function tollbook.check_api_key(p_subject text, p_per_minute integer, p_hash bytea) returns TABLE(code text, retry_ms bigint) language plpgsql volatile security definer; -- d97d99ec44535906
 create function tollbook.clock() returns timestamp with time zone language sql volatile; -- 4c502774edf949ff
 create function tollbook.close_batch(p_sender bytea, p_batch_no bigint, p_previous_no bigint, p_content bytea, p_answer json, p_moment timestamp with time zone) returns void language plpgsql volatile; -- 2044d56872caf32d
-create function tollbook.collect_follow_ups(p_max integer) returns integer language plpgsql volatile security definer; -- c5d9962095e1c403
-create function tollbook.collect_payouts(p_max integer) returns integer language plpgsql volatile security definer; -- 1f696bd2b4e97524
-create function tollbook.collect_top_up_reversals(p_max integer) returns integer language plpgsql volatile security definer; -- 09cf4ffdb46d44ef
+create function tollbook.collect_follow_ups(p_max integer) returns integer language plpgsql volatile security definer; -- d324530f0822fed3
+create function tollbook.collect_payouts(p_max integer) returns integer language plpgsql volatile security definer; -- 2169982e1612d9e3
+create function tollbook.collect_top_up_reversals(p_max integer) returns integer language plpgsql volatile security definer; -- 2c2c85371f4018ee
 create function tollbook.count_attempts(p_subjects text[], p_per_minute integer[], OUT retry_ms bigint, OUT is_first_refusal boolean) returns record language plpgsql volatile security definer; -- 08a5bb3eb6d9b7f9
 create function tollbook.count_auth_failure(p_subject text, p_per_minute integer, p_counts boolean) returns boolean language plpgsql volatile security definer; -- ad743c8b3762fe23
 create function tollbook.count_hit(p_subjects text[], p_today date, p_now_ms bigint, p_admitted boolean) returns void language sql volatile; -- 1860b1eeea6587bd
@@ -700,7 +700,7 @@ create function tollbook.erase_results(p_payers text[], p_max integer) returns i
 create function tollbook.erase_user(p_user_id uuid, p_account_id bigint, p_subjects text[]) returns boolean language plpgsql volatile security definer; -- 372f1d30c7874575
 create function tollbook.expose_spend(p_stream text, p_scope text, p_commitment text, p_nonce numeric, p_amount numeric, p_limit numeric, p_next_nonce numeric, p_balance numeric) returns boolean language plpgsql volatile security definer; -- c708de2d52b0ff86
 create function tollbook.extend_lease(p_call_id bigint, p_lease_id uuid, p_lease_secs integer) returns SETOF timestamp with time zone language sql volatile security definer; -- e807db8beb69bd59
-create function tollbook.extend_log(p_lane smallint, p_origin text, p_generation integer, p_from bigint, p_size bigint, p_root bytea, p_note text) returns boolean language plpgsql volatile security definer; -- 56b3836fdc84c25a
+create function tollbook.extend_log(p_lane smallint, p_origin text, p_generation integer, p_from bigint, p_size bigint, p_root bytea, p_note text) returns boolean language plpgsql volatile security definer; -- 778dea48498765ec
 create function tollbook.extend_prices(p_list bytea, p_valid_secs integer) returns boolean language sql volatile security definer; -- 69f35f18456c37ca
 create function tollbook.first_payment_since(p_generation integer, p_from timestamp with time zone) returns bigint language plpgsql stable; -- 2cf716a2052ecbe3
 create function tollbook.forget_prune_round(p_round bigint) returns void language sql volatile security definer; -- 557b69c4b71b3a50
@@ -712,9 +712,9 @@ create function tollbook.is_halted() returns boolean language sql stable securit
 create function tollbook.is_head_needed(p_origin text, p_size bigint, p_at timestamp with time zone) returns boolean language sql volatile; -- e64a892ce05bd1b6
 create function tollbook.is_process_silent(p_process uuid, p_by uuid, p_silent_secs double precision) returns boolean language sql volatile; -- dd6b44b5c27f8f6e
 create function tollbook.leaf(p_event tollbook.event) returns bytea language sql stable; -- a2962511808782b0
-create function tollbook.leaf_text(p_event tollbook.event) returns text language sql stable; -- 59fe52a9d032d4e7
+create function tollbook.leaf_text(p_event tollbook.event) returns text language sql stable; -- 6449aabc21cf04e8
 create function tollbook.lease_calls(p_services bigint[], p_max integer, p_lease_secs integer) returns TABLE(call_id bigint, lease_id uuid, attempt integer, failures integer, stream text, service_id bigint, job_index bigint, network text, asset text, symbol text, caller text, payment text, lease_until timestamp with time zone, traceparent text, content_type text, body bytea) language sql volatile security definer; -- 3bb194e3271510b0
-create function tollbook.lease_top_ups(p_jobs json, p_max integer, p_lease_secs integer, p_proven boolean) returns TABLE(call_id bigint, lease_id uuid, attempt integer, failures integer, stream text) language sql volatile security definer; -- ccde3855cd35e5a0
+create function tollbook.lease_top_ups(p_jobs json, p_max integer, p_lease_secs integer, p_proven boolean) returns TABLE(call_id bigint, lease_id uuid, attempt integer, failures integer, stream text) language sql volatile security definer; -- e48746118807b24a
 create function tollbook.least_life(p_kind text) returns interval language sql immutable; -- b7ef1d86de210153
 create function tollbook.mark_holds_started(p_chats uuid[]) returns SETOF uuid language sql volatile security definer; -- ba20722ee87966f7
 create function tollbook.move_credit(p_move json, p_now timestamp with time zone) returns json language plpgsql volatile; -- 2a09d3d17539c372
@@ -722,7 +722,7 @@ create function tollbook.next_account_id() returns bigint language sql volatile 
 create function tollbook.note_first_search_block(p_seq bigint, p_block numeric) returns void language sql volatile security definer; -- f46cf0b1f1b067f8
 create function tollbook.note_pruned(p_kind text, p_count bigint, p_life_secs bigint) returns void language sql volatile security definer; -- b47ff9c85129003d
 create function tollbook.note_runner_gone(p_runner text, p_call_id bigint, p_since timestamp with time zone, p_within_secs integer) returns integer language plpgsql volatile security definer; -- 535bd1fe07de64b9
-create function tollbook.note_unreadable(p_seq bigint) returns void language sql volatile security definer; -- 711dc130fa973485
+create function tollbook.note_unreadable(p_seq bigint) returns void language sql volatile security definer; -- 16d82bacacba2812
 create function tollbook.offer_prices(p_list bytea, p_valid_secs integer, p_prices json) returns void language sql volatile security definer; -- 471e28f7db8d12f0
 create function tollbook.open_batch(p_lane smallint, p_sender bytea, p_batch_no bigint, p_acknowledged bigint, p_content bytea, p_commands text, OUT head tollbook.lane, OUT previous_no bigint, OUT answer json) returns record language plpgsql volatile; -- 6b8a51db6e6f5c95
 create function tollbook.open_rate_window(p_subject text, p_now timestamp with time zone, p_create boolean, OUT recent bigint[], OUT today_hits integer, OUT refused_at bigint, OUT today date, OUT now_ms bigint) returns record language plpgsql volatile; -- e82559ffbd4f402a
@@ -730,13 +730,13 @@ create function tollbook.postpone_payout(p_stream text, p_delay_ms integer, p_re
 create function tollbook.postpone_unsettled(p_call_id bigint, p_delay_ms integer) returns void language sql volatile security definer; -- 40a089ca39a38959
 create function tollbook.prune(p_kind text, p_life_secs bigint, p_max integer) returns integer language plpgsql volatile security definer; -- 71959ae1d0251788
 create function tollbook.prune_projections(p_replaced integer, p_max integer) returns integer language plpgsql volatile security definer; -- e01b1e6efd44e931
-create function tollbook.prune_short_lived(p_max integer) returns integer language sql volatile security definer; -- fc3cadbffd501b80
+create function tollbook.prune_short_lived(p_max integer) returns integer language sql volatile security definer; -- 6fc8a0c1c6df40e9
 create function tollbook.pull_due_times(p_max integer) returns integer language sql volatile security definer; -- 490d96ef0ea5331f
 create function tollbook.put_bodies(p_bodies json) returns void language sql volatile security definer; -- 792da5dc24c36c85
 create function tollbook.put_body(p_body_id uuid, p_content_type text, p_body bytea) returns void language sql volatile security definer; -- 68b8dcb8556c3721
 create function tollbook.put_result(p_call_id bigint, p_attempt integer, p_lease_id uuid, p_content_type text, p_body bytea) returns void language sql volatile security definer; -- 390bc394343197a8
 create function tollbook.queue_alert(p_receivers text[], p_kind text, p_subject text, p_status text, p_text text, p_details json, p_since timestamp with time zone, p_id text) returns void language plpgsql volatile security definer; -- 417e6437bb167d97
-create function tollbook.quotes_revoked_before() returns bigint language plpgsql stable; -- 842a710e81b5d33d
+create function tollbook.quotes_revoked_before() returns bigint language plpgsql stable; -- adb80ddf088acba4
 create function tollbook.rate_retry_ms(p_recent bigint[], p_per_minute integer, p_now_ms bigint) returns bigint language sql immutable; -- 2367230e30befd81
 create function tollbook.reach_standby() returns void language sql volatile security definer; -- 67e21aeb2356135e
 create function tollbook.record_anchor(p_origin text, p_name text, p_size bigint) returns void language sql volatile security definer; -- 897445d5e42039f0
@@ -754,6 +754,8 @@ create function tollbook.schedule_anchor(p_origin text, p_name text, p_ms intege
 create function tollbook.set_account_disabled(p_account_id bigint, p_is_disabled boolean) returns boolean language sql volatile security definer; -- 91c31442086c04be
 create function tollbook.settle_chat(p_move json, p_now timestamp with time zone) returns json language plpgsql volatile; -- 57c7f61e50f6fd57
 create function tollbook.settle_uncontended(p_settled text) returns void language plpgsql volatile; -- 5bda096f07a8cea8
+create function tollbook.stream_key(p_stream text) returns bytea language sql stable; -- 00399cb91698480e
+create function tollbook.stream_name(p_key bytea) returns text language sql stable; -- 80e2016f7d22b3ba
 create function tollbook.take_alert_messages(p_receiver text, p_max integer) returns TABLE(message_id bigint, kind text, subject text, status text, text text, details json, since timestamp with time zone, id text, tries integer, created_at timestamp with time zone) language sql volatile security definer; -- 428f3e6cd8f01a8d
 create function tollbook.take_anchor(p_origin text, p_name text, p_every_ms integer) returns TABLE(size bigint, note text) language sql volatile security definer; -- 0b2d413b779d98f5
 create function tollbook.take_event_allowance(p_kind text, p_wanted integer, p_per_sec integer, p_most integer) returns integer language plpgsql volatile security definer; -- 419e18db892e9cd1
@@ -837,6 +839,8 @@ grant execute on function tollbook.revoke_api_key(bigint) to tollbook_writer;
 grant execute on function tollbook.revoke_operator_token(bigint) to tollbook_writer;
 grant execute on function tollbook.schedule_anchor(text,text,integer) to tollbook_writer;
 grant execute on function tollbook.set_account_disabled(bigint,boolean) to tollbook_writer;
+grant execute on function tollbook.stream_key(text) to tollbook_writer;
+grant execute on function tollbook.stream_name(bytea) to tollbook_writer;
 grant execute on function tollbook.take_alert_messages(text,integer) to tollbook_writer;
 grant execute on function tollbook.take_anchor(text,text,integer) to tollbook_writer;
 grant execute on function tollbook.take_event_allowance(text,integer,integer,integer) to tollbook_writer;

@@ -38,13 +38,14 @@ const events = (all: readonly string[]): string =>
  */
 function script(size: number): string {
   const stream = `'0x' || ${random(0)} || :tail::text`;
+  const streamKey = `decode(${random(0)} || :tail::text, 'hex')`;
   const key = (salt: number, rest: string): string => `decode(${random(salt)} || '${rest}', 'hex')`;
   const payments = `from generate_series(1, ${size}) n`;
   const event = (place: number, version: number, type: string): string =>
-    `select 2, :base::bigint + ${place * size} + n, ${version}, ${stream}, '${type}', now(), (:data${version})::text ${payments}`;
+    `select 2, :base::bigint + ${place * size} + n, ${version}, ${streamKey}, '${type}', now(), (:data${version})::text ${payments}`;
   const half = '0123456789abcdef';
   const claim = (salt: number, rest: string): string =>
-    `select ${key(salt, rest)}, ${key(salt + 10, half)}, ${stream} ${payments}`;
+    `select ${key(salt, rest)}, ${key(salt + 10, half)}, ${streamKey} ${payments}`;
   return [
     '\\set i :i + 1',
     `\\set base :i * ${5 * size}`,

@@ -5,19 +5,21 @@ import { network } from './payment.ts';
 
 let rawSeq = 0;
 const q = (text: string): string => pg.escapeLiteral(text);
+/** Of a quote's digest. */
+const streamKey = (digest: string): string => `'\\x${digest.slice(2)}'`;
 
 /** The limit: the same rows in one transaction, without lock, checks, order or answer, in a lane of their own. */
 export async function insertRaw(client: pg.Client, commands: readonly LaneCommand[]): Promise<number[]> {
   const events = commands.flatMap(({ stream, expect = 0, events: list }) =>
     list.map(
       ({ type, data }, i) =>
-        `(2, ${++rawSeq}, ${expect + i + 1}, ${q(stream)}, ${q(type)}, now(), ${q(JSON.stringify(data))})`,
+        `(2, ${++rawSeq}, ${expect + i + 1}, ${streamKey(stream)}, ${q(type)}, now(), ${q(JSON.stringify(data))})`,
     ),
   );
   const claims = commands.flatMap(({ stream, claims: list = [] }) =>
     list.map((claim) => {
       const { key, binding } = encodeClaim(claim);
-      return `('\\x${key}', '\\x${binding}', ${q(stream)})`;
+      return `('\\x${key}', '\\x${binding}', ${streamKey(stream)})`;
     }),
   );
   const statements = [

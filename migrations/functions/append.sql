@@ -72,7 +72,7 @@ begin
   taken as (
     select distinct on (wanted.ord) wanted.ord, wanted.kind, holder.stream, holder.binding = wanted.binding as same
     from wanted cross join lateral (
-      select claim.stream, claim.binding from claim where claim.key = wanted.key limit 1
+      select stream_name(claim.stream) as stream, claim.binding from claim where claim.key = wanted.key limit 1
     ) holder
     order by wanted.ord, wanted.pos
   ),
@@ -118,7 +118,7 @@ begin
       end as outcome
     from command
     cross join lateral (
-      select coalesce(max(event.version), 0) as version from event where event.stream = command.stream
+      select coalesce(max(event.version), 0) as version from event where event.stream = stream_key(command.stream)
     ) current
     left join verdict using (ord)
     left join taken using (ord)
@@ -131,7 +131,7 @@ begin
     union all
     select decided.ord, decided.lost_stream, loser.version, decided.lost->decided.taken_kind
     from decided cross join lateral (
-      select coalesce(max(event.version), 0) as version from event where event.stream = decided.lost_stream
+      select coalesce(max(event.version), 0) as version from event where event.stream = stream_key(decided.lost_stream)
     ) loser
     where decided.outcome in ('lost', 'refused') and decided.is_recorded and (decided.lost->decided.taken_kind) is not null
   ),
@@ -144,7 +144,7 @@ begin
   ),
   recorded as (
     insert into event (lane_id, seq, stream, version, type, at, data)
-    select p_lane, seq, stream, version, type, stamp, data::text from line order by seq
+    select p_lane, seq, stream_key(stream), version, type, stamp, data::text from line order by seq
   ),
   counted_before as materialized (
     select added.type, added.n, coalesce(before.count, 0) as count, before.place from (
@@ -176,7 +176,7 @@ begin
   ),
   claimed as (
     insert into claim (key, binding, stream)
-    select wanted.key, wanted.binding, decided.stream
+    select wanted.key, wanted.binding, stream_key(decided.stream)
     from wanted join decided using (ord) where decided.outcome = 'ok'
   ),
   -- The claims that a command frees. A payment that can never land frees all that it claimed except its own nonce. One that
@@ -192,7 +192,7 @@ begin
       where decided.outcome = 'ok' and (decided.op = 'remove' or decided.op = 'watch' and f.kind = 'quote')
     ) freed_claim
     where claim.key = decode(freed_claim.key, 'hex') and claim.binding = decode(freed_claim.binding, 'hex')
-      and claim.stream = freed_claim.stream
+      and claim.stream = stream_key(freed_claim.stream)
   ),
   added as (
     insert into call (stream, service_id, job_index, status, body_id, network, asset, symbol, caller, payment, claims, due_at, created_at, traceparent)

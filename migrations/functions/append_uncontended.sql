@@ -18,7 +18,7 @@ set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bit
 as $$
 declare
   sender constant bytea := sha256(uuid_send(p_flusher));
-  streams constant text[] := string_to_array(p_streams, U&'\001F');
+  streams constant bytea[] := array(select stream_key(one) from unnest(string_to_array(p_streams, U&'\001F')) one);
   opened record;
   head lane;
   versions int[];
@@ -130,7 +130,7 @@ begin
 
   if claims is not null then
     insert into claim (key, binding, stream)
-    select decode(f[1], 'hex'), decode(f[2], 'hex'), f[3]
+    select decode(f[1], 'hex'), decode(f[2], 'hex'), stream_key(f[3])
     from (select string_to_array(item, U&'\001E') as f from unnest(claims) item offset 0) wanted;
   end if;
   if p_added <> '' then

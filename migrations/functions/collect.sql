@@ -32,7 +32,7 @@ begin
   if passed.last is null then return 0; end if;
   -- each event's JSON is read once, into a record: an operator for each field would read it anew, and took most of the time
   insert into follow_up (topic, seq, stream, network, block_number, block_hash, created_at, due_at)
-  select topic, wanted.seq, wanted.stream, coalesce(data.network, ''),
+  select topic, wanted.seq, stream_name(wanted.stream), coalesce(data.network, ''),
     case topic when 'confirm' then whole_number(data.block_number) end,
     case topic when 'confirm' then data.block_hash end, moment, moment
   from (
@@ -66,7 +66,7 @@ begin
   passed := advance_cursor('top_up_reversal', p_max);
   if passed.last is null then return 0; end if;
   insert into follow_up (topic, seq, stream, network, created_at, due_at)
-  select 'reverse_top_up', event.seq, event.stream,
+  select 'reverse_top_up', event.seq, stream_name(event.stream),
     coalesce(event.data::json->>'network', ''), clock(), clock()
   from event
   where lane_id = 1 and event.seq > passed.previous and event.seq <= passed.last and (
@@ -87,7 +87,7 @@ begin
   passed := advance_cursor('payout', p_max);
   if passed.last is null then return 0; end if;
   insert into payout (stream, expiry, due_at, created_at)
-  select event.stream, (
+  select stream_name(event.stream), (
       select whole_number(accepted.data::json->>'expiry') from event accepted
       where accepted.stream = event.stream and accepted.version = 1 and accepted.type = 'spend_accepted'),
     clock(), clock()

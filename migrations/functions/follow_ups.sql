@@ -48,7 +48,7 @@ $$;
 create or replace function tollbook.note_unreadable(p_seq bigint) returns void
 language sql volatile security definer set search_path = tollbook, pg_temp as $$
   insert into follow_up (topic, seq, stream, network, created_at, due_at)
-  select 'unreadable', seq, stream, '', clock(), clock() from event where lane_id = 1 and seq = p_seq
+  select 'unreadable', seq, stream_name(stream), '', clock(), clock() from event where lane_id = 1 and seq = p_seq
   on conflict do nothing
 $$;
 

@@ -11,7 +11,7 @@ set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
     where call.status in ('ready', 'leased') and call.due_at <= clock() and not is_halted()
       and (not p_proven or exists (
         select from event cross join lateral (select event.data::json as fields) content
-        where event.stream = call.stream and event.type in ('payment_settled', 'settlement_confirmed')
+        where event.stream = stream_key(call.stream) and event.type in ('payment_settled', 'settlement_confirmed')
           and (fields->>'block_number' is not null or fields->>'evidence' = 'operator')))
     order by call.due_at limit p_max for update of call skip locked
   )

@@ -85,7 +85,7 @@ begin
   -- what comes after lost events must not be signed under the name that has signed those
   if exists (select from lane where lane_id = p_lane and halt_reason is not null) then return false; end if;
   if p_generation is distinct from 1 + (
-    select count(*) from event where stream >= 'recovery:' and stream < 'recovery;' and type = 'ledger_recovered'
+    select count(*) from event where stream >= stream_key('recovery:') and stream < stream_key('recovery;') and type = 'ledger_recovered'
   ) then return false; end if;
   if exists (select from log_head where origin = p_origin and size >= p_size) then return false; end if;
   if (p_size between p_from and (select seq from lane where lane_id = p_lane)) is not true then

@@ -146,7 +146,7 @@ language sql volatile security definer set search_path = tollbook, pg_temp as $$
     delete from spend_exposure where stream in (
       select open.stream from spend_exposure open
       where open.status = 'open' and open.created_at < clock() - interval '1 day'
-        and not exists (select from event where event.stream = open.stream and event.type = 'spend_earned')
+        and not exists (select from event where event.stream = stream_key(open.stream) and event.type = 'spend_earned')
       limit p_max)
     returning 1
   ), ended_process as materialized (

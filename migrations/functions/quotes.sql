@@ -5,7 +5,7 @@ language plpgsql stable set search_path = tollbook, pg_temp as $$
 begin
   return (
     select (event.data::json->>'before')::bigint from event
-    where event.stream = 'operator:quotes' order by event.version desc limit 1);
+    where event.stream = stream_key('operator:quotes') order by event.version desc limit 1);
 end $$;
 
 grant execute on function tollbook.quotes_revoked_before to tollbook_writer;

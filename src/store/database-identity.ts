@@ -2,7 +2,7 @@ import pg from 'pg';
 import { decodeLeaf, type EventData } from '../domain/events/event.ts';
 import type { DatabaseIdentity } from '../domain/values/database-identity.ts';
 import { isDatabaseLoss, queriesOn } from './database.ts';
-import { leafText } from './expressions.ts';
+import { leafText, streamKey } from './expressions.ts';
 import { callFunction } from './functions.ts';
 import type { Lane } from './lane.ts';
 
@@ -58,10 +58,10 @@ export async function readRecordedIdentity(pool: pg.Pool): Promise<RecordedIdent
     .select(leafText.as('leaf'))
     .where(({ eb, or, and }) =>
       or([
-        eb('stream', '=', stream),
+        eb('stream', '=', streamKey(stream)),
         and([
-          eb('stream', '>=', 'recovery:'),
-          eb('stream', '<', 'recovery;'),
+          eb('stream', '>=', streamKey('recovery:')),
+          eb('stream', '<', streamKey('recovery;')),
           eb('type', '=', 'ledger_recovered'),
         ]),
       ]),

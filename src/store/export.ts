@@ -111,18 +111,21 @@ export async function readLeafLines(
   return row?.lines ? { lines: row.lines, last: row.last } : undefined;
 }
 
-/** A page of leaves, with their places. A leaf has its time in whole milliseconds, which the column must not exceed. */
+/** A page of leaves, with their places, and whether the columns of time and stream are the only ones of this leaf. */
 export async function readPlacedLeaves(
   pool: pg.Pool,
   afterSeq: number,
   end: number,
   limit: number,
-): Promise<{ readonly seq: number; readonly leaf: Buffer; readonly has_finer_time: boolean }[]> {
+): Promise<{ readonly seq: number; readonly leaf: Buffer; readonly is_as_written: boolean }[]> {
   return eventsBetween(queriesOn(pool), afterSeq, end, limit)
     .select(({ ref }) => [
       'seq',
       leafBytes.as('leaf'),
-      sql<boolean>`${ref('at')} <> date_trunc('milliseconds', ${ref('at')})`.as('has_finer_time'),
+      sql<boolean>`${ref('at')} = date_trunc('milliseconds', ${ref('at')})
+        and ${ref('stream')} = tollbook.stream_key(tollbook.stream_name(${ref('stream')}))`.as(
+        'is_as_written',
+      ),
     ])
     .execute();
 }

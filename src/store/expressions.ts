@@ -12,7 +12,17 @@ export function time<Time extends Date | null>(
  * @param seq with its table's name: alone it would be the event's own
  */
 export function quoteOf(seq: Expression<number>): RawBuilder<string> {
-  return sql`(select event.stream from tollbook.event where event.lane_id = 1 and event.seq = ${seq})`;
+  return sql`(select tollbook.stream_name(event.stream) from tollbook.event where event.lane_id = 1 and event.seq = ${seq})`;
+}
+
+/** The key of a stream, by which events and claims are found. */
+export function streamKey(stream: string): RawBuilder<Buffer> {
+  return sql`tollbook.stream_key(${stream})`;
+}
+
+/** The stream of such a key. */
+export function streamName(key: Expression<Buffer>): RawBuilder<string> {
+  return sql`tollbook.stream_name(${key})`;
 }
 
 /** The leaf of the event of a query on `tollbook.event`, put together of its columns: its bytes. */

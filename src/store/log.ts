@@ -3,7 +3,7 @@ import type pg from 'pg';
 import type { LogGeneration } from '../domain/log/log-generation.ts';
 import { hashBytes } from '../domain/log/merkle.ts';
 import { queriesOn } from './database.ts';
-import { leafBytes } from './expressions.ts';
+import { leafBytes, streamKey } from './expressions.ts';
 import { backlogOf, type Backlog, type BacklogRow } from './figures.ts';
 import { callFunction, callTableFunction } from './functions.ts';
 
@@ -76,8 +76,8 @@ export async function readLogGeneration(pool: pg.Pool): Promise<LogGeneration> {
   const row = await queriesOn(pool)
     .selectFrom('tollbook.event')
     .select(({ fn }) => [fn.count<number>('seq').as('recoveries'), fn.max('seq').as('last')])
-    .where('stream', '>=', 'recovery:')
-    .where('stream', '<', 'recovery;')
+    .where('stream', '>=', streamKey('recovery:'))
+    .where('stream', '<', streamKey('recovery;'))
     .where('type', '=', 'ledger_recovered')
     .executeTakeFirst();
   return { generation: 1 + (row?.recoveries ?? 0), beganAtSeq: row?.last ?? 0 };

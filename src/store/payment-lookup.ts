@@ -47,14 +47,14 @@ const lookUpPayments = `
     select asked.ord::int as ord, holder.stream as claimed, null::text as leaf, 0 as version
     from unnest($1::bytea[], $2::bytea[]) with ordinality as asked(lowest, highest, ord)
     cross join lateral (
-      select claim.stream from tollbook.claim
+      select tollbook.stream_name(claim.stream) as stream from tollbook.claim
       where claim.key >= asked.lowest and claim.key <= asked.highest
       offset 0) holder
     union all
     select named.ord::int, null, quoted.leaf, quoted.version
     from unnest($3::text[]) with ordinality as named(stream, ord)
     cross join lateral (
-      select tollbook.leaf_text(event) as leaf, event.version from tollbook.event where event.stream = named.stream offset 0) quoted
+      select tollbook.leaf_text(event) as leaf, event.version from tollbook.event where event.stream = tollbook.stream_key(named.stream) offset 0) quoted
   ) found on true
   order by found.ord, found.version`;
 

@@ -126,8 +126,8 @@ export async function readStreamsUpTo(
     // as text: half the bytes of a bytea on the wire
     text: `select event.stream, event.leaf from unnest($1::text[]) as wanted(stream)
       cross join lateral (
-        select event.stream, event.version, tollbook.leaf_text(event) as leaf from tollbook.event
-        where event.stream = wanted.stream and event.seq <= $2 order by event.version offset 0) event`,
+        select wanted.stream, event.version, tollbook.leaf_text(event) as leaf from tollbook.event
+        where event.stream = tollbook.stream_key(wanted.stream) and event.seq <= $2 order by event.version offset 0) event`,
     values: [streams, last],
   });
   const byStream = Map.groupBy(rows, ({ stream }) => stream);

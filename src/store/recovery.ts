@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { decodeLeaf, type EventData } from '../domain/events/event.ts';
 import { gatewaySessions, queriesOn } from './database.ts';
-import { leafText } from './expressions.ts';
+import { leafText, streamKey } from './expressions.ts';
 import { activeGeneration } from './payments.ts';
 
 /** The last recovery of the ledger. */
@@ -19,8 +19,8 @@ export async function readRecovery(pool: pg.Pool): Promise<Recovery | undefined>
   const rows = await queriesOn(pool)
     .selectFrom('tollbook.event')
     .select(leafText.as('leaf'))
-    .where('stream', '>=', 'recovery:')
-    .where('stream', '<', 'recovery;')
+    .where('stream', '>=', streamKey('recovery:'))
+    .where('stream', '<', streamKey('recovery;'))
     .orderBy('seq')
     .execute();
   const events = rows.map(({ leaf }) => decodeLeaf(leaf));

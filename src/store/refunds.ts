@@ -3,7 +3,7 @@ import type pg from 'pg';
 import { decodeLeaf, type RecordedEvent } from '../domain/events/event.ts';
 import type { Caip2 } from '../domain/values/primitives.ts';
 import { queriesOn } from './database.ts';
-import { leafText, quoteOf, time } from './expressions.ts';
+import { leafText, quoteOf, streamKey, streamName, time } from './expressions.ts';
 import { activeGeneration, type Page, readPage } from './payments.ts';
 
 /** A payment for which a refund is due. Times are RFC 3339, amounts decimal strings. */
@@ -47,7 +47,7 @@ export async function listRefundsDue(
     .crossJoinLateral((from) =>
       from
         .selectFrom('tollbook.event as event')
-        .select('event.stream as quote_digest')
+        .select(({ ref }) => streamName(ref('event.stream')).as('quote_digest'))
         .select(({ ref }) =>
           sql<string>`coalesce(${ref('event.data')}::json->'payment'->>'nonce', ${ref('event.data')}::json->>'payment_nonce')`.as(
             'payment_nonce',
@@ -144,8 +144,8 @@ export async function listSweeps(
   const rows = await queriesOn(pool)
     .selectFrom('tollbook.event')
     .select(leafText.as('leaf'))
-    .where('stream', '>=', 'sweep:')
-    .where('stream', '<', 'sweep;')
+    .where('stream', '>=', streamKey('sweep:'))
+    .where('stream', '<', streamKey('sweep;'))
     .orderBy('seq', 'desc')
     .limit(limit)
     .execute();

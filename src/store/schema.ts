@@ -134,7 +134,7 @@ export const ledgerTables = {
     started_at: nullable(timestamp),
     created_at: timestamp,
   },
-  'tollbook.claim': { key: bytea, binding: bytea, stream: text },
+  'tollbook.claim': { key: bytea, binding: bytea, stream: bytea },
   'tollbook.credit_request': {
     request_id: text,
     op: text,
@@ -154,7 +154,7 @@ export const ledgerTables = {
     lane_id: smallint,
     seq: bigint,
     version: int,
-    stream: text,
+    stream: bytea,
     type: text,
     at: timestamp,
     data: text,

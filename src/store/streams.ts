@@ -6,7 +6,7 @@ import type { Caip2, Hex } from '../domain/values/primitives.ts';
 import type { Claim } from './append-batch.ts';
 import { claimKey, claimKeys } from './claim-key.ts';
 import { type LedgerDatabase, queriesOn } from './database.ts';
-import { leafText } from './expressions.ts';
+import { leafText, streamKey, streamName } from './expressions.ts';
 
 export interface StreamReading {
   readonly events: readonly RecordedEvent[];
@@ -21,7 +21,7 @@ export async function readStream(pool: pg.Pool, stream: string): Promise<StreamR
     name: 'read_stream',
     text: `select tollbook.leaf_text(event) as leaf, clock.now
       from (select extract(epoch from tollbook.clock())::float8 as now) clock
-      left join tollbook.event on event.stream = $1
+      left join tollbook.event on event.stream = tollbook.stream_key($1)
       order by event.version`,
     values: [stream],
   });
@@ -36,7 +36,7 @@ export async function readLastEvent(pool: pg.Pool, stream: string): Promise<Reco
   const row = await queriesOn(pool)
     .selectFrom('tollbook.event')
     .select(leafText.as('leaf'))
-    .where('stream', '=', stream)
+    .where('stream', '=', streamKey(stream))
     .orderBy('version', 'desc')
     .limit(1)
     .executeTakeFirst();
@@ -52,7 +52,7 @@ export async function readStreamLeaves(
   const { rows } = await pool.query<{ seq: number; leaf: Buffer; now: number }>({
     name: 'read_stream_leaves',
     text: `select seq, tollbook.leaf(event) as leaf, extract(epoch from tollbook.clock())::float8 as now
-      from tollbook.event where stream = $1 order by version`,
+      from tollbook.event where stream = tollbook.stream_key($1) order by version`,
     values: [stream],
   });
   return rows;
@@ -139,7 +139,7 @@ export async function readTransferHolders(
   const [lowest, highest] = claimKeys(transferClaim(network, transaction, 'unseen', ''));
   const rows = await queriesOn(pool)
     .selectFrom('tollbook.claim')
-    .select(['key', 'stream'])
+    .select(({ ref }) => ['key', streamName(ref('stream')).as('stream')])
     .where('key', '>=', lowest)
     .where('key', '<=', highest)
     .execute();
@@ -162,7 +162,7 @@ export async function isNonceUsed(
 export async function findClaim(pool: pg.Pool, claim: Claim): Promise<string | undefined> {
   const holder = await queriesOn(pool)
     .selectFrom('tollbook.claim')
-    .select('stream')
+    .select(({ ref }) => streamName(ref('stream')).as('stream'))
     .where('key', '=', claimKey(claim))
     .executeTakeFirst();
   return holder?.stream;

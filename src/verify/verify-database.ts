@@ -9,7 +9,7 @@ import { ExportVerifier, type GivenCheckpoint, type Verdict } from './verify.ts'
 
 const eventsAtOnce = 2_048;
 const headsAtOnce = 1_000;
-const finerTime = 'its time is not one of whole milliseconds: its column was changed';
+const otherColumns = 'its time or its stream is not as an append writes it: the column was changed';
 
 /**
  * Verifies the ledger in its database: all that an export allows, and also that counters, stored hashes and every tree head
@@ -31,7 +31,7 @@ export async function verifyDatabase(
     const sealed = await readSealedHashes(pool, check.size, events.length);
     for (const [index, event] of events.entries()) {
       const place = check.size + 1;
-      const wrong = unsealed(event.leaf, sealed, index) ?? (event.has_finer_time ? finerTime : undefined);
+      const wrong = unsealed(event.leaf, sealed, index) ?? (event.is_as_written ? undefined : otherColumns);
       check.leaf(event.leaf);
       tree.append(event.leaf);
       if (wrong !== undefined) check.note({ seq: place, words: wrong });

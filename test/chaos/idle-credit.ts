@@ -14,8 +14,8 @@ export async function openCredit(owner: pg.Client): Promise<string[]> {
        as words from tollbook.chat_hold
      union all
      select 'the payout of ' || stream || ' is open' from (
-       select stream from tollbook.event where type = 'spend_earned'
-       except select stream from tollbook.event where type in ('spend_paid_out', 'spend_failed')) as earned`,
+       select tollbook.stream_name(stream) as stream from tollbook.event where type = 'spend_earned'
+       except select tollbook.stream_name(stream) from tollbook.event where type in ('spend_paid_out', 'spend_failed')) as earned`,
   );
   return rows.map(({ words }) => words);
 }

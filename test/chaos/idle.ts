@@ -8,7 +8,7 @@ const pollMs = 100;
 /** Whether a payment of these nonces ($1) was started for a call. Calls name their payment by a hash, the events by its fields. */
 const isPaidByOneOf = `exists (
   select from tollbook.event cross join unnest($1::text[]) as one(nonce)
-  where event.stream = call.stream and event.type = 'settlement_started' and position(one.nonce in event.data) > 0)`;
+  where event.stream = tollbook.stream_key(call.stream) and event.type = 'settlement_started' and position(one.nonce in event.data) > 0)`;
 
 /** Waits until no work is left, and returns what is left after the time-out. */
 export async function waitUntilIdle(

@@ -315,7 +315,7 @@ describe('a payment that the facilitator calls invalid', () => {
 
 async function claimsAndCalls(database: TestDatabase): Promise<unknown[]> {
   const { rows } = await database.pool.query(
-    `select stream from tollbook.claim union all select status from tollbook.call`,
+    `select tollbook.stream_name(stream) from tollbook.claim union all select status from tollbook.call`,
   );
   return rows;
 }

@@ -99,7 +99,7 @@ test('any sequence of commands, with conflicts, stale versions, poison and kille
         expect(events).toHaveLength(expected);
         // a claim is held by a stream that was told so, and by nobody else
         const { rows } = await owner.query<{ key: string; stream: string }>(
-          `select encode(key, 'hex') as key, stream from tollbook.claim`,
+          `select encode(key, 'hex') as key, tollbook.stream_name(stream) as stream from tollbook.claim`,
         );
         for (const { key, stream } of rows) {
           const winners = steps.filter(

@@ -30,7 +30,7 @@ test('a payment that leaves its asset open is found without reading other claims
     );
     await owner.query(
       `insert into tollbook.claim (key, binding, stream)
-       select decode(key, 'hex'), '', 'quote' || n - 1 from unnest($1::text[]) with ordinality as c(key, n)`,
+       select decode(key, 'hex'), '', tollbook.stream_key('quote' || n - 1) from unnest($1::text[]) with ordinality as c(key, n)`,
       [claims],
     );
     await owner.query('analyze tollbook.claim');
