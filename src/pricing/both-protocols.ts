@@ -1,6 +1,7 @@
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { createServer as createHttp2Server, type Http2Server, type ServerHttp2Session } from 'node:http2';
 import type { Socket } from 'node:net';
+import { clientOf } from '../domain/values/client-address.ts';
 
 /** The first bytes of an HTTP/2 connection in cleartext; no HTTP/1.1 method begins so. */
 const preface = Buffer.from('PRI');
@@ -8,6 +9,7 @@ const preface = Buffer.from('PRI');
 export interface ConnectionLimits {
   /** Further connections are closed at once. */
   readonly maxConnections: number;
+  /** Of one IPv4 address, or one IPv6 /64. */
   readonly maxConnectionsPerAddress: number;
   /** Requests of one HTTP/2 connection at once. */
   readonly maxStreams: number;
@@ -41,7 +43,7 @@ export function serveBothProtocols(listener: RequestListener, limits: Connection
 
   server.on('connection', (socket: Socket) => {
     // Node has no address of a socket that is closed
-    const { remoteAddress: address = '' } = socket;
+    const address = clientOf(socket.remoteAddress ?? '');
     const count = (byAddress.get(address) ?? 0) + 1;
     if (count > limits.maxConnectionsPerAddress) return void socket.destroy();
     byAddress.set(address, count);
@@ -118,7 +120,8 @@ function createHttp2(
       maxHeaderListSize: maxHeaderBytes,
       enablePush: false,
     },
-    maxSessionMemory: 2,
+    // in MB: of all streams of a connection, with their headers, of which Node takes 64 KB each
+    maxSessionMemory: 1,
   });
   server.on('session', (session) => {
     sessions.add(session);

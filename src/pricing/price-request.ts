@@ -40,7 +40,8 @@ function invalid(reason: string): PriceRequestRead {
 
 function wrongBytes(name: string, bytes: Uint8Array, length: number): string | undefined {
   if (bytes.length === 0) return undefined;
-  if (bytes.length !== length) return `${name} must have ${length} bytes or none, not ${bytes.length}`;
+  if (bytes.length !== length)
+    return `${name} must have ${length} bytes or none, not ${bytes.length} (JSON has them as base64)`;
   // it would mean the same as none, and a client that sends it means something else
   return bytes.every((byte) => byte === 0)
     ? `${name} must not be zero: leave it empty for a quote that is not bound`

@@ -126,7 +126,8 @@ export function createPricingEngine(options: PricingEngineOptions): PricingEngin
     if (read.kind === 'invalid') return refused('invalid_request', read.reason);
     const { request } = read;
     const priceWei = (typeof prices === 'function' ? prices() : prices).get(jobKey(request));
-    if (priceWei === undefined) return refused('unknown_job', `job ${jobKey(request)} has no price`);
+    if (priceWei === undefined)
+      return refused('unknown_job', `job ${jobKey(request)} (service_id/job_index) has no price`);
     checkPrice(jobKey(request), priceWei);
     const proof = proofs?.check(request, message.proofOfWork, nowSecs());
     if (proof && proof.kind !== 'accepted')

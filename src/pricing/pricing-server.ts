@@ -94,6 +94,8 @@ function createHandler({ engine, log, limits, open }: HandlerParts) {
     // messages are small: a compressed one could only be meant to grow
     acceptCompression: [],
     readMaxBytes: limits.maxMessageBytes,
+    // a misspelt requester must not lead to a quote for any; protobuf has numbers, and ignores those of later versions
+    jsonOptions: { ignoreUnknownFields: false },
   });
   pricingRoutes(counted, () => waiting >= limits.maxWaiting)(router);
   const paths = new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
@@ -114,8 +116,8 @@ function createHandler({ engine, log, limits, open }: HandlerParts) {
       clearTimeout(timer);
       open.delete(id);
       const ms = Math.round((performance.now() - startedMs) * 10) / 10;
-      const unanswered = isCut ? { cut: true } : { client_left: true };
-      const ended = isAnswered(response) ? { status: response.statusCode } : unanswered;
+      const answered = isAnswered(response) ? { status: response.statusCode } : { client_left: true };
+      const ended = isCut ? { cut: true } : answered;
       log?.info({ request_id: id, path: path.slice(0, 200), ...ended, ms, client, ...facts }, 'request');
     });
     response.setHeader('x-request-id', id);

@@ -154,7 +154,7 @@ test('the same port answers Connect with JSON over HTTP/1.1, and gRPC-Web', asyn
 });
 
 test.each([
-  [{ service_id: 9 }, status.NOT_FOUND, 'job 9/0 has no price'],
+  [{ service_id: 9 }, status.NOT_FOUND, 'job 9/0 (service_id/job_index) has no price'],
   [
     { requester: Buffer.alloc(19, 1) },
     status.INVALID_ARGUMENT,
