@@ -176,6 +176,17 @@ create table tollbook.rate_round (
   primary key (network, asset, terms)
 ) with (fillfactor = 50);
 
+-- What the looks at each discovery service have shown of our own listings. Every gateway reads it; one at a time looks.
+create table tollbook.listing_look (
+  url text collate "C" primary key,
+  -- how many looks were begun: the fencing token of the gateway that looks
+  look bigint not null,
+  begun_at timestamptz not null,
+  -- when the next look may begin
+  due_at timestamptz not null,
+  state json not null
+) with (fillfactor = 50);
+
 -- How many events of each kind strangers may still leave in the ledger, over all gateways: refilled by time, as they are taken.
 create table tollbook.event_allowance (
   kind text collate "C" primary key,

@@ -392,6 +392,15 @@ create table tollbook.ledger_cursor (
   constraint ledger_cursor_pkey PRIMARY KEY (name)
 );
 
+create table tollbook.listing_look (
+  url text collate "C" not null,
+  look bigint not null,
+  begun_at timestamp with time zone not null,
+  due_at timestamp with time zone not null,
+  state json not null,
+  constraint listing_look_pkey PRIMARY KEY (url)
+) with (fillfactor=50);
+
 create table tollbook.log_anchor (
   origin text collate "C" not null,
   name text collate "C" not null,
@@ -673,6 +682,7 @@ create function tollbook.append(p_lane smallint, p_flusher uuid, p_batch_no bigi
 create function tollbook.append_uncontended(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_content bytea, p_types text, p_data text, p_streams text, p_expected text, p_bodies text, p_claims text, p_added text, p_call_ids text, p_call_ops text, p_leases text, p_issued text DEFAULT ''::text, p_admitted text DEFAULT ''::text, p_settled text DEFAULT ''::text) returns json language plpgsql volatile security definer; -- 5b14b694413e09a8
 create function tollbook.apply_projection(p_generation integer, p_from bigint, p_to bigint, p_payments json, p_calls json, p_accounts json) returns boolean language plpgsql volatile security definer; -- a342b06178209373
 create function tollbook.are_held(p_settled text) returns boolean language plpgsql volatile; -- 6101736227a5357f
+create function tollbook.begin_listing_look(p_url text, p_lease_ms integer) returns TABLE(look bigint, state json) language sql volatile security definer; -- 1f8285b77b637099
 create function tollbook.begin_projection() returns integer language sql volatile security definer; -- d53f91b8f56b0cf5
 create function tollbook.begin_prune_round(p_every_secs integer) returns boolean language sql volatile security definer; -- cd139bf1352aafde
 create function tollbook.begin_rate_round(p_network text, p_asset text, p_terms bytea, p_lease_ms integer) returns TABLE(round bigint, rate text, observed_at timestamp with time zone, valid_until timestamp with time zone, recorded text) language sql volatile security definer; -- 76fc56dbe6c0fef5
@@ -693,6 +703,7 @@ create function tollbook.decide_credit(p_commands json, p_now timestamp with tim
 create function tollbook.end_alert_message(p_message_id bigint) returns void language sql volatile security definer; -- 26ba649038b51ba4
 create function tollbook.end_exposure(p_stream text, p_failed boolean) returns void language plpgsql volatile security definer; -- d43496f5a5c79fc9
 create function tollbook.end_follow_ups(p_topic text, p_seqs bigint[]) returns void language sql volatile security definer; -- 7bda88c2a5508d10
+create function tollbook.end_listing_look(p_url text, p_look bigint, p_due_ms integer, p_state json) returns boolean language sql volatile security definer; -- a4c24077181b3675
 create function tollbook.end_payout(p_stream text, p_reason text) returns void language plpgsql volatile security definer; -- d40d6b410611a5b2
 create function tollbook.end_prune_round() returns TABLE(round bigint, kind text, count bigint, before timestamp with time zone) language plpgsql volatile security definer; -- 51a895945fa373ea
 create function tollbook.end_rate_round(p_network text, p_asset text, p_terms bytea, p_round bigint, p_due_ms integer, p_rate text, p_observed_at timestamp with time zone, p_valid_until timestamp with time zone, p_recorded text, p_problem text, p_answers json) returns boolean language sql volatile security definer; -- bc0a1120d5450798
@@ -773,6 +784,7 @@ grant execute on function tollbook.activate_projection(integer) to tollbook_writ
 grant execute on function tollbook.append(smallint,uuid,bigint,bigint,json) to tollbook_writer;
 grant execute on function tollbook.append_uncontended(smallint,uuid,bigint,bigint,bytea,text,text,text,text,text,text,text,text,text,text,text,text,text) to tollbook_writer;
 grant execute on function tollbook.apply_projection(integer,bigint,bigint,json,json,json) to tollbook_writer;
+grant execute on function tollbook.begin_listing_look(text,integer) to tollbook_writer;
 grant execute on function tollbook.begin_projection() to tollbook_writer;
 grant execute on function tollbook.begin_prune_round(integer) to tollbook_writer;
 grant execute on function tollbook.begin_rate_round(text,text,bytea,integer) to tollbook_writer;
@@ -790,6 +802,7 @@ grant execute on function tollbook.create_operator_token(text,text[],bytea,times
 grant execute on function tollbook.end_alert_message(bigint) to tollbook_writer;
 grant execute on function tollbook.end_exposure(text,boolean) to tollbook_writer;
 grant execute on function tollbook.end_follow_ups(text,bigint[]) to tollbook_writer;
+grant execute on function tollbook.end_listing_look(text,bigint,integer,json) to tollbook_writer;
 grant execute on function tollbook.end_payout(text,text) to tollbook_writer;
 grant execute on function tollbook.end_prune_round() to tollbook_writer;
 grant execute on function tollbook.end_rate_round(text,text,bytea,bigint,integer,text,timestamp with time zone,timestamp with time zone,text,text,json) to tollbook_writer;
@@ -883,6 +896,7 @@ grant select on table tollbook.lane_batch to tollbook_writer;
 grant select on table tollbook.lane_counter to tollbook_writer;
 grant select on table tollbook.lane_lock to tollbook_writer;
 grant select on table tollbook.ledger_cursor to tollbook_writer;
+grant select on table tollbook.listing_look to tollbook_writer;
 grant select on table tollbook.log_anchor to tollbook_writer;
 grant select on table tollbook.log_anchored_head to tollbook_writer;
 grant select on table tollbook.log_head to tollbook_writer;

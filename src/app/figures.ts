@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import type { ChatStatus } from '../chat/chat-status.ts';
+import type { ListingStatus } from '../jobs/listings.ts';
 import type { RateStatus } from '../jobs/rate-status.ts';
 import type { JobsStatus, ReadJobs } from '../jobs/jobs-status.ts';
 import type { AnchorLag } from '../log/anchor-lag.ts';
@@ -85,10 +86,11 @@ interface JobsFigures {
   readonly read: LastKnown<ReadJobs>;
   readonly isCircuitOpen: () => boolean;
   readonly rates: () => readonly RateStatus[];
+  readonly listings: () => ListingStatus | undefined;
 }
 
 /** The values of paid jobs, from the last check of their status and of their calls. */
-export function jobsFigures({ status, read, isCircuitOpen, rates }: JobsFigures): Figure[] {
+export function jobsFigures({ status, read, isCircuitOpen, rates, listings }: JobsFigures): Figure[] {
   const known = <T extends { readonly serviceId: number }>(
     list: readonly T[] | undefined,
     valueOf: (of: T) => number,
@@ -167,6 +169,7 @@ export function jobsFigures({ status, read, isCircuitOpen, rates }: JobsFigures)
     },
     age('calls', read),
     ...rateFigures(rates),
+    ...listingFigures(listings),
   ];
 }
 
@@ -188,6 +191,30 @@ function rateFigures(rates: JobsFigures['rates']): Figure[] {
           ageSecs === undefined ? [] : [{ labels: ofToken(token), value: ageSecs }],
         ),
     },
+  ];
+}
+
+function listingFigures(read: JobsFigures['listings']): Figure[] {
+  return [
+    {
+      name: 'tollbook_listing_up',
+      help: '0 while the discovery service does not list a job of this service any more; missing where it never listed one',
+      labels: ['service'],
+      read: () =>
+        [...(read()?.services ?? [])].flatMap(([service, { listed, missed, gone }]) =>
+          listed.length + missed.length + gone.length === 0
+            ? []
+            : [{ labels: { service: String(service) }, value: gone.length === 0 ? 1 : 0 }],
+        ),
+    },
+    one(
+      'tollbook_discovery_up',
+      '0 while the looks at the discovery service are not conclusive, for longer than its grace; missing where none is watched',
+      () => {
+        const status = read();
+        return status && flag({ ok: status.unknown === undefined });
+      },
+    ),
   ];
 }
 

@@ -15,6 +15,7 @@ import type { JobsContext } from '../jobs/context.ts';
 import { createEventAllowance } from '../jobs/event-allowance.ts';
 import { issueQuote, type QuoteIssuer } from '../jobs/issue-quote.ts';
 import { jobConditions } from '../jobs/conditions.ts';
+import { listingStatus } from '../jobs/listings.ts';
 import { rateStatus } from '../jobs/rate-status.ts';
 import { reloadEvent } from '../jobs/reload.ts';
 import { createRequestTally } from '../jobs/request-tally.ts';
@@ -43,6 +44,7 @@ import { readLedgerId, readReceiptKey } from '../store/secrets.ts';
 import { offerPrices } from '../store/price-windows.ts';
 import { startConfirmer } from '../workers/confirmer.ts';
 import { startDueTimes } from '../workers/cleaner.ts';
+import { startListingFollower, startListingWatcher } from '../workers/listing-watcher.ts';
 import type { Loop } from '../workers/loop.ts';
 import { startPriceExtender } from '../workers/price-extender.ts';
 import { startRateAsker } from '../workers/rate-asker.ts';
@@ -86,6 +88,7 @@ function figuresOf(
     read,
     isCircuitOpen: () => current().facilitator.isCircuitOpen(),
     rates: () => rateStatus(current().rates),
+    listings: () => listingStatus(current()),
   });
 }
 
@@ -118,6 +121,7 @@ async function createContext(
     lookup: tracedLookup(createPaymentLookup(ledger.pool), parts.tracing),
     facilitator: openFacilitator(parts, tokens),
     offers: createOffers(parts.logger, parts.wrongTokens, rates.rates.missing),
+    listings: createLastKnown(),
     chains: openChains(settings, new Map(), parts),
     permissions: createPermissionChecker({ timeoutMs: 3_000, maxConcurrent: 64, cacheSecs }),
     contractSignatures: createContractSignatureChecker({ timeoutMs: 3_000, gasCap: 500_000 }),
@@ -197,7 +201,7 @@ export async function composeJobs(parts: Parts): Promise<RunningFeature> {
     figures: () => figuresOf(current, status, read),
     conditions: () => jobConditions(context),
     startOwnLoops() {
-      loops.push(monitor(), startRequestCounter(context));
+      loops.push(monitor(), startRequestCounter(context), ...startListingFollower(current));
     },
     startWorkers() {
       relays.push(
@@ -207,6 +211,7 @@ export async function composeJobs(parts: Parts): Promise<RunningFeature> {
       );
       loops.push(startDueTimes(context), ...relays);
       loops.push(startResolver(current), startConfirmer(current), startRateAsker(current));
+      loops.push(...startListingWatcher(current));
     },
     prepareReload(next) {
       const settings = next.jobs ?? context.settings;

@@ -1,6 +1,7 @@
 import type { AlertsConfig } from './alerts.ts';
 import type { ChatConfig } from './chat.ts';
 import type { DeliveryConfig } from './delivery.ts';
+import type { DiscoveryConfig } from './discovery.ts';
 import type { IdentityConfig } from './identity.ts';
 import type { JobsConfig } from './jobs.ts';
 import type { LimitsConfig } from './limits.ts';
@@ -17,6 +18,7 @@ import type { TopUpConfig } from './top-ups.ts';
 import type { TracesConfig } from './traces.ts';
 
 export type { ChatConfig } from './chat.ts';
+export type { DiscoveryConfig } from './discovery.ts';
 export type { IdentityConfig, ProviderConfig } from './identity.ts';
 export type { JobsConfig } from './jobs.ts';
 export type { AnchorConfig, LogConfig } from './log.ts';
@@ -59,6 +61,8 @@ export interface Config extends ConfigOf<typeof gatewayShape> {
   readonly limits: LimitsConfig;
   readonly delivery: DeliveryConfig;
   readonly alerts: AlertsConfig;
+  /** Undefined where no discovery service is watched, or the feature jobs is off. */
+  readonly discovery: DiscoveryConfig | undefined;
   readonly retention: RetentionConfig;
   /** Undefined where nothing is measured. */
   readonly metrics: MetricsConfig | undefined;

@@ -2,6 +2,7 @@ import { jobKey } from '../domain/payments/job.ts';
 import { readAlerts } from './alerts.ts';
 import type { Config } from './config.ts';
 import { readDelivery } from './delivery.ts';
+import { readDiscovery } from './discovery.ts';
 import type { Environment } from './environment.ts';
 import { readText, reasonOf } from './files.ts';
 import { deepFreeze } from './freeze.ts';
@@ -89,6 +90,7 @@ async function readConfig(root: RootTable, reading: Reading): Promise<Config | u
   const limits = readLimits(values.limits, reading.report);
   const delivery = readDelivery(values.delivery, reading.report);
   const alerts = await readAlerts(values.alerts, reading);
+  const discovery = readDiscovery(values.discovery, reading.report);
   const retention = readRetention(values.retention, reading.report);
   const metrics = await readMetrics(values.metrics, reading);
   const traces = await readTraces(values.traces, reading);
@@ -117,6 +119,7 @@ async function readConfig(root: RootTable, reading: Reading): Promise<Config | u
     limits,
     delivery,
     alerts,
+    discovery: isJobsOn ? discovery : undefined,
     retention,
     metrics,
     traces,

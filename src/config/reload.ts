@@ -3,6 +3,7 @@ import { alertsShape } from './alerts.ts';
 import { chatShape } from './chat.ts';
 import type { Config, RunnerConfig } from './config.ts';
 import { deliveryShape } from './delivery.ts';
+import { discoveryShape } from './discovery.ts';
 import { identityShape } from './identity.ts';
 import { limitsShape } from './limits.ts';
 import { logShape } from './log.ts';
@@ -18,6 +19,7 @@ const shapes: Readonly<Record<string, Shape>> = {
   limits: limitsShape,
   delivery: deliveryShape,
   alerts: alertsShape,
+  discovery: discoveryShape,
   retention: retentionShape,
   chat: chatShape,
   spend: spendShape,

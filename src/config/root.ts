@@ -90,6 +90,7 @@ export const tables = {
   runners: z.unknown(),
   limits: z.unknown(),
   delivery: z.unknown(),
+  discovery: z.unknown(),
   alerts: z.unknown(),
   metrics: z.unknown(),
   traces: z.unknown(),

@@ -1,13 +1,21 @@
 import type { AlertCondition } from '../domain/values/alert-condition.ts';
 import { countDeadLetters, countedDeadLetters } from '../store/alerts.ts';
 import type { JobsContext } from './context.ts';
+import { listingConditions } from './listing-conditions.ts';
+import { listingStatus } from './listings.ts';
 import { readPause } from './pause-runner.ts';
 import { rateStatus } from './rate-status.ts';
 
 /** What the operator is alerted about in paid jobs now. */
 export async function jobConditions(context: JobsContext): Promise<AlertCondition[]> {
   const [dead, paused] = await Promise.all([deadLetters(context), pausedRunners(context)]);
-  return [...dead, ...paused, ...openCircuit(context), ...rates(context)];
+  return [
+    ...dead,
+    ...paused,
+    ...openCircuit(context),
+    ...rates(context),
+    ...listingConditions(listingStatus(context)),
+  ];
 }
 
 /** One for each service, until the last of its dead letters is requeued or given up. */

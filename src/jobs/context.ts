@@ -9,9 +9,11 @@ import type { OperatorLog } from '../domain/values/operator-log.ts';
 import type { Tracing } from '../domain/values/tracing.ts';
 import type { LedgerDatabase } from '../store/database.ts';
 import type { Lane } from '../store/lane.ts';
+import type { ReadLook } from '../store/listing-looks.ts';
 import type { PaymentLookup } from '../store/payment-lookup.ts';
 import type { PriceList } from '../store/price-windows.ts';
 import type pg from 'pg';
+import type { LastKnown } from '../runtime/last-known.ts';
 import type { PromiseTracker } from '../runtime/promise-tracker.ts';
 import type { Budget } from '../runtime/budget.ts';
 import type { Catalog } from './catalog.ts';
@@ -44,6 +46,8 @@ export interface JobsContext {
   readonly offers: Offers;
   /** What the tokens are worth now. */
   readonly rates: Rates;
+  /** What the looks at the discovery service have shown. */
+  readonly listings: LastKnown<ReadLook>;
   readonly chains: ReadonlyMap<Caip2, Chain>;
   /** Asks the contracts that permit callers. */
   readonly permissions: PermissionChecker;

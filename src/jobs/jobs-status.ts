@@ -11,6 +11,7 @@ import {
 } from '../store/figures.ts';
 import type { JobsContext } from './context.ts';
 import { refreshOffers } from './offers.ts';
+import { listingStatus } from './listings.ts';
 import { rateStatus } from './rate-status.ts';
 import { isRunnerPaused } from './pause-runner.ts';
 
@@ -30,8 +31,18 @@ export interface JobsStatus {
   readonly chains: Readonly<Record<string, Check>>;
   /** By `SYMBOL on NETWORK`. */
   readonly rates: Readonly<Record<string, Check>>;
+  /** Left out where no discovery service is watched. */
+  readonly discovery?: DiscoveryStatus;
   readonly outbox: Check & Outbox;
   readonly runners: readonly RunnerStatus[];
+}
+
+/** Our own listings in the discovery service; the jobs as `SERVICE/JOB`. */
+interface DiscoveryStatus extends Check {
+  readonly service: string;
+  readonly listed_jobs: number;
+  readonly gone_jobs: readonly string[];
+  readonly never_listed_jobs: readonly string[];
 }
 
 interface Outbox {
@@ -124,11 +135,13 @@ export function presentJobs(context: JobsContext, checked: CheckedJobs, since: S
     ]),
   );
   const rates = ratesOf(context, since);
+  const discovery = discoveryOf(context, since);
   const { runners } = checked;
   const outbox = outboxOf(context, checked, since);
   const isPaused = runners.some((runner) => runner.is_paused);
   const ok =
     [facilitator, outbox, ...Object.values(chains), ...Object.values(rates)].every((part) => part.ok) &&
+    discovery?.ok !== false &&
     !isPaused;
   return {
     status: ok ? 'ok' : 'degraded',
@@ -136,6 +149,7 @@ export function presentJobs(context: JobsContext, checked: CheckedJobs, since: S
     facilitator,
     chains,
     rates,
+    ...(discovery && { discovery }),
     outbox,
     runners,
   };
@@ -148,6 +162,32 @@ function ratesOf({ rates }: JobsContext, since: Since): Record<string, Check> {
       return [name, { ok, ...(detail === undefined ? {} : { detail }), since: since.of(`rate ${name}`, ok) }];
     }),
   );
+}
+
+/** More are counted alone. */
+const mostNamed = 20;
+
+function discoveryOf(context: JobsContext, since: Since): DiscoveryStatus | undefined {
+  const status = listingStatus(context);
+  if (!status) return undefined;
+  const services = [...status.services.values()];
+  const gone = services.flatMap((service) => service.gone.map(({ job }) => job));
+  const neverListed = services.flatMap((service) => service.neverListed);
+  const details = [
+    ...(status.hasLooked ? [] : ['no gateway has looked yet']),
+    ...(status.unknown === undefined ? [] : [`its answers are not conclusive: ${status.unknown}`]),
+    ...(gone.length > 0 ? [`${gone.length} jobs are not listed any more`] : []),
+  ];
+  const ok = status.unknown === undefined && gone.length === 0;
+  return {
+    ok,
+    ...(details.length > 0 && { detail: details.join('; ') }),
+    since: since.of('discovery', ok),
+    service: status.host,
+    listed_jobs: services.reduce((sum, { listed, missed }) => sum + listed.length + missed.length, 0),
+    gone_jobs: gone.slice(0, mostNamed),
+    never_listed_jobs: neverListed.slice(0, mostNamed),
+  };
 }
 
 function circuitOpen({ detail: text }: Check): Check {

@@ -33,6 +33,7 @@ export interface Signature {
 export const functionSignatures = {
   activate_projection: { takes: [int], returns: nullable(int) },
   apply_projection: { takes: [int, bigint, bigint, json, json, json], returns: boolean },
+  begin_listing_look: { takes: [text, int], rows: { look: bigint, state: json } },
   begin_projection: { takes: [], returns: int },
   begin_prune_round: { takes: [int], returns: boolean },
   begin_rate_round: {
@@ -71,6 +72,7 @@ export const functionSignatures = {
   end_alert_message: { takes: [bigint], returns: nothing },
   end_exposure: { takes: [text, boolean], returns: nothing },
   end_follow_ups: { takes: [text, bigints], returns: nothing },
+  end_listing_look: { takes: [text, bigint, int, json], returns: boolean },
   end_payout: { takes: [text, nullable(text)], returns: nothing },
   end_prune_round: {
     takes: [],

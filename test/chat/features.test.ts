@@ -87,7 +87,7 @@ test('a feature that is off has no paths and no error format', async () => {
   expect((await models.get('/docs')).status).toBe(200);
 });
 
-test('while paid jobs are off, a configuration with all their keys contacts no facilitator, chain or runner, and has no path of theirs', async () => {
+test('while paid jobs are off, a configuration with all their keys contacts no facilitator, chain, runner or discovery service, and has no path of theirs', async () => {
   const connections: string[] = [];
   const peer = async (name: string) => {
     const server = createServer(() => connections.push(name)).listen(0, '127.0.0.1');
@@ -95,18 +95,16 @@ test('while paid jobs are off, a configuration with all their keys contacts no f
     onTestFinished(() => void server.close());
     return `http://127.0.0.1:${boundPort(server)}`;
   };
-  const [facilitatorUrl, rpcUrl, runnerUrl] = [
-    await peer('facilitator'),
-    await peer('rpc'),
-    await peer('runner'),
-  ];
+  const facilitatorUrl = await peer('facilitator');
+  const [rpcUrl, runnerUrl] = [await peer('rpc'), await peer('runner')];
+  const watched = `[discovery]\nurl = "${await peer('discovery service')}"\n`;
   const gateway = await startTestGateway({
     database: await createDatabase(),
     chain: { ...chain, rpcUrl },
     facilitatorUrl,
     runnerUrl,
     top: 'features = ["chat"]',
-    tables: oneModel(nowhere),
+    tables: watched + oneModel(nowhere),
   });
   const { paths } = (await gateway.get('/openapi.json')).json;
   expect(Object.keys(paths).filter((path) => /^\/(x402|runner|llms|\.well-known)/.test(path))).toEqual([]);

@@ -53,6 +53,8 @@ const faults: readonly (readonly [
     '0',
     'symbol="USDC",network="eip155:8453"',
   ],
+  ['TollbookListingGone', 'tollbook_listing_up{service="1"}', '1', '0', 'service="1"'],
+  ['TollbookDiscoveryUnknown', 'tollbook_discovery_up', '1', '0'],
   ['TollbookSettlementsUnknown', 'tollbook_settlement_oldest_open_seconds', '0', '1000'],
   [
     'TollbookCallsWaiting',

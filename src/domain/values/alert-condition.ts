@@ -9,7 +9,10 @@ type AlertKind =
   | 'certificate_trouble'
   | 'clock_trouble'
   | 'no_current_rate'
-  | 'rate_old';
+  | 'rate_old'
+  | 'listing_gone'
+  | 'listing_missing'
+  | 'discovery_unknown';
 
 /** A condition that holds now. Every process reports those that it sees; each kind and subject has one alert. */
 export interface AlertCondition {

@@ -45,6 +45,20 @@ const jobsStatus = z
       description:
         'By token, such as `USDC on eip155:8453`: it has a current rate, and a fixed one is not too old.',
     }),
+    discovery: z
+      .strictObject({
+        ...check.shape,
+        service: z.string().meta({ description: 'Its host.' }),
+        listed_jobs: count.meta({
+          description: 'Jobs that the last conclusive look found, or that a single one did not find.',
+        }),
+        gone_jobs: z.array(z.string()).readonly().meta({ description: 'As `SERVICE/JOB`, at most 20.' }),
+        never_listed_jobs: z.array(z.string()).readonly().meta({
+          description: 'A facilitator lists a job with its first payment. At most 20.',
+        }),
+      })
+      .optional()
+      .meta({ description: 'What the discovery service lists of this gateway, where one is watched.' }),
     outbox: z
       .strictObject({
         ...check.shape,

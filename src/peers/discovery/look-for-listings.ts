@@ -152,7 +152,7 @@ function createReader({ url, maxPages, timeoutMs, lookTimeoutMs }: LookTerms, po
     return readPage(
       await pool.request({
         method: 'GET',
-        path: `${base}/${list}?${asked}`,
+        path: `${base}/${list}?${asked.toString()}`,
         headers: { accept: 'application/json' },
         timeoutMs: Math.min(timeoutMs, leftMs),
         maxResponseBytes: maxPageBytes,
