@@ -92,33 +92,34 @@ create table tollbook.claim (
 
 create table tollbook.call (
   call_id bigint generated always as identity primary key,
-  stream text collate "C" not null,
   service_id bigint not null,
   job_index bigint not null,
-  -- pending: its settlement is unknown; watched: its payment failed but may still land, and it does not count as open;
-  -- ready: may be leased; leased: with a runner; dead: waits for the operator
-  status text collate "C" not null check (status in ('pending', 'watched', 'ready', 'leased', 'unpaid', 'dead')),
+  created_at timestamptz not null,
   body_id uuid not null,
+  stream text collate "C" not null,
   network text not null,
   asset text not null,
   symbol text not null,
   caller text,
-  attempt int not null default 0,
-  failures int not null default 0,
-  lease_id uuid,
-  -- the last failure: its runner's words (never in the ledger), the reason that the ledger has, and the runner's name
-  last_error text,
-  last_reason text,
-  last_runner text,
-  -- when it may be taken (again): for a leased or unpaid call, the end of its lease
-  due_at timestamptz not null,
-  created_at timestamptz not null,
   -- the payment of its stream that pays for it, and the claims, in hex, that its command made beside the payment's own
   payment text collate "C" not null,
   claims json,
   -- the span of the request that bought it, where requests are traced (W3C Trace Context): never in the ledger
-  traceparent text
-) with (fillfactor = 70, autovacuum_vacuum_scale_factor = 0.01);
+  traceparent text,
+  -- the last failure: its runner's words (never in the ledger), the reason that the ledger has, and the runner's name
+  last_error text,
+  last_reason text,
+  last_runner text,
+  -- What every call changes comes last, and its new versions find room on its page: then the log gets the change alone.
+  -- pending: its settlement is unknown; watched: its payment failed but may still land, and it does not count as open;
+  -- ready: may be leased; leased: with a runner; dead: waits for the operator
+  status text collate "C" not null check (status in ('pending', 'watched', 'ready', 'leased', 'unpaid', 'dead')),
+  lease_id uuid,
+  attempt int not null default 0,
+  failures int not null default 0,
+  -- when it may be taken (again): for a leased or unpaid call, the end of its lease
+  due_at timestamptz not null
+) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.01);
 create index call_due on tollbook.call (service_id, due_at) where status in ('ready', 'leased');
 -- few rows, however many calls wait: whether a runner works for a service, and since when it does not deliver, is asked all the time
 create index call_leased on tollbook.call (service_id, due_at) where status = 'leased';

@@ -12,20 +12,19 @@ insert into tollbook.ledger_cursor values ('follow_up', 0), ('top_up_reversal', 
 -- that a top-up bought, whose settlement failed after its call left the queue or whose payment was refunded; unreadable: tell
 -- the operator about an event that a worker could not read and passed over.
 create table tollbook.follow_up (
-  topic text collate "C" not null check (topic in ('confirm', 'resolve', 'alert', 'reverse_top_up', 'unreadable')),
   seq bigint not null,
-  stream text collate "C" not null,
+  created_at timestamptz not null,
+  topic text collate "C" not null check (topic in ('confirm', 'resolve', 'alert', 'reverse_top_up', 'unreadable')),
   network text collate "C" not null,
-  -- the block that includes the settlement; null while it was not found on the chain
+  -- the block that includes the settlement; null while it was not found on the chain. The rest is in the event.
   block_number numeric,
-  block_hash text,
   -- the chain's head when a settlement without a block was first searched for
   first_search_block numeric,
+  -- what changes comes last, and its new version finds room on its page: then the log gets the change alone
   tries int not null default 0,
-  created_at timestamptz not null,
   due_at timestamptz not null,
   primary key (topic, seq)
-) with (autovacuum_vacuum_scale_factor = 0.01);
+) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.01);
 create index follow_up_in_block on tollbook.follow_up (network, block_number) where block_number is not null;
 create index follow_up_due on tollbook.follow_up (topic, due_at) where block_number is null;
 

@@ -189,29 +189,29 @@ CREATE INDEX api_key_account ON tollbook.api_key USING btree (account_id);
 
 create table tollbook.call (
   call_id bigint not null generated always as identity,
-  stream text collate "C" not null,
   service_id bigint not null,
   job_index bigint not null,
-  status text collate "C" not null,
+  created_at timestamp with time zone not null,
   body_id uuid not null,
+  stream text collate "C" not null,
   network text not null,
   asset text not null,
   symbol text not null,
   caller text,
-  attempt integer not null default 0,
-  failures integer not null default 0,
-  lease_id uuid,
-  last_error text,
-  last_reason text,
-  last_runner text,
-  due_at timestamp with time zone not null,
-  created_at timestamp with time zone not null,
   payment text collate "C" not null,
   claims json,
   traceparent text,
+  last_error text,
+  last_reason text,
+  last_runner text,
+  status text collate "C" not null,
+  lease_id uuid,
+  attempt integer not null default 0,
+  failures integer not null default 0,
+  due_at timestamp with time zone not null,
   constraint call_pkey PRIMARY KEY (call_id),
   constraint call_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'watched'::text, 'ready'::text, 'leased'::text, 'unpaid'::text, 'dead'::text])))
-) with (fillfactor=70, autovacuum_vacuum_scale_factor=0.01);
+) with (fillfactor=50, autovacuum_vacuum_scale_factor=0.01);
 CREATE INDEX call_dead ON tollbook.call USING btree (call_id) WHERE (status = 'dead'::text);
 CREATE INDEX call_due ON tollbook.call USING btree (service_id, due_at) WHERE (status = ANY (ARRAY['ready'::text, 'leased'::text]));
 CREATE INDEX call_failing ON tollbook.call USING btree (service_id, created_at) WHERE ((status = ANY (ARRAY['ready'::text, 'leased'::text])) AND (failures > 0));
@@ -304,19 +304,17 @@ create table tollbook.event_allowance (
 );
 
 create table tollbook.follow_up (
-  topic text collate "C" not null,
   seq bigint not null,
-  stream text collate "C" not null,
+  created_at timestamp with time zone not null,
+  topic text collate "C" not null,
   network text collate "C" not null,
   block_number numeric,
-  block_hash text,
   first_search_block numeric,
   tries integer not null default 0,
-  created_at timestamp with time zone not null,
   due_at timestamp with time zone not null,
   constraint follow_up_pkey PRIMARY KEY (topic, seq),
   constraint follow_up_topic_check CHECK ((topic = ANY (ARRAY['confirm'::text, 'resolve'::text, 'alert'::text, 'reverse_top_up'::text, 'unreadable'::text])))
-) with (autovacuum_vacuum_scale_factor=0.01);
+) with (fillfactor=50, autovacuum_vacuum_scale_factor=0.01);
 CREATE INDEX follow_up_due ON tollbook.follow_up USING btree (topic, due_at) WHERE (block_number IS NULL);
 CREATE INDEX follow_up_in_block ON tollbook.follow_up USING btree (network, block_number) WHERE (block_number IS NOT NULL);
 
@@ -691,9 +689,9 @@ create function tollbook.budget_start(p_period text, p_known date, p_now timesta
 create function tollbook.check_api_key(p_subject text, p_per_minute integer, p_hash bytea) returns TABLE(code text, retry_ms bigint) language plpgsql volatile security definer; -- d97d99ec44535906
 create function tollbook.clock() returns timestamp with time zone language sql volatile; -- 4c502774edf949ff
 create function tollbook.close_batch(p_sender bytea, p_batch_no bigint, p_previous_no bigint, p_content bytea, p_answer json, p_moment timestamp with time zone) returns void language plpgsql volatile; -- 2044d56872caf32d
-create function tollbook.collect_follow_ups(p_max integer) returns integer language plpgsql volatile security definer; -- d324530f0822fed3
+create function tollbook.collect_follow_ups(p_max integer) returns integer language plpgsql volatile security definer; -- 9dd2ef2f684dffd7
 create function tollbook.collect_payouts(p_max integer) returns integer language plpgsql volatile security definer; -- 2169982e1612d9e3
-create function tollbook.collect_top_up_reversals(p_max integer) returns integer language plpgsql volatile security definer; -- 2c2c85371f4018ee
+create function tollbook.collect_top_up_reversals(p_max integer) returns integer language plpgsql volatile security definer; -- 519d813048f9d91a
 create function tollbook.count_attempts(p_subjects text[], p_per_minute integer[], OUT retry_ms bigint, OUT is_first_refusal boolean) returns record language plpgsql volatile security definer; -- 08a5bb3eb6d9b7f9
 create function tollbook.count_auth_failure(p_subject text, p_per_minute integer, p_counts boolean) returns boolean language plpgsql volatile security definer; -- ad743c8b3762fe23
 create function tollbook.count_hit(p_subjects text[], p_today date, p_now_ms bigint, p_admitted boolean) returns void language sql volatile; -- 1860b1eeea6587bd
@@ -733,7 +731,7 @@ create function tollbook.next_account_id() returns bigint language sql volatile 
 create function tollbook.note_first_search_block(p_seq bigint, p_block numeric) returns void language sql volatile security definer; -- f46cf0b1f1b067f8
 create function tollbook.note_pruned(p_kind text, p_count bigint, p_life_secs bigint) returns void language sql volatile security definer; -- b47ff9c85129003d
 create function tollbook.note_runner_gone(p_runner text, p_call_id bigint, p_since timestamp with time zone, p_within_secs integer) returns integer language plpgsql volatile security definer; -- 535bd1fe07de64b9
-create function tollbook.note_unreadable(p_seq bigint) returns void language sql volatile security definer; -- 16d82bacacba2812
+create function tollbook.note_unreadable(p_seq bigint) returns void language sql volatile security definer; -- 23e7719a0110d7d2
 create function tollbook.offer_prices(p_list bytea, p_valid_secs integer, p_prices json) returns void language sql volatile security definer; -- 471e28f7db8d12f0
 create function tollbook.open_batch(p_lane smallint, p_sender bytea, p_batch_no bigint, p_acknowledged bigint, p_content bytea, p_commands text, OUT head tollbook.lane, OUT previous_no bigint, OUT answer json) returns record language plpgsql volatile; -- 6b8a51db6e6f5c95
 create function tollbook.open_rate_window(p_subject text, p_now timestamp with time zone, p_create boolean, OUT recent bigint[], OUT today_hits integer, OUT refused_at bigint, OUT today date, OUT now_ms bigint) returns record language plpgsql volatile; -- e82559ffbd4f402a
@@ -770,8 +768,8 @@ create function tollbook.stream_name(p_key bytea) returns text language sql stab
 create function tollbook.take_alert_messages(p_receiver text, p_max integer) returns TABLE(message_id bigint, kind text, subject text, status text, text text, details json, since timestamp with time zone, id text, tries integer, created_at timestamp with time zone) language sql volatile security definer; -- 428f3e6cd8f01a8d
 create function tollbook.take_anchor(p_origin text, p_name text, p_every_ms integer) returns TABLE(size bigint, note text) language sql volatile security definer; -- 0b2d413b779d98f5
 create function tollbook.take_event_allowance(p_kind text, p_wanted integer, p_per_sec integer, p_most integer) returns integer language plpgsql volatile security definer; -- 419e18db892e9cd1
-create function tollbook.take_final_settlements(p_network text, p_finalized numeric, p_max integer) returns TABLE(seq bigint, stream text, block_number numeric, block_hash text) language sql volatile security definer; -- 1121a5b709e4e1bf
-create function tollbook.take_follow_ups(p_topic text, p_network text, p_max integer) returns TABLE(seq bigint, stream text, tries integer, first_search_block numeric, age_secs double precision) language sql volatile security definer; -- 8897b1c791025c71
+create function tollbook.take_final_settlements(p_network text, p_finalized numeric, p_max integer) returns TABLE(seq bigint, stream text, block_number numeric, block_hash text) language sql volatile security definer; -- f72d7ac50353e773
+create function tollbook.take_follow_ups(p_topic text, p_network text, p_max integer) returns TABLE(seq bigint, stream text, tries integer, first_search_block numeric, age_secs double precision) language sql volatile security definer; -- 4fe234be0ca41131
 create function tollbook.take_new_payouts(p_max integer, p_lease_secs integer) returns TABLE(stream text, attempts integer) language sql volatile security definer; -- 129719c290b8c243
 create function tollbook.take_sent_payouts(p_max integer, p_lease_secs integer) returns TABLE(stream text, attempts integer, transaction text, checks integer) language sql volatile security definer; -- adbe6b1463b377c1
 create function tollbook.take_unsettled(p_max integer) returns TABLE(call_id bigint, stream text, status text, payment text, attempt integer, age_secs double precision, traceparent text) language sql volatile security definer; -- c4f3fd035007a23f

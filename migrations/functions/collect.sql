@@ -31,19 +31,18 @@ begin
   passed := advance_cursor('follow_up', p_max);
   if passed.last is null then return 0; end if;
   -- each event's JSON is read once, into a record: an operator for each field would read it anew, and took most of the time
-  insert into follow_up (topic, seq, stream, network, block_number, block_hash, created_at, due_at)
-  select topic, wanted.seq, stream_name(wanted.stream), coalesce(data.network, ''),
-    case topic when 'confirm' then whole_number(data.block_number) end,
-    case topic when 'confirm' then data.block_hash end, moment, moment
+  insert into follow_up (topic, seq, network, block_number, created_at, due_at)
+  select topic, wanted.seq, coalesce(data.network, ''),
+    case topic when 'confirm' then whole_number(data.block_number) end, moment, moment
   from (
-    select event.seq, event.stream, event.type, event.data::json as data from event
+    select event.seq, event.type, event.data::json as data from event
     where lane_id = 1 and event.seq > passed.previous and event.seq <= passed.last and event.type in (
       'payment_settled', 'settlement_confirmed',
       'settlement_disproved', 'settlement_reorged', 'payer_mismatch', 'settlement_overdue', 'operator_usage_implausible',
       'operator_payouts_postponed')
   ) wanted
   cross join lateral json_to_record(case json_typeof(wanted.data) when 'object' then wanted.data else '{}' end)
-    as data(network text, block_number text, block_hash text, call text, evidence text)
+    as data(network text, block_number text, call text, evidence text)
   cross join lateral unnest(case
     when data.network is null and wanted.type <> 'operator_usage_implausible'
       or data.block_number is not null and whole_number(data.block_number) is null then array['unreadable']
@@ -65,9 +64,8 @@ declare
 begin
   passed := advance_cursor('top_up_reversal', p_max);
   if passed.last is null then return 0; end if;
-  insert into follow_up (topic, seq, stream, network, created_at, due_at)
-  select 'reverse_top_up', event.seq, stream_name(event.stream),
-    coalesce(event.data::json->>'network', ''), clock(), clock()
+  insert into follow_up (topic, seq, network, created_at, due_at)
+  select 'reverse_top_up', event.seq, coalesce(event.data::json->>'network', ''), clock(), clock()
   from event
   where lane_id = 1 and event.seq > passed.previous and event.seq <= passed.last and (
     event.type = 'refunded' or event.type = 'settlement_failed' and exists (

@@ -11,7 +11,10 @@ language sql volatile security definer set search_path = tollbook, pg_temp as $$
   update follow_up set tries = tries + 1,
     due_at = clock() + least(greatest((clock() - created_at) / 4, interval '1 second'), interval '10 minutes')
   where topic = 'confirm' and follow_up.seq in (select due.seq from due)
-  returning follow_up.seq, follow_up.stream, follow_up.block_number, follow_up.block_hash
+  returning follow_up.seq,
+    (select stream_name(event.stream) from event where event.lane_id = 1 and event.seq = follow_up.seq),
+    follow_up.block_number,
+    (select event.data::json->>'block_hash' from event where event.lane_id = 1 and event.seq = follow_up.seq)
 $$;
 
 -- Takes up to p_max due follow-ups of a topic that have no block to wait for, of one network or of all. The older a
@@ -29,7 +32,8 @@ language sql volatile security definer set search_path = tollbook, pg_temp as $$
   update follow_up set tries = follow_up.tries + 1,
     due_at = clock() + least(greatest((clock() - created_at) / 4, interval '2 seconds'), interval '10 minutes')
   where topic = p_topic and follow_up.seq in (select due.seq from due)
-  returning follow_up.seq, follow_up.stream, follow_up.tries, follow_up.first_search_block,
+  returning follow_up.seq,
+    (select stream_name(event.stream) from event where event.lane_id = 1 and event.seq = follow_up.seq), follow_up.tries, follow_up.first_search_block,
     extract(epoch from clock() - created_at)::float8
 $$;
 
@@ -47,8 +51,8 @@ $$;
 -- The operator gets an alert about an event that this worker could not read.
 create or replace function tollbook.note_unreadable(p_seq bigint) returns void
 language sql volatile security definer set search_path = tollbook, pg_temp as $$
-  insert into follow_up (topic, seq, stream, network, created_at, due_at)
-  select 'unreadable', seq, stream_name(stream), '', clock(), clock() from event where lane_id = 1 and seq = p_seq
+  insert into follow_up (topic, seq, network, created_at, due_at)
+  select 'unreadable', seq, '', clock(), clock() from event where lane_id = 1 and seq = p_seq
   on conflict do nothing
 $$;
 

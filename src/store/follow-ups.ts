@@ -2,7 +2,7 @@ import type pg from 'pg';
 import type { FollowUpTopic as EventFollowUp } from '../domain/events/descriptor.ts';
 import { decodeLeaf, type RecordedEvent } from '../domain/events/event.ts';
 import type { LedgerDatabase } from './database.ts';
-import { leafText } from './expressions.ts';
+import { leafText, quoteOf } from './expressions.ts';
 import { callFunction, callTableFunction } from './functions.ts';
 
 /**
@@ -93,7 +93,7 @@ export async function endFollowUps(
 export async function listUnresolved(db: LedgerDatabase, limit: number) {
   return db
     .selectFrom('tollbook.follow_up')
-    .select(['seq', 'stream', 'created_at'])
+    .select(({ ref }) => ['seq', 'created_at', quoteOf(ref('tollbook.follow_up.seq')).as('stream')])
     .where('topic', '=', 'resolve')
     .orderBy('seq')
     .limit(limit)

@@ -49,7 +49,9 @@ export async function openCalls(owner: pg.Client, landedNonces: readonly string[
 /** Settlements that no final block has proven yet: a reorg may still have removed their transfers. */
 export async function openConfirmations(owner: pg.Client): Promise<string[]> {
   const { rows } = await owner.query<{ stream: string }>(
-    `select stream from tollbook.follow_up where topic in ('confirm', 'resolve') order by seq`,
+    `select tollbook.stream_name(event.stream) as stream from tollbook.follow_up
+     join tollbook.event on event.lane_id = 1 and event.seq = follow_up.seq
+     where topic in ('confirm', 'resolve') order by event.seq`,
   );
   return rows.map(({ stream }) => `the settlement of ${stream} is not final`);
 }

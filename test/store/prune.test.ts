@@ -119,8 +119,8 @@ test('no life, however short, deletes what may still be delivered, credited twic
         insert into tollbook.call (stream, service_id, job_index, status, body_id, network, asset, symbol, payment, due_at, created_at)
         select 's', 1, 0, status, body.id, 'n', '0xa5', 'USDC', 'p', now(), now()
         from body, put, unnest(array['dead', 'pending', 'watched', 'ready', 'leased', 'unpaid']) as status;
-      insert into tollbook.follow_up (topic, seq, stream, network, created_at, due_at)
-        values ('confirm', 1, 's', 'n', now(), now());
+      insert into tollbook.follow_up (topic, seq, network, created_at, due_at)
+        values ('confirm', 1, 'n', now(), now());
       insert into tollbook.credit_request values ('an-invoice-of-2026', 'grant', 1, 1, 1, now());
       insert into tollbook.alert_message (receiver, kind, subject, status, text, details, since, created_at, due_at)
         values ('slack', 'low_gas', 's', 'firing', '', '{}', now(), now(), now());
