@@ -30,7 +30,7 @@ const nothing = 'http://127.0.0.1:9';
 const paid = `
   insert into tollbook.payment (generation, decimals, seq, last_seq, at, service_id, job_index, call_id, network, asset, symbol, amount, payer,
       pay_to, state)
-    select 1, 6, n, n, now(), n % ${services} + 1, 0, n, 'eip155:8453', 'asset', 'USDC', 1000, md5(n::text), 'payee', 'completed'
+    select 1, 6, n, n, now(), n % ${services} + 1, 0, n, 'eip155:8453', '', 'USDC', 1000, decode(md5(n::text), 'hex'), '', 'completed'
     from generate_series($1::bigint, $2::bigint) n`;
 const delivered = `
   insert into tollbook.paid_call (generation, attempts, call_id, seq, service_id, job_index, enqueued_at, status)

@@ -9,31 +9,33 @@ create table tollbook.projection (
 create unique index projection_active on tollbook.projection (is_active) where is_active;
 insert into tollbook.projection values (1, 0, true, now());
 
--- A payment, identified by the event that started or recovered it, whose stream is its quote. In an order that needs no padding. A recovered payment has no job before its payer names one.
+-- A payment, identified by the event that started or recovered it, whose stream is its quote. A recovered payment has no job before
+-- its payer names one. Addresses and transactions are their bytes, half of their text. In an order that needs no padding; what a
+-- payment's usual life changes comes last, so that the log gets that alone where a new version stays on its page.
 create table tollbook.payment (
   generation int not null,
   decimals int not null,
   seq bigint not null,
-  last_seq bigint not null,
   at timestamptz not null,
   service_id bigint,
   job_index bigint,
-  call_id bigint,
-  settled_at timestamptz,
-  refunded_at timestamptz,
+  network text collate "C" not null,
+  asset bytea not null,
+  symbol text collate "C" not null,
+  amount numeric not null,
+  payer bytea not null,
+  pay_to bytea not null,
+  transaction bytea,
   -- why its money is owed back, and since when
   refund_due_since timestamptz,
   refund_due text collate "C",
-  refund_transaction text collate "C",
-  network text collate "C" not null,
-  asset text collate "C" not null,
-  symbol text collate "C" not null,
-  amount numeric not null,
-  payer text collate "C" not null,
-  pay_to text collate "C" not null,
-  state text collate "C" not null,
-  transaction text collate "C",
+  refunded_at timestamptz,
+  refund_transaction bytea,
+  call_id bigint,
+  settled_at timestamptz,
+  last_seq bigint not null,
   block_number numeric,
+  state text collate "C" not null,
   primary key (generation, seq)
 ) with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02);
 -- No index has a column that a payment's usual life changes, once it is completed: most updates stay on their page. The payments

@@ -484,25 +484,25 @@ create table tollbook.payment (
   generation integer not null,
   decimals integer not null,
   seq bigint not null,
-  last_seq bigint not null,
   at timestamp with time zone not null,
   service_id bigint,
   job_index bigint,
-  call_id bigint,
-  settled_at timestamp with time zone,
-  refunded_at timestamp with time zone,
-  refund_due_since timestamp with time zone,
-  refund_due text collate "C",
-  refund_transaction text collate "C",
   network text collate "C" not null,
-  asset text collate "C" not null,
+  asset bytea not null,
   symbol text collate "C" not null,
   amount numeric not null,
-  payer text collate "C" not null,
-  pay_to text collate "C" not null,
-  state text collate "C" not null,
-  transaction text collate "C",
+  payer bytea not null,
+  pay_to bytea not null,
+  transaction bytea,
+  refund_due_since timestamp with time zone,
+  refund_due text collate "C",
+  refunded_at timestamp with time zone,
+  refund_transaction bytea,
+  call_id bigint,
+  settled_at timestamp with time zone,
+  last_seq bigint not null,
   block_number numeric,
+  state text collate "C" not null,
   constraint payment_pkey PRIMARY KEY (generation, seq)
 ) with (fillfactor=80, autovacuum_vacuum_scale_factor=0.02);
 CREATE INDEX payment_job ON tollbook.payment USING btree (generation, service_id, job_index, seq);
@@ -678,7 +678,7 @@ create function tollbook.admit_uncontended(p_admitted text, p_moment timestamp w
 create function tollbook.advance_cursor(p_name text, p_max integer, OUT previous bigint, OUT last bigint) returns record language plpgsql volatile; -- 337ea455e6d4ca14
 create function tollbook.append(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_commands json) returns json language plpgsql volatile security definer; -- e1141f310aea876d
 create function tollbook.append_uncontended(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_content bytea, p_types text, p_data text, p_streams text, p_expected text, p_bodies text, p_claims text, p_added text, p_call_ids text, p_call_ops text, p_leases text, p_issued text DEFAULT ''::text, p_admitted text DEFAULT ''::text, p_settled text DEFAULT ''::text) returns json language plpgsql volatile security definer; -- 5b14b694413e09a8
-create function tollbook.apply_projection(p_generation integer, p_from bigint, p_to bigint, p_payments json, p_calls json, p_accounts json) returns boolean language plpgsql volatile security definer; -- a342b06178209373
+create function tollbook.apply_projection(p_generation integer, p_from bigint, p_to bigint, p_payments json, p_calls json, p_accounts json) returns boolean language plpgsql volatile security definer; -- c32b2bdd14f5a597
 create function tollbook.are_held(p_settled text) returns boolean language plpgsql volatile; -- 6101736227a5357f
 create function tollbook.begin_listing_look(p_url text, p_lease_ms integer) returns TABLE(look bigint, state json) language sql volatile security definer; -- 1f8285b77b637099
 create function tollbook.begin_projection() returns integer language sql volatile security definer; -- d53f91b8f56b0cf5
@@ -705,7 +705,7 @@ create function tollbook.end_listing_look(p_url text, p_look bigint, p_due_ms in
 create function tollbook.end_payout(p_stream text, p_reason text) returns void language plpgsql volatile security definer; -- d40d6b410611a5b2
 create function tollbook.end_prune_round() returns TABLE(round bigint, kind text, count bigint, before timestamp with time zone) language plpgsql volatile security definer; -- 51a895945fa373ea
 create function tollbook.end_rate_round(p_network text, p_asset text, p_terms bytea, p_round bigint, p_due_ms integer, p_rate text, p_observed_at timestamp with time zone, p_valid_until timestamp with time zone, p_recorded text, p_problem text, p_answers json) returns boolean language sql volatile security definer; -- bc0a1120d5450798
-create function tollbook.erase_results(p_payers text[], p_max integer) returns integer language sql volatile security definer; -- d5d9d0a941dcc1d0
+create function tollbook.erase_results(p_payers text[], p_max integer) returns integer language sql volatile security definer; -- 225704fc37718938
 create function tollbook.erase_user(p_user_id uuid, p_account_id bigint, p_subjects text[]) returns boolean language plpgsql volatile security definer; -- 372f1d30c7874575
 create function tollbook.expose_spend(p_stream text, p_scope text, p_commitment text, p_nonce numeric, p_amount numeric, p_limit numeric, p_next_nonce numeric, p_balance numeric) returns boolean language plpgsql volatile security definer; -- c708de2d52b0ff86
 create function tollbook.extend_lease(p_call_id bigint, p_lease_id uuid, p_lease_secs integer) returns SETOF timestamp with time zone language sql volatile security definer; -- e807db8beb69bd59
@@ -717,6 +717,8 @@ create function tollbook.gateway_heartbeat(p_process uuid) returns void language
 create function tollbook.grow_tree(p_lane smallint, p_from bigint, p_size bigint, p_edge bytea) returns bytea language plpgsql volatile; -- 2ce61be95670f53b
 create function tollbook.halt_ledger(p_reason text, p_known_seq bigint, p_found_seq bigint) returns void language sql volatile security definer; -- fb2ae030b369e28d
 create function tollbook.heartbeat(p_process uuid, p_gap_secs double precision) returns void language sql volatile security definer; -- a961941aadde3c58
+create function tollbook.hex_bytes(p_text text) returns bytea language sql immutable; -- 519950832a6d2a4e
+create function tollbook.hex_text(p_bytes bytea) returns text language sql immutable; -- 256675db59869a38
 create function tollbook.is_halted() returns boolean language sql stable security definer; -- 98eb8d5221fab1ec
 create function tollbook.is_head_needed(p_origin text, p_size bigint, p_at timestamp with time zone) returns boolean language sql volatile; -- e64a892ce05bd1b6
 create function tollbook.is_process_silent(p_process uuid, p_by uuid, p_silent_secs double precision) returns boolean language sql volatile; -- dd6b44b5c27f8f6e
@@ -815,6 +817,8 @@ grant execute on function tollbook.forget_prune_round(bigint) to tollbook_writer
 grant execute on function tollbook.gateway_heartbeat(uuid) to tollbook_writer;
 grant execute on function tollbook.halt_ledger(text,bigint,bigint) to tollbook_writer;
 grant execute on function tollbook.heartbeat(uuid,double precision) to tollbook_writer;
+grant execute on function tollbook.hex_bytes(text) to tollbook_writer;
+grant execute on function tollbook.hex_text(bytea) to tollbook_writer;
 grant execute on function tollbook.is_halted() to tollbook_writer;
 grant execute on function tollbook.is_process_silent(uuid,uuid,double precision) to tollbook_writer;
 grant execute on function tollbook.leaf(tollbook.event) to tollbook_writer;

@@ -27,7 +27,7 @@ language sql volatile security definer set search_path = tollbook, pg_temp as $$
     delete from call_result where (call_id, attempt) in (
       select call_result.call_id, call_result.attempt
       from payment join projection using (generation) join call_result on call_result.call_id = payment.call_id
-      where is_active and payer = any (p_payers)
+      where is_active and payer = any (select hex_bytes(one) from unnest(p_payers) one)
         and not exists (select from call where call.call_id = call_result.call_id) limit p_max)
     returning 1
   )

@@ -1,3 +1,11 @@
+-- An address, or the hash of a transaction, as the read models keep it, and as it is written.
+create or replace function tollbook.hex_bytes(p_text text) returns bytea language sql immutable as $$
+  select decode(substr(p_text, 3), 'hex')
+$$;
+create or replace function tollbook.hex_text(p_bytes bytea) returns text language sql immutable as $$
+  select '0x' || encode(p_bytes, 'hex')
+$$;
+
 -- Writes what the events after p_from up to p_to have changed and moves the generation's cursor there. False, with nothing
 -- changed, where the cursor is elsewhere, or p_to is beyond the last event. Rows of payments and calls are complete; those of
 -- accounts are added, and must not be added twice.
@@ -21,7 +29,7 @@ begin
       (state = 'refunded')::int as refunded, case state when 'refunded' then amount else 0 end as refunded_amount
     from incoming where settled_at is not null and service_id is not null
     union all
-    select (old.settled_at at time zone 'UTC')::date, old.service_id, old.job_index, old.network, old.asset, old.symbol,
+    select (old.settled_at at time zone 'UTC')::date, old.service_id, old.job_index, old.network, hex_text(old.asset), old.symbol,
       old.decimals, -1, -old.amount, -(old.state = 'completed')::int, -(old.state = 'dead_lettered')::int,
       -(old.state = 'refunded')::int, case old.state when 'refunded' then -old.amount else 0 end
     from payment old join incoming using (seq) where old.generation = p_generation and old.settled_at is not null
@@ -50,9 +58,9 @@ begin
   insert into payment (generation, seq, at, service_id, job_index, network, asset, symbol, decimals, amount,
     payer, pay_to, state, transaction, block_number, call_id, settled_at, last_seq, refunded_at, refund_transaction,
     refund_due, refund_due_since)
-  select p_generation, i.seq, i.at, i.service_id, i.job_index, i.network, i.asset, i.symbol, i.decimals,
-    i.amount, i.payer, i.pay_to, i.state, i.transaction, i.block_number, i.call_id, i.settled_at, i.last_seq,
-    i.refunded_at, i.refund_transaction, i.refund_due, i.refund_due_since
+  select p_generation, i.seq, i.at, i.service_id, i.job_index, i.network, hex_bytes(i.asset), i.symbol, i.decimals,
+    i.amount, hex_bytes(i.payer), hex_bytes(i.pay_to), i.state, hex_bytes(i.transaction), i.block_number, i.call_id, i.settled_at, i.last_seq,
+    i.refunded_at, hex_bytes(i.refund_transaction), i.refund_due, i.refund_due_since
   from incoming i
   on conflict (generation, seq) do update set
     service_id = excluded.service_id, job_index = excluded.job_index, state = excluded.state, transaction = excluded.transaction, block_number = excluded.block_number,
@@ -119,4 +127,4 @@ begin
   return old.generation;
 end $$;
 
-grant execute on function tollbook.apply_projection, tollbook.first_payment_since, tollbook.begin_projection, tollbook.activate_projection to tollbook_writer;
+grant execute on function tollbook.hex_bytes, tollbook.hex_text, tollbook.apply_projection, tollbook.first_payment_since, tollbook.begin_projection, tollbook.activate_projection to tollbook_writer;

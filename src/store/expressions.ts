@@ -31,6 +31,18 @@ export const leafBytes: RawBuilder<Buffer> = sql`tollbook.leaf(event)`;
 /** The same as text, to be decoded: half the bytes on the wire. */
 export const leafText: RawBuilder<string> = sql`tollbook.leaf_text(event)`;
 
+/** An address or a transaction, with `0x`. */
+export function hexText<Bytes extends Buffer | null>(
+  column: Expression<Bytes>,
+): RawBuilder<Bytes extends Buffer ? string : null> {
+  return sql`tollbook.hex_text(${column})`;
+}
+
+/** The bytes of an address or a transaction, in any case of its digits. */
+export function hexBytes(text: string): RawBuilder<Buffer> {
+  return sql`tollbook.hex_bytes(${text})`;
+}
+
 /** Bytes in hexadecimal, without `0x`. */
 export function hex(column: Expression<Buffer>): RawBuilder<string> {
   return sql`encode(${column}, 'hex')`;

@@ -2,8 +2,11 @@ import { type Expression, type RawBuilder, sql } from 'kysely';
 import { jsonArrayFrom } from 'kysely/helpers/postgres';
 import type pg from 'pg';
 import { type LedgerDatabase, queriesOn } from './database.ts';
-import { defined, quoteOf, time } from './expressions.ts';
+import { defined, hexBytes, hexText, quoteOf, time } from './expressions.ts';
 import type { CallRow, PaymentRow } from './projection.ts';
+
+/** Of an address as text; no symbol is that long. */
+const addressLength = 42;
 
 /** A filter that is left out matches every payment. */
 export interface PaymentFilters {
@@ -56,10 +59,15 @@ export async function listPayments(
   const db = queriesOn(pool);
   const page = db
     .selectFrom('tollbook.payment')
-    .select(['seq', 'service_id', 'job_index', 'network', 'asset', 'symbol', 'decimals', 'payer'])
-    .select(['pay_to', 'state', 'transaction', 'call_id', 'refund_transaction', 'refund_due', 'last_seq'])
+    .select(['seq', 'service_id', 'job_index', 'network', 'symbol', 'decimals', 'state'])
+    .select(['call_id', 'refund_due', 'last_seq'])
     .select(({ cast, ref }) => [
       quoteOf(ref('tollbook.payment.seq')).as('quote_digest'),
+      hexText(ref('asset')).as('asset'),
+      hexText(ref('payer')).as('payer'),
+      hexText(ref('pay_to')).as('pay_to'),
+      hexText(ref('transaction')).as('transaction'),
+      hexText(ref('refund_transaction')).as('refund_transaction'),
       cast<string>('amount', 'text').as('amount'),
       cast<string | null>('block_number', 'text').as('block_number'),
       time(ref('at')).as('at'),
@@ -76,10 +84,10 @@ export async function listPayments(
         defined({
           service_id: serviceId,
           job_index: jobIndex,
-          payer,
+          payer: payer === undefined ? undefined : hexBytes(payer),
           state,
           network,
-          [token?.startsWith('0x') ? 'asset' : 'symbol']: token,
+          ...(token?.length === addressLength ? { asset: hexBytes(token) } : { symbol: token }),
         }),
       ),
     )

@@ -3,7 +3,7 @@ import type pg from 'pg';
 import { decodeLeaf, type RecordedEvent } from '../domain/events/event.ts';
 import type { Caip2 } from '../domain/values/primitives.ts';
 import { queriesOn } from './database.ts';
-import { leafText, quoteOf, streamKey, streamName, time } from './expressions.ts';
+import { hexBytes, hexText, leafText, quoteOf, streamKey, streamName, time } from './expressions.ts';
 import { activeGeneration, type Page, readPage } from './payments.ts';
 
 /** A payment for which a refund is due. Times are RFC 3339, amounts decimal strings. */
@@ -65,12 +65,14 @@ export async function listRefundsDue(
       'service_id',
       'job_index',
       'network',
-      'asset',
     ])
-    .select(['symbol', 'decimals', 'payer', 'pay_to', 'call_id'])
+    .select(['symbol', 'decimals', 'call_id'])
     // a refund is due for settled payments only, which have a transaction
     .select(({ cast, ref }) => [
-      ref('transaction').$notNull().as('transaction'),
+      hexText(ref('transaction').$notNull()).as('transaction'),
+      hexText(ref('payment.asset')).as('asset'),
+      hexText(ref('payer')).as('payer'),
+      hexText(ref('pay_to')).as('pay_to'),
       ref('refund_due').$notNull().as('why'),
       cast<string>('amount', 'text').as('amount'),
       cast<string | null>('block_number', 'text').as('block_number'),
@@ -105,8 +107,8 @@ export async function findRefundsDueTo(
     .where('generation', '=', activeGeneration(db))
     .where('refund_due', 'is not', null)
     .where('network', '=', owed.network)
-    .where('asset', '=', owed.asset)
-    .where('payer', '=', owed.payer)
+    .where('asset', '=', hexBytes(owed.asset))
+    .where('payer', '=', hexBytes(owed.payer))
     .where('amount', '=', String(owed.amount))
     .orderBy('seq')
     .limit(100)

@@ -165,7 +165,7 @@ test('results that a wallet paid for are deleted on request alone, and never of 
   await database.asOwner((owner) =>
     owner.query(
       `insert into tollbook.payment (generation, decimals, seq, last_seq, at, call_id, network, asset, symbol, amount, payer, pay_to, state)
-        select 1, 6, n, n, now(), n, 'n', 'a', 'USDC', 1, case when n < 300 then '${wallet}' else '0xother' end, 'p', 'completed'
+        select 1, 6, n, n, now(), n, 'n', '', 'USDC', 1, case when n < 300 then tollbook.hex_bytes('${wallet}') else '' end, '', 'completed'
         from generate_series(1, 310) n;
       select tollbook.put_result(n, 1, gen_random_uuid(), null, 'a') from generate_series(1, 310) n;
       insert into tollbook.call (stream, service_id, job_index, status, body_id, network, asset, symbol, payment, due_at, created_at)

@@ -12,8 +12,8 @@ test('the payments of a period are found without reading all earlier payments', 
     await owner.query(
       `insert into tollbook.payment (generation, seq, at, service_id, job_index, network, asset, symbol,
          decimals, amount, payer, pay_to, state, settled_at, last_seq)
-       select 1, n * 7, '2026-11-01Z'::timestamptz + n * interval '1 minute', 1, 1, 'eip155:1', '0xa', 'USDC',
-         6, 1, '0xb', '0xc', 'completed', now(), n * 7
+       select 1, n * 7, '2026-11-01Z'::timestamptz + n * interval '1 minute', 1, 1, 'eip155:1', '\\xaa', 'USDC',
+         6, 1, '\\xbb', '\\xcc', 'completed', now(), n * 7
        from generate_series(1, ${payments}) n`,
     );
     await owner.query('analyze tollbook.payment');

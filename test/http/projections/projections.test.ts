@@ -77,6 +77,8 @@ test('each filter returns exactly the matching payments', async () => {
     ['service_id=9', () => false],
     ['token=USDC', () => true],
     ['token=EURC', () => false],
+    // a symbol, however it begins
+    ['token=0xBTC', () => false],
     [`token=${first!.asset}`, ({ asset }) => asset === first!.asset],
     ['network=eip155:84532', () => true],
     [`from=${middle.at}`, ({ at }) => at >= middle.at],
