@@ -683,7 +683,7 @@ create function tollbook.are_held(p_settled text) returns boolean language plpgs
 create function tollbook.begin_listing_look(p_url text, p_lease_ms integer) returns TABLE(look bigint, state json) language sql volatile security definer; -- 1f8285b77b637099
 create function tollbook.begin_projection() returns integer language sql volatile security definer; -- d53f91b8f56b0cf5
 create function tollbook.begin_prune_round(p_every_secs integer) returns boolean language sql volatile security definer; -- cd139bf1352aafde
-create function tollbook.begin_rate_round(p_network text, p_asset text, p_terms bytea, p_lease_ms integer) returns TABLE(round bigint, rate text, observed_at timestamp with time zone, valid_until timestamp with time zone, recorded text) language sql volatile security definer; -- 76fc56dbe6c0fef5
+create function tollbook.begin_rate_round(p_network text, p_asset text, p_terms bytea, p_lease_ms integer) returns TABLE(round bigint, rate text, observed_at timestamp with time zone, valid_until timestamp with time zone, recorded text) language sql volatile security definer; -- f412c0b33e6b11b9
 create function tollbook.budget_end(p_period text, p_start date) returns timestamp with time zone language sql immutable; -- 52194709abff461d
 create function tollbook.budget_start(p_period text, p_known date, p_now timestamp with time zone) returns date language sql immutable; -- 75b0b93af701773e
 create function tollbook.check_api_key(p_subject text, p_per_minute integer, p_hash bytea) returns TABLE(code text, retry_ms bigint) language plpgsql volatile security definer; -- d97d99ec44535906

@@ -6,7 +6,8 @@ language sql volatile security definer set search_path = tollbook, pg_temp as $$
   select p_network, p_asset, p_terms, 1, now, now + p_lease_ms * interval '1 millisecond', '[]' from clock() as now
   on conflict (network, asset, terms) do update
     set round = known.round + 1, begun_at = excluded.begun_at, due_at = excluded.due_at
-    where known.due_at <= excluded.begun_at
+    -- a round of the future is from before the clock went back
+    where known.due_at <= excluded.begun_at or known.begun_at > excluded.begun_at
   returning known.round, known.rate, known.observed_at, known.valid_until, known.recorded
 $$;
 

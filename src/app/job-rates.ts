@@ -10,7 +10,6 @@ import {
   viewRates,
   withoutRate,
 } from '../jobs/rates.ts';
-import type { Lane } from '../store/lane.ts';
 import { offerPrices } from '../store/price-windows.ts';
 import { readRateRounds } from '../store/rate-rounds.ts';
 import type { FeatureParts } from './feature.ts';
@@ -31,12 +30,12 @@ export interface JobRates {
 
 /** Reads the rounds that other gateways have recorded, so that a token with a current rate is offered from the start. */
 export async function openJobRates(
-  { pool, lane }: Pick<FeatureParts['ledger'], 'pool'> & { readonly lane: Pick<Lane, 'state'> },
+  { pool }: Pick<FeatureParts['ledger'], 'pool'>,
   settings: JobsConfig,
 ): Promise<JobRates> {
-  const nowSecs = (): number => (Date.now() + lane.state.clockOffsetMs) / 1_000;
-  let rounds = await readRateRounds(pool);
-  const rates = createRates(viewRates(settings.acceptedTokens, rounds), nowSecs);
+  let reading = await readRateRounds(pool);
+  const nowSecs = (): number => reading.nowSecs();
+  const rates = createRates(viewRates(settings.acceptedTokens, reading.rounds), nowSecs);
   /** How many price lists `follow` has recorded, and whether the one in force must be recorded again. */
   let [lists, isOverwritten] = [0, false];
   /** Of the price list in force. */
@@ -58,11 +57,11 @@ export async function openJobRates(
 
   return {
     rates,
-    pricesOf: (config, next) => pricesAt(config, next, viewRates(next.acceptedTokens, rounds)),
+    pricesOf: (config, next) => pricesAt(config, next, viewRates(next.acceptedTokens, reading.rounds)),
     async follow(current, swap) {
-      rounds = await readRateRounds(pool);
+      reading = await readRateRounds(pool);
       const before = current();
-      const view = viewRates(before.settings.acceptedTokens, rounds);
+      const view = viewRates(before.settings.acceptedTokens, reading.rounds);
       const isSame = haveSameRates(view, rates.view());
       const { names } = withoutRate(view, nowSecs());
       const isListed = names.symmetricDifference(listed).size === 0 && !isOverwritten;

@@ -12,7 +12,7 @@ import { rateText } from '../domain/values/rate.ts';
 import type { AcceptedToken, Rate, RateTerms } from '../domain/values/token.ts';
 import { askSource, sourceTimeoutMs } from '../peers/rates/ask-source.ts';
 import { beginRateRound, type BegunRound, endRateRound, type ShownAnswer } from '../store/rate-rounds.ts';
-import { readLastEvent } from '../store/streams.ts';
+import { readLastEvents } from '../store/streams.ts';
 import type { JobsContext } from './context.ts';
 import { rateName } from './rates.ts';
 
@@ -40,13 +40,15 @@ export async function askRate(context: RateContext, token: AcceptedToken): Promi
   const name = rateName(token);
   const begun = await beginRateRound(context.pool, name, leaseMs);
   if (!begun) return;
+  // read before the sources are asked: a gateway that stood still meanwhile records nothing
+  const last = await readLastChange(context, token, begun);
   const found = token.rateTerms
     ? await askSources(context, token.rateTerms, begun)
     : fixedRate(token, begun, context.rates.nowSecs());
   const now = context.rates.nowSecs();
-  const inForce = token.rateTerms ? currentRate(found.state, now) : found.state.rate;
+  const inForce = token.rateTerms ? currentRate(found.state, token.rateTerms, now) : found.state.rate;
   const recorded = inForce && rateText(inForce);
-  if (recorded !== begun.recorded) await recordChange(context, token, begun, found, inForce);
+  if (recorded !== last.rate && !(await recordChange(context, token, last, found, inForce))) return;
   const dueMs = token.rateTerms ? dueInMs(token.rateTerms, found.state, now) : mostMs;
   await endRateRound(context.pool, name, { round: begun.round, dueMs, recorded, ...found });
 }
@@ -96,33 +98,61 @@ function dueInMs({ maxAgeSecs }: RateTerms, { validUntilSecs }: RateState, nowSe
   return Math.max(soonMs, Math.min(mostMs, (maxAgeSecs * 1_000) / 4, leftMs));
 }
 
-/** A gateway that ended between the event and its round would record the event again: not a second time. */
-async function recordChange(
-  { pool, lane, log }: RateContext,
+interface LastChange {
+  /** Of the stream. */
+  readonly version: number;
+  /** What the ledger says is in force; undefined for no rate. */
+  readonly rate: string | undefined;
+}
+
+/** Gateways with other sources record their changes in the same stream, while a configuration is brought to all of them. */
+const readBack = 16;
+
+function streamOf({ network, asset }: AcceptedToken): string {
+  return `rate:${network}:${asset}`;
+}
+
+function termsOf(token: AcceptedToken): Hex {
+  return `0x${rateName(token).terms.toString('hex')}`;
+}
+
+/** The last event decides, and not the row: a gateway may have ended between the event and the end of its round. */
+async function readLastChange(
+  { pool }: RateContext,
   token: AcceptedToken,
-  { recorded: previous }: BegunRound,
+  { recorded }: BegunRound,
+): Promise<LastChange> {
+  const last = await readLastEvents(pool, streamOf(token), readBack);
+  const own = last.find(({ type, data }) => type === 'rate_changed' && data.terms === termsOf(token));
+  const rate = own?.type === 'rate_changed' ? own.data.rate : recorded;
+  return { version: last[0]?.version ?? 0, rate };
+}
+
+/** False where another gateway has recorded a change meanwhile: its round counts. */
+async function recordChange(
+  { lane, log }: RateContext,
+  token: AcceptedToken,
+  { version, rate: previous }: LastChange,
   { problem, answers }: Found,
   rate: Rate | undefined,
-): Promise<void> {
+): Promise<boolean> {
   const { network, asset, symbol } = token;
-  const stream = `rate:${network}:${asset}`;
-  const terms: Hex = `0x${rateName(token).terms.toString('hex')}`;
   const text = rate && rateText(rate);
-  const last = await readLastEvent(pool, stream);
-  const isRecorded = last?.type === 'rate_changed' && last.data.terms === terms && last.data.rate === text;
-  if (isRecorded) return;
   const data: EventData<'rate_changed'> = {
     network,
     asset,
     symbol,
-    terms,
+    terms: termsOf(token),
     ...(previous === undefined ? {} : { previous_rate: previous }),
     ...(text === undefined ? { reason: problem ?? 'too_old' } : { rate: text }),
     // as they were checked by the schema of the event
     sources: answers as EventData<'rate_changed'>['sources'],
   };
-  await lane.append({ stream, events: [{ type: 'rate_changed', data }] });
+  const events = [{ type: 'rate_changed', data } as const];
+  const { outcome } = await lane.append({ stream: streamOf(token), expect: version, events });
+  if (outcome !== 'ok') return false;
   if (text === undefined)
     log.warn({ network, asset, symbol, reason: data.reason }, 'a token has no current rate: not offered');
   else log.info({ network, asset, symbol, rate: text, previous }, 'a token has another rate');
+  return true;
 }

@@ -55,7 +55,7 @@ export function withoutRate(
   for (const token of tokens) {
     if (!token.rateTerms) continue;
     const state = rounds.get(tokenName(token))?.state;
-    if (state && currentRate(state, nowSecs))
+    if (state && currentRate(state, token.rateTerms, nowSecs))
       untilSecs = Math.min(untilSecs, state.validUntilSecs ?? nowSecs);
     else names.add(tokenName(token));
   }

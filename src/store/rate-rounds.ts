@@ -77,19 +77,33 @@ export interface KnownRound {
   readonly answers: readonly ShownAnswer[];
 }
 
+export interface RateReading {
+  readonly rounds: readonly KnownRound[];
+  /** The database's time at the reading or a moment later, in Unix seconds. A step of this machine's own clock does not change it. */
+  readonly nowSecs: () => number;
+}
+
 /** The newest round of every rate, of all configurations. */
-export async function readRateRounds(pool: pg.Pool): Promise<KnownRound[]> {
-  const rows = await queriesOn(pool)
-    .selectFrom('tollbook.rate_round')
-    .select(['network', 'asset', 'terms', 'rate', 'observed_at', 'valid_until', 'problem', 'answers'])
-    .execute();
-  return rows.map(({ network, asset, terms, problem, answers, ...row }) => ({
-    // written by `beginRateRound`
-    name: { network: network as Caip2, asset: asset as Address, terms },
-    state: stateOf(row),
-    problem: problem ?? undefined,
-    answers: answers as readonly ShownAnswer[],
-  }));
+export async function readRateRounds(pool: pg.Pool): Promise<RateReading> {
+  const askedMs = performance.now();
+  const [clock, rows] = await Promise.all([
+    pool.query<{ now: number }>('select extract(epoch from tollbook.clock())::float8 as now'),
+    queriesOn(pool)
+      .selectFrom('tollbook.rate_round')
+      .select(['network', 'asset', 'terms', 'rate', 'observed_at', 'valid_until', 'problem', 'answers'])
+      .execute(),
+  ]);
+  const readSecs = clock.rows[0]?.now ?? 0;
+  return {
+    nowSecs: () => readSecs + (performance.now() - askedMs) / 1_000,
+    rounds: rows.map(({ network, asset, terms, problem, answers, ...row }) => ({
+      // written by `beginRateRound`
+      name: { network: network as Caip2, asset: asset as Address, terms },
+      state: stateOf(row),
+      problem: problem ?? undefined,
+      answers: answers as readonly ShownAnswer[],
+    })),
+  };
 }
 
 interface StateRow {

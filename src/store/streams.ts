@@ -33,14 +33,20 @@ export async function readStream(pool: pg.Pool, stream: string): Promise<StreamR
 
 /** A stream's last event; undefined for an unknown stream. */
 export async function readLastEvent(pool: pg.Pool, stream: string): Promise<RecordedEvent | undefined> {
-  const row = await queriesOn(pool)
+  const [last] = await readLastEvents(pool, stream, 1);
+  return last;
+}
+
+/** A stream's last events, the last one first. */
+export async function readLastEvents(pool: pg.Pool, stream: string, most: number): Promise<RecordedEvent[]> {
+  const rows = await queriesOn(pool)
     .selectFrom('tollbook.event')
     .select(leafText.as('leaf'))
     .where('stream', '=', streamKey(stream))
     .orderBy('version', 'desc')
-    .limit(1)
-    .executeTakeFirst();
-  return row && decodeLeaf(row.leaf);
+    .limit(most)
+    .execute();
+  return rows.map(({ leaf }) => decodeLeaf(leaf));
 }
 
 /** A stream's leaf bytes with their places, in order, and the database's time in Unix seconds. */

@@ -267,14 +267,23 @@ describe('prices', () => {
     ]);
   });
 
-  it.each(['1000', '"0"', '"-1"', '"01"', '"0x10"', '1.5', `"${2n ** 128n}"`, '{ a = 1 }'])(
-    'refuse %s',
-    async (price) => {
-      expect(await mistakesIn(bare(`[job_prices.1]\n0 = ${price}`))).toEqual([
-        expect.stringMatching(/^4 job_prices\.1\.0: /),
-      ]);
-    },
-  );
+  it.each([
+    '1000',
+    '"0"',
+    '"-1"',
+    '"01"',
+    '"0x10"',
+    '1.5',
+    '"1.5"',
+    '"1e18"',
+    `"${2n ** 128n}"`,
+    `"${2n ** 256n}"`,
+    '{ a = 1 }',
+  ])('refuse %s', async (price) => {
+    expect(await mistakesIn(bare(`[job_prices.1]\n0 = ${price}`))).toEqual([
+      expect.stringMatching(/^4 job_prices\.1\.0: /),
+    ]);
+  });
 
   it('accept the largest and the smallest price', async () => {
     expect(await wrongs(bare(`[job_prices.1]\n0 = "1"\n4294967295 = "${2n ** 128n - 1n}"`))).toEqual([]);

@@ -1,4 +1,5 @@
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
+import { laneOn } from '../support/credit.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
 import { useChain } from '../support/devnet.ts';
 import { startTestGateway, testConfig, type TestGateway } from '../support/gateway.ts';
@@ -36,23 +37,25 @@ async function amountOf(gateway: TestGateway): Promise<string | undefined> {
   return json.settlement_options[0]?.amount;
 }
 
-test('a payer pays what was quoted where the rate moves by 10 % between the 402 and the payment, in both versions', async () => {
+test('a payer pays what one gateway quoted where the rate moves by 10 % before the payment at another one, in both versions', async () => {
   const source = await startRateSource('{"rate": 3200.00}');
   const database = await createDatabase();
   const change = withSources(httpSource(source));
-  const gateway = await startTestGateway({ database, chain, change });
-  await eventually(async () => expect(await amountOf(gateway)).toBe('3264000'));
-  const offer = offerOf(await gateway.post(job, { body: 'x' }));
-  const offerV1 = offerOf(await gateway.post(job, { body: 'y' }));
+  const first = await startTestGateway({ database, chain, change });
+  const second = await startTestGateway({ database, chain, change });
+  const amounts = () => Promise.all([first, second].map(amountOf));
+  await eventually(async () => expect(await amounts()).toEqual(['3264000', '3264000']));
+  const offer = offerOf(await first.post(job, { body: 'x' }));
+  const offerV1 = offerOf(await first.post(job, { body: 'y' }));
   source.body = '{"rate": "3520.0"}';
   await askSoon(database);
-  await eventually(async () => expect(await amountOf(gateway)).toBe('3590400'));
+  await eventually(async () => expect(await amounts()).toEqual(['3590400', '3590400']));
 
-  const paid = await gateway.post(job, { body: 'x', headers: header(await signOffer(offer)) });
+  const paid = await second.post(job, { body: 'x', headers: header(await signOffer(offer)) });
   expect(paid).toMatchObject({ status: 202, json: { payment: { amount: '3264000' } } });
   const { accepted, payload } = await signOffer(offerV1);
   const v1 = { x402Version: 1, scheme: accepted.scheme, network: 'base-sepolia', payload };
-  const paidV1 = await gateway.post(job, { body: 'y', headers: v1Header(v1) });
+  const paidV1 = await second.post(job, { body: 'y', headers: v1Header(v1) });
   expect(paidV1).toMatchObject({ status: 202, json: { payment: { amount: '3264000' } } });
 
   const events = await database.asOwner((owner) => expectSoundLedger(database.db, owner));
@@ -64,25 +67,27 @@ test('a payer pays what was quoted where the rate moves by 10 % between the 402 
   ]);
 });
 
-test('the offer of a token whose source is frozen beyond its age is gone within a second, and comes back', async () => {
+test('the offer of a token whose source is frozen beyond its age is gone from every gateway within a second, and comes back', async () => {
   const source = await startRateSource(bodyAt(nowSecs()));
   const database = await createDatabase();
   const change = withSources(httpSource(source, 'time_pointer = "/at"'), { keys: 'rate_max_age_secs = 3' });
   const gateway = await startTestGateway({ database, chain, change });
+  const other = await startTestGateway({ database, chain, change });
   let frozenAt = 0;
   const offer = await eventually(async () => {
     frozenAt = nowSecs();
     source.body = bodyAt(frozenAt);
-    const answer = await gateway.post(job, { body: 'x' });
+    const answer = await other.post(job, { body: 'x' });
     expect(answer.status).toBe(402);
+    expect(await amountOf(gateway)).toBe('3264000');
     return offerOf(answer);
   });
   let lastOfferedAt = 0;
   await eventually(async () => {
     const askedAt = Date.now() / 1_000;
-    const amount = await amountOf(gateway);
-    if (amount !== undefined) lastOfferedAt = askedAt;
-    expect(amount).toBe(undefined);
+    const amounts = await Promise.all([gateway, other].map(amountOf));
+    if (amounts.some((amount) => amount !== undefined)) lastOfferedAt = askedAt;
+    expect(amounts).toEqual([undefined, undefined]);
   });
   // an answer may come late on a busy machine, and its question may not
   expect(lastOfferedAt).toBeLessThan(frozenAt + 3 + 1);
@@ -119,7 +124,7 @@ test('the offer of a token whose source is frozen beyond its age is gone within 
   });
   await eventually(async () => {
     source.body = bodyAt(nowSecs());
-    expect(await amountOf(gateway)).toBe('3264000');
+    expect(await Promise.all([gateway, other].map(amountOf))).toEqual(['3264000', '3264000']);
   });
 });
 
@@ -196,10 +201,44 @@ test('two gateways share the rounds of a rate: one of them asks, and both offer 
   await eventually(async () => expect(await amounts()).toEqual(['3590400', '3590400']));
   expect(source.asked).toBe(2);
   const events = await allEvents(database.db);
-  expect(events.filter(({ type }) => type === 'rate_changed').map(({ data }) => data)).toEqual([
+  const changes = events.filter((event) => event.type === 'rate_changed');
+  expect(changes.map(({ data }) => data)).toEqual([
     expect.objectContaining({ rate: '3200' }),
     expect.objectContaining({ rate: '3520' }),
   ]);
+
+  // a gateway that is killed behind its event ends no round: the next one records what is in force
+  const [stream, data] = [changes[1]!.stream, { ...changes[1]!.data, rate: '9999' }];
+  const lane = laneOn(database);
+  onTestFinished(() => lane.close());
+  await lane.append({ stream, events: [{ type: 'rate_changed', data }] });
+  await askSoon(database);
+  await eventually(async () =>
+    expect((await allEvents(database.db)).at(-1)?.data).toMatchObject({
+      previous_rate: '9999',
+      rate: '3520',
+    }),
+  );
+  expect(await amounts()).toEqual(['3590400', '3590400']);
+
+  // the database's clock goes back by an hour: neither is the next round an hour away, nor does this one last so long
+  await database.moveClock(-3_600);
+  source.body = '{"rate": 3200}';
+  await eventually(async () => expect(await amounts()).toEqual(['3264000', '3264000']));
+});
+
+test('a rate ends by the clock of the database, whatever the clock of the machine does', async () => {
+  const source = await startRateSource('{"rate": 3200}');
+  const database = await createDatabase();
+  const change = withSources(httpSource(source), { keys: 'rate_max_age_secs = 2' });
+  const gateway = await startTestGateway({ database, chain, change });
+  await eventually(async () => expect(await amountOf(gateway)).toBe('3264000'));
+  vi.useFakeTimers({ toFake: ['Date'], now: Date.now() - 3_600_000 });
+  onTestFinished(() => {
+    vi.useRealTimers();
+  });
+  source.status = 500;
+  await eventually(async () => expect(await amountOf(gateway)).toBe(undefined));
 });
 
 test('a fixed rate that is older than allowed is still offered, and /status, the alert and the metric say that it is old until it is changed', async () => {

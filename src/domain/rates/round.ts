@@ -124,9 +124,20 @@ export function afterRound(before: RateState, round: Round, nowSecs: number): Ra
   return { ...before, validUntilSecs: Math.min(before.validUntilSecs ?? nowSecs, nowSecs) };
 }
 
-/** The rate that may be offered at a time. */
-export function currentRate({ rate, validUntilSecs }: RateState, nowSecs: number): Rate | undefined {
-  return validUntilSecs !== undefined && nowSecs < validUntilSecs ? rate : undefined;
+/** How far the clocks of two readings may be apart. */
+const mostApartSecs = 1;
+
+/**
+ * The rate that may be offered at a time. One that ends later than any round of this time could is from before the database's clock went
+ * back: it is as old as it seems new.
+ */
+export function currentRate(
+  { rate, validUntilSecs }: RateState,
+  { maxAgeSecs }: Pick<RateTerms, 'maxAgeSecs'>,
+  nowSecs: number,
+): Rate | undefined {
+  const leftSecs = (validUntilSecs ?? nowSecs) - nowSecs;
+  return leftSecs > 0 && leftSecs <= maxAgeSecs + mostApartSecs ? rate : undefined;
 }
 
 export function isSameRate(a: Rate | undefined, b: Rate | undefined): boolean {

@@ -63,7 +63,7 @@ test('a round without answers leaves the rate to its age, and sources that disag
     judgeRound(terms(2), [said('3200'), said('3200')], now),
     now,
   );
-  const current = (state: typeof first, atSecs: number) => currentRate(state, atSecs) !== undefined;
+  const current = (state: typeof first, atSecs: number) => currentRate(state, terms(2), atSecs) !== undefined;
   expect([current(first, now), current(first, now + 29.9), current(first, now + 30)]).toEqual([
     true,
     true,
@@ -73,4 +73,15 @@ test('a round without answers leaves the rate to its age, and sources that disag
   expect([current(silence, now + 29.9), current(silence, now + 30)]).toEqual([true, false]);
   const split = afterRound(first, judgeRound(terms(2), [said('3200'), said('4000')], now + 5), now + 5);
   expect(current(split, now + 5)).toBe(false);
+});
+
+test('a rate that ends later than any round of now could is from before the clock went back, and is not current', () => {
+  const state = { rate: parseRate('3200'), observedAtSecs: now, validUntilSecs: now + 30 };
+  const current = (atSecs: number) => currentRate(state, terms(1), atSecs) !== undefined;
+  expect([current(now), current(now - 1), current(now - 1.1), current(now - 3_600)]).toEqual([
+    true,
+    true,
+    false,
+    false,
+  ]);
 });
