@@ -1,8 +1,10 @@
 import { EventEmitter, once } from 'node:events';
 import type { JobsConfig, RunnerConfig } from '../config/config.ts';
 import type { Caip2 } from '../domain/values/primitives.ts';
+import { hexToBytes } from 'viem/utils';
+import { offerKeysOf } from '../domain/payments/offer-key.ts';
 import { quoteKeysOf } from '../domain/payments/quote-echo.ts';
-import type { RotatingSecret } from '../domain/values/rotating-secret.ts';
+import { mapSecrets, type RotatingSecret } from '../domain/values/rotating-secret.ts';
 import type { Figure, Metrics } from '../metrics/metrics.ts';
 import type { FeatureParts, RunningFeature } from './feature.ts';
 import { jobsFigures } from './figures.ts';
@@ -28,6 +30,7 @@ import { receiptKeysOf } from '../jobs/receipt-keys.ts';
 import { type JobsStatus, notCheckedYet, presentJobs, type ReadJobs } from '../jobs/jobs-status.ts';
 import { leaseRoutes } from '../http/jobs/leases.ts';
 import { operatorRoutes } from '../http/jobs/operator.ts';
+import { didRoute } from '../http/jobs/did.ts';
 import { discoveryRoutes } from '../http/jobs/discovery.ts';
 import { paidJobRoutes } from '../http/jobs/jobs.ts';
 import { priceRoutes } from '../http/jobs/prices.ts';
@@ -133,8 +136,7 @@ async function createContext(
     pricingQuotes: await createEventAllowance(asking, 'pricing_quote', quoteEventsPerSec),
     rejectionEvents: await createEventAllowance(asking, 'rejected_payment', quoteEventsPerSec),
     requestTally: createRequestTally(),
-    receiptKeys: receiptKeysOf(settings.receiptKeys, storedKey),
-    quoteKeys: settings.quoteKeys && quoteKeysOf(settings.quoteKeys),
+    ...keysOf(settings, storedKey),
     quoteRealm: {
       ledgerId: await readLedgerId(ledger.db),
       // gateways are stopped while a recovery begins another one
@@ -192,6 +194,7 @@ export async function composeJobs(parts: Parts): Promise<RunningFeature> {
       await app.register(leaseRoutes(current));
       await app.register(priceRoutes(current));
       await app.register(discoveryRoutes(current));
+      await app.register(didRoute(current));
       await app.register(receiptRoutes(current, sealed && openLogReader(context.pool, sealed.origin)));
       await app.register(operatorRoutes(current));
       await app.register(healthRoutes(readiness));
@@ -221,8 +224,7 @@ export async function composeJobs(parts: Parts): Promise<RunningFeature> {
         config: next,
         settings,
         ...prices,
-        receiptKeys: receiptKeysOf(settings.receiptKeys, storedKey),
-        quoteKeys: settings.quoteKeys && quoteKeysOf(settings.quoteKeys),
+        ...keysOf(settings, storedKey),
         chains: openChains(settings, context.chains, parts),
       };
       return {
@@ -256,6 +258,25 @@ async function closePeers({
 }: JobsContext): Promise<void> {
   const peers = [facilitator, permissions, contractSignatures, ...chains.values()];
   await Promise.all(peers.map((peer) => peer.close()));
+}
+
+/** @param storedKey the database's own, where the configuration names no receipt key */
+function keysOf(
+  { receiptKeys, quoteKeys, offerReceipt }: JobsConfig,
+  storedKey: Buffer,
+): Pick<JobsContext, 'receiptKeys' | 'quoteKeys' | 'offerKeys'> {
+  const { format, keys } = offerReceipt ?? {};
+  return {
+    receiptKeys: receiptKeysOf(receiptKeys, storedKey),
+    quoteKeys: quoteKeys && quoteKeysOf(quoteKeys),
+    offerKeys:
+      format &&
+      keys &&
+      offerKeysOf(
+        format,
+        mapSecrets(keys, (key) => hexToBytes(key)),
+      ),
+  };
 }
 
 function quoteIssuer(current: () => JobsContext): QuoteIssuer {

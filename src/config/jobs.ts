@@ -5,6 +5,7 @@ import type { Caip2 } from '../domain/values/primitives.ts';
 import type { AcceptedToken } from '../domain/values/token.ts';
 import { type FacilitatorAccess, readFacilitator } from './facilitator.ts';
 import { frozenMap } from './freeze.ts';
+import { type OfferReceiptConfig, readOfferReceipt } from './offer-receipt.ts';
 import { chooseNetworks, type NetworkConfig, readNetworks } from './networks.ts';
 import { type JobPolicy, readPolicies } from './policies.ts';
 import { readPrices } from './prices.ts';
@@ -22,6 +23,8 @@ export interface JobsConfig extends JobsKeys, FacilitatorAccess {
   readonly receiptKeys: RotatingSecret | undefined;
   /** Authenticate quotes; undefined where each quote is recorded before its answer. */
   readonly quoteKeys: RotatingSecret | undefined;
+  /** Undefined where neither offers nor receipts are signed. */
+  readonly offerReceipt: OfferReceiptConfig | undefined;
   /** At least one; never two of one (network, asset). */
   readonly acceptedTokens: readonly AcceptedToken[];
   /** By `jobKey()`. A job without one follows `defaultInvocationMode`. */
@@ -52,6 +55,7 @@ export async function readJobs(root: RootTable, isOn: boolean, reading: Reading)
   const facilitator = await readFacilitator(root, isOn, reading);
   const receiptKeys = await readRotatingSecret(root, 'receipt_key', { minChars: ownSecretChars }, reading);
   const quoteKeys = await readRotatingSecret(root, 'quote_key', { minChars: ownSecretChars }, reading);
+  const offerReceipt = await readOfferReceipt(root.values.offerReceipt, reading);
   const tokens = readTokens(root, isOn, report);
   const policies = await readPolicies(root.values.jobPolicies, root.values.discoverable ?? true, reading);
   const rpcUrls = readNetworks(root.values.networks, report);
@@ -84,6 +88,7 @@ export async function readJobs(root: RootTable, isOn: boolean, reading: Reading)
     ...facilitator,
     receiptKeys,
     quoteKeys,
+    offerReceipt,
     acceptedTokens: tokens,
     jobPolicies: frozenMap(policies.map((policy) => [jobKey(policy), policy])),
     jobPrices: frozenMap(prices),

@@ -82,6 +82,7 @@ export const jobsTables = {
   job_policies: reloadable(z.unknown()),
   job_prices: reloadable(z.unknown()),
   networks: reloadable(z.unknown()),
+  offer_receipt: reloadable(z.unknown()),
 } as const;
 
 /** The other tables. */

@@ -1,4 +1,5 @@
 import type { Discovery } from '../domain/payments/discovery.ts';
+import type { Signed } from '../domain/payments/offer-receipt.ts';
 import type { JobId } from '../domain/payments/job.ts';
 import type { Hex } from '../domain/values/primitives.ts';
 import type { QuoteEcho } from '../domain/payments/quote-echo.ts';
@@ -41,6 +42,8 @@ export type PaymentAnswer =
       /** The version the payment came in: its answer goes back in the same. */
       readonly x402Version: 1 | 2;
       readonly receiptToken: string;
+      /** For others than the payer; undefined where receipts are not signed, and once the payment was refunded. */
+      readonly signedReceipt: Signed | undefined;
       readonly replayed: boolean;
     }
   /** Money may have moved, so this is never reported as a failure. */

@@ -4,6 +4,8 @@ import type { Chain } from '../peers/chain/chain.ts';
 import type { ContractSignatureChecker } from '../peers/rpc/contract-signature.ts';
 import type { Facilitator } from '../peers/facilitator/facilitator.ts';
 import type { PermissionChecker } from '../peers/rpc/permission.ts';
+import type { OfferKey } from '../domain/payments/offer-key.ts';
+import type { RotatingSecret } from '../domain/values/rotating-secret.ts';
 import type { QuoteKeys, QuoteRealm } from '../domain/payments/quote-echo.ts';
 import type { OperatorLog } from '../domain/values/operator-log.ts';
 import type { Tracing } from '../domain/values/tracing.ts';
@@ -72,6 +74,8 @@ export interface JobsContext {
   /** Authenticate the prices of quotes; undefined where each quote is recorded before its answer. */
   readonly quoteKeys: QuoteKeys | undefined;
   readonly quoteRealm: QuoteRealm;
+  /** Sign offers and receipts for others than the payer; undefined where they are not signed. */
+  readonly offerKeys: RotatingSecret<OfferKey> | undefined;
   readonly seenQuotes: SeenQuotes;
   /** Quotes that are being recorded behind their answers. */
   readonly unpaidQuotes: PromiseTracker;

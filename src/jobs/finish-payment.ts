@@ -11,7 +11,8 @@ import { acceptedAnswer } from './known-payment.ts';
 import { receiptToken } from './receipt-keys.ts';
 import { type JobRefusal, offerRefusal } from './refusal.ts';
 import { settlePayment } from './settle-payment.ts';
-import { recordOutcome, type StartedPayment } from './record-settlement.ts';
+import { recordOutcome, type RecordedOutcome, type StartedPayment } from './record-settlement.ts';
+import { signedReceipt } from './signed-receipt.ts';
 
 /** Steps 7 to 9 once `settlement_started` is on record. Any fault from here on is answered as pending, never as a failure. */
 export async function finishPayment(
@@ -35,7 +36,7 @@ export async function finishPayment(
     const settled = await settling;
     switch (settled.kind) {
       case 'settled':
-        return accepted(context, job, started, settled.transaction);
+        return accepted(context, job, started, settled);
       case 'failed':
       case 'void':
         // nothing was broadcast, and the chain agrees: the payer may sign another
@@ -61,17 +62,19 @@ function accepted(
   context: JobsContext,
   job: Job,
   { digest, state, callId }: StartedPayment & { readonly callId: number },
-  transaction: string,
+  { transaction, at }: Extract<RecordedOutcome, { kind: 'settled' }>,
 ): PaymentAnswer {
   const { payment } = state;
+  const summary = paymentSummary(paymentToData(payment), transaction);
   return {
     kind: 'accepted',
     digest,
     job: { serviceId: job.serviceId, jobIndex: job.jobIndex },
     callId,
-    payment: paymentSummary(paymentToData(payment), transaction),
+    payment: summary,
     x402Version: payment.x402Version,
     receiptToken: receiptToken(context.receiptKeys, digest),
+    signedReceipt: signedReceipt(context, job, summary, at),
     replayed: false,
   };
 }

@@ -15,6 +15,7 @@ import type { PaymentAnswer } from './answer.ts';
 import type { JobsContext } from './context.ts';
 import type { BoundRequest } from './job-request.ts';
 import { isOfferSecret, receiptToken } from './receipt-keys.ts';
+import { signedReceipt } from './signed-receipt.ts';
 import { pause } from '../runtime/pause.ts';
 import { within } from '../runtime/within.ts';
 
@@ -139,14 +140,16 @@ export function acceptedAnswer(
 ): Extract<PaymentAnswer, { kind: 'accepted' }> {
   const job = jobOf(state);
   if (!job || !known.call || !known.settled) throw new Error('a settled payment has no call');
+  const payment = paymentSummary(known.payment, known.settled.transaction);
   return {
     kind: 'accepted',
     digest,
     job,
     callId: known.call.callId,
-    payment: paymentSummary(known.payment, known.settled.transaction),
+    payment,
     x402Version: known.recovered?.redelivery?.x402_version ?? known.payment.x402_version,
     receiptToken: receiptToken(context.receiptKeys, digest),
+    signedReceipt: known.refunded ? undefined : signedReceipt(context, job, payment, known.settled.at),
     replayed,
   };
 }

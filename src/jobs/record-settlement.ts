@@ -31,7 +31,11 @@ export interface Superseded {
 }
 
 export type Recorded =
-  | { readonly kind: 'recorded' }
+  | {
+      readonly kind: 'recorded';
+      /** The time of its events, RFC 3339. */
+      readonly at: string;
+    }
   | Superseded
   /** The transfer has paid for something else: it does not prove this payment. */
   | { readonly kind: 'transfer_claimed' }
@@ -39,6 +43,11 @@ export type Recorded =
   | { readonly kind: 'lease_lost' }
   /** The stream moved: it has to be read again. */
   | { readonly kind: 'stale' };
+
+/** An outcome that is on record; a settlement with the time of its event, RFC 3339. */
+export type RecordedOutcome =
+  | Exclude<Outcome, { kind: 'settled' }>
+  | (Extract<Outcome, { kind: 'settled' }> & { readonly at: string });
 
 /** Decides on one outcome and appends the decision, once. The only place that writes settlements into the ledger. */
 export async function recordDecision(
@@ -60,7 +69,7 @@ export async function recordDecision(
   const appended = await lane.append(command, { urgent: true });
   switch (appended.outcome) {
     case 'ok':
-      return { kind: 'recorded' };
+      return { kind: 'recorded', at: appended.at };
     case 'lost':
       return { kind: 'transfer_claimed' };
     case 'lease_lost':
@@ -87,12 +96,13 @@ export async function recordOutcome(
   context: Pick<JobsContext, 'lane' | 'pool' | 'onCallReleased'>,
   started: StartedPayment,
   outcome: Outcome,
-): Promise<Outcome | Superseded> {
+): Promise<RecordedOutcome | Superseded> {
   const recorded = await recordDecision(context, started, outcome);
   switch (recorded.kind) {
     case 'recorded':
-      if (outcome.kind === 'settled') context.onCallReleased();
-      return outcome;
+      if (outcome.kind !== 'settled') return outcome;
+      context.onCallReleased();
+      return { ...outcome, at: recorded.at };
     case 'superseded':
       return recorded;
     case 'transfer_claimed': {

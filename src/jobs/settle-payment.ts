@@ -6,7 +6,12 @@ import type { JobsContext } from './context.ts';
 import type { Outcome } from '../domain/payments/settlement.ts';
 import type { Hex } from '../domain/values/primitives.ts';
 import { LedgerInconsistentError } from '../store/halt.ts';
-import { recordOutcome, type StartedPayment, type Superseded } from './record-settlement.ts';
+import {
+  recordOutcome,
+  type RecordedOutcome,
+  type StartedPayment,
+  type Superseded,
+} from './record-settlement.ts';
 
 /**
  * Settles a started payment and records the outcome: paid and enqueued in one append, failed, or unknown. Returns the outcome
@@ -17,7 +22,7 @@ export async function settlePayment(
   started: StartedPayment,
   client: string,
   beside: PassedOn,
-): Promise<Outcome | Superseded> {
+): Promise<RecordedOutcome | Superseded> {
   const source = { payer: started.state.payment.payer, client };
   const outcome = await requestSettlement(context, started, { source }, beside);
   if (outcome.kind !== 'settled') logNotSettled(context, started.digest, outcome);

@@ -6,8 +6,13 @@ import { processEnvironment } from '../../src/config/environment.ts';
  * @param option with which the command only says its version
  */
 export function isInstalled(command: string, option = '--version'): boolean {
+  return isInstalledWith(command, [option]);
+}
+
+/** The same for a command that does nothing else with these arguments, such as an interpreter that imports a package. */
+export function isInstalledWith(command: string, args: readonly string[]): boolean {
   try {
-    execFileSync(command, [option], { stdio: 'ignore', env: packageEnvironment() });
+    execFileSync(command, args, { stdio: 'ignore', env: packageEnvironment() });
     return true;
   } catch {
     return false;

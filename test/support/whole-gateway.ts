@@ -19,6 +19,7 @@ export const configuredSecrets = {
   FACILITATOR_TOKEN: 'canary-of-the-token-for-the-facilitator-b86c',
   SESSION_SECRET: 'canary-of-the-secret-of-the-sessions-33f9',
   SECOND_SESSION_SECRET: 'canary-of-the-second-secret-of-the-sessions-e04d',
+  OFFER_KEY: 'd4'.repeat(16) + '2b'.repeat(16),
   LOG_KEY: 'c7'.repeat(16) + '19'.repeat(16),
   UPSTREAM_KEY: 'canary-of-the-key-for-the-upstream-5a27',
   ALERT_SECRET: 'canary-of-the-secret-of-alerts-d1b8',
@@ -69,6 +70,9 @@ secret_env = "SESSION_SECRET"
 second_secret_env = "SECOND_SESSION_SECRET"
 mailer = "folder"
 mail_dir = "${mailDir}"
+[offer_receipt]
+format = "jws"
+key_env = "OFFER_KEY"
 [log]
 origin = "jobs.example/log"
 key_env = "LOG_KEY"

@@ -1,5 +1,6 @@
 import { mapSecrets, type RotatingSecret } from '../values/rotating-secret.ts';
-import { createHash, createPrivateKey, createPublicKey, type KeyObject, sign, verify } from 'node:crypto';
+import { createHash, sign, verify } from 'node:crypto';
+import { ed25519KeysOf, ed25519PublicKey } from '../values/ed25519.ts';
 
 /** A tree head: the contents of a C2SP tlog-checkpoint. */
 export interface TreeHead {
@@ -38,8 +39,6 @@ export class CheckpointError extends Error {
 
 const seedBytes = 32;
 const ed25519 = 0x01;
-const pkcs8Prefix = Buffer.from('302e020100300506032b657004220420', 'hex');
-const spkiPrefix = Buffer.from('302a300506032b6570032100', 'hex');
 const maxNoteChars = 65_536;
 
 /** Names of keys and logs: no spaces, no plus, nothing that ends a line. */
@@ -63,17 +62,12 @@ export function noteSigner(name: string, seeds: RotatingSecret<Buffer>): NoteSig
 }
 
 function signingKey(name: string, seed: Buffer) {
-  const key = createPrivateKey({
-    key: Buffer.concat([pkcs8Prefix, seed]),
-    format: 'der',
-    type: 'pkcs8',
-  });
-  const publicKey = createPublicKey(key).export({ format: 'der', type: 'spki' }).subarray(spkiPrefix.length);
+  const { privateKey, publicKey } = ed25519KeysOf(seed);
   const keyId = keyIdOf(name, publicKey);
   const typed = Buffer.concat([Buffer.of(ed25519), publicKey]);
   return {
     verifierKey: `${name}+${keyId.toString('hex')}+${typed.toString('base64')}`,
-    sign: (text: string) => Buffer.concat([keyId, sign(null, Buffer.from(text), key)]),
+    sign: (text: string) => Buffer.concat([keyId, sign(null, Buffer.from(text), privateKey)]),
   };
 }
 
@@ -96,11 +90,7 @@ export function parseVerifierKey(text: string): NoteVerifier {
   const keyId = keyIdOf(name, publicKey);
   if (keyId.toString('hex') !== hash)
     throw new CheckpointError("the public key's hash does not belong to its name and key: it was mistyped");
-  const key: KeyObject = createPublicKey({
-    key: Buffer.concat([spkiPrefix, publicKey]),
-    format: 'der',
-    type: 'spki',
-  });
+  const key = ed25519PublicKey(publicKey);
   return {
     name,
     keys: [{ keyId, verify: (note, signature) => verify(null, Buffer.from(note), key, signature) }],

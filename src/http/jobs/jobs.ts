@@ -1,6 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { parseJobId } from '../../domain/payments/job.ts';
+import { offerReceiptKey, receiptEntry } from '../../domain/payments/offer-receipt.ts';
 import { quoteTokenParameter } from '../../domain/payments/quote-token.ts';
 import type { Caip2 } from '../../domain/values/primitives.ts';
 import { encodeHeader } from '../../domain/payments/x402.ts';
@@ -215,7 +216,7 @@ function sendAccepted(
   reply: FastifyReply,
   answer: Extract<JobAnswer, { kind: 'accepted' }>,
 ) {
-  const { digest, callId, job, payment, receiptToken } = answer;
+  const { digest, callId, job, payment, receiptToken, signedReceipt } = answer;
   noteFacts(request, { quote_digest: digest, call_id: callId });
   if (answer.replayed) reply.header('idempotent-replayed', 'true');
   const { transaction, payer } = payment;
@@ -232,13 +233,14 @@ function sendAccepted(
     payment,
   };
   const network = (isV1 && v1NameOf(payment.network as Caip2)) || payment.network;
+  const extensions = signedReceipt && { extensions: { [offerReceiptKey]: receiptEntry(signedReceipt) } };
   return reply
     .code(202)
     .header('location', `/x402/receipts/${digest}`)
     .header('cache-control', 'no-store')
     .header(
       isV1 ? 'x-payment-response' : 'payment-response',
-      encodeHeader({ success: true, transaction, network, payer }),
+      encodeHeader({ success: true, transaction, network, payer, ...extensions }),
     )
     .send(body);
 }

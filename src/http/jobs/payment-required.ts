@@ -2,18 +2,27 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { JobsConfig } from '../../config/config.ts';
 import { refusals } from '../../domain/errors/refusal.ts';
 import { discoveryKey, plainDiscovery } from '../../domain/payments/discovery.ts';
+import { offerReceiptKey, offersEntry } from '../../domain/payments/offer-receipt.ts';
 import { offeredExtensions } from '../../domain/payments/payment-identifier.ts';
 import type { SettlementOption } from '../../domain/payments/quote.ts';
 import { offersV2Text, offerTextsV2 } from '../../domain/payments/x402.ts';
 import { requirementsV1 } from '../../domain/payments/x402-v1.ts';
+import { createBoundedCache } from '../../domain/values/bounded-cache.ts';
+import type { Hex } from '../../domain/values/primitives.ts';
 import type { PaymentRequired } from '../../jobs/answer.ts';
 import { jobResource, jobUrl } from '../../jobs/catalog.ts';
+import type { JobsContext } from '../../jobs/context.ts';
 import type { Offers } from '../../jobs/offers.ts';
+import { isSignedFor, signOffers } from '../../jobs/signed-offers.ts';
 import { noteFacts } from '../server/request-log.ts';
 
 /** What an offer takes from the configuration. */
 interface OfferContext {
-  readonly settings: Pick<JobsConfig, 'acceptedTokens' | 'maxTimeoutSecs' | 'paymentIdentifier'>;
+  readonly settings: Pick<
+    JobsConfig,
+    'acceptedTokens' | 'maxTimeoutSecs' | 'paymentIdentifier' | 'quoteTtlSecs'
+  >;
+  readonly offerKeys: JobsContext['offerKeys'];
   readonly offers: Pick<Offers, 'withoutRate'>;
   readonly publicUrl: () => string;
 }
@@ -76,6 +85,8 @@ const unnamedByV1 =
 interface FixedParts {
   readonly settings: OfferContext['settings'];
   readonly url: string;
+  /** When the signed offers end, in Unix seconds; undefined where none are signed. */
+  readonly signedUntil: number | undefined;
   readonly descriptions: Descriptions;
   readonly offers: readonly string[];
   readonly acceptsV1: string;
@@ -96,42 +107,70 @@ interface Descriptions {
 }
 
 const known = new WeakMap<readonly SettlementOption[], FixedParts>();
+/** Those of quotes that addresses name, each of which has a list of its own. */
+const knownNamed = createBoundedCache<Hex, FixedParts>(1_000);
 
-/** Made once for a job's list of options, which is another one after a reload or where the facilitator settles others. */
-function fixedParts({ settings, publicUrl }: OfferContext, quote: PaymentRequired['quote']): FixedParts {
+/**
+ * Made once for a job's list of options, which is another one after a reload or where the facilitator settles others; where offers are
+ * signed, also once they would end too long before their quote.
+ */
+function fixedParts(
+  { settings, offerKeys, publicUrl }: OfferContext,
+  quote: PaymentRequired['quote'],
+): FixedParts {
   const origin = publicUrl();
   const url = jobUrl(origin, quote);
-  const found = known.get(quote.options);
-  if (found?.settings === settings && found.url === url) return found;
+  const { digest, options, expiresAt, isNamed = false } = quote;
+  const found = isNamed ? knownNamed.get(digest) : known.get(options);
+  if (found?.settings === settings && found.url === url) {
+    const { signedUntil } = found;
+    if (signedUntil === undefined || isSignedFor(signedUntil, quote, settings.quoteTtlSecs)) return found;
+  }
   const { maxTimeoutSecs, paymentIdentifier } = settings;
+  const extensions = offeredExtensions(paymentIdentifier);
+  const signed = offerKeys && { [offerReceiptKey]: offersEntry(signOffers(offerKeys, origin, quote)) };
   const resource = jobResource(origin, quote);
   const forV1 = requirementsV1(quote.options, resource, maxTimeoutSecs, quote.discovery?.outputSchema);
   const parts = {
     settings,
     url,
-    descriptions: descriptionsOf(origin, quote, offeredExtensions(paymentIdentifier)),
+    signedUntil: signed && expiresAt,
+    descriptions: descriptionsOf(
+      origin,
+      quote,
+      signed ? [{ ...extensions, ...signed }, extensions] : [extensions],
+    ),
     offers: offerTextsV2(quote.options, maxTimeoutSecs),
     acceptsV1: JSON.stringify(forV1),
     isForV1: forV1.length > 0,
   };
-  known.set(quote.options, parts);
+  if (isNamed) knownNamed.set(digest, parts);
+  else known.set(options, parts);
   return parts;
 }
 
-/** From the most to the least: the job's whole entry for facilitators, the entry without schemas, no entry, and no description. */
+/**
+ * From the most to the least: the job's whole entry for facilitators, the entry without schemas, no entry; the same three without the
+ * signed offers; and no description. A facilitator gets the whole entry with the payment, signed offers are nowhere else.
+ * @param allExtensions the same order of the other extensions: with signed offers, without them
+ */
 function descriptionsOf(
   origin: string,
   quote: PaymentRequired['quote'],
-  extensions: Readonly<Record<string, object>>,
+  allExtensions: readonly Readonly<Record<string, object>>[],
 ): Descriptions {
   const { input, discovery } = quote;
   const described = jobResource(origin, quote);
   const { extension: plain } = plainDiscovery(input?.content_type);
   const entries = discovery ? [discovery.extension, plain] : [];
-  const whole = entries.map((entry) => descriptionText(described, { ...extensions, [discoveryKey]: entry }));
+  const longer = allExtensions.flatMap((extensions) => [
+    ...entries.map((entry) => descriptionText(described, { ...extensions, [discoveryKey]: entry })),
+    descriptionText(described, extensions),
+  ]);
+  const least = allExtensions.at(-1) ?? {};
   return {
-    longer: [...whole, descriptionText(described, extensions)],
-    shortest: descriptionText(jobResource(origin, { ...quote, description: undefined }), extensions),
+    longer,
+    shortest: descriptionText(jobResource(origin, { ...quote, description: undefined }), least),
   };
 }
 

@@ -32,6 +32,7 @@ const operationsByPart: Readonly<Record<Part, readonly Operation[]>> = {
     jobs.priceOperation,
     jobs.catalogueOperation,
     jobs.wellKnownOperation,
+    jobs.didOperation,
     jobs.llmsOperation,
     jobs.receiptOperation,
     jobs.receiptTokenOperation,

@@ -10,6 +10,7 @@ import {
   payQuery,
   price,
   replayed,
+  didDocument,
   wellKnown,
 } from '../schemas/job.ts';
 import { paymentTokenBody, receipt, receiptToken, receiptTokenBody } from '../schemas/receipt.ts';
@@ -50,6 +51,22 @@ export const wellKnownOperation: Operation = {
   requestHeaders: [ifNoneMatch],
   answers: [{ status: 200, description: 'The document.', schema: wellKnown, headers: ['ETag'] }, notModified],
   refusals: [],
+};
+
+export const didOperation: Operation = {
+  method: 'get',
+  path: '/.well-known/did.json',
+  id: 'getDidDocument',
+  tag: 'Jobs',
+  summary: 'The public keys of signed offers and receipts',
+  description:
+    'The DID document of `did:web` and the host of this address, for verifiers of the x402 extension `offer-receipt`. 404 where nothing is signed.',
+  requestHeaders: [ifNoneMatch],
+  answers: [
+    { status: 200, description: 'The document.', schema: didDocument, headers: ['ETag'] },
+    notModified,
+  ],
+  refusals: ['not_found'],
 };
 
 export const llmsOperation: Operation = {

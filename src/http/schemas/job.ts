@@ -129,6 +129,26 @@ export const wellKnown = z
   })
   .meta({ description: 'The resources of this server that are paid for by x402.' });
 
+export const didDocument = z
+  .strictObject({
+    '@context': z.array(url),
+    id: z.string().meta({ description: 'The DID: `did:web:` and the host of this address.' }),
+    verificationMethod: z.array(
+      z.strictObject({
+        id: z.string(),
+        type: z.string(),
+        controller: z.string(),
+        publicKeyJwk: z.record(z.string(), z.string()).optional(),
+        blockchainAccountId: z
+          .string()
+          .optional()
+          .meta({ description: 'The account of an `eip712` signature.' }),
+      }),
+    ),
+    assertionMethod: z.array(z.string()).meta({ description: 'The ids of all keys.' }),
+  })
+  .meta({ description: 'The public keys of signed offers and receipts.' });
+
 const paymentCodes = [
   'payment_required',
   'payment_invalid',

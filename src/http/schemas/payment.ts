@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { discoveryKey } from '../../domain/payments/discovery.ts';
+import { offerReceiptKey } from '../../domain/payments/offer-receipt.ts';
 import { identifierForm, paymentIdentifierKey } from '../../domain/payments/payment-identifier.ts';
 import { offerExtraWire } from '../../domain/payments/offer-extra.ts';
 import type { PaymentScheme } from '../../domain/payments/schemes/scheme.ts';
@@ -61,6 +62,46 @@ export const requirementV2 = priceV2.extend({
   extra: ofAnyScheme(({ extraV2 }) => extraV2.extend({ quoteDigest: echoedDigest, ...offerExtraWire })),
 });
 
+const signature = z.string().meta({
+  description:
+    'For `eip712` 65 bytes in hex, over typed data of the domain `{name: "x402 offer" or "x402 receipt", version: "1", chainId: 1}`; for `jws` a compact JSON Web Signature, which holds the payload.',
+});
+
+const offerPayload = z.strictObject({
+  version: z.literal(1),
+  resourceUrl: url,
+  scheme: x402Scheme,
+  network,
+  asset: address,
+  payTo: address,
+  amount: atoms,
+  validUntil: z.int().meta({ description: 'Unix seconds.' }),
+});
+
+const receiptPayload = z.strictObject({
+  version: z.literal(1),
+  network,
+  resourceUrl: url,
+  payer: address,
+  issuedAt: z.int().meta({ description: 'When the payment was settled, in Unix seconds.' }),
+  transaction: z.union([z.literal(''), hex32]),
+});
+
+const signedOffer = z.union([
+  z.strictObject({
+    format: z.literal('eip712'),
+    acceptIndex: z.int().min(0),
+    payload: offerPayload,
+    signature,
+  }),
+  z.strictObject({ format: z.literal('jws'), acceptIndex: z.int().min(0), signature }),
+]);
+
+const signedReceipt = z.union([
+  z.strictObject({ format: z.literal('eip712'), payload: receiptPayload, signature }),
+  z.strictObject({ format: z.literal('jws'), signature }),
+]);
+
 /** `PAYMENT-REQUIRED`, decoded. */
 export const paymentRequiredV2 = z
   .strictObject({
@@ -84,6 +125,16 @@ export const paymentRequiredV2 = z
         })
         .optional()
         .meta({ description: 'How facilitators list the job; absent where they may not.' }),
+      [offerReceiptKey]: z
+        .strictObject({
+          info: z.strictObject({ offers: z.array(signedOffer).min(1) }),
+          schema: z.record(z.string(), z.unknown()).meta({ description: 'JSON Schema of `info`.' }),
+        })
+        .optional()
+        .meta({
+          description:
+            'The same offers, signed for others than the payer; where the operator has switched it on.',
+        }),
     }),
   })
   .meta({ description: 'The offer of x402 version 2.' });
@@ -129,6 +180,15 @@ export const settlement = z
     transaction: hex32,
     network: z.string().meta({ description: 'CAIP-2 in version 2, the name of the network in version 1.' }),
     payer: address,
+    extensions: z
+      .strictObject({
+        [offerReceiptKey]: z.strictObject({
+          info: z.strictObject({ receipt: signedReceipt }),
+          schema: z.record(z.string(), z.unknown()).meta({ description: 'JSON Schema of `info`.' }),
+        }),
+      })
+      .optional()
+      .meta({ description: 'A signed receipt; where the operator has switched it on.' }),
   })
   .meta({ description: 'How the payment was settled.' });
 

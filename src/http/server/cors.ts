@@ -57,10 +57,10 @@ export interface Cors {
   readonly allowOrigin: (request: FastifyRequest, reply: FastifyReply) => void;
 }
 
-const discovery = new Set(['/.well-known/x402', '/llms.txt']);
+const discovery = new Set(['/.well-known/x402', '/.well-known/did.json', '/llms.txt']);
 
 /**
- * Allows pages of any origin to call `/x402`, to read what is sold, and, with the feature chat, `/v1`; nothing else. Such a call carries no cookies,
+ * Allows pages of any origin to call `/x402`, to read what is sold and who signs it, and, with the feature chat, `/v1`; nothing else. Such a call carries no cookies,
  * so a page cannot act in the name of its visitor.
  */
 export function createCors(isChatPath: (url: string) => boolean): Cors {

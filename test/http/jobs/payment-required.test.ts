@@ -1,22 +1,34 @@
+import { extractOfferPayload } from '@x402/extensions/offer-receipt';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { refusals } from '../../../src/domain/errors/refusal.ts';
 import { discoveryOf, plainDiscovery } from '../../../src/domain/payments/discovery.ts';
 import { offeredExtensions } from '../../../src/domain/payments/payment-identifier.ts';
+import { type OfferKey, offerKeysOf } from '../../../src/domain/payments/offer-key.ts';
+import { signatureFormats } from '../../../src/domain/payments/offer-receipt.ts';
 import type { SettlementOption } from '../../../src/domain/payments/quote.ts';
 import { createOffers } from '../../../src/jobs/offers.ts';
 import { paymentRequiredText } from '../../../src/http/jobs/payment-required.ts';
+import type { RotatingSecret } from '../../../src/domain/values/rotating-secret.ts';
 import type { Caip2 } from '../../../src/domain/values/primitives.ts';
 import type { PaymentRequired } from '../../../src/jobs/answer.ts';
 import { anyHash, anyOption, option as usdc } from '../../domain/payments/support.ts';
 
-const settings = { acceptedTokens: [], maxTimeoutSecs: 300, paymentIdentifier: 'optional' } as const;
+const settings = {
+  acceptedTokens: [],
+  maxTimeoutSecs: 300,
+  paymentIdentifier: 'optional',
+  quoteTtlSecs: 300,
+} as const;
 const origin = 'https://gateway.example';
 const context = {
   settings,
   offers: createOffers({ info: () => {}, warn: () => {}, error: () => {} }),
   publicUrl: () => origin,
+  offerKeys: undefined,
 };
+
+const jwsKeys = offerKeysOf('jws', [Buffer.alloc(32, 7)]);
 
 const anyText = fc.string({ unit: 'binary', maxLength: 30 });
 const anyAnswer: fc.Arbitrary<PaymentRequired> = fc.record({
@@ -104,34 +116,74 @@ test('beside more tokens the job is described by less: without schemas, without 
     plain: plainDiscovery(contentType),
   };
   const long = 'é'.repeat(500);
-  const offered = (count: number) => {
+  const offered = (count: number, offerKeys?: RotatingSecret<OfferKey>, description = long) => {
     const options = Array.from({ length: count }, () => usdc);
     const [digest, secret] = [`0x${'a'.repeat(64)}`, 'b'.repeat(43)] as const;
-    const job = { serviceId: 1, jobIndex: 0, description: long, discovery: entries.whole };
+    const job = { serviceId: 1, jobIndex: 0, description, discovery: entries.whole };
     const input = { content_type: contentType };
     const quote = { ...job, digest, secret, options, input, expiresAt: 1_700_000_000, echoes: undefined };
     const reason = 'r'.repeat(200);
-    const { header } = paymentRequiredText(context, {
-      kind: 'payment_required',
-      code: 'payment_invalid',
-      reason,
-      quote,
-    });
+    const answer = { kind: 'payment_required', code: 'payment_invalid', reason, quote } as const;
+    const { header } = paymentRequiredText({ ...context, offerKeys }, answer);
     const { resource, accepts, extensions } = JSON.parse(header);
     const entry = JSON.stringify(extensions.bazaar);
     expect(accepts).toHaveLength(count);
     return {
       isUnder6KiB: Buffer.from(header).toString('base64').length < 6_144,
-      isDescribed: resource.description === long,
+      isDescribed: resource.description === description,
+      signed: extensions['offer-receipt']?.info.offers.length ?? 0,
       entry:
         Object.entries(entries).find(([, known]) => JSON.stringify(known?.extension) === entry)?.[0] ??
         'none',
     };
   };
-  const answers = [1, 2, 3, 4, 5, 6].map(offered);
+  const answers = [1, 2, 3, 4, 5, 6].map((count) => offered(count));
   expect(answers.every(({ isUnder6KiB }) => isUnder6KiB)).toBe(true);
   const steps = answers.map(({ isDescribed, entry }) => `${entry}${isDescribed ? ', described' : ''}`);
   expect([...new Set(steps)]).toEqual(['whole, described', 'plain, described', 'none, described', 'none']);
+  for (const format of signatureFormats) {
+    const keys = offerKeysOf(format, [Buffer.alloc(32, 7)]);
+    const signing = [1, 2, 3, 4, 5, 6].map((count) => offered(count, keys, 'Draws what you describe'));
+    expect(signing.every(({ isUnder6KiB, isDescribed }) => isUnder6KiB && isDescribed)).toBe(true);
+    // the entry gives way to them, and they are all there or not at all
+    const beside = signing.map(({ signed, entry }) => `${signed} signed, ${entry}`);
+    expect(beside.slice(0, 2)).toEqual(['1 signed, whole', '2 signed, plain']);
+    expect(beside[2]).toBe({ eip712: '3 signed, none', jws: '0 signed, whole' }[format]);
+    expect(beside.slice(3)).toEqual(['0 signed, whole', '0 signed, plain', '0 signed, plain']);
+  }
+});
+
+test('offers are signed once for all quotes of a list that expire within half a minute, end with the first of them and never after their quote', async () => {
+  let signatures = 0;
+  const [key] = jwsKeys;
+  const counting: RotatingSecret<OfferKey> = [
+    { ...key, sign: (...given) => (signatures++, key.sign(...given)) },
+  ];
+  const [answer] = fc.sample(anyAnswer, 1);
+  if (!answer) throw new Error('no sample');
+  const options = [usdc];
+  const signedAt = (expiresAt: number, named: Partial<PaymentRequired['quote']> = {}) => {
+    const quote = { ...answer.quote, options, expiresAt, ...named };
+    const { header } = paymentRequiredText({ ...context, offerKeys: counting }, { ...answer, quote });
+    const [offer] = JSON.parse(header).extensions['offer-receipt'].info.offers;
+    return [extractOfferPayload(offer).validUntil, signatures];
+  };
+  const start = 1_700_000_000;
+  expect([start, start + 1, start + 30, start + 31, start + 30].map((at) => signedAt(at))).toEqual([
+    [start, 1],
+    [start, 1],
+    [start, 1],
+    [start + 31, 2],
+    // a clock that was set back
+    [start + 30, 3],
+  ]);
+  // a quote that an address names has a list of its own in each answer
+  const named = () =>
+    signedAt(start + 7, { isNamed: true, options: [{ ...usdc }], digest: `0x${'7'.repeat(64)}` });
+  expect([named(), named()]).toEqual([
+    [start + 7, 4],
+    [start + 7, 4],
+  ]);
 });
 
 test('a client of version 1 that no option is for reads that it needs version 2; a client of version 2 does not', () => {
