@@ -112,6 +112,25 @@ create table tollbook.account_credit (
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02);
 create index account_credit_name on tollbook.account_credit (generation, name);
 
+-- What each account's completions used on each day (UTC) of their admission, by model and key; key 0: without a key. Tokens are
+-- what upstreams reported, which may be any number.
+create table tollbook.usage_day (
+  generation int not null,
+  account_id bigint not null,
+  day date not null,
+  key_id bigint not null,
+  requests bigint not null,
+  failed bigint not null,
+  -- micros
+  cost bigint not null,
+  prompt_tokens numeric not null,
+  completion_tokens numeric not null,
+  -- of the prompts'
+  cached_tokens numeric not null,
+  model text collate "C" not null,
+  primary key (generation, account_id, day, model, key_id)
+) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02);
+
 -- The result of reconciling a period with the chain. The report is kept byte for byte.
 create table tollbook.reconciliation (
   id bigint generated always as identity primary key,

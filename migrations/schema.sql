@@ -663,6 +663,21 @@ create table tollbook.spend_exposure (
 );
 CREATE INDEX spend_exposure_account ON tollbook.spend_exposure USING btree (commitment, scope);
 
+create table tollbook.usage_day (
+  generation integer not null,
+  account_id bigint not null,
+  day date not null,
+  key_id bigint not null,
+  requests bigint not null,
+  failed bigint not null,
+  cost bigint not null,
+  prompt_tokens numeric not null,
+  completion_tokens numeric not null,
+  cached_tokens numeric not null,
+  model text collate "C" not null,
+  constraint usage_day_pkey PRIMARY KEY (generation, account_id, day, model, key_id)
+) with (fillfactor=50, autovacuum_vacuum_scale_factor=0.02);
+
 create table tollbook.worker_process (
   process_id uuid not null,
   heartbeat_at timestamp with time zone not null,
@@ -678,7 +693,7 @@ create function tollbook.admit_uncontended(p_admitted text, p_moment timestamp w
 create function tollbook.advance_cursor(p_name text, p_max integer, OUT previous bigint, OUT last bigint) returns record language plpgsql volatile; -- 337ea455e6d4ca14
 create function tollbook.append(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_commands json) returns json language plpgsql volatile security definer; -- e1141f310aea876d
 create function tollbook.append_uncontended(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_content bytea, p_types text, p_data text, p_streams text, p_expected text, p_bodies text, p_claims text, p_added text, p_call_ids text, p_call_ops text, p_leases text, p_issued text DEFAULT ''::text, p_admitted text DEFAULT ''::text, p_settled text DEFAULT ''::text) returns json language plpgsql volatile security definer; -- 5b14b694413e09a8
-create function tollbook.apply_projection(p_generation integer, p_from bigint, p_to bigint, p_payments json, p_calls json, p_accounts json) returns boolean language plpgsql volatile security definer; -- c32b2bdd14f5a597
+create function tollbook.apply_projection(p_generation integer, p_from bigint, p_to bigint, p_payments json, p_calls json, p_accounts json, p_usage json) returns boolean language plpgsql volatile security definer; -- 36644a438941de54
 create function tollbook.are_held(p_settled text) returns boolean language plpgsql volatile; -- 6101736227a5357f
 create function tollbook.begin_listing_look(p_url text, p_lease_ms integer) returns TABLE(look bigint, state json) language sql volatile security definer; -- 1f8285b77b637099
 create function tollbook.begin_projection() returns integer language sql volatile security definer; -- d53f91b8f56b0cf5
@@ -740,7 +755,7 @@ create function tollbook.open_rate_window(p_subject text, p_now timestamp with t
 create function tollbook.postpone_payout(p_stream text, p_delay_ms integer, p_reason text) returns void language sql volatile security definer; -- ddc702a6ef61c149
 create function tollbook.postpone_unsettled(p_call_id bigint, p_delay_ms integer) returns void language sql volatile security definer; -- 40a089ca39a38959
 create function tollbook.prune(p_kind text, p_life_secs bigint, p_max integer) returns integer language plpgsql volatile security definer; -- 71959ae1d0251788
-create function tollbook.prune_projections(p_replaced integer, p_max integer) returns integer language plpgsql volatile security definer; -- e01b1e6efd44e931
+create function tollbook.prune_projections(p_replaced integer, p_max integer) returns integer language plpgsql volatile security definer; -- d49b478779a5643f
 create function tollbook.prune_short_lived(p_max integer) returns integer language sql volatile security definer; -- 6fc8a0c1c6df40e9
 create function tollbook.pull_due_times(p_max integer) returns integer language sql volatile security definer; -- 490d96ef0ea5331f
 create function tollbook.put_bodies(p_bodies json) returns void language sql volatile security definer; -- 792da5dc24c36c85
@@ -783,7 +798,7 @@ grant execute on function identity.user_of_wallet(text,bigint,uuid,text,text) to
 grant execute on function tollbook.activate_projection(integer) to tollbook_writer;
 grant execute on function tollbook.append(smallint,uuid,bigint,bigint,json) to tollbook_writer;
 grant execute on function tollbook.append_uncontended(smallint,uuid,bigint,bigint,bytea,text,text,text,text,text,text,text,text,text,text,text,text,text) to tollbook_writer;
-grant execute on function tollbook.apply_projection(integer,bigint,bigint,json,json,json) to tollbook_writer;
+grant execute on function tollbook.apply_projection(integer,bigint,bigint,json,json,json,json) to tollbook_writer;
 grant execute on function tollbook.begin_listing_look(text,integer) to tollbook_writer;
 grant execute on function tollbook.begin_projection() to tollbook_writer;
 grant execute on function tollbook.begin_prune_round(integer) to tollbook_writer;
@@ -922,4 +937,5 @@ grant select on table tollbook.recovered_chat to tollbook_writer;
 grant select on table tollbook.runner_gone to tollbook_writer;
 grant select on table tollbook.secret to tollbook_writer;
 grant select on table tollbook.spend_exposure to tollbook_writer;
+grant select on table tollbook.usage_day to tollbook_writer;
 grant select on table tollbook.worker_process to tollbook_writer;

@@ -8,9 +8,9 @@ $$;
 
 -- Writes what the events after p_from up to p_to have changed and moves the generation's cursor there. False, with nothing
 -- changed, where the cursor is elsewhere, or p_to is beyond the last event. Rows of payments and calls are complete; those of
--- accounts are added, and must not be added twice.
+-- accounts and usage are added, and must not be added twice.
 create or replace function tollbook.apply_projection(p_generation int, p_from bigint, p_to bigint, p_payments json, p_calls json,
-  p_accounts json)
+  p_accounts json, p_usage json)
 returns boolean language plpgsql volatile security definer set search_path = tollbook, pg_temp as $$
 begin
   -- a generation that was replaced is not updated any more
@@ -80,6 +80,17 @@ begin
     name = coalesce(old.name, excluded.name), balance = old.balance + excluded.balance, held = old.held + excluded.held,
     granted = old.granted + excluded.granted, topped_up = old.topped_up + excluded.topped_up,
     captured = old.captured + excluded.captured, expired = old.expired + excluded.expired, last_seq = excluded.last_seq;
+  insert into usage_day as old (generation, account_id, day, model, key_id, requests, failed, prompt_tokens, completion_tokens,
+    cached_tokens, cost)
+  select p_generation, u.account_id, u.day, u.model, u.key_id, u.requests, u.failed, u.prompt_tokens, u.completion_tokens,
+    u.cached_tokens, u.cost
+  from json_to_recordset(p_usage) as u(account_id bigint, day date, model text, key_id bigint, requests bigint, failed bigint,
+    prompt_tokens numeric, completion_tokens numeric, cached_tokens numeric, cost bigint)
+  on conflict (generation, account_id, day, model, key_id) do update set
+    requests = old.requests + excluded.requests, failed = old.failed + excluded.failed,
+    prompt_tokens = old.prompt_tokens + excluded.prompt_tokens,
+    completion_tokens = old.completion_tokens + excluded.completion_tokens,
+    cached_tokens = old.cached_tokens + excluded.cached_tokens, cost = old.cost + excluded.cost;
   update projection set seq = p_to, touched_at = clock() where generation = p_generation;
   return true;
 end $$;

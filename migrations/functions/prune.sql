@@ -189,9 +189,12 @@ begin
   ), days as (
     delete from job_day where ctid in (
       select ctid from job_day where generation = any (obsolete) limit p_max) returning 1
+  ), usage as (
+    delete from usage_day where ctid in (
+      select ctid from usage_day where generation = any (obsolete) limit p_max) returning 1
   )
   select (select count(*) from payments) + (select count(*) from calls) + (select count(*) from accounts)
-    + (select count(*) from days) into pruned;
+    + (select count(*) from days) + (select count(*) from usage) into pruned;
   if pruned = 0 then delete from projection where generation = any (obsolete); end if;
   return pruned;
 end $$;

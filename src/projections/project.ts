@@ -16,12 +16,14 @@ import {
 import { accountCreditOf } from './credit-model.ts';
 import { paymentRowsOf } from './read-model.ts';
 import { createStreamMemory, type StreamMemory } from './stream-memory.ts';
+import { usageChanges } from './usage-model.ts';
 
 const readAtOnce = 1_000;
 const sweptAtOnce = 10_000;
 const types = {
   payments: typesListing('readModels', 'payments'),
   credit: typesListing('readModels', 'credit'),
+  usage: typesListing('readModels', 'usage'),
 };
 const creditTypes: ReadonlySet<string> = new Set(types.credit);
 
@@ -62,24 +64,35 @@ async function project(
   const ofCredit = events.filter(({ type }) => creditTypes.has(type));
   const streams = await memory.complete(
     pool,
-    events.filter(({ type }) => !creditTypes.has(type)),
+    events.filter(({ type, stream }) => !creditTypes.has(type) || isChat(stream)),
     last,
   );
-  const rows = streams.map(paymentRowsOf);
+  const [chats = [], quotes = []] = [true, false].map((wanted) =>
+    streams.filter(([first]) => isChat(first?.stream ?? '') === wanted),
+  );
+  const rows = quotes.map(paymentRowsOf);
   const isOurs = await applyProjection(pool, projection, last, {
     payments: rows.flatMap(({ payments }) => payments),
     calls: rows.flatMap(({ calls }) => calls),
     accounts: accountCreditOf(ofCredit),
+    usage: usageChanges(chats, projection.seq),
   });
   return isOurs ? last - projection.seq : 0;
 }
+
+const isChat = (stream: string): boolean => stream.startsWith('chat:');
 
 /** Leaves out the next event, which cannot be read. */
 async function passOver(pool: pg.Pool, projection: Projection): Promise<number> {
   const last = await readNextSeq(pool, projection.seq);
   if (last === undefined) return 0;
   await noteUnreadable(pool, last);
-  const isOurs = await applyProjection(pool, projection, last, { payments: [], calls: [], accounts: [] });
+  const isOurs = await applyProjection(pool, projection, last, {
+    payments: [],
+    calls: [],
+    accounts: [],
+    usage: [],
+  });
   return isOurs ? 1 : 0;
 }
 

@@ -3,6 +3,8 @@ import { createBoundedCache } from '../domain/values/bounded-cache.ts';
 import type { RecordedEvent } from '../domain/events/event.ts';
 import { readStreamsUpTo } from '../store/projection.ts';
 
+const lastOnes: ReadonlySet<string> = new Set(['completed', 'chat_completed', 'chat_failed']);
+
 /** Of streams whose call has not ended. The events of one take about 10 KB. */
 const maxStreams = 4_000;
 
@@ -20,7 +22,7 @@ export function createStreamMemory(): StreamMemory {
 
   const remember = (stream: string, events: readonly RecordedEvent[]): void => {
     // rarely followed by another event
-    if (events.at(-1)?.type === 'completed') known.delete(stream);
+    if (events.some(({ type }) => lastOnes.has(type))) known.delete(stream);
     else known.set(stream, events);
   };
 

@@ -1,6 +1,7 @@
 import type pg from 'pg';
 import { decodeLeaf, type RecordedEvent } from '../domain/events/event.ts';
 import type { AccountCredit } from './account-credit.ts';
+import type { UsageRow } from './usage-row.ts';
 import { queriesOn } from './database.ts';
 import { callFunction } from './functions.ts';
 
@@ -68,10 +69,11 @@ export async function readProjection(pool: pg.Pool, generation?: number): Promis
 export interface ProjectedTypes {
   readonly payments: readonly string[];
   readonly credit: readonly string[];
+  readonly usage: readonly string[];
 }
 
 /**
- * Of the next `max` events, those that the read models need, in order: every event of a stream whose payments change, and the
+ * Of the next `max` events, those that the read models need, in order: every event of a stream whose payments or completions change, and the
  * events that move credit. Undefined where there is no next event.
  */
 export async function readNext(
@@ -93,7 +95,7 @@ export async function readNext(
         where lane_id = 1 and seq > $1 and seq <= step.last
           and ((type = any ($4::text[])) or (stream in (select stream from touched)) is true)
         order by seq) event on true`,
-    values: [afterSeq, max, types.payments, types.credit],
+    values: [afterSeq, max, [...types.payments, ...types.usage], types.credit],
   });
   const last = rows[0]?.last;
   if (last === undefined || last === null) return undefined;
@@ -143,14 +145,16 @@ export function applyProjection(
     payments,
     calls,
     accounts,
+    usage,
   }: {
     readonly payments: readonly PaymentRow[];
     readonly calls: readonly CallRow[];
     /** What to add to each account. */
     readonly accounts: readonly AccountCredit[];
+    readonly usage: readonly UsageRow[];
   },
 ): Promise<boolean> {
-  return callFunction(pool, 'apply_projection', [generation, seq, last, payments, calls, accounts]);
+  return callFunction(pool, 'apply_projection', [generation, seq, last, payments, calls, accounts, usage]);
 }
 
 /** Starts another generation; returns its number. */

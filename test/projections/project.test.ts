@@ -8,7 +8,8 @@ import { listAccountCredit } from '../../src/store/credit-projection.ts';
 import { collectFollowUps, takeFollowUps } from '../../src/store/follow-ups.ts';
 import { collectPayouts } from '../../src/store/payouts.ts';
 import { collectTopUpReversals } from '../../src/store/top-ups.ts';
-import type { LedgerEvent } from '../../src/domain/events/event.ts';
+import type { LedgerEvent, RecordedEvent } from '../../src/domain/events/event.ts';
+import { listUsage, usageDimensions } from '../../src/store/usage.ts';
 import { listJobDays, listPaidCalls, listPayments } from '../../src/store/payments.ts';
 import { readProjection } from '../../src/store/projection.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
@@ -29,6 +30,13 @@ async function readAll({ pool }: TestDatabase) {
   const calls = await listPaidCalls(pool, {}, 0, 10_000);
   const days = await listJobDays(pool, always, 10_000);
   const credit = await listAccountCredit(pool, {}, 0, 10_000);
+  const usage = await listUsage(
+    pool,
+    { accountId: 1, from: '2000-01-01', to: '2100-01-01' },
+    usageDimensions,
+    undefined,
+    10_000,
+  );
   return {
     asOfSeq: payments.asOfSeq,
     creditAsOfSeq: credit.asOfSeq,
@@ -36,6 +44,7 @@ async function readAll({ pool }: TestDatabase) {
     calls: calls.rows,
     days: days.rows,
     credit: credit.rows,
+    usage: usage.rows,
   };
 }
 
@@ -51,7 +60,38 @@ async function expected({ db }: TestDatabase) {
   });
   const payments = streams.flatMap((rows) => rows.payments).toSorted((a, b) => a.seq - b.seq);
   const calls = streams.flatMap((rows) => rows.calls).toSorted((a, b) => a.call_id - b.call_id);
-  return { payments, calls, credit: accountCreditOf(all) };
+  return { payments, calls, credit: accountCreditOf(all), usage: usageOf(all) };
+}
+
+/** What the completions of the first account used: the last end of each counts. */
+function usageOf(events: readonly RecordedEvent[]) {
+  const chats = [...Map.groupBy(events, ({ stream }) => stream).values()].flatMap((stream) => {
+    const [first] = stream;
+    if (first?.type !== 'chat_admitted' || first.data.account_id !== 1) return [];
+    const end = stream.findLast(({ type }) => type === 'chat_completed' || type === 'chat_failed');
+    const { model, key_id = 0 } = first.data;
+    return end ? [{ key: { day: first.at.slice(0, 10), model, key_id }, end }] : [];
+  });
+  const groups = Map.groupBy(chats, ({ key: { day, model, key_id } }) => `${day} ${model} ${key_id}`);
+  return [...groups.values()]
+    .map((group) => {
+      const done = group.flatMap(({ end }) => (end.type === 'chat_completed' ? [end.data] : []));
+      const sum = (of: (data: (typeof done)[number]) => number) =>
+        String(done.reduce((total, data) => total + of(data), 0));
+      return {
+        ...group[0]!.key,
+        // no key is stored
+        key_name: null,
+        key_prefix: null,
+        requests: String(done.length),
+        failed: String(group.length - done.length),
+        prompt_tokens: sum((data) => data.prompt_tokens),
+        completion_tokens: sum((data) => data.completion_tokens),
+        cached_tokens: sum((data) => data.cached_tokens ?? 0),
+        cost: sum((data) => Number(data.cost_micros)),
+      };
+    })
+    .toSorted((a, b) => (a.day === b.day ? a.key_id - b.key_id : a.day < b.day ? 1 : -1));
 }
 
 function daysOf(payments: Awaited<ReturnType<typeof expected>>['payments']) {
@@ -86,6 +126,30 @@ const of = (n: number, change: (history: StreamEvent[], named: object) => Ledger
 };
 const events = (history: StreamEvent[], ...which: number[]) => which.map((i) => history[i]!.event);
 const more = (type: string, data: object) => ({ type, data }) as LedgerEvent;
+
+/** A completion of the first customer whose process was taken for dead, and which that process settled after all. */
+function settledTwice(): StreamEvent[] {
+  const stream = 'chat:00000000-0000-4000-8000-000000000777';
+  const named = { account_id: 1, chat_id: stream.slice(5) };
+  const completed = (ending: string, tokens: number, cost: string) =>
+    more('chat_completed', {
+      ending,
+      model: 'large',
+      prompt_tokens: tokens,
+      completion_tokens: tokens,
+      cached_tokens: tokens,
+      is_estimate: false,
+      cost_micros: cost,
+    });
+  return [
+    more('chat_admitted', { caller: 'session', account_id: 1, model: 'large', streaming: false }),
+    more('credit_held', { ...named, amount_micros: '100' }),
+    completed('recovered', 0, '100'),
+    more('credit_captured', { ...named, amount_micros: '100', is_estimate: true }),
+    completed('completed', 5, '30'),
+    more('credit_corrected', { ...named, amount_micros: '70' }),
+  ].map((event) => ({ stream, event }));
+}
 
 /** Stories with unhappy ends: failed and paid again, taken back and settled again, dead and put back. */
 function stories(): StreamEvent[][] {
@@ -141,11 +205,11 @@ function stories(): StreamEvent[][] {
 test('the read models are the fold of the ledger, step by step and rebuilt, for any order of events and any length of steps', async () => {
   await fc.assert(
     fc.asyncProperty(
-      fc.array(fc.nat(18), { minLength: 100, maxLength: 130 }),
+      fc.array(fc.nat(19), { minLength: 100, maxLength: 130 }),
       fc.integer({ min: 1, max: 40 }),
       async (turns, step) => {
         const database = await createDatabase();
-        const open = [...stories(), customer(0), customer(1), customer(2)];
+        const open = [...stories(), customer(0), customer(1), customer(2), settledTwice()];
         const history = [...turns.flatMap((turn) => open[turn]!.shift() ?? []), ...open.flat()];
         const middle = Math.floor(history.length / 2);
         await appendAll(database, history.slice(0, middle));
@@ -158,7 +222,8 @@ test('the read models are the fold of the ledger, step by step and rebuilt, for 
         const read = await readAll(database);
         await rebuildProjections(database.pool, 100, () => {});
         expect(await readAll(database)).toEqual(read);
-        const { payments, calls, credit } = await expected(database);
+        const { payments, calls, credit, usage } = await expected(database);
+        expect(read.usage).toEqual(usage);
         expect(read.asOfSeq).toBe(history.length);
         expect(read.creditAsOfSeq).toBe(history.length);
         expect(read.credit).toEqual(credit);
@@ -207,8 +272,8 @@ test('a rebuild gives the same rows and disturbs neither readers nor the project
   expect(rebuilt).toBeGreaterThanOrEqual(570);
   expect(seen).toEqual(seen.toSorted((a, b) => a - b));
   await projectAll(database);
-  const { payments, calls, credit } = await expected(database);
-  expect(await readAll(database)).toMatchObject({ asOfSeq: history.length, payments, calls, credit });
+  const { payments, calls, credit, usage } = await expected(database);
+  expect(await readAll(database)).toMatchObject({ asOfSeq: history.length, payments, calls, credit, usage });
   expect(credit).toHaveLength(1);
   expect((await readProjection(database.pool)).generation).toBe(2);
   const { rows } = await database.pool.query('select distinct generation from tollbook.payment');
@@ -222,7 +287,7 @@ test('a command rebuilds damaged read models', async () => {
   const before = await readAll(database);
   await database.asOwner((owner) =>
     owner.query(
-      `update tollbook.payment set amount = 0, state = 'settled'; update tollbook.account_credit set held = 7`,
+      `update tollbook.payment set amount = 0, state = 'settled'; update tollbook.account_credit set held = 7; update tollbook.usage_day set cost = 7`,
     ),
   );
   expect(await tollbook(['projections', 'rebuild'], { DATABASE_URL: database.url })).toMatchObject({
@@ -246,6 +311,7 @@ test('an event that no worker can read, appended with the writer role, stops no 
     [{ type: 'settlement_disproved', data: [] }],
     [{ type: 'refunded', data: 1 }],
     [{ type: 'quote_issued', data: {} }],
+    [{ type: 'chat_completed', data: { prompt_tokens: 'x' } }],
     [{ type: 'of_another_program', data: 'x' }],
     [{ type: 'credit_granted', data: grant }],
     [
@@ -269,5 +335,5 @@ test('an event that no worker can read, appended with the writer role, stops no 
   expect(payments.map(({ state }) => state)).toEqual(['completed', 'completed']);
   const due = await takeFollowUps(pool, 'unreadable', undefined, 100);
   // nothing is derived from the quote alone, and no reader asks for the unknown type
-  expect(due.map(({ stream }) => stream.slice(-1)).toSorted()).toEqual(['0', '1', '2', '3', '6']);
+  expect(due.map(({ stream }) => stream.slice(-1)).toSorted()).toEqual(['0', '1', '2', '3', '5', '7']);
 });

@@ -18,6 +18,7 @@ export const chatEvents = {
     ...recordOnly,
     schema: z.strictObject({ ...caller, model: visibleName, streaming: z.boolean() }),
     transition: { ...ofChat, from: ['none'], to: 'admitted' },
+    readModels: ['usage'],
   },
   chat_refused: {
     ...recordOnly,
@@ -51,7 +52,7 @@ export const chatEvents = {
     bookkeeping: 'context',
     reopens: 'none',
     reconciliation: 'none',
-    readModels: 'none',
+    readModels: ['usage'],
     counters: 'none',
     followUps: 'none',
   },
@@ -60,5 +61,6 @@ export const chatEvents = {
     ...recordOnly,
     schema: z.strictObject({ reason, model: visibleName, upstream: visibleName.optional() }),
     transition: { ...ofChat, from: ['admitted'], to: 'failed' },
+    readModels: ['usage'],
   },
 } as const satisfies EventFamily;

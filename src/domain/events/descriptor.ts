@@ -106,7 +106,7 @@ export interface EventDescriptor {
   /** Whether reconciling the ledger with the chain needs it: handled in domain/reconcile. */
   readonly reconciliation: 'needed' | 'none';
   /** The read models that it changes: handled in projections/. */
-  readonly readModels: readonly ('payments' | 'credit')[] | 'none';
+  readonly readModels: readonly ('payments' | 'credit' | 'usage')[] | 'none';
   readonly counters: readonly CounterName[] | 'none';
   /** Collected by SQL (migrations/functions), compared in test/store. The event's data may rule out a topic. */
   readonly followUps: readonly FollowUpTopic[] | 'none';

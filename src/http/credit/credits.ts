@@ -8,6 +8,7 @@ import { type Account, findAccount } from '../../store/credit.ts';
 import { accountOf, keyOf } from '../chat/credentials.ts';
 import { sendOpenAiError } from '../chat/openai-errors.ts';
 import { budgetJson } from './key-budget.ts';
+import { sendUsage, sendUsageCsv } from './usage.ts';
 import { type CreditsJson, generationQuery, type KeyStateJson } from '../schemas/credit.ts';
 
 /** What a caller may read: its account's credit, its completions, and what is left of its key. */
@@ -33,6 +34,8 @@ export function creditRoutes(current: () => ChatContext) {
     route('/credits', async ({ context, accountId, reply }) =>
       reply.send(creditsJson(await openedAccount(context, accountId))),
     );
+    route('/usage', sendUsage);
+    route('/usage.csv', sendUsageCsv);
     route('/generation', async ({ context, accountId, request, reply }) => {
       const { data: query } = generationQuery.safeParse(request.query);
       const generation = query && (await readGeneration(context, { accountId }, query.id));

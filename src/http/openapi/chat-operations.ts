@@ -1,5 +1,6 @@
 import type { OpenAiErrorName } from '../../domain/errors/openai-error.ts';
 import { credits, generation, generationQuery, keyState } from '../schemas/credit.ts';
+import { usage, usageCsvQuery, usageQuery } from '../schemas/usage.ts';
 import { model, modelList } from '../schemas/model.ts';
 import { chatCompletion, chatRequest } from '../schemas/openai.ts';
 import type { Operation } from './operation.ts';
@@ -161,4 +162,33 @@ export const generationOperation: Operation = {
   query: generationQuery,
   answers: [{ status: 200, description: 'The completion.', schema: generation }],
   errors: [...ofKey.errors, 'not_found'],
+};
+
+export const usageOperation: Operation = {
+  ...ofKey,
+  path: '/v1/usage',
+  id: 'getUsage',
+  summary: 'What the account used',
+  description: `Requests, tokens and cost by day, model and key, from sums that are kept a moment behind the ledger (\`as_of_seq\`).
+At most 400 days.`,
+  query: usageQuery,
+  answers: [{ status: 200, description: 'A page of sums.', schema: usage }],
+};
+
+export const usageCsvOperation: Operation = {
+  ...ofKey,
+  path: '/v1/usage.csv',
+  id: 'getUsageCsv',
+  summary: 'What the account used, as CSV',
+  description:
+    'The rows of `/v1/usage`. Where there are more than `limit`, the header `Link` has the next page.',
+  query: usageCsvQuery,
+  answers: [
+    {
+      status: 200,
+      description: 'A header and one line per row (RFC 4180).',
+      bytes: 'text/csv',
+      headers: ['Link'],
+    },
+  ],
 };

@@ -58,6 +58,8 @@ const operationsByPart: Readonly<Record<Part, readonly Operation[]>> = {
     chat.creditsOperation,
     chat.keyOperation,
     chat.generationOperation,
+    chat.usageOperation,
+    chat.usageCsvOperation,
     status.chatReadyOperation,
     operatorCredit.listKeysOperation,
     operatorCredit.createKeyOperation,

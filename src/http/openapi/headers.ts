@@ -19,6 +19,10 @@ export const answerHeaders = {
     description: "The receipt's path; of a sign-in, the page that continues it.",
     schema: { type: 'string', format: 'uri-reference' },
   },
+  Link: {
+    description: 'The next page (`rel="next"`).',
+    schema: { type: 'string' },
+  },
   'Retry-After': {
     description: 'Seconds to wait before the next request.',
     schema: { type: 'integer', minimum: 1 },

@@ -73,7 +73,7 @@ export interface DescribedAnswer {
   /** What the events are, where the answer may be an event stream. */
   readonly events?: string;
   /** The type of another body. */
-  readonly bytes?: 'text/plain' | 'text/html' | 'application/octet-stream';
+  readonly bytes?: 'text/plain' | 'text/html' | 'text/csv' | 'application/octet-stream';
   readonly headers?: readonly HeaderName[];
 }
 

@@ -1,4 +1,6 @@
 import { expect, test } from 'vitest';
+import { projectToHead } from '../../../src/projections/project.ts';
+import type { UsageJson } from '../../../src/http/schemas/usage.ts';
 import { documentOf } from '../../support/documented.ts';
 import { ask, freeModel, paidModel, type ChatGateway, startChatGateway } from '../../support/chat-gateway.ts';
 import { operatorOf } from '../../support/operator.ts';
@@ -224,4 +226,52 @@ test('a key was last used when any request presented it, also one that only read
     await use(key);
     await eventually(async () => expect(await lastUsed()).not.toBeNull());
   }
+});
+
+test('usage is summed by day, model and key, in pages and as CSV, and an account sees only its own', async () => {
+  const gateway = await startChatGateway();
+  const [key, stranger] = [await gateway.key(5_000_000n), await gateway.key(5_000_000n)];
+  for (const [who, model] of [
+    [key, paidModel],
+    [key, paidModel],
+    [key, freeModel],
+    [stranger, paidModel],
+  ] as const)
+    await gateway.client(who).chat.completions.create(ask('hello there', model));
+  const get = await documented(gateway);
+  await eventually(async () => expect((await get('/v1/credits', key)).json.held).toBe('0'));
+  await eventually(async () => expect((await get('/v1/credits', stranger)).json.held).toBe('0'));
+  await projectToHead(gateway.database);
+  const today = new Date().toISOString().slice(0, 10);
+  const { json } = await get('/v1/usage', key);
+  expect(json).toMatchObject({ to: today, next: null, currency: 'USD' });
+  expect(
+    json.rows.map(({ model, requests, failed }: UsageJson['rows'][number]) => [model, requests, failed]),
+  ).toEqual([
+    [freeModel, '1', '0'],
+    [paidModel, '2', '0'],
+  ]);
+  expect(json.rows[1]).toMatchObject({ day: today, key: { name: 'of a test', prefix: key.slice(0, 13) } });
+  expect(json.rows[1].cost).toBe((await get('/v1/credits', key)).json.total_used);
+  const byKey = await get('/v1/usage?by=key', key);
+  expect(byKey.json.rows).toMatchObject([{ day: null, model: null, requests: '3' }]);
+  const first = await get('/v1/usage?limit=1', key);
+  const second = await get(`/v1/usage?limit=1&cursor=${first.json.next}`, key);
+  expect([...first.json.rows, ...second.json.rows]).toEqual(json.rows);
+  expect((await get(`/v1/usage?limit=1&cursor=${second.json.next}`, key)).json.rows).toEqual([]);
+  const csv = await gateway.get('/v1/usage.csv?limit=1', key);
+  expect(csv.headers.get('content-type')).toBe('text/csv; charset=utf-8');
+  expect(csv.headers.get('link')).toContain(`cursor=${first.json.next}`);
+  expect((await csv.text()).split('\r\n')[1]).toMatch(
+    new RegExp(`^${today},${freeModel},\\d+,of a test,1,0,`),
+  );
+  for (const query of [
+    'by=hour',
+    'from=2026-02-30',
+    'from=2020-01-01',
+    `by=key&cursor=${first.json.next}`,
+    'cursor=x',
+  ])
+    expect([query, (await gateway.get(`/v1/usage?${query}`, key)).status]).toEqual([query, 400]);
+  expect((await gateway.get('/v1/usage')).status).toBe(401);
 });
