@@ -26,6 +26,8 @@ create table tollbook.payment (
   payer bytea not null,
   pay_to bytea not null,
   transaction bytea,
+  -- which service issued its quote; null for a 402 answer, and where the quote is lost
+  quote_source text collate "C",
   -- why its money is owed back, and since when
   refund_due_since timestamptz,
   refund_due text collate "C",

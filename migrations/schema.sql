@@ -494,6 +494,7 @@ create table tollbook.payment (
   payer bytea not null,
   pay_to bytea not null,
   transaction bytea,
+  quote_source text collate "C",
   refund_due_since timestamp with time zone,
   refund_due text collate "C",
   refunded_at timestamp with time zone,
@@ -693,7 +694,7 @@ create function tollbook.admit_uncontended(p_admitted text, p_moment timestamp w
 create function tollbook.advance_cursor(p_name text, p_max integer, OUT previous bigint, OUT last bigint) returns record language plpgsql volatile; -- 337ea455e6d4ca14
 create function tollbook.append(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_commands json) returns json language plpgsql volatile security definer; -- e1141f310aea876d
 create function tollbook.append_uncontended(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_content bytea, p_types text, p_data text, p_streams text, p_expected text, p_bodies text, p_claims text, p_added text, p_call_ids text, p_call_ops text, p_leases text, p_issued text DEFAULT ''::text, p_admitted text DEFAULT ''::text, p_settled text DEFAULT ''::text) returns json language plpgsql volatile security definer; -- 5b14b694413e09a8
-create function tollbook.apply_projection(p_generation integer, p_from bigint, p_to bigint, p_payments json, p_calls json, p_accounts json, p_usage json) returns boolean language plpgsql volatile security definer; -- 36644a438941de54
+create function tollbook.apply_projection(p_generation integer, p_from bigint, p_to bigint, p_payments json, p_calls json, p_accounts json, p_usage json) returns boolean language plpgsql volatile security definer; -- c9190f69a93c0a0a
 create function tollbook.are_held(p_settled text) returns boolean language plpgsql volatile; -- 6101736227a5357f
 create function tollbook.begin_listing_look(p_url text, p_lease_ms integer) returns TABLE(look bigint, state json) language sql volatile security definer; -- 1f8285b77b637099
 create function tollbook.begin_projection() returns integer language sql volatile security definer; -- d53f91b8f56b0cf5

@@ -22,7 +22,7 @@ begin
       seq bigint, at timestamptz, service_id bigint, job_index bigint, network text, asset text,
       symbol text, decimals int, amount numeric, payer text, pay_to text, state text, transaction text,
       block_number numeric, call_id bigint, settled_at timestamptz, refunded_at timestamptz, refund_transaction text,
-      refund_due text, refund_due_since timestamptz, last_seq bigint)
+      refund_due text, refund_due_since timestamptz, quote_source text, last_seq bigint)
   ), counted as (
     select (settled_at at time zone 'UTC')::date as day, service_id, job_index, network, asset, symbol, decimals,
       1 as payments, amount, (state = 'completed')::int as completed, (state = 'dead_lettered')::int as dead_lettered,
@@ -57,10 +57,10 @@ begin
   )
   insert into payment (generation, seq, at, service_id, job_index, network, asset, symbol, decimals, amount,
     payer, pay_to, state, transaction, block_number, call_id, settled_at, last_seq, refunded_at, refund_transaction,
-    refund_due, refund_due_since)
+    refund_due, refund_due_since, quote_source)
   select p_generation, i.seq, i.at, i.service_id, i.job_index, i.network, hex_bytes(i.asset), i.symbol, i.decimals,
     i.amount, hex_bytes(i.payer), hex_bytes(i.pay_to), i.state, hex_bytes(i.transaction), i.block_number, i.call_id, i.settled_at, i.last_seq,
-    i.refunded_at, hex_bytes(i.refund_transaction), i.refund_due, i.refund_due_since
+    i.refunded_at, hex_bytes(i.refund_transaction), i.refund_due, i.refund_due_since, i.quote_source
   from incoming i
   on conflict (generation, seq) do update set
     service_id = excluded.service_id, job_index = excluded.job_index, state = excluded.state, transaction = excluded.transaction, block_number = excluded.block_number,

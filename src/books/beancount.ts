@@ -26,7 +26,7 @@ export const beancount: JournalStyle = {
 };
 
 function entryMetadata(entry: Entry): string {
-  const { seq, event, recordedAt, occurredAt, quoteDigest, transaction, block, memo } = entry;
+  const { seq, event, recordedAt, occurredAt, quoteDigest, quoteSource, transaction, block, memo } = entry;
   return (
     `  seq: ${seq}\n` +
     metadata({
@@ -34,6 +34,7 @@ function entryMetadata(entry: Entry): string {
       recorded: recordedAt,
       occurred: occurredAt,
       quote: quoteDigest,
+      quote_source: quoteSource,
       transaction,
       block,
       memo,

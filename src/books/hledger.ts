@@ -22,8 +22,17 @@ export const hledger: JournalStyle = {
 };
 
 /** Tags. Free text of operators is left out: hledger would read dates in comments. */
-function comment({ event, recordedAt, occurredAt, quoteDigest, transaction, block }: Entry): string {
-  const tags = { event, recorded: recordedAt, occurred: occurredAt, quote: quoteDigest, transaction, block };
+function comment(entry: Entry): string {
+  const { event, recordedAt, occurredAt, quoteDigest, quoteSource, transaction, block } = entry;
+  const tags = {
+    event,
+    recorded: recordedAt,
+    occurred: occurredAt,
+    quote: quoteDigest,
+    quote_source: quoteSource,
+    transaction,
+    block,
+  };
   return Object.entries(tags)
     .map(([tag, value]) => (value === undefined ? '' : `    ; ${tag}:${value}\n`))
     .join('');

@@ -39,6 +39,7 @@ export const columns: readonly Column[] = [
   { name: 'atoms', type: 'text', of: ({ move }) => String(move.atoms) },
   { name: 'counterparty', type: 'text', of: ({ entry }) => entry.counterparty },
   { name: 'quote_digest', type: 'text', of: ({ entry }) => entry.quoteDigest },
+  { name: 'quote_source', type: 'text', of: ({ entry }) => entry.quoteSource },
   { name: 'transaction', type: 'text', of: ({ entry }) => entry.transaction },
   { name: 'block', type: 'text', of: ({ entry }) => entry.block },
   { name: 'log_index', type: 'whole', of: ({ entry }) => optional(entry.logIndex) },

@@ -8,14 +8,16 @@ export function findByKey(quote: QuoteState, key: string): PaymentState | undefi
   return quote.payments.find(({ payment }) => paymentKey(paymentFromData(payment)) === key);
 }
 
-/** The payment that a `settlement_disproved` or `settlement_reorged` names, in its current state. */
+/** The payment that a `settlement_disproved` or `settlement_reorged` names, in its current state, and its quote. */
 export async function findTakenBack(
   context: Pick<JobsContext, 'pool'>,
   stream: string,
   seq: number,
-): Promise<PaymentState | undefined> {
+): Promise<{ readonly quote: QuoteState; readonly known: PaymentState | undefined }> {
   const { events } = await readStream(context.pool, stream);
   const event = events.find((candidate) => candidate.seq === seq);
-  if (event?.type !== 'settlement_disproved' && event?.type !== 'settlement_reorged') return undefined;
-  return paymentOf(foldQuote(events), { ...event.data, nonce: event.data.payment_nonce });
+  const quote = foldQuote(events);
+  if (event?.type !== 'settlement_disproved' && event?.type !== 'settlement_reorged')
+    return { quote, known: undefined };
+  return { quote, known: paymentOf(quote, { ...event.data, nonce: event.data.payment_nonce }) };
 }

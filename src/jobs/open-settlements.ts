@@ -1,4 +1,4 @@
-import { foldQuote, type PaymentState } from '../domain/payments/quote-state.ts';
+import { foldQuote, type PaymentState, type QuoteState } from '../domain/payments/quote-state.ts';
 import { listUnresolved } from '../store/follow-ups.ts';
 import { readStream } from '../store/streams.ts';
 import { listUnsettled } from '../store/unsettled.ts';
@@ -8,6 +8,8 @@ import { findByKey, findTakenBack } from './find-payment.ts';
 /** A settlement without an outcome, for the operator. */
 export interface OpenSettlementRow {
   readonly digest: string;
+  /** Which service issued its quote; undefined for a 402 answer. */
+  readonly quoteSource: 'pricing' | undefined;
   readonly since: Date;
   /** A runner has its call: only the money is open. */
   readonly isWithRunner: boolean;
@@ -31,7 +33,7 @@ export async function listOpenSettlements(
     const quote = foldQuote((await readStream(ledger.pool, stream)).events);
     const known = findByKey(quote, payment);
     // a call that a runner had is listed below
-    return known?.call ? [] : rowOf(stream, created_at, known);
+    return known?.call ? [] : rowOf(stream, created_at, { quote, known });
   });
   const withRunners = kept.map(async ({ stream, seq, created_at }) =>
     rowOf(stream, created_at, await findTakenBack(ledger, stream, seq)),
@@ -40,9 +42,14 @@ export async function listOpenSettlements(
   return rows.flat().toSorted((a, b) => a.since.getTime() - b.since.getTime());
 }
 
-function rowOf(digest: string, since: Date, known: PaymentState | undefined): OpenSettlementRow {
+function rowOf(
+  digest: string,
+  since: Date,
+  { quote, known }: { readonly quote: QuoteState; readonly known: PaymentState | undefined },
+): OpenSettlementRow {
   return {
     digest,
+    quoteSource: quote.quote?.source,
     since,
     reason: known?.reason ?? known?.status ?? 'not_in_the_ledger',
     isWithRunner: known?.call !== undefined,

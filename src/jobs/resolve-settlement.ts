@@ -86,7 +86,7 @@ export async function resolveTakenBack(
   { stream, seq, ageSecs }: Pick<FollowUp, 'stream' | 'seq' | 'ageSecs'>,
   slots: SettleSlots,
 ): Promise<FollowUpResult> {
-  const known = await findTakenBack(context, stream, seq);
+  const { known } = await findTakenBack(context, stream, seq);
   if (!known?.call || known.status === 'settled' || known.status === 'settlement_failed')
     return { kind: 'done' };
   const payment = paymentKey(paymentFromData(known.payment));

@@ -10,6 +10,8 @@ import type { InclusionProof } from '../log/prove.ts';
 export interface PaymentHistory {
   readonly state: string;
   readonly paid: boolean | null;
+  /** Which service issued the quote; undefined for a 402 answer, and where the quote is lost. */
+  readonly quoteSource: 'pricing' | undefined;
   readonly head: StoredHead | undefined;
   readonly events: readonly {
     readonly event: RecordedEvent;
@@ -34,6 +36,7 @@ export async function readPaymentHistory(
   return {
     state: receiptState(quote, Math.floor(rows[0]?.now ?? 0)),
     paid: isPaid(quote),
+    quoteSource: quote.quote?.source,
     head,
     events: events.map((event, index) => ({
       event,

@@ -41,6 +41,7 @@ export function paymentRowsOf(events: readonly RecordedEvent[]): {
       refunded_at: refunded ? (events[refunded.version - 1]?.at ?? null) : null,
       refund_transaction: refunded?.transaction ?? null,
       ...refundDueOf(state, payment, call),
+      quote_source: state.quote?.source ?? null,
       last_seq: last.seq,
     });
     if (call && job) calls.push({ ...call, service_id: job.serviceId, job_index: job.jobIndex });

@@ -60,7 +60,7 @@ export async function listPayments(
   const page = db
     .selectFrom('tollbook.payment')
     .select(['seq', 'service_id', 'job_index', 'network', 'symbol', 'decimals', 'state'])
-    .select(['call_id', 'refund_due', 'last_seq'])
+    .select(['call_id', 'refund_due', 'quote_source', 'last_seq'])
     .select(({ cast, ref }) => [
       quoteOf(ref('tollbook.payment.seq')).as('quote_digest'),
       hexText(ref('asset')).as('asset'),

@@ -26,6 +26,7 @@ export interface RefundDueRow {
   /** The block that proves the payment; null where only the facilitator or the operator reported it. */
   readonly block_number: string | null;
   readonly call_id: number | null;
+  readonly quote_source: string | null;
   readonly why: string;
   readonly since: string;
   readonly age_secs: number;
@@ -66,7 +67,7 @@ export async function listRefundsDue(
       'job_index',
       'network',
     ])
-    .select(['symbol', 'decimals', 'call_id'])
+    .select(['symbol', 'decimals', 'call_id', 'quote_source'])
     // a refund is due for settled payments only, which have a transaction
     .select(({ cast, ref }) => [
       hexText(ref('transaction').$notNull()).as('transaction'),

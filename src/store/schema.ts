@@ -266,6 +266,7 @@ export const ledgerTables = {
     refund_transaction: nullable(bytea),
     refund_due: nullable(text),
     refund_due_since: nullable(timestamp),
+    quote_source: nullable(text),
   },
   'tollbook.payee': {
     generation: int,

@@ -145,6 +145,7 @@ describe('as CSV', () => {
       atoms: '2000',
       counterparty: expect.stringMatching(/^0x[0-9a-f]{40}$/),
       quote_digest: quote.stream,
+      quote_source: '',
       transaction: expect.stringMatching(/^0x[0-9a-f]{64}$/),
       block: '77',
       log_index: '1',

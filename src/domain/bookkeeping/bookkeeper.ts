@@ -45,8 +45,8 @@ export class Bookkeeper {
     if (!hasAspect(event, 'bookkeeping')) return undefined;
     switch (event.type) {
       case 'quote_issued': {
-        const { service_id, job_index, expires_at } = event.data;
-        this.#quotes.issue(event.stream, service_id, job_index, expires_at);
+        const { service_id: serviceId, job_index: jobIndex, expires_at, source } = event.data;
+        this.#quotes.issue(event.stream, { serviceId, jobIndex, source }, expires_at);
         return undefined;
       }
       case 'settlement_started':
@@ -117,7 +117,7 @@ export class Bookkeeper {
     const { network, asset, payer, payment_nonce: nonce, pay_to: payTo, amount } = event.data;
     this.#payees.add(`${network}/${payTo}`);
     const job = { serviceId: 0, jobIndex: 0 };
-    this.#quotes.issue(event.stream, job.serviceId, job.jobIndex, 0);
+    this.#quotes.issue(event.stream, { ...job, source: undefined }, 0);
     const payment: BookedPayment = {
       ...recoveredProgress(event),
       payment: { network, asset, payer, nonce },
@@ -156,7 +156,11 @@ export class Bookkeeper {
     const moves = movesBetween(positionOf(before), positionOf(after), after.token);
     this.#quotes.settle(event.stream);
     const counterparty = event.type === 'refunded' ? event.data.refunded_to : after.payment.payer;
-    return entryOf(event, categories[event.type], moves, { counterparty, quoteDigest: event.stream });
+    return entryOf(event, categories[event.type], moves, {
+      counterparty,
+      quoteDigest: event.stream,
+      quoteSource: quote.source,
+    });
   }
 
   /** What changes beside the payment's progress. */
@@ -191,7 +195,7 @@ export class Bookkeeper {
     quote.payments = quote.payments.map((payment) => (payment === before ? after : payment));
     const moves = movesBetween(positionOf(before), positionOf(after), before.token);
     this.#quotes.settle(quoteDigest);
-    const of = { counterparty: `account:${account_id}`, quoteDigest };
+    const of = { counterparty: `account:${account_id}`, quoteDigest, quoteSource: quote.source };
     return entryOf(
       event,
       isTopUp ? 'top_up' : 'top_up_reversal',
@@ -281,7 +285,12 @@ function entryOf(
   event: RecordedEvent,
   category: Category,
   moves: readonly Move[],
-  of: { readonly counterparty?: string; readonly quoteDigest?: string; readonly memo?: string | undefined },
+  of: {
+    readonly counterparty?: string;
+    readonly quoteDigest?: string;
+    readonly quoteSource?: string | undefined;
+    readonly memo?: string | undefined;
+  },
 ): Entry | undefined {
   if (moves.length === 0) return undefined;
   const fields = event.data as EntryFields;
@@ -294,6 +303,7 @@ function entryOf(
     occurredAt: block === undefined || category === 'reversal' ? event.at : blockTime(fields),
     moves,
     quoteDigest: of.quoteDigest,
+    quoteSource: of.quoteSource,
     counterparty: of.counterparty,
     transaction,
     block,

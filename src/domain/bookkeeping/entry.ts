@@ -51,6 +51,8 @@ export interface Entry {
   readonly occurredAt: string | undefined;
   readonly moves: readonly Move[];
   readonly quoteDigest: string | undefined;
+  /** Which service issued that quote; undefined for a 402 answer, and where the quote is lost. */
+  readonly quoteSource: string | undefined;
   readonly counterparty: string | undefined;
   readonly transaction: string | undefined;
   readonly block: string | undefined;

@@ -4,6 +4,8 @@ import { type BookedPayment, isClosed } from './payment.ts';
 export interface BookedQuote {
   readonly serviceId: number;
   readonly jobIndex: number;
+  /** Which service issued it; undefined for a 402 answer. */
+  readonly source: string | undefined;
   /** The hour since 1970 in which it expires. */
   readonly endsHour: number;
   payments: readonly BookedPayment[];
@@ -33,9 +35,13 @@ export class OpenQuotes {
     return this.#quotes.size;
   }
 
-  issue(digest: string, serviceId: number, jobIndex: number, expiresAtSecs: number): void {
+  issue(
+    digest: string,
+    { serviceId, jobIndex, source }: Pick<BookedQuote, 'serviceId' | 'jobIndex' | 'source'>,
+    expiresAtSecs: number,
+  ): void {
     const endsHour = Math.max(Math.floor((expiresAtSecs * 1_000) / hourMs), this.#hour);
-    this.#quotes.set(digest, { serviceId, jobIndex, endsHour, payments: [] });
+    this.#quotes.set(digest, { serviceId, jobIndex, source, endsHour, payments: [] });
     const others = this.#expiring.get(endsHour);
     if (others) others.push(digest);
     else this.#expiring.set(endsHour, [digest]);

@@ -136,12 +136,13 @@ async function sendTotals(
 
 function historyJson(
   digest: string,
-  { state, paid, head, events }: PaymentHistory,
+  { state, paid, quoteSource, head, events }: PaymentHistory,
 ): schemas.PaymentHistoryJson {
   return {
     quote_digest: digest,
     state,
     paid,
+    quote_source: quoteSource ?? null,
     checkpoint: head?.note ?? null,
     events: events.map(({ event, leaf, proof }) => ({
       seq: event.seq,

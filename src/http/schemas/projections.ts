@@ -16,7 +16,7 @@ import {
   time,
 } from './values.ts';
 import { asOf, cursorQuery, next } from './list.ts';
-import { recoveredJob, refundDue } from './refunds.ts';
+import { quoteSource, recoveredJob, refundDue } from './refunds.ts';
 
 const states = [
   'settling',
@@ -79,6 +79,7 @@ export const auditedPayment = z.strictObject({
   refund_transaction: hex32.nullable(),
   refund_due: refundDue.nullable(),
   refund_due_since: time.nullable(),
+  quote_source: quoteSource,
   last_seq: count.meta({ description: 'The last event that this row includes.' }),
 });
 
@@ -92,6 +93,7 @@ export const paymentHistory = z
     quote_digest: quoteDigest,
     state: z.string(),
     paid: z.boolean().nullable(),
+    quote_source: quoteSource,
     checkpoint: z
       .string()
       .nullable()

@@ -30,6 +30,11 @@ export const recoveredJob = {
   job_index: jobIndex.nullable().meta({ description: unnamed }),
 };
 
+export const quoteSource = z
+  .literal('pricing')
+  .nullable()
+  .meta({ description: 'Which service issued the quote; null for a 402 answer, and where the quote is lost.' });
+
 export const refundsDueQuery = z.strictObject(cursorQuery);
 
 export const refundsDue = z
@@ -53,6 +58,7 @@ export const refundsDue = z
           description: 'The block that proves the payment; null where only the facilitator reported it.',
         }),
         call_id: callId.nullable(),
+        quote_source: quoteSource,
         why: refundDue,
         since: time,
         age_secs: count,

@@ -1,6 +1,7 @@
 import { projectToHead } from '../../../projections/project.ts';
 import { listRefundsDue, type RefundDueRow } from '../../../store/refunds.ts';
 import { withLedger } from '../../ledger.ts';
+import { quoteText } from '../../quote-text.ts';
 import { moneyText } from '../../money-text.ts';
 import { say } from '../../terminal.ts';
 
@@ -33,7 +34,7 @@ export async function run(): Promise<number> {
 function show(row: RefundDueRow): void {
   const { network, why } = row;
   say(
-    `quote ${row.quote_digest}  due since ${row.since} (${row.age_secs} s)  ${reasons[why] ?? why}\n` +
+    `${quoteText(row.quote_digest, row.quote_source)}  due since ${row.since} (${row.age_secs} s)  ${reasons[why] ?? why}\n` +
       `  ${moneyText(row)} on ${network} to ${row.payer}\n` +
       `  payment ${row.payment_nonce}, paid to ${row.pay_to} by ${row.transaction}`,
   );

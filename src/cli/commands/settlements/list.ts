@@ -1,5 +1,6 @@
 import { listOpenSettlements } from '../../../jobs/open-settlements.ts';
 import { withLedger } from '../../ledger.ts';
+import { quoteText } from '../../quote-text.ts';
 import { say } from '../../terminal.ts';
 
 const maxRows = 1_000;
@@ -7,13 +8,13 @@ const maxRows = 1_000;
 export async function run(): Promise<number> {
   const rows = await withLedger((ledger) => listOpenSettlements(ledger, maxRows));
   if (rows.length === 0) say('No settlement is open.');
-  for (const { digest, since, reason, payment, hints, isWithRunner } of rows) {
+  for (const { digest, quoteSource, since, reason, payment, hints, isWithRunner } of rows) {
     const ageSecs = Math.max(0, Math.round((Date.now() - since.getTime()) / 1_000));
     const money = payment
       ? `${payment.amount} atoms of ${payment.symbol} on ${payment.network} from ${payment.payer}`
       : '';
     const where = isWithRunner ? '  (its call is with a runner)' : '';
-    say(`quote ${digest}  open for ${ageSecs} s  ${reason}${where}\n  ${money}`);
+    say(`${quoteText(digest, quoteSource)}  open for ${ageSecs} s  ${reason}${where}\n  ${money}`);
     if (payment) say(`  nonce ${payment.nonce}, valid until ${until(payment.valid_before)}`);
     for (const hint of hints) say(`  a facilitator returned transaction ${hint}`);
   }
