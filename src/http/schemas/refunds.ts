@@ -30,10 +30,9 @@ export const recoveredJob = {
   job_index: jobIndex.nullable().meta({ description: unnamed }),
 };
 
-export const quoteSource = z
-  .literal('pricing')
-  .nullable()
-  .meta({ description: 'Which service issued the quote; null for a 402 answer, and where the quote is lost.' });
+export const quoteSource = z.literal('pricing').nullable().meta({
+  description: 'Which service issued the quote; null for a 402 answer, and where the quote is lost.',
+});
 
 export const refundsDueQuery = z.strictObject(cursorQuery);
 
