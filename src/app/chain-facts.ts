@@ -79,7 +79,7 @@ async function checkSource(
 
 function sourcesOf({ jobs, spend, identity, log }: Config): Source[] {
   return [
-    ...(jobs ? [...tokenSources(jobs), ...policySources(jobs)] : []),
+    ...(jobs ? [...tokenSources(jobs), ...rateSources(jobs), ...policySources(jobs)] : []),
     ...(spend ? [spendSource(spend)] : []),
     ...(identity?.siweRpcUrl === undefined
       ? []
@@ -109,6 +109,17 @@ function tokenSources({ acceptedTokens, networks }: NonNullable<Config['jobs']>)
       checkToken(facts, token, ['accepted_tokens', index]);
     return [{ ...chosen, chainId: token.chainId, checks: [check], tokens: [tokenName(token)] }];
   });
+}
+
+/** Contracts that say rates. */
+function rateSources({ acceptedTokens }: NonNullable<Config['jobs']>): Source[] {
+  return acceptedTokens.flatMap(({ rateTerms }, token) =>
+    (rateTerms?.sources ?? []).flatMap((source, index) =>
+      source.kind === 'http'
+        ? []
+        : [contractSource(source, ['accepted_tokens', token, 'rates', index], 'rpc_url', 'contract')],
+    ),
+  );
 }
 
 function policySources({ jobPolicies }: NonNullable<Config['jobs']>): Source[] {

@@ -81,7 +81,8 @@ export const commands: Readonly<Record<string, Command | undefined>> & Record<st
     summary: 'checks a configuration and prints every mistake',
     usage:
       'tollbook config check FILE [--online] [--no-secrets]\n' +
-      '  --online      also asks the RPCs of the file about their chains, contracts and tokens; those that do not answer are warnings\n' +
+      '  --online      also asks the RPCs of the file about their chains, contracts and tokens; those that do not answer are warnings;\n' +
+      '                asks the sources of rates, and says what they answered, how old it is and how far from the others\n' +
       '  --no-secrets  reads no secret, and says which were not checked\n' +
       '  without it DATABASE_URL is checked too, where it is set\n' +
       '  changes nothing; exit code 0, or 78 if the file has mistakes',

@@ -13,6 +13,7 @@ import { useChain } from '../support/devnet.ts';
 import { configText, testConfig } from '../support/gateway.ts';
 import { temporaryFolder, tollbook } from '../support/program.ts';
 import { logLines } from '../support/log-lines.ts';
+import { startRateSource } from '../support/rate-source.ts';
 import { type Lie, startRpcProxy } from '../support/rpc-proxy.ts';
 import { eventually } from '../support/wait.ts';
 
@@ -256,4 +257,60 @@ test('`config check --online` exits with 78 and names every mistake with its lin
     online.stderr.split('\n').filter((line) => line.endsWith(' is 8, and the contract says 6')),
   ).toHaveLength(2);
   expect(online.stderr).toMatch(/gateway\.toml:\d+ {2}accepted_tokens\[1\]\.decimals/);
+});
+
+const httpSource = (name: string, { url }: { url: string }) =>
+  `[[accepted_tokens.rates]]\nname = "${name}"\nkind = "http"\nurl = "${url}"\npointer = "/rate"\ntime_pointer = "/at"\n`;
+
+test('`config check --online` says what each source of a rate answered, how old it is and how far from the others, and one on another chain is a mistake', async () => {
+  const seenAt = Math.floor(Date.now() / 1_000) - 40;
+  const [near, far, page] = [
+    await startRateSource(`{"rate": 3200, "at": ${seenAt}}`),
+    await startRateSource(`{"rate": "3520.0", "at": ${seenAt}}`),
+    await startRateSource('<html>'),
+  ];
+  const onChain = `[[accepted_tokens.rates]]\nkind = "chainlink"\nrpc_url = "${chain.rpcUrl}"\ncontract = "${chain.token}"\n`;
+  const withRates = async (rates: string) => {
+    const file = path.join(temporaryFolder(), 'gateway.toml');
+    const peers = {
+      ...chain,
+      rpcUrl: chain.rpcUrl,
+      facilitatorUrl: chain.facilitatorUrl,
+      token: chain.token,
+    };
+    const text = configText({
+      database: undefined as never,
+      chain: { ...peers, secondToken: chain.secondToken },
+    });
+    writeFileSync(
+      file,
+      text.replace('eip712_version = "2"\n', (line) => line + rates),
+    );
+    return tollbook(['config', 'check', file, '--no-secrets', '--online']);
+  };
+  const [shown, wrong] = await Promise.all([
+    withRates(
+      `rate_min_sources = 1\n${httpSource('near', near)}${httpSource('far', far)}${httpSource('page', page)}${httpSource('same', near)}`,
+    ),
+    withRates(`${onChain}network = "eip155:1"\n`),
+  ]);
+  expect(shown).toMatchObject({ code: 0 });
+  expect(shown.stdout.replaceAll(/\b4\d s old/g, '40 s old').replace(/next \d+ s/, 'next N s')).toContain(
+    [
+      'USDC on eip155:84532: 3200 tokens for a native unit, for the next N s',
+      '  near: 3200, 40 s old, +0.0000 % from the median',
+      '  far: 3520, 40 s old, +10.0000 % from the median (left out: too_far_off)',
+      '  same: 3200, 40 s old, +0.0000 % from the median',
+    ].join('\n'),
+  );
+  expect(shown.stderr).toMatch(
+    /gateway\.toml:\d+ {2}accepted_tokens\[0\]\.rates\[2\]: the source page is left out: malformed\n/,
+  );
+  expect(wrong).toMatchObject({ code: 78, stdout: '' });
+  expect(wrong.stderr).toMatch(
+    /rates\[0\]\.rpc_url: serves the chain eip155:84532, and should serve eip155:1/,
+  );
+  expect(wrong.stderr).toMatch(
+    /accepted_tokens\[0\]\.rates: no rate \(too_few_sources\): the token would not be/,
+  );
 });

@@ -81,3 +81,11 @@ export function isWithinBps(rate: Rate, of: Rate, bps: number): boolean {
   const [a, b] = [rate.numerator * 10n ** BigInt(of.scale), of.numerator * 10n ** BigInt(rate.scale)];
   return (a > b ? a - b : b - a) * bpsPerWhole <= b * BigInt(bps);
 }
+
+/** How far a rate is above another one, as a person reads it: `+0.3125 %`, cut off behind four decimals. */
+export function deviationText(rate: Rate, of: Rate): string {
+  const [a, b] = [rate.numerator * 10n ** BigInt(of.scale), of.numerator * 10n ** BigInt(rate.scale)];
+  const millionths = ((a > b ? a - b : b - a) * 1_000_000n) / b;
+  const digits = String(millionths).padStart(5, '0');
+  return `${a < b ? '-' : '+'}${digits.slice(0, -4)}.${digits.slice(-4)} %`;
+}

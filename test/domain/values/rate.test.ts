@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import {
   inverseRate,
+  deviationText,
   isWithinBps,
   medianRate,
   parseRate,
@@ -77,4 +78,14 @@ test('a deviation of exactly the limit is allowed, and one above is not', () => 
   expect(isWithinBps(at!, of!, 100)).toBe(true);
   expect(isWithinBps(above!, of!, 100)).toBe(false);
   expect(isWithinBps(of!, of!, 0)).toBe(true);
+});
+
+test.each([
+  ['3200', '3200', '+0.0000 %'],
+  ['3210', '3200', '+0.3125 %'],
+  ['2880.0', '3200', '-10.0000 %'],
+  ['0.5', '0.000001', '+49999900.0000 %'],
+  ['0.000001', '0.5', '-99.9998 %'],
+])('%s beside %s is %s', (rate, of, text) => {
+  expect(deviationText(parseRate(rate)!, parseRate(of)!)).toBe(text);
 });

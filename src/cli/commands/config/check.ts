@@ -1,6 +1,7 @@
 import { parseArgs } from 'node:util';
 import { askChains } from '../../../app/chain-facts.ts';
 import { located } from '../../../app/chain-findings.ts';
+import { askRates } from '../../../app/rate-findings.ts';
 import type { Config } from '../../../config/config.ts';
 import { databaseWarning, namesDatabase, readDatabaseUrl } from '../../../config/database-url.ts';
 import { processEnvironment } from '../../../config/environment.ts';
@@ -37,8 +38,12 @@ export async function run(args: readonly string[]): Promise<number> {
 
 /** @throws ConfigError with every mistake that a chain shows */
 async function checkOnline(config: Config): Promise<void> {
-  const { mistakes, unanswered, unchecked } = await askChains(config);
-  for (const finding of [...unchecked, ...unanswered])
+  const [{ mistakes, unanswered, unchecked }, rates] = await Promise.all([
+    askChains(config),
+    askRates(config),
+  ]);
+  if (mistakes.length === 0) for (const line of rates.lines) say(line);
+  for (const finding of [...unchecked, ...unanswered, ...rates.warnings])
     fail(`warning: ${formatMistake(located(config, finding))}`);
   if (mistakes.length > 0) throw new ConfigError(mistakes.map((finding) => located(config, finding)));
 }
