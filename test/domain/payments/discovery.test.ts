@@ -6,8 +6,11 @@ import {
   validateDiscoveryExtensionSpec,
 } from '@x402/extensions/bazaar';
 import fc from 'fast-check';
+import { execFileSync } from 'node:child_process';
+import path from 'node:path';
 import { expect, test } from 'vitest';
 import { discoveryOf, plainDiscovery, type Discovery } from '../../../src/domain/payments/discovery.ts';
+import { isInstalledWith, packageEnvironment } from '../../support/installed.ts';
 
 /** What the package's own validators say of an entry. */
 function faultsOf({ extension }: Discovery): unknown[] {
@@ -163,3 +166,83 @@ test('whatever the schemas of a job are, its entry is valid by the official vali
   );
   expect(entries).toBeGreaterThan(5);
 });
+
+const checker = path.join(import.meta.dirname, '../../independent/discovery.py');
+const hasChecker = isInstalledWith('python3', ['-c', 'import jsonschema']);
+const absence = hasChecker
+  ? ''
+  : ': NOT CHECKED, JSONSCHEMA FOR PYTHON IS NOT INSTALLED (apt-get install python3-jsonschema)';
+if (absence) process.stderr.write(`\n*** THE ENTRIES OF DISCOVERY${absence}\n\n`);
+
+/** What an implementation of the specification in another language says of each entry. */
+function independentFaults(entries: readonly unknown[]): readonly (readonly string[])[] {
+  const options = { input: JSON.stringify(entries), env: packageEnvironment(), maxBuffer: 64 * 1024 * 1024 };
+  return JSON.parse(execFileSync('python3', [checker], options).toString('utf8'));
+}
+
+/** Places of an entry whose change makes it wrong, or may; undefined removes what is there. */
+const changes: readonly (readonly [place: string, value?: (drawn: unknown) => unknown])[] = [
+  ['info.input', (drawn) => drawn],
+  ['info.input.body', (drawn) => drawn],
+  ['info.input.body'],
+  ['info.input.method', (drawn) => drawn],
+  ['info.input.method', () => 'GET'],
+  ['info.input.bodyType', () => 'binary'],
+  ['info.input.bodyType'],
+  ['info.input.more', (drawn) => drawn],
+  ['info.output', (drawn) => drawn],
+  ['info.output', (example) => ({ type: 'json', example })],
+  ['schema.properties.input.properties.body', () => ({ $ref: 'https://operator.example/a.json' })],
+  ['schema.properties.input.properties.body', () => ({ type: 'nothing' })],
+];
+
+function changedEntry(entry: object, [place, value]: (typeof changes)[number], drawn: unknown): unknown {
+  const copy = structuredClone(entry) as Record<string, unknown>;
+  const keys = place.split('.');
+  const last = keys.pop()!;
+  const parent = keys.reduce((node, key) => node[key] as Record<string, unknown>, copy);
+  parent[last] = value?.(drawn);
+  return JSON.parse(JSON.stringify(copy));
+}
+
+test.skipIf(!hasChecker)(
+  `an implementation in another language finds every entry valid, and judges changed ones as the official validators do${absence}`,
+  () => {
+    const fixed = discoveryOf({ contentType: undefined, inputSchema, outputSchema })!.extension;
+    const entries: unknown[] = [fixed, plainDiscovery('text/plain').extension];
+    const changed: unknown[] = [];
+    for (const change of changes)
+      for (const drawn of [{ prompt: 'x', size: 64, parts: [{ prompt: 'y', size: 65 }] }, { size: 64 }, 1])
+        changed.push(changedEntry(fixed, change, drawn));
+    fc.assert(
+      fc.property(
+        anySchema,
+        anySchema,
+        fc.constantFrom(...changes),
+        fc.oneof(anySchema, fc.jsonValue()),
+        (input, output, change, drawn) => {
+          const entry = discoveryOf({
+            contentType: undefined,
+            inputSchema: input as Record<string, unknown>,
+            outputSchema: output as Record<string, unknown>,
+          });
+          if (!entry) return;
+          entries.push(entry.extension);
+          changed.push(changedEntry(entry.extension, change, drawn));
+        },
+      ),
+      { numRuns: 25 },
+    );
+    const faults = independentFaults([...entries, ...changed]);
+    expect(faults.slice(0, entries.length)).toEqual(entries.map(() => []));
+    const verdicts = faults
+      .slice(entries.length)
+      .map((of, index) => ({ entry: changed[index], isValid: of.length === 0 }));
+    const official = changed.map((entry) => ({
+      entry,
+      isValid: faultsOf({ extension: entry } as Discovery).length === 0,
+    }));
+    expect(verdicts).toEqual(official);
+    expect(new Set(official.map(({ isValid }) => isValid))).toEqual(new Set([true, false]));
+  },
+);
