@@ -30,10 +30,12 @@ export async function issueApiKey(
     readonly tokenId?: number | undefined;
     /** Default: false, an operator made it. */
     readonly isOfUser?: boolean;
+    /** What the key is made of. Default: new random bytes. */
+    readonly bytes?: Buffer | undefined;
   },
 ): Promise<{ readonly keyId: number; readonly key: string }> {
   const { accountId, name, models, capMicros, budget, expiresAt, tokenId, isOfUser = false } = request;
-  const key = newApiKey(randomBytes(apiKeyRandomBytes));
+  const key = newApiKey(request.bytes ?? randomBytes(apiKeyRandomBytes));
   const keyId = await createApiKey(pool, {
     accountId,
     hash: apiKeyHash(key),

@@ -85,29 +85,35 @@ export interface Column<T> {
   readonly cell: (row: T) => Shown;
   /** For amounts and numbers: aligned at their ends. */
   readonly isNumber?: boolean;
+  /** For a button: its label is for those alone who hear the table. */
+  readonly isAction?: boolean;
 }
 
 /** A table with a caption; on a phone each row is a block with the labels beside the values. */
 export function table<T>(caption: string, columns: readonly Column<T>[], rows: readonly T[]): Html {
-  const classOf = (column: Column<T>): string => (column.isNumber === true ? 'number' : '');
+  const classOf = ({ isNumber, isAction }: Column<T>): string =>
+    isNumber === true || isAction === true ? 'number' : '';
+  const head = ({ label, isAction }: Column<T>): Shown =>
+    isAction === true ? html`<span class="unseen">${label}</span>` : label;
+  const cell = (row: T) => (column: Column<T>) =>
+    html`<td class="${classOf(column)}" data-label="${column.isAction === true ? '' : column.label}">
+      <span>${column.cell(row)}</span>
+    </td>`;
   return html`<table>
     <caption>
       ${caption}
     </caption>
     <thead>
       <tr>
-        ${columns.map((column) => html`<th scope="col" class="${classOf(column)}">${column.label}</th>`)}
+        ${columns.map((column) => html`<th scope="col" class="${classOf(column)}">${head(column)}</th>`)}
       </tr>
     </thead>
     <tbody>
       ${rows.map(
         (row) =>
           html`<tr>
-            ${columns.map(
-              (column) =>
-                html`<td class="${classOf(column)}" data-label="${column.label}">${column.cell(row)}</td>`,
-            )}
-          </tr> `,
+            ${columns.map(cell(row))}
+          </tr>`,
       )}
     </tbody>
   </table>`;
@@ -152,14 +158,8 @@ export function shortId(id: string, what: string): Html {
 
 /** Shown by the module of the pages alone: without it there is nothing to press. */
 export function copyButton(text: string, what: string): Html {
-  return html`<button
-    type="button"
-    class="copy quiet small"
-    data-copy="${text}"
-    aria-label="Copy ${what}"
-    hidden
-  >
-    Copy
+  return html`<button type="button" class="copy quiet small" data-copy="${text}" hidden>
+    <span>Copy</span><span class="unseen"> ${what}</span>
   </button>`;
 }
 

@@ -1,6 +1,9 @@
 import type { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type { RequestBodies } from '../http/server/request-bodies.ts';
+import { accountPages } from './account/account.ts';
+import { creditPages } from './credit/credit.ts';
+import { keyPages } from './keys/keys.ts';
 import { homePages } from './home/home.ts';
 import { createPages } from './serve.ts';
 import { signInPages } from './sign-in/sign-in.ts';
@@ -27,5 +30,8 @@ export function pagesRoutes(site: Site, bodies: RequestBodies) {
     const pages = createPages(site, app);
     homePages(pages);
     signInPages(pages);
+    accountPages(pages);
+    keyPages(pages);
+    creditPages(pages);
   };
 }

@@ -49,6 +49,22 @@ export async function readLastEvents(pool: pg.Pool, stream: string, most: number
   return rows.map(({ leaf }) => decodeLeaf(leaf));
 }
 
+/** Up to `limit` events of a stream, the latest first. */
+export async function readLatestEvents(
+  pool: pg.Pool,
+  stream: string,
+  limit: number,
+): Promise<RecordedEvent[]> {
+  const rows = await queriesOn(pool)
+    .selectFrom('tollbook.event')
+    .select(leafText.as('leaf'))
+    .where('stream', '=', streamKey(stream))
+    .orderBy('version', 'desc')
+    .limit(limit)
+    .execute();
+  return rows.map(({ leaf }) => decodeLeaf(leaf));
+}
+
 /** A stream's leaf bytes with their places, in order, and the database's time in Unix seconds. */
 export async function readStreamLeaves(
   pool: pg.Pool,

@@ -63,7 +63,7 @@ export async function openTab(
     },
     async check() {
       expect(complaints).toEqual([]);
-      for (const url of asked) expect(url).toMatch(new RegExp(`^(?:${gateway.url}/|data:)`));
+      for (const url of asked) expect(url).toMatch(new RegExp(`^(?:${gateway.url}/|data:|blob:)`));
       expect((await page.content()).length).toBeLessThan(100_000);
       for (const colorScheme of ['light', 'dark'] as const) {
         await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
@@ -113,13 +113,20 @@ export function formsIn(
   text: string,
 ): { readonly action: string; readonly fields: Record<string, string> }[] {
   return [...text.matchAll(/<form [^>]*action="([^"]*)"[^>]*>([^]*?)<\/form>/g)].map(
-    ([, action = '', body = '']) => ({
-      action,
-      fields: Object.fromEntries(
-        [...body.matchAll(/<input [^>]*?name="([^"]*)"[^>]*?value="([^"]*)"/g)].map(
-          ([, name = '', value = '']) => [name, value],
-        ),
-      ),
-    }),
+    ([, action = '', body = '']) => ({ action, fields: Object.fromEntries(inputsIn(body)) }),
   );
+}
+
+function inputsIn(body: string): [string, string][] {
+  return [...body.matchAll(/<input[^>]*>/g)].flatMap(([input]) => {
+    const attribute = (name: string): string | undefined =>
+      new RegExp(`\\s${name}="([^"]*)"`).exec(input)?.[1];
+    const name = attribute('name');
+    const isLeftOut = attribute('type') === 'checkbox' && !/\schecked/.test(input);
+    return name === undefined || isLeftOut ? [] : [[name, unescaped(attribute('value') ?? '')]];
+  });
+}
+
+function unescaped(text: string): string {
+  return text.replaceAll(/&#(\d+);/g, (_, code: string) => String.fromCodePoint(Number(code)));
 }

@@ -8,15 +8,13 @@ import {
   listUserApiKeys,
   revokeUserApiKey,
   revokeUserApiKeys,
+  takeKeyTurn,
 } from '../../identity/user-api-keys.ts';
 import type { ApiKey } from '../../store/api-keys.ts';
-import { countAttempt } from '../../store/identity.ts';
 import { budgetJson, budgetTerms } from '../credit/key-budget.ts';
 import { sendRefusal } from '../server/errors.ts';
 import { idOf } from '../server/request-values.ts';
 import { keyRequest, type MadeKeyJson, type RevokedKeysJson, type UserKeyJson } from '../schemas/identity.ts';
-
-const createsPerMinute = 20;
 
 /** The API keys of a session's user. The user is taken from nothing but the session. */
 export function apiKeyRoutes(identity: Identity, current: () => ChatContext) {
@@ -54,13 +52,8 @@ export function apiKeyRoutes(identity: Identity, current: () => ChatContext) {
       const nowMs = Date.now() + context.lane.state.clockOffsetMs;
       if (unknown || (expiresAt && expiresAt.getTime() <= nowMs))
         return sendRefusal(request, reply, 'invalid_request');
-      const turn = await countAttempt(context.pool, [
-        { subject: `keys:${user.userId}`, perMinute: createsPerMinute },
-      ]);
-      if (turn.retryMs > 0) {
-        const retryAfterSecs = Math.ceil(turn.retryMs / 1_000);
-        return sendRefusal(request, reply, 'too_many_attempts', { retryAfterSecs });
-      }
+      const retryAfterSecs = await takeKeyTurn(context, user);
+      if (retryAfterSecs > 0) return sendRefusal(request, reply, 'too_many_attempts', { retryAfterSecs });
       const capMicros = cap === undefined ? undefined : parseCredit(cap);
       const budget = budgetTerms(requested);
       const made = await createUserApiKey(context, user, { name, models, capMicros, budget, expiresAt });

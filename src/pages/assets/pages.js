@@ -18,15 +18,16 @@ for (const element of all('time[datetime]')) {
 for (const button of all('button[data-copy]')) {
   if (!navigator.clipboard) break;
   button.hidden = false;
-  const label = button.textContent;
+  const label = button.querySelector('span');
+  const text = label.textContent;
   button.addEventListener('click', async () => {
     try {
       await navigator.clipboard.writeText(button.dataset.copy);
-      button.textContent = 'Copied';
+      label.textContent = 'Copied';
     } catch {
-      button.textContent = 'Not copied';
+      label.textContent = 'Not copied';
     }
-    setTimeout(() => (button.textContent = label), 2_000);
+    setTimeout(() => (label.textContent = text), 2_000);
   });
 }
 

@@ -1,12 +1,100 @@
-import { html } from '../../domain/values/html.ts';
+import { priceText } from '../../domain/credit/price.ts';
+import { html, type Html } from '../../domain/values/html.ts';
+import type { ModelConfig } from '../../config/config.ts';
+import { listUserApiKeys } from '../../identity/user-api-keys.ts';
+import { findAccount } from '../../store/credit.ts';
+import { snippetsFor } from '../keys/snippets.ts';
+import { amount, type Column, empty, personName, table } from '../parts.ts';
 import type { Pages } from '../serve.ts';
+import type { SignedInVisit, View, Visit } from '../site.ts';
 
-/** The first page. */
+/** The first page: what there is to buy, and for users how their account stands. */
 export function homePages(pages: Pages): void {
-  pages.show('/', (visit) => ({
-    kind: 'view',
-    title: visit.site.settings.name,
-    section: 'home',
-    body: html`<h1>${visit.site.settings.name}</h1>`,
-  }));
+  pages.show('/', async (visit) => {
+    const { visitor } = visit;
+    return visitor ? overview({ ...visit, visitor }) : welcome(visit);
+  });
+}
+
+async function overview(visit: SignedInVisit): Promise<View> {
+  const context = visit.site.chat();
+  const { currency } = context.settings;
+  const account = await findAccount(context.db, { accountId: visit.visitor.accountId });
+  const keys = (await listUserApiKeys(context, visit.visitor)).filter(({ revokedAt }) => !revokedAt);
+  const micros = (count: number | undefined): Html => amount(BigInt(count ?? 0), currency);
+  const [model] = context.models.values();
+  const body = html`<div class="head"><h1>Welcome, ${personName(visit.visitor.user.name)}</h1></div>
+    <div class="grid">
+      <div class="sheet figure">
+        <span class="label">You can spend</span>${micros(account?.balanceMicros)}<a href="/credit"
+          >Credit and its history</a
+        >
+      </div>
+      <div class="sheet figure">
+        <span class="label">Used so far</span>${micros(account?.usedMicros)}<span class="hint"
+          >by all your keys and sessions</span
+        >
+      </div>
+      <div class="sheet figure">
+        <span class="label">Keys</span><data class="amount" value="${keys.length}">${keys.length}</data
+        ><a href="/keys">Your keys</a>
+      </div>
+    </div>
+    ${
+      keys.length === 0
+        ? empty(
+            'Make your first key',
+            'A key lets a program use the models with your credit.',
+            html`<a class="button" href="/keys/new">Make a key</a>`,
+          )
+        : html`<section class="sheet">
+            <h2>Ask a model</h2>
+            <p class="hint">With the key in the variable <code>TOLLBOOK_KEY</code>.</p>
+            ${model && snippetsFor(visit.site.publicUrl(), model.name)}
+          </section>`
+    }
+    ${modelsTable(context.models.values(), currency)}`;
+  return { kind: 'view', title: visit.site.settings.name, section: 'home', body };
+}
+
+function welcome(visit: Visit): View {
+  const { chat, settings } = visit.site;
+  const context = chat();
+  const body = html`<div class="hero">
+      <h1>Models by the token, paid as you go</h1>
+      <p class="lead">
+        One address for every model of ${settings.name}, with the API that your tools know already. Pay from a
+        balance, see what each request cost, and stop a key in a second.
+      </p>
+      <p class="actions">
+        <a class="button" href="/sign-up">Sign up</a><a class="button plain" href="/sign-in">Sign in</a
+        ><a href="/docs">Read the API</a>
+      </p>
+    </div>
+    ${modelsTable(context.models.values(), context.settings.currency)}`;
+  return { kind: 'view', title: settings.name, body };
+}
+
+function modelsTable(models: Iterable<ModelConfig>, currency: string): Html {
+  const price = (nanos: bigint | undefined): Html | string =>
+    nanos === undefined ? 'free' : html`${priceText(nanos)} <span class="unit">${currency}</span>`;
+  const columns: Column<ModelConfig>[] = [
+    { label: 'Model', cell: ({ name }) => html`<code>${name}</code>` },
+    { label: 'Context', isNumber: true, cell: ({ contextLength }) => tokens(contextLength) },
+    {
+      label: 'Input, a million tokens',
+      isNumber: true,
+      cell: (model) => price(model.price?.inputNanosPerMillion),
+    },
+    {
+      label: 'Output, a million tokens',
+      isNumber: true,
+      cell: (model) => price(model.price?.outputNanosPerMillion),
+    },
+  ];
+  return html`<section class="sheet">${table('Models', columns, [...models])}</section>`;
+}
+
+function tokens(count: number): string {
+  return String(count).replaceAll(/\B(?=(?:\d{3})+$)/g, ',');
 }
