@@ -11,9 +11,12 @@ $$;
 -- accounts and usage are added, and must not be added twice.
 create or replace function tollbook.apply_projection(p_generation int, p_from bigint, p_to bigint, p_payments json, p_calls json,
   p_accounts json, p_usage json)
-returns boolean language plpgsql volatile security definer set search_path = tollbook, pg_temp as $$
+returns boolean language plpgsql volatile security definer set search_path = tollbook, pg_temp
+-- also where the plan was made for empty tables
+set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
 begin
-  -- a generation that was replaced is not updated any more
+  -- A generation that was replaced is not updated any more. No other process writes its rows from here on, so they need no
+  -- `on conflict`, which writes a lock for each row that it updates and a confirmation for each that it inserts.
   perform from projection where generation = p_generation and seq = p_from and p_to <= (select max(lane.seq) from lane)
     and generation >= (select active.generation from projection active where active.is_active) for update;
   if not found then return false; end if;
@@ -46,14 +49,25 @@ begin
       payments = job_day.payments + excluded.payments, amount = job_day.amount + excluded.amount,
       completed = job_day.completed + excluded.completed, dead_lettered = job_day.dead_lettered + excluded.dead_lettered,
       refunded = job_day.refunded + excluded.refunded, refunded_amount = job_day.refunded_amount + excluded.refunded_amount
-  ), calls as (
-    insert into paid_call (generation, call_id, seq, service_id, job_index, status, attempts, enqueued_at, ended_at)
-    select p_generation, c.* from json_to_recordset(p_calls) as c(
+  ), incoming_call as materialized (
+    select c.* from json_to_recordset(p_calls) as c(
       call_id bigint, seq bigint, service_id bigint, job_index bigint, status text, attempts int,
       enqueued_at timestamptz, ended_at timestamptz)
-    on conflict (generation, call_id) do update set
-      seq = excluded.seq, status = excluded.status, attempts = excluded.attempts,
-      enqueued_at = excluded.enqueued_at, ended_at = excluded.ended_at
+  ), changed_call as (
+    update paid_call set seq = c.seq, status = c.status, attempts = c.attempts, enqueued_at = c.enqueued_at, ended_at = c.ended_at
+    from incoming_call c where paid_call.generation = p_generation and paid_call.call_id = c.call_id
+    returning paid_call.call_id
+  ), added_call as (
+    insert into paid_call (generation, call_id, seq, service_id, job_index, status, attempts, enqueued_at, ended_at)
+    select p_generation, c.* from incoming_call c where c.call_id not in (select call_id from changed_call)
+  ), changed as (
+    update payment set
+      service_id = i.service_id, job_index = i.job_index, state = i.state, transaction = hex_bytes(i.transaction),
+      block_number = i.block_number, call_id = i.call_id, settled_at = i.settled_at, last_seq = i.last_seq,
+      refunded_at = i.refunded_at, refund_transaction = hex_bytes(i.refund_transaction),
+      refund_due = i.refund_due, refund_due_since = i.refund_due_since
+    from incoming i where payment.generation = p_generation and payment.seq = i.seq
+    returning payment.seq
   )
   insert into payment (generation, seq, at, service_id, job_index, network, asset, symbol, decimals, amount,
     payer, pay_to, state, transaction, block_number, call_id, settled_at, last_seq, refunded_at, refund_transaction,
@@ -61,12 +75,7 @@ begin
   select p_generation, i.seq, i.at, i.service_id, i.job_index, i.network, hex_bytes(i.asset), i.symbol, i.decimals,
     i.amount, hex_bytes(i.payer), hex_bytes(i.pay_to), i.state, hex_bytes(i.transaction), i.block_number, i.call_id, i.settled_at, i.last_seq,
     i.refunded_at, hex_bytes(i.refund_transaction), i.refund_due, i.refund_due_since, i.quote_source
-  from incoming i
-  on conflict (generation, seq) do update set
-    service_id = excluded.service_id, job_index = excluded.job_index, state = excluded.state, transaction = excluded.transaction, block_number = excluded.block_number,
-    call_id = excluded.call_id, settled_at = excluded.settled_at, last_seq = excluded.last_seq,
-    refunded_at = excluded.refunded_at, refund_transaction = excluded.refund_transaction,
-    refund_due = excluded.refund_due, refund_due_since = excluded.refund_due_since;
+  from incoming i where i.seq not in (select seq from changed);
   insert into payee
   select p_generation, network, asset, pay_to, min(symbol), min(decimals)
   from json_to_recordset(p_payments) as r(network text, asset text, pay_to text, symbol text, decimals int)
