@@ -1,3 +1,4 @@
+import { stat } from 'node:fs/promises';
 import type { Hex } from '../domain/values/primitives.ts';
 import type { Environment } from './environment.ts';
 import { readEnvironmentSecret } from './environment-secret.ts';
@@ -22,6 +23,8 @@ export interface PricingConfig extends Pick<ConfigOf<typeof pricingShape>, 'logL
   /** Wei above zero, by `jobKey()`. At least one. */
   readonly prices: ReadonlyMap<string, bigint>;
   readonly operatorKey: Hex;
+  /** One line each. */
+  readonly warnings: readonly string[];
 }
 
 /** The variable that has the operator's private key, or with `_FILE` behind it the file that has. */
@@ -41,12 +44,20 @@ export async function loadPricing(
   const operatorKey = await readOperatorKey(env, keyFile, findings);
   if (!read || operatorKey === undefined || findings.mistakes.length > 0)
     throw new ConfigError(findings.mistakes);
-  return { ...read, operatorKey };
+  const secretFile = keyFile ?? env[`${operatorKeyVariable}_FILE`];
+  if (secretFile && (await isPublic(secretFile)))
+    findings.warnings.push(`${secretFile}  can be read by every user of this machine: run chmod 600 on it`);
+  return { ...read, operatorKey, warnings: findings.warnings };
+}
+
+async function isPublic(file: string): Promise<boolean> {
+  const { mode } = await stat(file);
+  return (mode & 0o004) !== 0;
 }
 
 async function readFile(
   source: Pick<Reading, 'file' | 'env' | 'readFile' | 'findings'>,
-): Promise<Omit<PricingConfig, 'operatorKey'> | undefined> {
+): Promise<Pick<PricingConfig, 'logLevel' | 'prices'> | undefined> {
   const { file, findings } = source;
   let text: string;
   try {

@@ -4,6 +4,7 @@ import { type Quote, quoteDigest } from '../domain/payments/quote.ts';
 import type { OperatorLog } from '../domain/values/operator-log.ts';
 import type { Address, Hex } from '../domain/values/primitives.ts';
 import { randomHex32 } from '../runtime/random-hex.ts';
+import { late, within } from '../runtime/within.ts';
 import type { GetJobPriceRequest } from './generated/pricing_pb.ts';
 import { type PriceRequest, readPriceRequest } from './price-request.ts';
 import { createProofOfWorkChecker, maxProofBits } from './proof-of-work.ts';
@@ -23,6 +24,8 @@ export interface PricingEngineOptions {
   readonly quoteTtlSecs?: number;
   /** How long a signature may take. Default 2,000. */
   readonly signTimeoutMs?: number;
+  /** How long the gateway may take to issue a quote. A quote that comes later stays on record and is told to no client. Default 5,000. */
+  readonly issueTimeoutMs?: number;
   /** How many zero bits the hash of a proof of work begins with; 0, the default, requires none. */
   readonly proofOfWorkBits?: number;
   readonly log?: OperatorLog | undefined;
@@ -75,6 +78,7 @@ const silentLog: OperatorLog = { info() {}, warn() {}, error() {} };
  */
 export function createPricingEngine(options: PricingEngineOptions): PricingEngine {
   const { prices, x402, proofOfWorkBits = 0, quoteTtlSecs = 300, log = silentLog } = options;
+  const { issueTimeoutMs = 5_000 } = options;
   const nowSecs = options.nowSecs ?? (() => Math.floor(Date.now() / 1_000));
   const operator = operatorOf(options.signer, options.signTimeoutMs ?? 2_000);
   checkOptions(prices, proofOfWorkBits, quoteTtlSecs);
@@ -109,7 +113,8 @@ export function createPricingEngine(options: PricingEngineOptions): PricingEngin
     request: PriceRequest,
     priceWei: bigint,
   ): Promise<PriceOutcome> => {
-    const issued = await issue(request);
+    const issued = await within(issueTimeoutMs, issue(request));
+    if (issued === late) throw new Error(`the gateway issued no quote in ${issueTimeoutMs} ms`);
     if (issued.kind === 'refused')
       return notOffered.has(issued.code)
         ? priceAlone(request, priceWei, issued.code)

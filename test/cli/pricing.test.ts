@@ -1,6 +1,8 @@
+import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
 import path from 'node:path';
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { bytesToHex } from 'viem/utils';
 import { devnetKeys } from '../../src/devnet/accounts.ts';
 import { grpcClient, operator } from '../support/pricing.ts';
@@ -16,19 +18,39 @@ function file(text: string): string {
   return name;
 }
 
-/** A gateway's file that no gateway would take. */
-const gateway = (wei: string) => `
-facilitator_url = "not an address"
+/** A gateway's file that no gateway would take, with the address of a peer. */
+const gateway = (wei: string, peer: string) => `
+facilitator_url = "${peer}"
 features = ["x402"]
 x402_endpoint = 1
 [job_prices.1]
 0 = "${wei}"
 [[accepted_tokens]]
 network = 7
+rate = { url = "${peer}", pointer = "/rate" }
+[networks."eip155:1"]
+rpc_urls = ["${peer}"]
+[traces]
+endpoint = "${peer}"
+[alerts]
+webhook_url = "${peer}"
 `;
 
-test('the command answers prices of the gateway file, whatever else it says, reloads them and ends at SIGTERM', async () => {
-  const config = file(gateway('256'));
+/** A peer that counts its connections. */
+async function startPeer(): Promise<{ url: string; contacts: Socket[] }> {
+  const contacts: Socket[] = [];
+  const server = createServer((socket) => void contacts.push(socket.on('error', () => {}))).listen(
+    0,
+    '127.0.0.1',
+  );
+  await once(server, 'listening');
+  onTestFinished(() => void server.close());
+  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, contacts };
+}
+
+test('the command answers prices of the gateway file, whatever else it says, contacts no peer, reloads and ends at SIGTERM', async () => {
+  const peer = await startPeer();
+  const config = file(gateway('256', peer.url));
   const program = startTollbook(['pricing', '--config', config, ...free, '--proof-of-work-bits', '0'], env);
   const [, url = ''] = await program.says(/"url":"([^"]+)".*"msg":"listening"/);
   const ask = grpcClient(url);
@@ -37,10 +59,10 @@ test('the command answers prices of the gateway file, whatever else it says, rel
   expect(bytesToHex(answer.operator_id)).toBe(operator.address);
   for (const field of ['settlement_options', 'x402_endpoint', 'x402_refusal'])
     expect(answer).not.toHaveProperty(field);
-  writeFileSync(config, gateway('0'));
+  writeFileSync(config, gateway('0', peer.url));
   program.kill('SIGHUP');
   await program.says(/"msg":"the configuration has mistakes; nothing was changed"/);
-  writeFileSync(config, gateway('512'));
+  writeFileSync(config, gateway('512', peer.url));
   program.kill('SIGHUP');
   await program.says(/"msg":"configuration loaded"/);
   await eventually(async () => expect((await ask()).quote_details.price).toEqual(Buffer.of(2, 0)));
@@ -49,6 +71,7 @@ test('the command answers prices of the gateway file, whatever else it says, rel
   expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
   expect(stdout).toContain('"msg":"stopped: every request has its answer"');
   expect(stdout).not.toContain(devnetKeys.payer.slice(2));
+  expect(peer.contacts).toEqual([]);
 });
 
 test('all mistakes of prices and key are reported together, with their path and line, and without the key', async () => {

@@ -265,6 +265,17 @@ test.each([
   await expect(ask({ requester })).rejects.toMatchObject({ code: status.UNAVAILABLE });
 });
 
+test('a gateway that issues no quote in time holds no request', async () => {
+  const errors: object[] = [];
+  const log = { info() {}, warn() {}, error: (line: object) => void errors.push(line) };
+  const x402: X402Option = { issue: () => new Promise(() => {}) };
+  const options = { x402, issueTimeoutMs: 50, log };
+  const ask = grpcClient((await startPricing(options, { limits: { maxWaiting: 1 } })).url);
+  const late = { code: status.UNAVAILABLE, details: 'The request failed. Nothing was charged. Ask again.' };
+  for (let nth = 0; nth < 3; nth++) await expect(ask()).rejects.toMatchObject(late);
+  expect(errors).toHaveLength(3);
+});
+
 test('prices that the digest has no word for are refused', async () => {
   for (const wei of [0n, -1n, 1n << 256n, 1.5 as unknown as bigint])
     await expect(startPricing({ prices: new Map([['1/0', wei]]) })).rejects.toThrow('the price of job 1/0');

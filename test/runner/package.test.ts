@@ -177,13 +177,22 @@ export const polled: Promise<void> = runner.poll({ gatewayUrl: 'https://gateway.
 
 const typedGateway = `
 import { type GatewayOptions, startGateway } from 'tollbook';
-import { createPricingEngine, keySigner, type PricingEngine } from 'tollbook/pricing';
+import { createPricingEngine, keySigner, servePricing } from 'tollbook/pricing';
+import type { PricingEngine, PricingServer, QuoteSigner, X402Option } from 'tollbook/pricing';
 
 // @ts-expect-error: a gateway requires a config, which proves that the types are included
 const options: GatewayOptions = { databaseUrl: '' };
 const gateway = await startGateway(options);
 export const url: string = gateway.url;
-const signer = keySigner('');
+// as a KMS has it
+const signer: QuoteSigner = { address: '', sign: async (digest: Uint8Array) => digest };
+keySigner('');
+const x402: X402Option | undefined = gateway.quotes;
+export const server: Promise<PricingServer> = servePricing({
+  engine: createPricingEngine({ prices: () => new Map(), signer, x402, proofOfWorkBits: 8 }),
+  bind: { host: '::1', port: 0 },
+  limits: { maxStreams: 1 },
+});
 export const engine: PricingEngine = createPricingEngine({ prices: new Map(), signer, x402: gateway.quotes });
 // @ts-expect-error: an engine requires prices
 createPricingEngine({ signer });
@@ -350,7 +359,7 @@ describe('the packed packages', () => {
     expect(await compile(compilers[0]?.dir ?? '', [...options, '--skipLibCheck', 'gateway.ts'])).toBe('');
   });
 
-  test('the gateway has a command that shows its usage, and exports startGateway and servePricing', async () => {
+  test('the gateway has a command that shows its usage, exports startGateway, and answers prices', async () => {
     const command = path.join(consumer, 'node_modules/tollbook/bin.mjs');
     const { stdout } = await run(process.execPath, [command, '--help'], { env: quietEnvironment() });
     expect(stdout).toContain('Usage: tollbook COMMAND');
@@ -359,12 +368,20 @@ describe('the packed packages', () => {
     await run(process.execPath, [command, 'migrate'], { env: { ...quietEnvironment(), DATABASE_URL: url } });
     const script = `
       import { startGateway } from 'tollbook';
-      import { servePricing } from 'tollbook/pricing';
-      console.log(typeof startGateway, typeof servePricing)`;
+      import { createPricingEngine, keySigner, servePricing } from 'tollbook/pricing';
+      const signer = keySigner('0x' + '11'.repeat(32));
+      const engine = createPricingEngine({ prices: new Map([['1/0', 256n]]), signer });
+      const server = await servePricing({ engine, bind: { host: '127.0.0.1', port: 0 } });
+      const url = server.url + '/tollbook.pricing.v1.PricingService/GetJobPrice';
+      const headers = { 'content-type': 'application/json' };
+      const answer = await fetch(url, { method: 'POST', headers, body: '{"serviceId":"1"}' });
+      const { quoteDetails } = await answer.json();
+      console.log(typeof startGateway, answer.status, Buffer.from(quoteDetails.price, 'base64').toString('hex'));
+      console.log(await server.stop());`;
     const evaluated = await run(process.execPath, ['--input-type=module', '-e', script], {
       cwd: consumer,
       env: quietEnvironment(),
     });
-    expect(evaluated.stdout).toBe('function function\n');
+    expect(evaluated.stdout).toBe('function 200 0100\n{ requestsCut: 0 }\n');
   });
 });

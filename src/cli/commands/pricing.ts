@@ -19,9 +19,10 @@ export async function run(args: readonly string[]): Promise<number> {
   // a SIGHUP during the start must not end the process; the configuration was read just now
   process.on('SIGHUP', () => {});
   const load = () => loadPricing(request.file, processEnvironment(), request.keyFile);
-  const { logLevel, operatorKey, ...config } = await load();
+  const { logLevel, operatorKey, warnings, ...config } = await load();
   let { prices } = config;
   const logger = createLogger(logLevel);
+  for (const warning of warnings) logger.warn({ warning }, 'the configuration has a warning');
   const engine = createPricingEngine({
     prices: () => prices,
     signer: keySigner(operatorKey),
