@@ -34,7 +34,10 @@ export function keySigner(privateKey: string): QuoteSigner {
     throw new TypeError('the signer has no private key (0x and 64 hex digits)');
   return {
     address: accountOf(secp256k1.publicKeyCreate(key, false)),
-    sign: (digest) => Promise.resolve(secp256k1.ecdsaSign(digest, key).signature),
+    sign: (digest) => {
+      const { signature, recid } = secp256k1.ecdsaSign(digest, key);
+      return Promise.resolve(Buffer.concat([signature, Buffer.of(27 + recid)]));
+    },
   };
 }
 
@@ -75,7 +78,9 @@ function canonicalSignature(
 ): Uint8Array | undefined {
   if (!(signed instanceof Uint8Array) || (signed.length !== 64 && signed.length !== 65)) return undefined;
   const compact = secp256k1.signatureNormalize(Uint8Array.from(signed.subarray(0, 64)));
-  for (const recovery of [0, 1] as const)
+  // the signer's v is not believed; where it is right, one recovery is enough
+  const isOdd = signed[64] === 28 || signed[64] === 1;
+  for (const recovery of isOdd ? ([1, 0] as const) : ([0, 1] as const))
     if (recoverSigner(digest, { compact, recovery }) === address)
       return Buffer.concat([compact, Buffer.of(27 + recovery)]);
   return undefined;

@@ -52,7 +52,7 @@ test.each(refusedKeys)('a key file with %s is refused without a word of it', asy
   const message = refused.mistakes.map(formatMistake).join('\n');
   expect(message).toMatch(words);
   expect(message).toContain(key);
-  if (text.length > 8) expect(`${message}\n${refused.stack}`).not.toContain(text.slice(2, 20));
+  expect(`${message}\n${refused.stack}`).not.toContain(text.slice(2, 20) || devnetKeys.payer);
 });
 
 test('a key file that is missing, a folder or named twice is refused; one with spaces or capitals around the key is read', async () => {
