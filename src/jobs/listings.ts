@@ -45,8 +45,10 @@ export interface GoneListing {
   readonly hasOtherPayee: boolean;
 }
 
+type ListingContext = Pick<JobsContext, 'config' | 'catalog' | 'publicUrl' | 'listings' | 'lane'>;
+
 /** From what this process has read; undefined where no discovery service is watched. */
-export function listingStatus(context: JobsContext): ListingStatus | undefined {
+export function listingStatus(context: ListingContext): ListingStatus | undefined {
   const { discovery } = context.config;
   if (!discovery) return undefined;
   const { state } = context.listings.value ?? {};
@@ -96,7 +98,9 @@ function whyUnknown(
   now: number,
 ): string | undefined {
   if (unknownSinceSecs !== undefined && now - unknownSinceSecs >= graceSecs) return problem;
-  // the one that looks may be stopped and started again
+  if (lookedAtSecs === undefined) return undefined;
+  // the gateway that looks may have been stopped and started again, and all may have been stopped until now
   const mostSecs = 2 * everySecs + lookTimeoutSecs + graceSecs;
-  return lookedAtSecs !== undefined && now - lookedAtSecs > mostSecs ? 'not_asked' : undefined;
+  const sinceSecs = Math.max(lookedAtSecs, performance.timeOrigin / 1_000);
+  return now - sinceSecs > mostSecs ? 'not_asked' : undefined;
 }
