@@ -6,6 +6,8 @@ import {
   parseSiweMessage,
   recoverSiweSigner,
   siweDigest,
+  siweMaxAgeSecs,
+  siweMaxSkewMs,
   siweRefusal,
   type SiweMessage,
 } from '../domain/identity/siwe.ts';
@@ -27,8 +29,6 @@ import { openWalletUser } from './wallet-user.ts';
 const perMinute = 10;
 /** Limit of all sign-ins of a client: each creates a session. */
 const triesPerMinute = 60;
-const maxAgeSecs = 300;
-const maxSkewMs = 60_000;
 
 /** What a SIWE message must contain. */
 export interface SiweTerms {
@@ -65,7 +65,7 @@ export async function issueNonce(identity: Identity): Promise<SiweTerms> {
   await storeNonce(identity.pool, nonce);
   const { domain, origin } = termsOf(identity);
   const uri = identity.settings.siweUri ?? origin;
-  return { nonce, domain, uri, chainId: identity.settings.siweChainId, expiresInSecs: maxAgeSecs };
+  return { nonce, domain, uri, chainId: identity.settings.siweChainId, expiresInSecs: siweMaxAgeSecs };
 }
 
 /**
@@ -113,8 +113,8 @@ async function checkMessage(
     origin,
     chainIds,
     nowMs,
-    maxAgeMs: maxAgeSecs * 1_000,
-    maxSkewMs,
+    maxAgeMs: siweMaxAgeSecs * 1_000,
+    maxSkewMs: siweMaxSkewMs,
   });
   if (fault) return { kind: 'refused', reason: fault };
   if (address.toLowerCase() !== message.address) return { kind: 'refused', reason: 'wrong_address' };
@@ -125,7 +125,7 @@ async function checkMessage(
     const asContract = await checkContract(identity, message.address, text, signature);
     if (asContract) return asContract;
   }
-  if (!(await consumeNonce(identity.pool, message.nonce, maxAgeSecs)))
+  if (!(await consumeNonce(identity.pool, message.nonce, siweMaxAgeSecs)))
     return { kind: 'refused', reason: 'unknown_nonce' };
   const contractOn = isOfKey ? undefined : identity.settings.siweChainId;
   return { kind: 'proven', wallet: { address: message.address, contractOn } };

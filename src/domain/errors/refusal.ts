@@ -71,6 +71,11 @@ export const refusals = {
     sentence: "The signature is not the payer's over this challenge.",
   },
   invalid_receipt_token: { status: 401, sentence: 'The token does not belong to this receipt.' },
+  wallet_signature_required: {
+    status: 402,
+    sentence:
+      'Your paid calls are listed for the signature of the wallet that paid. Sign the challenge in the PAYMENT-REQUIRED header (sign-in-with-x); nothing is charged.',
+  },
   payment_required: { status: 402, sentence: 'This job must be paid for. Sign one of the offered payments.' },
   payment_invalid: {
     status: 402,

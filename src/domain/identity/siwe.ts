@@ -126,6 +126,11 @@ function inOrder(message: SiweMessage): SiweMessage {
   return JSON.parse(JSON.stringify(ordered)) as SiweMessage;
 }
 
+/** How old a message may be, and how long its nonce is valid. */
+export const siweMaxAgeSecs = 300;
+/** How far a wallet's clock may be ahead of ours. */
+export const siweMaxSkewMs = 60_000;
+
 /** The values that a message must have for this gateway. */
 export interface SiweExpectation {
   /** Host, and port where there is one. */

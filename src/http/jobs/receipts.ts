@@ -4,7 +4,6 @@ import { receiptTypedData } from '../../domain/payments/receipt-signature.ts';
 import { type Hex, isHex32 } from '../../domain/values/primitives.ts';
 import type { JobsContext } from '../../jobs/context.ts';
 import type { LogReader } from '../../log/log-reader.ts';
-import { addressBudgetKey } from '../../runtime/budget.ts';
 import {
   type NamedPayment,
   openReceipt,
@@ -14,9 +13,10 @@ import {
 } from '../../jobs/receipt-request.ts';
 import { sendRefusal } from '../server/errors.ts';
 import { noteFacts } from '../server/request-log.ts';
-import { addressOf } from '../server/request-values.ts';
 import { paymentTokenBody, type ReceiptToken, receiptTokenBody } from '../schemas/receipt.ts';
+import { charge } from './charge.ts';
 import { receiptRoute } from './receipt.ts';
+import { walletReceiptsRoute } from './wallet-receipts.ts';
 
 /** The longest signature of a contract wallet, and what is beside it. */
 const bodyLimit = 16_384;
@@ -28,6 +28,7 @@ const bodyLimit = 16_384;
 export function receiptRoutes(current: () => JobsContext, log: LogReader | undefined) {
   return async (app: FastifyInstance): Promise<void> => {
     await app.register(receiptRoute(current, log));
+    await app.register(walletReceiptsRoute(current));
 
     app.post<{ Params: { quote_digest: string } }>(
       '/x402/receipts/:quote_digest/token',
@@ -55,13 +56,6 @@ export function receiptRoutes(current: () => JobsContext, log: LogReader | undef
       return sendAccess(context, request, reply, access);
     });
   };
-}
-
-/** Counts the request against its client, as one that pays nothing. Returns how long the client has to wait. */
-function charge({ budget }: JobsContext, request: FastifyRequest): number {
-  const one = budget.open();
-  one.take(addressBudgetKey(addressOf(request)));
-  return one.waitSecs();
 }
 
 function sendInvalid(request: FastifyRequest, reply: FastifyReply, error: z.ZodError): FastifyReply {

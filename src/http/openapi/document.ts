@@ -35,6 +35,7 @@ const operationsByPart: Readonly<Record<Part, readonly Operation[]>> = {
     jobs.didOperation,
     jobs.llmsOperation,
     jobs.receiptOperation,
+    jobs.walletReceiptsOperation,
     jobs.receiptTokenOperation,
     jobs.paymentTokenOperation,
     status.healthOperation,

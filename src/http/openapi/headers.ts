@@ -1,11 +1,14 @@
+import { z } from 'zod';
+import { walletChallenge } from '../schemas/wallet.ts';
 import { paymentRequiredV2, settlement } from '../schemas/payment.ts';
 import { encodedJson, type JsonObject } from './components.ts';
 
 /** The documented headers of answers. */
 export const answerHeaders = {
   'PAYMENT-REQUIRED': {
-    description: 'The offer in x402 version 2: base64 of JSON. Sign one of its `accepts`.',
-    schema: encodedJson(paymentRequiredV2),
+    description:
+      'The offer in x402 version 2: base64 of JSON. Sign one of its `accepts`; or, for the paid calls of a wallet, the challenge.',
+    schema: encodedJson(z.union([paymentRequiredV2, walletChallenge])),
   },
   'PAYMENT-RESPONSE': {
     description: 'How a version 2 payment was settled: base64 of JSON.',

@@ -14,6 +14,7 @@ import {
   wellKnown,
 } from '../schemas/job.ts';
 import { paymentTokenBody, receipt, receiptToken, receiptTokenBody } from '../schemas/receipt.ts';
+import { walletQuery, walletReceipts } from '../schemas/wallet.ts';
 import { ifNoneMatch, notModified, type Operation } from './operation.ts';
 
 export const priceOperation: Operation = {
@@ -242,6 +243,34 @@ export const receiptOperation: Operation = {
   security: 'receiptToken',
   answers: [{ status: 200, description: 'The receipt.', schema: receipt }],
   refusals: ['invalid_receipt_token', 'receipt_not_found', 'internal_error', 'ledger_unavailable'],
+};
+
+export const walletReceiptsOperation: Operation = {
+  method: 'get',
+  path: '/x402/receipts',
+  id: 'listReceiptsOfWallet',
+  tag: 'Jobs',
+  summary: 'The paid calls of a wallet',
+  description:
+    'By the x402 extension `sign-in-with-x`: the 402 has nothing to pay and a challenge; the same request with the signed challenge lists what the wallet has paid for, with the tokens of the receipts. Each challenge serves one request. A contract sees its payments on the chain that it signs for.',
+  query: walletQuery,
+  requestHeaders: [
+    {
+      name: 'SIGN-IN-WITH-X',
+      description:
+        'The message and its signature: base64 of JSON with the values of `info`, `address`, `chainId` and `type` of one of `supportedChains`, and `signature` (EIP-191 or ERC-1271).',
+    },
+  ],
+  answers: [{ status: 200, description: 'One page.', schema: walletReceipts }],
+  refusals: [
+    'invalid_request',
+    'invalid_cursor',
+    'wallet_signature_required',
+    'rate_limited',
+    'internal_error',
+    'ledger_unavailable',
+    'payer_signature_unchecked',
+  ],
 };
 
 const tokenRefusals = [

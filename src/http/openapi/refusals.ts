@@ -24,6 +24,9 @@ const contexts: Partial<Record<RefusalCode, z.ZodRawShape>> = {
   unsupported_media_type: { details: z.array(z.string()).min(1) },
   input_invalid: { details: z.array(z.string()).min(1).max(10) },
   payer_signature_required: receiptChallenge,
+  wallet_signature_required: {
+    reason: z.string().optional().meta({ description: 'Why the signature was not accepted.' }),
+  },
   settlement_pending: { quote_digest: quoteDigest.optional(), receipt_url: url.optional() },
 };
 
@@ -35,7 +38,7 @@ export function refusalAnswers(codes: readonly RefusalCode[], context?: z.ZodRaw
     description: group.map((code) => `- \`${code}\`: ${refusals[code].sentence}`).join('\n'),
     schema: context
       ? z.strictObject({ error, code: z.enum(group), ...context })
-      : status === 402
+      : status === 402 && !group.includes('wallet_signature_required')
         ? paymentRequired
         : refusalSchema(group),
     headers: context && status === 402 ? [] : refusalHeaders(status, group),

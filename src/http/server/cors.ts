@@ -22,6 +22,7 @@ const x402: CorsPolicy = {
     'If-None-Match',
     'PAYMENT-SIGNATURE',
     'X-PAYMENT',
+    'SIGN-IN-WITH-X',
     'X-NET-CALLER',
     'X-NET-CALLER-SIG',
     'X-NET-CALLER-NONCE',
