@@ -35,6 +35,8 @@ create table tollbook.api_key (
   budget_from date,
   budget_spent bigint not null default 0 check (budget_spent >= 0),
   budget_used bigint not null default 0 check (budget_used >= 0),
+  -- the highest part of it, in percent, that its owner was told about in this period
+  budget_told smallint not null default 0,
   created_at timestamptz not null,
   expires_at timestamptz,
   revoked_at timestamptz,
@@ -60,6 +62,31 @@ create table tollbook.chat_hold (
   created_at timestamptz not null
 ) with (fillfactor = 50);
 create index chat_hold_process on tollbook.chat_hold (process_id);
+
+-- Where the owner of an account is told about the budgets of its keys; the secret signs.
+create table tollbook.account_webhook (
+  account_id bigint primary key references tollbook.account,
+  url text not null,
+  secret text not null,
+  created_at timestamptz not null
+);
+
+-- What the owners of keys are still to be told: that a budget is used up to a part.
+create table tollbook.budget_message (
+  message_id bigint generated always as identity primary key,
+  channel text collate "C" not null check (channel in ('mail', 'webhook')),
+  account_id bigint not null,
+  key_id bigint not null,
+  percent int not null,
+  used bigint not null,
+  budget bigint not null,
+  budget_period text not null,
+  budget_from date not null,
+  tries int not null default 0,
+  created_at timestamptz not null,
+  due_at timestamptz not null
+);
+create index budget_message_due on tollbook.budget_message (channel, due_at);
 
 -- Completions that were charged their whole hold because their process went silent. If that process settles after all, the
 -- excess is returned once.

@@ -117,6 +117,15 @@ create table tollbook.account_credit (
 ) with (fillfactor=50, autovacuum_vacuum_scale_factor=0.02);
 CREATE INDEX account_credit_name ON tollbook.account_credit USING btree (generation, name);
 
+create table tollbook.account_webhook (
+  account_id bigint not null,
+  url text not null,
+  secret text not null,
+  created_at timestamp with time zone not null,
+  constraint account_webhook_account_id_fkey FOREIGN KEY (account_id) REFERENCES tollbook.account(account_id),
+  constraint account_webhook_pkey PRIMARY KEY (account_id)
+);
+
 create table tollbook.alert (
   kind text collate "C" not null,
   subject text collate "C" not null,
@@ -169,6 +178,7 @@ create table tollbook.api_key (
   budget_from date,
   budget_spent bigint not null default 0,
   budget_used bigint not null default 0,
+  budget_told smallint not null default 0,
   created_at timestamp with time zone not null,
   expires_at timestamp with time zone,
   revoked_at timestamp with time zone,
@@ -186,6 +196,24 @@ create table tollbook.api_key (
   constraint api_key_spent_check CHECK ((spent >= 0))
 ) with (fillfactor=50);
 CREATE INDEX api_key_account ON tollbook.api_key USING btree (account_id);
+
+create table tollbook.budget_message (
+  message_id bigint not null generated always as identity,
+  channel text collate "C" not null,
+  account_id bigint not null,
+  key_id bigint not null,
+  percent integer not null,
+  used bigint not null,
+  budget bigint not null,
+  budget_period text not null,
+  budget_from date not null,
+  tries integer not null default 0,
+  created_at timestamp with time zone not null,
+  due_at timestamp with time zone not null,
+  constraint budget_message_channel_check CHECK ((channel = ANY (ARRAY['mail'::text, 'webhook'::text]))),
+  constraint budget_message_pkey PRIMARY KEY (message_id)
+);
+CREATE INDEX budget_message_due ON tollbook.budget_message USING btree (channel, due_at);
 
 create table tollbook.call (
   call_id bigint not null generated always as identity,
@@ -689,11 +717,11 @@ create function identity.user_of_wallet(p_address text, p_chain_id bigint, p_use
 create function tollbook.activate_projection(p_generation integer) returns integer language plpgsql volatile security definer; -- 66c6428e0b52119b
 create function tollbook.add_pruned(p_round bigint, p_kind text, p_count bigint, p_before timestamp with time zone) returns void language sql volatile; -- 4d0b80b3117e414b
 create function tollbook.add_to_tiles(p_lane smallint, p_level integer, p_first bigint, p_hashes bytea) returns void language plpgsql volatile; -- af904ec54367e5ac
-create function tollbook.admit_chat(p_admission json, p_now timestamp with time zone) returns json language plpgsql volatile; -- ab0fefd5e631124e
-create function tollbook.admit_uncontended(p_admitted text, p_moment timestamp with time zone) returns text language plpgsql volatile; -- be6d1ebd852e06d0
+create function tollbook.admit_chat(p_admission json, p_now timestamp with time zone) returns json language plpgsql volatile; -- 4a93c497a6968f37
+create function tollbook.admit_uncontended(p_admitted text, p_moment timestamp with time zone) returns text language plpgsql volatile; -- 93b9225e7ad6278c
 create function tollbook.advance_cursor(p_name text, p_max integer, OUT previous bigint, OUT last bigint) returns record language plpgsql volatile; -- 337ea455e6d4ca14
 create function tollbook.append(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_commands json) returns json language plpgsql volatile security definer; -- e1141f310aea876d
-create function tollbook.append_uncontended(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_content bytea, p_types text, p_data text, p_streams text, p_expected text, p_bodies text, p_claims text, p_added text, p_call_ids text, p_call_ops text, p_leases text, p_issued text DEFAULT ''::text, p_admitted text DEFAULT ''::text, p_settled text DEFAULT ''::text) returns json language plpgsql volatile security definer; -- 5b14b694413e09a8
+create function tollbook.append_uncontended(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_content bytea, p_types text, p_data text, p_streams text, p_expected text, p_bodies text, p_claims text, p_added text, p_call_ids text, p_call_ops text, p_leases text, p_issued text DEFAULT ''::text, p_admitted text DEFAULT ''::text, p_settled text DEFAULT ''::text) returns json language plpgsql volatile security definer; -- 0e0472fd8b2c89db
 create function tollbook.apply_projection(p_generation integer, p_from bigint, p_to bigint, p_payments json, p_calls json, p_accounts json, p_usage json) returns boolean language plpgsql volatile security definer; -- 801d197c067453fb
 create function tollbook.are_held(p_settled text) returns boolean language plpgsql volatile; -- 6101736227a5357f
 create function tollbook.begin_listing_look(p_url text, p_lease_ms integer) returns TABLE(look bigint, state json) language sql volatile security definer; -- 1f8285b77b637099
@@ -715,6 +743,7 @@ create function tollbook.create_api_key(p_account_id bigint, p_hash bytea, p_pre
 create function tollbook.create_operator_token(p_name text, p_scopes text[], p_hash bytea, p_expires_at timestamp with time zone, p_accounts text[]) returns bigint language sql volatile security definer; -- e267ed9805a20cab
 create function tollbook.decide_credit(p_commands json, p_now timestamp with time zone) returns json language plpgsql volatile; -- 82230011fe1b1257
 create function tollbook.end_alert_message(p_message_id bigint) returns void language sql volatile security definer; -- 26ba649038b51ba4
+create function tollbook.end_budget_message(p_message_id bigint) returns void language sql volatile security definer; -- 8242157df4eab0c4
 create function tollbook.end_exposure(p_stream text, p_failed boolean) returns void language plpgsql volatile security definer; -- d43496f5a5c79fc9
 create function tollbook.end_follow_ups(p_topic text, p_seqs bigint[]) returns void language sql volatile security definer; -- 7bda88c2a5508d10
 create function tollbook.end_listing_look(p_url text, p_look bigint, p_due_ms integer, p_state json) returns boolean language sql volatile security definer; -- a4c24077181b3675
@@ -722,7 +751,7 @@ create function tollbook.end_payout(p_stream text, p_reason text) returns void l
 create function tollbook.end_prune_round() returns TABLE(round bigint, kind text, count bigint, before timestamp with time zone) language plpgsql volatile security definer; -- 51a895945fa373ea
 create function tollbook.end_rate_round(p_network text, p_asset text, p_terms bytea, p_round bigint, p_due_ms integer, p_rate text, p_observed_at timestamp with time zone, p_valid_until timestamp with time zone, p_recorded text, p_problem text, p_answers json) returns boolean language sql volatile security definer; -- bc0a1120d5450798
 create function tollbook.erase_results(p_payers text[], p_max integer) returns integer language sql volatile security definer; -- 225704fc37718938
-create function tollbook.erase_user(p_user_id uuid, p_account_id bigint, p_subjects text[]) returns boolean language plpgsql volatile security definer; -- 372f1d30c7874575
+create function tollbook.erase_user(p_user_id uuid, p_account_id bigint, p_subjects text[]) returns boolean language plpgsql volatile security definer; -- ab88eaca27a8c176
 create function tollbook.expose_spend(p_stream text, p_scope text, p_commitment text, p_nonce numeric, p_amount numeric, p_limit numeric, p_next_nonce numeric, p_balance numeric) returns boolean language plpgsql volatile security definer; -- c708de2d52b0ff86
 create function tollbook.extend_lease(p_call_id bigint, p_lease_id uuid, p_lease_secs integer) returns SETOF timestamp with time zone language sql volatile security definer; -- e807db8beb69bd59
 create function tollbook.extend_log(p_lane smallint, p_origin text, p_generation integer, p_from bigint, p_size bigint, p_root bytea, p_note text) returns boolean language plpgsql volatile security definer; -- 778dea48498765ec
@@ -779,18 +808,21 @@ create function tollbook.revoke_operator_token(p_token_id bigint) returns boolea
 create function tollbook.root_of_edge(p_edge bytea) returns bytea language plpgsql immutable; -- bf972522a342c28d
 create function tollbook.schedule_anchor(p_origin text, p_name text, p_ms integer) returns void language sql volatile security definer; -- 924f8fb279b6c825
 create function tollbook.set_account_disabled(p_account_id bigint, p_is_disabled boolean) returns boolean language sql volatile security definer; -- 91c31442086c04be
-create function tollbook.settle_chat(p_move json, p_now timestamp with time zone) returns json language plpgsql volatile; -- 57c7f61e50f6fd57
-create function tollbook.settle_uncontended(p_settled text) returns void language plpgsql volatile; -- 5bda096f07a8cea8
+create function tollbook.set_account_webhook(p_account_id bigint, p_url text, p_secret text) returns void language plpgsql volatile security definer; -- 7f3daa521edb684b
+create function tollbook.settle_chat(p_move json, p_now timestamp with time zone) returns json language plpgsql volatile; -- 59a63e251bfcf863
+create function tollbook.settle_uncontended(p_settled text, p_now timestamp with time zone) returns void language plpgsql volatile; -- 0a4191d9f8dc6097
 create function tollbook.stream_key(p_stream text) returns bytea language sql stable; -- 00399cb91698480e
 create function tollbook.stream_name(p_key bytea) returns text language sql stable; -- 80e2016f7d22b3ba
 create function tollbook.take_alert_messages(p_receiver text, p_max integer) returns TABLE(message_id bigint, kind text, subject text, status text, text text, details json, since timestamp with time zone, id text, tries integer, created_at timestamp with time zone) language sql volatile security definer; -- 428f3e6cd8f01a8d
 create function tollbook.take_anchor(p_origin text, p_name text, p_every_ms integer) returns TABLE(size bigint, note text) language sql volatile security definer; -- 0b2d413b779d98f5
+create function tollbook.take_budget_messages(p_channel text, p_max integer) returns TABLE(message_id bigint, account_id bigint, account text, key_id bigint, key_name text, percent integer, used bigint, budget bigint, budget_period text, budget_from date, until timestamp with time zone, tries integer, url text, secret text, created_at timestamp with time zone) language sql volatile security definer; -- 25558d4dd1b92ca8
 create function tollbook.take_event_allowance(p_kind text, p_wanted integer, p_per_sec integer, p_most integer) returns integer language plpgsql volatile security definer; -- 419e18db892e9cd1
 create function tollbook.take_final_settlements(p_network text, p_finalized numeric, p_max integer) returns TABLE(seq bigint, stream text, block_number numeric, block_hash text) language sql volatile security definer; -- f72d7ac50353e773
 create function tollbook.take_follow_ups(p_topic text, p_network text, p_max integer) returns TABLE(seq bigint, stream text, tries integer, first_search_block numeric, age_secs double precision) language sql volatile security definer; -- 4fe234be0ca41131
 create function tollbook.take_new_payouts(p_max integer, p_lease_secs integer) returns TABLE(stream text, attempts integer) language sql volatile security definer; -- 129719c290b8c243
 create function tollbook.take_sent_payouts(p_max integer, p_lease_secs integer) returns TABLE(stream text, attempts integer, transaction text, checks integer) language sql volatile security definer; -- adbe6b1463b377c1
 create function tollbook.take_unsettled(p_max integer) returns TABLE(call_id bigint, stream text, status text, payment text, attempt integer, age_secs double precision, traceparent text) language sql volatile security definer; -- c4f3fd035007a23f
+create function tollbook.tell_budgets(p_keys bigint[], p_is_refused boolean, p_now timestamp with time zone) returns void language sql volatile; -- caeb6e5fc0518b01
 create function tollbook.watch_payout(p_stream text, p_transaction text, p_delay_ms integer) returns void language sql volatile security definer; -- 523d1e25bc633d89
 create function tollbook.whole_number(p_text text) returns numeric language sql immutable; -- 932315e00f19ea07
 create function tollbook.worker_heartbeat(p_process uuid) returns void language sql volatile security definer; -- bb7c6b59113e9890
@@ -816,6 +848,7 @@ grant execute on function tollbook.count_auth_failure(text,integer,boolean) to t
 grant execute on function tollbook.create_api_key(bigint,bytea,text,text,text[],bigint,timestamp with time zone,boolean,bigint,text) to tollbook_writer;
 grant execute on function tollbook.create_operator_token(text,text[],bytea,timestamp with time zone,text[]) to tollbook_writer;
 grant execute on function tollbook.end_alert_message(bigint) to tollbook_writer;
+grant execute on function tollbook.end_budget_message(bigint) to tollbook_writer;
 grant execute on function tollbook.end_exposure(text,boolean) to tollbook_writer;
 grant execute on function tollbook.end_follow_ups(text,bigint[]) to tollbook_writer;
 grant execute on function tollbook.end_listing_look(text,bigint,integer,json) to tollbook_writer;
@@ -870,10 +903,12 @@ grant execute on function tollbook.revoke_api_key(bigint) to tollbook_writer;
 grant execute on function tollbook.revoke_operator_token(bigint) to tollbook_writer;
 grant execute on function tollbook.schedule_anchor(text,text,integer) to tollbook_writer;
 grant execute on function tollbook.set_account_disabled(bigint,boolean) to tollbook_writer;
+grant execute on function tollbook.set_account_webhook(bigint,text,text) to tollbook_writer;
 grant execute on function tollbook.stream_key(text) to tollbook_writer;
 grant execute on function tollbook.stream_name(bytea) to tollbook_writer;
 grant execute on function tollbook.take_alert_messages(text,integer) to tollbook_writer;
 grant execute on function tollbook.take_anchor(text,text,integer) to tollbook_writer;
+grant execute on function tollbook.take_budget_messages(text,integer) to tollbook_writer;
 grant execute on function tollbook.take_event_allowance(text,integer,integer,integer) to tollbook_writer;
 grant execute on function tollbook.take_final_settlements(text,numeric,integer) to tollbook_writer;
 grant execute on function tollbook.take_follow_ups(text,text,integer) to tollbook_writer;
@@ -892,10 +927,12 @@ grant delete, insert, select, update on table identity.verification to tollbook_
 grant delete, insert, select, update on table identity.wallet to tollbook_writer;
 grant select on table tollbook.account to tollbook_writer;
 grant select on table tollbook.account_credit to tollbook_writer;
+grant select on table tollbook.account_webhook to tollbook_writer;
 grant select on table tollbook.alert to tollbook_writer;
 grant select on table tollbook.alert_message to tollbook_writer;
 grant select on table tollbook.alert_sender to tollbook_writer;
 grant select on table tollbook.api_key to tollbook_writer;
+grant select on table tollbook.budget_message to tollbook_writer;
 grant select on table tollbook.call to tollbook_writer;
 grant select on table tollbook.call_body to tollbook_writer;
 grant select on table tollbook.call_result to tollbook_writer;

@@ -91,6 +91,9 @@ begin
       budget_until := budget_end(key_row.budget_period, period_start);
     end if;
     if refused is null then available := null; end if;
+    if refused = 'key_budget_reached' and key_row.budget_from = period_start and coalesce(available < admission.minimum, true) then
+      perform tell_budgets(array[admission.key_id], true, p_now);
+    end if;
   end if;
   if refused is not null then
     -- a caller that has at least the minimum asks again for less: that refusal is not recorded
@@ -120,7 +123,8 @@ begin
     and (admission.hold > 0 or key_row.last_used_at is null or key_row.last_used_at < p_now - interval '1 minute') then
     update api_key set spent = spent + admission.hold, last_used_at = p_now, budget_from = period_start,
       budget_spent = case when period_start is null then 0 else period_spent + admission.hold end,
-      budget_used = case when key_row.budget_from = period_start then key_row.budget_used else 0 end
+      budget_used = case when key_row.budget_from = period_start then key_row.budget_used else 0 end,
+      budget_told = case when key_row.budget_from = period_start then key_row.budget_told else 0 end
       where key_id = admission.key_id;
   end if;
   -- in order also where the clock was set back: tollbook.admit_uncontended searches it

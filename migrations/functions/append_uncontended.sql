@@ -151,7 +151,7 @@ begin
     delete from call where call_id = any (completed);
   end if;
 
-  if p_settled <> '' then perform settle_uncontended(p_settled); end if;
+  if p_settled <> '' then perform settle_uncontended(p_settled, moment); end if;
 
   open_calls := head.open_calls + coalesce(cardinality(added), 0) - coalesce(cardinality(completed), 0);
   unsettled_calls := head.unsettled_calls + coalesce(cardinality(added), 0) - coalesce(cardinality(released), 0);

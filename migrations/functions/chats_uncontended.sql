@@ -78,7 +78,8 @@ begin
     update api_key set spent = api_key.spent + each.hold, last_used_at = p_moment, budget_from = period.start,
       budget_spent = case when api_key.budget_from = period.start then api_key.budget_spent else 0 end
         + case when period.start is null then 0 else each.hold end,
-      budget_used = case when api_key.budget_from = period.start then api_key.budget_used else 0 end
+      budget_used = case when api_key.budget_from = period.start then api_key.budget_used else 0 end,
+      budget_told = case when api_key.budget_from = period.start then api_key.budget_told else 0 end
     from (select key_id, sum(hold) as hold from wanted where key_id is not null group by key_id) each
     join api_key known using (key_id)
     cross join lateral (select budget_start(known.budget_period, known.budget_from, p_moment) as start) period
@@ -113,8 +114,10 @@ begin
 end $$;
 
 -- Ends holds that are there, as their own processes do.
-create or replace function tollbook.settle_uncontended(p_settled text) returns void
+create or replace function tollbook.settle_uncontended(p_settled text, p_now timestamptz) returns void
 language plpgsql volatile set search_path = tollbook, pg_temp as $$
+declare
+  budgeted bigint[];
 begin
   with ended as (
     delete from chat_hold using (
@@ -135,8 +138,11 @@ begin
       from ended join api_key known using (key_id) group by ended.key_id
     ) each
     where api_key.key_id = each.key_id and (each.released > 0 or each.used > 0)
+  ), moved as (
+    update account set held = held - each.captured - each.released, balance = balance + each.released, used = used + each.captured
+    from (select account_id, sum(captured) as captured, sum(released) as released from ended group by account_id) each
+    where account.account_id = each.account_id
   )
-  update account set held = held - each.captured - each.released, balance = balance + each.released, used = used + each.captured
-  from (select account_id, sum(captured) as captured, sum(released) as released from ended group by account_id) each
-  where account.account_id = each.account_id;
+  select array_agg(distinct key_id) into budgeted from ended where budget_from is not null and captured > 0;
+  if budgeted is not null then perform tell_budgets(budgeted, false, p_now); end if;
 end $$;

@@ -12,4 +12,65 @@ language sql immutable as $$
   select (p_start + ('1 ' || p_period)::interval) at time zone 'UTC'
 $$;
 
-grant execute on function tollbook.budget_start, tollbook.budget_end to tollbook_writer;
+-- Queues a message for the owners of these keys whose budget is used up to another of the parts 50, 80 and 100 percent: of several at
+-- once the highest alone, each once a period. A refused request tells that the rest of a budget is too little, once 80 percent are used.
+-- Written with the settlement or refusal itself, so that no crash loses it. Accounts without a user have no owner to tell.
+create or replace function tollbook.tell_budgets(p_keys bigint[], p_is_refused boolean, p_now timestamptz) returns void
+language sql volatile set search_path = tollbook, pg_temp as $$
+  with reached as (
+    select key_id, case when budget_used >= budget or p_is_refused and budget_used * 100 >= budget * 80 then 100
+      when budget_used * 100 >= budget * 80 then 80 when budget_used * 100 >= budget * 50 then 50 else 0 end as percent
+    from api_key where key_id = any (p_keys) and budget is not null
+  ), told as (
+    update api_key set budget_told = percent from reached
+    where api_key.key_id = reached.key_id and percent > budget_told
+    returning account_id, api_key.key_id, percent, budget_used, budget, budget_period, budget_from
+  )
+  insert into budget_message (channel, account_id, key_id, percent, used, budget, budget_period, budget_from, created_at, due_at)
+  select channel, account_id, key_id, percent, budget_used, budget, budget_period, budget_from, p_now, p_now
+  from told join account using (account_id) cross join (values ('mail'), ('webhook')) as by(channel)
+  where starts_with(account.name, 'user:') and closed_at is null
+$$;
+
+-- Takes up to p_max messages of a channel that are due. They are due again later and later, and after three
+-- days given up.
+create or replace function tollbook.take_budget_messages(p_channel text, p_max int)
+returns table (message_id bigint, account_id bigint, account text, key_id bigint, key_name text, percent int, used bigint, budget bigint,
+  budget_period text, budget_from date, until timestamptz, tries int, url text, secret text, created_at timestamptz)
+language sql volatile security definer set search_path = tollbook, pg_temp as $$
+  delete from budget_message where channel = p_channel and created_at < clock() - interval '3 days';
+  with due as materialized (
+    select budget_message.message_id from budget_message
+    where channel = p_channel and due_at not between clock() and clock() + interval '10 minutes'
+    order by budget_message.message_id limit p_max for update skip locked
+  ), taken as (
+    update budget_message set tries = budget_message.tries + 1,
+      due_at = clock() + least(interval '10 minutes', interval '2 seconds' * 2 ^ least(budget_message.tries + 1, 20))
+    where budget_message.message_id in (select due.message_id from due)
+    returning budget_message.*
+  )
+  select taken.message_id, taken.account_id, account.name, taken.key_id, api_key.name, taken.percent, taken.used, taken.budget,
+    taken.budget_period, taken.budget_from, budget_end(taken.budget_period, taken.budget_from), taken.tries, hook.url, hook.secret,
+    taken.created_at
+  from taken join account using (account_id) left join api_key on api_key.key_id = taken.key_id
+  left join account_webhook hook on hook.account_id = taken.account_id
+$$;
+
+-- The message was taken, or has no receiver.
+create or replace function tollbook.end_budget_message(p_message_id bigint) returns void
+language sql volatile security definer set search_path = tollbook, pg_temp as $$
+  delete from budget_message where message_id = p_message_id
+$$;
+
+-- Sets the webhook of an account, or ends it where p_url is null.
+create or replace function tollbook.set_account_webhook(p_account_id bigint, p_url text, p_secret text) returns void
+language plpgsql volatile security definer set search_path = tollbook, pg_temp as $$
+begin
+  delete from account_webhook where account_id = p_account_id;
+  if p_url is null then return; end if;
+  insert into account_webhook values (p_account_id, p_url, p_secret, clock())
+    on conflict (account_id) do update set url = excluded.url, secret = excluded.secret, created_at = excluded.created_at;
+end $$;
+
+grant execute on function tollbook.budget_start, tollbook.budget_end, tollbook.take_budget_messages, tollbook.end_budget_message,
+  tollbook.set_account_webhook to tollbook_writer;

@@ -21,6 +21,7 @@ begin
       budget_spent = budget_spent - case when budget_from = ended.budget_from then move.released else 0 end,
       budget_used = budget_used + case when budget_from = ended.budget_from then move.captured else 0 end
       where key_id = ended.key_id and (move.released > 0 or budget_from = ended.budget_from);
+    if ended.budget_from is not null and move.captured > 0 then perform tell_budgets(array[ended.key_id], false, p_now); end if;
     if move.recovered_by is not null and move.captured > 0 then
       insert into recovered_chat (chat_id, account_id, key_id, amount, budget_from, recovered_at)
         values (move.chat_id, ended.account_id, ended.key_id, move.captured, ended.budget_from, p_now);

@@ -5,6 +5,7 @@ import type { FeatureParts, RunningFeature } from './feature.ts';
 import { identityRoutes } from '../http/identity/routes.ts';
 import { createContractSignatureChecker } from '../peers/rpc/contract-signature.ts';
 import { createFolderMailer } from '../peers/mail/mailer.ts';
+import { sendBudgetAlerts } from '../identity/budget-alerts.ts';
 import { createAuth } from '../identity/auth.ts';
 import { type AuthLoader, createAuthLoader } from '../identity/auth-loader.ts';
 import { createPasswordQueue } from '../identity/password-queue.ts';
@@ -16,6 +17,7 @@ import { type Loop, startLoop } from '../workers/loop.ts';
 const passwordsAtOnce = 2;
 const passwordWaitMs = 3_000;
 const pruneMs = 60_000;
+const budgetsMs = 2_000;
 const piece = 100;
 
 /** User accounts for model chat: sign-in, sessions, API keys. */
@@ -78,6 +80,14 @@ export function composeIdentity(
           log,
           failureMessage: 'expired sessions could not be pruned',
         }),
+        ...(['mail', 'webhook'] as const).map((channel) =>
+          startLoop(() => sendBudgetAlerts(identity, channel), {
+            pollMs: budgetsMs,
+            log,
+            failureMessage: 'messages about budgets could not be read',
+            fields: { channel },
+          }),
+        ),
       );
     },
     async finish() {

@@ -80,6 +80,17 @@ export async function sendKeyMail(identity: Identity, userId: string, name: stri
   );
 }
 
+/** Informs a user about the budget of one of their keys, when their address is known to be theirs. */
+export async function sendBudgetMail(
+  identity: Identity,
+  userId: string,
+  { subject, text }: { readonly subject: string; readonly text: string },
+): Promise<void> {
+  const user = await findUser(identity.pool, userId);
+  if (user?.isEmailVerified)
+    await send(identity, user.email, subject, `${text}\n\nYour keys: ${identity.publicUrl()}/api/keys`);
+}
+
 async function send({ mailer }: Identity, to: string, subject: string, text: string): Promise<void> {
   if (!isUnreachable(to)) await mailer?.send({ to, subject, text });
 }

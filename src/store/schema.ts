@@ -19,6 +19,7 @@ import {
   uuid,
   type ValueOf,
 } from './columns.ts';
+import { keyTables } from './key-schema.ts';
 import { priceTables } from './price-schema.ts';
 
 type Table = Readonly<Record<string, Column<unknown>>>;
@@ -86,6 +87,7 @@ export const ledgerTables = {
     budget_from: nullable(date),
     budget_spent: bigint,
     budget_used: bigint,
+    budget_told: smallint,
     created_at: timestamp,
     expires_at: nullable(timestamp),
     revoked_at: nullable(timestamp),
@@ -329,21 +331,9 @@ export const ledgerTables = {
     status: oneOf('open', 'failed'),
     created_at: timestamp,
   },
-  'tollbook.usage_day': {
-    generation: int,
-    account_id: bigint,
-    day: date,
-    key_id: bigint,
-    requests: bigint,
-    failed: bigint,
-    cost: bigint,
-    prompt_tokens: numeric,
-    completion_tokens: numeric,
-    cached_tokens: numeric,
-    model: text,
-  },
   'tollbook.worker_process': { process_id: uuid, heartbeat_at: timestamp },
   ...priceTables,
+  ...keyTables,
 } as const satisfies Record<string, Table>;
 
 /** The tables that better-auth defines; a test compares them with the database. */

@@ -10,11 +10,20 @@ import {
   revokeUserApiKeys,
   takeKeyTurn,
 } from '../../identity/user-api-keys.ts';
+import { setUserWebhook } from '../../identity/budget-alerts.ts';
 import type { ApiKey } from '../../store/api-keys.ts';
+import { findAccountWebhook, setAccountWebhook } from '../../store/budget-alerts.ts';
 import { budgetJson, budgetTerms } from '../credit/key-budget.ts';
 import { sendRefusal } from '../server/errors.ts';
 import { idOf } from '../server/request-values.ts';
-import { keyRequest, type MadeKeyJson, type RevokedKeysJson, type UserKeyJson } from '../schemas/identity.ts';
+import {
+  type AlertWebhookJson,
+  alertWebhookRequest,
+  keyRequest,
+  type MadeKeyJson,
+  type RevokedKeysJson,
+  type UserKeyJson,
+} from '../schemas/identity.ts';
 
 /** The API keys of a session's user. The user is taken from nothing but the session. */
 export function apiKeyRoutes(identity: Identity, current: () => ChatContext) {
@@ -60,6 +69,24 @@ export function apiKeyRoutes(identity: Identity, current: () => ChatContext) {
       if (made.kind === 'too_many') return sendRefusal(request, reply, 'too_many_keys');
       const json: MadeKeyJson = { id: made.keyId, name, key: made.key };
       return reply.code(201).send(json);
+    });
+
+    route('GET', '/alert-webhook', async ({ context, user, reply }) => {
+      const webhook = await findAccountWebhook(context.pool, user.accountId);
+      const json: AlertWebhookJson = { url: webhook?.url ?? null };
+      return reply.send(json);
+    });
+
+    route('POST', '/alert-webhook', async ({ user, request, reply }) => {
+      const body = alertWebhookRequest.safeParse(request.body);
+      const webhook = body.success ? await setUserWebhook(identity, user, body.data.url) : undefined;
+      return webhook ? reply.send(webhook) : sendRefusal(request, reply, 'invalid_request');
+    });
+
+    route('DELETE', '/alert-webhook', async ({ context, user, reply }) => {
+      await setAccountWebhook(context.pool, user.accountId, undefined);
+      const json: AlertWebhookJson = { url: null };
+      return reply.send(json);
     });
 
     route('DELETE', '/keys', async ({ context, user, reply }) => {

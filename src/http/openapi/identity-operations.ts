@@ -84,6 +84,40 @@ export const revokeKeysOperation: Operation = {
   refusals: [...everyWrite, 'session_required'],
 };
 
+const ofAlertWebhook = { ...ofSession, path: '/api/alert-webhook' } as const;
+
+export const getAlertWebhookOperation: Operation = {
+  ...ofAlertWebhook,
+  method: 'get',
+  id: 'getAlertWebhook',
+  summary: "Read where messages about keys' budgets are posted",
+  description: 'The secret is not shown.',
+  answers: [{ status: 200, description: 'The webhook.', schema: identity.alertWebhook }],
+  refusals: ['invalid_request', 'session_required', 'internal_error', 'ledger_unavailable'],
+};
+
+export const setAlertWebhookOperation: Operation = {
+  ...ofAlertWebhook,
+  method: 'post',
+  id: 'setAlertWebhook',
+  summary: "Set where messages about keys' budgets are posted",
+  description: `At 50, 80 and 100 percent of a key's budget, once each in a period, \`key_budget.used\` is posted there, signed as Standard
+Webhooks does, until it is answered with 2xx, for up to three days. Replaces the earlier URL and secret. A host outside the public internet is never called.`,
+  body: { schema: identity.alertWebhookRequest },
+  answers: [{ status: 200, description: 'The webhook.', schema: identity.newAlertWebhook }],
+  refusals: [...everyWrite, 'session_required'],
+};
+
+export const removeAlertWebhookOperation: Operation = {
+  ...ofAlertWebhook,
+  method: 'delete',
+  id: 'removeAlertWebhook',
+  summary: "Stop posting messages about keys' budgets",
+  description: 'Mails go on.',
+  answers: [{ status: 200, description: 'There is no webhook.', schema: identity.alertWebhook }],
+  refusals: [...everyWrite, 'session_required'],
+};
+
 const ofAuth = {
   ...ofPeople,
   path: '/api/auth/{action}',

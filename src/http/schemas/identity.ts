@@ -94,6 +94,25 @@ export const revokedKeys = z
   .meta({ description: 'How many keys were revoked. Every process refuses them.' });
 export type RevokedKeysJson = z.infer<typeof revokedKeys>;
 
+export const alertWebhookRequest = z.strictObject({
+  url: z.url().max(2_000).meta({ description: 'https, with a host on the public internet.' }),
+});
+
+export const alertWebhook = z
+  .strictObject({ url: z.string().nullable() })
+  .meta({ description: "Where the user is told about their keys' budgets; null: by mail alone." });
+export type AlertWebhookJson = z.infer<typeof alertWebhook>;
+
+export const newAlertWebhook = z
+  .strictObject({
+    url: z.string(),
+    secret: z.string().meta({
+      description: 'Signs the messages as Standard Webhooks does. It is not shown again.',
+      examples: ['whsec_…'],
+    }),
+  })
+  .meta({ description: 'The webhook with its new secret.' });
+
 /** The answers of better-auth. */
 export const authAnswer = z.union([z.looseObject({}), z.array(z.looseObject({})), z.null()]).meta({
   description: 'The JSON of better-auth: a session, a user, the next URL, a list of accounts, or null.',

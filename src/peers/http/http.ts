@@ -1,5 +1,9 @@
+import type { TcpNetConnectOpts } from 'node:net';
 import { errors, Pool, type Dispatcher } from 'undici';
 import { createPromiseTracker } from '../../runtime/promise-tracker.ts';
+
+/** Resolves a host for a connection, as that of `net.connect`. */
+export type HttpLookup = NonNullable<TcpNetConnectOpts['lookup']>;
 
 /** Why an exchange had no complete response. */
 export type HttpFailure = 'timeout' | 'connection' | 'too_large' | 'malformed' | 'invalid_request' | 'closed';
@@ -50,12 +54,18 @@ export interface HttpPool {
  * Keeps connections alive to one origin. HTTP/1.1 only, one exchange at a time on each connection.
  * @param url http or https; its path is ignored
  * @param connections most connections at once; further exchanges queue within their own deadline
+ * @param lookup by default the system's
  * @throws TypeError or undici's InvalidArgumentError when the URL is not http(s): a mistake of the configuration
  */
-export function createHttpPool(url: string, connections = 128): HttpPool {
+export function createHttpPool(url: string, connections = 128, lookup?: HttpLookup): HttpPool {
   const { origin } = new URL(url);
   // the exchange has a deadline of its own: undici's timers are per phase and coarse
-  const limits = { headersTimeout: 0, bodyTimeout: 0, allowH2: false };
+  const limits = {
+    headersTimeout: 0,
+    bodyTimeout: 0,
+    allowH2: false,
+    ...(lookup && { connect: { lookup } }),
+  };
   const pool = new Pool(origin, { connections, ...limits });
   const running = createPromiseTracker();
   let closed = false;

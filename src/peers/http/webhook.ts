@@ -1,5 +1,5 @@
 import { signWebhook } from '../../domain/payments/call-signature.ts';
-import { createHttpPool, type HttpAnswer, isSuccess } from './http.ts';
+import { createHttpPool, type HttpAnswer, type HttpLookup, isSuccess } from './http.ts';
 
 /** A message to the operator. A receiver recognizes a repeated message by its id. */
 export interface WebhookMessage {
@@ -31,6 +31,8 @@ export interface WebhookOptions {
   readonly secret?: string;
   /** Over the whole exchange. */
   readonly timeoutMs: number;
+  /** Resolves the host for a connection; by default the system does. */
+  readonly lookup?: HttpLookup;
 }
 
 const maxResponseBytes = 64 * 1024;
@@ -39,9 +41,9 @@ const maxResponseBytes = 64 * 1024;
  * A client of the operator's webhook.
  * @throws TypeError when the URL is none: a mistake of the configuration
  */
-export function createWebhook({ url, secret, timeoutMs }: WebhookOptions): Webhook {
+export function createWebhook({ url, secret, timeoutMs, lookup }: WebhookOptions): Webhook {
   const { pathname, search } = new URL(url);
-  const pool = createHttpPool(url);
+  const pool = createHttpPool(url, undefined, lookup);
   const target = { method: 'POST', path: pathname + search, timeoutMs, maxResponseBytes } as const;
   return {
     async send({ id, timestampSecs, body }) {

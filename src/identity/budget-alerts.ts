@@ -1,0 +1,132 @@
+import { randomBytes } from 'node:crypto';
+import { creditText } from '../domain/credit/price.ts';
+import { sendCustomerWebhook } from '../peers/http/customer-webhook.ts';
+import { type AddressRule, hostOf, isPublicAddress } from '../peers/http/public-address.ts';
+import {
+  type BudgetMessage,
+  endBudgetMessage,
+  setAccountWebhook,
+  takeBudgetMessages,
+} from '../store/budget-alerts.ts';
+import { userOfAccount } from '../store/identity.ts';
+import { sendBudgetMail } from './auth-mails.ts';
+import type { Identity } from './context.ts';
+import type { SessionUser } from './sessions.ts';
+
+const atOnce = 16;
+const maxUrlChars = 2_000;
+
+/** The secret as libraries of Standard Webhooks take it: they decode the base64 behind the prefix. */
+const secretText = (secret: string): string => `whsec_${Buffer.from(secret).toString('base64')}`;
+
+/** Sets the webhook of a user, with a new secret; undefined where the URL is none that may be called. */
+export async function setUserWebhook(
+  identity: Pick<Identity, 'pool' | 'publicUrl'>,
+  { accountId }: SessionUser,
+  url: string,
+): Promise<{ readonly url: string; readonly secret: string } | undefined> {
+  if (!isWebhookUrl(url, isDevelopment(identity))) return undefined;
+  const secret = randomBytes(24).toString('base64url');
+  await setAccountWebhook(identity.pool, accountId, { url, secret });
+  return { url, secret: secretText(secret) };
+}
+
+/** On a gateway of this machine a webhook may be there as well, also without https. */
+function isDevelopment({ publicUrl }: Pick<Identity, 'publicUrl'>): boolean {
+  return isLoopback(hostOf(new URL(publicUrl())));
+}
+
+function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || /^127\.\d+\.\d+\.\d+$/.test(host);
+}
+
+/** What is known without resolving its host: the rest is checked where it is called. */
+function isWebhookUrl(text: string, isOnLoopback: boolean): boolean {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (!url || text.length > maxUrlChars || url.username !== '' || url.password !== '') return false;
+  const host = hostOf(url);
+  if (isLoopback(host)) return isOnLoopback && /^https?:$/.test(url.protocol);
+  return url.protocol === 'https:' && (!/^[\d.]+$|:/.test(host) || isPublicAddress(host));
+}
+
+/**
+ * Sends what is due of the messages about budgets, by mail or webhook: at least once each. True where there may be more.
+ */
+export async function sendBudgetAlerts(identity: Identity, channel: 'mail' | 'webhook'): Promise<boolean> {
+  const due = (await takeBudgetMessages(identity.pool, channel, atOnce)).toSorted(
+    (one, other) => one.message_id - other.message_id,
+  );
+  // in their order: a mail arrives in that of its sending
+  if (channel === 'mail') for (const message of due) await sendOne(identity, channel, message);
+  else await Promise.all(due.map((message) => sendOne(identity, channel, message)));
+  return due.length === atOnce;
+}
+
+async function sendOne(
+  identity: Identity,
+  channel: 'mail' | 'webhook',
+  message: BudgetMessage,
+): Promise<void> {
+  try {
+    const isDone = await (channel === 'mail' ? mail(identity, message) : post(identity, message));
+    if (isDone) await endBudgetMessage(identity.pool, message.message_id);
+  } catch (err) {
+    const facts = { err, account_id: message.account_id, key_id: message.key_id, tries: message.tries };
+    identity.log.warn({ ...facts, channel }, 'a message about a budget could not be sent: it is sent again');
+  }
+}
+
+async function mail(identity: Identity, message: BudgetMessage): Promise<true> {
+  const userId = userOfAccount(message.account);
+  if (userId !== undefined) await sendBudgetMail(identity, userId, textOf(message));
+  return true;
+}
+
+/** An address that cannot be reached is a customer's matter: it is not logged. */
+async function post(identity: Identity, message: BudgetMessage): Promise<boolean> {
+  const { url, secret, key_id: keyId, key_name: name, percent, used, budget, until } = message;
+  if (url === null || secret === null) return true;
+  const isOwn = isDevelopment(identity);
+  const mayCall: AddressRule = (address) => isPublicAddress(address) || (isOwn && isLoopback(address));
+  const body = {
+    type: 'key_budget.used',
+    timestamp: message.created_at.toISOString(),
+    data: {
+      key_id: keyId,
+      key_name: name,
+      percent,
+      period: message.budget_period,
+      budget: creditText(BigInt(budget)),
+      used: creditText(BigInt(used)),
+      starts_anew_at: until.toISOString(),
+    },
+  };
+  const sent = await sendCustomerWebhook(
+    { url, secret },
+    {
+      // the same each time it is sent
+      id: `budget-${keyId}-${message.budget_from.toISOString().slice(0, 10)}-${percent}-${message.message_id}`,
+      timestampSecs: Math.floor(Date.now() / 1_000),
+      body: JSON.stringify(body),
+    },
+    mayCall,
+  );
+  return sent.kind === 'delivered';
+}
+
+function textOf({ key_name: name, percent, used, budget, budget_period: period, until }: BudgetMessage) {
+  const amounts = `${creditText(BigInt(used))} of ${creditText(BigInt(budget))}`;
+  const state =
+    percent === 100
+      ? 'is used up: requests that cost more than the rest of it are refused, and nothing is charged for them'
+      : `is used to ${percent} percent`;
+  return {
+    subject:
+      percent === 100
+        ? 'The budget of an API key is used up'
+        : `The budget of an API key is used to ${percent} %`,
+    text:
+      `The budget of the API key "${name ?? ''}" for this ${period} ${state} (${amounts}).\n\n` +
+      `It starts anew at ${until.toISOString()}.`,
+  };
+}
