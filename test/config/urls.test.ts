@@ -57,6 +57,7 @@ const moneyUrls: readonly (readonly [path: string, text: string])[] = [
   ['accepted_tokens[0].rates[0].url', `${source}kind = "http"\npointer = "/a"\nurl`],
   ['upstreams[0].base_url', bare('[[upstreams]]\nname = "a"\nbase_url')],
   ['alerts.webhook', bare('[alerts]\nwebhook')],
+  ['discovery.url', `${minimal()}[discovery]\nurl`],
 ];
 
 /** The mistakes, or where there is none, the warnings. */
