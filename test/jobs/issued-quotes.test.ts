@@ -1,21 +1,27 @@
 import { createSecretKey } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { ExactEvmScheme } from '@x402/evm/exact/client';
 import { wrapFetchWithPayment, x402Client } from '@x402/fetch';
 import fc from 'fast-check';
 import { keccak256, stringToBytes } from 'viem/utils';
-import { expect, test } from 'vitest';
+import { pino } from 'pino';
+import { expect, onTestFinished, test } from 'vitest';
 import { quoteDigest, recordedDigest, zeroAddress, zeroHash } from '../../src/domain/payments/quote.ts';
 import { readQuoteToken, writeQuoteToken } from '../../src/domain/payments/quote-token.ts';
 import type { IssuedQuote, QuoteRequest } from '../../src/jobs/issue-quote.ts';
 import { recordQuote } from '../../src/jobs/quote-job.ts';
-import { quoteTokenProof } from '../../src/jobs/receipt-keys.ts';
+import { isQuoteTokenProof, quoteTokenProof } from '../../src/jobs/receipt-keys.ts';
 import { revokeQuotes } from '../../src/jobs/revoke-quotes.ts';
 import { laneOn } from '../support/credit.ts';
 import { createDatabase } from '../support/database.ts';
 import { useChain } from '../support/devnet.ts';
-import { payTo, receiptKey, startTestGateway, type TestGateway } from '../support/gateway.ts';
-import { allEvents } from '../support/invariants.ts';
+import { configText, payTo, receiptKey, startTestGateway, type TestGateway } from '../support/gateway.ts';
+import { allEvents, expectSoundLedger } from '../support/invariants.ts';
+import { root } from '../support/pages.ts';
 import { header, offerOf, payer, signOffer, v1Header } from '../support/payer.ts';
+import { spawnProgram, temporaryFolder } from '../support/program.ts';
+import { eventually } from '../support/wait.ts';
 
 const chain = useChain();
 const job = '/x402/jobs/1/0';
@@ -98,6 +104,22 @@ const client = x402Client.fromConfig({
 const pathOf = ({ endpoint }: IssuedQuote): string => endpoint.slice(new URL(endpoint).origin.length);
 const tokenOf = ({ endpoint }: IssuedQuote): string => new URL(endpoint).searchParams.get('quote') ?? '';
 
+/** Texts that one edit makes of a token: a character replaced, put in or left out, a part cut off, two parts exchanged. */
+function editOf(token: string): fc.Arbitrary<string> {
+  const at = fc.nat(token.length - 1);
+  const character = fc.oneof(
+    fc.constantFrom('A', 'z', '0', '_', '-', '.', '=', '%'),
+    fc.string({ size: 'xsmall' }),
+  );
+  return fc.oneof(
+    fc.tuple(at, character).map(([i, text]) => token.slice(0, i) + text + token.slice(i + 1)),
+    fc.tuple(at, character).map(([i, text]) => token.slice(0, i) + text + token.slice(i)),
+    at.map((i) => token.slice(0, i) + token.slice(i + 1)),
+    at.map((i) => token.slice(0, i)),
+    at.map((i) => token.slice(i) + token.slice(0, i)),
+  );
+}
+
 test('a client that is not ours pays exactly the issued quote at its address, at every gateway of the ledger, and no other address gets it', async () => {
   const database = await createDatabase();
   const quoteKey = {
@@ -155,22 +177,27 @@ test('a client that is not ours pays exactly the issued quote at its address, at
   await refusedAs(pathOf(bound).replace('/1/0?', '/1/1?'), 'quote_of_another_job');
   await refusedAs(pathOf(bound), 'inputs_hash_mismatch', 'y');
 
-  // any changed character: never the recorded quote
+  // any edit: never the recorded quote
   const token = tokenOf(bound);
   await fc.assert(
-    fc.asyncProperty(
-      fc.nat(token.length - 1),
-      fc.constantFrom('A', 'z', '0', '9', '_', '-', '.'),
-      async (at, character) => {
-        fc.pre(token[at] !== character);
-        const changed = `${token.slice(0, at)}${character}${token.slice(at + 1)}`;
-        const { status, json } = await other.post(`${job}?quote=${changed}`, { body: 'x' });
-        expect(status).toBe(402);
-        expect(json.reason).toMatch(/^(malformed_quote_token|unknown_quote)$/);
-        expect(json.quote_digest).not.toBe(bound.digest);
-      },
-    ),
+    fc.asyncProperty(editOf(token), async (changed) => {
+      fc.pre(changed !== token);
+      const { status, json } = await other.post(`${job}?quote=${encodeURIComponent(changed)}`, { body: 'x' });
+      expect(status).toBe(402);
+      expect(json.reason).toMatch(/^(malformed_quote_token|unknown_quote)$/);
+      expect(json.quote_digest).not.toBe(bound.digest);
+    }),
     { numRuns: 60 },
+  );
+  const keys = [createSecretKey(receiptKey, 'utf8')] as const;
+  const log = pino({ level: 'silent' });
+  fc.assert(
+    fc.property(editOf(token), (changed) => {
+      fc.pre(changed !== token);
+      const read = readQuoteToken(changed);
+      expect(read && isQuoteTokenProof(keys, read.digest, read.proof, log)).not.toBe(true);
+    }),
+    { numRuns: 1_000 },
   );
   expect(await chain.balance(payTo)).toBe(before);
 
@@ -217,6 +244,83 @@ test('a client that is not ours pays exactly the issued quote at its address, at
     kind: 'revoked',
   });
   await refusedAs(pathOf(revoked), 'quote_revoked');
+});
+
+const tenPercentMore = (text: string): string => text.replace('"3200.00"', '"3520.00"');
+
+test('an issued quote keeps its price where the rate has moved, and is not sold where its price was withdrawn', async () => {
+  const database = await createDatabase();
+  const issuer = await startTestGateway({ database, chain });
+  const dearer = await startTestGateway({ database, chain, change: tenPercentMore });
+  const withdrawn = await startTestGateway({
+    database,
+    chain,
+    jobs: '[job_prices.1]\n1 = "1000000000000000"\n[[job_policies]]\nservice_id = 1\njob_index = 1\ninvocation_mode = "public_paid"\n',
+  });
+  const before = await chain.balance(payTo);
+  const issued = await issue(issuer);
+  const amount = issued.quote.options[0]?.amount ?? 0n;
+  const now = BigInt(offerOf(await dearer.post(job)).accepts[0]?.amount ?? 0);
+  expect(now * 10n).toBe(amount * 11n);
+
+  // the job is not sold there: with the token, with the payment, and nothing is charged
+  const asked = offerOf(await dearer.post(pathOf(issued)));
+  expect(asked.accepts[0]).toMatchObject({ amount: String(amount), extra: { quoteDigest: issued.digest } });
+  const payment = header(await signOffer(asked));
+  const gone = { status: 404, json: { code: 'job_not_found' } };
+  expect(await withdrawn.post(pathOf(issued))).toMatchObject(gone);
+  expect(await withdrawn.post(pathOf(issued), { headers: payment })).toMatchObject(gone);
+  expect(await withdrawn.post(pathOf(issued).replace('/1/0?', '/1/1?'))).toMatchObject({
+    status: 402,
+    json: { reason: 'quote_of_another_job' },
+  });
+  expect(await chain.balance(payTo)).toBe(before);
+
+  // at another rate the payer pays what was quoted
+  const paid = await dearer.post(pathOf(issued), { headers: payment });
+  expect(paid).toMatchObject({ status: 202, json: { quote_digest: issued.digest } });
+  expect((await chain.balance(payTo)) - before).toBe(amount);
+});
+
+test('a quote that was answered before its gateway was killed is on record, and another gateway takes its payment', async () => {
+  const database = await createDatabase();
+  const other = await startTestGateway({ database, chain });
+  const file = join(temporaryFolder(), 'tollbook.toml');
+  writeFileSync(file, configText({ database, chain }));
+  const program = spawnProgram(
+    [
+      process.execPath,
+      '--import',
+      './scripts/check-node.mjs',
+      'test/jobs/fixtures/issue-until-killed.ts',
+      file,
+    ],
+    root,
+    { DATABASE_URL: database.url, RECEIPT_KEY: receiptKey },
+  );
+  onTestFinished(() => program.kill('SIGKILL'));
+  const recorded = async (): Promise<Set<string>> => {
+    const events = await allEvents(database.db);
+    return new Set(events.flatMap(({ type, stream }) => (type === 'quote_issued' ? stream : [])));
+  };
+  await eventually(async () => expect((await recorded()).size).toBeGreaterThan(12));
+  program.kill('SIGKILL');
+  const { stdout } = await program.ended;
+  // the last line may be cut off
+  const answered = stdout
+    .split('\n')
+    .slice(0, -1)
+    .map((line) => line.split(' '));
+  const kept = await recorded();
+  expect(answered.filter(([digest = '']) => !kept.has(digest))).toEqual([]);
+  // at most those under way: the program asks for four at once
+  expect(kept.size - answered.length).toBeLessThanOrEqual(5);
+  const [digest, address] = answered.at(-1) ?? [];
+  const offer = offerOf(await other.post(address ?? ''));
+  expect(offer.accepts[0]?.extra['quoteDigest']).toBe(digest);
+  const paid = await other.post(address ?? '', { headers: header(await signOffer(offer)) });
+  expect(paid).toMatchObject({ status: 202, json: { quote_digest: digest } });
+  await database.asOwner((owner) => expectSoundLedger(database.db, owner));
 });
 
 const terms = (json: string) => `${Buffer.from(json).toString('base64url')}.proof`;
