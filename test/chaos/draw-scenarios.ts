@@ -9,13 +9,14 @@ import {
 
 /** Shares of the scenario kinds, in per cent. The others take long, and are part of some runs only. */
 const kindShares: Partial<Record<ScenarioKind, number>> = {
-  honest: 33,
+  honest: 30,
   quitter: 13,
   signs_again: 8,
   twins: 11,
   impostor: 6,
   nonce_rivals: 12,
   quote_rivals: 6,
+  bound_rivals: 3,
   exact: 6,
   spent_nonce: 3,
   spent_id: 2,
@@ -25,14 +26,17 @@ export function makeScenario(random: Random, index: number, options: ScheduleOpt
   const slow = slowKinds(options)[index];
   const picked = pickKind(random);
   const kind = options.kind ?? creditKindOf(index, options) ?? slow ?? picked;
+  // a delegated caller's signature is for one body
+  const other = kind === 'bound_rivals' ? 'leased' : 'delegated';
   const job =
     kind === 'credit_buyer'
       ? 'top_up'
       : kind === 'nonce_rivals' || kind === 'spent_nonce'
         ? 'delegated'
-        : random.pick(['pushed', 'pushed', 'leased', 'leased', 'delegated'] as const);
+        : random.pick(['pushed', 'pushed', 'leased', 'leased', other] as const);
   // a version 1 payment names no quote, has no id, and always uses the first token
-  const isVersion2 = kind === 'quote_rivals' || kind === 'spent_id' || kind === 'credit_buyer';
+  const isVersion2 =
+    kind === 'quote_rivals' || kind === 'bound_rivals' || kind === 'spent_id' || kind === 'credit_buyer';
   const version = !isVersion2 && random.chance(0.15) ? 1 : 2;
   return {
     id: `v${index}`,

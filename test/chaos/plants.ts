@@ -268,6 +268,17 @@ export const plants: readonly Plant[] = [
     caughtBy: ['refused_though_paid'],
   },
   {
+    name: 'quote-binding-not-checked',
+    edits: [
+      {
+        file: 'src/jobs/match-quote.ts',
+        find: `  if (binding.kind === 'broken') return rejectedPayment(job, { ...named, reason: binding.reason });\n`,
+        replace: ``,
+      },
+    ],
+    caughtBy: ['binding_broken'],
+  },
+  {
     name: 'recovered-payment-delivered-without-a-new-signature',
     edits: [
       {

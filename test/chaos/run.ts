@@ -127,6 +127,7 @@ export async function makeRun(options: RunOptions): Promise<RunReport> {
       deadline: deadline.signal,
       environment,
       records,
+      ledgerUrl: url,
       frontRunner,
       ambushes,
       gate,

@@ -25,6 +25,8 @@ import type { Environment } from './environment.ts';
 export interface ScenarioParts extends ClientParts {
   readonly environment: Pick<Environment, 'chain' | 'payers' | 'tokens'>;
   readonly records: Records;
+  /** Of the ledger's database; it changes when another server takes over. */
+  readonly ledgerUrl: () => string;
   readonly frontRunner: FrontRunner;
   readonly ambushes: Ambushes;
   readonly gate: ChainGate;

@@ -1,3 +1,4 @@
+import { payBoundQuote } from './bound-scenarios.ts';
 import { askAtOnce, buyCreditAndAsk } from './credit-scenarios.ts';
 import { spendAtOnce, spendForTwo, spendFrontRun, spendOneAfterAnother } from './spend-scenarios.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -90,6 +91,8 @@ const scenarioSteps: Readonly<Record<ScenarioKind, ScenarioStep>> = {
       ),
     );
   },
+
+  bound_rivals: payBoundQuote,
 
   poor: async (running) => payTwiceWithMoneyForOne(running),
 

@@ -71,6 +71,8 @@ export type ScenarioKind =
   | 'nonce_rivals'
   /** Two payments name the same quote. */
   | 'quote_rivals'
+  /** A quote of a pricing service for one payer and body, which another payer pays as well, and its own for another body. */
+  | 'bound_rivals'
   /** Two payments, and a balance for one. */
   | 'poor'
   /** A balance for exactly one payment, which a third party submits. */

@@ -13,6 +13,7 @@ import { balanceOf } from '../../../src/devnet/token.ts';
 import { type AccountState, creditViolations } from './credit.ts';
 import { countEarned, readChainSpends, spendViolations } from './spends.ts';
 import { answerViolations, countExcused } from './answers.ts';
+import { bindingViolations } from './bindings.ts';
 import { growthViolations, salesViolations } from './sales.ts';
 import { moneyViolations } from './money.ts';
 import { recordedPayments, recoveredPayments } from './payments.ts';
@@ -92,6 +93,7 @@ export async function checkRun(parts: CheckParts): Promise<Checked> {
     ...answerViolations(facts),
     ...creditViolations({ ...facts, accounts }),
     ...spendViolations({ records, events, chain }),
+    ...bindingViolations(events, records),
     ...salesViolations(records, parts.mustSell),
     ...records.awaitedBodies.map(violation('body_awaited')),
     ...(parts.maxOtherEvents === undefined ? [] : growthViolations(events, payments, parts.maxOtherEvents)),

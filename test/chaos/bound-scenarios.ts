@@ -1,0 +1,119 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { PrivateKeyAccount } from 'viem/accounts';
+import { keccak256, stringToBytes } from 'viem/utils';
+import { type Quote, quoteDigest, type SettlementOption } from '../../src/domain/payments/quote.ts';
+import { quoteTokenParameter, writeQuoteToken } from '../../src/domain/payments/quote-token.ts';
+import type { Address } from '../../src/domain/values/primitives.ts';
+import { recordQuote } from '../../src/jobs/quote-job.ts';
+import { quoteTokenProof, receiptKeysOf } from '../../src/jobs/receipt-keys.ts';
+import { openDatabase, openPool } from '../../src/store/database.ts';
+import { openLane } from '../../src/store/lane.ts';
+import { readReceiptKey } from '../../src/store/secrets.ts';
+import type { Offer } from '../support/payer.ts';
+import { askForOffer, type JobRequest } from './client.ts';
+import { payLater, payerOf, type RunningScenario, signThis } from './scenario-parts.ts';
+
+const ttlSecs = 300;
+
+/**
+ * A quote for one payer and one body, from a program with a pricing service. The payer pays it for the body; at the same time
+ * another payer does so, and the payer itself for another body.
+ */
+export async function payBoundQuote(running: RunningScenario): Promise<void> {
+  const { random, request } = running;
+  const account = payerOf(running);
+  const issued = await issue(running, account);
+  if (!issued) return;
+  const { offer, path } = issued;
+  const ofQuote = { ...running, request: { ...request, path } };
+  const others = running.parts.environment.payers.filter((one) => one !== account);
+  const another = { ...ofQuote.request, body: `${request.body} and more` };
+  const [mine, changed, theirs] = await Promise.all([
+    signThis(ofQuote, offer, account),
+    signThis(ofQuote, offer, account),
+    signThis(ofQuote, offer, random.pick(others)),
+  ]);
+  await Promise.all([
+    payLater(ofQuote, theirs, 'another payer', 400),
+    payLater({ ...ofQuote, request: another }, changed, 'another body', 400),
+    payLater(ofQuote, mine, 'payer', 800),
+  ]);
+}
+
+/** What the gateways offer at the address of the quote; undefined where none offers it in time. */
+async function issue(
+  { parts, random, request }: RunningScenario,
+  account: PrivateKeyAccount,
+): Promise<{ offer: Offer; path: string } | undefined> {
+  const usual = await askForOffer(parts, random, request);
+  if (!usual) return undefined;
+  const salt = random.hex32();
+  while (!parts.deadline.aborted) {
+    const token = await record(parts.ledgerUrl(), usual, request, account, salt).catch(() => undefined);
+    if (token === undefined) {
+      // the server restarts, or another one takes over
+      await sleep(100);
+      continue;
+    }
+    const path = `${request.path}?${quoteTokenParameter}=${token.text}`;
+    const offer = await askForOffer(parts, random, { ...request, path });
+    // a quote that was lost with the ledger's last events, or that a wrong clock has ended, is not offered
+    return offer?.accepts[0]?.extra['quoteDigest'] === token.digest ? { offer, path } : undefined;
+  }
+  return undefined;
+}
+
+/** Records the quote and makes its token, as the gateway in such a program does. Throws where the database is away. */
+async function record(
+  url: string,
+  { accepts }: Offer,
+  { path, body }: JobRequest,
+  account: PrivateKeyAccount,
+  salt: Quote['salt'],
+) {
+  const pool = openPool({ url, maxConnections: 1 });
+  pool.on('error', () => {});
+  const lane = openLane({ url });
+  try {
+    const { rows } = await pool.query<{ now: number }>(
+      'select extract(epoch from tollbook.clock())::int as now',
+    );
+    const issuedAt = rows[0]?.now ?? 0;
+    const [serviceId = 0, jobIndex = 0] = path.split('/').slice(-2).map(Number);
+    const quote: Quote = {
+      serviceId,
+      jobIndex,
+      priceWei: 10n ** 15n,
+      options: accepts.map(optionOf),
+      requester: account.address.toLowerCase() as Address,
+      inputsHash: keccak256(stringToBytes(body)),
+      issuedAt,
+      expiresAt: issuedAt + ttlSecs,
+      salt,
+      isSummarised: false,
+      source: 'pricing',
+    };
+    const digest = quoteDigest(quote);
+    await recordQuote({ lane }, quote, digest);
+    const keys = receiptKeysOf(undefined, await readReceiptKey(openDatabase(pool)));
+    return { digest, text: writeQuoteToken(quote, quoteTokenProof(keys, digest)) };
+  } finally {
+    await lane.close();
+    await pool.end();
+  }
+}
+
+function optionOf({ network, asset, amount, payTo, extra }: Offer['accepts'][number]): SettlementOption {
+  const name = String(extra['name']);
+  return {
+    network: network as SettlementOption['network'],
+    transferMethod: 'eip3009',
+    asset: asset.toLowerCase() as Address,
+    symbol: name === 'USD Coin' ? 'USDC' : 'EURC',
+    decimals: 6,
+    amount: BigInt(amount),
+    payTo: payTo.toLowerCase() as Address,
+    eip712Name: name,
+    eip712Version: String(extra['version']),
+  };
+}
