@@ -193,7 +193,14 @@ function checkOptions(prices: Prices, bits: number, ttlSecs: number): void {
   if (!Number.isInteger(ttlSecs) || ttlSecs < 1 || ttlSecs > 86_400)
     throw new RangeError('quoteTtlSecs must be a whole number from 1 to 86400');
   if (typeof prices === 'function') return;
-  for (const [key, wei] of prices) checkPrice(key, wei);
+  if (!(prices instanceof Map)) throw new TypeError('prices must be a Map, or a function that returns one');
+  for (const [key, wei] of prices) {
+    if (!/^\d+\/\d+$/.test(String(key)))
+      throw new RangeError(
+        `the price of ${String(key)} is never found: a key is service_id/job_index, such as 1/0`,
+      );
+    checkPrice(key, wei);
+  }
 }
 
 /** A price that the digest has a word for. */

@@ -279,6 +279,12 @@ test('a gateway that issues no quote in time holds no request', async () => {
 test('prices that the digest has no word for are refused', async () => {
   for (const wei of [0n, -1n, 1n << 256n, 1.5 as unknown as bigint])
     await expect(startPricing({ prices: new Map([['1/0', wei]]) })).rejects.toThrow('the price of job 1/0');
+  for (const key of ['1', '1-0', '1/0/0', '0x1/0'])
+    await expect(startPricing({ prices: new Map([[key, 1n]]) })).rejects.toThrow(
+      `the price of ${key} is never found`,
+    );
+  const table = { '1/0': 1n } as unknown as typeof prices;
+  await expect(startPricing({ prices: table })).rejects.toThrow('prices must be a Map');
   const largest = new Map([...prices, ['1/0', (1n << 256n) - 1n] as const]);
   const answer = await grpcClient((await startPricing({ prices: largest })).url)();
   await expectSigned(answer);
