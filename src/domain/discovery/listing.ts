@@ -2,7 +2,7 @@
 export type LookProblem =
   | 'unreachable'
   | 'timeout'
-  /** A page is longer than is read. */
+  /** A page is longer than is read, or has too many values. */
   | 'too_large'
   | 'malformed'
   | `status_${number}`
