@@ -4,7 +4,8 @@ import { createPromiseTracker } from '../runtime/promise-tracker.ts';
 import type { FeatureParts, RunningFeature } from './feature.ts';
 import { identityRoutes } from '../http/identity/routes.ts';
 import { createContractSignatureChecker } from '../peers/rpc/contract-signature.ts';
-import { createFolderMailer } from '../peers/mail/mailer.ts';
+import { createFolderMailer, type Mailer } from '../peers/mail/mailer.ts';
+import { createSmtpMailer } from '../peers/mail/smtp.ts';
 import { sendBudgetAlerts } from '../identity/budget-alerts.ts';
 import { createAuth } from '../identity/auth.ts';
 import { type AuthLoader, createAuthLoader } from '../identity/auth-loader.ts';
@@ -22,10 +23,16 @@ const piece = 100;
 
 /** User accounts for model chat: sign-in, sessions, API keys. */
 export function createIdentity(
-  { ledger, logger, publicUrl, mailer, settings: chat }: FeatureParts & { readonly settings: ChatConfig },
+  {
+    config,
+    ledger,
+    logger,
+    publicUrl,
+    mailer,
+    settings: chat,
+  }: FeatureParts & { readonly settings: ChatConfig },
   current: () => IdentityConfig,
 ): Identity {
-  const { mailDir } = current();
   return {
     get settings() {
       return current();
@@ -34,12 +41,18 @@ export function createIdentity(
     lane: ledger.lane,
     publicUrl,
     ipv6Prefix: chat.ipv6Prefix,
-    mailer: mailer ?? (mailDir === undefined ? undefined : createFolderMailer(mailDir)),
+    mailer: mailer ?? configuredMailer(current()),
+    hasPages: config.pages !== undefined,
     passwords: createPasswordQueue({ places: passwordsAtOnce, waitMs: passwordWaitMs }),
     contractSignatures: createContractSignatureChecker({ timeoutMs: 3_000, gasCap: 500_000 }),
     running: createPromiseTracker(),
     log: logger,
   };
+}
+
+function configuredMailer({ mailDir, smtp }: IdentityConfig): Mailer | undefined {
+  if (smtp) return createSmtpMailer(smtp);
+  return mailDir === undefined ? undefined : createFolderMailer(mailDir);
 }
 
 /** Routes and workers of user accounts. */
@@ -94,6 +107,9 @@ export function composeIdentity(
       await identity.running.drained();
       await Promise.all(loops.map((loop) => loop.stop()));
     },
-    stop: () => identity.contractSignatures.close(),
+    async stop() {
+      await identity.contractSignatures.close();
+      await identity.mailer?.close?.();
+    },
   };
 }

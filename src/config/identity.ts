@@ -4,7 +4,8 @@ import { besideConfig } from './files.ts';
 import type { Reading } from './reading.ts';
 import type { RootTable } from './root.ts';
 import { ownSecretChars, readRotatingSecret, readSecret, rotatingKeys, secretKeys } from './secrets.ts';
-import { type ConfigOf, readTable, readTables } from './table.ts';
+import { readSmtp, type SmtpConfig } from './smtp.ts';
+import { type ConfigOf, readTable, readTables, type Table } from './table.ts';
 import { isLoopback, rpcUrl, secureBaseUrl, urlOfBind } from './urls.ts';
 import { filePath, matching, oneOf, plainName, wholeNumber } from './values.ts';
 
@@ -22,8 +23,9 @@ export const identityShape = {
   siwe_chain_id: wholeNumber(1, maxChainId).default(1),
   /** Where contract wallets' signatures are checked; without it they cannot sign in. */
   siwe_rpc_url: rpcUrl.optional(),
-  mailer: oneOf(['folder']).optional(),
+  mailer: oneOf(['folder', 'smtp']).optional(),
   mail_dir: filePath.default('mail'),
+  smtp: z.unknown(),
   providers: z.unknown(),
 } as const;
 
@@ -44,11 +46,13 @@ const presetIssuers: Readonly<Record<string, string>> = {
 type IdentityKeys = ConfigOf<typeof identityShape>;
 
 /** How users sign in, and how long their sessions last. */
-export interface IdentityConfig extends Omit<IdentityKeys, 'mailer' | 'mailDir' | 'providers'> {
+export interface IdentityConfig extends Omit<IdentityKeys, 'mailer' | 'mailDir' | 'smtp' | 'providers'> {
   /** Sign cookies and links. */
   readonly secrets: RotatingSecret;
-  /** Where mails are written; undefined where none are, and so no user has a password. */
+  /** Where mails are written. Where there is neither this nor a server, no user has a password. */
   readonly mailDir: string | undefined;
+  /** The server that mails are handed to. */
+  readonly smtp: SmtpConfig | undefined;
   /** Unique names. */
   readonly providers: readonly ProviderConfig[];
 }
@@ -80,6 +84,7 @@ export async function readIdentity(
   const table = readTable(identityShape, root.values.identity, ['identity'], reading.report);
   const missing = 'is missing: a secret signs the sessions';
   const secrets = await readRotatingSecret(table, 'secret', { minChars: ownSecretChars, missing }, reading);
+  const smtp = await readMailServer(table, reading);
   const providers = await readProviders(table.values.providers, reading);
   checkPublicUrl(root, isOn, reading);
   if (!isOn || table.whole === undefined || secrets === undefined) return undefined;
@@ -87,9 +92,19 @@ export async function readIdentity(
   return {
     ...rest,
     secrets,
-    mailDir: mailer === undefined ? undefined : besideConfig(reading.file, mailDir),
+    mailDir: mailer === 'folder' ? besideConfig(reading.file, mailDir) : undefined,
+    smtp,
     providers,
   };
+}
+
+async function readMailServer(
+  { values, names }: Table<typeof identityShape>,
+  reading: Reading,
+): Promise<SmtpConfig | undefined> {
+  if (values.mailer === 'smtp') return readSmtp(values.smtp, reading);
+  if (names('smtp')) reading.report.mistake(['identity', 'smtp'], 'would be ignored: set mailer = "smtp"');
+  return undefined;
 }
 
 /** The cookie of a session must not cross a network unencrypted. */

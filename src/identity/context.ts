@@ -18,6 +18,8 @@ export interface Identity {
   readonly ipv6Prefix: number;
   /** Undefined when the gateway sends no mail: users cannot have passwords then. */
   readonly mailer: Mailer | undefined;
+  /** Whether customers have pages here: mails lead to them then. */
+  readonly hasPages: boolean;
   readonly passwords: PasswordQueue;
   readonly contractSignatures: ContractSignatureChecker;
   /** Work that no answer waits for; a shutdown does. */

@@ -22,6 +22,7 @@ test('[identity] switches user accounts on', async () => {
     siweChainId: 1,
     siweRpcUrl: undefined,
     mailDir: 'conf/mail',
+    smtp: undefined,
     providers: [],
   });
   const without = await parse(
@@ -58,7 +59,7 @@ test.each([
   ['a short secret', 'secret_env = "SHORT"', 'identity.secret_env'],
   ['sessions of zero days', `${secret}session_days = 0`, 'identity.session_days'],
   ['a domain that is a URL', `${secret}siwe_domain = "https://x"`, 'identity.siwe_domain'],
-  ['an unknown mailer', `${secret}mailer = "smtp"`, 'identity.mailer'],
+  ['an unknown mailer', `${secret}mailer = "post"`, 'identity.mailer'],
   ['a provider without an issuer', secret + provider, 'identity.providers[0].issuer'],
   [
     'a provider with a preset and an issuer',
@@ -93,3 +94,38 @@ test.each(['public_url = "http://gateway.example"\n', 'public_url = "https://gat
     ]);
   },
 );
+
+const smtp =
+  'mailer = "smtp"\n[identity.smtp]\nhost = "mail.example"\nfrom = "Books <no-reply@books.example>"\n';
+
+test('[identity.smtp] names the server that takes the mails', async () => {
+  const login = 'user = "gateway"\npassword_env = "CLIENT"\n';
+  const { config } = await parse(withPeople(secret + smtp + login), {}, variables);
+  expect(config.identity).toMatchObject({
+    mailDir: undefined,
+    smtp: {
+      host: 'mail.example',
+      port: 587,
+      security: 'starttls',
+      login: { user: 'gateway', password: 'a-client-secret' },
+      from: 'Books <no-reply@books.example>',
+    },
+  });
+  const { config: tls } = await parse(withPeople(`${secret}${smtp}security = "tls"`), {}, variables);
+  expect(tls.identity?.smtp).toMatchObject({ port: 465, login: undefined });
+});
+
+test.each([
+  ['no server', 'mailer = "smtp"', 'identity.smtp: is missing'],
+  ['a server and another mailer', smtp.replace('"smtp"', '"folder"'), 'identity.smtp: would be ignored'],
+  ['no encryption', `${smtp}security = "none"`, 'identity.smtp.security'],
+  ['a user without a password', `${smtp}user = "x"`, 'identity.smtp.password_env'],
+  ['a password without a user', `${smtp}password_env = "CLIENT"`, 'identity.smtp.user'],
+  [
+    'two senders',
+    smtp.replace('Books <no-reply@books.example>', 'a@x.example, b@x.example'),
+    'identity.smtp.from',
+  ],
+])('[identity.smtp] with %s is refused', async (_what, keys, mistake) => {
+  expect((await mistakesIn(withPeople(secret + keys), {}, variables)).join('\n')).toContain(mistake);
+});

@@ -2,20 +2,24 @@ import { randomUUID } from 'node:crypto';
 import { mkdir, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 
-/** A plain-text mail. */
+/** A mail. */
 export interface Mail {
   readonly to: string;
   readonly subject: string;
   readonly text: string;
+  /** The same in HTML. */
+  readonly html?: string;
 }
 
 /** Sends the gateway's mails. */
 export interface Mailer {
   /** Resolves once the mail was handed over for delivery; throws when it could not be. */
   send(mail: Mail): Promise<void>;
+  /** Closes connections that are kept. */
+  close?(): Promise<void>;
 }
 
-/** Writes each mail as a file in a folder, from which a program or the operator delivers it. Names sort by time. */
+/** Writes the text of each mail as a file in a folder, from which a program or the operator delivers it. Names sort by time. */
 export function createFolderMailer(dir: string): Mailer {
   return {
     async send({ to, subject, text }) {
