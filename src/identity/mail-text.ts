@@ -1,4 +1,4 @@
-import { html } from '../domain/values/html.ts';
+import { html, type Html } from '../domain/values/html.ts';
 
 /** What a mail says. */
 export interface MailContent {
@@ -11,6 +11,10 @@ export interface MailContent {
   readonly after: readonly string[];
 }
 
+function paragraph(words: string): Html {
+  return html`<p style="margin:0 0 16px">${words}</p>`;
+}
+
 /** The same mail as text and as HTML. Mail programs need the styles beside the elements; nothing is loaded. */
 export function writeMail({ subject, paragraphs, link, code, after }: MailContent): {
   readonly subject: string;
@@ -18,7 +22,6 @@ export function writeMail({ subject, paragraphs, link, code, after }: MailConten
   readonly html: string;
 } {
   const text = [...paragraphs, link?.url, code, ...after].filter((part) => part !== undefined).join('\n\n');
-  const paragraph = (words: string) => html`<p style="margin:0 0 16px">${words}</p>`;
   const markup = html`<!doctype html>
     <html lang="en">
       <head>

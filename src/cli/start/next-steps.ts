@@ -7,6 +7,8 @@ export function whatNext(dir: string, devnet: DevnetDescription): string {
   const isDefault = relative === '.tollbook';
   const { gateway_url: url } = devnet;
   return `
+Open ${url} in a browser: sign up (mails are files in ${relative}/mail), make a key, look at the credit.
+
 Try next, from another shell:
   npm run pay -- 1 0 'your text' ${isDefault ? '' : ` --dir ${relative}`}           pay for a job and read its result
   npm run pay -- 9 0 credit${isDefault ? '' : ` --dir ${relative}`}                 buy credit for chat, for the account of the paying wallet

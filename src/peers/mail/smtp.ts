@@ -6,7 +6,7 @@ const timeoutMs = 10_000;
 const maxConnections = 2;
 
 /** A mail that the server did not take. Without the server's words, which may repeat the recipient's address. */
-export class MailNotSentError extends Error {
+class MailNotSentError extends Error {
   override readonly name = 'MailNotSentError';
 }
 
@@ -61,7 +61,6 @@ function reasonOf(error: unknown): string {
     readonly code?: unknown;
     readonly responseCode?: unknown;
   };
-  return (
-    [code, responseCode].filter((part) => /^\w{1,40}$/.test(String(part ?? '-'))).join(' ') || 'no reason'
-  );
+  const parts = [code, responseCode].filter((part) => typeof part === 'string' || typeof part === 'number');
+  return parts.filter((part) => /^\w{1,40}$/.test(String(part))).join(' ') || 'no reason';
 }
