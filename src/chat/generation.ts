@@ -14,10 +14,23 @@ export interface Generation {
   readonly status: 'running' | 'failed' | 'completed' | 'cut' | 'client_left' | 'recovered';
   readonly prompt_tokens: number | null;
   readonly completion_tokens: number | null;
+  /** Of the prompt's: read from the upstream's cache. */
+  readonly cached_tokens: number | null;
   /** The gateway has estimated some of the usage. */
   readonly is_estimate: boolean | null;
   /** Decimal text in the currency. */
   readonly cost: string | null;
+  /** What was held, captured of it (less corrections) and released, in the currency; null without credit. */
+  readonly held: string | null;
+  readonly captured: string | null;
+  readonly released: string | null;
+  /** The key that it was asked with; null for a session. */
+  readonly key_id: number | null;
+  readonly ended_at: string | null;
+  /** A machine-readable code, where something went wrong. */
+  readonly reason: string | null;
+  /** Its receipt: the places of its events in the ledger, whose proofs the log gives. */
+  readonly events: readonly { readonly seq: number; readonly type: string; readonly at: string }[];
   readonly first_byte_ms: number | null;
   readonly latency_ms: number | null;
 }
@@ -45,12 +58,37 @@ export async function readGeneration(
     status: completed?.ending ?? (end ? 'failed' : 'running'),
     prompt_tokens: completed?.prompt_tokens ?? null,
     completion_tokens: completed?.completion_tokens ?? null,
+    cached_tokens: completed ? (completed.cached_tokens ?? 0) : null,
     is_estimate: completed?.is_estimate ?? null,
     cost: completed
       ? creditText(BigInt(completed.cost_micros) - BigInt(completed.uncovered_micros ?? 0))
       : null,
+    ...creditOf(events),
+    key_id: first.data.key_id ?? null,
+    ended_at: end?.at ?? null,
+    reason: end?.data.reason ?? null,
+    events: events.map(({ seq, type, at }) => ({ seq, type, at })),
     first_byte_ms: completed?.first_byte_ms ?? null,
     latency_ms: completed?.latency_ms ?? null,
+  };
+}
+
+/** The moves of credit of a completion; what was corrected was captured first and given back. */
+function creditOf(events: readonly RecordedEvent[]): Pick<Generation, 'held' | 'captured' | 'released'> {
+  const sums = { credit_held: 0n, credit_captured: 0n, credit_released: 0n, credit_corrected: 0n };
+  for (const { type, data } of events)
+    if (
+      type === 'credit_held' ||
+      type === 'credit_captured' ||
+      type === 'credit_released' ||
+      type === 'credit_corrected'
+    )
+      sums[type] += BigInt(data.amount_micros);
+  if (sums.credit_held === 0n) return { held: null, captured: null, released: null };
+  return {
+    held: creditText(sums.credit_held),
+    captured: creditText(sums.credit_captured - sums.credit_corrected),
+    released: creditText(sums.credit_released + sums.credit_corrected),
   };
 }
 

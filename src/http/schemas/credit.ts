@@ -91,11 +91,21 @@ export const generation = z
     status: z.enum(['running', 'failed', 'completed', 'cut', 'client_left', 'recovered']),
     prompt_tokens: count,
     completion_tokens: count,
+    cached_tokens: count,
     is_estimate: z
       .boolean()
       .nullable()
       .meta({ description: 'Whether the gateway estimated a part of the usage.' }),
     cost: credit.nullable(),
+    held: credit.nullable().meta({ description: 'The most that it could cost; null without credit.' }),
+    captured: credit.nullable().meta({ description: 'What was charged of the hold.' }),
+    released: credit.nullable().meta({ description: 'What was returned of the hold.' }),
+    key_id: z.int().min(1).nullable(),
+    ended_at: time.nullable(),
+    reason: z.string().nullable().meta({ description: 'A code, where something went wrong.' }),
+    events: z
+      .array(z.strictObject({ seq: z.int().min(1), type: z.string(), at: time }))
+      .meta({ description: 'Its events in the ledger. `/log/proof?seq=` proves each.' }),
     first_byte_ms: count,
     latency_ms: count,
   } satisfies Record<keyof Generation, z.ZodType>)
