@@ -40,9 +40,9 @@ export interface UsageSums extends Sums {
 
 /** The order of a list: the newest day first, then models by name, then keys by id. */
 const columns = {
-  day: { name: sql.ref('day'), order: sql`day desc` },
-  model: { name: sql.ref('model'), order: sql`model` },
-  key: { name: sql.ref('key_id'), order: sql`key_id` },
+  day: { name: sql.ref('day'), order: sql`usage_day.day desc` },
+  model: { name: sql.ref('model'), order: sql`usage_day.model` },
+  key: { name: sql.ref('key_id'), order: sql`usage_day.key_id` },
 } as const;
 
 /** One account's usage by the given dimensions, behind a place. */
@@ -56,21 +56,22 @@ export async function listUsage(
   const db = queriesOn(pool);
   const has = (dimension: UsageDimension): boolean => by.includes(dimension);
   const dimensions = usageDimensions.filter(has);
-  const order = sql.join([...dimensions.map((name) => columns[name].order), sql`1`]);
+  // by the columns of the table: groups are read in the order of its key, and only as many as a page has
+  const order = sql.join(dimensions.map((name) => columns[name].order));
   const groups = dimensions.map((name) => columns[name].name);
   const { rows } = await sql<UsageSums & { readonly as_of_seq: number; readonly requests: string | null }>`
     select projection.seq as as_of_seq, page.*, api_key.name as key_name, nullif(api_key.prefix, '') as key_prefix
     from tollbook.projection left join lateral (
       select ${has('day') ? sql`to_char(day, 'YYYY-MM-DD')` : sql`null`} as day,
         ${has('model') ? sql`model` : sql`null`} as model, ${has('key') ? sql`key_id` : sql`null::bigint`} as key_id,
-        ${sums}, row_number() over (order by ${order}) as place
+        ${sums}
       from tollbook.usage_day where ${conditions(filters)} and ${after ? behind(after, dimensions) : sql`true`}
         and generation = (${activeGeneration(db)})
       ${groups.length > 0 ? sql`group by ${sql.join(groups)}` : sql``}
       having count(*) > 0
-      order by place limit ${limit}
+      order by ${order} limit ${limit}
     ) page on true left join tollbook.api_key on api_key.key_id = page.key_id and api_key.account_id = ${filters.accountId}
-    where projection.is_active order by page.place`.execute(db);
+    where projection.is_active order by page.day desc, page.model, page.key_id`.execute(db);
   const asOfSeq = rows[0]?.as_of_seq ?? 0;
   return { asOfSeq, rows: rows.filter(({ requests }) => requests !== null).map(toSums) };
 }
