@@ -1,6 +1,6 @@
 /**
- * The harness's own transactions, and reorgs: a transaction that is replaced before its sender has seen it would be waited for
- * in vain.
+ * The transactions of the harness and its facilitator, and reorgs: a transaction that is replaced before its sender has seen it would
+ * be waited for in vain, or taken for one that was never sent.
  */
 export interface ChainGate {
   /** Sends a transaction, not during a reorg. */

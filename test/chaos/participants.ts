@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { freePort } from '../../src/devnet/ports.ts';
 import type { Address } from '../../src/domain/values/primitives.ts';
+import type { ChainGate } from './chain-gate.ts';
 import type { Ambushes } from './ambushes.ts';
 import type { Clocks } from './clocks.ts';
 import type { Records } from './records.ts';
@@ -45,6 +46,7 @@ export interface ParticipantsOptions {
   readonly freezer: Freezer;
   readonly records: Records;
   readonly frontRunner: FrontRunner;
+  readonly gate: ChainGate;
   readonly ambushes: Ambushes;
   readonly database: string;
   readonly payTo: Address;

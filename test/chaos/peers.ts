@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { toFunctionSelector } from 'viem';
 import type { Ambushes } from './ambushes.ts';
+import type { ChainGate } from './chain-gate.ts';
 import { paymentKey, type Records } from './records.ts';
 import type { Place } from './faults.ts';
 import type { FrontRunner } from './front-runner.ts';
@@ -42,13 +43,14 @@ export interface FacilitatorParts {
   readonly records: Records;
   readonly frontRunner: FrontRunner;
   readonly ambushes: Ambushes;
+  readonly gate: ChainGate;
 }
 
 /** The proxy in front of the facilitator: faults, false answers, front-running, and the steps around verify and settle. */
 export function startFacilitatorProxy(
   target: string,
   { faults, strike }: PeerParts,
-  { records, frontRunner, ambushes }: FacilitatorParts,
+  { records, frontRunner, ambushes, gate }: FacilitatorParts,
 ): Promise<HttpProxy> {
   const lie = async (
     kind: string,
@@ -113,7 +115,8 @@ export function startFacilitatorProxy(
     () => target,
     async (exchange, forward) => {
       if (exchange.path === '/verify') return behave(exchange, forward, 'verify');
-      if (exchange.path === '/settle') return behave(exchange, forward, 'settle');
+      // a transfer that lands while a reorg is counted would be removed without a record
+      if (exchange.path === '/settle') return behave(exchange, () => gate.send(forward), 'settle');
       return plainFault('supported', forward, faults);
     },
   );

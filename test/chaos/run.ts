@@ -107,6 +107,7 @@ export async function makeRun(options: RunOptions): Promise<RunReport> {
     freezer,
     records,
     frontRunner,
+    gate,
     ambushes,
     database,
     payTo,
