@@ -1,22 +1,16 @@
 /** A server of prices: Tollbook's, or one that answers every request with the same bytes and signs nothing. The argument says which. */
 import grpc from '@grpc/grpc-js';
 import { loadSync } from '@grpc/proto-loader';
-import { connectNodeAdapter } from '@connectrpc/connect-node';
-import { createServer } from 'node:http2';
-import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { createLogger } from '../src/app/logger.ts';
 import { startGateway } from '../src/app/start.ts';
 import { loadConfig } from '../src/config/load.ts';
 import { devnetKeys } from '../src/devnet/accounts.ts';
-import { createPricingEngine, keySigner, PricingService, servePricing } from '../src/pricing/index.ts';
+import { createPricingEngine, keySigner, servePricing } from '../src/pricing/index.ts';
+import { constantQuote } from './constant-quote.ts';
 
 const [kind = '', configFile = '', databaseUrl = '', receiptKey = ''] = process.argv.slice(2);
 const host = '127.0.0.1';
-const digest = new Uint8Array(32).fill(1);
-const signature = new Uint8Array(65).fill(2);
-const operator = new Uint8Array(20).fill(3);
-const seconds = 1_800_000_000;
 
 async function startTollbook(): Promise<string> {
   const logger = createLogger('silent');
@@ -33,32 +27,12 @@ const listening = (options: Parameters<typeof createPricingEngine>[0]) => ({
   bind: { host, port: 0 },
 });
 
-async function startConnect(): Promise<string> {
-  const time = BigInt(seconds);
-  const quoteDetails = {
-    serviceId: 1n,
-    price: digest,
-    timestamp: time,
-    expiry: time,
-    salt: digest,
-    optionsHash: digest,
-    digest,
-  };
-  const answer = { quoteDetails, signature, operatorId: operator };
-  const server = createServer(
-    connectNodeAdapter({
-      routes: (router) => void router.service(PricingService, { getJobPrice: () => answer }),
-    }),
-  );
-  await new Promise<void>((resolve) => server.listen(0, host, resolve));
-  return `http://${host}:${(server.address() as AddressInfo).port}`;
-}
-
 async function startGrpc(): Promise<string> {
   const proto = path.join(import.meta.dirname, '../proto/tollbook/pricing/v1/pricing.proto');
   const service = loadSync(proto, { keepCase: true })[
     'tollbook.pricing.v1.PricingService'
   ] as grpc.ServiceDefinition;
+  const { digest, signature, operator, seconds } = constantQuote;
   const bytes = Buffer.from(digest);
   const quote = {
     service_id: 1,
@@ -87,7 +61,6 @@ async function startGrpc(): Promise<string> {
 
 const starts: Readonly<Record<string, () => Promise<string>>> = {
   tollbook: startTollbook,
-  connect: startConnect,
   'grpc-js': startGrpc,
 };
 process.on('disconnect', () => process.exit());

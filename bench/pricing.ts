@@ -108,7 +108,7 @@ writeFileSync(configFile, configText(stub.url));
 const servers = new Map<string, Program>();
 try {
   servers.set('grpc-js, constant answer', await startProgram('pricing-server.ts', ['grpc-js']));
-  servers.set('Connect, constant answer', await startProgram('pricing-server.ts', ['connect']));
+  servers.set('Connect, constant answer', await startProgram('peers/connect.mjs'));
   servers.set('Tollbook, signed quotes', await startProgram('pricing-server.ts', ['tollbook']));
   const sold = ['tollbook', configFile, ledger.url, randomHex32()];
   servers.set(

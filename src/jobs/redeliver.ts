@@ -39,8 +39,9 @@ export async function redeliver(
   const bound = await checkLostQuote(context, request, decoded, known);
   const obstacle =
     obstacleOf(job, known) ??
-    (bound.kind === 'broken' ? brokenBindings[bound.reason] : undefined) ??
-    (await checkSignature(context, request, decoded, known));
+    (await checkSignature(context, request, decoded, known)) ??
+    // told to the payer alone
+    (bound.kind === 'broken' ? brokenBindings[bound.reason] : undefined);
   if (obstacle !== undefined) return refusal(request, 'payment_recovered', { digest, details: [obstacle] });
   if (context.tooLate()) return enqueueFailed(job, digest, 'stopping');
   if (context.lane.state.openCalls >= context.config.limits.maxOutstandingCalls)
