@@ -284,8 +284,8 @@ export const plants: readonly Plant[] = [
       {
         file: 'src/jobs/redeliver.ts',
         find: `
-    (await checkSignature(context, request, decoded, known));`,
-        replace: ` undefined;`,
+    (await checkSignature(context, request, decoded, known)) ??`,
+        replace: ``,
       },
     ],
     caughtBy: ['accepted_for_another_request', 'wrong_work'],
