@@ -809,8 +809,8 @@ create function tollbook.root_of_edge(p_edge bytea) returns bytea language plpgs
 create function tollbook.schedule_anchor(p_origin text, p_name text, p_ms integer) returns void language sql volatile security definer; -- 924f8fb279b6c825
 create function tollbook.set_account_disabled(p_account_id bigint, p_is_disabled boolean) returns boolean language sql volatile security definer; -- 91c31442086c04be
 create function tollbook.set_account_webhook(p_account_id bigint, p_url text, p_secret text) returns void language plpgsql volatile security definer; -- 7f3daa521edb684b
-create function tollbook.settle_chat(p_move json, p_now timestamp with time zone) returns json language plpgsql volatile; -- 59a63e251bfcf863
-create function tollbook.settle_uncontended(p_settled text, p_now timestamp with time zone) returns void language plpgsql volatile; -- 0a4191d9f8dc6097
+create function tollbook.settle_chat(p_move json, p_now timestamp with time zone) returns json language plpgsql volatile; -- bab3a5b0293aa74a
+create function tollbook.settle_uncontended(p_settled text, p_now timestamp with time zone) returns void language plpgsql volatile; -- 67de5ad303596251
 create function tollbook.stream_key(p_stream text) returns bytea language sql stable; -- 00399cb91698480e
 create function tollbook.stream_name(p_key bytea) returns text language sql stable; -- 80e2016f7d22b3ba
 create function tollbook.take_alert_messages(p_receiver text, p_max integer) returns TABLE(message_id bigint, kind text, subject text, status text, text text, details json, since timestamp with time zone, id text, tries integer, created_at timestamp with time zone) language sql volatile security definer; -- 428f3e6cd8f01a8d

@@ -128,7 +128,8 @@ begin
     ) wanted where chat_hold.chat_id = wanted.chat_id
     returning chat_hold.account_id, chat_hold.key_id, chat_hold.budget_from, wanted.captured, wanted.released
   ), given_back as (
-    update api_key set spent = api_key.spent - each.released, budget_spent = api_key.budget_spent - each.returned,
+    -- at least 0: a clock that was more than a day ahead may have made this period begin anew since the hold
+    update api_key set spent = api_key.spent - each.released, budget_spent = greatest(api_key.budget_spent - each.returned, 0),
       budget_used = api_key.budget_used + each.used
     from (
       select ended.key_id, sum(ended.released) as released,

@@ -16,9 +16,10 @@ begin
   if found then
     update account set held = held - ended.amount, balance = balance + move.released, used = used + move.captured
       where account_id = ended.account_id;
-    -- a hold of an earlier period changes nothing in this one
+    -- A hold of an earlier period changes nothing in this one. At least 0: a clock that was more than a day ahead may have made this
+    -- period begin anew since the hold.
     update api_key set spent = spent - move.released,
-      budget_spent = budget_spent - case when budget_from = ended.budget_from then move.released else 0 end,
+      budget_spent = greatest(budget_spent - case when budget_from = ended.budget_from then move.released else 0 end, 0),
       budget_used = budget_used + case when budget_from = ended.budget_from then move.captured else 0 end
       where key_id = ended.key_id and (move.released > 0 or budget_from = ended.budget_from);
     if ended.budget_from is not null and move.captured > 0 then perform tell_budgets(array[ended.key_id], false, p_now); end if;
@@ -35,8 +36,8 @@ begin
       update account set used = used - move.released, balance = balance + move.released
         where account_id = ended.account_id;
       update api_key set spent = spent - move.released,
-        budget_spent = budget_spent - case when budget_from = ended.budget_from then move.released else 0 end,
-        budget_used = budget_used - case when budget_from = ended.budget_from then move.released else 0 end
+        budget_spent = greatest(budget_spent - case when budget_from = ended.budget_from then move.released else 0 end, 0),
+        budget_used = greatest(budget_used - case when budget_from = ended.budget_from then move.released else 0 end, 0)
         where key_id = ended.key_id;
       return json_build_object('code', 'gone', 'is_recorded', true);
     end if;

@@ -219,6 +219,31 @@ describe('a budget', () => {
     expect(codeOf(await lane.appendCredit(admission({ ...key, holdMicros: 90n })))).toBe('ok');
     expect((await findApiKeyById(database.db, key.keyId))?.budget).toMatchObject({ spentMicros: 100 });
   });
+
+  test.each(['written', 'decided'])(
+    'does not stop the settlement of a hold from before the clock was days ahead, which is %s',
+    async (way) => {
+      const database = await createDatabase();
+      const lane = laneOn(database);
+      const key = await keyOf(database, lane, undefined, undefined, day);
+      const held: Admission[] = [];
+      for (const [at, holdMicros] of [
+        ['11-30T12:00:00', 60n],
+        ['12-02T12:00:00', 1n],
+        ['11-30T12:00:01', 1n],
+      ] as const) {
+        await standAt(database, `2026-${at}Z`);
+        const { admit, ...command } = admission({ ...key, holdMicros });
+        expect(codeOf(await lane.appendCredit({ ...command, admit }))).toBe('ok');
+        held.push(admit);
+      }
+      const { credit, ...command } = settlement(held[0]!, 0n, 60n);
+      const settled = { ...command, credit: { ...credit, isUnstarted: way === 'decided' } };
+      expect(codeOf(await lane.appendCredit(settled))).toBe('ok');
+      expect((await findApiKeyById(database.db, key.keyId))?.budget).toMatchObject({ spentMicros: 0 });
+      for (const admit of held.slice(1)) expect(codeOf(await settle(lane, admit, 1n, 0n))).toBe('ok');
+    },
+  );
 });
 
 describe('a limit', () => {
