@@ -729,7 +729,7 @@ create function tollbook.begin_projection() returns integer language sql volatil
 create function tollbook.begin_prune_round(p_every_secs integer) returns boolean language sql volatile security definer; -- cd139bf1352aafde
 create function tollbook.begin_rate_round(p_network text, p_asset text, p_terms bytea, p_lease_ms integer) returns TABLE(round bigint, rate text, observed_at timestamp with time zone, valid_until timestamp with time zone, recorded text) language sql volatile security definer; -- f412c0b33e6b11b9
 create function tollbook.budget_end(p_period text, p_start date) returns timestamp with time zone language sql immutable; -- 52194709abff461d
-create function tollbook.budget_start(p_period text, p_known date, p_now timestamp with time zone) returns date language sql immutable; -- 75b0b93af701773e
+create function tollbook.budget_start(p_period text, p_known date, p_now timestamp with time zone) returns date language sql immutable; -- b614b6b7454a61f1
 create function tollbook.check_api_key(p_subject text, p_per_minute integer, p_hash bytea) returns TABLE(code text, retry_ms bigint) language plpgsql volatile security definer; -- d97d99ec44535906
 create function tollbook.clock() returns timestamp with time zone language sql volatile; -- 4c502774edf949ff
 create function tollbook.close_batch(p_sender bytea, p_batch_no bigint, p_previous_no bigint, p_content bytea, p_answer json, p_moment timestamp with time zone) returns void language plpgsql volatile; -- 2044d56872caf32d
@@ -803,6 +803,7 @@ create function tollbook.refuse_change() returns trigger language plpgsql volati
 create function tollbook.refuse_needed_head() returns trigger language plpgsql volatile; -- 6871cf5178515f34
 create function tollbook.report_alerts(p_process uuid, p_conditions json, p_is_complete boolean, p_receivers text[], p_repeat_secs integer, p_quiet_secs integer) returns TABLE(is_sender boolean, kind text, subject text, status text, text text) language plpgsql volatile security definer; -- c524497c3ed7dc48
 create function tollbook.resend_payout(p_stream text, p_reason text) returns void language sql volatile security definer; -- d02a8e5e1a9d0502
+create function tollbook.return_budget_message(p_message_id bigint) returns void language sql volatile security definer; -- 92e2794778d3a6ed
 create function tollbook.revoke_api_key(p_key_id bigint) returns boolean language sql volatile security definer; -- 6a5586e07575b4cd
 create function tollbook.revoke_operator_token(p_token_id bigint) returns boolean language sql volatile security definer; -- 9029e9979c3726f3
 create function tollbook.root_of_edge(p_edge bytea) returns bytea language plpgsql immutable; -- bf972522a342c28d
@@ -815,7 +816,7 @@ create function tollbook.stream_key(p_stream text) returns bytea language sql st
 create function tollbook.stream_name(p_key bytea) returns text language sql stable; -- 80e2016f7d22b3ba
 create function tollbook.take_alert_messages(p_receiver text, p_max integer) returns TABLE(message_id bigint, kind text, subject text, status text, text text, details json, since timestamp with time zone, id text, tries integer, created_at timestamp with time zone) language sql volatile security definer; -- 428f3e6cd8f01a8d
 create function tollbook.take_anchor(p_origin text, p_name text, p_every_ms integer) returns TABLE(size bigint, note text) language sql volatile security definer; -- 0b2d413b779d98f5
-create function tollbook.take_budget_messages(p_channel text, p_max integer) returns TABLE(message_id bigint, account_id bigint, account text, key_id bigint, key_name text, percent integer, used bigint, budget bigint, budget_period text, budget_from date, until timestamp with time zone, tries integer, url text, secret text, created_at timestamp with time zone) language sql volatile security definer; -- 25558d4dd1b92ca8
+create function tollbook.take_budget_messages(p_channel text, p_max integer) returns TABLE(message_id bigint, account_id bigint, account text, key_id bigint, key_name text, percent integer, used bigint, budget bigint, budget_period text, budget_from date, until timestamp with time zone, tries integer, url text, secret text, created_at timestamp with time zone) language sql volatile security definer; -- d04774e5f0e5ad92
 create function tollbook.take_event_allowance(p_kind text, p_wanted integer, p_per_sec integer, p_most integer) returns integer language plpgsql volatile security definer; -- 419e18db892e9cd1
 create function tollbook.take_final_settlements(p_network text, p_finalized numeric, p_max integer) returns TABLE(seq bigint, stream text, block_number numeric, block_hash text) language sql volatile security definer; -- f72d7ac50353e773
 create function tollbook.take_follow_ups(p_topic text, p_network text, p_max integer) returns TABLE(seq bigint, stream text, tries integer, first_search_block numeric, age_secs double precision) language sql volatile security definer; -- 4fe234be0ca41131
@@ -899,6 +900,7 @@ grant execute on function tollbook.record_key_uses(bigint[]) to tollbook_writer;
 grant execute on function tollbook.record_reconciliation(text) to tollbook_writer;
 grant execute on function tollbook.report_alerts(uuid,json,boolean,text[],integer,integer) to tollbook_writer;
 grant execute on function tollbook.resend_payout(text,text) to tollbook_writer;
+grant execute on function tollbook.return_budget_message(bigint) to tollbook_writer;
 grant execute on function tollbook.revoke_api_key(bigint) to tollbook_writer;
 grant execute on function tollbook.revoke_operator_token(bigint) to tollbook_writer;
 grant execute on function tollbook.schedule_anchor(text,text,integer) to tollbook_writer;

@@ -2,7 +2,7 @@
 -- a day goes on with the period that had begun: else the key would have its budget twice.
 create or replace function tollbook.budget_start(p_period text, p_known date, p_now timestamptz) returns date
 language sql immutable as $$
-  select case when p_known = date_trunc(p_period, (p_now + interval '1 day') at time zone 'UTC')::date then p_known
+  select case when p_known = date_trunc(p_period, (p_now + interval '24 hours') at time zone 'UTC')::date then p_known
     else date_trunc(p_period, p_now at time zone 'UTC')::date end
 $$;
 
@@ -32,8 +32,9 @@ language sql volatile set search_path = tollbook, pg_temp as $$
   where starts_with(account.name, 'user:') and closed_at is null
 $$;
 
--- Takes up to p_max messages of a channel that are due. They are due again later and later, and after three
--- days given up.
+-- Takes up to p_max messages of a channel that are due, the least tried ones first: those of an address that never answers hold up no
+-- other. Where the process ends while it sends them they are due again after five minutes, longer than sending takes, so that no other
+-- process sends them meanwhile. After three days they are given up.
 create or replace function tollbook.take_budget_messages(p_channel text, p_max int)
 returns table (message_id bigint, account_id bigint, account text, key_id bigint, key_name text, percent int, used bigint, budget bigint,
   budget_period text, budget_from date, until timestamptz, tries int, url text, secret text, created_at timestamptz)
@@ -42,10 +43,9 @@ language sql volatile security definer set search_path = tollbook, pg_temp as $$
   with due as materialized (
     select budget_message.message_id from budget_message
     where channel = p_channel and due_at not between clock() and clock() + interval '10 minutes'
-    order by budget_message.message_id limit p_max for update skip locked
+    order by budget_message.tries, budget_message.message_id limit p_max for update skip locked
   ), taken as (
-    update budget_message set tries = budget_message.tries + 1,
-      due_at = clock() + least(interval '10 minutes', interval '2 seconds' * 2 ^ least(budget_message.tries + 1, 20))
+    update budget_message set tries = budget_message.tries + 1, due_at = clock() + interval '5 minutes'
     where budget_message.message_id in (select due.message_id from due)
     returning budget_message.*
   )
@@ -62,6 +62,13 @@ language sql volatile security definer set search_path = tollbook, pg_temp as $$
   delete from budget_message where message_id = p_message_id
 $$;
 
+-- The message was not taken: it is due again, later after each try.
+create or replace function tollbook.return_budget_message(p_message_id bigint) returns void
+language sql volatile security definer set search_path = tollbook, pg_temp as $$
+  update budget_message set due_at = clock() + least(interval '10 minutes', interval '2 seconds' * 2 ^ least(tries, 20))
+  where message_id = p_message_id
+$$;
+
 -- Sets the webhook of an account, or ends it where p_url is null.
 create or replace function tollbook.set_account_webhook(p_account_id bigint, p_url text, p_secret text) returns void
 language plpgsql volatile security definer set search_path = tollbook, pg_temp as $$
@@ -73,4 +80,4 @@ begin
 end $$;
 
 grant execute on function tollbook.budget_start, tollbook.budget_end, tollbook.take_budget_messages, tollbook.end_budget_message,
-  tollbook.set_account_webhook to tollbook_writer;
+  tollbook.return_budget_message, tollbook.set_account_webhook to tollbook_writer;

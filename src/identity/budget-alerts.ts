@@ -5,6 +5,7 @@ import { type AddressRule, hostOf, isPublicAddress } from '../peers/http/public-
 import {
   type BudgetMessage,
   endBudgetMessage,
+  returnBudgetMessage,
   setAccountWebhook,
   takeBudgetMessages,
 } from '../store/budget-alerts.ts';
@@ -13,7 +14,8 @@ import { sendBudgetMail } from './auth-mails.ts';
 import type { Identity } from './context.ts';
 import type { SessionUser } from './sessions.ts';
 
-const atOnce = 16;
+/** Mails are sent one after the other: a mail arrives in the order of its sending. */
+const atOnce = { mail: 1, webhook: 16 };
 const maxUrlChars = 2_000;
 
 /** The secret as libraries of Standard Webhooks take it: they decode the base64 behind the prefix. */
@@ -26,9 +28,11 @@ export async function setUserWebhook(
   url: string,
 ): Promise<{ readonly url: string; readonly secret: string } | undefined> {
   if (!isWebhookUrl(url, isDevelopment(identity))) return undefined;
+  // its text alone may have what no column takes
+  const { href } = new URL(url);
   const secret = randomBytes(24).toString('base64url');
-  await setAccountWebhook(identity.pool, accountId, { url, secret });
-  return { url, secret: secretText(secret) };
+  await setAccountWebhook(identity.pool, accountId, { url: href, secret });
+  return { url: href, secret: secretText(secret) };
 }
 
 /** On a gateway of this machine a webhook may be there as well, also without https. */
@@ -53,13 +57,9 @@ function isWebhookUrl(text: string, isOnLoopback: boolean): boolean {
  * Sends what is due of the messages about budgets, by mail or webhook: at least once each. True where there may be more.
  */
 export async function sendBudgetAlerts(identity: Identity, channel: 'mail' | 'webhook'): Promise<boolean> {
-  const due = (await takeBudgetMessages(identity.pool, channel, atOnce)).toSorted(
-    (one, other) => one.message_id - other.message_id,
-  );
-  // in their order: a mail arrives in that of its sending
-  if (channel === 'mail') for (const message of due) await sendOne(identity, channel, message);
-  else await Promise.all(due.map((message) => sendOne(identity, channel, message)));
-  return due.length === atOnce;
+  const due = await takeBudgetMessages(identity.pool, channel, atOnce[channel]);
+  await Promise.all(due.map((message) => sendOne(identity, channel, message)));
+  return due.length === atOnce[channel];
 }
 
 async function sendOne(
@@ -67,13 +67,14 @@ async function sendOne(
   channel: 'mail' | 'webhook',
   message: BudgetMessage,
 ): Promise<void> {
+  let isDone = false;
   try {
-    const isDone = await (channel === 'mail' ? mail(identity, message) : post(identity, message));
-    if (isDone) await endBudgetMessage(identity.pool, message.message_id);
+    isDone = await (channel === 'mail' ? mail(identity, message) : post(identity, message));
   } catch (err) {
     const facts = { err, account_id: message.account_id, key_id: message.key_id, tries: message.tries };
     identity.log.warn({ ...facts, channel }, 'a message about a budget could not be sent: it is sent again');
   }
+  await (isDone ? endBudgetMessage : returnBudgetMessage)(identity.pool, message.message_id);
 }
 
 async function mail(identity: Identity, message: BudgetMessage): Promise<true> {

@@ -2,7 +2,10 @@ import type pg from 'pg';
 import { queriesOn } from './database.ts';
 import { callFunction, callTableFunction } from './functions.ts';
 
-/** Takes up to `max` messages about budgets that are due for a channel. They become due again until they are ended. */
+/**
+ * Takes up to `max` messages about budgets that are due for a channel. Each is to be ended or returned within five minutes: then it
+ * becomes due again.
+ */
 export function takeBudgetMessages(pool: pg.Pool, channel: 'mail' | 'webhook', max: number) {
   return callTableFunction(pool, 'take_budget_messages', [channel, max]);
 }
@@ -10,6 +13,11 @@ export type BudgetMessage = Awaited<ReturnType<typeof takeBudgetMessages>>[numbe
 
 export function endBudgetMessage(pool: pg.Pool, messageId: number): Promise<void> {
   return callFunction(pool, 'end_budget_message', [messageId]);
+}
+
+/** It could not be sent: it becomes due again, later after each try. */
+export function returnBudgetMessage(pool: pg.Pool, messageId: number): Promise<void> {
+  return callFunction(pool, 'return_budget_message', [messageId]);
 }
 
 /** Sets where the owner of an account is told about budgets; undefined ends it. */

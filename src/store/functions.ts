@@ -143,6 +143,7 @@ export const functionSignatures = {
     },
   },
   resend_payout: { takes: [text, text], returns: nothing },
+  return_budget_message: { takes: [bigint], returns: nothing },
   revoke_api_key: { takes: [bigint], returns: boolean },
   revoke_operator_token: { takes: [bigint], returns: boolean },
   schedule_anchor: { takes: [text, text, int], returns: nothing },
