@@ -1,5 +1,9 @@
-import { lookup, type LookupAddress, type LookupOptions } from 'node:dns';
+import { type LookupAddress, type LookupOptions, promises } from 'node:dns';
 import { BlockList, isIP } from 'node:net';
+import { callbackify } from 'node:util';
+
+/** Of each question. */
+const nameServerMs = 2_000;
 
 const notPublic = new BlockList();
 for (const [network, prefix] of [
@@ -58,16 +62,34 @@ type Callback = (
 
 /**
  * Resolves names for a connection, and refuses those of which any address may not be called. The connection goes to the address that
- * was checked, so that a name cannot resolve to another one in between.
+ * was checked, so that a name cannot resolve to another one in between. It asks the name servers itself: the system's look-up
+ * takes one of the few threads of this process, and name servers of customers that never answer would take them all.
  */
-export function guardedLookup(mayCall: AddressRule) {
+export function guardedLookup(
+  mayCall: AddressRule,
+  names = new promises.Resolver({ timeout: nameServerMs, tries: 2 }),
+) {
   return (hostname: string, options: LookupOptions, done: Callback): void => {
-    lookup(hostname, { ...options, all: true }, (error, addresses) => {
-      const [first] = addresses ?? [];
-      if (error || !first) return done(error ?? new Error('The host has no address'), []);
+    callbackify(addressesOf)(hostname, names, (_, addresses) => {
+      const [first] = addresses;
+      if (!first) return done(new Error('The host has no address'), []);
       if (!addresses.every(({ address }) => mayCall(address)))
         return done(new Error('The host has an address that may not be called'), []);
       return options.all === true ? done(null, addresses) : done(null, first.address, first.family);
     });
   };
+}
+
+async function addressesOf(host: string, names: promises.Resolver): Promise<LookupAddress[]> {
+  if (host === 'localhost')
+    return [
+      { address: '127.0.0.1', family: 4 },
+      { address: '::1', family: 6 },
+    ];
+  const [ipv4, ipv6] = await Promise.allSettled([names.resolve4(host), names.resolve6(host)]);
+  return [...foundIn(ipv4, 4), ...foundIn(ipv6, 6)];
+}
+
+function foundIn(answer: PromiseSettledResult<string[]>, family: 4 | 6): LookupAddress[] {
+  return answer.status === 'fulfilled' ? answer.value.map((address) => ({ address, family })) : [];
 }

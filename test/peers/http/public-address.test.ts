@@ -1,4 +1,7 @@
-import { expect, test } from 'vitest';
+import { createSocket } from 'node:dgram';
+import { promises, type LookupAddress } from 'node:dns';
+import { once } from 'node:events';
+import { expect, onTestFinished, test } from 'vitest';
 import { guardedLookup, isPublicAddress } from '../../../src/peers/http/public-address.ts';
 import { sendCustomerWebhook } from '../../../src/peers/http/customer-webhook.ts';
 
@@ -40,4 +43,64 @@ test('a webhook whose host resolves to this machine, or is an address of it, is 
   expect(await send('https://localhost:9/')).toMatchObject({ kind: 'failed' });
   const error = await new Promise((resolve) => guardedLookup(isPublicAddress)('localhost', {}, resolve));
   expect(String(error)).toContain('may not be called');
+});
+
+const publicIpv4 = Buffer.from([93, 184, 215, 14]);
+/** By name and type of the question: 1 for IPv4, 28 for IPv6. */
+const zone: Readonly<Record<string, Buffer>> = {
+  'public.example 1': publicIpv4,
+  'inside.example 1': Buffer.from([10, 0, 0, 1]),
+  'mixed.example 1': publicIpv4,
+  'mixed.example 28': Buffer.from([...Array<number>(15).fill(0), 1]),
+};
+
+/** A name server of one test, which never answers questions about `silent.example`. */
+async function nameServer(): Promise<promises.Resolver> {
+  const socket = createSocket('udp4');
+  socket.on('message', (question, { port, address }) => {
+    const end = question.indexOf(0, 12);
+    const labels: string[] = [];
+    for (let at = 12; at < end; at += (question[at] ?? 0) + 1)
+      labels.push(question.toString('latin1', at + 1, at + 1 + (question[at] ?? 0)));
+    const name = labels.join('.').toLowerCase();
+    if (name === 'silent.example') return;
+    const type = question.readUInt16BE(end + 1);
+    const found = zone[`${name} ${type}`];
+    const head = Buffer.from([0x81, 0x80, 0, 1, 0, found ? 1 : 0, 0, 0, 0, 0]);
+    const record = found ? [Buffer.from([0xc0, 12, 0, type, 0, 1, 0, 0, 0, 0, 0, found.length]), found] : [];
+    socket.send(
+      Buffer.concat([question.subarray(0, 2), head, question.subarray(12, end + 5), ...record]),
+      port,
+      address,
+    );
+  });
+  socket.bind(0, '127.0.0.1');
+  await once(socket, 'listening');
+  const names = new promises.Resolver({ timeout: 10_000, tries: 1 });
+  names.setServers([`127.0.0.1:${socket.address().port}`]);
+  onTestFinished(() => {
+    names.cancel();
+    socket.close();
+  });
+  return names;
+}
+
+test('a name is called at its checked addresses alone, and one that any inner address has is not', async () => {
+  const lookUp = guardedLookup(isPublicAddress, await nameServer());
+  const answer = (name: string) =>
+    new Promise<string | LookupAddress[]>((resolve) =>
+      lookUp(name, { all: true }, (error, found) => resolve(error ? error.message : found)),
+    );
+  expect(await answer('public.example')).toEqual([{ address: '93.184.215.14', family: 4 }]);
+  expect(await answer('inside.example')).toContain('may not be called');
+  expect(await answer('mixed.example')).toContain('may not be called');
+  expect(await answer('none.example')).toContain('no address');
+});
+
+test('name servers that never answer hold up no other look-up of this process', async () => {
+  const lookUp = guardedLookup(isPublicAddress, await nameServer());
+  let ended = 0;
+  for (let n = 0; n < 16; n++) lookUp('silent.example', { all: true }, () => ended++);
+  expect(await promises.lookup('localhost')).toMatchObject({ address: expect.any(String) });
+  expect(ended).toBe(0);
 });
