@@ -122,7 +122,8 @@ export async function readPlacedLeaves(
     .select(({ ref }) => [
       'seq',
       leafBytes.as('leaf'),
-      sql<boolean>`${ref('at')} = date_trunc('milliseconds', ${ref('at')})
+      // a leaf does not tell the years before Christ from those after
+      sql<boolean>`${ref('at')} = date_trunc('milliseconds', ${ref('at')}) and extract(year from ${ref('at')}) > 0
         and ${ref('stream')} = tollbook.stream_key(tollbook.stream_name(${ref('stream')}))`.as(
         'is_as_written',
       ),

@@ -63,6 +63,7 @@ test('a change of any column of an event is found in the database: each is a par
     "data = replace(data, ',', ', ')": /its bytes are not canonical JSON/,
     "at = at + interval '1 millisecond'": /its bytes differ from the sealed ones/,
     "at = at + interval '1 microsecond'": /its time or its stream is not as an append writes it/,
+    "at = (at::text || ' BC')::timestamptz": /its time or its stream is not as an append writes it/,
     "at = 'infinity'": /its time is malformed/,
     'lane_id = 2': /event 50 \(completed\) was found, but 49 was expected/,
     'seq = 1049': /event 50 \(completed\) was found, but 49 was expected/,
