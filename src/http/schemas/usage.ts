@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { visibleName } from '../../domain/events/fields.ts';
 import { usageDimensions } from '../../store/usage.ts';
 import { credit } from './credit.ts';
 import { currency } from './model.ts';
@@ -6,7 +7,8 @@ import { asOf, next } from './list.ts';
 
 const maxDays = 400;
 const dayMs = 86_400_000;
-const day = z.iso.date();
+// the database has no year 0, which 29 days before the first ones may be
+const day = z.iso.date().refine((text) => text >= '1000');
 
 const usageFilters = z.strictObject({
   from: day.optional().meta({ description: 'The first day (UTC); by default 29 days before `to`.' }),
@@ -20,7 +22,7 @@ const usageFilters = z.strictObject({
       description:
         'What the rows are sums by: `day`, `model` and `key` with commas between, or some of them.',
     }),
-  model: z.string().min(1).max(200).optional().meta({ description: 'Only this model.' }),
+  model: visibleName.optional().meta({ description: 'Only this model.' }),
   key_id: z.coerce
     .number()
     .int()
@@ -65,7 +67,7 @@ export function daysOf(
 /** The cursor of a list by some dimensions: the place of its last row. It can only lead to rows of the same account. */
 export const usagePlace = z.strictObject({
   day: day.optional(),
-  model: z.string().max(200).optional(),
+  model: visibleName.optional(),
   key_id: z.int().min(0).optional(),
 });
 

@@ -282,6 +282,10 @@ test('usage is summed by day, model and key, in pages and as CSV, and an account
     'from=2020-01-01',
     `by=key&cursor=${first.json.next}`,
     'cursor=x',
+    // what the database does not take
+    'to=0001-01-01',
+    'model=%00',
+    `by=model&cursor=${Buffer.from('{"model":"\\u0000"}').toString('base64url')}`,
   ])
     expect([query, (await gateway.get(`/v1/usage?${query}`, key)).status]).toEqual([query, 400]);
   expect((await gateway.get('/v1/usage')).status).toBe(401);
