@@ -77,6 +77,11 @@ test('with the roles of the page the owner migrates, the gateway appends and cha
     expect(leaves).toHaveLength(2);
     for (const table of ['tollbook.secret', 'tollbook.call_body', 'tollbook.api_key', 'identity.session'])
       await expect(reader.query(`select from ${table}`)).rejects.toThrow(/permission denied/);
+    // of a later table too; the view names what its reader may read
+    const { rows: secrets } = await reader.query(
+      "select table_name from information_schema.columns where table_schema = 'tollbook' and column_name like '%secret%'",
+    );
+    expect(secrets).toEqual([]);
     await expect(reader.query('select tollbook.halt_ledger(null, null, null)')).rejects.toThrow(
       /permission denied/,
     );
