@@ -30,6 +30,7 @@ export interface StartedSession {
   readonly expiresAt: Date;
 }
 
+const backgroundFailed = 'a background task of sign-in failed';
 const minPasswordChars = 10;
 /** Who adds or removes a way to sign in must have signed in within this time. */
 const freshSecs = 600;
@@ -115,7 +116,9 @@ function optionsOf(identity: Identity, providers: readonly ReachedProvider[]) {
     },
     emailAndPassword: passwordOptions(identity),
     emailVerification: {
-      sendVerificationEmail: ({ user, url }) => sendVerificationMail(identity, user.email, url),
+      // the library would wait for the mail that another link is sent with: how long, or that it failed, tells who has an account
+      sendVerificationEmail: async ({ user, url }) =>
+        inBackground(identity, sendVerificationMail(identity, user.email, url), backgroundFailed),
       autoSignInAfterVerification: false,
       expiresIn: 3_600,
     },
@@ -154,7 +157,7 @@ function optionsOf(identity: Identity, providers: readonly ReachedProvider[]) {
       disableOriginCheck: false,
       disableCSRFCheck: false,
       backgroundTasks: {
-        handler: (work) => inBackground(identity, work, 'a background task of sign-in failed'),
+        handler: (work) => inBackground(identity, work, backgroundFailed),
       },
     },
   } satisfies BetterAuthOptions;

@@ -90,3 +90,22 @@ test('a person signs up with the link of a mail that came by SMTP, and the names
   const { status } = await sendForm(browser, '/sign-in', { email: typed.email, password: goodPassword });
   expect(status).toBe(303);
 });
+
+test('whether an address waits for its confirmation is not revealed by a mail server that refuses the mail', async () => {
+  const server = await startSmtpServer({ refuses: () => '550 no' });
+  const gateway = await startSite({
+    mails: false,
+    identity: `mailer = "smtp"\n[identity.smtp]\nhost = "127.0.0.1"\nport = ${server.port}\nsecurity = "none"\nfrom = "no-reply@books.example"`,
+  });
+  const browser = gateway.browser();
+  const typed = { email: 'ada@example.org', name: 'Ada', password: goodPassword };
+  expect((await sendForm(browser, '/sign-up', typed)).status).toBe(303);
+  const again = async (email: string) => {
+    const form = { action: '/sign-up/again' };
+    const { status, headers } = await sendForm(browser, '/sign-up/sent', { email }, form);
+    return [status, headers.get('location')?.replace(encodeURIComponent(email), 'ADDRESS')];
+  };
+  const [known, unknown] = [await again(typed.email), await again('eve@example.org')];
+  expect(known).toEqual(unknown);
+  expect(known[0]).toBe(303);
+});
