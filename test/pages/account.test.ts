@@ -125,6 +125,28 @@ test('sessions are listed with how they began, one ends by itself, and all of th
   for (const browser of browsers) expect((await browser.get('/account')).status).toBe(303);
 });
 
+test('a page does not say that sessions were ended where they were not', async () => {
+  const gateway = await startSite();
+  const [here, elsewhere] = [gateway.browser(), gateway.browser('203.0.113.2')];
+  const account = newWallet();
+  await Promise.all([signInByWallet(here, account), signInByWallet(elsewhere, account)]);
+  // somebody behind the same address uses up its writes
+  const neighbour = gateway.browser();
+  await Promise.all(Array.from({ length: 61 }, () => neighbour.post('/api/auth/sign-out')));
+  for (const [page, action] of [
+    ['/account', '/account/sessions/end-all'],
+    ['/', '/sign-out'],
+  ] as const) {
+    const { status, headers, text } = await sendForm(here, page, {}, { action });
+    expect([action, status, headers.has('retry-after')]).toEqual([action, 429, true]);
+    expect(text).toContain('Too many attempts');
+    expect((await here.get('/account')).status).toBe(200);
+  }
+  const renamed = await sendForm(here, '/account', { name: 'Ada' }, { action: '/account/name' });
+  expect([renamed.status, renamed.text.includes('1 to 100 characters')]).toEqual([429, false]);
+  expect((await elsewhere.get('/account')).status).toBe(200);
+});
+
 test('a forgotten password is set once by the link of a mail, which leads to a page', async () => {
   const gateway = await startSite();
   const browser = gateway.browser();

@@ -30,8 +30,10 @@ export function accountPages(pages: Pages): void {
 
   pages.takeForUsers('/account/name', { shownAt: '/account' }, async (visit, { fields }) => {
     const result = await askAuth(visit, '/update-user', { name: fields.get('name')?.trim() ?? '' });
-    if (result.kind === 'refused')
-      return accountView(visit, { at: 'name', result: { ...result, text: nameMistake } });
+    if (result.kind === 'refused') {
+      const text = result.status === 400 ? nameMistake : result.text;
+      return accountView(visit, { at: 'name', result: { ...result, text } });
+    }
     return { kind: 'redirect', to: '/account', notice: 'name_changed', cookies: result.cookies };
   });
 

@@ -3,8 +3,10 @@ import { endUserSessions } from '../../identity/sessions.ts';
 import { listOpenSessions, type OpenSession } from '../../store/sign-in-ways.ts';
 import { readStream } from '../../store/streams.ts';
 import { badge, type Column, form, table, time } from '../parts.ts';
+import { problemView } from '../problem.ts';
 import type { Pages } from '../serve.ts';
 import { askAuth } from '../sign-in/call.ts';
+import { refusedView } from '../sign-in/refusal.ts';
 import { providerLabel } from '../sign-in/ways.ts';
 import type { SignedInVisit } from '../site.ts';
 
@@ -24,7 +26,9 @@ export function sessionPages(pages: Pages): void {
   });
 
   pages.takeForUsers('/account/sessions/end-all', { shownAt: '/account' }, async (visit) => {
-    await askAuth(visit, '/revoke-sessions', {});
+    const result = await askAuth(visit, '/revoke-sessions', {});
+    if (result.kind === 'refused')
+      return refusedView(problemView(result.status, `${result.text} No session was ended.`), result);
     return { kind: 'redirect', to: '/sign-in', notice: 'signed_out_everywhere' };
   });
 }

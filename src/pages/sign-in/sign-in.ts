@@ -2,6 +2,7 @@ import { html, type Html } from '../../domain/values/html.ts';
 import { noticeOf } from '../layout.ts';
 import { pathWith } from '../own-path.ts';
 import { field, form } from '../parts.ts';
+import { problemView } from '../problem.ts';
 import type { Pages } from '../serve.ts';
 import type { Answer, Visit } from '../site.ts';
 import { askAuth, textOf } from './call.ts';
@@ -49,6 +50,8 @@ export function signInPages(pages: Pages): void {
 
   pages.take('/sign-out', { shownAt: '/' }, async (visit) => {
     const result = await askAuth(visit, '/sign-out', {});
+    if (result.kind === 'refused' && visit.visitor)
+      return refusedView(problemView(result.status, `${result.text} You are still signed in.`), result);
     const cookies = result.kind === 'done' ? result.cookies : [];
     return { kind: 'redirect', to: '/sign-in', notice: 'signed_out', cookies };
   });
