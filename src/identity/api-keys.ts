@@ -1,5 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type pg from 'pg';
+import type { LedgerEvent } from '../domain/events/event.ts';
 import { apiKeyHash, apiKeyPrefix, apiKeyRandomBytes, newApiKey } from '../domain/identity/api-key.ts';
 import { type BudgetTerms, createApiKey, findApiKeyById, revokeApiKey } from '../store/api-keys.ts';
 import { findAccount } from '../store/credit.ts';
@@ -47,19 +48,7 @@ export async function issueApiKey(
     isOfUser,
     budget,
   });
-  await lane.append({
-    stream: keyStream(keyId),
-    events: [
-      {
-        type: 'key_created',
-        data: {
-          key_id: keyId,
-          account_id: accountId,
-          ...(tokenId === undefined ? {} : { token_id: tokenId }),
-        },
-      },
-    ],
-  });
+  await recordCreation({ pool, lane }, { keyId, accountId, tokenId });
   return { keyId, key };
 }
 
@@ -93,20 +82,47 @@ export async function revokeKey(
   return true;
 }
 
+/** Records that a key was made, once, even if the process that stored the key ended before it was recorded. */
+export function recordCreation(
+  ledger: Pick<Ledger, 'pool' | 'lane'>,
+  {
+    keyId,
+    accountId,
+    tokenId,
+  }: { readonly keyId: number; readonly accountId: number; readonly tokenId?: number | undefined },
+): Promise<void> {
+  const data = {
+    key_id: keyId,
+    account_id: accountId,
+    ...(tokenId === undefined ? {} : { token_id: tokenId }),
+  };
+  return recordOnce(ledger, keyId, { type: 'key_created', data }, 0);
+}
+
 /** Records the revocation once, even if the process that revoked the key ended before it was recorded. */
-async function recordRevocation(
-  { pool, lane }: Pick<Ledger, 'pool' | 'lane'>,
+function recordRevocation(
+  ledger: Pick<Ledger, 'pool' | 'lane'>,
   keyId: number,
   tokenId: number | undefined,
 ): Promise<void> {
-  const stream = keyStream(keyId);
   const data = { key_id: keyId, ...(tokenId === undefined ? {} : { token_id: tokenId }) };
-  for (;;) {
-    const { events } = await readStream(pool, stream);
-    if (events.some(({ type }) => type === 'key_revoked')) return;
-    const expect = events.length;
-    const { outcome } = await lane.append({ stream, expect, events: [{ type: 'key_revoked', data }] });
+  return recordOnce(ledger, keyId, { type: 'key_revoked', data }, 1);
+}
+
+/** @param likely how many events the key has so far, in all likelihood */
+async function recordOnce(
+  { pool, lane }: Pick<Ledger, 'pool' | 'lane'>,
+  keyId: number,
+  event: Extract<LedgerEvent, { type: 'key_created' | 'key_revoked' }>,
+  likely: number,
+): Promise<void> {
+  const stream = keyStream(keyId);
+  for (let expect = likely; ;) {
+    const { outcome } = await lane.append({ stream, expect, events: [event] });
     if (outcome === 'ok') return;
+    const { events } = await readStream(pool, stream);
+    if (events.some(({ type }) => type === event.type)) return;
+    expect = events.length;
   }
 }
 

@@ -5,7 +5,7 @@ import type { LedgerDatabase } from '../store/database.ts';
 import type { Lane } from '../store/lane.ts';
 import { type ApiKey, findApiKey, listKeysOf } from '../store/api-keys.ts';
 import { countAttempt } from '../store/identity.ts';
-import { issueApiKey, revokeKey } from './api-keys.ts';
+import { issueApiKey, recordCreation, revokeKey } from './api-keys.ts';
 import type { SessionUser } from './sessions.ts';
 
 interface Ledger {
@@ -89,6 +89,8 @@ export async function createUserApiKeyOnce(
   const former = async (): Promise<CreatedOnce | undefined> => {
     const made = await findApiKey(ledger.db, apiKeyHash(key));
     if (!made) return undefined;
+    // the process that stored it may have ended before it was recorded: no key is shown that the ledger does not have
+    await recordCreation(ledger, made);
     const ageMs = Date.now() + ledger.lane.state.clockOffsetMs - made.createdAt.getTime();
     const isShown = ageMs < shownMs && made.revokedAt === undefined;
     return { kind: 'repeated', keyId: made.keyId, key: isShown ? key : undefined };

@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { isApiKey } from '../../src/domain/identity/api-key.ts';
 import { issueApiKey, revokeKey } from '../../src/identity/api-keys.ts';
+import { createUserApiKeyOnce } from '../../src/identity/user-api-keys.ts';
 import { openCreditAccount } from '../../src/credit/credit.ts';
 import { listApiKeys, revokeApiKey } from '../../src/store/api-keys.ts';
 import { admission, codeOf, expectBooks, laneOn } from '../support/credit.ts';
@@ -69,6 +70,23 @@ describe('an issued key', () => {
     expect(new Set(issued.map(({ key }) => key)).size).toBe(20);
     expect(new Set(issued.map(({ keyId }) => keyId)).size).toBe(20);
   });
+});
+
+test('a form’s key whose process ended before it was recorded is recorded, once, before it is shown', async () => {
+  const { database, ledger, accountId } = await withAccount();
+  const user = { sessionId: 'a session', userId: 'a user', accountId };
+  const form = { id: 'a form', secret: 'a secret' };
+  const gone = {
+    ...ledger,
+    lane: { ...ledger.lane, append: () => Promise.reject(new Error('the process ended')) },
+  };
+  await createUserApiKeyOnce(gone, user, { name: 'a' }, form).catch(() => undefined);
+  const again = () => createUserApiKeyOnce(ledger, user, { name: 'a' }, form);
+  const [first, second] = await Promise.all([again(), again()]);
+  expect(first).toMatchObject({ kind: 'repeated', key: expect.stringMatching(/^sk-net-/) });
+  expect(second).toEqual(first);
+  expect((await allEvents(database.db)).filter(({ type }) => type === 'key_created')).toHaveLength(1);
+  expect(await listApiKeys(database.db)).toHaveLength(1);
 });
 
 describe('a revoked key', () => {
