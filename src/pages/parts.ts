@@ -135,8 +135,16 @@ export function amount(micros: bigint, currency: string, { hasSign = false } = {
 
 function twoDigits(micros: bigint): string {
   const hundredths = micros / 10_000n;
-  const whole = String(hundredths / 100n).replaceAll(/\B(?=(?:\d{3})+$)/g, ',');
-  return `${whole}.${String(hundredths % 100n).padStart(2, '0')}`;
+  return `${withThousands(hundredths / 100n)}.${String(hundredths % 100n).padStart(2, '0')}`;
+}
+
+/** A count with its thousands apart. */
+export function count(number: number | bigint): Html {
+  return html`<data class="amount" value="${number}">${withThousands(number)}</data>`;
+}
+
+export function withThousands(number: number | bigint): string {
+  return String(number).replaceAll(/\B(?=(?:\d{3})+$)/g, ',');
 }
 
 const day = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeZone: 'UTC' });
@@ -148,6 +156,17 @@ export function time(at: Date): Html {
   return html`<time datetime="${iso}" title="${iso.replace('T', ' ').replace(/\.\d+Z$/, ' UTC')}"
     >${day.format(at)}, ${minute.format(at)} UTC</time
   >`;
+}
+
+/** A whole day of UTC, such as `2026-11-23`: it is the same everywhere. */
+export function utcDay(isoDay: string): Html {
+  return html`<time datetime="${isoDay}" title="${isoDay}, from 00:00 to 24:00 UTC"
+    >${dayText(isoDay)}</time
+  >`;
+}
+
+export function dayText(isoDay: string): string {
+  return day.format(new Date(isoDay));
 }
 
 /** A long id by its ends; the whole one on hover, and with the button. */

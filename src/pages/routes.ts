@@ -8,6 +8,7 @@ import { homePages } from './home/home.ts';
 import { createPages } from './serve.ts';
 import { signInPages } from './sign-in/sign-in.ts';
 import type { Site } from './site.ts';
+import { usagePages } from './usage/usage.ts';
 
 const bodyLimit = 32_768;
 
@@ -32,6 +33,7 @@ export function pagesRoutes(site: Site, bodies: RequestBodies) {
     signInPages(pages);
     accountPages(pages);
     keyPages(pages);
+    usagePages(pages);
     creditPages(pages);
   };
 }

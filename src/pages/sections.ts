@@ -2,6 +2,7 @@
 export const sections = {
   home: { path: '/', label: 'Overview' },
   keys: { path: '/keys', label: 'Keys' },
+  usage: { path: '/usage', label: 'Usage' },
   credit: { path: '/credit', label: 'Credit' },
   account: { path: '/account', label: 'Account' },
 } as const;

@@ -4,7 +4,7 @@ import { findAccountId } from '../../src/store/credit.ts';
 import { grantCredit } from '../../src/credit/credit.ts';
 import { accountNameOf } from '../../src/store/identity.ts';
 import { hasBrowser, useBrowser } from '../support/browser.ts';
-import { ask, paidModel } from '../support/chat-gateway.ts';
+import { ask, freeModel, paidModel } from '../support/chat-gateway.ts';
 import { laneOn } from '../support/credit.ts';
 import { goodPassword, type IdentityGateway, signIn, signInByWallet, signUp } from '../support/identity.ts';
 import { formsIn, openTab, postForm, sendForm, startSite } from '../support/site.ts';
@@ -150,7 +150,7 @@ describe('the form of a new key', () => {
   });
 });
 
-test('the keys and receipts of others look like ones that do not exist, and stay as they are', async () => {
+test('the keys, requests and receipts of others look like ones that do not exist, and stay as they are', async () => {
   const gateway = await startSite();
   const [owner, stranger] = [gateway.browser(), gateway.browser('198.51.100.1')];
   for (const browser of [owner, stranger]) await signInByWallet(browser);
@@ -163,11 +163,15 @@ test('the keys and receipts of others look like ones that do not exist, and stay
   expect(revoked.status).toBe(404);
   expect((await stranger.get(`/credit/receipts/0x${'1'.repeat(64)}`)).status).toBe(404);
   expect((await owner.get('/keys')).text).toContain('Revoke mine');
+  const { headers } = await owner.post('/v1/chat/completions', ask('Hello', freeModel));
+  const request = `/usage/generation?id=${headers.get('x-request-id')}`;
+  expect((await stranger.get(request)).status).toBe(404);
+  expect((await owner.get(request)).text).toContain(freeModel);
 });
 
 test('every page of a user leads a visitor to the sign-in, and then to that page', async () => {
   const gateway = await startSite();
-  for (const path of ['/keys', '/keys/new', '/credit', '/account']) {
+  for (const path of ['/keys', '/keys/new', '/usage', '/usage/generation?id=1', '/credit', '/account']) {
     const { status, headers } = await gateway.browser().get(path);
     expect([status, headers.get('location')]).toEqual([
       303,

@@ -5,7 +5,9 @@ import { grantCredit } from '../../src/credit/credit.ts';
 import { findAccountId } from '../../src/store/credit.ts';
 import { accountNameOf } from '../../src/store/identity.ts';
 import { hasBrowser, useBrowser } from '../support/browser.ts';
+import { ask, paidModel } from '../support/chat-gateway.ts';
 import { laneOn } from '../support/credit.ts';
+import type { TestDatabase } from '../support/database.ts';
 import { signIn, signUp } from '../support/identity.ts';
 import { openTab, startSite, type Tab } from '../support/site.ts';
 
@@ -14,6 +16,29 @@ const email = 'ada@example.org';
 
 /** With a directory in SCREENSHOTS every page is kept there as a picture: desktop and phone, light and dark. */
 const { SCREENSHOTS: pictures } = processEnvironment();
+
+/** A month in which ten models were asked, with and without keys, by names that are not friendly. */
+async function addUsage(database: TestDatabase, accountId: number): Promise<void> {
+  await database.asOwner((owner) =>
+    owner.query(
+      `insert into tollbook.usage_day
+        (generation, account_id, day, model, key_id, requests, failed, prompt_tokens, completion_tokens, cached_tokens, cost)
+      select 1, $1, (now() at time zone 'UTC')::date - day, 'vendor/<b>model-' || model, key, 3 * model + day % 7, day % 3,
+        1234 * (day % 9 + 1) * model, 321 * (day % 5 + 1), 100 * (day % 9), 4321 * (day % 11) * model
+      from generate_series(0, 29) day, generate_series(0, 3) key, generate_series(1, 10) model where day % 6 < 5`,
+      [accountId],
+    ),
+  );
+}
+
+function daysAgo(days: number): string {
+  return new Date(Date.now() - days * 86_400_000).toISOString().slice(0, 10);
+}
+
+/** A name for the picture of a page: its path, and of its query the values. */
+function nameOf(where: string): string {
+  return where.replace(/id=[0-9a-f-]{36}/, '').replaceAll(/[^\w-]+/g, '-');
+}
 
 async function look({ page, check }: Tab, name: string): Promise<void> {
   await check();
@@ -60,7 +85,7 @@ test.skipIf(!hasBrowser)(
     await signIn(gateway.browser('203.0.113.7'), email);
     const [name = '', value = ''] = [...person.cookies].find(([one]) => one.endsWith('session_token')) ?? [];
     await tab.context.addCookies([{ name, value, url: gateway.url }]);
-    for (const where of ['/', '/keys', '/credit']) {
+    for (const where of ['/', '/keys', '/usage', '/credit']) {
       await tab.open(where);
       await look(tab, `new${where.replaceAll('/', '-')}`);
     }
@@ -76,8 +101,15 @@ test.skipIf(!hasBrowser)(
     await person.post('/api/keys', { name: 'x'.repeat(64), expires_at: '2099-01-01T00:00:00Z' });
     await person.request('DELETE', '/api/keys/1');
     await person.post('/api/keys', { name: 'Nightly report' });
+    const answer = await person.post('/v1/chat/completions', ask('Hello', paidModel));
+    const request = `/usage/generation?id=${answer.headers.get('x-request-id')}`;
+    await addUsage(gateway.database, accountId);
     for (const where of [
       '/',
+      '/usage',
+      '/usage?from=2026-02-30',
+      request,
+      '/usage/generation?id=unknown',
       '/keys',
       '/keys/new?name=My+laptop&cap=5',
       '/keys/3/revoke',
@@ -86,7 +118,8 @@ test.skipIf(!hasBrowser)(
       '/account',
     ]) {
       await tab.open(where);
-      await look(tab, `user${where.replace(/\?.*/, '').replaceAll('/', '-')}`);
+      if (where === '/usage') await page.getByText('The numbers of this chart').click();
+      await look(tab, `user${nameOf(where)}`);
     }
     await tab.open('/keys/new?name=My+laptop&cap=five');
     await page.getByRole('button', { name: 'Make the key' }).click();
@@ -97,5 +130,21 @@ test.skipIf(!hasBrowser)(
     await page.getByRole('button', { name: 'Make the key' }).click();
     await page.getByRole('heading', { name: 'Your new key' }).waitFor();
     await look(tab, 'user-keys-made');
+    const plain = await openTab(chromium, gateway, { javaScriptEnabled: false });
+    await plain.context.addCookies([{ name, value, url: gateway.url }]);
+    await plain.open('/usage?model=vendor%2F%3Cb%3Emodel-3&show=tokens');
+    await plain.page.getByLabel('First day').fill(daysAgo(1));
+    await plain.page.getByLabel('Last day').fill(daysAgo(0));
+    await plain.page.getByRole('button', { name: 'Show' }).click();
+    await plain.page.getByText('Only vendor/<b>model-3').waitFor();
+    expect(await plain.page.locator('svg .column').count()).toBe(2);
+    const [file] = await Promise.all([
+      plain.page.waitForEvent('download'),
+      plain.page.getByRole('link', { name: 'Download as CSV' }).click(),
+    ]);
+    expect(file.suggestedFilename()).toBe(`usage-${daysAgo(1)}-${daysAgo(0)}.csv`);
+    await plain.page.getByRole('link', { name: 'Last 90 days' }).click();
+    await plain.page.getByRole('heading', { name: 'Usage' }).waitFor();
+    expect(new URL(plain.page.url()).search).toContain(`from=${daysAgo(89)}&to=${daysAgo(0)}&model=`);
   },
 );

@@ -18,6 +18,15 @@ test('the first page of usage takes under 100 ms with a million completions behi
     timesMs.push(performance.now() - startMs);
     expect(rows).toHaveLength(100);
   }
+  // what the customers' page asks for first
+  const month = { ...filters, from: '2026-03-12', to: '2026-04-10' };
+  const pageTimesMs: number[] = [];
+  for (let tries = 0; tries < 5; tries++) {
+    const startMs = performance.now();
+    for (const by of usageDimensions) await listUsage(database.pool, month, [by], undefined, 1_000);
+    pageTimesMs.push(performance.now() - startMs);
+  }
+  expect(Math.min(...pageTimesMs)).toBeLessThan(100);
   const [total] = (await listUsage(database.pool, filters, ['key'], undefined, 100)).rows;
   expect(total?.requests).toBe('25000');
   expect(Math.min(...timesMs)).toBeLessThan(100);

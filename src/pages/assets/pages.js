@@ -2,8 +2,8 @@
 
 const all = (selector, within = document) => within.querySelectorAll(selector);
 
-/** Local times, with UTC beside them. */
-for (const element of all('time[datetime]')) {
+/** Local times, with UTC beside them; whole days stay as they are. */
+for (const element of all('time[datetime*="T"]')) {
   const at = new Date(element.dateTime);
   if (Number.isNaN(at.getTime()) || at.getTimezoneOffset() === 0) continue;
   const local = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'short' });

@@ -4,7 +4,7 @@ import type { ModelConfig } from '../../config/config.ts';
 import { listUserApiKeys } from '../../identity/user-api-keys.ts';
 import { findAccount } from '../../store/credit.ts';
 import { snippetsFor } from '../keys/snippets.ts';
-import { amount, type Column, empty, personName, table } from '../parts.ts';
+import { amount, type Column, count, empty, personName, table } from '../parts.ts';
 import type { Pages } from '../serve.ts';
 import type { SignedInVisit, View, Visit } from '../site.ts';
 
@@ -21,7 +21,7 @@ async function overview(visit: SignedInVisit): Promise<View> {
   const { currency } = context.settings;
   const account = await findAccount(context.db, { accountId: visit.visitor.accountId });
   const keys = (await listUserApiKeys(context, visit.visitor)).filter(({ revokedAt }) => !revokedAt);
-  const micros = (count: number | undefined): Html => amount(BigInt(count ?? 0), currency);
+  const micros = (size: number | undefined): Html => amount(BigInt(size ?? 0), currency);
   const [model] = context.models.values();
   const body = html`<div class="head"><h1>Welcome, ${personName(visit.visitor.user.name)}</h1></div>
     <div class="grid">
@@ -31,13 +31,12 @@ async function overview(visit: SignedInVisit): Promise<View> {
         >
       </div>
       <div class="sheet figure">
-        <span class="label">Used so far</span>${micros(account?.usedMicros)}<span class="hint"
-          >by all your keys and sessions</span
+        <span class="label">Used so far</span>${micros(account?.usedMicros)}<a href="/usage"
+          >By day, model and key</a
         >
       </div>
       <div class="sheet figure">
-        <span class="label">Keys</span><data class="amount" value="${keys.length}">${keys.length}</data
-        ><a href="/keys">Your keys</a>
+        <span class="label">Keys</span>${count(keys.length)}<a href="/keys">Your keys</a>
       </div>
     </div>
     ${
@@ -80,7 +79,7 @@ function modelsTable(models: Iterable<ModelConfig>, currency: string): Html {
     nanos === undefined ? 'free' : html`${priceText(nanos)} <span class="unit">${currency}</span>`;
   const columns: Column<ModelConfig>[] = [
     { label: 'Model', cell: ({ name }) => html`<code>${name}</code>` },
-    { label: 'Context', isNumber: true, cell: ({ contextLength }) => tokens(contextLength) },
+    { label: 'Context', isNumber: true, cell: ({ contextLength }) => count(contextLength) },
     {
       label: 'Input, a million tokens',
       isNumber: true,
@@ -93,8 +92,4 @@ function modelsTable(models: Iterable<ModelConfig>, currency: string): Html {
     },
   ];
   return html`<section class="sheet">${table('Models', columns, [...models])}</section>`;
-}
-
-function tokens(count: number): string {
-  return String(count).replaceAll(/\B(?=(?:\d{3})+$)/g, ',');
 }

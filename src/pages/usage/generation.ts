@@ -1,0 +1,148 @@
+import type { ChatContext } from '../../chat/context.ts';
+import { type Generation, readGeneration } from '../../chat/generation.ts';
+import { parseCredit } from '../../domain/credit/price.ts';
+import { html, type Html, type Shown } from '../../domain/values/html.ts';
+import { findApiKeyById } from '../../store/api-keys.ts';
+import type { Tone } from '../notices.ts';
+import { amount, badge, type Column, count, field, shortId, table, time } from '../parts.ts';
+import type { Pages } from '../serve.ts';
+import type { View } from '../site.ts';
+import { keyName, modelName } from './view.ts';
+
+/** One request by its id, as the API's `/v1/generation`. */
+export function generationPage(pages: Pages): void {
+  pages.showForUsers('/usage/generation', async ({ site, visitor, query }) => {
+    const context = site.chat();
+    const id = (query.get('id') ?? '').trim().toLowerCase();
+    const generation = await readGeneration(context, visitor, id);
+    if (!generation) return unknownView(id);
+    const key =
+      generation.key_id === null ? undefined : await keyOf(context, visitor.accountId, generation.key_id);
+    return generationView(generation, key, context.settings.currency);
+  });
+}
+
+/** @param mistake why there is nothing to show for this id */
+export function generationForm(id: string, mistake?: string): Html {
+  return html`<form method="get" action="/usage/generation" class="sheet">
+    <h2>One request</h2>
+    ${field({
+      label: 'Its id',
+      name: 'id',
+      value: id,
+      hint: html`The header <code>X-Request-Id</code> of its answer.`,
+      error: mistake,
+      maxLength: 60,
+    })}
+    <button class="plain">Look it up</button>
+  </form>`;
+}
+
+/** Of another account or of nothing: the same answer. */
+function unknownView(id: string): View {
+  const body = html`<p><a href="/usage">Usage</a></p>
+    <h1>Not found</h1>
+    ${generationForm(id.slice(0, 60), 'Your account has no request with this id.')}`;
+  return { kind: 'view', title: 'Not found', section: 'usage', isNarrow: true, body, status: 404 };
+}
+
+async function keyOf({ db }: ChatContext, accountId: number, keyId: number): Promise<Html | string> {
+  const key = await findApiKeyById(db, keyId);
+  const isOwn = key?.accountId === accountId;
+  return keyName(isOwn ? { key_name: key.name, key_prefix: key.prefix || null } : undefined, keyId);
+}
+
+const endings: Readonly<Record<Generation['status'], readonly [label: string, tone: Tone, meaning: string]>> =
+  {
+    running: ['running', 'plain', 'It has not ended yet. What it does not cost of the hold returns then.'],
+    completed: ['complete', 'good', 'The whole answer was delivered.'],
+    cut: [
+      'cut off',
+      'warn',
+      'The upstream did not end its answer. The cost is that of the prompt and of what was delivered.',
+    ],
+    client_left: [
+      'left',
+      'warn',
+      'The client left before the end. The cost is that of the prompt and of what was written until then.',
+    ],
+    recovered: [
+      'recovered',
+      'warn',
+      'The gateway that answered it stopped before it recorded the cost, so that the whole hold was captured.',
+    ],
+    failed: ['failed', 'bad', 'Nothing was delivered, and nothing was charged.'],
+  };
+
+/** What the ledger records of a request; what it does not record is left out. */
+export function generationView(
+  generation: Generation,
+  key: Html | string | undefined,
+  currency: string,
+): View {
+  const { id, model, upstream, status, reason, events } = generation;
+  const [label, tone, meaning] = endings[status];
+  const credit = (text: string | null): Shown => {
+    const micros = text === null ? undefined : parseCredit(text);
+    return micros === undefined ? (text ?? undefined) : amount(micros, currency);
+  };
+  const { prompt_tokens: input, cached_tokens: cached, completion_tokens: output } = generation;
+  const facts: Readonly<Record<string, Shown>> = {
+    Id: shortId(id, 'the id'),
+    Model: modelName(model),
+    Upstream: upstream !== null && modelName(upstream),
+    Key: key ?? 'none',
+    Began: time(new Date(generation.created_at)),
+    Ended: generation.ended_at !== null && time(new Date(generation.ended_at)),
+    'First byte after': duration(generation.first_byte_ms),
+    'All of it after': duration(generation.latency_ms),
+    Answer: generation.streamed ? 'streamed' : 'in one piece',
+    'Input tokens':
+      input !== null && html`${count(input)}${cached !== null && html`, ${count(cached)} of them cached`}`,
+    'Output tokens': output !== null && count(output),
+    Counted:
+      generation.is_estimate === true && 'in part by the gateway: the upstream did not report all of it',
+    Held: credit(generation.held),
+    Captured: credit(generation.captured),
+    Released: credit(generation.released),
+    Cost: credit(generation.cost),
+    Reason: reason !== null && html`<code>${reason}</code>`,
+  };
+  const columns: Column<Generation['events'][number]>[] = [
+    { label: 'When', cell: ({ at }) => time(new Date(at)) },
+    { label: 'What', cell: ({ type }) => html`<code>${type}</code>` },
+    { label: 'Place', isNumber: true, cell: ({ seq }) => seq },
+  ];
+  const body = html`<p><a href="/usage">Usage</a></p>
+    <div class="sheet">
+      <div class="head">
+        <h1>Request</h1>
+        ${badge(label, tone)}
+      </div>
+      <p>${meaning}</p>
+      <dl class="facts">
+        ${Object.entries(facts).map(
+          ([name, fact]) =>
+            isThere(fact) &&
+            html`<dt>${name}</dt>
+              <dd>${fact}</dd>`,
+        )}
+      </dl>
+    </div>
+    <section class="sheet">
+      ${table('In the ledger', columns, events)}
+      <p class="hint">
+        These records are its receipt. In a sealed ledger, <code>/log/proof?seq=PLACE</code> proves each of
+        them.
+      </p>
+    </section>`;
+  return { kind: 'view', title: 'Request', section: 'usage', body };
+}
+
+function duration(ms: number | null): Shown {
+  return ms !== null && html`${count(ms)} <span class="unit">ms</span>`;
+}
+
+function isThere(fact: Shown): boolean {
+  return fact !== undefined && fact !== false;
+}
