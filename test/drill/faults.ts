@@ -12,6 +12,9 @@ import { loseEvents } from './lose-events.ts';
 import { type Behaviour, type Peer, well } from './peers.ts';
 import { anchorKey, pushRunnerName, type Rig } from './rig.ts';
 
+/** A gateway sees twice a second whether a look is due. */
+const betweenLooksMs = 2_000;
+
 /** What an alert is about. */
 export interface Fault {
   /** What is wrong, as a sentence. */
@@ -26,6 +29,11 @@ export interface Fault {
 async function misbehave(peer: Peer, behave: (path: string) => Behaviour): Promise<() => Promise<void>> {
   peer.behave = behave;
   return async () => void (peer.behave = well);
+}
+
+/** Has the discovery service looked at now, not in an hour. */
+async function lookNow({ databaseUrl }: Rig): Promise<void> {
+  await withOwner(databaseUrl(), (owner) => owner.query('update tollbook.listing_look set due_at = now()'));
 }
 
 /** Repeats an action until the fault ends. */
@@ -154,6 +162,38 @@ export const faults: Readonly<Record<string, readonly Fault[]>> = {
       what: "the only source of a token's rate never answers",
       labels: { symbol: 'EURC' },
       begin: ({ rates }) => misbehave(rates, () => 'silent'),
+    },
+  ],
+  TollbookListingGone: [
+    {
+      what: 'the discovery service does not list a job any more',
+      labels: { service: '1' },
+      async begin(rig) {
+        // it is gone only where it was listed before
+        await lookNow(rig);
+        await sleep(betweenLooksMs);
+        rig.discovery.isListed = false;
+        const end = repeat(betweenLooksMs, () => lookNow(rig));
+        return async () => {
+          await end();
+          rig.discovery.isListed = true;
+          await lookNow(rig);
+        };
+      },
+    },
+  ],
+  TollbookDiscoveryUnknown: [
+    {
+      what: 'the discovery service is away',
+      async begin(rig) {
+        const back = await misbehave(rig.discovery.peer, () => 'away');
+        const end = repeat(betweenLooksMs, () => lookNow(rig));
+        return async () => {
+          await end();
+          await back();
+          await lookNow(rig);
+        };
+      },
     },
   ],
   TollbookSettlementsUnknown: [

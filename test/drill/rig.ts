@@ -45,6 +45,8 @@ export interface Rig {
   readonly upstream: Peer;
   /** Says the rate of the second token. */
   readonly rates: Peer;
+  /** Where the gateways look for the listing of job 1/0. */
+  readonly discovery: Discovery;
   readonly prometheus: Prometheus;
   readonly customers: Customers;
   /** A folder that takes checkpoints. */
@@ -54,6 +56,12 @@ export interface Rig {
   stopPoller(): Promise<void>;
   /** Runs the command line as the operator does. */
   tollbook(...args: readonly string[]): Promise<{ readonly code: number | null; readonly output: string }>;
+}
+
+export interface Discovery {
+  readonly peer: Peer;
+  /** Whether the job is listed. */
+  isListed: boolean;
 }
 
 const database = 'drill';
@@ -81,7 +89,15 @@ export async function startRig(rules: string, closing: (() => Promise<unknown>)[
   const chain = await open(environment.chain.url);
   const runner = await open(new URL(echo.url).origin);
   const upstream = await open(environment.modelUrl);
-  const rates = await open(await startRateServer(closing));
+  const rates = await open(await serve(closing, () => '{"rate": "3200.00"}'));
+  const payTo = lowerCase(privateKeyToAddress(devnetKeys.payTo));
+  const listed = { isListed: true };
+  const others = { resource: 'https://other.example/api', accepts: [] };
+  const ours = { resource: 'https://chaos.example/x402/jobs/1/0', accepts: [{ payTo }] };
+  const items = () => (listed.isListed ? [others, ours] : [others]);
+  // the page after the first is empty: the end of the list
+  const list = (url: string) => JSON.stringify({ items: url.includes('offset=0') ? items() : [] });
+  const discovery = Object.assign(listed, { peer: await open(await serve(closing, list)) });
 
   const anchorFolder = path.join(environment.dir, 'anchors');
   mkdirSync(anchorFolder);
@@ -103,7 +119,7 @@ export async function startRig(rules: string, closing: (() => Promise<unknown>)[
       token,
       secondToken,
       registry: environment.registry,
-      payTo: lowerCase(privateKeyToAddress(devnetKeys.payTo)),
+      payTo,
       variant: usualConfig,
       maxAttempts,
       chat: {
@@ -119,6 +135,7 @@ export async function startRig(rules: string, closing: (() => Promise<unknown>)[
       checkpoints,
       chainUrl: environment.chain.url,
       rateUrl: rates.url,
+      discoveryUrl: discovery.peer.url,
     });
     writeFileSync(configFile, config + more);
     const slot = createGatewaySlot({
@@ -156,6 +173,7 @@ export async function startRig(rules: string, closing: (() => Promise<unknown>)[
     runner,
     upstream,
     rates,
+    discovery,
     prometheus,
     customers,
     anchorFolder,
@@ -172,10 +190,11 @@ interface MoreTables {
   readonly checkpoints: string;
   readonly chainUrl: string;
   readonly rateUrl: string;
+  readonly discoveryUrl: string;
 }
 
 function moreTables(of: MoreTables): string {
-  const { metricsPort, anchorFolder, keyFile, checkpoints, chainUrl, rateUrl } = of;
+  const { metricsPort, anchorFolder, keyFile, checkpoints, chainUrl, rateUrl, discoveryUrl } = of;
   // the sources belong to the last token
   return `
 [[accepted_tokens.rates]]
@@ -190,6 +209,10 @@ upstreams = [{ name = "model", model = "devnet-small" }]
 free_tier = true
 context_length = 32_768
 max_output_tokens = 4_096
+
+[discovery]
+url = "${discoveryUrl}"
+grace_secs = 0
 
 [metrics]
 bind_address = "127.0.0.1:${metricsPort}"
@@ -214,9 +237,8 @@ key_file = "${keyFile}"
 `;
 }
 
-/** The rate that the other token has, from a source. */
-async function startRateServer(closing: (() => Promise<unknown>)[]): Promise<string> {
-  const server = createServer((_, response) => void response.end('{"rate": "3200.00"}'));
+async function serve(closing: (() => Promise<unknown>)[], answer: (url: string) => string): Promise<string> {
+  const server = createServer(({ url = '' }, response) => void response.end(answer(url)));
   await once(server.listen(0, '127.0.0.1'), 'listening');
   closing.push(async () => {
     server.closeAllConnections();
