@@ -20,6 +20,8 @@ const useCases = {
   refunds: [...base, 'projections'],
   recovery: [...base, 'log', 'projections', 'reconcile'],
   books: [...base, 'log'],
+  // what calls jobs without payments: into the same outbox
+  triggers: [...base, 'jobs'],
 };
 const below = [...base, 'metrics', 'traces', ...Object.keys(useCases)];
 const mayImport: Readonly<Record<string, readonly string[]>> = {

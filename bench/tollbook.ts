@@ -11,6 +11,7 @@ export interface TollbookOptions {
   /** The path of its configuration file. */
   readonly dir: string;
   readonly nodeOptions?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 export interface TollbookProcess {
@@ -29,6 +30,7 @@ export async function startTollbook(options: TollbookOptions): Promise<TollbookP
     command: '/usr/bin/env',
     args: [
       `DATABASE_URL=${options.databaseUrl}`,
+      ...Object.entries(options.env ?? {}).map(([name, value]) => `${name}=${value}`),
       process.execPath,
       ...(options.nodeOptions ?? []),
       program,

@@ -222,9 +222,9 @@ create table tollbook.call (
   created_at timestamp with time zone not null,
   body_id uuid not null,
   stream text collate "C" not null,
-  network text not null,
-  asset text not null,
-  symbol text not null,
+  network text,
+  asset text,
+  symbol text,
   caller text,
   payment text collate "C" not null,
   claims json,
@@ -237,14 +237,28 @@ create table tollbook.call (
   attempt integer not null default 0,
   failures integer not null default 0,
   due_at timestamp with time zone not null,
+  order_key bytea,
+  key_limit smallint,
+  key_slot smallint,
+  key_turn bigint,
+  keeps_key boolean not null default false,
+  waits boolean not null default false,
+  trigger_kind text collate "C",
+  trigger_name text collate "C",
+  trigger_id text collate "C",
+  key_failures integer,
+  refusals integer not null default 0,
   constraint call_pkey PRIMARY KEY (call_id),
   constraint call_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'watched'::text, 'ready'::text, 'leased'::text, 'unpaid'::text, 'dead'::text])))
 ) with (fillfactor=50, autovacuum_vacuum_scale_factor=0.01);
 CREATE INDEX call_dead ON tollbook.call USING btree (call_id) WHERE (status = 'dead'::text);
-CREATE INDEX call_due ON tollbook.call USING btree (service_id, due_at) WHERE (status = ANY (ARRAY['ready'::text, 'leased'::text]));
-CREATE INDEX call_failing ON tollbook.call USING btree (service_id, created_at) WHERE ((status = ANY (ARRAY['ready'::text, 'leased'::text])) AND (failures > 0));
-CREATE INDEX call_leased ON tollbook.call USING btree (service_id, due_at) WHERE (status = 'leased'::text);
+CREATE INDEX call_dead_by_job ON tollbook.call USING btree (service_id, job_index, due_at) WHERE (status = 'dead'::text);
+CREATE INDEX call_key_turn ON tollbook.call USING btree (order_key, key_turn) WHERE waits;
+CREATE INDEX call_leased_by_job ON tollbook.call USING btree (service_id, job_index, due_at) WHERE (status = 'leased'::text);
+CREATE INDEX call_ready ON tollbook.call USING btree (service_id, waits, job_index, due_at) WHERE (status = ANY (ARRAY['ready'::text, 'leased'::text]));
+CREATE INDEX call_undelivered ON tollbook.call USING btree (service_id, created_at) WHERE ((status = ANY (ARRAY['ready'::text, 'leased'::text])) AND ((failures > 0) OR (last_reason = 'status_503'::text)));
 CREATE INDEX call_unsettled ON tollbook.call USING btree (status, due_at) WHERE (status = ANY (ARRAY['pending'::text, 'watched'::text, 'unpaid'::text]));
+CREATE UNIQUE INDEX call_key_place ON tollbook.call USING btree (order_key, key_slot) WHERE (key_slot IS NOT NULL);
 
 create table tollbook.call_body (
   body_id uuid not null,
@@ -254,6 +268,15 @@ create table tollbook.call_body (
   constraint call_body_pkey PRIMARY KEY (body_id)
 );
 CREATE INDEX call_body_age ON tollbook.call_body USING brin (created_at);
+
+create table tollbook.call_progress (
+  call_id bigint not null,
+  lease_id uuid not null,
+  fraction double precision,
+  message text,
+  reported_at timestamp with time zone not null,
+  constraint call_progress_pkey PRIMARY KEY (call_id)
+);
 
 create table tollbook.call_result (
   call_id bigint not null,
@@ -265,6 +288,20 @@ create table tollbook.call_result (
   constraint call_result_pkey PRIMARY KEY (call_id, attempt)
 );
 CREATE INDEX call_result_age ON tollbook.call_result USING brin (created_at);
+
+create table tollbook.chain_cursor (
+  trigger_name text collate "C" not null,
+  network text collate "C" not null,
+  terms bytea not null,
+  look bigint not null,
+  begun_at timestamp with time zone not null,
+  due_at timestamp with time zone not null,
+  reached json,
+  head numeric,
+  ok_at timestamp with time zone not null,
+  problem text collate "C",
+  constraint chain_cursor_pkey PRIMARY KEY (trigger_name, network, terms)
+) with (fillfactor=50);
 
 create table tollbook.chat_hold (
   chat_id uuid not null,
@@ -287,6 +324,25 @@ create table tollbook.claim (
   constraint claim_pkey PRIMARY KEY (key)
 );
 
+create table tollbook.completion (
+  generation integer not null,
+  account_id bigint not null,
+  seq bigint not null,
+  at timestamp with time zone not null,
+  key_id bigint not null,
+  prompt_tokens bigint,
+  completion_tokens bigint,
+  cached_tokens bigint,
+  cost bigint,
+  chat_id uuid not null,
+  status text not null,
+  model text collate "C" not null,
+  constraint completion_pkey PRIMARY KEY (generation, account_id, seq)
+) with (fillfactor=90, autovacuum_vacuum_scale_factor=0.02);
+CREATE INDEX completion_by_key ON tollbook.completion USING btree (generation, account_id, key_id, seq);
+CREATE INDEX completion_by_model ON tollbook.completion USING btree (generation, account_id, model, seq);
+CREATE INDEX completion_by_model_and_key ON tollbook.completion USING btree (generation, account_id, model, key_id, seq);
+
 create table tollbook.credit_request (
   request_id text collate "C" not null,
   op text collate "C" not null,
@@ -298,6 +354,14 @@ create table tollbook.credit_request (
 );
 CREATE INDEX credit_request_age ON tollbook.credit_request USING brin (created_at);
 
+create table tollbook.cron_cursor (
+  trigger_name text collate "C" not null,
+  terms bytea not null,
+  handled_until timestamp with time zone not null,
+  seen_at timestamp with time zone not null,
+  constraint cron_cursor_pkey PRIMARY KEY (trigger_name, terms)
+) with (fillfactor=50);
+
 create table tollbook.database_identity (
   is_only boolean not null default true,
   system_identifier text collate "C",
@@ -306,6 +370,13 @@ create table tollbook.database_identity (
   recorded_at timestamp with time zone not null,
   constraint database_identity_is_only_check CHECK (is_only),
   constraint database_identity_pkey PRIMARY KEY (is_only)
+);
+
+create table tollbook.deleted_result (
+  call_id bigint not null,
+  attempt integer not null,
+  deleted_at timestamp with time zone not null,
+  constraint deleted_result_pkey PRIMARY KEY (call_id, attempt)
 );
 
 create table tollbook.event (
@@ -387,6 +458,7 @@ create table tollbook.lane (
   halt_known_seq bigint,
   halt_found_seq bigint,
   halted_at timestamp with time zone,
+  triggered_calls bigint not null default 0,
   constraint lane_pkey PRIMARY KEY (lane_id, batch)
 ) with (autovacuum_vacuum_scale_factor=0, autovacuum_vacuum_threshold=2000);
 
@@ -666,6 +738,16 @@ create table tollbook.recovered_chat (
   constraint recovered_chat_pkey PRIMARY KEY (chat_id)
 );
 
+create table tollbook.result_upload (
+  call_id bigint not null,
+  lease_id uuid not null,
+  parts integer not null,
+  bytes bigint,
+  sha256 bytea,
+  created_at timestamp with time zone not null,
+  constraint result_upload_pkey PRIMARY KEY (call_id, lease_id)
+);
+
 create table tollbook.runner_gone (
   runner text collate "C" not null,
   call_id bigint not null,
@@ -713,6 +795,8 @@ create table tollbook.worker_process (
   constraint worker_process_pkey PRIMARY KEY (process_id)
 );
 
+create function identity.link_wallet(p_address text, p_chain_id bigint, p_user_id uuid) returns uuid language plpgsql volatile; -- 9f964f7c53af84c4
+create function identity.unlink_wallet(p_address text, p_user_id uuid, p_providers text[]) returns text language plpgsql volatile; -- 9c143b674cfdde80
 create function identity.user_of_wallet(p_address text, p_chain_id bigint, p_user_id uuid, p_name text, p_email text) returns uuid language plpgsql volatile; -- a1fab175c45cc243
 create function tollbook.activate_projection(p_generation integer) returns integer language plpgsql volatile security definer; -- 66c6428e0b52119b
 create function tollbook.add_pruned(p_round bigint, p_kind text, p_count bigint, p_before timestamp with time zone) returns void language sql volatile; -- 4d0b80b3117e414b
@@ -720,10 +804,12 @@ create function tollbook.add_to_tiles(p_lane smallint, p_level integer, p_first 
 create function tollbook.admit_chat(p_admission json, p_now timestamp with time zone) returns json language plpgsql volatile; -- 4a93c497a6968f37
 create function tollbook.admit_uncontended(p_admitted text, p_moment timestamp with time zone) returns text language plpgsql volatile; -- 93b9225e7ad6278c
 create function tollbook.advance_cursor(p_name text, p_max integer, OUT previous bigint, OUT last bigint) returns record language plpgsql volatile; -- 337ea455e6d4ca14
-create function tollbook.append(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_commands json) returns json language plpgsql volatile security definer; -- e1141f310aea876d
-create function tollbook.append_uncontended(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_content bytea, p_types text, p_data text, p_streams text, p_expected text, p_bodies text, p_claims text, p_added text, p_call_ids text, p_call_ops text, p_leases text, p_issued text DEFAULT ''::text, p_admitted text DEFAULT ''::text, p_settled text DEFAULT ''::text) returns json language plpgsql volatile security definer; -- 0e0472fd8b2c89db
-create function tollbook.apply_projection(p_generation integer, p_from bigint, p_to bigint, p_payments json, p_calls json, p_accounts json, p_usage json) returns boolean language plpgsql volatile security definer; -- 801d197c067453fb
+create function tollbook.append(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_commands json) returns json language plpgsql volatile security definer; -- 0d9e15b002de5d32
+create function tollbook.append_uncontended(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_content bytea, p_types text, p_data text, p_streams text, p_expected text, p_bodies text, p_claims text, p_added text, p_call_ids text, p_call_ops text, p_leases text, p_issued text DEFAULT ''::text, p_admitted text DEFAULT ''::text, p_settled text DEFAULT ''::text) returns json language plpgsql volatile security definer; -- be971051900560b4
+create function tollbook.apply_projection(p_generation integer, p_from bigint, p_to bigint, p_payments json, p_calls json, p_accounts json, p_usage json, p_completions json) returns boolean language plpgsql volatile security definer; -- e261d6863538fc5d
 create function tollbook.are_held(p_settled text) returns boolean language plpgsql volatile; -- 6101736227a5357f
+create function tollbook.begin_chain_look(p_name text, p_network text, p_terms bytea, p_lease_ms integer) returns TABLE(look bigint, reached json, earlier json) language sql volatile security definer; -- 11efd76d7e99d03d
+create function tollbook.begin_cron_look(p_name text, p_terms bytea) returns TABLE(handled_until timestamp with time zone, seen_until timestamp with time zone) language sql volatile security definer; -- c9a956c1a7b604a4
 create function tollbook.begin_listing_look(p_url text, p_lease_ms integer) returns TABLE(look bigint, state json) language sql volatile security definer; -- 1f8285b77b637099
 create function tollbook.begin_projection() returns integer language sql volatile security definer; -- d53f91b8f56b0cf5
 create function tollbook.begin_prune_round(p_every_secs integer) returns boolean language sql volatile security definer; -- cd139bf1352aafde
@@ -744,39 +830,47 @@ create function tollbook.create_operator_token(p_name text, p_scopes text[], p_h
 create function tollbook.decide_credit(p_commands json, p_now timestamp with time zone) returns json language plpgsql volatile; -- 82230011fe1b1257
 create function tollbook.end_alert_message(p_message_id bigint) returns void language sql volatile security definer; -- 26ba649038b51ba4
 create function tollbook.end_budget_message(p_message_id bigint) returns void language sql volatile security definer; -- 8242157df4eab0c4
+create function tollbook.end_cron_look(p_name text, p_terms bytea, p_until timestamp with time zone) returns void language sql volatile security definer; -- 9231c117587cbe67
 create function tollbook.end_exposure(p_stream text, p_failed boolean) returns void language plpgsql volatile security definer; -- d43496f5a5c79fc9
 create function tollbook.end_follow_ups(p_topic text, p_seqs bigint[]) returns void language sql volatile security definer; -- 7bda88c2a5508d10
 create function tollbook.end_listing_look(p_url text, p_look bigint, p_due_ms integer, p_state json) returns boolean language sql volatile security definer; -- a4c24077181b3675
 create function tollbook.end_payout(p_stream text, p_reason text) returns void language plpgsql volatile security definer; -- d40d6b410611a5b2
 create function tollbook.end_prune_round() returns TABLE(round bigint, kind text, count bigint, before timestamp with time zone) language plpgsql volatile security definer; -- 51a895945fa373ea
 create function tollbook.end_rate_round(p_network text, p_asset text, p_terms bytea, p_round bigint, p_due_ms integer, p_rate text, p_observed_at timestamp with time zone, p_valid_until timestamp with time zone, p_recorded text, p_problem text, p_answers json) returns boolean language sql volatile security definer; -- bc0a1120d5450798
-create function tollbook.erase_results(p_payers text[], p_max integer) returns integer language sql volatile security definer; -- 225704fc37718938
+create function tollbook.erase_results(p_payers text[], p_max integer) returns integer language sql volatile security definer; -- eca7c82e054d6dd9
 create function tollbook.erase_user(p_user_id uuid, p_account_id bigint, p_subjects text[]) returns boolean language plpgsql volatile security definer; -- ab88eaca27a8c176
 create function tollbook.expose_spend(p_stream text, p_scope text, p_commitment text, p_nonce numeric, p_amount numeric, p_limit numeric, p_next_nonce numeric, p_balance numeric) returns boolean language plpgsql volatile security definer; -- c708de2d52b0ff86
 create function tollbook.extend_lease(p_call_id bigint, p_lease_id uuid, p_lease_secs integer) returns SETOF timestamp with time zone language sql volatile security definer; -- e807db8beb69bd59
 create function tollbook.extend_log(p_lane smallint, p_origin text, p_generation integer, p_from bigint, p_size bigint, p_root bytea, p_note text) returns boolean language plpgsql volatile security definer; -- 778dea48498765ec
 create function tollbook.extend_prices(p_list bytea, p_valid_secs integer) returns boolean language sql volatile security definer; -- 69f35f18456c37ca
+create function tollbook.first_completion_since(p_generation integer, p_account_id bigint, p_from timestamp with time zone) returns bigint language plpgsql stable; -- 7699244adfb02d09
 create function tollbook.first_payment_since(p_generation integer, p_from timestamp with time zone) returns bigint language plpgsql stable; -- 2cf716a2052ecbe3
 create function tollbook.forget_prune_round(p_round bigint) returns void language sql volatile security definer; -- 557b69c4b71b3a50
+create function tollbook.forget_result_upload(p_call_id bigint, p_lease_id uuid) returns void language sql volatile security definer; -- 0a52b07320db172c
 create function tollbook.gateway_heartbeat(p_process uuid) returns void language sql volatile security definer; -- b0cc7c3ee1b3a15a
 create function tollbook.grow_tree(p_lane smallint, p_from bigint, p_size bigint, p_edge bytea) returns bytea language plpgsql volatile; -- 2ce61be95670f53b
 create function tollbook.halt_ledger(p_reason text, p_known_seq bigint, p_found_seq bigint) returns void language sql volatile security definer; -- fb2ae030b369e28d
 create function tollbook.heartbeat(p_process uuid, p_gap_secs double precision) returns void language sql volatile security definer; -- a961941aadde3c58
 create function tollbook.hex_bytes(p_text text) returns bytea language sql immutable; -- 519950832a6d2a4e
 create function tollbook.hex_text(p_bytes bytea) returns text language sql immutable; -- 256675db59869a38
+create function tollbook.hold_leases(p_call_ids bigint[], p_lease_ids uuid[], p_new_lease_ids uuid[], p_services bigint[], p_lease_secs integer) returns TABLE(call_id bigint, lease_id uuid) language sql volatile security definer; -- 87b5ec31bacc4e95
 create function tollbook.is_halted() returns boolean language sql stable security definer; -- 98eb8d5221fab1ec
 create function tollbook.is_head_needed(p_origin text, p_size bigint, p_at timestamp with time zone) returns boolean language sql volatile; -- e64a892ce05bd1b6
 create function tollbook.is_process_silent(p_process uuid, p_by uuid, p_silent_secs double precision) returns boolean language sql volatile; -- dd6b44b5c27f8f6e
+create function tollbook.keep_order(p_keys bytea[], p_touched bigint[], p_batch bigint) returns void language plpgsql volatile; -- 569d5911722cb61a
 create function tollbook.leaf(p_event tollbook.event) returns bytea language sql stable; -- a2962511808782b0
 create function tollbook.leaf_text(p_event tollbook.event) returns text language sql stable; -- 6449aabc21cf04e8
-create function tollbook.lease_calls(p_services bigint[], p_max integer, p_lease_secs integer) returns TABLE(call_id bigint, lease_id uuid, attempt integer, failures integer, stream text, service_id bigint, job_index bigint, network text, asset text, symbol text, caller text, payment text, lease_until timestamp with time zone, traceparent text, content_type text, body bytea) language sql volatile security definer; -- 3bb194e3271510b0
-create function tollbook.lease_top_ups(p_jobs json, p_max integer, p_lease_secs integer, p_proven boolean) returns TABLE(call_id bigint, lease_id uuid, attempt integer, failures integer, stream text) language sql volatile security definer; -- e48746118807b24a
+create function tollbook.lease_calls(p_services bigint[], p_max integer, p_lease_secs integer, p_jobs json DEFAULT '[]'::json, p_triggered boolean DEFAULT false) returns TABLE(call_id bigint, lease_id uuid, attempt integer, failures integer, stream text, service_id bigint, job_index bigint, network text, asset text, symbol text, caller text, payment text, lease_until timestamp with time zone, traceparent text, content_type text, body bytea, trigger_kind text, trigger_name text, trigger_id text) language plpgsql volatile security definer; -- c4ad7f78220ff37a
+create function tollbook.lease_top_ups(p_jobs json, p_max integer, p_lease_secs integer, p_proven boolean) returns TABLE(call_id bigint, lease_id uuid, attempt integer, failures integer, stream text) language sql volatile security definer; -- 0753163b316f2aea
 create function tollbook.least_life(p_kind text) returns interval language sql immutable; -- b7ef1d86de210153
 create function tollbook.mark_holds_started(p_chats uuid[]) returns SETOF uuid language sql volatile security definer; -- ba20722ee87966f7
+create function tollbook.move_chain_cursor(p_name text, p_network text, p_terms bytea, p_look bigint, p_due_ms integer, p_reached json, p_head numeric, p_problem text) returns boolean language sql volatile security definer; -- ce0a7b60f9d93ceb
 create function tollbook.move_credit(p_move json, p_now timestamp with time zone) returns json language plpgsql volatile; -- 2a09d3d17539c372
 create function tollbook.next_account_id() returns bigint language sql volatile security definer; -- ea19fa8d466fbc1a
+create function tollbook.next_call_id() returns bigint language sql volatile security definer; -- f26fe743f2f3b50d
 create function tollbook.note_first_search_block(p_seq bigint, p_block numeric) returns void language sql volatile security definer; -- f46cf0b1f1b067f8
 create function tollbook.note_pruned(p_kind text, p_count bigint, p_life_secs bigint) returns void language sql volatile security definer; -- b47ff9c85129003d
+create function tollbook.note_result_part(p_call_id bigint, p_lease_id uuid, p_part integer) returns void language sql volatile security definer; -- 2900071f96f0b437
 create function tollbook.note_runner_gone(p_runner text, p_call_id bigint, p_since timestamp with time zone, p_within_secs integer) returns integer language plpgsql volatile security definer; -- 535bd1fe07de64b9
 create function tollbook.note_unreadable(p_seq bigint) returns void language sql volatile security definer; -- 23e7719a0110d7d2
 create function tollbook.offer_prices(p_list bytea, p_valid_secs integer, p_prices json) returns void language sql volatile security definer; -- 471e28f7db8d12f0
@@ -784,13 +878,15 @@ create function tollbook.open_batch(p_lane smallint, p_sender bytea, p_batch_no 
 create function tollbook.open_rate_window(p_subject text, p_now timestamp with time zone, p_create boolean, OUT recent bigint[], OUT today_hits integer, OUT refused_at bigint, OUT today date, OUT now_ms bigint) returns record language plpgsql volatile; -- e82559ffbd4f402a
 create function tollbook.postpone_payout(p_stream text, p_delay_ms integer, p_reason text) returns void language sql volatile security definer; -- ddc702a6ef61c149
 create function tollbook.postpone_unsettled(p_call_id bigint, p_delay_ms integer) returns void language sql volatile security definer; -- 40a089ca39a38959
-create function tollbook.prune(p_kind text, p_life_secs bigint, p_max integer) returns integer language plpgsql volatile security definer; -- 71959ae1d0251788
-create function tollbook.prune_projections(p_replaced integer, p_max integer) returns integer language plpgsql volatile security definer; -- d49b478779a5643f
-create function tollbook.prune_short_lived(p_max integer) returns integer language sql volatile security definer; -- 6fc8a0c1c6df40e9
-create function tollbook.pull_due_times(p_max integer) returns integer language sql volatile security definer; -- 490d96ef0ea5331f
+create function tollbook.prune(p_kind text, p_life_secs bigint, p_max integer) returns integer language plpgsql volatile security definer; -- 5710a20cd7ae2528
+create function tollbook.prune_projections(p_replaced integer, p_max integer) returns integer language plpgsql volatile security definer; -- 743955e99bfff384
+create function tollbook.prune_short_lived(p_max integer) returns integer language sql volatile security definer; -- 48327bedcc342083
+create function tollbook.pull_due_times(p_max integer) returns integer language sql volatile security definer; -- 602993b7cfdb9e41
 create function tollbook.put_bodies(p_bodies json) returns void language sql volatile security definer; -- 792da5dc24c36c85
 create function tollbook.put_body(p_body_id uuid, p_content_type text, p_body bytea) returns void language sql volatile security definer; -- 68b8dcb8556c3721
 create function tollbook.put_result(p_call_id bigint, p_attempt integer, p_lease_id uuid, p_content_type text, p_body bytea) returns void language sql volatile security definer; -- 390bc394343197a8
+create function tollbook.put_results(p_results json) returns void language sql volatile security definer; -- dd1509e6804c2da0
+create function tollbook.put_stored_result(p_call_id bigint, p_attempt integer, p_lease_id uuid, p_content_type text, p_bytes bigint, p_sha256 bytea) returns void language sql volatile security definer; -- 98b817c1dae4be72
 create function tollbook.queue_alert(p_receivers text[], p_kind text, p_subject text, p_status text, p_text text, p_details json, p_since timestamp with time zone, p_id text) returns void language plpgsql volatile security definer; -- 417e6437bb167d97
 create function tollbook.quotes_revoked_before() returns bigint language plpgsql stable; -- adb80ddf088acba4
 create function tollbook.rate_retry_ms(p_recent bigint[], p_per_minute integer, p_now_ms bigint) returns bigint language sql immutable; -- 2367230e30befd81
@@ -801,7 +897,9 @@ create function tollbook.record_key_uses(p_key_ids bigint[]) returns void langua
 create function tollbook.record_reconciliation(p_report text) returns bigint language plpgsql volatile security definer; -- a1edc2376a4ee182
 create function tollbook.refuse_change() returns trigger language plpgsql volatile; -- 0fd214a1ddf4d34e
 create function tollbook.refuse_needed_head() returns trigger language plpgsql volatile; -- 6871cf5178515f34
+create function tollbook.renew_chain_look(p_name text, p_network text, p_terms bytea, p_look bigint, p_lease_ms integer) returns boolean language sql volatile security definer; -- 2595ddd81490f024
 create function tollbook.report_alerts(p_process uuid, p_conditions json, p_is_complete boolean, p_receivers text[], p_repeat_secs integer, p_quiet_secs integer) returns TABLE(is_sender boolean, kind text, subject text, status text, text text) language plpgsql volatile security definer; -- c524497c3ed7dc48
+create function tollbook.report_progress(p_call_id bigint, p_lease_id uuid, p_fraction double precision, p_message text) returns boolean language sql volatile security definer; -- dbd2fd9002d4d469
 create function tollbook.resend_payout(p_stream text, p_reason text) returns void language sql volatile security definer; -- d02a8e5e1a9d0502
 create function tollbook.return_budget_message(p_message_id bigint) returns void language sql volatile security definer; -- 92e2794778d3a6ed
 create function tollbook.revoke_api_key(p_key_id bigint) returns boolean language sql volatile security definer; -- 6a5586e07575b4cd
@@ -824,15 +922,20 @@ create function tollbook.take_new_payouts(p_max integer, p_lease_secs integer) r
 create function tollbook.take_sent_payouts(p_max integer, p_lease_secs integer) returns TABLE(stream text, attempts integer, transaction text, checks integer) language sql volatile security definer; -- adbe6b1463b377c1
 create function tollbook.take_unsettled(p_max integer) returns TABLE(call_id bigint, stream text, status text, payment text, attempt integer, age_secs double precision, traceparent text) language sql volatile security definer; -- c4f3fd035007a23f
 create function tollbook.tell_budgets(p_keys bigint[], p_is_refused boolean, p_now timestamp with time zone) returns void language sql volatile; -- caeb6e5fc0518b01
+create function tollbook.unused_result_uploads(p_max integer) returns TABLE(call_id bigint, lease_id uuid, parts integer) language sql stable security definer; -- 1080e1648810b9f3
 create function tollbook.watch_payout(p_stream text, p_transaction text, p_delay_ms integer) returns void language sql volatile security definer; -- 523d1e25bc633d89
 create function tollbook.whole_number(p_text text) returns numeric language sql immutable; -- 932315e00f19ea07
 create function tollbook.worker_heartbeat(p_process uuid) returns void language sql volatile security definer; -- bb7c6b59113e9890
 
+grant execute on function identity.link_wallet(text,bigint,uuid) to tollbook_writer;
+grant execute on function identity.unlink_wallet(text,uuid,text[]) to tollbook_writer;
 grant execute on function identity.user_of_wallet(text,bigint,uuid,text,text) to tollbook_writer;
 grant execute on function tollbook.activate_projection(integer) to tollbook_writer;
 grant execute on function tollbook.append(smallint,uuid,bigint,bigint,json) to tollbook_writer;
 grant execute on function tollbook.append_uncontended(smallint,uuid,bigint,bigint,bytea,text,text,text,text,text,text,text,text,text,text,text,text,text) to tollbook_writer;
-grant execute on function tollbook.apply_projection(integer,bigint,bigint,json,json,json,json) to tollbook_writer;
+grant execute on function tollbook.apply_projection(integer,bigint,bigint,json,json,json,json,json) to tollbook_writer;
+grant execute on function tollbook.begin_chain_look(text,text,bytea,integer) to tollbook_writer;
+grant execute on function tollbook.begin_cron_look(text,bytea) to tollbook_writer;
 grant execute on function tollbook.begin_listing_look(text,integer) to tollbook_writer;
 grant execute on function tollbook.begin_projection() to tollbook_writer;
 grant execute on function tollbook.begin_prune_round(integer) to tollbook_writer;
@@ -850,6 +953,7 @@ grant execute on function tollbook.create_api_key(bigint,bytea,text,text,text[],
 grant execute on function tollbook.create_operator_token(text,text[],bytea,timestamp with time zone,text[]) to tollbook_writer;
 grant execute on function tollbook.end_alert_message(bigint) to tollbook_writer;
 grant execute on function tollbook.end_budget_message(bigint) to tollbook_writer;
+grant execute on function tollbook.end_cron_look(text,bytea,timestamp with time zone) to tollbook_writer;
 grant execute on function tollbook.end_exposure(text,boolean) to tollbook_writer;
 grant execute on function tollbook.end_follow_ups(text,bigint[]) to tollbook_writer;
 grant execute on function tollbook.end_listing_look(text,bigint,integer,json) to tollbook_writer;
@@ -862,23 +966,29 @@ grant execute on function tollbook.expose_spend(text,text,text,numeric,numeric,n
 grant execute on function tollbook.extend_lease(bigint,uuid,integer) to tollbook_writer;
 grant execute on function tollbook.extend_log(smallint,text,integer,bigint,bigint,bytea,text) to tollbook_writer;
 grant execute on function tollbook.extend_prices(bytea,integer) to tollbook_writer;
+grant execute on function tollbook.first_completion_since(integer,bigint,timestamp with time zone) to tollbook_writer;
 grant execute on function tollbook.first_payment_since(integer,timestamp with time zone) to tollbook_writer;
 grant execute on function tollbook.forget_prune_round(bigint) to tollbook_writer;
+grant execute on function tollbook.forget_result_upload(bigint,uuid) to tollbook_writer;
 grant execute on function tollbook.gateway_heartbeat(uuid) to tollbook_writer;
 grant execute on function tollbook.halt_ledger(text,bigint,bigint) to tollbook_writer;
 grant execute on function tollbook.heartbeat(uuid,double precision) to tollbook_writer;
 grant execute on function tollbook.hex_bytes(text) to tollbook_writer;
 grant execute on function tollbook.hex_text(bytea) to tollbook_writer;
+grant execute on function tollbook.hold_leases(bigint[],uuid[],uuid[],bigint[],integer) to tollbook_writer;
 grant execute on function tollbook.is_halted() to tollbook_writer;
 grant execute on function tollbook.is_process_silent(uuid,uuid,double precision) to tollbook_writer;
 grant execute on function tollbook.leaf(tollbook.event) to tollbook_writer;
 grant execute on function tollbook.leaf_text(tollbook.event) to tollbook_writer;
-grant execute on function tollbook.lease_calls(bigint[],integer,integer) to tollbook_writer;
+grant execute on function tollbook.lease_calls(bigint[],integer,integer,json,boolean) to tollbook_writer;
 grant execute on function tollbook.lease_top_ups(json,integer,integer,boolean) to tollbook_writer;
 grant execute on function tollbook.mark_holds_started(uuid[]) to tollbook_writer;
+grant execute on function tollbook.move_chain_cursor(text,text,bytea,bigint,integer,json,numeric,text) to tollbook_writer;
 grant execute on function tollbook.next_account_id() to tollbook_writer;
+grant execute on function tollbook.next_call_id() to tollbook_writer;
 grant execute on function tollbook.note_first_search_block(bigint,numeric) to tollbook_writer;
 grant execute on function tollbook.note_pruned(text,bigint,bigint) to tollbook_writer;
+grant execute on function tollbook.note_result_part(bigint,uuid,integer) to tollbook_writer;
 grant execute on function tollbook.note_runner_gone(text,bigint,timestamp with time zone,integer) to tollbook_writer;
 grant execute on function tollbook.note_unreadable(bigint) to tollbook_writer;
 grant execute on function tollbook.offer_prices(bytea,integer,json) to tollbook_writer;
@@ -891,6 +1001,8 @@ grant execute on function tollbook.pull_due_times(integer) to tollbook_writer;
 grant execute on function tollbook.put_bodies(json) to tollbook_writer;
 grant execute on function tollbook.put_body(uuid,text,bytea) to tollbook_writer;
 grant execute on function tollbook.put_result(bigint,integer,uuid,text,bytea) to tollbook_writer;
+grant execute on function tollbook.put_results(json) to tollbook_writer;
+grant execute on function tollbook.put_stored_result(bigint,integer,uuid,text,bigint,bytea) to tollbook_writer;
 grant execute on function tollbook.queue_alert(text[],text,text,text,text,json,timestamp with time zone,text) to tollbook_writer;
 grant execute on function tollbook.quotes_revoked_before() to tollbook_writer;
 grant execute on function tollbook.reach_standby() to tollbook_writer;
@@ -898,7 +1010,9 @@ grant execute on function tollbook.record_anchor(text,text,bigint) to tollbook_w
 grant execute on function tollbook.record_database_identity(text,bigint,integer) to tollbook_writer;
 grant execute on function tollbook.record_key_uses(bigint[]) to tollbook_writer;
 grant execute on function tollbook.record_reconciliation(text) to tollbook_writer;
+grant execute on function tollbook.renew_chain_look(text,text,bytea,bigint,integer) to tollbook_writer;
 grant execute on function tollbook.report_alerts(uuid,json,boolean,text[],integer,integer) to tollbook_writer;
+grant execute on function tollbook.report_progress(bigint,uuid,double precision,text) to tollbook_writer;
 grant execute on function tollbook.resend_payout(text,text) to tollbook_writer;
 grant execute on function tollbook.return_budget_message(bigint) to tollbook_writer;
 grant execute on function tollbook.revoke_api_key(bigint) to tollbook_writer;
@@ -917,6 +1031,7 @@ grant execute on function tollbook.take_follow_ups(text,text,integer) to tollboo
 grant execute on function tollbook.take_new_payouts(integer,integer) to tollbook_writer;
 grant execute on function tollbook.take_sent_payouts(integer,integer) to tollbook_writer;
 grant execute on function tollbook.take_unsettled(integer) to tollbook_writer;
+grant execute on function tollbook.unused_result_uploads(integer) to tollbook_writer;
 grant execute on function tollbook.watch_payout(text,text,integer) to tollbook_writer;
 grant execute on function tollbook.worker_heartbeat(uuid) to tollbook_writer;
 grant usage on schema identity to tollbook_writer;
@@ -937,11 +1052,16 @@ grant select on table tollbook.api_key to tollbook_writer;
 grant select on table tollbook.budget_message to tollbook_writer;
 grant select on table tollbook.call to tollbook_writer;
 grant select on table tollbook.call_body to tollbook_writer;
+grant select on table tollbook.call_progress to tollbook_writer;
 grant select on table tollbook.call_result to tollbook_writer;
+grant select on table tollbook.chain_cursor to tollbook_writer;
 grant select on table tollbook.chat_hold to tollbook_writer;
 grant select on table tollbook.claim to tollbook_writer;
+grant select on table tollbook.completion to tollbook_writer;
 grant select on table tollbook.credit_request to tollbook_writer;
+grant select on table tollbook.cron_cursor to tollbook_writer;
 grant select on table tollbook.database_identity to tollbook_writer;
+grant select on table tollbook.deleted_result to tollbook_writer;
 grant select on table tollbook.event to tollbook_writer;
 grant select on table tollbook.event_allowance to tollbook_writer;
 grant select on table tollbook.follow_up to tollbook_writer;
@@ -974,6 +1094,7 @@ grant select on table tollbook.rate_round to tollbook_writer;
 grant select on table tollbook.rate_window to tollbook_writer;
 grant select on table tollbook.reconciliation to tollbook_writer;
 grant select on table tollbook.recovered_chat to tollbook_writer;
+grant select on table tollbook.result_upload to tollbook_writer;
 grant select on table tollbook.runner_gone to tollbook_writer;
 grant select on table tollbook.secret to tollbook_writer;
 grant select on table tollbook.spend_exposure to tollbook_writer;

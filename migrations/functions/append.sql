@@ -18,6 +18,7 @@ declare
   stamp timestamptz;
   stamp_text text;
   lockable bigint[];
+  ordered bytea[];
   verdicts json := '[]';
   answer json;
 begin
@@ -35,8 +36,9 @@ begin
   -- a call that is being leased at this moment defers its command to the next batch: the lane does not wait for it.
   -- Most batches name no call, and are not parsed a second time for it.
   if position('"call_id"' in p_commands::text) > 0 then
-    select coalesce(array_agg(locked.call_id), '{}') into lockable from (
-      select call.call_id from call
+    select coalesce(array_agg(locked.call_id), '{}'), array_agg(distinct locked.order_key) filter (where locked.order_key is not null)
+    into lockable, ordered from (
+      select call.call_id, call.order_key from call
       where call.call_id in (
         select (command.call->>'call_id')::bigint
         from json_to_recordset(p_commands) as command(call json) where command.call is not null)
@@ -57,7 +59,9 @@ begin
     ) with ordinality as t(stream, expect, events, claims, freed, lost, lost_stream, issued_at, call, ord)
     left join lateral json_to_record(t.call) as c(
       op text, call_id bigint, lease_id uuid, service_id bigint, job_index bigint, body_id uuid, network text,
-      asset text, symbol text, caller text, payment text, delay_ms bigint, error text, reason text, runner text, claims json, traceparent text
+      asset text, symbol text, caller text, payment text, delay_ms bigint, error text, reason text, runner text, claims json, traceparent text,
+      new_call_id bigint, trigger_kind text, trigger_name text, trigger_id text,
+      order_key text, key_limit smallint, keeps_key boolean, key_failures int
     ) on t.call is not null
   ),
   wanted as materialized (
@@ -92,7 +96,7 @@ begin
   decided as materialized (
     select command.*, current.version as current_version, coalesce(verdict.code, taken.kind) as taken_kind,
       taken.stream as taken_stream, verdict.detail, coalesce(verdict.is_recorded, true) as is_recorded,
-      target.status as call_status, target.claims as call_claims,
+      target.status as call_status, target.claims as call_claims, target.trigger_kind is not null as is_of_trigger,
       case
         when verdict.code = 'ok' then 'ok'
         when verdict.code is not null then 'refused'
@@ -195,11 +199,19 @@ begin
       and claim.stream = stream_key(freed_claim.stream)
   ),
   added as (
-    insert into call (stream, service_id, job_index, status, body_id, network, asset, symbol, caller, payment, claims, due_at, created_at, traceparent)
+    insert into call (stream, service_id, job_index, status, body_id, network, asset, symbol, caller, payment, claims, due_at, created_at, traceparent,
+      order_key, key_limit, keeps_key, key_failures)
     select stream, service_id, job_index, 'pending', body_id, network, asset, symbol, caller, payment, claims,
-      moment + coalesce(delay_ms, 0) * interval '1 millisecond', moment, traceparent
+      moment + coalesce(delay_ms, 0) * interval '1 millisecond', moment, traceparent,
+      decode(order_key, 'hex'), key_limit, coalesce(keeps_key, false), key_failures
     from decided where outcome = 'ok' and op = 'add' order by ord
     returning call_id, stream
+  ),
+  triggered as (
+    insert into call (call_id, stream, service_id, job_index, status, body_id, payment, due_at, created_at, traceparent, trigger_kind, trigger_name, trigger_id)
+    overriding system value
+    select new_call_id, stream, service_id, job_index, 'ready', body_id, payment, moment, moment, traceparent, trigger_kind, trigger_name, trigger_id
+    from decided where outcome = 'ok' and op = 'enqueue' order by ord
   ),
   moved as (
     update call set
@@ -210,6 +222,8 @@ begin
         else case call.status when 'unpaid' then 'pending' else 'ready' end end,
       lease_id = case when keeps_lease then call.lease_id end,
       failures = case decided.op when 'retry' then call.failures + 1 when 'requeue' then 0 else call.failures end,
+      refusals = case when decided.op = 'requeue' then 0
+        when decided.op = 'return_lease' and decided.reason = 'status_503' then call.refusals + 1 else call.refusals end,
       last_error = coalesce(decided.error, call.last_error),
       last_reason = coalesce(decided.reason, call.last_reason),
       last_runner = coalesce(decided.runner, call.last_runner),
@@ -224,17 +238,24 @@ begin
     delete from call using decided
     where decided.outcome = 'ok' and decided.op in ('complete', 'remove', 'discard') and call.call_id = decided.call_id
   ),
+  -- a result that was stored and whose completion was never recorded: its runner may not take the call for completed
+  unused as (
+    delete from call_result using decided
+    where decided.outcome = 'ok' and decided.op = 'discard' and call_result.call_id = decided.call_id
+  ),
   advanced as (
-    insert into lane (lane_id, batch, seq, at, open_calls, unsettled_calls)
+    insert into lane (lane_id, batch, seq, at, open_calls, unsettled_calls, triggered_calls)
     select p_lane, head.batch + 1, head.seq + (select count(*) from line), stamp,
-      head.open_calls + count(*) filter (where op in ('add', 'requeue') or op = 'release' and call_status = 'watched')
+      head.open_calls + count(*) filter (where op in ('add', 'enqueue', 'requeue') or op = 'release' and call_status = 'watched')
         - count(*) filter (where op in ('complete', 'watch', 'dead_letter') or op = 'remove' and call_status = 'pending'
           or op = 'discard' and call_status <> 'dead'),
       head.unsettled_calls + count(*) filter (where op in ('add', 'suspend', 'mark_unpaid'))
         - count(*) filter (where op in ('release', 'watch', 'remove') and call_status = 'pending'
-          or op in ('release', 'complete', 'dead_letter') and call_status = 'unpaid')
+          or op in ('release', 'complete', 'dead_letter') and call_status = 'unpaid'),
+      head.triggered_calls + count(*) filter (where op = 'enqueue' or op = 'requeue' and is_of_trigger)
+        - count(*) filter (where is_of_trigger and (op in ('complete', 'dead_letter') or op = 'discard' and call_status <> 'dead'))
     from decided where outcome = 'ok'
-    returning seq, open_calls, unsettled_calls
+    returning seq, open_calls, unsettled_calls, triggered_calls
   ),
   replaced as (
     delete from lane where lane_id = p_lane and batch = head.batch
@@ -245,11 +266,12 @@ begin
     'seq', (select seq from advanced),
     'open_calls', (select open_calls from advanced),
     'unsettled_calls', (select unsettled_calls from advanced),
+    'triggered_calls', (select triggered_calls from advanced),
     'results', coalesce((
       select json_agg(
         case decided.outcome
           when 'ok' then json_build_object('outcome', 'ok', 'version', coalesce(last.version, decided.current_version),
-            'seq', last.seq, 'call_id', added.call_id, 'detail', decided.detail)
+            'seq', last.seq, 'call_id', coalesce(added.call_id, decided.new_call_id), 'detail', decided.detail)
           when 'lost' then json_build_object('outcome', 'lost', 'claim', decided.taken_kind, 'stream', decided.taken_stream)
           when 'refused' then json_build_object('outcome', 'refused', 'code', decided.taken_kind, 'detail', decided.detail)
           when 'same' then json_build_object('outcome', 'same', 'claim', decided.taken_kind, 'stream', decided.taken_stream)
@@ -259,6 +281,13 @@ begin
       left join (select ord, max(version) as version, max(seq) as seq from line group by ord) last using (ord)
       left join added on added.stream = decided.stream and decided.op = 'add'), '[]')
   ) into answer;
+
+  if ordered is not null then
+    perform keep_order(ordered, (
+      select array_agg((command.call->>'call_id')::bigint order by command.ord)
+      from rows from (json_to_recordset(p_commands) as (call json)) with ordinality as command(call, ord)
+      where command.call->>'call_id' is not null), head.batch + 1);
+  end if;
 
   perform close_batch(sender, p_batch_no, opened.previous_no, content, answer, moment);
   return answer;

@@ -20,4 +20,54 @@ returns void language sql volatile security definer set search_path = tollbook, 
     lease_id = excluded.lease_id, content_type = excluded.content_type, body = excluded.body
 $$;
 
-grant execute on function tollbook.put_body, tollbook.put_bodies, tollbook.put_result to tollbook_writer;
+-- Several small ones: one commit for all. Of one attempt's the last counts.
+create or replace function tollbook.put_results(p_results json) returns void
+language sql volatile security definer set search_path = tollbook, pg_temp as $$
+  insert into call_result (call_id, attempt, lease_id, content_type, body, created_at)
+  select distinct on (r.call_id, r.attempt) r.call_id, r.attempt, r.lease_id, r.content_type, decode(r.base64, 'base64'), clock()
+  from rows from (
+    json_to_recordset(p_results) as (call_id bigint, attempt int, lease_id uuid, content_type text, base64 text)
+  ) with ordinality as r(call_id, attempt, lease_id, content_type, base64, ord)
+  order by r.call_id, r.attempt, r.ord desc
+  on conflict (call_id, attempt) do update set
+    lease_id = excluded.lease_id, content_type = excluded.content_type, body = excluded.body
+$$;
+
+grant execute on function tollbook.put_body, tollbook.put_bodies, tollbook.put_result, tollbook.put_results to tollbook_writer;
+
+-- A part with this number, from 0, is about to be sent to the result store.
+create or replace function tollbook.note_result_part(p_call_id bigint, p_lease_id uuid, p_part int) returns void
+language sql volatile security definer set search_path = tollbook, pg_temp as $$
+  insert into result_upload (call_id, lease_id, parts, created_at) values (p_call_id, p_lease_id, p_part + 1, clock())
+  on conflict (call_id, lease_id) do update set parts = excluded.parts where result_upload.parts < excluded.parts
+$$;
+
+-- The result of an attempt, whose bytes are in the result store.
+create or replace function tollbook.put_stored_result(
+  p_call_id bigint, p_attempt int, p_lease_id uuid, p_content_type text, p_bytes bigint, p_sha256 bytea)
+returns void language sql volatile security definer set search_path = tollbook, pg_temp as $$
+  update result_upload set bytes = p_bytes, sha256 = p_sha256 where call_id = p_call_id and lease_id = p_lease_id;
+  select put_result(p_call_id, p_attempt, p_lease_id, p_content_type, ''::bytea);
+$$;
+
+-- Up to p_max uploads that no receipt leads to: of results whose life has ended, of leases that were lost, and of completions that never
+-- came. Their parts are deleted first, then the rows.
+create or replace function tollbook.unused_result_uploads(p_max int)
+returns table (call_id bigint, lease_id uuid, parts int)
+language sql stable security definer set search_path = tollbook, pg_temp as $$
+  select upload.call_id, upload.lease_id, upload.parts from result_upload upload
+  where (upload.created_at < clock() - interval '1 hour'
+      -- erased with its payer
+      or exists (select from deleted_result where deleted_result.call_id = upload.call_id))
+    and not exists (select from call_result where call_result.call_id = upload.call_id and call_result.lease_id = upload.lease_id)
+    and not exists (select from call where call.call_id = upload.call_id and call.lease_id = upload.lease_id)
+  limit p_max
+$$;
+
+create or replace function tollbook.forget_result_upload(p_call_id bigint, p_lease_id uuid) returns void
+language sql volatile security definer set search_path = tollbook, pg_temp as $$
+  delete from result_upload where call_id = p_call_id and lease_id = p_lease_id
+$$;
+
+grant execute on function tollbook.note_result_part, tollbook.put_stored_result, tollbook.unused_result_uploads,
+  tollbook.forget_result_upload to tollbook_writer;

@@ -1,13 +1,13 @@
 -- Makes rows due now that were written while the clock was ahead, so that they do not wait for as long as it was. Each delay
--- here is shorter than 15 minutes, except those of calls that a runner has failed: their configured delay may be a day, so
--- they stay as they are, and so do leases, which must not end early. Returns how many rows it changed.
+-- here is shorter than 15 minutes, except those of calls that a runner has failed or was too busy for: their configured delay may be a
+-- day, and a busy runner may ask for an hour, so they stay as they are, and so do leases, which must not end early. Returns how many rows it changed.
 create or replace function tollbook.pull_due_times(p_max int) returns int
 language sql volatile security definer set search_path = tollbook, pg_temp as $$
   with moment as materialized (
     select clock() as now, clock() + interval '15 minutes' as longest
   ), late_call as materialized (
     select call_id from call, moment
-    where (status in ('pending', 'watched') or status = 'ready' and failures = 0) and due_at > longest
+    where (status in ('pending', 'watched') or status = 'ready' and failures = 0 and refusals = 0) and due_at > longest
     limit p_max for update of call skip locked
   ), pulled_call as (
     update call set due_at = now, created_at = least(created_at, now) from moment

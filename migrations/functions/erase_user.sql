@@ -31,7 +31,10 @@ language sql volatile security definer set search_path = tollbook, pg_temp as $$
       from payment join projection using (generation) join call_result on call_result.call_id = payment.call_id
       where is_active and payer = any (select hex_bytes(one) from unnest(p_payers) one)
         and not exists (select from call where call.call_id = call_result.call_id) limit p_max)
-    returning 1
+    returning call_id, attempt
+  ), noted as (
+    insert into deleted_result select call_id, attempt, clock() from gone
+    on conflict (call_id, attempt) do update set deleted_at = excluded.deleted_at
   )
   select count(*)::int from gone
 $$;

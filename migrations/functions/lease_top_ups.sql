@@ -9,6 +9,8 @@ set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
     from json_to_recordset(p_jobs) as job(service_id bigint, job_index bigint)
     join call using (service_id, job_index)
     where call.status in ('ready', 'leased') and call.due_at <= clock() and not is_halted()
+      -- nobody has paid for a call that a trigger made
+      and call.trigger_kind is null
       and (not p_proven or exists (
         select from event cross join lateral (select event.data::json as fields) content
         where event.stream = stream_key(call.stream) and event.type in ('payment_settled', 'settlement_confirmed')

@@ -10,7 +10,7 @@ $$;
 -- changed, where the cursor is elsewhere, or p_to is beyond the last event. Rows of payments and calls are complete; those of
 -- accounts and usage are added, and must not be added twice.
 create or replace function tollbook.apply_projection(p_generation int, p_from bigint, p_to bigint, p_payments json, p_calls json,
-  p_accounts json, p_usage json)
+  p_accounts json, p_usage json, p_completions json)
 returns boolean language plpgsql volatile security definer set search_path = tollbook, pg_temp
 -- also where the plan was made for empty tables
 set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
@@ -20,23 +20,30 @@ begin
   perform from projection where generation = p_generation and seq = p_from and p_to <= (select max(lane.seq) from lane)
     and generation >= (select active.generation from projection active where active.is_active) for update;
   if not found then return false; end if;
-  with incoming as materialized (
+  with given as materialized (
     select r.* from json_to_recordset(p_payments) as r(
       seq bigint, at timestamptz, service_id bigint, job_index bigint, network text, asset text,
       symbol text, decimals int, amount numeric, payer text, pay_to text, state text, transaction text,
       block_number numeric, call_id bigint, settled_at timestamptz, refunded_at timestamptz, refund_transaction text,
       refund_due text, refund_due_since timestamptz, quote_source text, last_seq bigint)
+  ), incoming as materialized (
+    -- each row is looked up by itself, and updated at its place: a join that was planned for an empty table reads all of it
+    select given.*, old.place, old.state as old_state, old.amount as old_amount, old.settled_at as old_settled_at,
+      old.service_id as old_service_id, old.job_index as old_job_index
+    from given left join lateral (
+      select payment.ctid as place, payment.state, payment.amount, payment.settled_at, payment.service_id, payment.job_index
+      from payment where payment.generation = p_generation and payment.seq = given.seq offset 0
+    ) old on true
   ), counted as (
     select (settled_at at time zone 'UTC')::date as day, service_id, job_index, network, asset, symbol, decimals,
       1 as payments, amount, (state = 'completed')::int as completed, (state = 'dead_lettered')::int as dead_lettered,
       (state = 'refunded')::int as refunded, case state when 'refunded' then amount else 0 end as refunded_amount
     from incoming where settled_at is not null and service_id is not null
     union all
-    select (old.settled_at at time zone 'UTC')::date, old.service_id, old.job_index, old.network, hex_text(old.asset), old.symbol,
-      old.decimals, -1, -old.amount, -(old.state = 'completed')::int, -(old.state = 'dead_lettered')::int,
-      -(old.state = 'refunded')::int, case old.state when 'refunded' then -old.amount else 0 end
-    from payment old join incoming using (seq) where old.generation = p_generation and old.settled_at is not null
-      and old.service_id is not null
+    select (old_settled_at at time zone 'UTC')::date, old_service_id, old_job_index, network, asset, symbol,
+      decimals, -1, -old_amount, -(old_state = 'completed')::int, -(old_state = 'dead_lettered')::int,
+      -(old_state = 'refunded')::int, case old_state when 'refunded' then -old_amount else 0 end
+    from incoming where old_settled_at is not null and old_service_id is not null
   ), totals as (
     insert into job_day (generation, day, service_id, job_index, network, asset, symbol, decimals, payments, amount,
       completed, dead_lettered, refunded, refunded_amount)
@@ -50,32 +57,35 @@ begin
       completed = job_day.completed + excluded.completed, dead_lettered = job_day.dead_lettered + excluded.dead_lettered,
       refunded = job_day.refunded + excluded.refunded, refunded_amount = job_day.refunded_amount + excluded.refunded_amount
   ), incoming_call as materialized (
-    select c.* from json_to_recordset(p_calls) as c(
+    select c.*, old.place from json_to_recordset(p_calls) as c(
       call_id bigint, seq bigint, service_id bigint, job_index bigint, status text, attempts int,
       enqueued_at timestamptz, ended_at timestamptz)
+    left join lateral (
+      select paid_call.ctid as place from paid_call
+      where paid_call.generation = p_generation and paid_call.call_id = c.call_id offset 0
+    ) old on true
   ), changed_call as (
     update paid_call set seq = c.seq, status = c.status, attempts = c.attempts, enqueued_at = c.enqueued_at, ended_at = c.ended_at
-    from incoming_call c where paid_call.generation = p_generation and paid_call.call_id = c.call_id
-    returning paid_call.call_id
+    from incoming_call c where paid_call.ctid = c.place
   ), added_call as (
     insert into paid_call (generation, call_id, seq, service_id, job_index, status, attempts, enqueued_at, ended_at)
-    select p_generation, c.* from incoming_call c where c.call_id not in (select call_id from changed_call)
+    select p_generation, call_id, seq, service_id, job_index, status, attempts, enqueued_at, ended_at
+    from incoming_call where place is null
   ), changed as (
     update payment set
       service_id = i.service_id, job_index = i.job_index, state = i.state, transaction = hex_bytes(i.transaction),
       block_number = i.block_number, call_id = i.call_id, settled_at = i.settled_at, last_seq = i.last_seq,
       refunded_at = i.refunded_at, refund_transaction = hex_bytes(i.refund_transaction),
       refund_due = i.refund_due, refund_due_since = i.refund_due_since
-    from incoming i where payment.generation = p_generation and payment.seq = i.seq
-    returning payment.seq
+    from incoming i where payment.ctid = i.place
   )
   insert into payment (generation, seq, at, service_id, job_index, network, asset, symbol, decimals, amount,
     payer, pay_to, state, transaction, block_number, call_id, settled_at, last_seq, refunded_at, refund_transaction,
     refund_due, refund_due_since, quote_source)
-  select p_generation, i.seq, i.at, i.service_id, i.job_index, i.network, hex_bytes(i.asset), i.symbol, i.decimals,
-    i.amount, hex_bytes(i.payer), hex_bytes(i.pay_to), i.state, hex_bytes(i.transaction), i.block_number, i.call_id, i.settled_at, i.last_seq,
-    i.refunded_at, hex_bytes(i.refund_transaction), i.refund_due, i.refund_due_since, i.quote_source
-  from incoming i where i.seq not in (select seq from changed);
+  select p_generation, seq, at, service_id, job_index, network, hex_bytes(asset), symbol, decimals,
+    amount, hex_bytes(payer), hex_bytes(pay_to), state, hex_bytes(transaction), block_number, call_id, settled_at, last_seq,
+    refunded_at, hex_bytes(refund_transaction), refund_due, refund_due_since, quote_source
+  from incoming where place is null;
   insert into payee
   select p_generation, network, asset, pay_to, min(symbol), min(decimals)
   from json_to_recordset(p_payments) as r(network text, asset text, pay_to text, symbol text, decimals int)
@@ -100,8 +110,37 @@ begin
     prompt_tokens = old.prompt_tokens + excluded.prompt_tokens,
     completion_tokens = old.completion_tokens + excluded.completion_tokens,
     cached_tokens = old.cached_tokens + excluded.cached_tokens, cost = old.cost + excluded.cost;
+  insert into completion as old (generation, account_id, seq, at, key_id, prompt_tokens, completion_tokens, cached_tokens, cost, chat_id,
+    status, model)
+  select p_generation, c.account_id, c.seq, c.at, c.key_id, c.prompt_tokens, c.completion_tokens, c.cached_tokens, c.cost, c.chat_id,
+    c.status, c.model
+  from json_to_recordset(p_completions) as c(account_id bigint, seq bigint, at timestamptz, key_id bigint, prompt_tokens bigint,
+    completion_tokens bigint, cached_tokens bigint, cost bigint, chat_id uuid, status text, model text)
+  on conflict (generation, account_id, seq) do update set status = excluded.status, prompt_tokens = excluded.prompt_tokens,
+    completion_tokens = excluded.completion_tokens, cached_tokens = excluded.cached_tokens, cost = excluded.cost
+    where (old.status, old.cost) is distinct from (excluded.status, excluded.cost);
   update projection set seq = p_to, touched_at = clock() where generation = p_generation;
   return true;
+end $$;
+
+-- A place before which all completions of an account were admitted before p_from, and from which on none was.
+create or replace function tollbook.first_completion_since(p_generation int, p_account_id bigint, p_from timestamptz) returns bigint
+language plpgsql stable set search_path = tollbook, pg_temp
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
+declare
+  low bigint := 0;
+  high bigint;
+  middle bigint;
+  probe record;
+begin
+  select coalesce(max(seq), 0) + 1 into high from completion where generation = p_generation and account_id = p_account_id;
+  while low + 1 < high loop
+    middle := (low + high) / 2;
+    select seq, at into probe from completion
+      where generation = p_generation and account_id = p_account_id and seq >= middle and seq < high order by seq limit 1;
+    if found and probe.at < p_from then low := probe.seq; else high := middle; end if;
+  end loop;
+  return high;
 end $$;
 
 -- A place before which all payments were started before p_from, and from which on none was. Times never go back in the ledger:
@@ -147,4 +186,5 @@ begin
   return old.generation;
 end $$;
 
-grant execute on function tollbook.hex_bytes, tollbook.hex_text, tollbook.apply_projection, tollbook.first_payment_since, tollbook.begin_projection, tollbook.activate_projection to tollbook_writer;
+grant execute on function tollbook.hex_bytes, tollbook.hex_text, tollbook.apply_projection, tollbook.first_payment_since, tollbook.first_completion_since,
+  tollbook.begin_projection, tollbook.activate_projection to tollbook_writer;

@@ -20,6 +20,7 @@ $$;
 
 -- Deletes up to p_max rows of a kind that are older than p_life_secs; returns how many. Rows that the lane may have locked are
 -- skipped: it must not wait here.
+-- call_results: each leaves a note of when it was deleted, for its receipt.
 -- call_bodies: those without a call, so never one that may still be delivered or requeued. failed_spends: of an account's failed
 -- exposures all but the last, which keeps it from getting exposure again; payouts that failed, from the end of their authorization.
 -- request_ids: those of operators; one with a colon is of a top-up, whose refund may come at any time.
@@ -33,9 +34,14 @@ begin
   select round into strict own_round from prune_round for update;
   case p_kind
   when 'call_results' then
-    delete from call_result where (call_id, attempt) in (
-      select call_id, attempt from call_result where created_at < cutoff
-        and not exists (select from call where call.call_id = call_result.call_id) limit p_max);
+    with gone as (
+      delete from call_result where (call_id, attempt) in (
+        select call_id, attempt from call_result where created_at < cutoff
+          and not exists (select from call where call.call_id = call_result.call_id) limit p_max)
+      returning call_id, attempt
+    )
+    insert into deleted_result select call_id, attempt, clock() from gone
+    on conflict (call_id, attempt) do update set deleted_at = excluded.deleted_at;
   when 'call_bodies' then
     delete from call_body where body_id in (
       select body_id from call_body where created_at < cutoff
@@ -157,13 +163,17 @@ language sql volatile security definer set search_path = tollbook, pg_temp as $$
     delete from recovered_chat using old_chat where recovered_chat.chat_id = old_chat.chat_id returning 1
   ), dropped_process as (
     delete from process using ended_process where process.process_id = ended_process.process_id returning 1
+  ), old_progress as (
+    delete from call_progress where call_id in (
+      select call_id from call_progress where reported_at < clock() - interval '1 day' limit p_max)
+    returning 1
   ), old_nonce as (
     delete from identity.siwe_nonce where nonce in (
       select nonce from identity.siwe_nonce where issued_at < clock() - interval '10 minutes' limit p_max)
     returning 1
   )
   select (select count(*) from old_batch)::int + (select count(*) from old_gone)::int + (select count(*) from unused)::int
-    + (select count(*) from dropped_chat)::int + (select count(*) from dropped_process)::int + (select count(*) from old_nonce)::int
+    + (select count(*) from old_progress)::int + (select count(*) from dropped_chat)::int + (select count(*) from dropped_process)::int + (select count(*) from old_nonce)::int
 $$;
 
 -- Rows of generations that are neither read nor built any more.
@@ -192,9 +202,12 @@ begin
   ), usage as (
     delete from usage_day where ctid in (
       select ctid from usage_day where generation = any (obsolete) limit p_max) returning 1
+  ), completions as (
+    delete from completion where (generation, account_id, seq) in (
+      select generation, account_id, seq from completion where generation = any (obsolete) limit p_max) returning 1
   )
   select (select count(*) from payments) + (select count(*) from calls) + (select count(*) from accounts)
-    + (select count(*) from days) + (select count(*) from usage) into pruned;
+    + (select count(*) from days) + (select count(*) from usage) + (select count(*) from completions) into pruned;
   if pruned = 0 then delete from projection where generation = any (obsolete); end if;
   return pruned;
 end $$;

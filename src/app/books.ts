@@ -1,7 +1,7 @@
 import { projectionRoutes } from '../http/projections/projections.ts';
 import { reconciliationRoutes } from '../http/reconcile/reconciliations.ts';
 import { refundRoutes } from '../http/refunds/refunds.ts';
-import { openLogReader } from '../log/log-reader.ts';
+import { ownLogReader } from '../log/log-reader.ts';
 import type { Loop } from '../workers/loop.ts';
 import { startProjector } from '../workers/projector.ts';
 import type { FeatureParts, RunningFeature } from './feature.ts';
@@ -18,7 +18,7 @@ export function composeBooks({
   const loops: Loop[] = [];
   return {
     async register(app) {
-      await app.register(projectionRoutes(ledger, config.log && openLogReader(pool, config.log.origin)));
+      await app.register(projectionRoutes(ledger, ownLogReader(pool, config.log)));
       await app.register(refundRoutes(ledger));
       await app.register(reconciliationRoutes(ledger));
     },

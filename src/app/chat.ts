@@ -8,6 +8,7 @@ import type { FeatureParts, RunningFeature } from './feature.ts';
 import { timedUpstream } from './timed-peers.ts';
 import { operatorCreditRoutes } from '../http/credit/operator-credit.ts';
 import { readyRoutes } from '../http/server/ready.ts';
+import { type Completions, createCompletions } from '../http/chat/make-completion.ts';
 import { chatRoutes } from '../http/chat/routes.ts';
 import { createPrepaidContract } from '../peers/prepaid/prepaid-contract.ts';
 import { createUpstream, type Upstream } from '../peers/upstream/upstream.ts';
@@ -55,13 +56,14 @@ const maxWaitingSpends = 32;
 export async function composeChat(
   parts: Parts,
   identity: Identity | undefined,
-): Promise<RunningFeature & { readonly current: () => ChatContext }> {
+): Promise<RunningFeature & { readonly current: () => ChatContext; readonly completions: Completions }> {
   const { ledger } = parts;
   let context = createContext(parts, identity);
   const current = (): ChatContext => context;
   const since = createSince();
   const holds = createLastKnown<Backlog>();
   const cutShort = new AbortController();
+  const completions = createCompletions(current, cutShort.signal);
   const loops: Loop[] = [];
   /** Upstreams that are no longer configured, until their last answer has ended. */
   const closing = createPromiseTracker();
@@ -70,11 +72,12 @@ export async function composeChat(
 
   return {
     current,
+    completions,
     async registerHealth(app) {
       await app.register(readyRoutes(parts.readiness), { prefix: '/v1' });
     },
     async register(app) {
-      await app.register(chatRoutes(current, parts, cutShort.signal));
+      await app.register(chatRoutes(current, { ...parts, completions }, cutShort.signal));
       // credit that it grants must clear the refusals that this context remembers
       await app.register(operatorCreditRoutes(context));
     },

@@ -2,6 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import type pg from 'pg';
 import type { Logger } from 'pino';
 import type { Config } from '../config/config.ts';
+import type { SendProblemPage } from '../http/server/errors.ts';
 import type { RequestBodies } from '../http/server/request-bodies.ts';
 import type { AlertCondition } from '../domain/values/alert-condition.ts';
 import type { LedgerEvent } from '../domain/events/event.ts';
@@ -9,6 +10,7 @@ import type { Tracing } from '../domain/values/tracing.ts';
 import type { AuthorizeCall } from '../peers/facilitator/facilitator-auth.ts';
 import type { Mailer } from '../peers/mail/mailer.ts';
 import type { FeatureStatus } from '../http/schemas/status.ts';
+import type { PageAddition } from '../pages/addition.ts';
 import type { Readiness } from '../workers/readiness-checker.ts';
 import type { QuoteIssuer } from '../jobs/issue-quote.ts';
 import type { Budget } from '../runtime/budget.ts';
@@ -29,6 +31,7 @@ export interface FeatureParts {
   readonly publicUrl: () => string;
   readonly facilitatorAuth?: AuthorizeCall | undefined;
   readonly mailer?: Mailer | undefined;
+  readonly pageAddition?: PageAddition | undefined;
   /** Undefined where nothing is measured. */
   readonly metrics?: Metrics | undefined;
   /** Undefined where requests are not traced. */
@@ -42,6 +45,8 @@ export interface FeatureParts {
 /** A composed part of the gateway. A part leaves out the members that it does not need. */
 export interface RunningFeature {
   register?(app: FastifyInstance): Promise<void>;
+  /** Shows a browser what is not there, in place of the JSON. */
+  readonly problemPage?: SendProblemPage;
   /** Those routes alone by which others see whether it works: for a process that runs the workers only. */
   registerHealth?(app: FastifyInstance): Promise<void>;
   /** Starts the loops that the requests of this very process need. */

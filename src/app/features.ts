@@ -1,4 +1,5 @@
 import type { ChatConfig, IdentityConfig } from '../config/config.ts';
+import type { JobsContext } from '../jobs/context.ts';
 import { composeAlerts } from './alerts.ts';
 import { composeBooks } from './books.ts';
 import type { FeatureParts, RunningFeature } from './feature.ts';
@@ -8,8 +9,14 @@ import { composeRetention } from './retention.ts';
 /** The features that are switched on. One that is not is not imported, and its paths are 404. */
 export async function* composeFeatures(parts: FeatureParts): AsyncGenerator<RunningFeature> {
   const { jobs, chat, identity, topUps } = parts.config;
-  if (jobs) yield (await import('./jobs.ts')).composeJobs({ ...parts, settings: jobs });
-  if (chat) yield* composeChatFeatures({ ...parts, settings: chat }, identity);
+  const paid = jobs && (await (await import('./jobs.ts')).composeJobs({ ...parts, settings: jobs }));
+  if (paid) {
+    yield paid;
+    yield (await import('./triggers.ts')).composeTriggers(parts, paid.current);
+    if (parts.config.triggers.some(({ kind }) => kind !== 'webhook'))
+      yield (await import('./followed-triggers.ts')).composeFollowedTriggers(parts, paid.current);
+  }
+  if (chat) yield* composeChatFeatures({ ...parts, settings: chat }, identity, paid?.current);
   if (jobs && chat && topUps.length > 0)
     yield (await import('./top-ups.ts')).composeTopUps({ ...parts, jobs, chat });
 }
@@ -17,6 +24,7 @@ export async function* composeFeatures(parts: FeatureParts): AsyncGenerator<Runn
 async function* composeChatFeatures(
   parts: FeatureParts & { readonly settings: ChatConfig },
   settings: IdentityConfig | undefined,
+  jobs: (() => JobsContext) | undefined,
 ): AsyncGenerator<RunningFeature> {
   const { composeChat } = await import('./chat.ts');
   if (!settings) return yield await composeChat(parts, undefined);
@@ -30,7 +38,9 @@ async function* composeChatFeatures(
   const { pages } = parts.config;
   if (!pages) return;
   const { composePages } = await import('./pages.ts');
-  yield await composePages(parts, { settings: pages, identity, auth: people.auth, chat: chat.current });
+  const { current, completions } = chat;
+  const { auth } = people;
+  yield await composePages(parts, { settings: pages, identity, auth, chat: current, completions, jobs });
 }
 
 /**

@@ -9,6 +9,8 @@ import type { Funds } from '../peers/chain/transaction-sender.ts';
 import type { LastKnown } from '../runtime/last-known.ts';
 import type { Backlog } from '../store/figures.ts';
 import type { Lane } from '../store/lane.ts';
+import type { FiringCounts } from '../triggers/fire.ts';
+import type { TriggerLag } from '../triggers/progress.ts';
 
 /** 1 for what works. */
 const flag = ({ ok }: { readonly ok: boolean }): number => (ok ? 1 : 0);
@@ -63,6 +65,11 @@ export function ledgerFigures({ lane, pool }: { readonly lane: Lane; readonly po
       'tollbook_calls_unsettled',
       'Calls whose payment has no known outcome yet',
       () => lane.state.unsettledCalls,
+    ),
+    one(
+      'tollbook_calls_triggered',
+      'Calls that triggers made and that wait or are leased',
+      () => lane.state.triggeredCalls,
     ),
     {
       name: 'tollbook_database_connections',
@@ -167,9 +174,61 @@ export function jobsFigures({ status, read, isCircuitOpen, rates, listings }: Jo
           isPaused === undefined ? [] : [{ labels: { runner: name }, value: isPaused ? 1 : 0 }],
         ),
     },
+    one(
+      'tollbook_broker_up',
+      '1 while the broker takes calls; missing where this process hands it none',
+      () => {
+        const { broker } = status();
+        return broker && flag(broker);
+      },
+    ),
     age('calls', read),
     ...rateFigures(rates),
     ...listingFigures(listings),
+  ];
+}
+
+/** The values of triggers, from the last look at how far they are; those of their firings are of this process. */
+export function triggerFigures(
+  read: Pick<LastKnown<unknown>, 'ageSecs'>,
+  counts: FiringCounts,
+  lags: () => readonly TriggerLag[],
+): Figure[] {
+  const labels = ['trigger', 'kind'];
+  const figure = (name: string, help: string, valueOf: (lag: TriggerLag) => number | undefined): Figure => ({
+    name,
+    help,
+    labels,
+    read: () =>
+      lags().flatMap((lag) => {
+        const value = valueOf(lag);
+        return value === undefined ? [] : [{ labels: { trigger: lag.name, kind: lag.kind }, value }];
+      }),
+  });
+  return [
+    figure(
+      'tollbook_trigger_behind',
+      '1 while this trigger is so far behind that its operator is alerted',
+      ({ isBehind }) => (isBehind ? 1 : 0),
+    ),
+    figure(
+      'tollbook_trigger_lag_seconds',
+      'How long ago the oldest time of a schedule was that has not fired; how old the block is up to which a chain was read',
+      ({ lagSecs }) => lagSecs,
+    ),
+    figure(
+      'tollbook_trigger_blocks_behind',
+      'Blocks of a chain that count and were not read',
+      ({ blocks }) => blocks,
+    ),
+    {
+      name: 'tollbook_trigger_firings_total',
+      help: 'Firings of this process by trigger and outcome: recorded, known (recorded before), full (tried again), skipped (a missed time), foreign (a log of another event)',
+      labels: ['trigger', 'outcome'],
+      read: () =>
+        counts.all().map(({ trigger, outcome, count }) => ({ labels: { trigger, outcome }, value: count })),
+    },
+    age('triggers', read),
   ];
 }
 

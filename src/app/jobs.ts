@@ -1,4 +1,3 @@
-import { EventEmitter, once } from 'node:events';
 import type { JobsConfig, RunnerConfig } from '../config/config.ts';
 import type { Caip2 } from '../domain/values/primitives.ts';
 import { hexToBytes } from 'viem/utils';
@@ -6,14 +5,16 @@ import { offerKeysOf } from '../domain/payments/offer-key.ts';
 import { quoteKeysOf } from '../domain/payments/quote-echo.ts';
 import { mapSecrets, type RotatingSecret } from '../domain/values/rotating-secret.ts';
 import type { Figure, Metrics } from '../metrics/metrics.ts';
+import { type RunningBroker, startBroker } from './broker.ts';
 import type { FeatureParts, RunningFeature } from './feature.ts';
 import { jobsFigures } from './figures.ts';
 import { type JobRates, openJobRates } from './job-rates.ts';
 import { timedChain, timedFacilitator, timedRunner } from './timed-peers.ts';
 import { tracedLookup } from './traced-ledger.ts';
 import { tracedChain, tracedFacilitator } from './traced-peers.ts';
-import { openLogReader } from '../log/log-reader.ts';
+import { createResultStore } from '../peers/results/create-result-store.ts';
 import type { JobsContext } from '../jobs/context.ts';
+import { registerJobRoutes } from './job-routes.ts';
 import { createEventAllowance } from '../jobs/event-allowance.ts';
 import { issueQuote, type QuoteIssuer } from '../jobs/issue-quote.ts';
 import { jobConditions } from '../jobs/conditions.ts';
@@ -26,16 +27,10 @@ import { createOffers, refreshOffers } from '../jobs/offers.ts';
 import { createRunnerSilence } from '../jobs/runner-silence.ts';
 import { createQuoteRate } from '../jobs/quote-rate.ts';
 import { createSeenQuotes } from '../jobs/seen-quotes.ts';
+import { createStreamWatch, type StreamWatch } from '../jobs/stream-watch.ts';
 import { receiptKeysOf } from '../jobs/receipt-keys.ts';
 import { type JobsStatus, notCheckedYet, presentJobs, type ReadJobs } from '../jobs/jobs-status.ts';
-import { leaseRoutes } from '../http/jobs/leases.ts';
-import { operatorRoutes } from '../http/jobs/operator.ts';
-import { didRoute } from '../http/jobs/did.ts';
-import { discoveryRoutes } from '../http/jobs/discovery.ts';
-import { paidJobRoutes } from '../http/jobs/jobs.ts';
-import { priceRoutes } from '../http/jobs/prices.ts';
-import { receiptRoutes } from '../http/jobs/receipts.ts';
-import { healthRoutes, statsRoutes } from '../http/jobs/status.ts';
+import { healthRoutes } from '../http/jobs/status.ts';
 import { type Chain, createChain } from '../peers/chain/chain.ts';
 import { createContractSignatureChecker } from '../peers/rpc/contract-signature.ts';
 import { createFacilitator, type Facilitator } from '../peers/facilitator/facilitator.ts';
@@ -44,9 +39,11 @@ import { createPushRunner } from '../peers/runner/push-runner.ts';
 import { createPaymentLookup } from '../store/payment-lookup.ts';
 import { readLogGeneration } from '../store/log.ts';
 import { readLedgerId, readReceiptKey } from '../store/secrets.ts';
+import { type Lane, overlayLane } from '../store/lane.ts';
 import { offerPrices } from '../store/price-windows.ts';
 import { startConfirmer } from '../workers/confirmer.ts';
 import { startDueTimes } from '../workers/cleaner.ts';
+import { startDeadLetterDiscarder } from '../workers/dead-letter-discarder.ts';
 import { startListingFollower, startListingWatcher } from '../workers/listing-watcher.ts';
 import type { Loop } from '../workers/loop.ts';
 import { startPriceExtender } from '../workers/price-extender.ts';
@@ -55,28 +52,32 @@ import { startRateFollower } from '../workers/rate-follower.ts';
 import { startJobsStatusChecker } from '../workers/jobs-status-checker.ts';
 import { startRequestCounter } from '../workers/request-counter.ts';
 import { startRelay } from '../workers/relay.ts';
+import { startResultSweeper } from '../workers/result-sweeper.ts';
 import { startResolver } from '../workers/resolver.ts';
 import { createLastKnown, type LastKnown } from '../runtime/last-known.ts';
 import { createSince } from '../runtime/since.ts';
 import { logSecondSecret } from '../runtime/second-secret.ts';
 import { createPromiseTracker } from '../runtime/promise-tracker.ts';
+import { createSharedLooks } from '../runtime/shared-looks.ts';
+import type { LeasedCall } from '../store/calls.ts';
 
 interface Parts extends FeatureParts {
   readonly settings: JobsConfig;
 }
 
-type Releases = Pick<JobsContext, 'onCallReleased' | 'callReleased'>;
+type Releases = Pick<JobsContext, 'onCallReleased' | 'leaseLooks'>;
 
-/** Wakes the relays, and the runners in their long polls, when a call is released. */
-function createReleases(relays: readonly Loop[]): Releases {
-  const released = new EventEmitter().setMaxListeners(0);
+/** How often runners that wait look for calls that other processes released; those of this process are found at once. */
+const leasePollMs = 1_000;
+
+/** Wakes the relays, and a runner in its long poll, when a call is released. */
+function createReleases(relays: readonly Loop[], isStopping: () => boolean): Releases {
+  const leaseLooks = createSharedLooks<LeasedCall>(leasePollMs, isStopping);
   return {
+    leaseLooks,
     onCallReleased: () => {
       for (const relay of relays) relay.wake();
-      released.emit('call');
-    },
-    callReleased: async (over) => {
-      await once(released, 'call', { signal: over });
+      leaseLooks.lookAgain();
     },
   };
 }
@@ -95,25 +96,45 @@ function figuresOf(
   });
 }
 
+interface RunningJobs extends RunningFeature {
+  readonly current: () => JobsContext;
+}
+
+/** The lane, which tells those who wait for a stream at once when this process has appended to it. */
+function notedLane(lane: Lane, { noteGrown }: StreamWatch): Lane {
+  return overlayLane(lane, {
+    async append(command, options) {
+      const appended = await lane.append(command, options);
+      noteGrown(command.stream);
+      return appended;
+    },
+  });
+}
+
 interface ContextParts {
   readonly releases: Releases;
   readonly tokens: () => RotatingSecret | undefined;
   readonly storedKey: Buffer;
   readonly rates: JobRates;
+  readonly brokerState: JobsContext['brokerState'];
 }
 
 /** The context of the use cases, from one configuration. */
 async function createContext(
   parts: Parts,
-  { releases, tokens, storedKey, rates }: ContextParts,
+  { releases, tokens, storedKey, rates, brokerState }: ContextParts,
 ): Promise<JobsContext> {
   const { config, settings, ledger, publicUrl } = parts;
   const { parityCacheSecs: cacheSecs } = settings;
   const { quotesPerSecond, quoteEventsPerSec } = config.limits;
   const asking = { pool: ledger.pool, log: parts.logger };
   const { catalog, priceList } = rates.pricesOf(config, settings);
+  const streams = createStreamWatch(ledger, parts.isStopping);
   return {
     ...ledger,
+    lane: notedLane(ledger.lane, streams),
+    streams,
+    results: config.resultStore && createResultStore(config.resultStore),
     ...releases,
     config,
     settings,
@@ -131,6 +152,7 @@ async function createContext(
     lostPayments: createLostPayments(ledger.pool),
     budget: parts.budget,
     runnerSilence: createRunnerSilence(),
+    brokerState,
     quoteRate: createQuoteRate(quotesPerSecond),
     quoteEvents: await createEventAllowance(asking, 'quote', quoteEventsPerSec),
     pricingQuotes: await createEventAllowance(asking, 'pricing_quote', quoteEventsPerSec),
@@ -156,14 +178,20 @@ async function createContext(
 }
 
 /** The feature `jobs`: paid jobs, from the request to the runner. */
-export async function composeJobs(parts: Parts): Promise<RunningFeature> {
-  const { config, readiness } = parts;
+export async function composeJobs(parts: Parts): Promise<RunningJobs> {
+  const { readiness } = parts;
   const relays: Loop[] = [];
   let tokens = parts.settings.facilitatorTokens;
   const storedKey = await readReceiptKey(parts.ledger.db);
   const rates = await openJobRates(parts.ledger, parts.settings);
-  const given = { releases: createReleases(relays), tokens: () => tokens, storedKey, rates };
-  let context = await createContext(parts, given);
+  let broker: RunningBroker | undefined;
+  const given = {
+    storedKey,
+    rates,
+    releases: createReleases(relays, parts.isStopping),
+    brokerState: () => broker?.state(),
+  };
+  let context = await createContext(parts, { ...given, tokens: () => tokens });
   await checkOffers(context);
   let checked = notCheckedYet;
   const since = createSince();
@@ -178,11 +206,11 @@ export async function composeJobs(parts: Parts): Promise<RunningFeature> {
     });
 
   return {
+    current,
     async registerHealth(app) {
       await app.register(healthRoutes(readiness));
     },
     async register(app) {
-      const { log: sealed } = config;
       // before the first answer
       await offerPrices(context.pool, context.priceList);
       const swap = (prices: Partial<JobsContext>): void => void (context = { ...context, ...prices });
@@ -190,15 +218,7 @@ export async function composeJobs(parts: Parts): Promise<RunningFeature> {
         startPriceExtender(current),
         startRateFollower(current, () => rates.follow(current, swap)),
       );
-      await app.register(paidJobRoutes(current, parts.bodies));
-      await app.register(leaseRoutes(current));
-      await app.register(priceRoutes(current));
-      await app.register(discoveryRoutes(current));
-      await app.register(didRoute(current));
-      await app.register(receiptRoutes(current, sealed && openLogReader(context.pool, sealed.origin)));
-      await app.register(operatorRoutes(current));
-      await app.register(healthRoutes(readiness));
-      await app.register(statsRoutes(context));
+      await registerJobRoutes(app, { current, bodies: parts.bodies, readiness });
     },
     quotes: quoteIssuer(current),
     figures: () => figuresOf(current, status, read),
@@ -207,14 +227,13 @@ export async function composeJobs(parts: Parts): Promise<RunningFeature> {
       loops.push(monitor(), startRequestCounter(context), ...startListingFollower(current));
     },
     startWorkers() {
-      relays.push(
-        ...config.runners
-          .filter(isPushed)
-          .map((runner) => startRelay(context, runner, current, openRunner(runner, parts.metrics))),
-      );
-      loops.push(startDueTimes(context), ...relays);
+      broker = startBroker(context, current);
+      relays.push(...startRelays(context, current, parts.metrics, broker));
+      loops.push(startDueTimes(context), ...relays, ...startListingWatcher(current));
+      loops.push(startDeadLetterDiscarder(current));
+      const { results } = context;
+      if (results) loops.push(startResultSweeper({ ...context, results }));
       loops.push(startResolver(current), startConfirmer(current), startRateAsker(current));
-      loops.push(...startListingWatcher(current));
     },
     prepareReload(next) {
       const settings = next.jobs ?? context.settings;
@@ -244,6 +263,7 @@ export async function composeJobs(parts: Parts): Promise<RunningFeature> {
       await context.flows.drained();
       await context.unpaidQuotes.drained();
       await Promise.all(loops.map((loop) => loop.stop()));
+      await broker?.close();
     },
     // no `cutShort`: a settlement under way is never interrupted, and another process finishes it after a restart
     stop: () => closePeers(context),
@@ -254,9 +274,16 @@ async function closePeers({
   facilitator,
   permissions,
   contractSignatures,
+  results,
   chains,
 }: JobsContext): Promise<void> {
-  const peers = [facilitator, permissions, contractSignatures, ...chains.values()];
+  const peers = [
+    facilitator,
+    permissions,
+    contractSignatures,
+    ...(results ? [results] : []),
+    ...chains.values(),
+  ];
   await Promise.all(peers.map((peer) => peer.close()));
 }
 
@@ -327,6 +354,18 @@ function closeReplaced({ chains: before }: Chains, { chains: after }: Chains): v
 /** Opens a push runner whose deliveries are measured where metrics are wanted. */
 function openRunner({ name }: RunnerConfig, metrics: Metrics | undefined): typeof createPushRunner {
   return (options) => timedRunner(createPushRunner(options), name, metrics);
+}
+
+/** One for each runner that calls are pushed to, or handed to by a broker. */
+function startRelays(
+  context: JobsContext,
+  current: () => JobsContext,
+  metrics: Metrics | undefined,
+  broker: RunningBroker | undefined,
+): Loop[] {
+  const pushed = context.config.runners.filter(isPushed);
+  const relays = pushed.map((runner) => startRelay(context, runner, current, openRunner(runner, metrics)));
+  return [...relays, ...(broker?.relays ?? [])];
 }
 
 function isPushed(runner: RunnerConfig): runner is RunnerConfig & { readonly url: string } {

@@ -8,11 +8,13 @@ import { logRoutes } from '../http/log/log.ts';
 import { createApp } from '../http/server/app.ts';
 import { gatewayStatusRoutes } from '../http/server/gateway-status.ts';
 import { quietRoutes } from '../http/server/quiet.ts';
+import { createWaitPlaces } from '../http/server/wait-places.ts';
+import { createStreamWatch } from '../jobs/stream-watch.ts';
 import { readyRoutes } from '../http/server/ready.ts';
 import { referenceRoutes } from '../http/server/reference.ts';
 import { createRequestBodies } from '../http/server/request-bodies.ts';
 import { isReceiptToken, receiptKeysOf } from '../jobs/receipt-keys.ts';
-import { openLogReader } from '../log/log-reader.ts';
+import { ownLogReader } from '../log/log-reader.ts';
 import type { Figure } from '../metrics/metrics.ts';
 import { pause } from '../runtime/pause.ts';
 import { type LedgerDatabase, openDatabase, openPool } from '../store/database.ts';
@@ -84,7 +86,7 @@ export async function startQuietGateway(options: QuietOptions): Promise<RunningG
   try {
     await measured?.serve(app);
     await books.register?.(app);
-    await registerReads(app, options, ledger, readiness.present);
+    await registerReads(app, options, ledger, readiness.present, () => stopping);
     await app.register(referenceRoutes(() => config.publicUrl, partsOf(config)));
     await app.register(quietStatusRoutes(ledger, reason, await readHalt(pool)));
     await app.register(quietRoutes((path) => config.chat !== undefined && path.startsWith('/v1/')));
@@ -133,11 +135,21 @@ async function registerReads(
   { config, logger: log }: QuietOptions,
   ledger: Ledger,
   readiness: Readiness,
+  isStopping: () => boolean,
 ): Promise<void> {
   const receiptKeys = receiptKeysOf(config.jobs?.receiptKeys, await readReceiptKey(ledger.db));
-  const reader = config.log && openLogReader(ledger.pool, config.log.origin);
+  const reader = ownLogReader(ledger.pool, config.log);
   if (config.jobs) {
-    await app.register(receiptRoute(() => ({ ...ledger, receiptKeys, log }), reader));
+    const context = {
+      ...ledger,
+      publicUrl: () => config.publicUrl,
+      receiptKeys,
+      log,
+      stopping: isStopping,
+      streams: createStreamWatch(ledger, isStopping),
+    };
+    const places = createWaitPlaces(() => config.limits);
+    await app.register(receiptRoute({ current: () => context, log: reader, places }));
     await app.register(healthRoutes(readiness));
     await app.register(statsRoutes(ledger));
   }

@@ -18,11 +18,13 @@ import { tracedLane } from './traced-ledger.ts';
 import { type OpenTraces, openTraces } from './traces.ts';
 import { composeFeatures, composeRecorders } from './features.ts';
 import { createApp } from '../http/server/app.ts';
+import type { SendProblemPage } from '../http/server/errors.ts';
 import { createRequestBodies } from '../http/server/request-bodies.ts';
 import { createBudget } from '../runtime/budget.ts';
 import type { AuthorizeCall } from '../peers/facilitator/facilitator-auth.ts';
 import type { Mailer } from '../peers/mail/mailer.ts';
 import type { FeatureParts, RunningFeature } from './feature.ts';
+import type { PageAddition } from '../pages/addition.ts';
 import { gatewayStatusRoutes } from '../http/server/gateway-status.ts';
 import { referenceRoutes } from '../http/server/reference.ts';
 import { recordRefusedReload, reloadFeatures } from './reload.ts';
@@ -50,6 +52,8 @@ export interface GatewayOptions {
   readonly facilitatorAuth?: AuthorizeCall;
   /** Sends the mails of user accounts, instead of the configured mailer. */
   readonly mailer?: Mailer;
+  /** What is added to the pages: for `npm start` alone. */
+  readonly pageAddition?: PageAddition;
   /** Default `all`. */
   readonly workers?: WorkersMode;
   /** Starts quiet whatever the database is: for a copy of the ledger that finance reads. */
@@ -132,12 +136,13 @@ async function startLive(options: LiveOptions): Promise<RunningGateway> {
   const ledger = openLedger({ databaseUrl, role, logger, measured, haltAlert, traces });
   const { lane, pool } = ledger;
   const bodies = createRequestBodies(config.limits.maxBodyMemoryBytes);
-  const app = createApp({ config, logger, bodies, requests, draining: isDraining, stopping: isStopping });
+  let features: readonly RunningFeature[] = [];
+  const life = { requests, draining: isDraining, stopping: isStopping };
+  const app = createApp({ config, logger, bodies, ...life, problemPage: problemPageOf(() => features) });
   traces?.serve(app);
   await measured?.serve(app);
   const publicUrl = (): string =>
     config.bindAddress.port === 0 ? listeningUrl(app.server.address(), config) : config.publicUrl;
-  let features: readonly RunningFeature[] = [];
   const chains = createChainWatch(config, logger);
   const workerWatch = createWorkerWatch({ pool, log: logger }, workers !== 'none');
   const loops: Loop[] = [];
@@ -168,6 +173,7 @@ async function startLive(options: LiveOptions): Promise<RunningGateway> {
       publicUrl,
       facilitatorAuth,
       mailer,
+      pageAddition: options.pageAddition,
       metrics: measured?.metrics,
       tracing: traces?.tracing,
       readiness: readiness.present,
@@ -255,6 +261,14 @@ function openLedger({ databaseUrl: url, role, logger, measured, haltAlert, trace
     onHalt: (halt) => haltAlert.send(halt),
   });
   return { pool, db: openDatabase(pool), lane: tracedLane(lane, traces?.tracing) };
+}
+
+/** The page of the feature that has pages. */
+function problemPageOf(features: () => readonly RunningFeature[]): SendProblemPage {
+  return (...asked) =>
+    features()
+      .find(({ problemPage }) => problemPage)
+      ?.problemPage?.(...asked);
 }
 
 async function registerRoutes(

@@ -1,7 +1,7 @@
 import type { SpanAttributes, Tracing } from '../domain/values/tracing.ts';
 import { traceStep } from '../domain/values/tracing.ts';
 import type { AppendOutcome, CreditOutcome } from '../store/append-batch.ts';
-import type { Lane } from '../store/lane.ts';
+import { type Lane, overlayLane } from '../store/lane.ts';
 import type { PaymentLookup } from '../store/payment-lookup.ts';
 
 const db = { 'db.system.name': 'postgresql' } as const;
@@ -22,16 +22,10 @@ export function tracedLane(lane: Lane, tracing: Tracing | undefined): Lane {
       attributes: { 'tollbook.outcome': outcome },
     }));
   };
-  return {
+  return overlayLane(lane, {
     append: (command, options) => trace(command, () => lane.append(command, options)),
     appendCredit: (command, options) => trace(command, () => lane.appendCredit(command, options)),
-    refresh: () => lane.refresh(),
-    get state() {
-      return lane.state;
-    },
-    halt: (found) => lane.halt(found),
-    close: (graceMs) => lane.close(graceMs),
-  };
+  });
 }
 
 /** The look-up of payments, as spans of the requests that ask. */

@@ -1,3 +1,4 @@
+import { type ModelPrice, priceData } from '../domain/credit/price.ts';
 import type { LedgerEvent } from '../domain/events/event.ts';
 import type { ApiKey } from '../store/api-keys.ts';
 import type { CreditRefusal } from '../store/append-batch.ts';
@@ -13,14 +14,15 @@ export function admittedEvents(
   chat: {
     readonly chatId: string;
     readonly model: string;
+    readonly price: ModelPrice | undefined;
     readonly streaming: boolean;
     readonly holdMicros: bigint;
   },
 ): LedgerEvent[] {
-  const { chatId, model, streaming, holdMicros } = chat;
+  const { chatId, model, price, streaming, holdMicros } = chat;
   const admitted: LedgerEvent = {
     type: 'chat_admitted',
-    data: { ...callerData(caller), model, streaming },
+    data: { ...callerData(caller), model, streaming, ...(price && { price: priceData(price) }) },
   };
   const spending = spendingOf(caller);
   if (!spending || holdMicros === 0n) return [admitted];

@@ -46,7 +46,13 @@ export async function admit(
   const spending = spendingOf(caller);
   const outcome = await append(context, {
     stream: `chat:${chatId}`,
-    events: admittedEvents(caller, { chatId, model: model.name, streaming: request.stream, holdMicros }),
+    events: admittedEvents(caller, {
+      chatId,
+      model: model.name,
+      price: model.price,
+      streaming: request.stream,
+      holdMicros,
+    }),
     admit: {
       ...limits,
       ...cost,

@@ -36,11 +36,16 @@ interface PresentedKey {
 export type Caller = { readonly client: string } & (
   | /** Whether the key is still valid is decided where its request is admitted. */
     ({ readonly kind: 'api_key'; readonly key: ApiKey } & PresentedKey)
-  | { readonly kind: 'session'; readonly userId: string; readonly accountId: number }
+  | ({ readonly kind: 'session'; readonly userId: string; readonly accountId: number } & OfForm)
   /** Pays the operator on a chain; the nonce is claimed where the request is admitted. */
   | { readonly kind: 'spend_auth'; readonly spend: VerifiedSpend }
-  | { readonly kind: 'anonymous' }
+  | ({ readonly kind: 'anonymous' } & OfForm)
 );
+
+/** The form of a page that a request came by: in its UTC day it makes one completion, however often it is sent. */
+interface OfForm {
+  readonly formId?: string;
+}
 
 /**
  * Identifies the caller, in one order of precedence: an explicit credential, then a session's cookie, then anonymous. An

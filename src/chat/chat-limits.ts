@@ -5,6 +5,8 @@ import { type LimitState, type Refused, refuse } from './answer.ts';
 import { type Caller, spendingOf } from './caller.ts';
 import type { ChatContext } from './context.ts';
 
+const formPrefix = 'form:';
+
 export type Limits = Pick<Admission, 'subject' | 'perMinute' | 'perDay' | 'others'>;
 
 /** Too little credit for the requested answer, but perhaps enough for a shorter one. */
@@ -28,6 +30,7 @@ export function limitsOf(context: Pick<ChatContext, 'settings'>, caller: Caller,
     others: [
       ...others,
       ...(isFree ? free.map((subject) => ({ subject: `free:${subject}`, perMinute, perDay })) : []),
+      ...('formId' in caller ? [{ subject: `${formPrefix}${caller.formId}`, perMinute: 1, perDay: 1 }] : []),
     ],
   };
 }
@@ -97,6 +100,8 @@ export function refuseAdmission(
   switch (code) {
     case 'rate_limit_exceeded':
     case 'daily_quota_exceeded': {
+      if (detail.full_subject?.startsWith(formPrefix))
+        return { ...refuse(openAiError(code), { limit }), isRepeatedForm: true };
       const retryAfterSecs = Math.max(1, Math.ceil(numberOf(detail.retry_ms) / 1_000));
       return refuse(openAiError(code), { retryAfterSecs, limit });
     }

@@ -1,7 +1,15 @@
-import { creditText } from '../domain/credit/price.ts';
+import { creditText, type PriceData, priceOfData, pricesOf, priceText } from '../domain/credit/price.ts';
 import type { RecordedEvent } from '../domain/events/event.ts';
 import { readStream } from '../store/streams.ts';
 import type { ChatContext } from './context.ts';
+
+/** Of a million tokens each, as decimal texts. */
+interface GenerationPrice {
+  readonly input: string;
+  readonly output: string;
+  readonly cached_input: string;
+  readonly cache_write: string;
+}
 
 /** One completion as the ledger records it, without its request and answer. */
 export interface Generation {
@@ -16,8 +24,12 @@ export interface Generation {
   readonly completion_tokens: number | null;
   /** Of the prompt's: read from the upstream's cache. */
   readonly cached_tokens: number | null;
+  /** Of the prompt's: written to that cache. */
+  readonly cache_write_tokens: number | null;
   /** The gateway has estimated some of the usage. */
   readonly is_estimate: boolean | null;
+  /** What a million tokens cost, fixed at its admission; null for a free model, and where the ledger does not say it. */
+  readonly price: GenerationPrice | null;
   /** Decimal text in the currency. */
   readonly cost: string | null;
   /** What was held, captured of it (less corrections) and released, in the currency; null without credit. */
@@ -59,7 +71,9 @@ export async function readGeneration(
     prompt_tokens: completed?.prompt_tokens ?? null,
     completion_tokens: completed?.completion_tokens ?? null,
     cached_tokens: completed ? (completed.cached_tokens ?? 0) : null,
+    cache_write_tokens: completed ? (completed.cache_write_tokens ?? 0) : null,
     is_estimate: completed?.is_estimate ?? null,
+    price: first.data.price ? priceTexts(first.data.price) : null,
     cost: completed
       ? creditText(BigInt(completed.cost_micros) - BigInt(completed.uncovered_micros ?? 0))
       : null,
@@ -70,6 +84,16 @@ export async function readGeneration(
     events: events.map(({ seq, type, at }) => ({ seq, type, at })),
     first_byte_ms: completed?.first_byte_ms ?? null,
     latency_ms: completed?.latency_ms ?? null,
+  };
+}
+
+function priceTexts(data: PriceData): GenerationPrice {
+  const { input, output, cached, cacheWrite } = pricesOf(priceOfData(data));
+  return {
+    input: priceText(input),
+    output: priceText(output),
+    cached_input: priceText(cached),
+    cache_write: priceText(cacheWrite),
   };
 }
 

@@ -6,7 +6,7 @@ import type {
   CreditOutcome,
   RateLimit,
 } from '../store/append-batch.ts';
-import type { AppendOptions, Lane } from '../store/lane.ts';
+import { type AppendOptions, type Lane, overlayLane } from '../store/lane.ts';
 import { type BoundedCache, createBoundedCache } from '../domain/values/bounded-cache.ts';
 
 type Refusal = Extract<CreditOutcome, { outcome: 'refused' }>;
@@ -96,9 +96,7 @@ export function cacheRefusals(lane: Lane, nowMs: () => number): RefusalCachingLa
     }
   };
 
-  return {
-    findFullLimit: findFull,
-    append: (command, options) => lane.append(command, options),
+  const caching = overlayLane(lane, {
     async appendCredit(command, options) {
       const { admit: request } = command;
       if (request) return findCached(request) ?? admit(command, request, options);
@@ -106,13 +104,8 @@ export function cacheRefusals(lane: Lane, nowMs: () => number): RefusalCachingLa
       if (outcome.outcome === 'ok') dropReturned(command);
       return outcome;
     },
-    refresh: () => lane.refresh(),
-    halt: (found) => lane.halt(found),
-    get state() {
-      return lane.state;
-    },
-    close: (graceMs) => lane.close(graceMs),
-  };
+  });
+  return Object.assign(caching, { findFullLimit: findFull });
 }
 
 function limitsIn({ subject, perMinute, perDay, others = [] }: Limits): readonly RateLimit[] {

@@ -1,6 +1,6 @@
 import type { ChatProgress } from '../domain/chat/chat-answer.ts';
 import type { chatEndings } from '../domain/events/chat-events.ts';
-import { costMicros } from '../domain/credit/price.ts';
+import { costMicros, mostMicros } from '../domain/credit/price.ts';
 import type { LedgerEvent } from '../domain/events/event.ts';
 import { traceStep } from '../domain/values/tracing.ts';
 import { estimateUsage, type PromptSample, samplePrompt } from '../domain/chat/token-count.ts';
@@ -99,9 +99,6 @@ interface Cost {
   readonly captured: bigint;
   readonly uncovered: bigint;
 }
-
-/** The most that an event can hold: an upstream may report any number of tokens. */
-const mostMicros = 10n ** 16n - 1n;
 
 function costOf({ model, holdMicros }: RunningChat, tokens: Tokens): Cost {
   const reported = model.price ? costMicros({ ...tokens, price: model.price }) : 0n;

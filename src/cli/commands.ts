@@ -1,4 +1,5 @@
 import { bookFormats } from '../domain/bookkeeping/format.ts';
+import { explanationClasses } from '../domain/events/break-events.ts';
 import { operatorScopes } from '../domain/identity/operator-scope.ts';
 
 /** A command's file. `run` gets the arguments after the command's name and returns the exit code. */
@@ -17,8 +18,9 @@ export const commands: Readonly<Record<string, Command | undefined>> & Record<st
   start: {
     summary: 'runs database, devnet and gateway on this machine, and pays for one job',
     usage:
-      'tollbook start [--fresh] [--dir .tollbook] [--port 8402] [--chain-port 8412]\n' +
+      'tollbook start [--fresh] [--demo-data] [--dir .tollbook] [--port 8402] [--chain-port 8412]\n' +
       '  --fresh       deletes the state of the last run instead of continuing with it\n' +
+      '  --demo-data   makes a month of activity first, where the folder has no state\n' +
       '  --chain-port  of the chain: without it any other port is taken where 8412 is in use',
     load: () => import('./commands/start.ts'),
   },
@@ -140,25 +142,56 @@ export const commands: Readonly<Record<string, Command | undefined>> & Record<st
     usage: 'tollbook sweeps list\n  needs DATABASE_URL',
     load: () => import('./commands/sweeps/list.ts'),
   },
+  'transfers record': {
+    summary: 'records what a transfer to a payee is that no payment explains',
+    usage:
+      'tollbook transfers record --network eip155:8453 --tx TRANSACTION (--suspense | --income | --returned-by TX | --own)\n' +
+      '  (--rpc NETWORK=URL | --config FILE) [--log INDEX] [--by NAME]\n' +
+      '  --suspense     nobody knows yet whose it is; it can be recorded as income or as returned later\n' +
+      '  --income       it is kept\n' +
+      '  --returned-by  the transaction that gave the whole amount back to its sender\n' +
+      "  --own          the operator's money: from a payee to itself, or from another account of the operator\n" +
+      '  --log          the transfer, if the transaction has several\n' +
+      '  --by           the operator; default: your account on this machine; needs DATABASE_URL',
+    load: () => import('./commands/transfers/record.ts'),
+  },
+  'transfers reverse': {
+    summary: 'takes back what was recorded of such a transfer, so that it can be recorded rightly',
+    usage:
+      "tollbook transfers reverse --network eip155:8453 --tx TRANSACTION --why 'TEXT' [--log INDEX] [--by NAME]\n" +
+      '  who and why are on record; needs DATABASE_URL',
+    load: () => import('./commands/transfers/reverse.ts'),
+  },
+  'transfers list': {
+    summary: 'lists what was recorded of such transfers, the newest first',
+    usage: 'tollbook transfers list\n  needs DATABASE_URL',
+    load: () => import('./commands/transfers/list.ts'),
+  },
   'calls dead': {
     summary: 'lists the dead letters: calls that could not be delivered',
-    usage: 'tollbook calls dead\n  needs DATABASE_URL',
+    usage:
+      'tollbook calls dead [--by-cause [--service ID | --job SERVICE/JOB | --reason REASON | --runner NAME | --since TIME | --before TIME]…]\n' +
+      '  --by-cause  groups them by reason, status and words, without the numbers and ids in these; needs DATABASE_URL',
     load: () => import('./commands/calls/dead.ts'),
   },
   'calls requeue': {
     summary: 'queues dead-lettered calls for delivery again',
     usage:
       'tollbook calls requeue CALL_ID\n' +
-      'tollbook calls requeue (--service ID | --reason REASON | --runner NAME | --since TIME | --before TIME)… | --all [--dry-run]\n' +
+      'tollbook calls requeue (--cause CAUSE | --service ID | --job SERVICE/JOB | --reason REASON | --runner NAME\n' +
+      '  | --since TIME | --before TIME)… | --all [--dry-run]\n' +
       '  those that match every option; calls whose payment was refunded are skipped, with a line each\n' +
       '  --dry-run  prints how many and changes nothing; needs DATABASE_URL',
     load: () => import('./commands/calls/requeue.ts'),
   },
   'calls discard': {
-    summary: 'gives a call up: it is not delivered any more, and its refund is due',
+    summary: 'gives calls up: they are not delivered any more, and their refunds are due',
     usage:
       "tollbook calls discard CALL_ID --why 'TEXT' [--by NAME]\n" +
-      '  a dead letter, or a call that waits; who and why are on record; needs DATABASE_URL',
+      '  a dead letter, or a call that waits; who and why are on record\n' +
+      'tollbook calls discard (--cause CAUSE | --service ID | --job SERVICE/JOB | --reason REASON | --runner NAME\n' +
+      "  | --since TIME | --before TIME)… | --all --why 'TEXT' [--by NAME] [--dry-run]\n" +
+      '  the dead letters that match every option; needs DATABASE_URL',
     load: () => import('./commands/calls/discard.ts'),
   },
   'quotes revoke': {
@@ -278,17 +311,30 @@ export const commands: Readonly<Record<string, Command | undefined>> & Record<st
       '  --block NETWORK=N    reads up to that block; needed to repeat a period that was not final\n' +
       '  --twice              reads every log a second time\n' +
       '  --resume FILE        saves the read logs there, and continues from them\n' +
-      '  exit code 0 without a break, 1 with a break, 2 if a log could not be read: then nothing is stored',
+      '  exit code 0 without a break, 1 with a break that is open, 3 where each break is explained,\n' +
+      '  2 if a log could not be read: then nothing is stored',
     load: () => import('./commands/reconcile.ts'),
   },
+  'reconcile explain': {
+    summary: 'records what a break of a reconciliation is; later runs carry it',
+    usage:
+      "tollbook reconcile explain BREAK --class CLASS --note 'TEXT' --by NAME [--report FILE]\n" +
+      '  BREAK     its id as the report has it, or at least 8 of its first digits\n' +
+      `  --class   ${explanationClasses.join(', ')}\n` +
+      '            open: what was said of it holds no more\n' +
+      '  --report  a report of `reconcile --json`; default: the reports in the database, the newest first; needs DATABASE_URL',
+    load: () => import('./commands/reconcile/explain.ts'),
+  },
   verify: {
-    summary: 'verifies an export against checkpoints and the public key, or the database',
+    summary: 'verifies an export against checkpoints and the public key, the database, or one receipt',
     usage:
       'tollbook verify EXPORT --checkpoint OLD --checkpoint NEW --pubkey KEY\n' +
       '  --checkpoint  a file or a folder of checkpoints, any number of times\n' +
       '  --pubkey      the key, or a file with it\n' +
       'tollbook verify [--checkpoint FILE] [--pubkey KEY]\n' +
       '  verifies the database that DATABASE_URL names\n' +
+      'tollbook verify --receipt FILE --pubkey KEY\n' +
+      '  verifies the proofs of one receipt, the JSON of GET /x402/receipts/{quote_digest}; opens no connection\n' +
       '  exit code 0 if everything is valid, else 1 with the first wrong event',
     load: () => import('./commands/verify.ts'),
   },

@@ -4,13 +4,15 @@ import { allClasses } from '../domain/reconcile/reconcile.ts';
 
 /** Items of a class that a person is shown; the JSON has them all. */
 const mostShown = 20;
+/** Of the id of a break: enough to name it. */
+const shownDigits = 18;
 
 type NetworkJson = ReportJson['networks'][number];
 type Tokens = ReadonlyMap<string, Pick<AccountJson, 'symbol' | 'decimals'>>;
 
 /** The lines that show a reconciliation to a person. */
 export function reconcileLines(report: ReportJson): string[] {
-  const { period, accounts, networks, classes, result, breaks, open_items } = report;
+  const { period, accounts, networks, classes, breaks, open_items } = report;
   const tokens = new Map(accounts.map((account) => [`${account.network}/${account.asset}`, account]));
   return [
     `Reconciliation from ${period.from} up to ${period.to}`,
@@ -19,7 +21,7 @@ export function reconcileLines(report: ReportJson): string[] {
     ...accounts.flatMap(accountLines),
     ...allClasses.flatMap((name) => classLines(name, classes[name], tokens)),
     '',
-    `${resultTexts[result]}: ${breaks} ${breaks === 1 ? 'break' : 'breaks'}, ${open_items} open`,
+    `${resultText(report)}: ${breaks} ${breaks === 1 ? 'break' : 'breaks'}${explainedText(report)}, ${open_items} open`,
   ];
 }
 
@@ -28,6 +30,14 @@ const resultTexts = {
   open_items: 'No break, but some items are open',
   breaks: 'BREAKS',
 } as const;
+
+function resultText({ result, breaks, breaks_explained: explained }: ReportJson): string {
+  return result === 'breaks' && breaks === explained ? 'Every break is explained' : resultTexts[result];
+}
+
+function explainedText({ breaks, breaks_explained: explained }: ReportJson): string {
+  return explained > 0 && explained < breaks ? `, ${explained} of them explained` : '';
+}
 
 const completenessTexts = {
   balance: 'logs and balances agree',
@@ -81,12 +91,14 @@ function row(name: string, count: string, text: string): string {
 
 function classLines(name: string, found: ClassJson | undefined, tokens: Tokens): string[] {
   if (!found || found.kind === 'ok') return [];
-  const { kind, count, items, groups } = found;
-  const shown = items.slice(0, mostShown).map((item) => itemLine(item, tokens));
+  const { kind, count, explained = 0, items, groups } = found;
+  // those that nobody has explained come first
+  const first = items.toSorted((a, b) => Number(Boolean(a.explained)) - Number(Boolean(b.explained)));
+  const shown = first.slice(0, mostShown).map((item) => itemLine(item, tokens));
   const left = count - shown.length;
   return [
     '',
-    `${kind === 'break' ? 'BREAK' : 'OPEN'} ${name}: ${count}`,
+    `${kind === 'break' ? 'BREAK' : 'OPEN'} ${name}: ${count}${explained > 0 ? `, ${explained} explained` : ''}`,
     ...shown,
     ...(left > 0
       ? [`  and ${left} more, all in the JSON${groups.length > 0 ? '; beyond those listed, by sender:' : ''}`]
@@ -96,6 +108,15 @@ function classLines(name: string, found: ClassJson | undefined, tokens: Tokens):
 }
 
 function itemLine(item: ItemFields, tokens: Tokens): string {
+  const { break_id: id, explained } = item;
+  const name = id === undefined ? '' : `  break ${id.slice(0, shownDigits)}`;
+  const said = explained
+    ? `\n    explained as ${explained.as} by ${explained.operator}: ${explained.note}`
+    : '';
+  return itemText(item, tokens) + name + said;
+}
+
+function itemText(item: ItemFields, tokens: Tokens): string {
   const { ledger_amount, chain_amount, quote_digest, seq, transaction, block_number, why } = item;
   if (item.of === 'token')
     return `  ${item.asset} on ${item.network}: ${item.decimals} decimals are configured, and the contract has ${item.chain_decimals ?? 'none'}`;

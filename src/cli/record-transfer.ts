@@ -10,7 +10,7 @@ import { closeChains, openChains, readConfig } from './chains.ts';
 import { withLedger } from './ledger.ts';
 import { fail, say } from './terminal.ts';
 
-/** The options of every command that records a transaction: `refunds record` and `sweeps record`. */
+/** The options of every command that records a transaction: `refunds record`, `sweeps record` and `transfers record`. */
 export const transferOptions = {
   tx: { type: 'string', default: '' },
   by: { type: 'string' },
@@ -18,11 +18,18 @@ export const transferOptions = {
   rpc: { type: 'string', multiple: true, default: [] },
 } satisfies ParseArgsOptionsConfig;
 
-/** `--tx`: the transaction of a refund or a sweep. Throws an ArgumentError where it is no transaction hash. */
-export function readTransaction(tx: string, purpose: 'refund' | 'sweep'): Hex {
+/** `--tx`: the transaction of a refund, a sweep or a transfer. Throws an ArgumentError where it is no transaction hash. */
+export function readTransaction(tx: string, purpose: 'refund' | 'sweep' | 'transfer'): Hex {
   const transaction = tx.toLowerCase();
   if (isHex32(transaction)) return transaction;
   throw new ArgumentError(`--tx is the transaction of the ${purpose}: 0x and 64 hexadecimal digits`);
+}
+
+/** `--log`: the place of a transfer among the logs of its block. Throws an ArgumentError where it is none. */
+export function readLog(log: string | undefined): number | undefined {
+  if (log === undefined) return undefined;
+  if (/^(?:0|[1-9]\d{0,8})$/.test(log)) return Number(log);
+  throw new ArgumentError('--log is the index of a log in its block, a whole number from 0');
 }
 
 /** Where the chains of the command are configured. */

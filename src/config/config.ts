@@ -3,6 +3,7 @@ import type { ChatConfig } from './chat.ts';
 import type { DeliveryConfig } from './delivery.ts';
 import type { DiscoveryConfig } from './discovery.ts';
 import type { IdentityConfig } from './identity.ts';
+import type { JetStreamConfig } from './jetstream.ts';
 import type { JobsConfig } from './jobs.ts';
 import type { LimitsConfig } from './limits.ts';
 import type { LogConfig } from './log.ts';
@@ -10,28 +11,33 @@ import type { MetricsConfig } from './metrics.ts';
 import type { Lines } from './report.ts';
 import type { PagesConfig } from './pages.ts';
 import type { RetentionConfig } from './retention.ts';
+import type { ResultStoreConfig } from './result-store.ts';
 import type { gatewayShape } from './root.ts';
 import type { RunnerConfig } from './runners.ts';
 import type { SpendConfig } from './spend.ts';
 import type { ConfigOf } from './table.ts';
 import type { TopUpConfig } from './top-ups.ts';
 import type { TracesConfig } from './traces.ts';
+import type { TriggerConfig } from './triggers.ts';
 
 export type { ChatConfig } from './chat.ts';
 export type { DiscoveryConfig } from './discovery.ts';
 export type { IdentityConfig, ProviderConfig } from './identity.ts';
+export type { JetStreamConfig } from './jetstream.ts';
 export type { JobsConfig } from './jobs.ts';
 export type { AnchorConfig, LogConfig } from './log.ts';
 export type { ModelConfig, ModelTarget } from './models.ts';
 export type { MetricsConfig } from './metrics.ts';
 export type { PagesConfig } from './pages.ts';
 export type { JobInput, JobPolicy } from './policies.ts';
+export type { ResultStoreConfig } from './result-store.ts';
 export type { RetentionConfig } from './retention.ts';
 export type { Feature } from './root.ts';
 export type { RunnerConfig } from './runners.ts';
 export type { SpendConfig } from './spend.ts';
 export type { TopUpConfig } from './top-ups.ts';
 export type { TracesConfig } from './traces.ts';
+export type { TriggerConfig } from './triggers.ts';
 export type { UpstreamConfig } from './upstreams.ts';
 
 /**
@@ -58,12 +64,18 @@ export interface Config extends ConfigOf<typeof gatewayShape> {
   /** Undefined where customers have no pages. */
   readonly pages: PagesConfig | undefined;
   readonly runners: readonly RunnerConfig[];
+  /** What calls jobs without payments. */
+  readonly triggers: readonly TriggerConfig[];
+  /** Undefined where no runner takes its calls from a broker. */
+  readonly jetstream: JetStreamConfig | undefined;
   readonly limits: LimitsConfig;
   readonly delivery: DeliveryConfig;
   readonly alerts: AlertsConfig;
   /** Undefined where no discovery service is watched, or the feature jobs is off. */
   readonly discovery: DiscoveryConfig | undefined;
   readonly retention: RetentionConfig;
+  /** Undefined where results go into the database alone. */
+  readonly resultStore: ResultStoreConfig | undefined;
   /** Undefined where nothing is measured. */
   readonly metrics: MetricsConfig | undefined;
   /** Undefined where requests are not traced. */

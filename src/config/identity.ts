@@ -110,8 +110,17 @@ async function readMailServer(
 /** The cookie of a session must not cross a network unencrypted. */
 function checkPublicUrl(root: RootTable, isOn: boolean, { report }: Reading): void {
   const { publicUrl: named, bindAddress: bind } = root.values;
+  if (!isOn) return;
+  // a client on the same machine reaches such an address too, but it is no loopback address
+  if (!root.names('public_url') && bind !== undefined && !isLoopback(bind.host)) {
+    report.mistake(
+      ['bind_address'],
+      'is not on loopback, so public_url must be named, with https: sessions have cookies, mails have links',
+    );
+    return;
+  }
   const publicUrl = named ?? (bind && urlOfBind(bind));
-  if (!isOn || publicUrl === undefined) return;
+  if (publicUrl === undefined) return;
   const { protocol, hostname, pathname } = new URL(publicUrl);
   if (protocol !== 'https:' && !isLoopback(hostname.replace(/^\[(.*)\]$/, '$1')))
     report.mistake(['public_url'], 'must be https: sessions have cookies (http only on loopback)');

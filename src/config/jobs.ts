@@ -42,6 +42,8 @@ export interface JobsTables {
   readonly policies: readonly JobPolicy[];
   readonly prices: ReadonlyMap<string, bigint>;
   readonly defaultMode: InvocationMode | undefined;
+  /** Of `[[networks]]`. */
+  readonly rpcUrls: ReadonlyMap<Caip2, { readonly rpcUrl: string }>;
   /** Undefined if the feature is off or after a report. */
   readonly whole: JobsConfig | undefined;
 }
@@ -68,6 +70,7 @@ export async function readJobs(root: RootTable, isOn: boolean, reading: Reading)
     policies,
     prices,
     defaultMode: root.values.defaultInvocationMode,
+    rpcUrls,
     whole: undefined,
   };
   // warnings about a file that cannot be used would hide its mistakes

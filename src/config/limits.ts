@@ -14,9 +14,15 @@ export const limitsShape = {
   quote_events_per_sec: wholeNumber(0, 1_000_000).default(5),
   /** Of one gateway to all clients together, where no key authenticates quotes; 0 switches the limit off. */
   quotes_per_second: wholeNumber(0, 1_000_000).default(200),
+  /** Paid calls that wait or are with a runner. */
   max_outstanding_calls: wholeNumber(1, 100_000_000).default(10_000),
+  /** The same for calls of triggers: they take no place of a paid one. */
+  max_triggered_calls: wholeNumber(1, 100_000_000).default(10_000),
   max_unsettled_calls: wholeNumber(1, 100_000_000).default(5_000),
   max_in_flight_requests: wholeNumber(1, 1_000_000).default(2_000),
+  /** Of one gateway: requests that wait for a result, whose work has ended. */
+  max_waiting_requests: wholeNumber(1, 1_000_000).default(5_000),
+  max_waiting_requests_per_client: wholeNumber(1, 1_000_000).default(100),
 } as const;
 
 export type LimitsConfig = ConfigOf<typeof limitsShape>;

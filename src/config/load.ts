@@ -7,6 +7,7 @@ import type { Environment } from './environment.ts';
 import { readText, reasonOf } from './files.ts';
 import { deepFreeze } from './freeze.ts';
 import { readIdentity } from './identity.ts';
+import { readJetStream } from './jetstream.ts';
 import { ConfigError, formatPath, type Path } from './mistakes.ts';
 import { readLimits } from './limits.ts';
 import { readLog } from './log.ts';
@@ -16,6 +17,7 @@ import { createReport, type Findings } from './report.ts';
 import { readChat } from './chat.ts';
 import { gatewayShape, rootShape, type RootTable } from './root.ts';
 import { readPages } from './pages.ts';
+import { readResultStore } from './result-store.ts';
 import { readRetention } from './retention.ts';
 import { readRunners } from './runners.ts';
 import { readSpend } from './spend.ts';
@@ -23,6 +25,7 @@ import { pick, readTable } from './table.ts';
 import { readToml } from './toml-source.ts';
 import { readTopUps } from './top-ups.ts';
 import { readTraces } from './traces.ts';
+import { checkTriggerJobs, readTriggers, withRpcUrls } from './triggers.ts';
 import { isLoopback, urlOfBind } from './urls.ts';
 import { readJobs } from './jobs.ts';
 
@@ -92,13 +95,18 @@ async function readConfig(root: RootTable, reading: Reading): Promise<Config | u
   const alerts = await readAlerts(values.alerts, reading);
   const discovery = readDiscovery(values.discovery, reading.report);
   const retention = readRetention(values.retention, reading.report);
+  const resultStore = await readResultStore(values.resultStore, reading);
   const metrics = await readMetrics(values.metrics, reading);
   const traces = await readTraces(values.traces, reading);
   const log = await readLog(values.log, reading);
   const runners = await readRunners(values.runners, reading);
+  const jetstream = await readJetStream(values.jetstream, reading, runners);
   const jobs = await readJobs(root, isJobsOn, reading);
   const spend = await readSpend(values.spend, reading);
   const topUps = readTopUps(root, jobs, reading.report);
+  const read = await readTriggers(values.triggers, isJobsOn, reading);
+  const triggers = withRpcUrls(read, jobs, reading.report);
+  checkTriggerJobs(triggers, topUps, runners, reading.report);
   const chat = await readChat(root, isChatOn, reading);
   const identity = await readIdentity(root, isChatOn, reading);
   const pages = readPages(root, isChatOn, reading);
@@ -116,11 +124,14 @@ async function readConfig(root: RootTable, reading: Reading): Promise<Config | u
     identity,
     pages,
     runners,
+    triggers,
+    jetstream,
     limits,
     delivery,
     alerts,
     discovery: isJobsOn ? discovery : undefined,
     retention,
+    resultStore,
     metrics,
     traces,
     log,

@@ -2,17 +2,17 @@ import { mapSecrets, type RotatingSecret } from '../domain/values/rotating-secre
 import { originPattern, parseSeed } from '../domain/log/checkpoint.ts';
 import { type Address, type Caip2, chainIdOf, type Hex } from '../domain/values/primitives.ts';
 import { besideConfig } from './files.ts';
+import { bucketShape, minBucketSecretChars } from './bucket.ts';
 import { readPrivateKey } from './private-key.ts';
 import type { Path } from './mistakes.ts';
 import type { Reading } from './reading.ts';
 import { readRotatingSecret, readSecret, rotatingKeys, secretKeys } from './secrets.ts';
 import { type ConfigOf, readTable, readTables, type Table } from './table.ts';
-import { rpcUrl, secureBaseUrl as endpointUrl, webhookUrl } from './urls.ts';
+import { rpcUrl, webhookUrl } from './urls.ts';
 import { address, filePath, matching, network, oneOf, wholeNumber } from './values.ts';
 import { z } from 'zod';
 
 const minSeedChars = 43;
-const minSecretChars = 16;
 
 export const logShape = {
   origin: matching(originPattern, 'must name the log: visible ASCII without "+", such as "jobs.example/log"'),
@@ -22,24 +22,13 @@ export const logShape = {
   anchors: z.unknown(),
 } as const;
 
-const bucketName = matching(
-  /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/,
-  'must be a bucket: 3 to 63 of a-z, 0-9, "." and "-"',
-);
-const keyText = matching(/^[!-~]{1,256}$/, 'must be visible ASCII');
-
 const anchorShape = {
   kind: oneOf(['folder', 's3', 'webhook', 'chain']),
   name: matching(/^[A-Za-z0-9._-]{1,64}$/, 'must be 1 to 64 of A-Z, a-z, 0-9, ".", "_" and "-"').optional(),
   every_ms: wholeNumber(10, 86_400_000).optional(),
   folder: filePath.optional(),
   url: webhookUrl.optional(),
-  endpoint: endpointUrl.optional(),
-  bucket: bucketName.optional(),
-  prefix: matching(/^[A-Za-z0-9._/-]{0,200}$/, 'must be of A-Z, a-z, 0-9, ".", "_", "/" and "-"').default(''),
-  region: matching(/^[a-z0-9-]{1,64}$/, 'must be of a-z, 0-9 and "-"').default('us-east-1'),
-  access_key_id: keyText.optional(),
-  ...secretKeys('secret'),
+  ...bucketShape,
   network: network.optional(),
   rpc_url: rpcUrl.optional(),
   contract: address.optional(),
@@ -144,7 +133,7 @@ async function readAnchor(
   checkKeys(table, reading);
   const { values, whole } = table;
   if (values.kind === 'chain') return readChainAnchor(table, name, reading);
-  const secret = await readSecret(table, 'secret', { minChars: minSecretChars }, reading);
+  const secret = await readSecret(table, 'secret', { minChars: minBucketSecretChars }, reading);
   if (!whole) return undefined;
   const common = { name, everyMs: whole.everyMs ?? defaultEveryMs };
   const { kind, folder, url, endpoint, bucket, accessKeyId, prefix, region } = whole;

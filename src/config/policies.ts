@@ -11,6 +11,7 @@ import {
   address,
   flag,
   jobIndex,
+  matching,
   mediaType,
   network,
   oneLine,
@@ -39,7 +40,31 @@ const policyShape = {
   discoverable: flag.optional(),
   /** The job is not sold while its runners have taken no waiting call for so long; 0: it always is. */
   max_runner_silence_secs: wholeNumber(0, 86_400).default(0),
+  /** Among the jobs of its service: the highest goes first. */
+  priority: wholeNumber(-100, 100).default(0),
+  /** How many of its calls runners may have at once, those of all processes together. */
+  max_concurrent: wholeNumber(1, 10_000).optional(),
+  /** What orders its calls: those of one key are delivered one after another. */
+  order_by: matching(
+    /^(?:caller|job|header:[A-Za-z0-9][A-Za-z0-9-]{0,63})$/,
+    'must be "caller", "job" or "header:NAME"',
+  ).optional(),
+  /** How many calls of one key may be in delivery at once: 1 is strict order. */
+  max_per_key: wholeNumber(1, 1_000).default(1),
+  /** Whether a dead letter keeps the others of its key waiting until the operator requeues it or gives it up. */
+  on_poison: oneOf(['skip', 'block']).default('skip'),
+  /** After so many failed attempts the others of its key no longer wait for a call; by default as long as it has attempts. */
+  skip_after_failures: wholeNumber(1, 1_000).optional(),
+  /** When a call that its runner cannot do is tried again, and for how long: by default as `[delivery]` says. */
+  max_attempts: wholeNumber(1, 1_000).optional(),
+  backoff_base_ms: wholeNumber(1, 3_600_000).optional(),
+  backoff_cap_ms: wholeNumber(1, 86_400_000).optional(),
+  /** What becomes of a dead letter that is not requeued: it is kept for the operator, or given up after a time. */
+  on_dead: oneOf(['keep', 'discard']).default('keep'),
+  discard_after_secs: wholeNumber(0, 31_536_000).default(0),
 } as const;
+
+const orderKeys = ['max_per_key', 'on_poison', 'skip_after_failures'] as const;
 
 const restrictedKeys = ['auth_mode', 'net_rpc_url', 'net_contract'] as const;
 
@@ -52,6 +77,8 @@ type PolicyTable = Table<typeof policyShape>;
 export interface JobPolicy extends ConfigOf<typeof policyShape> {
   /** What a request must be to be accepted; anything where left out. */
   readonly input: JobInput | undefined;
+  /** What its results are like, as far as the operator says. */
+  readonly output: JsonSchema | undefined;
   /** How it is listed; undefined where it is not. */
   readonly discovery: Discovery | undefined;
 }
@@ -75,16 +102,22 @@ export async function readPolicies(
 ): Promise<JobPolicy[]> {
   const { report } = reading;
   const tables = readTables(policyShape, raw, ['job_policies'], report);
-  for (const table of tables) checkRestrictedKeys(table, report);
+  for (const table of tables) {
+    checkRestrictedKeys(table, report);
+    checkOrder(table, report);
+    checkDelivery(table, report);
+  }
   checkDuplicates(tables, report);
   const policies: JobPolicy[] = [];
   for (const { at, whole } of tables) {
     if (whole === undefined) continue;
     const input = await readInput(whole, at, reading);
-    const outputSchema = await readOutput(whole, at, reading);
+    const output = await readOutput(whole, at, reading);
     const discovery =
-      (whole.discoverable ?? isDiscoverable) ? describe({ input, outputSchema }, at, report) : undefined;
-    policies.push({ ...whole, input, discovery });
+      (whole.discoverable ?? isDiscoverable)
+        ? describe({ input, outputSchema: output }, at, report)
+        : undefined;
+    policies.push({ ...whole, input, output, discovery });
   }
   return policies;
 }
@@ -138,6 +171,24 @@ function checkRestrictedKeys(table: PolicyTable, report: Report): void {
   for (const key of restrictedKeys) {
     if (!table.names(key)) report.mistake([...table.at, key], `is missing: ${reason}`);
   }
+}
+
+function checkOrder({ at, values, names }: PolicyTable, report: Report): void {
+  if (!names('order_by'))
+    for (const key of orderKeys.filter((name) => names(name)))
+      report.mistake([...at, key], 'would be ignored: order_by is missing');
+  if (values.orderBy === 'caller' && values.invocationMode === 'public_paid')
+    report.mistake([...at, 'order_by'], 'a public_paid job has no callers: use "job" or "header:NAME"');
+  if (values.onPoison === 'block' && names('skip_after_failures'))
+    report.mistake([...at, 'skip_after_failures'], 'cannot stand beside on_poison = "block"');
+}
+
+function checkDelivery({ at, values, names }: PolicyTable, report: Report): void {
+  const { backoffBaseMs, backoffCapMs, onDead } = values;
+  if (backoffBaseMs !== undefined && backoffCapMs !== undefined && backoffCapMs < backoffBaseMs)
+    report.mistake([...at, 'backoff_cap_ms'], `must not be below backoff_base_ms (${backoffBaseMs})`);
+  if (onDead === 'keep' && names('discard_after_secs'))
+    report.mistake([...at, 'discard_after_secs'], 'would be ignored: on_dead keeps dead letters');
 }
 
 function checkDuplicates(tables: readonly PolicyTable[], report: Report): void {

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { alertsShape } from './alerts.ts';
 import { chatShape } from './chat.ts';
-import type { Config, RunnerConfig } from './config.ts';
+import type { Config, RunnerConfig, TriggerConfig } from './config.ts';
 import { deliveryShape } from './delivery.ts';
 import { discoveryShape } from './discovery.ts';
 import { identityShape } from './identity.ts';
@@ -13,6 +13,7 @@ import { gatewayShape, jobsShape, jobsTables, tables } from './root.ts';
 import { runnerShape } from './runners.ts';
 import { spendShape } from './spend.ts';
 import { camelCase, isReloadable, type Shape } from './table.ts';
+import { triggerShapes } from './triggers.ts';
 
 /** The tables whose keys are compared one by one. A change in any other table is reported with the table's name. */
 const shapes: Readonly<Record<string, Shape>> = {
@@ -53,6 +54,7 @@ export function reloadConfig(started: Config, next: Config): ReloadedConfig {
     identity: identity && next.identity ? mergeTable(identityShape, identity, next.identity) : identity,
     log: log && next.log ? mergeTable(logShape, log, next.log) : log,
     runners: started.runners.map((runner) => withTokensOf(next.runners, runner)),
+    triggers: started.triggers.map((trigger) => withSecretsOf(next.triggers, trigger)),
   };
   const jobsChanges = jobs && next.jobs ? changedKeys(jobsKeys, jobs, next.jobs, []) : [];
   return { config, requireRestart: [...changedKeys(otherKeys, config, next, []), ...jobsChanges] };
@@ -62,6 +64,12 @@ export function reloadConfig(started: Config, next: Config): ReloadedConfig {
 function withTokensOf(runners: readonly RunnerConfig[], started: RunnerConfig): RunnerConfig {
   const next = runners.find(({ name }) => name === started.name);
   return next ? mergeTable(runnerShape, started, next) : started;
+}
+
+/** A trigger of the start with the secrets that it has in the new configuration. */
+function withSecretsOf(triggers: readonly TriggerConfig[], started: TriggerConfig): TriggerConfig {
+  const next = triggers.find(({ name, kind }) => name === started.name && kind === started.kind);
+  return next ? mergeTable(triggerShapes[started.kind], started, next) : started;
 }
 
 function mergeTable<T extends object>(shape: Shape, started: T, next: T): T {

@@ -88,7 +88,10 @@ export const jobsTables = {
 /** The other tables. */
 export const tables = {
   retention: z.unknown(),
+  result_store: z.unknown(),
   runners: z.unknown(),
+  triggers: z.unknown(),
+  jetstream: z.unknown(),
   limits: z.unknown(),
   delivery: z.unknown(),
   discovery: z.unknown(),

@@ -13,8 +13,8 @@ export const runnerShape = {
     .array(serviceId, 'must be an array of service ids')
     .min(1, 'must name at least one service')
     .refine((ids) => new Set(ids).size === ids.length, 'names a service twice'),
-  mode: oneOf(['push', 'lease']),
-  /** Where calls are pushed to; always there for `push`, never for `lease`. */
+  mode: oneOf(['push', 'lease', 'jetstream']),
+  /** Where calls are pushed to; always there for `push`, never for the other modes. */
   url: pushUrl.optional(),
   ...rotatingKeys('token'),
 } as const;
@@ -69,4 +69,9 @@ function checkUrl({ at, values, names }: RunnerTable, report: Report): void {
   if (values.mode === 'lease' && names('url')) {
     report.mistake([...at, 'url'], 'would be ignored: a lease runner fetches its calls');
   }
+  if (values.mode === 'jetstream' && names('url'))
+    report.mistake(
+      [...at, 'url'],
+      'would be ignored: this runner takes its calls from the broker of [jetstream]',
+    );
 }

@@ -45,6 +45,17 @@ export const webhookUrl = text((raw) => {
   return isEncryptedOrLocal(url) ? raw : new Wrong('must be https, or http on loopback');
 });
 
+/** A server of a NATS broker: tls, or nats on loopback or a private network. */
+export const brokerUrl = text((raw) => {
+  const [, scheme, host = '', port = '4222'] =
+    /^(nats|tls):\/\/(\[[0-9a-f:.]+\]|[^\s/\\@:[\]?#]+)(?::(\d{1,5}))?$/i.exec(raw) ?? [];
+  const name = host.replace(/^\[(.*)\]$/, '$1');
+  if (scheme === undefined || Number(port) > 65_535 || !(isHost(name) || isIPv6(name)))
+    return new Wrong('must be the URL of a NATS server without credentials, such as "nats://10.0.0.5:4222"');
+  if (scheme.toLowerCase() === 'tls' || isLoopback(name) || isPrivate(name)) return raw;
+  return new Wrong('must be tls, or nats on loopback or a private network');
+});
+
 /** What anyone on the way of a plain request can do, by the end of the key that names its URL. */
 const plainRisks = [
   ['rpc_url', 'change what the gateway believes of the chain, and so have unpaid calls delivered'],

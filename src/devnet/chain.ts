@@ -17,6 +17,8 @@ export interface ChainOptions {
   readonly stateFile?: string;
   /** Default: Base Sepolia's, so that x402 version 1 clients know the network's name. */
   readonly chainId?: number;
+  /** The time of the first block of a new chain, which goes on from there; default: now. */
+  readonly beginsAt?: Date | undefined;
 }
 
 export interface Chain {
@@ -40,10 +42,10 @@ const freePortAttempts = 5;
  * @throws PortTakenError; or another error when the state file is damaged, or there is no anvil for this platform
  */
 export async function startChain(options: ChainOptions = {}): Promise<Chain> {
-  const { port = 0, stateFile, chainId = defaultChainId } = options;
+  const { port = 0, stateFile, chainId = defaultChainId, beginsAt } = options;
   const command = anvilBinary();
   if (stateFile !== undefined) prepareStateFile(path.resolve(stateFile));
-  const { anvil, url } = await launch(command, port, chainArgs(chainId, stateFile));
+  const { anvil, url } = await launch(command, port, chainArgs(chainId, stateFile, beginsAt));
   anvil.release();
   await createTestClient({ mode: 'anvil', transport: http(url) }).setCode({
     address: multicall3Address,
@@ -65,8 +67,9 @@ function anvilBinary(): string {
   }
 }
 
-function chainArgs(chainId: number, stateFile: string | undefined): string[] {
+function chainArgs(chainId: number, stateFile: string | undefined, beginsAt: Date | undefined): string[] {
   const args = ['--host', '127.0.0.1', '--chain-id', String(chainId), '--silent'];
+  if (beginsAt) args.push('--timestamp', String(Math.floor(beginsAt.getTime() / 1_000)));
   args.push('--block-time', '1', '--mixed-mining', '--slots-in-an-epoch', '1');
   if (stateFile !== undefined) args.push('--state', path.resolve(stateFile), '--state-interval', '1');
   return args;

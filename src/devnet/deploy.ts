@@ -82,12 +82,12 @@ async function requireNonce(client: Client, nonce: number): Promise<void> {
  * Each one sends from an account of its own: callers at once never meet in a nonce.
  * @throws when it reverts
  */
-export function callAsAnyone(chain: ChainLocation, call: ContractCall): Promise<void> {
-  return callAs(chain, generatePrivateKey(), call);
+export async function callAsAnyone(chain: ChainLocation, call: ContractCall): Promise<void> {
+  await callAs(chain, generatePrivateKey(), call);
 }
 
-/** The same from an account whose sender matters; it is given the ether that it takes. */
-export async function callAs(chain: ChainLocation, privateKey: Hex, call: ContractCall): Promise<void> {
+/** The same from an account whose sender matters; it is given the ether that it takes. Returns the transaction's hash. */
+export async function callAs(chain: ChainLocation, privateKey: Hex, call: ContractCall): Promise<Hex> {
   const client = walletOn(chain, privateKey);
   const funds = createTestClient({ mode: 'anvil', transport: http(chain.url) });
   await funds.setBalance({ address: client.account.address, value: 10n ** 18n });
@@ -95,6 +95,7 @@ export async function callAs(chain: ChainLocation, privateKey: Hex, call: Contra
   const hash = await client.writeContract({ address, abi: artifact.abi, functionName, args });
   const { status } = await client.waitForTransactionReceipt({ hash });
   if (status !== 'success') throw new Error(`${functionName}(${args.join(', ')}) reverted in ${hash}`);
+  return hash;
 }
 
 /** Reads a contract as of the latest block. */

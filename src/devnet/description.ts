@@ -14,6 +14,9 @@ const routing = z.object({
   mail_dir: z.string(),
 });
 
+/** Who signs in to try the pages; without a password where it was changed. */
+const demoUser = z.object({ email: z.string(), password: z.string().optional() });
+
 /** `.tollbook/devnet.json`: all that a client needs to use a running devnet. */
 const description = z.object({
   gateway_url: z.string(),
@@ -30,6 +33,7 @@ const description = z.object({
   operator_token: z.string(),
   checkpoint_public_key: z.string(),
   payer_private_key: z.string(),
+  demo_user: demoUser,
   callers: z.object({ permitted: z.string(), refused: z.string() }),
   parity_contract: z.string(),
   credits_contract: z.string(),
@@ -72,7 +76,9 @@ async function readValue(dir: string): Promise<unknown> {
   return JSON.parse(text) as unknown;
 }
 
-const earlier = z.object({ operator_token: z.string(), routing: routing.partial() }).partial();
+const earlier = z
+  .object({ operator_token: z.string(), demo_user: demoUser, routing: routing.partial() })
+  .partial();
 
 /** The secrets that an earlier start in this folder described; empty without one. An earlier version may have described fewer. */
 export async function earlierSecrets(dir: string): Promise<z.infer<typeof earlier>> {

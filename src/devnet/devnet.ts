@@ -8,7 +8,7 @@ import { errorCode } from './error-code.ts';
 import { startFacilitator } from './facilitator.ts';
 import { startModelUpstream } from './model-upstream.ts';
 import { deployRegistry } from './registry.ts';
-import { startEchoRunner } from './runner.ts';
+import { type EchoCall, startEchoRunner } from './runner.ts';
 import { deployTokens } from './token.ts';
 
 /** Loopback ports; 0 means any free one. */
@@ -24,6 +24,10 @@ export interface DevnetOptions {
   readonly dir: string;
   /** A port that is named has to be free; a default one gives way to any free port. */
   readonly ports?: DevnetPorts;
+  /** The time of a new chain's first block; default: now. */
+  readonly chainBeginsAt?: Date;
+  /** Sees each call to the runner before it is answered: may fail it by throwing. */
+  readonly onCall?: (call: EchoCall) => void;
 }
 
 /** A running devnet: all a gateway and its clients need to know. Addresses are lower case. */
@@ -60,11 +64,11 @@ const runnerToken = 'devnet-runner-token-for-development';
  * upstream. Nothing of it is safe to expose.
  * @throws when a part does not start; the parts before it are stopped again
  */
-export async function startDevnet({ dir, ports = {} }: DevnetOptions): Promise<Devnet> {
+export async function startDevnet(options: DevnetOptions): Promise<Devnet> {
   const stops: (() => Promise<void>)[] = [];
   const stop = (): Promise<void> => stopAll(stops);
   try {
-    const parts = await startParts(dir, ports, stops);
+    const parts = await startParts(options, stops);
     return { ...parts, stop };
   } catch (error) {
     await stop();
@@ -74,12 +78,11 @@ export async function startDevnet({ dir, ports = {} }: DevnetOptions): Promise<D
 
 /** Starts one part after the other, and notes in `stops` how each is stopped. */
 async function startParts(
-  dir: string,
-  ports: DevnetPorts,
+  { dir, ports = {}, chainBeginsAt: beginsAt, onCall }: DevnetOptions,
   stops: (() => Promise<void>)[],
 ): Promise<Omit<Devnet, 'stop'>> {
   const stateFile = path.join(dir, 'chain.json');
-  const chain = await startAt('chain', ports, (port) => startChain({ port, stateFile }));
+  const chain = await startAt('chain', ports, (port) => startChain({ port, stateFile, beginsAt }));
   stops.push(chain.stop);
   const tokens = await deployTokens(chain);
   const parityContract = await deployRegistry(chain);
@@ -89,7 +92,9 @@ async function startParts(
     startFacilitator({ ...settlingOn(chain), port }),
   );
   stops.push(facilitator.close);
-  const runner = await startAt('runner', ports, (port) => startEchoRunner({ secret: runnerToken, port }));
+  const runner = await startAt('runner', ports, (port) =>
+    startEchoRunner({ secret: runnerToken, port, ...(onCall && { onCall }) }),
+  );
   stops.push(runner.close);
   const model = await startAt('model', ports, (port) => startModelUpstream({ port }));
   stops.push(model.close);

@@ -1,7 +1,7 @@
-import type { Address } from '../domain/values/primitives.ts';
+import type { Address, Hex } from '../domain/values/primitives.ts';
 import { devnetAddress } from './accounts.ts';
 import { testToken } from './contracts.ts';
-import { callAsAnyone, type ChainLocation, deployOnce, notOurs, readAt } from './deploy.ts';
+import { callAs, callAsAnyone, type ChainLocation, deployOnce, notOurs, readAt } from './deploy.ts';
 
 /** A token's constructor arguments, which are also its EIP-712 domain. */
 export interface TokenIdentity {
@@ -74,4 +74,15 @@ export async function balanceOf(rpcUrl: string, token: Address, holder: Address)
 export function mint(chain: ChainLocation, token: Address, to: Address, amountAtoms: bigint): Promise<void> {
   const args = [to, amountAtoms];
   return callAsAnyone(chain, { address: token, artifact: testToken, functionName: 'mint', args });
+}
+
+/** Sends atoms of a devnet token from an account; returns the transaction's hash once it is in a block. */
+export function transfer(
+  chain: ChainLocation,
+  token: Address,
+  fromKey: Hex,
+  { to, amountAtoms }: { readonly to: Address; readonly amountAtoms: bigint },
+): Promise<Hex> {
+  const args = [to, amountAtoms];
+  return callAs(chain, fromKey, { address: token, artifact: testToken, functionName: 'transfer', args });
 }

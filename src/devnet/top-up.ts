@@ -13,4 +13,6 @@ currency_per_token = { USDC = "1", EURC = "1.08" }
 service_id = 9
 job_index = 0
 invocation_mode = "public_paid"
+name = "Credit for the models"
+description = "10 USDC of credit, for the account of the wallet that pays."
 `;

@@ -1,4 +1,5 @@
 import type { BetterAuthPlugin } from 'better-auth/types';
+import { addOAuthServerContext, getOAuthState } from 'better-auth/api';
 import {
   createAuthorizationURL,
   type OAuthProvider,
@@ -55,12 +56,10 @@ export function githubIn(providers: readonly ReachedProvider[]) {
   return { github: { clientId, clientSecret, disableIdTokenSignIn: true } };
 }
 
-/** The origins at which these providers sign people in. */
-export function providerOrigins(providers: readonly ReachedProvider[]): readonly string[] {
-  const places = providers.flatMap(({ issuer = 'https://github.com', metadata }) =>
-    metadata ? [issuer, metadata.authorization_endpoint] : [issuer],
-  );
-  return [...new Set(places.map((place) => new URL(place).origin))];
+/** The origins of the issuers: known without asking them, and those at which most of them sign people in. */
+export function issuerOrigins(providers: readonly ProviderConfig[]): readonly string[] {
+  const places = providers.map(({ issuer = 'https://github.com' }) => new URL(issuer).origin);
+  return [...new Set(places)];
 }
 
 /**
@@ -76,7 +75,26 @@ export function openIdPlugin(
   );
   return {
     id: 'openid',
-    init: ({ socialProviders }) => ({ context: { socialProviders: [...reached, ...socialProviders] } }),
+    init: ({ socialProviders }) => ({
+      context: { socialProviders: [...reached, ...socialProviders].map(boundToState) },
+    }),
+  };
+}
+
+/** Keeps in the state of a sign-in, beside what the library keeps, with which provider it was begun. */
+export async function keepProvider(provider: string): Promise<void> {
+  await addOAuthServerContext({ provider });
+}
+
+/** The library takes any provider's answer to a state: the code of one provider would be sent to another one. */
+function boundToState(provider: OAuthProvider): OAuthProvider {
+  return {
+    ...provider,
+    async validateAuthorizationCode(answer) {
+      const state = await getOAuthState();
+      if (state?.serverContext?.['provider'] !== provider.id) return null;
+      return provider.validateAuthorizationCode(answer);
+    },
   };
 }
 

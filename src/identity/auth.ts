@@ -10,9 +10,9 @@ import { reportNewPassword, sendExistingMail, sendResetMail, sendVerificationMai
 import { tables } from './auth-tables.ts';
 import type { Identity } from './context.ts';
 import { inBackground } from '../runtime/background.ts';
-import { githubIn, openIdPlugin, providerOrigins, type ReachedProvider } from './auth-providers.ts';
+import { githubIn, keepProvider, openIdPlugin, type ReachedProvider } from './auth-providers.ts';
 import type { PasswordSender } from './password-queue.ts';
-import { cookiePrefix, isHttps, openUser, recordSession } from './sessions.ts';
+import { cookiePrefix, freshSecs, isHttps, openUser, recordSession } from './sessions.ts';
 import { isUnreachable } from './wallet-user.ts';
 
 /** The part of better-auth that the gateway uses. */
@@ -21,8 +21,6 @@ export interface Auth {
   handler(request: Request, sender: PasswordSender): Promise<Response>;
   /** Starts a session of a user; its token is returned only here. Undefined where an operator has disabled the user. */
   startSession(userId: string): Promise<StartedSession | undefined>;
-  /** Where the providers that were reached sign people in. */
-  readonly providerOrigins: readonly string[];
 }
 
 export interface StartedSession {
@@ -32,8 +30,6 @@ export interface StartedSession {
 
 const backgroundFailed = 'a background task of sign-in failed';
 const minPasswordChars = 10;
-/** Who adds or removes a way to sign in must have signed in within this time. */
-const freshSecs = 600;
 const daySecs = 86_400;
 
 /**
@@ -72,7 +68,6 @@ export async function createAuth(identity: Identity, providers: readonly Reached
   const auth = betterAuth({ ...options, database: () => guardAdapter(inner, identity) });
   const context = await auth.$context;
   return {
-    providerOrigins: providerOrigins(providers),
     handler: (request, sender) => identity.passwords.as(sender, () => auth.handler(request)),
     async startSession(userId) {
       try {
@@ -100,6 +95,8 @@ function optionsOf(identity: Identity, providers: readonly ReachedProvider[]) {
     // with a level set, the library would write to the console itself
     logger: { log: (level, message) => logFault(identity, level, message) },
     disabledPaths,
+    // an answer of a provider that belongs to no sign-in of this browser names no page of its own
+    ...(identity.hasPages && { onAPIError: { errorURL: `${publicUrl()}/sign-in` } }),
     ...tables,
     session: {
       ...tables.session,
@@ -125,7 +122,12 @@ function optionsOf(identity: Identity, providers: readonly ReachedProvider[]) {
     socialProviders: githubIn(providers),
     plugins: [openIdPlugin(identity, providers)],
     databaseHooks: {
-      user: { create: { after: async ({ id }) => void (await openUser(identity, id)) } },
+      user: {
+        create: {
+          before: async ({ name }) => ({ data: { name: shownName(name) } }),
+          after: async ({ id }) => void (await openUser(identity, id)),
+        },
+      },
       session: {
         create: {
           before: ({ userId }) => refuseDisabled(identity, userId),
@@ -136,7 +138,8 @@ function optionsOf(identity: Identity, providers: readonly ReachedProvider[]) {
     hooks: {
       before: createAuthMiddleware(async (context) => {
         const { path, body } = context;
-        checkProviderSignIn(path, body);
+        const provider = checkedProvider(path, body);
+        if (provider !== undefined) await keepProvider(provider);
         checkProfile(path, body);
         if (path === '/link-social') checkFreshness((await getSessionFromCtx(context))?.session);
       }),
@@ -208,13 +211,16 @@ function refuseUser(
     return { error: 'email_not_allowed' };
 }
 
-function checkProviderSignIn(path: string, body: unknown): void {
-  if (path !== '/sign-in/social' && path !== '/link-social') return;
-  const keys = typeof body === 'object' && body !== null ? Object.keys(body) : [];
+/** The provider that a sign-in is to begin with; undefined for every other request. */
+function checkedProvider(path: string, body: unknown): string | undefined {
+  if (path !== '/sign-in/social' && path !== '/link-social') return undefined;
+  const sent: Readonly<Record<string, unknown>> = Object(body);
+  const keys = Object.keys(sent);
   if (keys.some((key) => !providerKeys.includes(key)))
     throw APIError.fromStatus('BAD_REQUEST', {
       message: `takes ${providerKeys.join(', ')} and nothing else`,
     });
+  return typeof sent['provider'] === 'string' ? sent['provider'] : undefined;
 }
 
 /** The library asks for a recent sign-in to remove a way to sign in, but not to add one. */
@@ -224,6 +230,12 @@ function checkFreshness(session: { readonly createdAt: Date } | undefined): void
       code: 'SESSION_NOT_FRESH',
       message: 'Sign in again first: a way to sign in is added within ten minutes of a sign-in.',
     });
+}
+
+/** A name as a provider sends it may have any length, and marks of which the database does not take all. */
+function shownName(name: string): string {
+  const line = name.replaceAll(/[\p{Cc}\p{Cs}\p{Zl}\p{Zp}\p{Bidi_Control}]+/gu, ' ').trim();
+  return /^.{0,100}/u.exec(line)?.[0] ?? '';
 }
 
 /** Allows a name that fits on a line, and no picture: its URL could point anywhere. */

@@ -13,6 +13,9 @@ import { openCreditAccount } from '../credit/credit.ts';
 import type { Identity } from './context.ts';
 import { verifiedText } from './signed-values.ts';
 
+/** Who adds or removes a way to sign in must have signed in within this time. */
+export const freshSecs = 600;
+
 /** The user of a valid session. */
 export interface SessionUser {
   readonly sessionId: string;

@@ -1,4 +1,5 @@
-import { createHash, createHmac, randomUUID, timingSafeEqual } from 'node:crypto';
+import { createHash, createHmac, randomUUID } from 'node:crypto';
+import { areEqualSecrets } from '../domain/values/equal-secrets.ts';
 import { clientOf } from '../domain/values/client-address.ts';
 import type { SignInMethod } from '../domain/events/identity-events.ts';
 import type { RotatingSecret } from '../domain/values/rotating-secret.ts';
@@ -104,11 +105,7 @@ export function knownDevice(
   mark: string | undefined,
 ): string | undefined {
   const [, id = '', proof = ''] = /^([0-9a-f-]{36})\.([A-Za-z0-9_-]{43})$/.exec(mark ?? '') ?? [];
-  const given = Buffer.from(proof);
-  const isOurs = secrets.some((secret) => {
-    const expected = Buffer.from(deviceProof(secret, email, id));
-    return given.length === expected.length && timingSafeEqual(given, expected);
-  });
+  const isOurs = secrets.some((secret) => areEqualSecrets(proof, deviceProof(secret, email, id)));
   return isOurs ? id : undefined;
 }
 

@@ -1,4 +1,5 @@
-import { createHmac, timingSafeEqual } from 'node:crypto';
+import { createHmac } from 'node:crypto';
+import { areEqualSecrets } from '../domain/values/equal-secrets.ts';
 import type { OperatorLog } from '../domain/values/operator-log.ts';
 import type { RotatingSecret } from '../domain/values/rotating-secret.ts';
 import { logSecondSecret } from '../runtime/second-secret.ts';
@@ -39,11 +40,7 @@ export function tokenWithSecretInUse(signing: Signing, token: string): string {
 
 /** Whether one of the secrets has signed it; says so in the log where it is the second one. */
 function isSigned({ settings, log }: Signing, given: string, sign: (secret: string) => string): boolean {
-  const bytes = Buffer.from(given);
-  const index = settings.secrets.findIndex((secret) => {
-    const expected = Buffer.from(sign(secret));
-    return bytes.length === expected.length && timingSafeEqual(bytes, expected);
-  });
+  const index = settings.secrets.findIndex((secret) => areEqualSecrets(given, sign(secret)));
   if (index > 0) logSecondSecret(log, 'identity.second_secret');
   return index >= 0;
 }

@@ -59,9 +59,11 @@ export type WalletAnswer =
   /** The chain could not be reached to check a contract's signature: repeating the request may succeed. */
   | { readonly kind: 'unavailable' };
 
-/** A new nonce, and the other values that a message must contain. */
-export async function issueNonce(identity: Identity): Promise<SiweTerms> {
-  const nonce = randomBytes(16).toString('hex');
+/** A new nonce, and the other values that a message must contain. A nonce of something else than a sign-in is given. */
+export async function issueNonce(
+  identity: Identity,
+  nonce = randomBytes(16).toString('hex'),
+): Promise<SiweTerms> {
   await storeNonce(identity.pool, nonce);
   const { domain, origin } = termsOf(identity);
   const uri = identity.settings.siweUri ?? origin;
@@ -79,32 +81,48 @@ export async function signInByWallet(
   signIn: WalletSignIn,
   clientAddress: string,
 ): Promise<WalletAnswer> {
+  const check = await proveWallet(identity, signIn, clientAddress, ({ nonce }) =>
+    /^[0-9a-f]{32}$/.test(nonce) ? undefined : 'unknown_nonce',
+  );
+  return check.kind === 'proven' ? startWalletSession(identity, auth, check.wallet) : check;
+}
+
+/**
+ * Whose wallet has signed a message for this gateway, now and for the first time. Refusals are limited and recorded.
+ * @param refuse says why a message is not for the purpose at hand
+ */
+export async function proveWallet(
+  identity: Identity,
+  signIn: WalletSignIn,
+  clientAddress: string,
+  refuse: (message: SiweMessage) => string | undefined,
+): Promise<WalletCheck> {
   const client = clientOf(clientAddress, identity.ipv6Prefix);
   const refusals = `siwe:${client}`;
   if (!(await countAuthFailure(identity.pool, refusals, perMinute, false))) return { kind: 'limited' };
   if (!(await takesTurn(identity, `siwe-try:${client}`, triesPerMinute))) return { kind: 'limited' };
   const message = parseSiweMessage(signIn.message);
   const check = message
-    ? await checkMessage(identity, signIn, message)
+    ? await checkMessage(identity, signIn, message, refuse(message))
     : { kind: 'refused' as const, reason: 'malformed' };
   if (check.kind === 'refused') {
     // concurrent refusals count like sequential ones
     if (!(await takesTurn(identity, refusals))) return { kind: 'limited' };
     await recordRefusal(identity, 'wallet', check.reason);
   }
-  if (check.kind !== 'proven') return check;
-  return startWalletSession(identity, auth, check.wallet);
+  return check;
 }
 
-type Check =
+export type WalletCheck =
   | { readonly kind: 'proven'; readonly wallet: Wallet }
-  | Exclude<WalletAnswer, { kind: 'signed_in' }>;
+  | Exclude<WalletAnswer, { kind: 'signed_in' | 'disabled' }>;
 
 async function checkMessage(
   identity: Identity,
   { address, signature, message: text }: WalletSignIn,
   message: SiweMessage,
-): Promise<Check> {
+  refusal: string | undefined,
+): Promise<WalletCheck> {
   const { domain, origin } = termsOf(identity);
   const nowMs = Date.now() + identity.lane.state.clockOffsetMs;
   const chainIds = [identity.settings.siweChainId];
@@ -116,7 +134,7 @@ async function checkMessage(
     maxAgeMs: siweMaxAgeSecs * 1_000,
     maxSkewMs: siweMaxSkewMs,
   });
-  if (fault) return { kind: 'refused', reason: fault };
+  if (fault ?? refusal) return { kind: 'refused', reason: fault ?? refusal ?? '' };
   if (address.toLowerCase() !== message.address) return { kind: 'refused', reason: 'wrong_address' };
   const isOfKey = recoverSiweSigner(text, signature) === message.address;
   if (!isOfKey && !(await takesTurn(identity, `siwe:${message.address}`))) return { kind: 'limited' };
@@ -137,7 +155,7 @@ async function checkContract(
   account: Address,
   text: string,
   signature: string,
-): Promise<Check | undefined> {
+): Promise<WalletCheck | undefined> {
   const mismatch = { kind: 'refused', reason: 'signature_mismatch' } as const;
   const rpcUrl = settings.siweRpcUrl;
   if (rpcUrl === undefined || !isHex(signature)) return mismatch;

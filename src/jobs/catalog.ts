@@ -39,6 +39,8 @@ export interface Job extends JobId {
   readonly isTopUp: boolean;
   /** The content type and schema of its requests; undefined if it takes any. */
   readonly input: (JobInput & { readonly check?: InputCheck }) | undefined;
+  /** JSON Schema of its results, which describes them to people; none is checked by it. */
+  readonly output: Readonly<Record<string, unknown>> | undefined;
   /** How facilitators list it; undefined where they may not. */
   readonly discovery: Discovery | undefined;
 }
@@ -68,6 +70,7 @@ export function createCatalog(
       maxRunnerSilenceSecs: policy?.maxRunnerSilenceSecs ?? 0,
       input: policy?.input && withCheck(policy.input),
       isTopUp: selling.has(key),
+      output: policy?.output,
       discovery: policy ? policy.discovery : config.discoverable ? plain : undefined,
       options: config.acceptedTokens.flatMap((token) => {
         const rate = rates.get(tokenName(token));

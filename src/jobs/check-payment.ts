@@ -10,10 +10,13 @@ import {
 } from './authorize-caller.ts';
 import { payerBudgetKey } from '../runtime/budget.ts';
 import { canContractSignIn } from '../config/identity.ts';
+import { readTopUpOrder } from '../domain/credit/top-up-order.ts';
 import type { SignedPayment } from '../domain/payments/payment.ts';
+import { isAccountClosed } from '../store/user-erasure.ts';
 import { type Job, type Restriction, sellsCredit } from './catalog.ts';
+import { topUpOrderOf } from './check-request.ts';
 import { checkSignature, type SignatureCheck } from './check-signature.ts';
-import { type JobsContext, nowSecs } from './context.ts';
+import { type JobsContext, nowSecs, openPaidCalls } from './context.ts';
 import { findCharged } from './find-charged.ts';
 import type { BoundRequest } from './job-request.ts';
 import { type MatchedPayment, paymentWindow } from './match-quote.ts';
@@ -29,11 +32,18 @@ import {
 import { isRunnerSilent } from './runner-silence.ts';
 import { type Verification, verifyPayment } from './verify-payment.ts';
 
+interface VerifiedPayment extends Omit<MatchedPayment, 'kind'>, Verification {
+  /** Whose signature it is: of the payer's own key, or one that only its contract can check. */
+  readonly signedBy: 'key' | 'contract';
+}
+
 /** A payment that passed every check that needs no claim: it can be started. */
-export interface CheckedPayment extends Omit<MatchedPayment, 'kind'>, Verification {
+export interface CheckedPayment extends VerifiedPayment {
   readonly kind: 'checked';
   /** Of a restricted job: proven and permitted. */
   readonly caller: AuthorizedCaller | undefined;
+  /** The body of a top-up that says to whose account its credit goes. */
+  readonly topUpOrder: string | undefined;
 }
 
 export interface AuthorizedCaller {
@@ -65,19 +75,37 @@ export async function checkPayment(
   if (signed.kind === 'not_signed') {
     return rejectedPayment(job, { stage: 'verify', reason: notSigned, quote_digest: digest });
   }
-  if (sellsCredit(job) && !canHaveCredit(context, payment, signed)) {
+  const why = sellsCredit(job) ? await whyNoCredit(context, request, job, payment, signed) : undefined;
+  if (why !== undefined) {
     const charged = await findCharged(context, decoded);
     if (charged !== undefined) return refusal(request, charged);
-    const reason = 'contract_wallet_of_another_chain';
-    return rejectedPayment(job, { stage: 'match', reason, quote_digest: digest });
+    return rejectedPayment(job, { stage: 'match', reason: why, quote_digest: digest });
   }
   const verified = await verifyPayment(context, request, job, matched, signed);
   if (verified.kind === 'refusal') return verified;
-  return checkVerified(context, request, job, { ...matched, ...verified }, found);
+  const signedBy = signed.kind === 'signed' ? signed.by : 'contract';
+  return checkVerified(context, request, job, { ...matched, ...verified, signedBy }, found);
 }
 
 /** The facilitators' own reason for it. */
 const notSigned = 'invalid_exact_evm_signature';
+
+/** Why nobody can be credited with a payment; undefined where somebody can. */
+async function whyNoCredit(
+  context: JobsContext,
+  request: BoundRequest,
+  job: Job,
+  payment: SignedPayment,
+  signed: Extract<SignatureCheck, { kind: 'signed' | 'unchecked' }>,
+): Promise<string | undefined> {
+  const order = topUpOrderOf(request, job);
+  if (order === undefined)
+    return canHaveCredit(context, payment, signed) ? undefined : 'contract_wallet_of_another_chain';
+  // what the payer signed is this order's, so that another holder of the payment cannot send it with another
+  if (payment.nonce !== request.bodySha256) return 'nonce_of_another_order';
+  const accountId = readTopUpOrder(order)?.accountId ?? 0;
+  return (await isAccountClosed(context.pool, accountId)) ? 'account_closed' : undefined;
+}
 
 /** A contract's address may have another owner on another chain, so credit is for those who sign in on the payment's chain. */
 function canHaveCredit(
@@ -89,8 +117,6 @@ function canHaveCredit(
   const chainId = chainIdOf(network);
   return chainId !== undefined && canContractSignIn(config.identity, chainId);
 }
-
-type VerifiedPayment = Omit<MatchedPayment, 'kind'> & Verification;
 
 /** Steps 5 and 6. From here on the request is charged to the payer as well. */
 async function checkVerified(
@@ -113,9 +139,9 @@ async function checkVerified(
   if (landing.kind !== 'landed' && isRunnerSilent(context.runnerSilence, job))
     return refusal(request, 'runner_unavailable', { digest });
   if (context.tooLate()) return enqueueFailed(job, digest, 'stopping');
-  const { openCalls, unsettledCalls } = context.lane.state;
+  const { unsettledCalls } = context.lane.state;
   const { maxOutstandingCalls, maxUnsettledCalls } = context.config.limits;
-  if (openCalls >= maxOutstandingCalls) return enqueueFailed(job, digest, 'outbox_full');
+  if (openPaidCalls(context) >= maxOutstandingCalls) return enqueueFailed(job, digest, 'outbox_full');
   if (unsettledCalls >= maxUnsettledCalls) return enqueueFailed(job, digest, 'too_many_unsettled');
   // verification took time: settling must still fit into the authorization
   const late = windowError(payment.validAfter, payment.validBefore, paymentWindow(context, nowSecs(context)));
@@ -124,7 +150,7 @@ async function checkVerified(
   }
   const caller = job.restriction &&
     found && { mode: job.restriction.authMode, address: found.caller, nonce: found.claim?.nonce };
-  return { ...verified, kind: 'checked', caller };
+  return { ...verified, kind: 'checked', caller, topUpOrder: topUpOrderOf(request, job) };
 }
 
 function findCaller(

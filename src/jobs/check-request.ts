@@ -1,6 +1,7 @@
+import { isMeantAsOrder, orderFault } from '../domain/credit/top-up-order.ts';
 import { isCarriable, mediaTypeOf } from '../domain/payments/job-input.ts';
-import { findJob, isSold, type Job } from './catalog.ts';
-import type { JobsContext } from './context.ts';
+import { findJob, isSold, type Job, sellsCredit } from './catalog.ts';
+import { type JobsContext, nowSecs } from './context.ts';
 import type { OpenedRequest, WholeRequest } from './job-request.ts';
 import { type ErrorRefusal, rateLimited, refusal } from './refusal.ts';
 
@@ -9,7 +10,7 @@ export type RequestCheck = { readonly kind: 'fit'; readonly job: Job } | ErrorRe
 /** Step 1: the job, the input and the budget. No peer is asked, and the payment is not looked at. */
 export function checkRequest(context: JobsContext, request: WholeRequest): RequestCheck {
   const fit = checkHead(context, request);
-  return fit.kind === 'refusal' ? fit : checkInput(request, fit.job);
+  return fit.kind === 'refusal' ? fit : checkInput(context, request, fit.job);
 }
 
 /** As much of step 1 as the headers show. */
@@ -35,7 +36,16 @@ export function findSoldJob(context: JobsContext, request: OpenedRequest): Reque
 }
 
 /** A client must not pay for a body that the runner has to reject. */
-function checkInput(request: WholeRequest, job: Job): RequestCheck {
-  const details = job.input?.check?.(request.body) ?? [];
+function checkInput(context: JobsContext, request: WholeRequest, job: Job): RequestCheck {
+  const order = topUpOrderOf(request, job);
+  const fault =
+    order === undefined ? undefined : orderFault(context.config.identity?.secrets, order, nowSecs(context));
+  const details =
+    fault === undefined ? (job.input?.check?.(request.body) ?? []).map(({ text }) => text) : [fault];
   return details.length > 0 ? refusal(request, 'input_invalid', { details }) : { kind: 'fit', job };
+}
+
+/** The body, where it says to whose account the credit of a top-up goes. */
+export function topUpOrderOf({ body }: WholeRequest, job: Job): string | undefined {
+  return sellsCredit(job) && isMeantAsOrder(body) ? body.toString('latin1') : undefined;
 }

@@ -1,6 +1,7 @@
 import type { AlertCondition } from '../domain/values/alert-condition.ts';
 import { countDeadLetters, countedDeadLetters } from '../store/alerts.ts';
 import type { JobsContext } from './context.ts';
+import { brokerConditions } from './broker-state.ts';
 import { listingConditions } from './listing-conditions.ts';
 import { listingStatus } from './listings.ts';
 import { readPause } from './pause-runner.ts';
@@ -13,6 +14,7 @@ export async function jobConditions(context: JobsContext): Promise<AlertConditio
     ...dead,
     ...paused,
     ...openCircuit(context),
+    ...brokerConditions(context),
     ...rates(context),
     ...listingConditions(listingStatus(context)),
   ];

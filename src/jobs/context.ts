@@ -2,7 +2,9 @@ import type { Config, JobsConfig } from '../config/config.ts';
 import type { Caip2 } from '../domain/values/primitives.ts';
 import type { Chain } from '../peers/chain/chain.ts';
 import type { ContractSignatureChecker } from '../peers/rpc/contract-signature.ts';
+import type { BrokerState } from '../peers/broker/broker.ts';
 import type { Facilitator } from '../peers/facilitator/facilitator.ts';
+import type { ResultStore } from '../peers/results/result-store.ts';
 import type { PermissionChecker } from '../peers/rpc/permission.ts';
 import type { OfferKey } from '../domain/payments/offer-key.ts';
 import type { RotatingSecret } from '../domain/values/rotating-secret.ts';
@@ -16,6 +18,8 @@ import type { PaymentLookup } from '../store/payment-lookup.ts';
 import type { PriceList } from '../store/price-windows.ts';
 import type pg from 'pg';
 import type { LastKnown } from '../runtime/last-known.ts';
+import type { SharedLooks } from '../runtime/shared-looks.ts';
+import type { LeasedCall } from '../store/calls.ts';
 import type { PromiseTracker } from '../runtime/promise-tracker.ts';
 import type { Budget } from '../runtime/budget.ts';
 import type { Catalog } from './catalog.ts';
@@ -28,6 +32,7 @@ import type { RunnerSilence } from './runner-silence.ts';
 import type { QuoteRate } from './quote-rate.ts';
 import type { RequestTally } from './request-tally.ts';
 import type { SeenQuotes } from './seen-quotes.ts';
+import type { StreamWatch } from './stream-watch.ts';
 
 /** The dependencies of the use cases of paid jobs. */
 export interface JobsContext {
@@ -39,6 +44,8 @@ export interface JobsContext {
   /** The address that clients get. If the system chooses the port, it is known once the gateway listens. */
   readonly publicUrl: () => string;
   readonly lane: Lane;
+  /** Keeps large results; undefined where there is no such store. */
+  readonly results: ResultStore | undefined;
   readonly pool: pg.Pool;
   readonly db: LedgerDatabase;
   /** Looks payments up as they arrive. */
@@ -61,6 +68,8 @@ export interface JobsContext {
   /** How many quotes are issued without a key. */
   readonly quoteRate: QuoteRate;
   readonly runnerSilence: RunnerSilence;
+  /** Of the broker that this process hands calls to; undefined where it hands none. */
+  readonly brokerState: () => BrokerState | undefined;
   /** How many unpaid quotes are recorded with a key. */
   readonly quoteEvents: EventAllowance;
   /** How many quotes a pricing service may issue, each of which is recorded. */
@@ -85,8 +94,10 @@ export interface JobsContext {
   readonly flows: PromiseTracker;
   /** Called when a call was released, so that the relays need not wait for their next poll. */
   readonly onCallReleased: () => void;
-  /** Resolves when a call is released by this process, or when `over` ends the waiting. */
-  readonly callReleased: (over: AbortSignal) => Promise<void>;
+  /** For the runners that wait for calls. */
+  readonly leaseLooks: SharedLooks<LeasedCall>;
+  /** For those who wait for a receipt to change. */
+  readonly streams: StreamWatch;
   /** True once the process shuts down: its loops and waits end. */
   readonly stopping: () => boolean;
   /** True in the second half of the shutdown's grace period: started payments are finished, no new ones are started. */
@@ -94,6 +105,11 @@ export interface JobsContext {
   /** Undefined where requests are not traced. */
   readonly tracing?: Tracing | undefined;
   readonly log: OperatorLog;
+}
+
+/** The calls that take the places of paid ones: those of triggers have a limit of their own. */
+export function openPaidCalls({ lane }: Pick<JobsContext, 'lane'>): number {
+  return lane.state.openCalls - lane.state.triggeredCalls;
 }
 
 /** The database's clock as last read, in Unix seconds. */

@@ -1,34 +1,54 @@
-import type { RunnerConfig } from '../config/config.ts';
+import type { Config, RunnerConfig } from '../config/config.ts';
 import { signCall } from '../domain/payments/call-signature.ts';
+import { maxResultHeader } from '../domain/payments/result-parts.ts';
 import { lastWords } from '../domain/values/last-words.ts';
 import type { PushAnswer, PushRunner } from '../peers/runner/push-runner.ts';
 import type { LeasedCall } from '../store/calls.ts';
+import type { StoredResult } from '../store/result-uploads.ts';
+import { passTurn } from './call-order.ts';
 import { type JobsContext, nowSecs } from './context.ts';
+import { createPartWriter, type PartWriter } from './large-result.ts';
 import { logAttempt, recordAttempt, undeliverable } from './record-attempt.ts';
 import { traceAttempt } from './trace-attempt.ts';
 
-/**
- * The runner's key against duplicates: the hash of the payment's fingerprint. Unlike a call id, which a database that was
- * restored gives out again, it can never name two payments.
- */
-function idempotencyKey({ payment }: LeasedCall): string {
-  return payment;
+/** The longest result that a runner may answer with: where there is a store for large results, as long as that takes. */
+export function maxResultBytesOf({ delivery, resultStore }: Config): number {
+  return Math.max(delivery.maxResultBytes, resultStore?.maxBytes ?? 0);
 }
 
-/** A call's metadata for its runner: header names in lower case. */
-export function callMetadata(call: LeasedCall): Record<string, string> {
+/**
+ * A call's metadata for its runner: header names in lower case.
+ * @param maxResultBytes the longest result that can come back the way that the call goes
+ */
+export function callMetadata(call: LeasedCall, maxResultBytes: number): Record<string, string> {
   return {
-    'x-x402-origin': 'x402',
-    'x-x402-quote-digest': call.quoteDigest,
-    'x-x402-payment-network': call.network,
-    'x-x402-payment-asset': call.asset,
-    'x-x402-payment-token': call.symbol,
+    ...originMetadata(call),
     'x-net-service-id': String(call.serviceId),
     'x-net-job-index': String(call.jobIndex),
     'x-net-call-id': String(call.callId),
-    'x-net-idempotency-key': idempotencyKey(call),
+    // unlike a call id, which a database that was restored gives out again, it never names two payments or firings
+    'x-net-idempotency-key': call.idempotencyKey,
     'x-net-attempt': String(call.attempt),
-    ...(call.caller ? { 'x-net-caller': call.caller } : {}),
+    [maxResultHeader]: String(maxResultBytes),
+  };
+}
+
+/** What made the call. A call that no payment has bought has none of the headers of one. */
+function originMetadata({ origin, stream }: LeasedCall): Record<string, string> {
+  if (origin.kind !== 'x402')
+    return {
+      'x-net-trigger': origin.kind,
+      'x-net-trigger-name': origin.name,
+      'x-net-trigger-id': origin.id,
+    };
+  return {
+    'x-x402-origin': 'x402',
+    'x-x402-quote-digest': stream,
+    'x-x402-payment-network': origin.network,
+    'x-x402-payment-asset': origin.asset,
+    'x-x402-payment-token': origin.symbol,
+    'x-net-trigger': 'x402',
+    ...(origin.caller ? { 'x-net-caller': origin.caller } : {}),
   };
 }
 
@@ -56,9 +76,22 @@ async function attempt(
   runner: RunnerConfig,
   peer: PushRunner,
   call: LeasedCall,
-): Promise<PushAnswer> {
+): Promise<PushAnswer & { readonly stored?: StoredResult }> {
   const dead = undeliverable(context, call);
-  return dead ?? push(context, runner, peer, call);
+  if (dead) return dead;
+  await passTurn(context, call);
+  const { results, config } = context;
+  const writer =
+    results && config.resultStore
+      ? createPartWriter({ ...context, results }, call, config.resultStore.maxBytes)
+      : undefined;
+  const answer = await push(context, runner, peer, call, writer);
+  if (answer.kind !== 'completed' || !answer.hasOverflowed || !writer) return answer;
+  try {
+    return { ...answer, stored: await writer.finish() };
+  } catch (error) {
+    return { kind: 'retry', reason: 'not_kept', error: String(error) };
+  }
 }
 
 function push(
@@ -66,13 +99,14 @@ function push(
   runner: RunnerConfig,
   peer: PushRunner,
   call: LeasedCall,
+  overflow: PartWriter | undefined,
 ): Promise<PushAnswer> {
   const { body = Buffer.alloc(0) } = call;
-  const metadata = callMetadata(call);
-  const id = idempotencyKey(call);
+  const metadata = callMetadata(call, maxResultBytesOf(context.config));
+  const id = call.idempotencyKey;
   const signature = signCall({ secret: runner.tokens, id, timestampSecs: nowSecs(context), body, metadata });
   const contentType = call.contentType ? { contentType: call.contentType } : {};
   // not signed: a proxy on the way may put a span of its own between
   const trace = call.traceparent === undefined ? {} : { traceparent: call.traceparent };
-  return peer.push({ headers: { ...metadata, ...signature, ...trace }, body, ...contentType });
+  return peer.push({ headers: { ...metadata, ...signature, ...trace }, body, ...contentType, overflow });
 }

@@ -24,6 +24,8 @@ export interface JobHead {
    */
   readonly quoteToken?: string | readonly string[] | undefined;
   readonly callerHeaders: CallerHeaders;
+  /** All of them, names in lower case: a policy may order calls by one. */
+  readonly headers?: Readonly<Record<string, string | readonly string[] | undefined>>;
   /** The signature that asks for the delivery of a recovered payment. */
   readonly redeliverySignature: string | undefined;
   readonly clientAddress: string;

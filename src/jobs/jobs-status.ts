@@ -9,10 +9,11 @@ import {
   readOpenSettlements,
   type ServiceDeliveries,
 } from '../store/figures.ts';
-import type { JobsContext } from './context.ts';
+import { type JobsContext, openPaidCalls } from './context.ts';
 import { refreshOffers } from './offers.ts';
 import { listingStatus } from './listings.ts';
 import { rateStatus } from './rate-status.ts';
+import { describeBroker } from './broker-state.ts';
 import { isRunnerPaused } from './pause-runner.ts';
 
 interface Check {
@@ -34,6 +35,8 @@ export interface JobsStatus {
   /** Left out where no discovery service is watched. */
   readonly discovery?: DiscoveryStatus;
   readonly outbox: Check & Outbox;
+  /** Left out where this process hands no calls to a broker. */
+  readonly broker?: Check;
   readonly runners: readonly RunnerStatus[];
 }
 
@@ -48,6 +51,7 @@ interface DiscoveryStatus extends Check {
 interface Outbox {
   readonly open_calls: number;
   readonly unsettled_calls: number;
+  readonly triggered_calls: number;
   readonly dead_calls: number;
   readonly services: readonly {
     readonly service_id: number;
@@ -58,7 +62,7 @@ interface Outbox {
 
 interface RunnerStatus {
   readonly name: string;
-  readonly mode: 'push' | 'lease';
+  readonly mode: 'push' | 'lease' | 'jetstream';
   readonly services: readonly number[];
   /** Undefined while the database cannot be read. */
   readonly is_paused?: boolean;
@@ -136,12 +140,14 @@ export function presentJobs(context: JobsContext, checked: CheckedJobs, since: S
   );
   const rates = ratesOf(context, since);
   const discovery = discoveryOf(context, since);
+  const broker = brokerOf(context, since);
   const { runners } = checked;
   const outbox = outboxOf(context, checked, since);
   const isPaused = runners.some((runner) => runner.is_paused);
   const ok =
     [facilitator, outbox, ...Object.values(chains), ...Object.values(rates)].every((part) => part.ok) &&
     discovery?.ok !== false &&
+    broker?.ok !== false &&
     !isPaused;
   return {
     status: ok ? 'ok' : 'degraded',
@@ -151,8 +157,17 @@ export function presentJobs(context: JobsContext, checked: CheckedJobs, since: S
     rates,
     ...(discovery && { discovery }),
     outbox,
+    ...(broker && { broker }),
     runners,
   };
+}
+
+function brokerOf({ brokerState }: JobsContext, since: Since): Check | undefined {
+  const state = brokerState();
+  if (!state) return undefined;
+  const ok = state.kind === 'ready';
+  const detail = describeBroker(state);
+  return { ok, ...(detail === undefined ? {} : { detail }), since: since.of('broker', ok) };
 }
 
 function ratesOf({ rates }: JobsContext, since: Since): Record<string, Check> {
@@ -196,11 +211,12 @@ function circuitOpen({ detail: text }: Check): Check {
 }
 
 function outboxOf(context: JobsContext, { queue }: CheckedJobs, since: Since): Check & Outbox {
-  const { openCalls, unsettledCalls } = context.lane.state;
+  const { openCalls, unsettledCalls, triggeredCalls } = context.lane.state;
   const { maxOutstandingCalls, maxUnsettledCalls } = context.config.limits;
+  const paidCalls = openPaidCalls(context);
   const late = queue?.waiting.filter(({ oldestMs }) => oldestMs > lateMs) ?? [];
   const details = [
-    ...(openCalls >= maxOutstandingCalls ? [`full: ${openCalls} calls`] : []),
+    ...(paidCalls >= maxOutstandingCalls ? [`full: ${paidCalls} calls`] : []),
     ...(unsettledCalls >= maxUnsettledCalls ? [`full: ${unsettledCalls} payments without an outcome`] : []),
     ...late.map(({ serviceId }) => `the calls of service ${serviceId} are not taken by runners`),
     ...(queue ? [] : ['unknown']),
@@ -212,6 +228,7 @@ function outboxOf(context: JobsContext, { queue }: CheckedJobs, since: Since): C
     since: since.of('outbox', ok),
     open_calls: openCalls,
     unsettled_calls: unsettledCalls,
+    triggered_calls: triggeredCalls,
     dead_calls: queue?.deadCalls ?? 0,
     services: (queue?.waiting ?? []).map(({ serviceId, calls, oldestMs }) => ({
       service_id: serviceId,

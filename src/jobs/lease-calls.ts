@@ -4,11 +4,13 @@ import {
   extendLease,
   findLeasedCall,
   isCompletedBy,
+  type JobTurn,
   leaseCalls,
   type LeasedCall,
 } from '../store/calls.ts';
-import { pause } from '../runtime/pause.ts';
+import type { StoredResult } from '../store/result-uploads.ts';
 import type { JobsContext } from './context.ts';
+import { checkParts } from './large-result.ts';
 import { isRunnerPaused } from './pause-runner.ts';
 import {
   type AttemptOutcome,
@@ -26,10 +28,9 @@ export interface LeaseRequest {
   readonly services: readonly number[];
   /** The runner's name. */
   readonly runner: string;
+  /** Of the configuration in force, which may change while the runner waits. */
+  readonly turns: () => readonly JobTurn[];
 }
-
-/** How often calls that other processes released are looked for; those of this process are found at once. */
-const pollMs = 1_000;
 
 /**
  * Leases at most `max` due calls, waiting up to `waitSecs` for the first. Each is recorded as delivered before its runner gets
@@ -37,24 +38,41 @@ const pollMs = 1_000;
  */
 export async function leaseForRunner(
   context: JobsContext,
-  { max, leaseSecs, waitSecs, services, runner }: LeaseRequest,
+  request: LeaseRequest,
   signal: AbortSignal,
 ): Promise<LeasedCall[]> {
-  const deadline = Date.now() + waitSecs * 1_000;
-  while (!signal.aborted && !context.stopping()) {
-    const isPaused = await isRunnerPaused(context, { name: runner });
-    const leased = isPaused ? [] : await leaseCalls(context.pool, services, max, leaseSecs);
-    const handedOut = (await Promise.all(leased.map((call) => handOut(context, runner, call)))).filter(
-      (call) => call !== undefined,
-    );
-    // the runner disconnected: the calls go back at once and lose no attempt
-    if (signal.aborted) await Promise.all(handedOut.map((call) => returnLease(context, runner, call)));
-    if (signal.aborted) return [];
-    const leftMs = deadline - Date.now();
-    if (handedOut.length > 0 || (leftMs <= 0 && leased.length === 0)) return handedOut;
-    if (leased.length === 0) await waitForCall(context, Math.min(pollMs, leftMs), signal);
+  const { waitSecs, services, runner } = request;
+  if (signal.aborted || context.stopping()) return [];
+  const late = new AbortController();
+  const timer = setTimeout(() => late.abort(), waitSecs * 1_000);
+  const over = AbortSignal.any([signal, late.signal]);
+  // those who wait for the same calls share their looks
+  const group = JSON.stringify([runner, ...services.toSorted((a, b) => a - b)]);
+  const look = (): Promise<readonly LeasedCall[]> => takeDue(context, request);
+  try {
+    let leased = await look();
+    while (true) {
+      const handedOut = (await Promise.all(leased.map((call) => handOut(context, runner, call)))).filter(
+        (call) => call !== undefined,
+      );
+      // the runner disconnected: the calls go back at once and lose no attempt
+      if (signal.aborted) await Promise.all(handedOut.map((call) => returnLease(context, runner, call)));
+      if (signal.aborted) return [];
+      if (handedOut.length > 0) return handedOut;
+      if (leased.length === 0 && (waitSecs === 0 || over.aborted || context.stopping())) return [];
+      leased = leased.length > 0 ? await look() : await context.leaseLooks.wait(group, look, over);
+    }
+  } finally {
+    clearTimeout(timer);
   }
-  return [];
+}
+
+async function takeDue(
+  context: JobsContext,
+  { max, leaseSecs, services, runner, turns }: LeaseRequest,
+): Promise<readonly LeasedCall[]> {
+  const isPaused = await isRunnerPaused(context, { name: runner });
+  return isPaused ? [] : leaseCalls(context.pool, services, max, leaseSecs, turns());
 }
 
 /** Records that the runner gets this call; undefined if the call cannot be delivered any more. */
@@ -78,7 +96,7 @@ async function recordHandOut(
   const { callId, leaseId, attempt } = call;
   const { outcome } = await context.lane.append(
     {
-      stream: call.quoteDigest,
+      stream: call.stream,
       events: [{ type: 'delivered', data: { call_id: callId, attempt } }],
       call: { op: 'check', callId, leaseId },
     },
@@ -98,21 +116,57 @@ function record(
   call: CallLease,
   outcome: AttemptOutcome,
   runner: string,
+  isFirstNews = false,
 ): Promise<LeaseResult> {
-  return recordAttempt(context, call, outcome, { isFirstNews: false, runner });
-}
-
-async function waitForCall(context: JobsContext, ms: number, signal: AbortSignal): Promise<void> {
-  const over = new AbortController();
-  const either = AbortSignal.any([signal, over.signal]);
-  await Promise.race([context.callReleased(over.signal).catch(() => {}), pause(ms, either)]);
-  over.abort();
+  return recordAttempt(context, call, outcome, { isFirstNews, runner });
 }
 
 /** A lease as its holder names it. */
 export interface LeaseName {
   readonly callId: number;
   readonly leaseId: string;
+}
+
+/** The call of a lease that this runner holds. */
+export async function findRunnerLease(
+  context: JobsContext,
+  runner: RunnerConfig,
+  { callId, leaseId }: LeaseName,
+): Promise<CallLease | undefined> {
+  const call = await findLeasedCall(context.db, callId, leaseId);
+  return call && runner.services.includes(call.serviceId) ? call : undefined;
+}
+
+/**
+ * Completes a call with a large result, whose parts its runner has sent under this lease. They are read and compared with what the runner
+ * says of them before anything is recorded.
+ */
+export async function completeStored(
+  context: JobsContext,
+  runner: RunnerConfig,
+  lease: LeaseName,
+  { bytes, sha256 }: StoredResult,
+  contentType: string | undefined,
+): Promise<
+  LeaseResult | { readonly kind: 'result_mismatch' | 'result_too_large' | 'result_store_unavailable' }
+> {
+  const { results, config } = context;
+  if (!results || bytes > (config.resultStore?.maxBytes ?? 0)) return { kind: 'result_too_large' };
+  const stored = { bytes, sha256 };
+  // a completion that is sent again needs no parts: the lease is no longer held then
+  if (await findRunnerLease(context, runner, lease)) {
+    const checked = await checkParts({ ...context, results }, lease, stored);
+    if (checked.kind === 'mismatch') return { kind: 'result_mismatch' };
+    if (checked.kind === 'unavailable') return { kind: 'result_store_unavailable' };
+  }
+  const result = Buffer.alloc(0);
+  return finishLease(context, runner, lease, {
+    kind: 'completed',
+    contentType,
+    result,
+    resultOmitted: false,
+    stored,
+  });
 }
 
 /** Extends a lease. Lost also if it never was this runner's. */
@@ -122,8 +176,7 @@ export async function extendRunnerLease(
   { callId, leaseId }: LeaseName,
   leaseSecs: number,
 ): Promise<{ readonly kind: 'extended'; readonly endsAt: Date } | { readonly kind: 'lease_lost' }> {
-  const call = await findLeasedCall(context.db, callId, leaseId);
-  if (!call || !runner.services.includes(call.serviceId)) return { kind: 'lease_lost' };
+  if (!(await findRunnerLease(context, runner, { callId, leaseId }))) return { kind: 'lease_lost' };
   const endsAt = await extendLease(context.pool, callId, leaseId, leaseSecs);
   return endsAt ? { kind: 'extended', endsAt } : { kind: 'lease_lost' };
 }
@@ -138,9 +191,10 @@ export async function finishLease(
   { callId, leaseId }: LeaseName,
   outcome: AttemptOutcome,
 ): Promise<LeaseResult> {
-  const call = await findLeasedCall(context.db, callId, leaseId);
-  if (call && runner.services.includes(call.serviceId)) {
-    const recorded = await record(context, call, outcome, runner.name);
+  const call = await findRunnerLease(context, runner, { callId, leaseId });
+  if (call) {
+    // the `delivered` of a call that came over a broker is recorded with its outcome, as that of a push
+    const recorded = await record(context, call, outcome, runner.name, runner.mode === 'jetstream');
     if (recorded.kind === 'recorded') {
       logAttempt(context.log, call, outcome, runner.name, recorded);
       return recorded;

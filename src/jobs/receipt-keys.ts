@@ -1,4 +1,5 @@
-import { createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto';
+import { createHmac, createSecretKey, type KeyObject } from 'node:crypto';
+import { areEqualSecrets } from '../domain/values/equal-secrets.ts';
 import type { ReceiptRequest } from '../domain/payments/receipt-signature.ts';
 import type { OperatorLog } from '../domain/values/operator-log.ts';
 import type { Hex } from '../domain/values/primitives.ts';
@@ -63,11 +64,7 @@ function isMadeByOne(
   given: string,
   log: OperatorLog,
 ): boolean {
-  const bytes = Buffer.from(given);
-  const index = keys.findIndex((key) => {
-    const expected = Buffer.from(make(key));
-    return expected.length === bytes.length && timingSafeEqual(expected, bytes);
-  });
+  const index = keys.findIndex((key) => areEqualSecrets(given, make(key)));
   if (index > 0) logSecondSecret(log, 'second_receipt_key');
   return index >= 0;
 }

@@ -3,13 +3,19 @@ import { paymentSummary } from '../domain/payments/payment.ts';
 import type { Hex } from '../domain/values/primitives.ts';
 import type { CallState } from '../domain/payments/payment-progress.ts';
 import { foldQuote, isPaid, jobOf, paidPayment, receiptState } from '../domain/payments/quote-state.ts';
-import { readResult } from '../store/calls.ts';
+import { findProgress } from '../store/call-progress.ts';
+import { type CallResult, findDeletion, readResult } from '../store/calls.ts';
 import { readStream } from '../store/streams.ts';
 import type { JobsContext } from './context.ts';
 
-/** A quote's receipt; `withResult` adds the runner's result. Undefined for an unknown digest. */
+export type ReceiptReading = NonNullable<Awaited<ReturnType<typeof readReceipt>>>;
+
+/**
+ * A quote's receipt, and the version of its stream at which it was read; `withResult` adds the runner's result. Undefined for an
+ * unknown digest.
+ */
 export async function readReceipt(
-  context: Pick<JobsContext, 'pool' | 'db'>,
+  context: Pick<JobsContext, 'pool' | 'db' | 'publicUrl'>,
   digest: Hex,
   withResult: boolean,
 ) {
@@ -18,7 +24,7 @@ export async function readReceipt(
   if (events.length === 0 || (!state.quote && state.payments.length === 0)) return undefined;
   const job = jobOf(state);
   const paid = paidPayment(state);
-  return {
+  const receipt = {
     quote_digest: digest,
     state: receiptState(state, nowSecs),
     paid: isPaid(state),
@@ -27,22 +33,52 @@ export async function readReceipt(
     ...(paid?.call ? { call_id: paid.call.callId } : {}),
     ...(paid?.settled ? { payment: paymentSummary(paid.payment, paid.settled.transaction) } : {}),
     events: events.map(({ type, at }) => ({ type, at })),
-    ...(withResult ? await resultOf(context, paid?.call, events) : {}),
+    ...(withResult ? await progressOf(context, paid?.call) : withoutProgress),
+    ...(withResult ? await resultOf(context, digest, paid?.call, events) : withoutResult),
   };
+  return { receipt, version: state.version };
 }
+
+const withoutProgress: Partial<Awaited<ReturnType<typeof progressOf>>> = {};
+
+/** What the runner last said of a call that it works on. */
+async function progressOf({ db }: Pick<JobsContext, 'db'>, call: CallState | undefined) {
+  const progress = call?.status === 'delivered' ? await findProgress(db, call.callId) : undefined;
+  if (!progress) return {};
+  const { fraction, message, at } = progress;
+  const said = { ...(fraction !== undefined && { fraction }), ...(message !== undefined && { message }) };
+  return { progress: { ...said, at: at.toISOString() } };
+}
+
+const withoutResult: Partial<Awaited<ReturnType<typeof resultOf>>> = {};
 
 /** The result, or that there was one and its life has ended. */
 async function resultOf(
-  context: Pick<JobsContext, 'db'>,
+  context: Pick<JobsContext, 'db' | 'publicUrl'>,
+  digest: Hex,
   call: CallState | undefined,
   events: readonly RecordedEvent[],
 ) {
   if (call?.status !== 'completed' || call.attempt === undefined) return { result: null };
   const stored = await readResult(context.db, call.callId, call.attempt);
-  if (stored)
-    return {
-      result: { content_type: stored.contentType ?? null, body_base64: stored.body.toString('base64') },
-    };
+  if (stored) return { result: resultJson(context, digest, stored) };
   const hadResult = events.some(({ type, data }) => type === 'completed' && 'result_sha256' in data);
-  return { result: null, ...(hadResult ? { result_pruned: true as const } : {}) };
+  if (!hadResult) return { result: null };
+  const deletedAt = await findDeletion(context.db, call.callId, call.attempt);
+  return {
+    result: null,
+    result_pruned: true as const,
+    ...(deletedAt && { result_pruned_at: deletedAt.toISOString() }),
+  };
+}
+
+/** A large result is fetched by itself, as bytes. */
+function resultJson(
+  { publicUrl }: Pick<JobsContext, 'publicUrl'>,
+  digest: Hex,
+  { contentType, body, stored }: CallResult,
+) {
+  const content_type = contentType ?? null;
+  if (!stored) return { content_type, body_base64: body.toString('base64') };
+  return { content_type, ...stored, url: `${publicUrl()}/x402/receipts/${digest}/result` };
 }

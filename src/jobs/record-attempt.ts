@@ -1,9 +1,13 @@
 import type { DeliveryConfig } from '../config/delivery.ts';
 import type { EventData, LedgerEvent } from '../domain/events/event.ts';
+import { jobKey } from '../domain/payments/job.ts';
 import { sha256 } from '../domain/payments/payment.ts';
+import { isTriggeredStream } from '../domain/triggers/trigger.ts';
 import { backOffMs, withJitterMs } from '../domain/values/back-off.ts';
 import type { CallChange } from '../store/append-batch.ts';
-import { type CallLease, type LeasedCall, putResult } from '../store/calls.ts';
+import { type CallLease, type LeasedCall, readRefusals } from '../store/calls.ts';
+import { putResult } from '../store/put-result.ts';
+import { putStoredResult, type StoredResult } from '../store/result-uploads.ts';
 import type { OperatorLog } from '../domain/values/operator-log.ts';
 import { type JobsContext, nowSecs } from './context.ts';
 
@@ -11,7 +15,7 @@ type EndedAttempt =
   | Extract<CallChange, { readonly op: 'dead_letter' | 'retry' | 'return_lease' }>
   | { readonly op: 'complete'; readonly callId: number; readonly leaseId: string };
 
-type Recording = Pick<JobsContext, 'pool' | 'lane' | 'config' | 'onCallReleased'>;
+type Recording = Pick<JobsContext, 'pool' | 'db' | 'lane' | 'config' | 'onCallReleased'>;
 
 /** The outcome of one attempt. Reasons are machine-readable codes; `error` is the runner's text, for the operator. */
 export type AttemptOutcome =
@@ -20,6 +24,8 @@ export type AttemptOutcome =
       readonly contentType?: string | undefined;
       readonly result: Buffer;
       readonly resultOmitted: boolean;
+      /** The result is in the result store; `result` is empty. */
+      readonly stored?: StoredResult | undefined;
     }
   | {
       readonly kind: 'retry';
@@ -27,9 +33,18 @@ export type AttemptOutcome =
       readonly retryAfterMs?: number;
       readonly error?: string;
     }
+  /** The runner had no room for the call. */
+  | {
+      readonly kind: 'busy';
+      readonly reason: string;
+      readonly retryAfterMs?: number;
+      readonly error?: string;
+    }
   | { readonly kind: 'dead'; readonly reason: string; readonly error?: string }
   /** The runner disconnected before it got the call. */
-  | { readonly kind: 'runner_left' };
+  | { readonly kind: 'runner_left' }
+  /** The broker did not take the call, or no runner took it there. */
+  | { readonly kind: 'not_taken'; readonly error?: string };
 
 /** The lease is the fencing token: if it was lost meanwhile, nothing is recorded. */
 export type LeaseResult =
@@ -58,12 +73,14 @@ export async function recordAttempt(
   { isFirstNews, runner }: Attempt,
 ): Promise<LeaseResult> {
   if (outcome.kind === 'completed' && !outcome.resultOmitted) {
-    await putResult(context.pool, call, outcome.contentType, outcome.result);
+    const { contentType, result, stored } = outcome;
+    if (stored) await putStoredResult(context.pool, call, contentType, stored);
+    else await putResult(context.pool, call, contentType, result);
   }
-  const step = attemptStep(context, call, outcome, isFirstNews);
+  const step = attemptStep(context, call, await inTurn(context, call, outcome), isFirstNews);
   const change = step.call.op === 'complete' ? step.call : { ...step.call, runner };
   const { events } = step;
-  const command = { stream: call.quoteDigest, events, call: change };
+  const command = { stream: call.stream, events, call: change };
   const recorded = await context.lane.append(command, { urgent: true });
   if (recorded.outcome !== 'ok') return { kind: 'lease_lost' };
   if (step.call.op === 'retry') context.onCallReleased();
@@ -78,8 +95,14 @@ export function logAttempt(
   runner: string,
   recorded: LeaseResult,
 ): void {
-  const { quoteDigest, callId, attempt } = call;
-  const facts = { quote_digest: quoteDigest, call_id: callId, attempt, runner };
+  const { stream, callId, attempt } = call;
+  const isTriggered = isTriggeredStream(stream);
+  const facts = {
+    ...(isTriggered ? { stream } : { quote_digest: stream }),
+    call_id: callId,
+    attempt,
+    runner,
+  };
   if (recorded.kind === 'lease_lost')
     return log.warn(facts, 'lease lost: the attempt of its new holder counts');
   if (outcome.kind === 'completed') return log.info(facts, 'call completed');
@@ -87,12 +110,28 @@ export function logAttempt(
   if (recorded.deadReason === undefined)
     return log.warn({ ...facts, reason, error }, 'call not delivered: it is delivered again');
   const dead = { ...facts, reason: recorded.deadReason, error };
-  log.error(dead, 'dead letter: the call is not delivered any more, and its refund is due');
+  if (isTriggered) log.error(dead, 'dead letter: the call of a trigger is not delivered any more');
+  else log.error(dead, 'dead letter: the call is not delivered any more, and its refund is due');
+}
+
+type Retries = Pick<DeliveryConfig, 'maxAttempts' | 'backoffBaseMs' | 'backoffCapMs'>;
+
+/** How often a call is tried, and how long it waits between: as the policy of its job says, else as `[delivery]` does. */
+function retriesOf({ config }: Recording, { serviceId, jobIndex }: CallLease): Retries {
+  const { delivery } = config;
+  const isJob = serviceId !== undefined && jobIndex !== undefined;
+  const policy = isJob ? config.jobs?.jobPolicies.get(jobKey({ serviceId, jobIndex })) : undefined;
+  return {
+    maxAttempts: policy?.maxAttempts ?? delivery.maxAttempts,
+    backoffBaseMs: policy?.backoffBaseMs ?? delivery.backoffBaseMs,
+    // a job that names the first pause alone never waits less than that
+    backoffCapMs: policy?.backoffCapMs ?? Math.max(delivery.backoffCapMs, policy?.backoffBaseMs ?? 0),
+  };
 }
 
 /** Whether a call has used all its attempts, so that it is dead-lettered instead of delivered again. */
 export function isExhausted(context: Recording, call: CallLease): boolean {
-  return call.failures >= context.config.delivery.maxAttempts;
+  return call.failures >= retriesOf(context, call).maxAttempts;
 }
 
 /** Why a call that was just leased cannot be delivered; undefined where it can. */
@@ -108,7 +147,7 @@ export function undeliverable(context: Recording, call: LeasedCall) {
 function attemptStep(
   context: Recording,
   call: CallLease,
-  outcome: AttemptOutcome,
+  outcome: PlacedOutcome,
   isFirstNews: boolean,
 ): { events: LedgerEvent[]; call: EndedAttempt } {
   const { callId, leaseId } = call;
@@ -127,15 +166,49 @@ function attemptStep(
       return { events, call: { op: 'dead_letter', callId, leaseId, reason, error } };
     }
     case 'runner_left':
+    case 'not_taken':
       // it costs the call no attempt
       return failedStep(context, call, { reason: outcome.kind }, 'return_lease', 0);
+    case 'busy': {
+      const delayMs = busyPauseMs(outcome, outcome.refusals, Math.random());
+      return failedStep(context, call, outcome, 'return_lease', delayMs);
+    }
     case 'retry': {
-      const { delivery } = context.config;
-      if (call.failures + 1 >= delivery.maxAttempts) return exhaustedStep(call, outcome);
-      const waitMs = retryDelayMs(delivery, call.failures, Math.random());
+      const retries = retriesOf(context, call);
+      if (call.failures + 1 >= retries.maxAttempts) return exhaustedStep(call, outcome);
+      const waitMs = retryDelayMs(retries, call.failures, Math.random());
       return failedStep(context, call, outcome, 'retry', Math.max(outcome.retryAfterMs ?? 0, waitMs));
     }
   }
+}
+
+/** An outcome, with what it depends on of the call's history. */
+type PlacedOutcome =
+  | Exclude<AttemptOutcome, { kind: 'busy' }>
+  | (Extract<AttemptOutcome, { kind: 'busy' }> & { readonly refusals: number });
+
+/** Bounded: a call whose runner is always busy becomes a dead letter some day, so each refusal is a failure at last. */
+async function inTurn(context: Recording, call: CallLease, outcome: AttemptOutcome): Promise<PlacedOutcome> {
+  if (outcome.kind !== 'busy') return outcome;
+  const refusals = await readRefusals(context.db, call.callId);
+  return refusals < retriesOf(context, call).maxAttempts
+    ? { ...outcome, refusals }
+    : { ...outcome, kind: 'retry' };
+}
+
+const busyBackOff = { firstMs: 1_000, longestMs: 30_000 };
+
+/**
+ * How long a runner that was busy gets no more calls, and the call that it refused waits: as long as it asked for, or longer each time.
+ * @param refusals before this one
+ * @param random from 0 to below 1
+ */
+export function busyPauseMs(
+  { retryAfterMs = 0 }: { readonly retryAfterMs?: number },
+  refusals: number,
+  random: number,
+): number {
+  return Math.max(retryAfterMs, Math.round(withJitterMs(backOffMs(busyBackOff, refusals), random, 0.5)));
 }
 
 function exhaustedStep(call: CallLease, { reason, error }: { reason: string; error?: string }) {
@@ -183,5 +256,7 @@ export function retryDelayMs(
 
 function resultFacts(outcome: Extract<AttemptOutcome, { kind: 'completed' }>) {
   if (outcome.resultOmitted) return {};
+  const { stored } = outcome;
+  if (stored) return { result_sha256: stored.sha256, result_bytes: stored.bytes };
   return { result_sha256: sha256(outcome.result), result_bytes: outcome.result.length };
 }

@@ -12,7 +12,7 @@ import type { LaneCommand } from '../store/append-batch.ts';
 import { paymentKey, readStream } from '../store/streams.ts';
 import type { PaymentAnswer } from './answer.ts';
 import { type Job, sellsCredit } from './catalog.ts';
-import type { JobsContext } from './context.ts';
+import { type JobsContext, openPaidCalls } from './context.ts';
 import type { BoundRequest } from './job-request.ts';
 import { acceptedAnswer, answerKnownPayment, lookUpPayment } from './known-payment.ts';
 import { checkPayerSignature } from './payer-signature.ts';
@@ -44,7 +44,7 @@ export async function redeliver(
     (bound.kind === 'broken' ? brokenBindings[bound.reason] : undefined);
   if (obstacle !== undefined) return refusal(request, 'payment_recovered', { digest, details: [obstacle] });
   if (context.tooLate()) return enqueueFailed(job, digest, 'stopping');
-  if (context.lane.state.openCalls >= context.config.limits.maxOutstandingCalls)
+  if (openPaidCalls(context) >= context.config.limits.maxOutstandingCalls)
     return enqueueFailed(job, digest, 'outbox_full');
   const bodyKeccak256 = bound.kind === 'kept' ? bound.bodyKeccak256 : undefined;
   const command = await redeliveryCommand(context, request, job, decoded, known, bodyKeccak256);

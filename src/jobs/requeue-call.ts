@@ -1,4 +1,5 @@
 import { foldQuote } from '../domain/payments/quote-state.ts';
+import { isTriggeredStream } from '../domain/triggers/trigger.ts';
 import { findCall } from '../store/calls.ts';
 import { readStream } from '../store/streams.ts';
 import type { JobsContext } from './context.ts';
@@ -40,7 +41,11 @@ export async function checkRequeue(
 > {
   const call = await findCall(context.db, callId);
   if (call?.status !== 'dead') return { kind: 'not_dead' };
-  const quote = foldQuote((await readStream(context.pool, call.stream)).events);
+  const { events } = await readStream(context.pool, call.stream);
+  // nobody has paid for it
+  if (isTriggeredStream(call.stream))
+    return { kind: 'possible', stream: call.stream, version: events.at(-1)?.version ?? 0 };
+  const quote = foldQuote(events);
   const payment = quote.payments.find((paid) => paid.call?.callId === callId);
   if (payment?.refunded) return { kind: 'refunded' };
   if (payment?.status !== 'settled') return { kind: 'unpaid' };

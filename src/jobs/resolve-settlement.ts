@@ -7,6 +7,8 @@ import { runIn } from '../domain/values/tracing.ts';
 import { findCall } from '../store/calls.ts';
 import type { FollowUp } from '../store/follow-ups.ts';
 import { paymentKey, readStream } from '../store/streams.ts';
+import { LedgerInconsistentError } from '../store/halt.ts';
+import { readHalt } from '../store/recovery.ts';
 import { postponeUnsettled, type UnsettledCall } from '../store/unsettled.ts';
 import { findByKey, findTakenBack } from './find-payment.ts';
 import { findSettlement } from './find-settlement.ts';
@@ -190,6 +192,9 @@ async function settleAgain(
   const { callId, ageSecs } = open;
   // other processes do not settle it meanwhile
   if (callId !== undefined) await postponeUnsettled(context.pool, callId, settleTimeoutMs + landedAfterMs);
+  // another process may have noticed since this call was taken that the ledger lost events, and this one not yet
+  const halt = await readHalt(context.pool);
+  if (halt) throw new LedgerInconsistentError(halt);
   context.log.info({ quote_digest: started.digest }, 'settling an unknown settlement again');
   const outcome = await requestSettlement(context, started, { isRepeated: true });
   const isUnderWay = outcome.kind === 'settled' || (outcome.kind === 'unknown' && outcome.transaction);

@@ -1,3 +1,4 @@
+import { jobKey } from '../domain/payments/job.ts';
 import type { LedgerEvent } from '../domain/events/event.ts';
 import { ofPayment, paymentToData, sha256 } from '../domain/payments/payment.ts';
 import { orderedUuid } from '../domain/values/ordered-uuid.ts';
@@ -5,6 +6,7 @@ import type { AppendOutcome, CallChange, Claim, LaneCommand } from '../store/app
 import { putBody } from '../store/calls.ts';
 import { LaneFullError } from '../store/lane.ts';
 import { callerNonceClaim, paymentClaim, paymentIdClaim, paymentKey, quoteClaim } from '../store/streams.ts';
+import { callOrder } from './call-order.ts';
 import type { Job } from './catalog.ts';
 import type { CheckedPayment } from './check-payment.ts';
 import type { JobsContext } from './context.ts';
@@ -40,7 +42,7 @@ export async function startPayment(
 ): Promise<PaymentStart> {
   const { digest, payment } = checked;
   const kept = await keepRequest(context, request);
-  const outcome = await append(context, startCommand(request, job, checked, kept));
+  const outcome = await append(context, startCommand(context, request, job, checked, kept));
   switch (outcome.outcome) {
     case 'ok': {
       if (outcome.call_id === null) throw new Error('the append of a call returned no call id');
@@ -51,8 +53,7 @@ export async function startPayment(
       return enqueueFailed(job, digest, 'lane_full');
     case 'lost':
       // the append itself recorded the refusal of a used payment, id or nonce; a taken quote is looked at again
-      if (outcome.claim === 'quote' || outcome.claim === 'spend_auth' || outcome.claim === 'spend_request')
-        return { kind: 'stream_moved' };
+      if (!isReplayed(outcome.claim)) return { kind: 'stream_moved' };
       if (outcome.claim === 'payment' && checked.isUnread) return { kind: 'stream_moved' };
       return unrecordedRefusal(replayCodes[outcome.claim]);
     case 'same':
@@ -67,7 +68,7 @@ type KeptRequest = Pick<AddedCall, 'bodyId' | 'body' | 'traceparent'>;
 /** What is kept of a request beside its call. Stores a large body; a small one travels with the call's command. */
 export async function keepRequest(
   { pool, tracing }: Pick<JobsContext, 'pool' | 'tracing'>,
-  { body, contentType }: BoundRequest,
+  { body, contentType }: Pick<BoundRequest, 'body' | 'contentType'>,
 ): Promise<KeptRequest> {
   const kept = { bodyId: orderedUuid(), traceparent: tracing?.traceparent() };
   if (body.length <= smallBodyBytes) return { ...kept, body: { contentType, bytes: body } };
@@ -77,7 +78,7 @@ export async function keepRequest(
 
 /** A lane whose queue is full cannot record the refusal either; the client still gets its answer. */
 export async function append(
-  context: JobsContext,
+  context: Pick<JobsContext, 'lane'>,
   command: LaneCommand,
 ): Promise<AppendOutcome | { readonly outcome: 'full' }> {
   try {
@@ -95,6 +96,10 @@ const replayCodes = {
   transfer: 'payment_replay',
 } as const;
 
+function isReplayed(kind: Claim['kind']): kind is keyof typeof replayCodes {
+  return kind in replayCodes;
+}
+
 /** What a payment claims when it starts; the first claim that is lost decides the refusal. */
 function startClaims(request: BoundRequest, job: Job, checked: CheckedPayment): Claim[] {
   const { digest, payment, paymentId, caller } = checked;
@@ -108,12 +113,13 @@ function startClaims(request: BoundRequest, job: Job, checked: CheckedPayment): 
 }
 
 function startCommand(
+  { settings }: JobsContext,
   request: BoundRequest,
   job: Job,
   checked: CheckedPayment,
   kept: KeptRequest,
 ): LaneCommand {
-  const { digest, state, payment, pricedAt, caller, isUnread } = checked;
+  const { digest, state, payment, pricedAt, caller, paymentId, isUnread } = checked;
   const { serviceId, jobIndex } = job;
   const { network, asset, symbol } = payment;
   return {
@@ -124,11 +130,14 @@ function startCommand(
     claims: startClaims(request, job, checked),
     lost: {
       stream: requestStream(request),
+      // of the claims that it makes: each event is encoded for every payment
       events: {
         // the look-up says first whether it is this very request's
         ...(isUnread ? {} : { payment: [paymentReplayDenied('payment', digest, payment)] }),
-        caller_nonce: [nonceReplayDenied(digest, payment)],
-        payment_id: [paymentReplayDenied('payment_identifier', digest, payment)],
+        ...(caller?.nonce === undefined ? {} : { caller_nonce: [nonceReplayDenied(digest, payment)] }),
+        ...(paymentId === undefined
+          ? {}
+          : { payment_id: [paymentReplayDenied('payment_identifier', digest, payment)] }),
       },
     },
     call: {
@@ -140,6 +149,10 @@ function startCommand(
       asset,
       symbol,
       caller: caller?.address,
+      // credit is sold without a runner
+      order: job.isTopUp
+        ? undefined
+        : callOrder(settings.jobPolicies.get(jobKey(job)), request, caller?.address),
       payment: paymentKey(payment),
       delayMs: firstLookMs,
     },
@@ -148,9 +161,13 @@ function startCommand(
 
 function startEvents(
   request: BoundRequest,
-  { payment, opening, verifiedBy, caller, paymentId, bodyKeccak256 }: CheckedPayment,
+  { payment, opening, verifiedBy, signedBy, caller, paymentId, bodyKeccak256, topUpOrder }: CheckedPayment,
 ): LedgerEvent[] {
-  const verified = { ...ofPayment(payment), by: verifiedBy };
+  const verified = {
+    ...ofPayment(payment),
+    by: verifiedBy,
+    ...(signedBy === 'contract' ? { signed_by: signedBy } : {}),
+  };
   const events: LedgerEvent[] = [...opening, { type: 'payment_verified', data: verified }];
   if (caller) {
     const { mode, address, nonce } = caller;
@@ -169,6 +186,7 @@ function startEvents(
     body_bytes: request.body.length,
     payment: paymentToData(payment),
     ...(paymentId === undefined ? {} : { payment_id: paymentId }),
+    ...(topUpOrder === undefined ? {} : { top_up_order: topUpOrder }),
   };
   events.push({ type: 'settlement_started', data });
   return events;

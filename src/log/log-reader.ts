@@ -32,6 +32,14 @@ export interface ProvenStream extends ProvenEvents {
   readonly pending: number;
 }
 
+/** The reader of a ledger's own log; undefined where the ledger is not sealed. */
+export function ownLogReader(
+  pool: pg.Pool,
+  log: { readonly origin: string } | undefined,
+): LogReader | undefined {
+  return log && openLogReader(pool, log.origin);
+}
+
 /** @param origin the name of the log's first generation */
 export function openLogReader(pool: pg.Pool, origin: string): LogReader {
   let known = new TileCache();

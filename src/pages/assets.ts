@@ -6,31 +6,47 @@ import { sendTagged } from '../http/jobs/etag.ts';
 const types = {
   'pages.css': 'text/css',
   'pages.js': 'text/javascript',
+  'amounts.js': 'text/javascript',
+  'wallet.js': 'text/javascript',
+  'payment.js': 'text/javascript',
+  'pay-form.js': 'text/javascript',
+  'try.js': 'text/javascript',
+  'jobs.js': 'text/javascript',
+  'credit.js': 'text/javascript',
   'icon.svg': 'image/svg+xml',
 } as const;
 
-type Name = keyof typeof types;
+/** Later files may import earlier ones. */
+export type AssetName = keyof typeof types;
 
 /** The files beside the pages. */
 export interface Assets {
   /** The address of a file, which changes with its content. */
-  href(name: Name): string;
+  href(name: AssetName): string;
   readonly routes: (app: FastifyInstance) => Promise<void>;
 }
 
 export async function readAssets(): Promise<Assets> {
-  const names = Object.keys(types) as Name[];
-  const texts = new Map<Name, string>();
-  for (const name of names)
-    texts.set(name, await readFile(new URL(`assets/${name}`, import.meta.url), 'utf8'));
-  const versionOf = (name: Name): string =>
+  const names = Object.keys(types) as AssetName[];
+  const texts = new Map<AssetName, string>();
+  const versionOf = (name: AssetName): string =>
     createHash('sha256')
       .update(texts.get(name) ?? '')
       .digest('base64url')
       .slice(0, 12);
-  const versions = new Map(names.map((name) => [name, versionOf(name)]));
+  const versions = new Map<string, string>();
+  const href = (name: string): string => `/assets/${name}?v=${versions.get(name) ?? ''}`;
+  for (const name of names) {
+    const text = await readFile(new URL(`assets/${name}`, import.meta.url), 'utf8');
+    // a module is imported by the address that changes with its content, as it is loaded by a page
+    texts.set(
+      name,
+      text.replaceAll(/(?<=from ')\.\/([\w-]+\.js)(?=';)/g, (_, imported: string) => href(imported)),
+    );
+    versions.set(name, versionOf(name));
+  }
   return {
-    href: (name) => `/assets/${name}?v=${versions.get(name) ?? ''}`,
+    href,
     routes: async (app) => {
       for (const name of names) {
         app.get<{ Querystring: { v?: unknown } }>(`/assets/${name}`, async (request, reply) => {

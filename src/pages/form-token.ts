@@ -1,4 +1,5 @@
-import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import { createHmac, randomBytes } from 'node:crypto';
+import { areEqualSecrets } from '../domain/values/equal-secrets.ts';
 import type { RotatingSecret } from '../domain/values/rotating-secret.ts';
 
 /** A form may stay open for so long. */
@@ -26,11 +27,7 @@ export function readFormToken(
   nowMs: number,
 ): FormToken | undefined {
   const [, time = '', id = '', proof = ''] = /^([0-9a-z]{1,11})\.([\w-]{22})\.([\w-]{43})$/.exec(token) ?? [];
-  const given = Buffer.from(proof);
-  const isOurs = secrets.some((secret) => {
-    const expected = Buffer.from(proofOf(secret, visitor, `${time}.${id}`));
-    return given.length === expected.length && timingSafeEqual(given, expected);
-  });
+  const isOurs = secrets.some((secret) => areEqualSecrets(proof, proofOf(secret, visitor, `${time}.${id}`)));
   const madeAtMs = Number.parseInt(time, 36);
   if (!isOurs || madeAtMs > nowMs + maxSkewMs || madeAtMs < nowMs - maxAgeMs) return undefined;
   return { id, madeAtMs };

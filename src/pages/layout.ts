@@ -1,4 +1,5 @@
 import { html, type Html } from '../domain/values/html.ts';
+import type { PageAddition } from './addition.ts';
 import { form, personName } from './parts.ts';
 import type { Tone } from './notices.ts';
 import { type SectionName, sections } from './sections.ts';
@@ -24,7 +25,10 @@ export function renderDocument(visit: Visit, view: View, notice: Notice | undefi
           <title>${title}</title>
           <link rel="icon" type="image/svg+xml" href="${site.assets.href('icon.svg')}" />
           <link rel="stylesheet" href="${site.assets.href('pages.css')}" />
-          <script type="module" src="${site.assets.href('pages.js')}"></script>
+          ${site.addition && additionLinks(site.addition)}
+          ${['pages.js' as const, ...(view.scripts ?? [])].map(
+            (file) => html`<script type="module" src="${site.assets.href(file)}"></script>`,
+          )}
         </head>
         <body>
           <a class="skip" href="#main">Skip to the content</a>
@@ -33,9 +37,10 @@ export function renderDocument(visit: Visit, view: View, notice: Notice | undefi
               <a class="brand" href="/"
                 ><img src="${site.assets.href('icon.svg')}" width="26" height="26" alt="" />${name}</a
               >
-              ${visitor ? userNavigation(visit, view.section) : visitorNavigation(visit.path)}
+              ${visitor ? userNavigation(visit, view.section) : visitorNavigation(visit)}
             </div>
           </header>
+          ${site.addition?.notice}
           <main id="main" class="wrap${view.isNarrow ? ' narrow' : ''}" tabindex="-1">
             ${notice && noticeOf(notice)} ${view.body}
           </main>
@@ -47,16 +52,23 @@ export function renderDocument(visit: Visit, view: View, notice: Notice | undefi
   );
 }
 
+function additionLinks({ stylesheet, script }: PageAddition): Html {
+  return html`<link rel="stylesheet" href="${stylesheet}" />
+    <script type="module" src="${script}"></script>`;
+}
+
 export function noticeOf({ tone, text }: Notice): Html {
   const role = tone === 'bad' || tone === 'warn' ? 'alert' : 'status';
   return html`<p class="notice ${tone}" role="${role}">${text}</p>`;
 }
 
 function userNavigation(visit: Visit, current: SectionName | undefined): Html {
-  const links = Object.entries(sections).map(
-    ([section, { path, label }]) =>
-      html`<li><a href="${path}" ${section === current && html`aria-current="page"`}>${label}</a></li>`,
-  );
+  const links = Object.entries(sections)
+    .filter(([section]) => section !== 'jobs' || visit.site.jobs)
+    .map(
+      ([section, { path, label }]) =>
+        html`<li><a href="${path}" ${section === current && html`aria-current="page"`}>${label}</a></li>`,
+    );
   const who = visit.visitor?.user.name ?? '';
   return html`<nav aria-label="Main">
       <ul>
@@ -69,7 +81,7 @@ function userNavigation(visit: Visit, current: SectionName | undefined): Html {
     </div>`;
 }
 
-function visitorNavigation(path: string): Html {
+function visitorNavigation({ path, site }: Visit): Html {
   const link = (to: string, label: string, isMain = false): Html =>
     html`<li>
       <a class="${isMain ? 'button small' : ''}" href="${to}" ${path === to && html`aria-current="page"`}
@@ -78,6 +90,7 @@ function visitorNavigation(path: string): Html {
     </li>`;
   return html`<nav aria-label="Main" class="end">
     <ul>
+      ${link(sections.try.path, sections.try.label)}${site.jobs && link(sections.jobs.path, sections.jobs.label)}
       ${link('/sign-in', 'Sign in')}${link('/sign-up', 'Sign up', true)}
     </ul>
   </nav>`;

@@ -12,6 +12,11 @@ export const notices = {
   name_changed: { tone: 'good', text: 'Your name was changed.' },
   provider_linked: { tone: 'good', text: 'You can sign in with this provider now.' },
   provider_unlinked: { tone: 'good', text: 'You can no longer sign in with that provider.' },
+  wallet_linked: { tone: 'good', text: 'You can sign in with this wallet now.' },
+  wallet_unlinked: {
+    tone: 'good',
+    text: 'That wallet cannot sign in to this account any more. Sessions that it began go on: end them below.',
+  },
   key_revoked: { tone: 'good', text: 'The key was revoked. It is refused from now on.' },
   session_required: { tone: 'plain', text: 'Sign in to see that page.' },
   session_over: {
@@ -34,7 +39,16 @@ export const notices = {
     tone: 'bad',
     text: 'There is an account with this address already. Sign in to it, then add the provider on the account page.',
   },
+  provider_not_linked: {
+    tone: 'bad',
+    text: 'That sign-in belongs to another user, or has another e-mail address, so it was not added to your account.',
+  },
   user_disabled: { tone: 'bad', text: 'This account was disabled by the operator.' },
+  no_receipt: {
+    tone: 'bad',
+    text: 'That is no digest of a receipt. It is 0x and 64 digits from 0 to 9 and a to f.',
+  },
+  wrong_receipt_token: { tone: 'bad', text: 'That token does not open this receipt. Nothing was changed.' },
   link_expired: {
     tone: 'bad',
     text: 'This link is no longer valid: it was used, or it is too old. Ask for another one.',

@@ -1,3 +1,4 @@
+import { withoutMarks } from '../domain/values/visible-text.ts';
 import { creditText } from '../domain/credit/price.ts';
 import { html, type Html, type Shown } from '../domain/values/html.ts';
 import type { Tone } from './notices.ts';
@@ -184,5 +185,5 @@ export function copyButton(text: string, what: string): Html {
 
 /** A name that a person chose: its direction does not affect what is beside it, and marks that turn text around are left out. */
 export function personName(name: string): Html {
-  return html`<bdi class="name">${name.replaceAll(/[\p{Bidi_Control}\p{Cc}]/gu, '')}</bdi>`;
+  return html`<bdi class="name">${withoutMarks(name)}</bdi>`;
 }

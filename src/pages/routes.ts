@@ -5,20 +5,22 @@ import { accountPages } from './account/account.ts';
 import { creditPages } from './credit/credit.ts';
 import { keyPages } from './keys/keys.ts';
 import { homePages } from './home/home.ts';
+import { jobPages } from './jobs/job.ts';
+import type { LostPages } from './lost.ts';
 import { createPages } from './serve.ts';
 import { signInPages } from './sign-in/sign-in.ts';
 import type { Site } from './site.ts';
+import { tryPages } from './try/try.ts';
 import { usagePages } from './usage/usage.ts';
 
-const bodyLimit = 32_768;
-
 /** The customers' pages. Forms are read here alone: the routes of the API refuse them. */
-export function pagesRoutes(site: Site, bodies: RequestBodies) {
+export function pagesRoutes(site: Site, bodies: RequestBodies, lost: LostPages) {
   return async (app: FastifyInstance): Promise<void> => {
+    lost.follow(app);
     app.addContentTypeParser(
       'application/x-www-form-urlencoded',
       async (request: FastifyRequest, payload: Readable) => {
-        const limits = { maxBytes: bodyLimit, workFactor: 4 };
+        const limits = { maxBytes: request.routeOptions.bodyLimit, workFactor: 4 };
         const bytes = await bodies.read(request, payload, limits);
         return new URLSearchParams(bytes.toString('utf8'));
       },
@@ -28,12 +30,15 @@ export function pagesRoutes(site: Site, bodies: RequestBodies) {
       done();
     });
     await app.register(site.assets.routes);
+    if (site.addition) await app.register(site.addition.routes(site.publicUrl));
     const pages = createPages(site, app);
     homePages(pages);
     signInPages(pages);
     accountPages(pages);
+    tryPages(pages);
     keyPages(pages);
     usagePages(pages);
     creditPages(pages);
+    if (site.jobs) jobPages(pages, site.jobs);
   };
 }

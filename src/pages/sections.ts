@@ -1,9 +1,11 @@
 /** The parts of the pages, in the order of the navigation. */
 export const sections = {
   home: { path: '/', label: 'Overview' },
+  try: { path: '/try', label: 'Try it' },
   keys: { path: '/keys', label: 'Keys' },
   usage: { path: '/usage', label: 'Usage' },
   credit: { path: '/credit', label: 'Credit' },
+  jobs: { path: '/jobs', label: 'Jobs' },
   account: { path: '/account', label: 'Account' },
 } as const;
 

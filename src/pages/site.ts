@@ -1,12 +1,17 @@
+import type { Readable } from 'node:stream';
 import type { FastifyRequest } from 'fastify';
 import type { ChatContext } from '../chat/context.ts';
 import type { PagesConfig } from '../config/config.ts';
+import type { Completions } from '../http/chat/make-completion.ts';
 import type { Html } from '../domain/values/html.ts';
 import type { AuthLoader } from '../identity/auth-loader.ts';
 import type { Identity } from '../identity/context.ts';
+import type { JobsContext } from '../jobs/context.ts';
+import type { LogReader } from '../log/log-reader.ts';
 import type { SessionUser } from '../identity/sessions.ts';
 import type { User } from '../store/identity.ts';
-import type { Assets } from './assets.ts';
+import type { PageAddition } from './addition.ts';
+import type { AssetName, Assets } from './assets.ts';
 import type { FormToken } from './form-token.ts';
 import type { NoticeCode } from './notices.ts';
 import type { SectionName } from './sections.ts';
@@ -17,8 +22,14 @@ export interface Site {
   readonly identity: Identity;
   readonly auth: AuthLoader;
   readonly chat: () => ChatContext;
+  /** Undefined where no jobs are sold. */
+  readonly jobs: (() => JobsContext) | undefined;
+  /** Proves what is in the ledger; undefined where it is not sealed. */
+  readonly log: LogReader | undefined;
+  readonly completions: Completions;
   readonly publicUrl: () => string;
   readonly assets: Assets;
+  readonly addition: PageAddition | undefined;
 }
 
 /** Who is signed in. */
@@ -38,6 +49,8 @@ export interface Visit {
   readonly visitor: Visitor | undefined;
   /** The token for the forms of this page. */
   readonly token: string;
+  /** Calls its listener once the page is sent, or its visitor has closed the connection. */
+  readonly onClose: (listener: () => void) => void;
 }
 
 export interface SignedInVisit extends Visit {
@@ -61,6 +74,13 @@ export interface View {
   /** For a short form: one narrow column. */
   readonly isNarrow?: boolean;
   readonly retryAfterSecs?: number;
+  /** Modules that this page needs beside the one of all pages. */
+  readonly scripts?: readonly AssetName[];
+  /** An address at which the browser goes on. */
+  readonly leadsTo?: string;
+  readonly cookies?: readonly string[];
+  /** A visitor's browser may keep it, so that what was typed is there after its button `back`. For forms of look-ups alone. */
+  readonly isKept?: boolean;
 }
 
 /** Leads to another page, once a form was taken. */
@@ -68,7 +88,7 @@ export interface Redirect {
   readonly kind: 'redirect';
   /** A path of this gateway, or the address of an identity provider. */
   readonly to: string;
-  readonly notice?: NoticeCode;
+  readonly notice?: NoticeCode | undefined;
   readonly cookies?: readonly string[];
 }
 
@@ -79,4 +99,14 @@ export interface Data {
   readonly json: object;
 }
 
-export type Answer = View | Redirect | Data;
+/** Bytes from elsewhere: kept as a file, and never shown by the browser. */
+export interface File {
+  readonly kind: 'file';
+  /** Letters, digits, dots and dashes. */
+  readonly name: string;
+  readonly bytes: Readable;
+  /** In bytes. */
+  readonly length: number;
+}
+
+export type Answer = View | Redirect | Data | File;

@@ -1,4 +1,5 @@
-import { createHmac, timingSafeEqual } from 'node:crypto';
+import { createHmac } from 'node:crypto';
+import { areEqualSecrets } from '../domain/values/equal-secrets.ts';
 
 /** Base64url: 132 bits, the least whole number of characters that has 128. */
 const macChars = 22;
@@ -16,8 +17,7 @@ export function readCursor(key: Buffer, list: string, cursor: string): number | 
   const match = /^(0|[1-9]\d{0,15})-([\w-]{22})$/.exec(cursor);
   const place = Number(match?.[1]);
   if (!match || !Number.isSafeInteger(place)) return undefined;
-  const [given, own] = [Buffer.from(match[2] ?? ''), Buffer.from(macOf(key, list, place))];
-  return given.length === own.length && timingSafeEqual(given, own) ? place : undefined;
+  return areEqualSecrets(match[2] ?? '', macOf(key, list, place)) ? place : undefined;
 }
 
 function macOf(key: Buffer, list: string, place: number): string {

@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import { decodeLeaf, isUnreadable, typesListing } from '../domain/events/event.ts';
+import { isTriggeredStream } from '../domain/triggers/trigger.ts';
 import { readCounters } from '../store/counters.ts';
 import { isDataError, type LedgerDatabase } from '../store/database.ts';
 import { noteUnreadable } from '../store/follow-ups.ts';
@@ -13,6 +14,7 @@ import {
   readProjection,
   pruneProjections,
 } from '../store/projection.ts';
+import { completionRowsOf } from './completion-model.ts';
 import { accountCreditOf } from './credit-model.ts';
 import { paymentRowsOf } from './read-model.ts';
 import { createStreamMemory, type StreamMemory } from './stream-memory.ts';
@@ -64,7 +66,9 @@ async function project(
   const ofCredit = events.filter(({ type }) => creditTypes.has(type));
   const streams = await memory.complete(
     pool,
-    events.filter(({ type, stream }) => !creditTypes.has(type) || isChat(stream)),
+    events.filter(
+      ({ type, stream }) => (!creditTypes.has(type) || isChat(stream)) && !isTriggeredStream(stream),
+    ),
     last,
   );
   const [chats = [], quotes = []] = [true, false].map((wanted) =>
@@ -76,6 +80,7 @@ async function project(
     calls: rows.flatMap(({ calls }) => calls),
     accounts: accountCreditOf(ofCredit),
     usage: usageChanges(chats, projection.seq),
+    completions: completionRowsOf(chats),
   });
   return isOurs ? last - projection.seq : 0;
 }
@@ -92,6 +97,7 @@ async function passOver(pool: pg.Pool, projection: Projection): Promise<number> 
     calls: [],
     accounts: [],
     usage: [],
+    completions: [],
   });
   return isOurs ? 1 : 0;
 }

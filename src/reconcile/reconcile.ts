@@ -1,8 +1,9 @@
 import { instantText, type Period } from '../domain/values/period.ts';
 import type { Address, Hex } from '../domain/values/primitives.ts';
-import { classify, type Classified, openTransactions, strangerOf } from '../domain/reconcile/classify.ts';
+import { classify, type Classified, strangerOf } from '../domain/reconcile/classify.ts';
 import { LedgerFacts } from '../domain/reconcile/ledger-facts.ts';
 import { Matcher } from '../domain/reconcile/match.ts';
+import { openTransactions } from '../domain/reconcile/open-transactions.ts';
 import {
   type AccountBooks,
   type Completeness,
@@ -82,7 +83,16 @@ export async function reconcile(options: ReconcileOptions): Promise<ReportJson> 
   const classified = classify({ facts, matcher, evidence, ranges: blocks, payees, tally });
   await refuseContradictions(classified, chains, networks);
   await checkDecimals(facts, options, tally);
-  return reportJson({ period: times, ledger, networks, accounts, sums: classified.ledger, tally });
+  const { explanations } = facts;
+  return reportJson({
+    period: times,
+    ledger,
+    networks,
+    accounts,
+    sums: classified.ledger,
+    tally,
+    explanations,
+  });
 }
 
 function chainOf(chains: ReadonlyMap<string, ChainScanner>, network: string): ChainScanner {

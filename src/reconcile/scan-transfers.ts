@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { canonicalJson } from '../domain/values/canonical-json.ts';
 import type { ChainTransfer } from '../domain/reconcile/reconcile.ts';
 import type { RpcUnavailable } from '../peers/rpc/json-rpc.ts';
+import { mayBeRange } from '../peers/chain/log-range.ts';
 import type { ChainScanner } from '../peers/chain/transfer-scan.ts';
 import type { TransferChunk, TransferQuery } from '../peers/chain/transfer-chunk.ts';
 import { answered, causeText, ReconcileError, unanswered } from './reconcile-error.ts';
@@ -64,8 +65,7 @@ export async function* scanTransfers(scan: Scan): AsyncGenerator<readonly ChainT
 /** Half of a range that the node refuses. Throws for other failures, and for a range of one block. */
 function narrower({ chain }: Scan, answer: RpcUnavailable, from: bigint, to: bigint): bigint {
   const what = `the transfers of the blocks ${from} to ${to}`;
-  if (!/^(?:rpc_error|status_400|status_413|too_large)$/.test(answer.cause))
-    throw unanswered(chain.network, what, answer);
+  if (!mayBeRange(answer)) throw unanswered(chain.network, what, answer);
   if (from < to) return (to - from + 1n) / 2n;
   throw new ReconcileError(
     'logs_refused',

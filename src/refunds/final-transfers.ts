@@ -1,5 +1,5 @@
 import type { Caip2, Hex } from '../domain/values/primitives.ts';
-import type { Chain, Transfer } from '../peers/chain/chain.ts';
+import type { Chain, Transfer, TransfersAnswer } from '../peers/chain/chain.ts';
 
 /** Why a transaction cannot be recorded. */
 export type NoTransfers =
@@ -27,6 +27,8 @@ export interface MinedTransfers {
   readonly blockNumber: bigint;
   readonly blockHash: Hex;
   readonly transfers: readonly Transfer[];
+  /** The payment authorizations that moved some of them. */
+  readonly authorizations: Extract<TransfersAnswer, { kind: 'mined' }>['authorizations'];
 }
 
 /** The configured chains, by network. */

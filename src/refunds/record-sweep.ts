@@ -1,11 +1,10 @@
 import type pg from 'pg';
 import type { EventData } from '../domain/events/event.ts';
 import { type Caip2, chainIdOf, type Hex } from '../domain/values/primitives.ts';
-import type { AcceptedToken } from '../domain/values/token.ts';
 import { placeData } from '../domain/payments/transfer-place.ts';
 import type { LedgerDatabase } from '../store/database.ts';
 import type { Lane } from '../store/lane.ts';
-import { findRefundsDueTo, listPayees } from '../store/refunds.ts';
+import { findRefundsDueTo } from '../store/refunds.ts';
 import { readTransferHolders, transferClaim } from '../store/streams.ts';
 import {
   type Chains,
@@ -16,6 +15,7 @@ import {
   refused,
   requireFinal,
 } from './final-transfers.ts';
+import { type KnownToken, knownPayees } from './known-payees.ts';
 import { projectToHead } from '../projections/project.ts';
 
 /** An operator's statement that a transaction moved income from payees to other addresses. */
@@ -53,8 +53,6 @@ interface Ledger {
   readonly lane: Lane;
 }
 
-type KnownToken = Pick<AcceptedToken, 'network' | 'asset' | 'symbol' | 'decimals' | 'payTo'>;
-
 /**
  * Records the transfers of a final transaction from payees, each as one sweep. Nothing is recorded where a transfer matches a
  * refund that is due. `accepted` are the configured tokens; those of earlier configurations come from the ledger.
@@ -88,11 +86,7 @@ async function findLeaving(
   accepted: readonly KnownToken[],
 ) {
   const moved = mined.transfers.filter(({ from, to, value }) => from !== to && value > 0n);
-  const known = [
-    // the terms of signed quotes take precedence over the configuration
-    ...(await listPayees(pool, network)),
-    ...accepted.filter((one) => one.network === network).map((one) => ({ ...one, pay_to: one.payTo })),
-  ];
+  const known = await knownPayees(pool, network, accepted);
   return moved.flatMap((transfer) => {
     const { asset, from, to, value } = transfer;
     const payee = known.find((one) => one.asset === asset && one.pay_to === from);

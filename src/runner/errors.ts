@@ -47,6 +47,8 @@ export type RunnerErrorCode =
   | 'result_undelivered'
   /** The gateway cannot be reached or has an error; polling continues. */
   | 'gateway_unreachable'
+  /** The broker cannot be reached, or lacks the gateway's streams; consuming continues. */
+  | 'broker_unreachable'
   /** The gateway refuses this runner; polling ends. */
   | 'gateway_refused'
   | 'server_failed';

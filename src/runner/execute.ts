@@ -3,6 +3,7 @@ import { InvalidInput, Refuse, ResultTooLarge, RetryLater, RunnerError } from '.
 import type { Teller } from './hooks.ts';
 import type { Job } from './job.ts';
 import type { Outcome } from './outcome.ts';
+import type { ReportProgress } from './progress.ts';
 import { encodeResult } from './result.ts';
 import type { Slots } from './slots.ts';
 import type { Deferred } from '../runtime/deferred.ts';
@@ -22,13 +23,14 @@ interface Execution {
   readonly job: Job;
   readonly call: ReceivedCall;
   readonly controller: AbortController;
+  readonly progress: ReportProgress;
   readonly ended: Deferred<Outcome>;
 }
 
 /** Runs a handler in the slot that was taken for it, until it answers, its time is up or it is ended. Whatever throws, the slot is freed. */
 export async function execute(
   { slots, tell, timeoutMs, maxResultBytes }: ExecuteOptions,
-  { job, call, controller, ended }: Execution,
+  { job, call, controller, progress, ended }: Execution,
 ): Promise<Outcome> {
   let timer: NodeJS.Timeout | undefined;
   let isInSlot = true;
@@ -41,10 +43,12 @@ export async function execute(
       controller.abort(new DOMException(message, 'TimeoutError'));
     }, limitMs);
     let answered = false;
-    const work = attempt(job, { ...call, signal: controller.signal }, maxResultBytes).then((outcome) => {
-      answered = true;
-      return outcome;
-    });
+    const work = attempt(job, { ...call, progress, signal: controller.signal }, maxResultBytes).then(
+      (outcome) => {
+        answered = true;
+        return outcome;
+      },
+    );
     const outcome = await Promise.race([work, ended.promise]);
     if (!answered) {
       isInSlot = false;
@@ -79,13 +83,14 @@ function abandonHandler(
 /** Never rejects, whatever a handler throws. */
 async function attempt(
   job: Job,
-  call: ReceivedCall & { readonly signal: AbortSignal },
+  call: ReceivedCall & { readonly signal: AbortSignal; readonly progress: ReportProgress },
   maxResultBytes: number,
 ): Promise<Outcome> {
   try {
     const handler = job.handlers.get(call.trigger);
-    const result = await handler?.({ ...call, input: undefined });
-    return { kind: 'completed', result: encodeResult(result, maxResultBytes) };
+    const result = await handler?.(call);
+    const maxBytes = Math.min(maxResultBytes, call.maxResultBytes);
+    return { kind: 'completed', result: await encodeResult(result, maxBytes) };
   } catch (cause) {
     return judge(cause);
   }

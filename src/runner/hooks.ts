@@ -4,7 +4,7 @@ import type { Outcome } from './outcome.ts';
 
 /** How one attempt ended, for a log. */
 export interface CallReport extends CallFacts {
-  readonly via: 'push' | 'lease';
+  readonly via: 'push' | 'lease' | 'jetstream';
   readonly outcome: Outcome['kind'];
   /** Why it was not completed. */
   readonly code?: string;

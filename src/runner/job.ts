@@ -1,16 +1,20 @@
 import { maxJobIndex, maxServiceId } from '../domain/payments/job.ts';
-import type { JobCall, Trigger } from './call.ts';
+import { triggerKinds } from '../domain/triggers/trigger.ts';
+import type { JobCall, ReceivedCall, Trigger } from './call.ts';
 import type { AnySchema, OutputOf } from './input.ts';
 import { readInput } from './input.ts';
 import type { Result } from './result.ts';
 
-export type Handler<Input = undefined> = (call: JobCall<Input>) => Promise<Result> | Result;
+/** Of paid calls, unless it names another trigger, or several. */
+export type Handler<Input = undefined, Kind extends Trigger = 'x402'> = (
+  call: JobCall<Input, Kind>,
+) => Promise<Result> | Result;
 
 export interface JobOptions<Schema extends AnySchema | undefined> {
   readonly serviceId: number;
   readonly jobIndex: number;
-  /** A handler for each trigger that may call this job. A call by any other trigger is refused. */
-  readonly on: Readonly<Partial<Record<Trigger, Handler<OutputOf<Schema>>>>>;
+  /** A handler for each trigger that may call this job. A call by any other trigger is refused: it becomes a dead letter. */
+  readonly on: { readonly [Kind in Trigger]?: Handler<OutputOf<Schema>, Kind> };
   /** What a body must be, as JSON: a zod schema, or any other Standard Schema. What does not fit is refused. */
   readonly input?: Schema;
   /** Runs of this job at once. Default: the runner's. */
@@ -29,9 +33,9 @@ export interface Job {
 }
 
 /** A handler behind its schema. */
-type WiredHandler = (call: JobCall) => Promise<Result>;
+type WiredHandler = (call: ReceivedCall & { readonly signal: AbortSignal }) => Promise<Result>;
 
-const triggerForm = /^[a-z][a-z0-9_-]{0,63}$/;
+const triggers: ReadonlySet<string> = new Set<Trigger>(['x402', ...triggerKinds]);
 
 /**
  * Wires a job's handlers, each to the trigger that may call it.
@@ -45,14 +49,19 @@ export function job<Schema extends AnySchema | undefined = undefined>(options: J
   if (timeoutMs !== undefined) requireTimeout(timeoutMs);
   const handlers = new Map<string, WiredHandler>();
   for (const [trigger, handler] of Object.entries(on)) {
-    if (!triggerForm.test(trigger) || typeof handler !== 'function')
+    if (!triggers.has(trigger) || typeof handler !== 'function')
       throw new TypeError(`job ${serviceId}/${jobIndex}: on.${trigger} is not a handler of a trigger`);
     handlers.set(trigger, async (call) => {
       const input = schema ? await readInput(schema, call.body) : undefined;
-      return handler({ ...call, input: input as OutputOf<Schema> });
+      // readCall has checked that it has all that a call of its trigger has
+      const whole = { ...call, input } as unknown as JobCall<OutputOf<Schema>, Trigger>;
+      return (handler as Handler<OutputOf<Schema>, Trigger>)(whole);
     });
   }
-  if (handlers.size === 0) throw new TypeError(`job ${serviceId}/${jobIndex} has no handler: wire on.x402`);
+  if (handlers.size === 0)
+    throw new TypeError(
+      `job ${serviceId}/${jobIndex} has no handler: wire on.x402, on.webhook, on.cron or on.chain`,
+    );
   return { serviceId, jobIndex, concurrency, timeoutMs, handlers };
 }
 

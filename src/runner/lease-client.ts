@@ -11,6 +11,8 @@ export type LeaseAnswer =
 export interface LeaseClient {
   /** Never rejects. */
   post(path: string, body: unknown, options: PostOptions): Promise<LeaseAnswer>;
+  /** The same with bytes, for the holder of a lease. */
+  postBytes(path: string, bytes: Buffer, leaseId: string, options: PostOptions): Promise<LeaseAnswer>;
 }
 
 export interface PostOptions {
@@ -33,22 +35,33 @@ export function createLeaseClient(gatewayUrl: string, token: string): LeaseClien
   if (!/^[!-~]+$/.test(token))
     throw new TypeError('the token is empty or has characters that no header may have');
   const base = href.replace(/\/+$/, '');
-  const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' };
+  const send = async (
+    path: string,
+    body: Uint8Array<ArrayBuffer> | string,
+    headers: Readonly<Record<string, string>>,
+    { timeoutMs, signal, traceparent }: PostOptions,
+  ): Promise<LeaseAnswer> => {
+    const trace = traceparent === undefined ? {} : { traceparent };
+    try {
+      const response = await fetch(base + path, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${token}`, ...headers, ...trace },
+        body,
+        // the token goes nowhere else
+        redirect: 'error',
+        signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
+      });
+      return await sort(response);
+    } catch (error) {
+      return { kind: 'again', reason: causeOf(error), afterMs: 0 };
+    }
+  };
   return {
-    async post(path, body, { timeoutMs, signal, traceparent }) {
-      try {
-        const response = await fetch(base + path, {
-          method: 'POST',
-          headers: traceparent === undefined ? headers : { ...headers, traceparent },
-          body: JSON.stringify(body),
-          // the token goes nowhere else
-          redirect: 'error',
-          signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
-        });
-        return await sort(response);
-      } catch (error) {
-        return { kind: 'again', reason: causeOf(error), afterMs: 0 };
-      }
+    post: (path, body, options) =>
+      send(path, JSON.stringify(body), { 'content-type': 'application/json' }, options),
+    postBytes(path, bytes, leaseId, options) {
+      const headers = { 'content-type': 'application/octet-stream', 'x-net-lease-id': leaseId };
+      return send(path, new Uint8Array(bytes), headers, options);
     },
   };
 }

@@ -1,13 +1,14 @@
-import { factsOf } from './call.ts';
 import { RunnerError } from './errors.ts';
 import type { Teller } from './hooks.ts';
 import { requireWhole } from './job.ts';
+import { type Extension, keepLease } from './keep-lease.ts';
 import { isRecord, type Lease, leaseMs, readLeases } from './lease.ts';
 import { createLeaseClient, type LeaseAnswer, type LeaseClient } from './lease-client.ts';
 import type { Outcome } from './outcome.ts';
+import { createReporter } from './progress.ts';
+import { about, report, retryWaitMs, traceOf } from './report.ts';
 import type { Runs } from './runs.ts';
 import type { Slots } from './slots.ts';
-import { backOffMs, withJitterMs } from '../domain/values/back-off.ts';
 import { pause } from '../runtime/pause.ts';
 
 export interface PollOptions {
@@ -43,16 +44,9 @@ type PollContext = Required<{ [K in keyof PollOptions]: NonNullable<PollOptions[
   PollParts & { readonly client: LeaseClient };
 
 const postTimeoutMs = 10_000;
-const firstWaitMs = 200;
 const longestPollWaitMs = 30_000;
-const longestReportWaitMs = 5_000;
 /** Between two answers that there is no call, whatever the gateway does about waiting. */
 const emptyPollMs = 1_000;
-
-/** Only the upper half is random, so that a gateway that is down gets no request at once. */
-function retryWaitMs(failures: number, longestMs: number): number {
-  return withJitterMs(backOffMs({ firstMs: firstWaitMs, longestMs }, failures), Math.random(), 0.5);
-}
 
 /** @throws TypeError for what no gateway would take */
 export function preparePoll(options: PollOptions, parts: PollParts): () => Promise<void> {
@@ -143,13 +137,32 @@ async function serveLease(
   const lost = new AbortController();
   const done = new AbortController();
   const firstMs = leaseMs(lease.expiresAt, serverTimeMs, context.leaseSecs);
-  keepLease(context, lease, firstMs, AbortSignal.any([done.signal, context.over]), lost).catch(
-    (cause: unknown) => tellFault(context, lease, 'its lease is no longer extended', cause),
+  const ended = AbortSignal.any([done.signal, context.over]);
+  const kept = {
+    firstMs,
+    extend: (timeoutMs: number) => extendLease(context, lease, timeoutMs, ended),
+    onLost(reason: string) {
+      const message = `call ${lease.callId}: the lease is lost: ${reason}`;
+      context.tell.error(new RunnerError('lease_lost', message, about(lease)));
+      lost.abort();
+    },
+  };
+  keepLease(kept, ended).catch((cause: unknown) =>
+    tellFault(context, lease, 'its lease is no longer extended', cause),
+  );
+  const progress = createReporter(
+    (said, options) =>
+      context.client.post(
+        `/runner/calls/${lease.callId}/progress`,
+        { lease_id: lease.leaseId, ...said },
+        options,
+      ),
+    AbortSignal.any([done.signal, lost.signal, context.over]),
   );
   try {
     const { call } = lease;
     const outcome: Outcome = call
-      ? await context.runs.take(call, { via: 'lease', lost: lost.signal })
+      ? await context.runs.take(call, { via: 'lease', lost: lost.signal, progress })
       : malformed(context, lease);
     if (outcome.kind !== 'lost') await report(context, lease, outcome, lost.signal);
   } finally {
@@ -163,96 +176,26 @@ function malformed({ tell }: PollContext, { callId }: Lease): Outcome {
   return { kind: 'refused', code: 'call_malformed', message };
 }
 
-/** Extends a lease well before it ends, again and again. */
-async function keepLease(
-  { client, leaseSecs, tell }: PollContext,
+/** Asks the gateway to extend a lease. */
+async function extendLease(
+  { client, leaseSecs }: PollContext,
   lease: Lease,
-  firstMs: number,
-  done: AbortSignal,
-  lost: AbortController,
-): Promise<void> {
+  timeoutMs: number,
+  signal: AbortSignal,
+): Promise<Extension> {
   const path = `/runner/calls/${lease.callId}/extend`;
   const body = { lease_id: lease.leaseId, lease_secs: leaseSecs };
-  let lastsMs = firstMs;
-  let waitMs = lastsMs / 3;
-  while (await pause(waitMs, done)) {
-    const timeoutMs = Math.max(1_000, lastsMs / 3);
-    const answer = await client.post(path, body, { signal: done, timeoutMs, ...traceOf(lease) });
-    // the outcome may have been reported meanwhile: then the lease has ended because the call is done
-    if (done.aborted) return;
-    if (answer.kind === 'ok') {
+  const answer = await client.post(path, body, { signal, timeoutMs, ...traceOf(lease) });
+  switch (answer.kind) {
+    case 'ok': {
       const expiresAt = isRecord(answer.value) ? answer.value['lease_expires_at'] : undefined;
-      lastsMs = leaseMs(expiresAt, answer.serverTimeMs, leaseSecs);
-      waitMs = lastsMs / 3;
-    } else if (answer.kind === 'again') {
-      // the lease may still be valid: only the gateway decides that it is lost
-      waitMs = Math.min(lastsMs / 6, longestReportWaitMs);
-    } else {
-      const reason = answer.kind === 'lost' ? 'another attempt has it now' : answer.reason;
-      tell.error(
-        new RunnerError('lease_lost', `call ${lease.callId}: the lease is lost: ${reason}`, about(lease)),
-      );
-      lost.abort();
-      return;
+      return { kind: 'held', lastsMs: leaseMs(expiresAt, answer.serverTimeMs, leaseSecs) };
     }
+    case 'again':
+      return answer;
+    case 'lost':
+      return { kind: 'lost', reason: 'another attempt has it now' };
+    case 'refused':
+      return { kind: 'lost', reason: answer.reason };
   }
-}
-
-/** Reports the result of a call, repeatedly until the gateway accepts it. */
-async function report(
-  context: PollContext,
-  lease: Lease,
-  outcome: Outcome,
-  lost: AbortSignal,
-): Promise<void> {
-  const { client, over, tell } = context;
-  const { path, body } = reportOf(lease, outcome);
-  for (let failures = 0; ; failures += 1) {
-    const options = { signal: over, timeoutMs: postTimeoutMs, ...traceOf(lease) };
-    const answer = await client.post(path, body, options);
-    if (answer.kind === 'ok') return;
-    if (answer.kind === 'again') {
-      if (failures === 0) tell.error(undelivered(lease, `the runner retries: ${answer.reason}`));
-      const waitMs = Math.max(answer.afterMs, retryWaitMs(failures, longestReportWaitMs));
-      if (await pause(waitMs, AbortSignal.any([over, lost]))) continue;
-      return tell.error(undelivered(lease, 'the runner has given up'));
-    }
-    if (answer.kind === 'lost') return tell.error(undelivered(lease, 'another attempt has the call now'));
-    tell.error(undelivered(lease, answer.reason));
-    // the work is done, and repeating it would have the same result: an operator has to decide
-    if (outcome.kind !== 'completed' || answer.status === 401 || answer.status === 403) return;
-    const message = `the gateway refused the result: ${answer.status}`;
-    return report(context, lease, { kind: 'refused', code: 'result_too_large', message }, lost);
-  }
-}
-
-function reportOf({ callId, leaseId }: Lease, outcome: Outcome): { path: string; body: unknown } {
-  const call = `/runner/calls/${callId}`;
-  if (outcome.kind === 'completed') {
-    const { result } = outcome;
-    const content = result && {
-      content_type: result.contentType,
-      body_base64: result.body.toString('base64'),
-    };
-    return { path: `${call}/complete`, body: { lease_id: leaseId, ...(content ? { result: content } : {}) } };
-  }
-  const error = `${outcome.code}: ${outcome.message}`.slice(0, errorLength).toWellFormed();
-  return { path: `${call}/fail`, body: { lease_id: leaseId, error, retry: outcome.kind === 'retry' } };
-}
-
-/** In characters; the gateway stores longer ones. */
-const errorLength = 500;
-
-function undelivered(lease: Lease, reason: string): RunnerError {
-  const message = `call ${lease.callId}: the gateway did not get its outcome: ${reason}`;
-  return new RunnerError('result_undelivered', message, about(lease));
-}
-
-/** So that the gateway's trace of a call goes on to its result. */
-function traceOf({ call }: Lease) {
-  return { traceparent: call?.traceparent };
-}
-
-function about({ call }: Lease) {
-  return call ? { call: factsOf(call) } : {};
 }

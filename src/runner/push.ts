@@ -20,7 +20,10 @@ export interface PushAnswer {
   readonly body: Buffer;
 }
 
-/** 429 and 5xx are delivered again, other 4xx are dead letters; 410 would pause the whole runner. */
+/**
+ * 503 says that the runner has no room: the call loses no attempt. 429 and other 5xx are failed attempts, other 4xx dead letters; 410
+ * would pause the whole runner.
+ */
 const statuses: Readonly<Record<Refused['code'] | Retry['code'], number>> = {
   call_malformed: 400,
   job_unknown: 404,
@@ -28,9 +31,9 @@ const statuses: Readonly<Record<Refused['code'] | Retry['code'], number>> = {
   input_invalid: 422,
   refused: 422,
   result_too_large: 422,
+  retry_later: 429,
   handler_failed: 500,
   runner_failed: 500,
-  retry_later: 503,
   runner_full: 503,
   runner_stopping: 503,
   handler_timeout: 504,

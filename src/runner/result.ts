@@ -3,11 +3,15 @@ import { ResultTooLarge } from './errors.ts';
 /** Bytes with a content type of the author's choice. */
 export interface TypedResult {
   readonly contentType: string;
-  readonly body: string | Uint8Array;
+  readonly body: string | Uint8Array | ResultStream;
 }
 
+/** A Node.js `Readable`, a web `ReadableStream`, or any other iterable of bytes and text that comes piece by piece. */
+export type ResultStream = AsyncIterable<Uint8Array | string>;
+
 /**
- * What a handler may return: text, bytes, `{contentType, body}`, nothing, or anything that JSON can say.
+ * What a handler may return: text, bytes, a stream, `{contentType, body}`, nothing, or anything that JSON can say. A stream is read to its
+ * end into memory while its run lasts.
  */
 export type Result = undefined | void | null | string | number | boolean | Uint8Array | TypedResult | object;
 
@@ -19,17 +23,18 @@ export interface EncodedResult {
 
 const contentTypeForm = /^[!-~][ -~]{0,199}$/;
 /** JSON.stringify would make `{}` of them, and someone paid for it. */
-const notJson = [Response, Blob, ReadableStream, Map, Set];
+const notJson = [Response, Blob, Map, Set];
 
 /**
  * Undefined where there is no result.
  * @throws ResultTooLarge, or TypeError for what is no result
  */
-export function encodeResult(result: Result, maxBytes: number): EncodedResult | undefined {
+export async function encodeResult(result: Result, maxBytes: number): Promise<EncodedResult | undefined> {
   if (result === undefined) return undefined;
   const { contentType, body } = typed(result);
   if (!contentTypeForm.test(contentType)) throw new TypeError('the result has a content type out of form');
   // a string is at least as long in bytes: what cannot fit is not even copied
+  if (isStream(body)) return { contentType, body: await collect(body, maxBytes) };
   if (body.length > maxBytes) throw tooLarge(maxBytes);
   const bytes = typeof body === 'string' ? Buffer.from(body, 'utf8') : view(body);
   if (bytes.length > maxBytes) throw tooLarge(maxBytes);
@@ -40,6 +45,7 @@ function typed(result: NonNullable<Result> | null): TypedResult {
   if (typeof result === 'string') return { contentType: 'text/plain; charset=utf-8', body: result };
   if (result instanceof Uint8Array) return { contentType: 'application/octet-stream', body: result };
   if (isTyped(result)) return result;
+  if (isStream(result)) return { contentType: 'application/octet-stream', body: result };
   if (
     notJson.some((type) => result instanceof type) ||
     ArrayBuffer.isView(result) ||
@@ -56,7 +62,25 @@ function isTyped(result: Result): result is TypedResult {
   if (typeof result !== 'object' || result === null || Object.keys(result).length !== 2) return false;
   if (!('contentType' in result) || !('body' in result)) return false;
   const { contentType, body } = result;
-  return typeof contentType === 'string' && (typeof body === 'string' || body instanceof Uint8Array);
+  const isBody = typeof body === 'string' || body instanceof Uint8Array || isStream(body);
+  return typeof contentType === 'string' && isBody;
+}
+
+function isStream(value: unknown): value is ResultStream {
+  return typeof value === 'object' && value !== null && Symbol.asyncIterator in value;
+}
+
+/** One that is too long is not read to its end. */
+async function collect(stream: ResultStream, maxBytes: number): Promise<Buffer> {
+  const pieces: Buffer[] = [];
+  let bytes = 0;
+  for await (const piece of stream) {
+    const next: Buffer = typeof piece === 'string' ? Buffer.from(piece, 'utf8') : Buffer.from(piece);
+    bytes += next.length;
+    if (bytes > maxBytes) throw tooLarge(maxBytes);
+    pieces.push(next);
+  }
+  return Buffer.concat(pieces, bytes);
 }
 
 function view(bytes: Uint8Array): Buffer {

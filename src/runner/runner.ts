@@ -1,3 +1,4 @@
+import { type ConsumeOptions, prepareConsume } from './consume.ts';
 import { RunnerError } from './errors.ts';
 import { createTeller, type Hooks } from './hooks.ts';
 import { type Job, requireTimeout, requireWhole } from './job.ts';
@@ -15,7 +16,7 @@ export interface RunnerOptions extends Hooks {
   readonly concurrency?: number | undefined;
   /** When a run is aborted and its call retried. Default 25 s: a gateway waits 30 s for a push by default. */
   readonly timeoutMs?: number | undefined;
-  /** Of what a handler returns; longer ones are dead letters. Default 1 MiB, as the gateway's. */
+  /** Of what a handler returns; longer ones are dead letters, as those that are longer than the gateway takes. Default: the gateway decides alone. */
   readonly maxResultBytes?: number | undefined;
   /** Stops the runner when it aborts, as `stop` does. */
   readonly signal?: AbortSignal | undefined;
@@ -23,7 +24,7 @@ export interface RunnerOptions extends Hooks {
   readonly graceMs?: number | undefined;
 }
 
-/** One runner: the same handlers, whether calls are pushed to it or fetched by it, or both. */
+/** One runner: the same handlers, whether calls are pushed to it, fetched by it or taken from a broker. */
 export interface Runner {
   /** Takes pushed calls. Rejects where the address is taken. */
   listen(options: ListenOptions): Promise<Listening>;
@@ -34,6 +35,8 @@ export interface Runner {
    * runner, as with a token that it does not know; while the gateway is unreachable or overloaded, it retries.
    */
   poll(options: PollOptions): Promise<void>;
+  /** Takes calls from a NATS broker until the runner stops: resolves then. While the broker is unreachable, it retries. */
+  consume(options: ConsumeOptions): Promise<void>;
   /**
    * Takes no new calls, and resolves when the running ones have ended and been answered. What runs after `graceMs` is
    * aborted and given back. Safe to call twice.
@@ -46,11 +49,11 @@ const defaultGraceMs = 30_000;
 const farewellMs = 2_000;
 
 /**
- * A runner of these jobs; nothing happens before it listens or polls.
+ * A runner of these jobs; nothing happens before it listens, polls or consumes.
  * @throws TypeError for no job, a job twice, or a bound that is none
  */
 export function createRunner(options: RunnerOptions): Runner {
-  const { jobs, concurrency = 16, timeoutMs = 25_000, maxResultBytes = 1_048_576 } = options;
+  const { jobs, concurrency = 16, timeoutMs = 25_000, maxResultBytes = 2 ** 30 } = options;
   requireWhole('concurrency', concurrency, 1, 10_000);
   requireWhole('maxResultBytes', maxResultBytes, 0, 2 ** 30);
   requireTimeout(timeoutMs);
@@ -128,6 +131,17 @@ export function createRunner(options: RunnerOptions): Runner {
         if (error instanceof RunnerError) tell.error(error);
         throw error;
       }
+      await own.drained();
+    },
+    async consume(consumeOptions) {
+      requireRunning();
+      const own = createPromiseTracker();
+      const parts = { runs, slots, tell, stopping: stopping.signal, over: over.signal };
+      const consume = prepareConsume(consumeOptions, {
+        ...parts,
+        track: (promise) => void own.add(serving.add(promise)),
+      });
+      await consume();
       await own.drained();
     },
   };

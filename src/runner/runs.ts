@@ -4,6 +4,7 @@ import { execute, type ExecuteOptions } from './execute.ts';
 import type { Teller } from './hooks.ts';
 import type { Job } from './job.ts';
 import { deferred } from '../runtime/deferred.ts';
+import type { ReportProgress } from './progress.ts';
 import { type Lost, type Outcome, type Refused, type Retry, stoppingOutcome } from './outcome.ts';
 
 export interface RunsOptions extends ExecuteOptions {
@@ -11,9 +12,11 @@ export interface RunsOptions extends ExecuteOptions {
 }
 
 export interface TakeOptions {
-  readonly via: 'push' | 'lease';
+  readonly via: 'push' | 'lease' | 'jetstream';
   /** Aborts when the requester gives up. A run without a requester is aborted, except a pushed one. */
   readonly lost?: AbortSignal;
+  /** Takes what the handler says of the call, if this request begins its run. */
+  readonly progress?: ReportProgress;
 }
 
 export interface Runs {
@@ -52,7 +55,11 @@ export function createRuns(options: RunsOptions): Runs {
     return { kind: 'refused', code: 'trigger_not_wired', message };
   };
 
-  const begin = (key: string, call: ReceivedCall, via: TakeOptions['via']): Run | Outcome => {
+  const begin = (
+    key: string,
+    call: ReceivedCall,
+    { via, progress = () => {} }: TakeOptions,
+  ): Run | Outcome => {
     const startedAt = performance.now();
     const reported = <T extends Outcome>(outcome: T): T => {
       tellOutcome(tell, call, via, outcome, performance.now() - startedAt);
@@ -69,7 +76,7 @@ export function createRuns(options: RunsOptions): Runs {
     const ended = deferred<Outcome>();
     const outcome = (async () => {
       if (!hasSlot && !(await slots.take(job, controller.signal))) return ended.promise;
-      return execute(options, { job, call, controller, ended });
+      return execute(options, { job, call, controller, progress, ended });
     })().catch(failed);
     const forget = (): void => {
       if (running.get(key) === run) running.delete(key);
@@ -91,9 +98,10 @@ export function createRuns(options: RunsOptions): Runs {
     return run;
   };
 
-  const join = async (call: ReceivedCall, { via, lost }: TakeOptions): Promise<Outcome> => {
+  const join = async (call: ReceivedCall, taken: TakeOptions): Promise<Outcome> => {
+    const { lost } = taken;
     const key = call.idempotencyKey;
-    const run = running.get(key) ?? begin(key, call, via);
+    const run = running.get(key) ?? begin(key, call, taken);
     if ('kind' in run) return run;
     run.holders += 1;
     return lost ? hold(run, lost) : run.outcome;

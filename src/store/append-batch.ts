@@ -5,6 +5,7 @@ import { encodeBody, encodeCall, keptClaims } from './encode-call.ts';
 import type { Claim, EncodedEvent, LaneCommand } from './lane-command.ts';
 import type { Admission, CreditCommand, CreditMove, CreditOutcome, LimitsLeft } from './credit-command.ts';
 import { creditParts } from './uncontended-credit.ts';
+import { textLiteral } from './text-literal.ts';
 import { type UncontendedParts, uncontendedParts } from './uncontended-parts.ts';
 
 export type {
@@ -39,6 +40,7 @@ export interface BatchAnswer {
   readonly seq: number;
   readonly open_calls: number;
   readonly unsettled_calls: number;
+  readonly triggered_calls: number;
   readonly results: readonly (AppendOutcome | CreditOutcome | { readonly outcome: 'deferred' })[];
 }
 
@@ -192,8 +194,8 @@ export function appendStatement(
 ): string {
   const bodies = commands.flatMap(({ body }) => body ?? []);
   const before =
-    bodies.length === 0 ? '' : `select tollbook.put_bodies(${pg.escapeLiteral(`[${bodies.join(',')}]`)});\n`;
-  const batch = pg.escapeLiteral(batchText(commands));
+    bodies.length === 0 ? '' : `select tollbook.put_bodies(${textLiteral(`[${bodies.join(',')}]`)});\n`;
+  const batch = textLiteral(batchText(commands));
   return `${before}select tollbook.append(${laneId}::smallint, '${flusherId}', ${batchNo}, ${acknowledged}, ${batch}) as answer`;
 }
 

@@ -1,6 +1,10 @@
 import type pg from 'pg';
+import type { JobId } from '../domain/payments/job.ts';
+import type { Firing, TriggerKind } from '../domain/triggers/trigger.ts';
 import type { LedgerDatabase } from './database.ts';
 import { callFunction } from './functions.ts';
+import type { StoredResult } from './result-uploads.ts';
+import { textLiteral } from './text-literal.ts';
 
 /** The lease of a call. */
 export interface CallLease {
@@ -10,19 +14,20 @@ export interface CallLease {
   readonly attempt: number;
   /** Attempts that failed since the call was last enqueued, expired leases included. */
   readonly failures: number;
-  readonly quoteDigest: string;
+  /** That of its quote, or its own where a trigger made it. */
+  readonly stream: string;
+  /** Its job; undefined for a call that sells credit. */
+  readonly serviceId?: number;
+  readonly jobIndex?: number;
 }
 
 /** A call that was just leased, with all that its runner receives. */
 export interface LeasedCall extends CallLease {
   readonly serviceId: number;
   readonly jobIndex: number;
-  readonly network: string;
-  readonly asset: string;
-  readonly symbol: string;
-  readonly caller: string | undefined;
-  /** The payment that bought it, as `paymentKey()` names it. */
-  readonly payment: string;
+  readonly origin: LeasedOrigin;
+  /** The payment that bought it, as `paymentKey()` names it, or the firing that made it, as `firingKey()` does. */
+  readonly idempotencyKey: string;
   readonly leaseUntil: Date;
   /** The span of the request that bought it, where it was traced. */
   readonly traceparent: string | undefined;
@@ -30,6 +35,17 @@ export interface LeasedCall extends CallLease {
   /** Undefined where the body is missing: such a call can never be delivered. */
   readonly body: Buffer | undefined;
 }
+
+/** What made a call. */
+export type LeasedOrigin =
+  | {
+      readonly kind: 'x402';
+      readonly network: string;
+      readonly asset: string;
+      readonly symbol: string;
+      readonly caller: string | undefined;
+    }
+  | Firing;
 
 interface LeaseRow {
   call_id: number;
@@ -39,20 +55,33 @@ interface LeaseRow {
   stream: string;
   service_id: number;
   job_index: number;
-  network: string;
-  asset: string;
-  symbol: string;
+  network: string | null;
+  asset: string | null;
+  symbol: string | null;
   caller: string | null;
   payment: string;
   lease_until: Date;
   traceparent: string | null;
   content_type: string | null;
   body: Buffer | null;
+  trigger_kind: TriggerKind | null;
+  trigger_name: string | null;
+  trigger_id: string | null;
+}
+
+/** A job whose calls do not simply take their turn. */
+export interface JobTurn {
+  readonly serviceId: number;
+  readonly jobIndex: number;
+  /** The highest goes first, within a service. */
+  readonly priority: number;
+  /** How many calls of the job may be leased at once; undefined for any number. */
+  readonly maxConcurrent: number | undefined;
 }
 
 /**
- * Takes up to `max` calls that are due for these services, in turn and oldest first, for `leaseSecs`; fewer where their bodies are
- * large.
+ * Takes up to `max` calls that are due for these services, fewer where their bodies are large. Services share; within one, priority
+ * decides, then age.
  * Raw SQL: the runners' hot path. One simple-protocol message, because it locks rows that the lane may need.
  */
 export async function leaseCalls(
@@ -60,29 +89,57 @@ export async function leaseCalls(
   services: readonly number[],
   max: number,
   leaseSecs: number,
+  jobs: readonly JobTurn[] = [],
 ): Promise<LeasedCall[]> {
   const list = [...new Set(services.map(Math.trunc))].join(',');
+  const turns = jobs.map((job) => ({
+    service_id: job.serviceId,
+    job_index: job.jobIndex,
+    priority: job.priority,
+    max_concurrent: job.maxConcurrent,
+  }));
   const { rows } = await pool.query<LeaseRow>(
-    `select * from tollbook.lease_calls('{${list}}', ${Math.trunc(max)}, ${Math.trunc(leaseSecs)})`,
+    `select * from tollbook.lease_calls('{${list}}', ${Math.trunc(max)}, ${Math.trunc(leaseSecs)}, ${textLiteral(JSON.stringify(turns))}, true)`,
   );
   return rows.map((row) => ({
     callId: row.call_id,
     leaseId: row.lease_id,
     attempt: row.attempt,
     failures: row.failures,
-    quoteDigest: row.stream,
+    stream: row.stream,
     serviceId: row.service_id,
     jobIndex: row.job_index,
-    network: row.network,
-    asset: row.asset,
-    symbol: row.symbol,
-    caller: row.caller ?? undefined,
-    payment: row.payment,
+    origin: originOf(row),
+    idempotencyKey: row.payment,
     leaseUntil: row.lease_until,
     traceparent: row.traceparent ?? undefined,
     contentType: row.content_type ?? undefined,
     body: row.body ?? undefined,
   }));
+}
+
+/** What made a call that no payment has bought; undefined for a paid one. */
+function firingOf(row: Pick<LeaseRow, 'trigger_kind' | 'trigger_name' | 'trigger_id'>): Firing | undefined {
+  const { trigger_kind: kind, trigger_name: name, trigger_id: id } = row;
+  return kind === null ? undefined : { kind, name: name ?? '', id: id ?? '' };
+}
+
+function originOf(row: LeaseRow): LeasedOrigin {
+  const firing = firingOf(row);
+  if (firing) return firing;
+  const { network, asset, symbol, caller } = row;
+  return {
+    kind: 'x402',
+    network: network ?? '',
+    asset: asset ?? '',
+    symbol: symbol ?? '',
+    caller: caller ?? undefined,
+  };
+}
+
+/** The id of a call that a trigger will make. */
+export function nextCallId(pool: pg.Pool): Promise<number> {
+  return callFunction(pool, 'next_call_id', []);
 }
 
 /** Stores a request's bytes before its call exists, so that the lane never carries them. */
@@ -116,32 +173,15 @@ export async function extendLease(
   return rows[0]?.extend_lease;
 }
 
-/** Stores a runner's result, before `completed` is recorded. */
-export async function putResult(
-  pool: pg.Pool,
-  call: { readonly callId: number; readonly attempt: number; readonly leaseId: string },
-  contentType: string | undefined,
-  body: Buffer,
-): Promise<void> {
-  // raw SQL with parameters: a literal doubles the result's bytes
-  await pool.query('select tollbook.put_result($1, $2, $3, $4, $5)', [
-    call.callId,
-    call.attempt,
-    call.leaseId,
-    contentType ?? null,
-    body,
-  ]);
-}
-
 /** The call of a lease; undefined where another lease holds the call, or where it has left the queue. */
 export async function findLeasedCall(
   db: LedgerDatabase,
   callId: number,
   leaseId: string,
-): Promise<(CallLease & { readonly serviceId: number }) | undefined> {
+): Promise<(CallLease & JobId) | undefined> {
   const row = await db
     .selectFrom('tollbook.call')
-    .select(['call_id', 'attempt', 'failures', 'stream', 'service_id'])
+    .select(['call_id', 'attempt', 'failures', 'stream', 'service_id', 'job_index'])
     .where('call_id', '=', callId)
     .where('lease_id', '=', leaseId)
     .where('status', 'in', ['leased', 'unpaid'])
@@ -152,8 +192,9 @@ export async function findLeasedCall(
       leaseId,
       attempt: row.attempt,
       failures: row.failures,
-      quoteDigest: row.stream,
+      stream: row.stream,
       serviceId: row.service_id,
+      jobIndex: row.job_index,
     }
   );
 }
@@ -171,9 +212,20 @@ export async function isCompletedBy(db: LedgerDatabase, callId: number, leaseId:
   return last?.lease_id === leaseId && last.open === null;
 }
 
+/** How often a busy runner refused the call since it was last enqueued. */
+export async function readRefusals(db: LedgerDatabase, callId: number): Promise<number> {
+  const calls = db.selectFrom('tollbook.call').select('refusals').where('call_id', '=', callId);
+  return (await calls.executeTakeFirst())?.refusals ?? 0;
+}
+
 export interface CallResult {
   readonly contentType: string | undefined;
+  /** Empty where the result is in the result store. */
   readonly body: Buffer;
+  /** The lease that completed the call. */
+  readonly leaseId: string;
+  /** What is in the result store. */
+  readonly stored: StoredResult | undefined;
 }
 
 export async function readResult(
@@ -182,21 +234,45 @@ export async function readResult(
   attempt: number,
 ): Promise<CallResult | undefined> {
   const row = await db
-    .selectFrom('tollbook.call_result')
-    .select(['content_type', 'body'])
+    .selectFrom('tollbook.call_result as result')
+    .leftJoin('tollbook.result_upload as upload', (join) =>
+      join.onRef('upload.call_id', '=', 'result.call_id').onRef('upload.lease_id', '=', 'result.lease_id'),
+    )
+    .select(['result.content_type', 'result.body', 'result.lease_id', 'upload.bytes', 'upload.sha256'])
+    .where('result.call_id', '=', callId)
+    .where('result.attempt', '=', attempt)
+    .executeTakeFirst();
+  if (!row) return undefined;
+  const { content_type, body, lease_id: leaseId, bytes, sha256 } = row;
+  const stored = sha256 && bytes !== null ? { bytes, sha256: `0x${sha256.toString('hex')}` } : undefined;
+  return { contentType: content_type ?? undefined, body, leaseId, stored };
+}
+
+/** When the result of an attempt was deleted; undefined for one that was not, or before this was noted. */
+export async function findDeletion(
+  db: LedgerDatabase,
+  callId: number,
+  attempt: number,
+): Promise<Date | undefined> {
+  const row = await db
+    .selectFrom('tollbook.deleted_result')
+    .select('deleted_at')
     .where('call_id', '=', callId)
     .where('attempt', '=', attempt)
     .executeTakeFirst();
-  return row && { contentType: row.content_type ?? undefined, body: row.body };
+  return row?.deleted_at;
 }
 
 /** Dead letters, oldest first: no attempt could deliver these calls, and the operator decides about them. */
 export async function listDeadCalls(db: LedgerDatabase, limit: number, afterCallId = 0) {
-  return db
+  const rows = await db
     .selectFrom('tollbook.call')
     .select([
       'call_id',
       'stream',
+      'trigger_kind',
+      'trigger_name',
+      'trigger_id',
       'service_id',
       'job_index',
       'attempt',
@@ -212,41 +288,7 @@ export async function listDeadCalls(db: LedgerDatabase, limit: number, afterCall
     .orderBy('call_id')
     .limit(limit)
     .execute();
-}
-
-/** Which dead letters are meant: those that match every member that is set. */
-export interface DeadLetterFilter {
-  readonly serviceId?: number | undefined;
-  /** As the ledger has it. */
-  readonly reason?: string | undefined;
-  readonly runner?: string | undefined;
-  /** Dead since then or later. */
-  readonly since?: Date | undefined;
-  /** Dead before that. */
-  readonly before?: Date | undefined;
-}
-
-/** The ids of up to `max` dead letters behind a call id, in order. */
-export async function findDeadCalls(
-  db: LedgerDatabase,
-  { serviceId, reason, runner, since, before }: DeadLetterFilter,
-  afterCallId: number,
-  max: number,
-): Promise<number[]> {
-  const rows = await db
-    .selectFrom('tollbook.call')
-    .select('call_id')
-    .where('status', '=', 'dead')
-    .where('call_id', '>', afterCallId)
-    .$if(serviceId !== undefined, (calls) => calls.where('service_id', '=', serviceId ?? 0))
-    .$if(reason !== undefined, (calls) => calls.where('last_reason', '=', reason ?? ''))
-    .$if(runner !== undefined, (calls) => calls.where('last_runner', '=', runner ?? ''))
-    .$if(since !== undefined, (calls) => calls.where('due_at', '>=', since ?? new Date(0)))
-    .$if(before !== undefined, (calls) => calls.where('due_at', '<', before ?? new Date(0)))
-    .orderBy('call_id')
-    .limit(max)
-    .execute();
-  return rows.map(({ call_id: callId }) => callId);
+  return rows.map((row) => ({ ...row, trigger: firingOf(row) }));
 }
 
 /** The call of a quote while it is not completed. */
@@ -272,23 +314,31 @@ export interface WaitingCalls {
 
 /** By service, only those where a call waits. */
 export async function readWaitingCalls(pool: pg.Pool): Promise<WaitingCalls[]> {
-  // raw SQL: jumps from service to service in the index, so that a long queue is not read to its end
+  // raw SQL: jumps from job to job in the index, so that a long queue is not read to its end
   const { rows } = await pool.query<WaitingRow>(`
-    with recursive service as (
-      select min(service_id) as id from tollbook.call where status in ('ready', 'leased')
+    with recursive job as (
+      (select service_id, job_index from tollbook.call
+        where status in ('ready', 'leased') order by service_id, waits, job_index limit 1)
       union all
-      select (select min(call.service_id) from tollbook.call where call.status in ('ready', 'leased') and call.service_id > service.id)
-      from service where service.id is not null)
-    select service.id as service_id, oldest.call_id, oldest.waiting_ms,
-      (select count(*) from (
-        select from tollbook.call where status in ('ready', 'leased') and service_id = service.id and due_at <= now limit most.calls) few) as calls,
-      exists (select from tollbook.call where status = 'leased' and service_id = service.id and due_at > now) as is_leased
-    from (select tollbook.clock() as now) moment, (select least(10000, 100000 / greatest(1, count(id))) as calls from service) most,
-    service cross join lateral (
-      select call_id, extract(epoch from now - due_at)::float8 * 1000 as waiting_ms
-      from tollbook.call where status in ('ready', 'leased') and service_id = service.id and due_at <= now
-      order by due_at limit 1) oldest
-    order by service.id`);
+      select next.* from job cross join lateral (
+        (select 0 as turn, service_id, job_index from tollbook.call where status in ('ready', 'leased')
+          and service_id = job.service_id and waits = false and job_index > job.job_index order by service_id, waits, job_index limit 1)
+        union all
+        (select 1, service_id, job_index from tollbook.call where status in ('ready', 'leased') and service_id > job.service_id
+          order by service_id, waits, job_index limit 1)
+        order by turn limit 1
+      ) found(turn, service_id, job_index) cross join lateral (select found.service_id, found.job_index) next)
+    select job.service_id, sum(waiting.calls)::int as calls, min(waiting.oldest_at) as oldest_at,
+      (array_agg(waiting.call_id order by waiting.oldest_at))[1] as call_id,
+      extract(epoch from now - min(waiting.oldest_at))::float8 * 1000 as waiting_ms,
+      exists (select from tollbook.call where status = 'leased' and service_id = job.service_id and due_at > now) as is_leased
+    from (select tollbook.clock() as now) moment, (select least(10000, 100000 / greatest(1, count(*))) as calls from job) most,
+    job cross join lateral (
+      select count(*) as calls, min(due_at) as oldest_at, (array_agg(call_id order by due_at))[1] as call_id from (
+        select call_id, due_at from tollbook.call where status in ('ready', 'leased') and service_id = job.service_id
+          and waits = false and job_index = job.job_index and due_at <= now order by due_at limit most.calls) few) waiting
+    where waiting.calls > 0
+    group by job.service_id, now order by job.service_id`);
   return rows.map((row) => ({
     serviceId: row.service_id,
     calls: row.calls,

@@ -19,6 +19,7 @@ export const boolean: Column<boolean> = { type: 'boolean', isNullable: false };
 export const text: Column<string> = { type: 'text', isNullable: false };
 export const texts: Column<string[]> = { type: 'text[]', isNullable: false };
 export const uuid: Column<string> = { type: 'uuid', isNullable: false };
+export const uuids: Column<string[]> = { type: 'uuid[]', isNullable: false };
 export const bytea: Column<Buffer> = { type: 'bytea', isNullable: false };
 export const json: Column<unknown> = { type: 'json', isNullable: false };
 export const timestamp: Column<Date> = { type: 'timestamp with time zone', isNullable: false };

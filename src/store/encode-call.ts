@@ -3,7 +3,7 @@ import type { CallChange } from './lane-command.ts';
 
 /** JSON of the body that travels with a call; undefined for none. */
 export function encodeBody(call: CallChange | undefined): string | undefined {
-  if (call?.op !== 'add' || !call.body) return undefined;
+  if ((call?.op !== 'add' && call?.op !== 'enqueue') || !call.body) return undefined;
   const { contentType, bytes } = call.body;
   return JSON.stringify({
     body_id: call.bodyId,
@@ -36,6 +36,7 @@ export function encodeCall(call: CallChange, kept: readonly EncodedClaim[]): str
         payment,
         delayMs,
         traceparent,
+        order,
       } = call;
       const claims = kept.length > 0 ? kept : undefined;
       return JSON.stringify({
@@ -50,7 +51,26 @@ export function encodeCall(call: CallChange, kept: readonly EncodedClaim[]): str
         payment,
         delay_ms: delayMs,
         traceparent,
+        order_key: order?.key,
+        key_limit: order?.limit,
+        keeps_key: order?.keepsPlace,
+        key_failures: order?.maxFailures,
         claims,
+      });
+    }
+    case 'enqueue': {
+      const { op, newCallId, serviceId, jobIndex, bodyId, idempotencyKey, trigger, traceparent } = call;
+      return JSON.stringify({
+        op,
+        new_call_id: newCallId,
+        service_id: serviceId,
+        job_index: jobIndex,
+        body_id: bodyId,
+        payment: idempotencyKey,
+        traceparent,
+        trigger_kind: trigger.kind,
+        trigger_name: trigger.name,
+        trigger_id: trigger.id,
       });
     }
     case 'release':

@@ -38,7 +38,7 @@ export async function readDeliveries(pool: pg.Pool): Promise<ServiceDeliveries[]
     select service.id as service_id,
       (select count(*) from tollbook.call where status = 'leased' and service_id = service.id and due_at > now) as leased,
       (select extract(epoch from now - min(created_at))::float8 * 1000 from tollbook.call
-        where status in ('ready', 'leased') and failures > 0 and service_id = service.id) as failing_ms
+        where status in ('ready', 'leased') and (failures > 0 or last_reason = 'status_503') and service_id = service.id) as failing_ms
     from (select tollbook.clock() as now) moment, service where service.id is not null
     order by service.id`);
   return rows.map(({ service_id: serviceId, leased, failing_ms: failingMs }) => ({

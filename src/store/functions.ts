@@ -1,4 +1,4 @@
-import pg from 'pg';
+import type pg from 'pg';
 import {
   bigint,
   bigints,
@@ -18,9 +18,11 @@ import {
   texts,
   timestamp,
   uuid,
+  uuids,
   type ValueOf,
   nothing,
 } from './columns.ts';
+import { textLiteral } from './text-literal.ts';
 
 export interface Signature {
   readonly takes: readonly Column<unknown>[];
@@ -33,7 +35,12 @@ export interface Signature {
 /** Signatures of our SQL functions in the schema `tollbook`; a test compares them with the database. */
 export const functionSignatures = {
   activate_projection: { takes: [int], returns: nullable(int) },
-  apply_projection: { takes: [int, bigint, bigint, json, json, json, json], returns: boolean },
+  apply_projection: { takes: [int, bigint, bigint, json, json, json, json, json], returns: boolean },
+  begin_chain_look: {
+    takes: [text, text, bytea, int],
+    rows: { look: bigint, reached: nullable(json), earlier: nullable(json) },
+  },
+  begin_cron_look: { takes: [text, bytea], rows: { handled_until: timestamp, seen_until: timestamp } },
   begin_listing_look: { takes: [text, int], rows: { look: bigint, state: json } },
   begin_projection: { takes: [], returns: int },
   begin_prune_round: { takes: [int], returns: boolean },
@@ -72,6 +79,7 @@ export const functionSignatures = {
   },
   end_alert_message: { takes: [bigint], returns: nothing },
   end_budget_message: { takes: [bigint], returns: nothing },
+  end_cron_look: { takes: [text, bytea, timestamp], returns: nothing },
   end_exposure: { takes: [text, boolean], returns: nothing },
   end_follow_ups: { takes: [text, bigints], returns: nothing },
   end_listing_look: { takes: [text, bigint, int, json], returns: boolean },
@@ -102,18 +110,29 @@ export const functionSignatures = {
   extend_log: { takes: [smallint, text, int, bigint, bigint, bytea, text], returns: boolean },
   extend_prices: { takes: [bytea, int], returns: boolean },
   forget_prune_round: { takes: [bigint], returns: nothing },
+  forget_result_upload: { takes: [bigint, uuid], returns: nothing },
   gateway_heartbeat: { takes: [uuid], returns: nothing },
   halt_ledger: { takes: [text, nullable(bigint), nullable(bigint)], returns: nothing },
   heartbeat: { takes: [uuid, float], returns: nothing },
+  hold_leases: {
+    takes: [bigints, uuids, uuids, bigints, int],
+    rows: { call_id: bigint, lease_id: uuid },
+  },
   is_halted: { takes: [], returns: boolean },
   is_process_silent: { takes: [uuid, uuid, float], returns: boolean },
   lease_top_ups: {
     takes: [json, int, int, boolean],
     rows: { call_id: bigint, lease_id: uuid, attempt: int, failures: int, stream: text },
   },
+  move_chain_cursor: {
+    takes: [text, text, bytea, bigint, int, nullable(json), nullable(numeric), nullable(text)],
+    returns: boolean,
+  },
   next_account_id: { takes: [], returns: bigint },
+  next_call_id: { takes: [], returns: bigint },
   note_first_search_block: { takes: [bigint, numeric], returns: nothing },
   note_pruned: { takes: [text, bigint, bigint], returns: nothing },
+  note_result_part: { takes: [bigint, uuid, int], returns: nothing },
   note_runner_gone: { takes: [text, bigint, timestamp, int], returns: int },
   note_unreadable: { takes: [bigint], returns: nothing },
   offer_prices: { takes: [bytea, int, json], returns: nothing },
@@ -123,6 +142,7 @@ export const functionSignatures = {
   prune_projections: { takes: [int, int], returns: int },
   prune_short_lived: { takes: [int], returns: int },
   pull_due_times: { takes: [int], returns: int },
+  put_stored_result: { takes: [bigint, int, uuid, nullable(text), bigint, bytea], returns: nothing },
   queue_alert: {
     takes: [texts, text, text, text, text, json, nullable(timestamp), nullable(text)],
     returns: nothing,
@@ -132,6 +152,7 @@ export const functionSignatures = {
   record_database_identity: { takes: [nullable(text), bigint, nullable(int)], returns: nothing },
   record_key_uses: { takes: [bigints], returns: nothing },
   record_reconciliation: { takes: [text], returns: bigint },
+  renew_chain_look: { takes: [text, text, bytea, bigint, int], returns: boolean },
   report_alerts: {
     takes: [uuid, json, boolean, texts, int, int],
     rows: {
@@ -142,6 +163,7 @@ export const functionSignatures = {
       text: nullable(text),
     },
   },
+  report_progress: { takes: [bigint, uuid, nullable(float), nullable(text)], returns: boolean },
   resend_payout: { takes: [text, text], returns: nothing },
   return_budget_message: { takes: [bigint], returns: nothing },
   revoke_api_key: { takes: [bigint], returns: boolean },
@@ -211,6 +233,7 @@ export const functionSignatures = {
       traceparent: nullable(text),
     },
   },
+  unused_result_uploads: { takes: [int], rows: { call_id: bigint, lease_id: uuid, parts: int } },
   watch_payout: { takes: [text, text, int], returns: nothing },
   worker_heartbeat: { takes: [uuid], returns: nothing },
 } as const satisfies Record<string, Signature>;
@@ -278,5 +301,5 @@ function literal(value: unknown, type: string): string {
 
 function quoted(value: string): string {
   if (value.includes('\0')) throw new RangeError('PostgreSQL text cannot hold a NUL character');
-  return pg.escapeLiteral(value);
+  return textLiteral(value);
 }

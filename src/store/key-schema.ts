@@ -1,4 +1,4 @@
-import { bigint, date, int, numeric, oneOf, text, timestamp } from './columns.ts';
+import { bigint, date, int, nullable, numeric, oneOf, text, timestamp, uuid } from './columns.ts';
 
 /** The tables of what keys use and of what their owners are told, as `schema.ts` has the others. */
 export const keyTables = {
@@ -16,6 +16,20 @@ export const keyTables = {
     tries: int,
     created_at: timestamp,
     due_at: timestamp,
+  },
+  'tollbook.completion': {
+    generation: int,
+    account_id: bigint,
+    seq: bigint,
+    at: timestamp,
+    key_id: bigint,
+    prompt_tokens: nullable(bigint),
+    completion_tokens: nullable(bigint),
+    cached_tokens: nullable(bigint),
+    cost: nullable(bigint),
+    chat_id: uuid,
+    status: oneOf('running', 'failed', 'completed', 'cut', 'client_left', 'recovered'),
+    model: text,
   },
   'tollbook.usage_day': {
     generation: int,

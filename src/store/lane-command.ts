@@ -1,4 +1,5 @@
 import type { LedgerEvent } from '../domain/events/event.ts';
+import type { Firing } from '../domain/triggers/trigger.ts';
 
 /** A value that may be claimed once; `binding` distinguishes a holder that repeats its claim from another claimant. */
 export interface Claim {
@@ -9,7 +10,8 @@ export interface Claim {
     | 'payment_id'
     | 'transfer'
     | 'spend_auth'
-    | 'spend_request';
+    | 'spend_request'
+    | 'trigger';
   readonly owner: string;
   readonly scope: string;
   readonly key: string;
@@ -22,6 +24,18 @@ export interface Claim {
 export interface CallBody {
   readonly contentType: string | undefined;
   readonly bytes: Buffer;
+}
+
+/** How a call is ordered among those of its key. */
+export interface CallOrder {
+  /** A hash, in hex. */
+  readonly key: string;
+  /** How many calls of the key may be in delivery at once. */
+  readonly limit: number;
+  /** Whether the others of its key wait for it while it is a dead letter. */
+  readonly keepsPlace: boolean;
+  /** After so many failed attempts the others no longer wait for it; undefined: as long as it has attempts. */
+  readonly maxFailures: number | undefined;
 }
 
 /** What happens to the call that belongs to a stream. Changes of a leased call carry its lease: the fencing token. */
@@ -41,7 +55,21 @@ export type CallChange =
       readonly payment: string;
       /** When the resolver first checks its settlement, where no outcome was recorded by then. */
       readonly delayMs: number;
+      /** What orders it; undefined for a call that is ordered with no other. */
+      readonly order?: CallOrder | undefined;
       /** The span of the request that bought it; beside the call, never in an event. */
+      readonly traceparent?: string | undefined;
+    }
+  /** A call that a trigger made: ready at once. Its id was taken before, since its event names it. */
+  | {
+      readonly op: 'enqueue';
+      readonly newCallId: number;
+      readonly serviceId: number;
+      readonly jobIndex: number;
+      readonly bodyId: string;
+      readonly body?: CallBody | undefined;
+      readonly idempotencyKey: string;
+      readonly trigger: Firing;
       readonly traceparent?: string | undefined;
     }
   /**
@@ -73,7 +101,7 @@ interface Failure {
 
 /** One atomic step: all of it is recorded, or nothing but `lost`. */
 export interface LaneCommand {
-  /** A quote's digest, or a request's id. */
+  /** A quote's digest, a request's id, or that of an entity. */
   readonly stream: string;
   /** The version that the stream must have; any where left out. */
   readonly expect?: number | undefined;

@@ -46,6 +46,8 @@ export interface LaneState {
   readonly openCalls: number;
   /** Those of them that are pending: their money is not proven. */
   readonly unsettledCalls: number;
+  /** Those of the open calls that triggers made: no payment has bought them. */
+  readonly triggeredCalls: number;
   /** The database's clock minus this process's, in milliseconds. */
   readonly clockOffsetMs: number;
   /** Since when batches fail; undefined while the lane works. */
@@ -102,6 +104,21 @@ export interface Lane {
   close(graceMs?: number): Promise<void>;
 }
 
+/** A lane whose appends go through other functions first. */
+export function overlayLane(lane: Lane, over: Partial<Pick<Lane, 'append' | 'appendCredit'>>): Lane {
+  return {
+    append: (command, options) => lane.append(command, options),
+    appendCredit: (command, options) => lane.appendCredit(command, options),
+    ...over,
+    refresh: () => lane.refresh(),
+    get state() {
+      return lane.state;
+    },
+    halt: (found) => lane.halt(found),
+    close: (graceMs) => lane.close(graceMs),
+  };
+}
+
 const maxBatchBytes = 1 << 20;
 
 export function openLane(options: LaneOptions): Lane {
@@ -121,7 +138,7 @@ class FlushedLane implements Lane {
     Flusher,
     { readonly sinceMs: number; readonly writesRefused: string | undefined }
   >();
-  #latest = { seq: 0, openCalls: 0, unsettledCalls: 0, clockOffsetMs: 0 };
+  #latest = { seq: 0, openCalls: 0, unsettledCalls: 0, triggeredCalls: 0, clockOffsetMs: 0 };
   #scheduled = false;
   /** Of the appends that wait for another one. */
   #timer: NodeJS.Timeout | undefined;
@@ -281,8 +298,13 @@ class FlushedLane implements Lane {
     if (answer.seq < this.#latest.seq) return;
     // the answer to a batch that was sent again may be old, and so is its time
     const clockOffsetMs = atOnce ? answer.clock_ms - Date.now() : this.#latest.clockOffsetMs;
-    const { seq, open_calls: openCalls, unsettled_calls: unsettledCalls } = answer;
-    this.#latest = { seq, openCalls, unsettledCalls, clockOffsetMs };
+    const {
+      seq,
+      open_calls: openCalls,
+      unsettled_calls: unsettledCalls,
+      triggered_calls: triggeredCalls,
+    } = answer;
+    this.#latest = { seq, openCalls, unsettledCalls, triggeredCalls, clockOffsetMs };
   }
 
   #measure(batch: readonly Waiting[], { results }: BatchAnswer, sentMs: number): void {

@@ -55,9 +55,30 @@ export async function listPayments(
   afterSeq: number,
   limit: number,
 ): Promise<Page<ListedPayment>> {
+  const page = paymentsOf(queriesOn(pool), filters)
+    .where('seq', '>', afterSeq)
+    .orderBy('tollbook.payment.seq')
+    .limit(limit);
+  return readPage(pool, page);
+}
+
+/** The latest payments, the newest first; those before a place in the ledger, where one is given. */
+export async function listLatestPayments(
+  pool: pg.Pool,
+  filters: PaymentFilters,
+  beforeSeq: number | undefined,
+  limit: number,
+): Promise<Page<ListedPayment>> {
+  const page = paymentsOf(queriesOn(pool), filters)
+    .$if(beforeSeq !== undefined, (query) => query.where('seq', '<', beforeSeq ?? 0))
+    .orderBy('tollbook.payment.seq', 'desc')
+    .limit(limit);
+  return readPage(pool, page);
+}
+
+function paymentsOf(db: LedgerDatabase, filters: PaymentFilters) {
   const { from, to, serviceId, jobIndex, payer, state, network, token } = filters;
-  const db = queriesOn(pool);
-  const page = db
+  return db
     .selectFrom('tollbook.payment')
     .select(['seq', 'service_id', 'job_index', 'network', 'symbol', 'decimals', 'state'])
     .select(['call_id', 'refund_due', 'quote_source', 'last_seq'])
@@ -76,7 +97,6 @@ export async function listPayments(
       time(ref('refund_due_since')).as('refund_due_since'),
     ])
     .where('generation', '=', activeGeneration(db))
-    .where('seq', '>', afterSeq)
     .$if(from !== undefined, (query) => query.where('seq', '>=', firstSince(db, from ?? new Date(0))))
     .$if(to !== undefined, (query) => query.where('seq', '<', firstSince(db, to ?? new Date(0))))
     .where(({ and }) =>
@@ -90,10 +110,7 @@ export async function listPayments(
           ...(token?.length === addressLength ? { asset: hexBytes(token) } : { symbol: token }),
         }),
       ),
-    )
-    .orderBy('tollbook.payment.seq')
-    .limit(limit);
-  return readPage(pool, page);
+    );
 }
 
 /** Paid calls after an id, in the order they were enqueued. */

@@ -1,6 +1,7 @@
 import type pg from 'pg';
 import { decodeLeaf, type RecordedEvent } from '../domain/events/event.ts';
 import type { AccountCredit } from './account-credit.ts';
+import type { CompletionRow } from './completion-row.ts';
 import type { UsageRow } from './usage-row.ts';
 import { queriesOn } from './database.ts';
 import { callFunction } from './functions.ts';
@@ -119,7 +120,7 @@ export async function readNextSeq(pool: pg.Pool, afterSeq: number): Promise<numb
 
 /** Whole streams up to a place in the ledger. */
 export async function readStreamsUpTo(
-  pool: pg.Pool,
+  pool: Pick<pg.Pool, 'query'>,
   streams: readonly string[],
   last: number,
 ): Promise<RecordedEvent[][]> {
@@ -148,15 +149,18 @@ export function applyProjection(
     calls,
     accounts,
     usage,
+    completions,
   }: {
     readonly payments: readonly PaymentRow[];
     readonly calls: readonly CallRow[];
     /** What to add to each account. */
     readonly accounts: readonly AccountCredit[];
     readonly usage: readonly UsageRow[];
+    readonly completions: readonly CompletionRow[];
   },
 ): Promise<boolean> {
-  return callFunction(pool, 'apply_projection', [generation, seq, last, payments, calls, accounts, usage]);
+  const rows = [payments, calls, accounts, usage, completions] as const;
+  return callFunction(pool, 'apply_projection', [generation, seq, last, ...rows]);
 }
 
 /** Starts another generation; returns its number. */

@@ -44,6 +44,23 @@ export async function listReconciliations(
     .execute();
 }
 
+/** The newest reports searched for a break. */
+const mostSearched = 100;
+
+/** The texts of the newest reports, the newest first. */
+export async function* newestReports(pool: pg.Pool): AsyncGenerator<string> {
+  const rows = await queriesOn(pool)
+    .selectFrom('tollbook.reconciliation')
+    .select('id')
+    .orderBy('id', 'desc')
+    .limit(mostSearched)
+    .execute();
+  for (const { id } of rows) {
+    const found = await readReconciliation(pool, id);
+    if (found) yield found.report;
+  }
+}
+
 /** A report byte for byte; undefined where there is none with this number. */
 export async function readReconciliation(
   pool: pg.Pool,

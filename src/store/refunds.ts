@@ -1,6 +1,6 @@
 import { sql } from 'kysely';
 import type pg from 'pg';
-import { decodeLeaf, type RecordedEvent } from '../domain/events/event.ts';
+import { decodeLeaf, type EventOf, type RecordedEvent } from '../domain/events/event.ts';
 import type { Caip2 } from '../domain/values/primitives.ts';
 import { queriesOn } from './database.ts';
 import { hexBytes, hexText, leafText, quoteOf, streamKey, streamName, time } from './expressions.ts';
@@ -142,15 +142,48 @@ export async function listPayees(pool: pg.Pool, network: Caip2): Promise<KnownPa
 export async function listSweeps(
   pool: pg.Pool,
   limit: number,
-): Promise<Extract<RecordedEvent, { type: 'operator_sweep_recorded' }>[]> {
-  // the character after the colon ends the range of their streams
+): Promise<EventOf<'operator_sweep_recorded'>[]> {
+  const events = await listEvents(pool, 'sweep:', limit);
+  return events.filter((event) => event.type === 'operator_sweep_recorded');
+}
+
+/** What operators recorded of transfers that are no payment, and took back, the newest first. */
+export async function listTransfers(
+  pool: pg.Pool,
+  limit: number,
+): Promise<EventOf<'operator_transfer_recorded' | 'operator_transfer_reversed'>[]> {
+  const events = await listEvents(pool, 'transfer:', limit);
+  return events.filter(
+    (event) => event.type === 'operator_transfer_recorded' || event.type === 'operator_transfer_reversed',
+  );
+}
+
+/** The newest events of the streams whose names begin so; the beginning ends with a colon. */
+async function listEvents(pool: pg.Pool, beginning: string, limit: number): Promise<RecordedEvent[]> {
   const rows = await queriesOn(pool)
     .selectFrom('tollbook.event')
     .select(leafText.as('leaf'))
-    .where('stream', '>=', streamKey('sweep:'))
-    .where('stream', '<', streamKey('sweep;'))
+    .where('stream', '>=', streamKey(beginning))
+    .where('stream', '<', streamKey(endOf(beginning)))
     .orderBy('seq', 'desc')
     .limit(limit)
     .execute();
-  return rows.map(({ leaf }) => decodeLeaf(leaf)).filter((event) => event.type === 'operator_sweep_recorded');
+  return rows.map(({ leaf }) => decodeLeaf(leaf));
+}
+
+/** The streams whose names begin so; the beginning ends with a colon. */
+export async function listStreams(pool: pg.Pool, beginning: string): Promise<string[]> {
+  const rows = await queriesOn(pool)
+    .selectFrom('tollbook.event')
+    .select(({ ref }) => streamName(ref('stream')).as('stream'))
+    .distinct()
+    .where('stream', '>=', streamKey(beginning))
+    .where('stream', '<', streamKey(endOf(beginning)))
+    .execute();
+  return rows.map(({ stream }) => stream).toSorted();
+}
+
+/** The character after the colon ends the range of such streams. */
+function endOf(beginning: string): string {
+  return `${beginning.slice(0, -1)};`;
 }

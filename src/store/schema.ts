@@ -19,8 +19,10 @@ import {
   uuid,
   type ValueOf,
 } from './columns.ts';
+import { callTables } from './call-schema.ts';
 import { keyTables } from './key-schema.ts';
 import { priceTables } from './price-schema.ts';
+import { triggerTables } from './trigger-schema.ts';
 
 type Table = Readonly<Record<string, Column<unknown>>>;
 
@@ -94,38 +96,7 @@ export const ledgerTables = {
     last_used_at: nullable(timestamp),
     is_of_user: boolean,
   },
-  'tollbook.call': {
-    call_id: bigint,
-    service_id: bigint,
-    job_index: bigint,
-    created_at: timestamp,
-    body_id: uuid,
-    stream: text,
-    network: text,
-    asset: text,
-    symbol: text,
-    caller: nullable(text),
-    payment: text,
-    claims: nullable(json),
-    traceparent: nullable(text),
-    last_error: nullable(text),
-    last_reason: nullable(text),
-    last_runner: nullable(text),
-    status: oneOf('pending', 'watched', 'ready', 'leased', 'unpaid', 'dead'),
-    lease_id: nullable(uuid),
-    attempt: int,
-    failures: int,
-    due_at: timestamp,
-  },
-  'tollbook.call_body': { body_id: uuid, content_type: nullable(text), body: bytea, created_at: timestamp },
-  'tollbook.call_result': {
-    call_id: bigint,
-    attempt: int,
-    lease_id: uuid,
-    content_type: nullable(text),
-    body: bytea,
-    created_at: timestamp,
-  },
+  ...callTables,
   'tollbook.chat_hold': {
     chat_id: uuid,
     account_id: bigint,
@@ -152,6 +123,7 @@ export const ledgerTables = {
     timeline: nullable(int),
     recorded_at: timestamp,
   },
+  'tollbook.deleted_result': { call_id: bigint, attempt: int, deleted_at: timestamp },
   'tollbook.event': {
     lane_id: smallint,
     seq: bigint,
@@ -201,6 +173,7 @@ export const ledgerTables = {
     halt_known_seq: nullable(bigint),
     halt_found_seq: nullable(bigint),
     halted_at: nullable(timestamp),
+    triggered_calls: bigint,
   },
   'tollbook.lane_batch': {
     sender_hash: bytea,
@@ -320,6 +293,14 @@ export const ledgerTables = {
     budget_from: nullable(date),
     recovered_at: timestamp,
   },
+  'tollbook.result_upload': {
+    call_id: bigint,
+    lease_id: uuid,
+    parts: int,
+    bytes: nullable(bigint),
+    sha256: nullable(bytea),
+    created_at: timestamp,
+  },
   'tollbook.secret': { name: text, value: bytea },
   'tollbook.runner_gone': { runner: text, call_id: bigint, at: timestamp },
   'tollbook.spend_exposure': {
@@ -333,6 +314,7 @@ export const ledgerTables = {
   },
   'tollbook.worker_process': { process_id: uuid, heartbeat_at: timestamp },
   ...priceTables,
+  ...triggerTables,
   ...keyTables,
 } as const satisfies Record<string, Table>;
 

@@ -1,6 +1,8 @@
 import { sql } from 'kysely';
 import type pg from 'pg';
+import type { Address } from '../domain/values/primitives.ts';
 import { queriesOn } from './database.ts';
+import type { Wallet } from './identity.ts';
 
 /** A session that its user can still use. */
 export interface OpenSession {
@@ -20,6 +22,17 @@ export async function listOpenSessions(pool: pg.Pool, userId: string, limit: num
     .orderBy('created_at', 'desc')
     .limit(limit)
     .execute();
+}
+
+/** Whether a session began within the last seconds. */
+export async function isFreshSession(pool: pg.Pool, sessionId: string, withinSecs: number): Promise<boolean> {
+  const row = await queriesOn(pool)
+    .selectFrom('identity.session')
+    .select('id')
+    .where('id', '=', sessionId)
+    .where('created_at', '>', sql<Date>`tollbook.clock() - ${withinSecs} * interval '1 second'`)
+    .executeTakeFirst();
+  return row !== undefined;
 }
 
 /** A password, or an account at a provider. */
@@ -53,4 +66,36 @@ export async function listWallets(pool: pg.Pool, userId: string): Promise<Linked
     .where('user_id', '=', userId)
     .orderBy('created_at')
     .execute();
+}
+
+/** Adds a wallet to a user; returns whose it is then. Undefined where the user does not exist any more. */
+export async function linkWallet(
+  pool: pg.Pool,
+  { address, contractOn = 0 }: Wallet,
+  userId: string,
+): Promise<string | undefined> {
+  const { owner } = await queriesOn(pool)
+    .selectNoFrom(sql<string | null>`identity.link_wallet(${address}, ${contractOn}, ${userId})`.as('owner'))
+    .executeTakeFirstOrThrow();
+  return owner ?? undefined;
+}
+
+/**
+ * Removes a wallet of a user. `last`: nothing else of these providers, and no other wallet, would be left to sign in with;
+ * `unknown`: it is no wallet of the user.
+ */
+export async function unlinkWallet(
+  pool: pg.Pool,
+  address: Address,
+  userId: string,
+  providers: readonly string[],
+): Promise<'removed' | 'last' | 'unknown'> {
+  const { outcome } = await queriesOn(pool)
+    .selectNoFrom(
+      sql<
+        'removed' | 'last' | 'unknown'
+      >`identity.unlink_wallet(${address}, ${userId}, ${providers}::text[])`.as('outcome'),
+    )
+    .executeTakeFirstOrThrow();
+  return outcome;
 }

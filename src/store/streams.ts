@@ -2,6 +2,7 @@ import type pg from 'pg';
 import { decodeLeaf, type RecordedEvent } from '../domain/events/event.ts';
 import { type JobId, jobKey } from '../domain/payments/job.ts';
 import { type Fingerprint, noncePart, type PaymentName, sha256 } from '../domain/payments/payment.ts';
+import type { Firing } from '../domain/triggers/trigger.ts';
 import type { Caip2, Hex } from '../domain/values/primitives.ts';
 import type { Claim } from './append-batch.ts';
 import { claimKey, claimKeys } from './claim-key.ts';
@@ -29,6 +30,39 @@ export async function readStream(pool: pg.Pool, stream: string): Promise<StreamR
     events: rows.flatMap(({ leaf }) => (leaf === null ? [] : [decodeLeaf(leaf)])),
     nowSecs: Math.floor(rows[0]?.now ?? 0),
   };
+}
+
+/** A stream, and the version of the last event of it that a reader has seen. */
+export interface SeenStream {
+  readonly stream: string;
+  readonly version: number;
+}
+
+/**
+ * Those of the streams that have events behind the seen ones, and the ledger's last place. Looks at no stream where the ledger
+ * has not grown since `afterSeq`.
+ */
+export async function readGrownStreams(
+  pool: pg.Pool,
+  seen: readonly SeenStream[],
+  afterSeq: number,
+): Promise<{ readonly lastSeq: number; readonly grown: readonly string[] }> {
+  // raw SQL: one look-up in the index for each stream, however much was written since; prepared, because it is repeated
+  const { rows } = await pool.query<{ last_seq: number; grown: string[] }>({
+    name: 'read_grown_streams',
+    text: `with last as (select coalesce(max(seq), 0) as seq from tollbook.event where lane_id = 1)
+      select last.seq as last_seq, array(
+        select seen.stream from unnest($1::text[], $2::int[]) as seen (stream, version)
+        where last.seq > $3 and exists (
+          select from tollbook.event
+          where event.stream = tollbook.stream_key(seen.stream) and event.version > seen.version
+        )
+      ) as grown
+      from last`,
+    values: [seen.map(({ stream }) => stream), seen.map(({ version }) => version), afterSeq],
+  });
+  const [row] = rows;
+  return { lastSeq: row?.last_seq ?? 0, grown: row?.grown ?? [] };
 }
 
 /** A stream's last event; undefined for an unknown stream. */
@@ -178,6 +212,11 @@ export async function isNonceUsed(
   nonce: string,
 ): Promise<boolean> {
   return (await findClaim(pool, callerNonceClaim(caller, job, nonce, ''))) !== undefined;
+}
+
+/** The claim of a trigger's firing: it makes one call, for ever. `binding` tells a repetition from another content under the same id. */
+export function firingClaim({ kind, name, id }: Firing, binding: string): Claim {
+  return { kind: 'trigger', owner: name, scope: kind, key: id, binding };
 }
 
 /** The stream that holds a claim, whatever it is bound to; undefined where none does. */

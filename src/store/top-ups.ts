@@ -24,7 +24,7 @@ export async function leaseTopUps(
     leaseId: lease_id,
     attempt,
     failures,
-    quoteDigest: stream,
+    stream,
   }));
 }
 

@@ -101,6 +101,7 @@ function fieldsOfAdded(call: AddedCall, claims: readonly EncodedClaim[]): string
     payment,
     delayMs,
     traceparent = '',
+    order,
   } = call;
   const numbers = [String(serviceId), String(jobIndex)];
   const kept = keptClaims(claims);
@@ -116,5 +117,8 @@ function fieldsOfAdded(call: AddedCall, claims: readonly EncodedClaim[]): string
     String(delayMs),
     keptText,
     traceparent,
+    ...(order
+      ? [order.key, String(order.limit), order.keepsPlace ? 'keeps' : '', String(order.maxFailures ?? '')]
+      : ['', '', '', '']),
   ];
 }

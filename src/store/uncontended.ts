@@ -1,5 +1,4 @@
 import { createHash } from 'node:crypto';
-import pg from 'pg';
 import {
   type BatchAnswer,
   batchText,
@@ -7,6 +6,7 @@ import {
   type HaltAnswer,
   type UncontendedAnswer,
 } from './append-batch.ts';
+import { textLiteral } from './text-literal.ts';
 import { detailOf } from './uncontended-credit.ts';
 import { separators, type UncontendedParts } from './uncontended-parts.ts';
 
@@ -40,7 +40,7 @@ export function uncontendedStatement(
     all.flatMap(({ settled }) => settled ?? []),
   ];
   const content = createHash('sha256').update(batchText(commands)).digest('hex');
-  const joined = lists.map((list) => pg.escapeLiteral(list.join(separators.item))).join(',');
+  const joined = lists.map((list) => textLiteral(list.join(separators.item))).join(',');
   return `select tollbook.append_uncontended(${laneId}::smallint,'${flusherId}',${batchNo},${acknowledged},'\\x${content}',${joined}) as answer`;
 }
 

@@ -26,25 +26,30 @@ export interface ToppedUp {
   readonly balanceMicros: bigint;
 }
 
+/** Whom a top-up credits: the account that its order names, or that of the payer's wallet. */
+export type Beneficiary =
+  | { readonly accountId: number }
+  /** The chain where the payer is a contract; undefined where a key has signed the payment. */
+  | { readonly contractOn: number | undefined };
+
 /**
- * Credits the account of the payer's wallet with what was paid, once per call: repeated, also by another process, it returns
- * the same result. The account is the one that a sign-in with the wallet uses. Refused when the account would hold 2^53 micros
- * or more, or when the top-up was reversed: its payment is then due as a refund.
- * @param contractOn the chain where the payer is a contract; undefined where a key has signed the payment
+ * Credits an account with what was paid, once per call: repeated, also by another process, it returns the same result. The account of a
+ * wallet is the one that a sign-in with it uses. Refused when the account would hold 2^53 micros or more, when the one that an order
+ * names was closed, or when the top-up was reversed: its payment is then due as a refund.
  */
 export async function topUp(
   ledger: Ledger,
   paid: PaidTopUp,
   amountMicros: bigint,
-  contractOn?: number,
+  beneficiary: Beneficiary = { contractOn: undefined },
 ): Promise<({ readonly kind: 'credited' } & ToppedUp) | { readonly kind: 'refused' }> {
   // the wallet may belong to another user by now
   const done = await findDone(ledger, paid.call_id);
   if (done)
     return (await isReversed(ledger, paid.call_id)) ? { kind: 'refused' } : { kind: 'credited', ...done };
-  const userId = await openWalletUser(ledger, { address: paid.payer as Address, contractOn });
-  const account = accountNameOf(userId);
-  const accountId = (await findCreditAccount(ledger, account)) ?? (await openUser(ledger, userId));
+  const credited = await openBeneficiary(ledger, paid, beneficiary);
+  if (!credited) return { kind: 'refused' };
+  const { account, accountId, userId } = credited;
   const data = { ...paid, account_id: accountId, amount_micros: String(amountMicros) };
   const command: CreditCommand = {
     stream: accountStream(accountId),
@@ -57,8 +62,9 @@ export async function topUp(
     if (first) return { kind: 'credited', ...first };
     if (!(await isAccountClosed(ledger.pool, accountId))) return { kind: 'refused' };
     // its user was erased meanwhile: from now on the wallet leads to another one
+    if (userId === undefined) return { kind: 'refused' };
     if ((await findUser(ledger.pool, userId)) === undefined)
-      return topUp(ledger, paid, amountMicros, contractOn);
+      return topUp(ledger, paid, amountMicros, beneficiary);
     throw new Error('the user of the wallet is being erased: the top-up is tried again');
   }
   return {
@@ -67,6 +73,23 @@ export async function topUp(
     creditedMicros: amountMicros,
     balanceMicros: BigInt(outcome.detail.available ?? 0),
   };
+}
+
+/** `userId`: of a wallet, which leads to another user once this one is erased. */
+async function openBeneficiary(
+  ledger: Ledger,
+  paid: PaidTopUp,
+  beneficiary: Beneficiary,
+): Promise<{ readonly account: string; readonly accountId: number; readonly userId?: string } | undefined> {
+  if ('accountId' in beneficiary) {
+    const known = await findAccount(ledger.db, beneficiary);
+    return known && { account: known.name, accountId: beneficiary.accountId };
+  }
+  const { contractOn } = beneficiary;
+  const userId = await openWalletUser(ledger, { address: paid.payer as Address, contractOn });
+  const account = accountNameOf(userId);
+  const accountId = (await findCreditAccount(ledger, account)) ?? (await openUser(ledger, userId));
+  return { account, accountId, userId };
 }
 
 /**

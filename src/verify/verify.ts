@@ -16,6 +16,8 @@ export interface Verdict {
   readonly root: Buffer;
   /** The first invalid event, or the first difference between counters and events. */
   readonly fault: LedgerProblem | undefined;
+  /** Payments of contracts, whose signatures are not checked: only their chains can tell. */
+  readonly contractPayments: number;
   /** By size. */
   readonly checkpoints: readonly CheckpointVerdict[];
   /** Whether the input contained the counters. */
@@ -102,6 +104,7 @@ export class ExportVerifier {
       events: size,
       root,
       fault: this.#fault,
+      contractPayments: this.#check.contractPayments,
       checkpoints,
       hasCounters: this.#hasCounters,
       isSound: this.#fault === undefined && checkpoints.every(({ words }) => words === undefined),
@@ -114,8 +117,12 @@ export class ExportVerifier {
     earlier: readonly CheckpointVerdict[],
   ): string | undefined {
     const missing = size - this.#events;
-    if (missing > 0 || !found)
-      return `it covers ${size} events, but the ledger has ${this.#events}: the last ${missing === 1 ? 'one is' : `${missing} are`} missing`;
+    if (missing > 0 || !found) {
+      const count = missing === 1 ? 'one is' : `${missing} are`;
+      // where the events that are there do not follow each other, it may be others than the last ones
+      const which = this.#fault === undefined ? 'the last ' : '';
+      return `it covers ${size} events, but the ledger has ${this.#events}: ${which}${count} missing`;
+    }
     return root.equals(found) ? undefined : mismatch(size, earlier);
   }
 
@@ -156,9 +163,15 @@ function mismatch(size: number, earlier: readonly CheckpointVerdict[]): string {
   return `${where} not as it was sealed: changed, replaced or moved after sealing`;
 }
 
-/** The lines that the command prints for a verdict. */
-export function verdictLines(verdict: Verdict): string[] {
-  const { events, root, fault, checkpoints, hasCounters } = verdict;
+/**
+ * The lines that the command prints for a verdict.
+ * @param wrongRows of the read models; undefined where there are none to compare
+ */
+export function verdictLines(
+  verdict: Verdict,
+  wrongRows?: readonly { readonly table: string; readonly words: string }[],
+): string[] {
+  const { events, root, fault, contractPayments, checkpoints, hasCounters } = verdict;
   const checkpointLines = checkpoints.map(({ source, head, words }) =>
     words === undefined
       ? `ok     ${source}: the first ${head?.size} events are as they were sealed`
@@ -172,13 +185,16 @@ export function verdictLines(verdict: Verdict): string[] {
   return [
     `${events} events, root ${root.toString('base64')}`,
     fault === undefined
-      ? 'ok     every event: its place, its bytes, versions, claims, legal transitions'
+      ? 'ok     every event: its place, its bytes, versions, claims, signatures, legal transitions'
       : `WRONG  first at event ${fault.seq}: ${fault.words}`,
+    ...(contractPayments === 0 ? [] : [`-      ${notRecovered(contractPayments)}`]),
     hasCounters
       ? fault === undefined
         ? 'ok     the counters are the fold of the events'
         : '-      counters: see above'
       : '-      the input has no counters',
+    ...(wrongRows?.map(({ table, words }) => `WRONG  read model ${table}: ${words}`) ?? []),
+    ...(wrongRows?.length === 0 ? ['ok     every row of the read models is the fold of the events'] : []),
     ...checkpointLines,
     ...(checkpoints.length === 0
       ? ['-      no checkpoint was given: nothing proves that this is the sealed ledger']
@@ -186,11 +202,21 @@ export function verdictLines(verdict: Verdict): string[] {
     ...(forked === undefined
       ? []
       : [`WRONG  the key has signed two histories: ${forked}. Keep both checkpoints: they prove it`]),
-    ...(checkpoints.length > 0 && covered < events
-      ? [`-      events ${covered + 1} to ${events} are covered by no checkpoint that holds`]
-      : []),
-    verdict.isSound ? 'sound' : 'NOT SOUND',
+    ...(checkpoints.length > 0 && covered < events ? [`-      ${notCovered(covered, events)}`] : []),
+    verdict.isSound && !wrongRows?.length ? 'sound' : 'NOT SOUND',
   ];
+}
+
+function notRecovered(contractPayments: number): string {
+  return contractPayments === 1
+    ? '1 payment is said to be signed by a contract: only its chain can tell whether its signature holds'
+    : `${contractPayments} payments are said to be signed by contracts: only their chains can tell whether their signatures hold`;
+}
+
+function notCovered(covered: number, events: number): string {
+  return events - covered === 1
+    ? `1 event is not yet covered by a checkpoint that holds: event ${events}`
+    : `${events - covered} events are not yet covered by a checkpoint that holds: events ${covered + 1} to ${events}`;
 }
 
 /** An older checkpoint that does not hold although a newer one does. */

@@ -1,11 +1,13 @@
 import type { RunnerConfig } from '../config/config.ts';
 import { deliverCall } from '../jobs/deliver-call.ts';
+import { jobTurns } from '../jobs/job-turns.ts';
 import { type JobsContext, nowSecs } from '../jobs/context.ts';
 import { countGone, isRunnerPaused } from '../jobs/pause-runner.ts';
-import { createPushRunner, goneReason } from '../peers/runner/push-runner.ts';
+import { createPushRunner, goneReason, type PushRunner } from '../peers/runner/push-runner.ts';
 import { leaseCalls } from '../store/calls.ts';
 import { type Loop, startLoop } from './loop.ts';
 import { createPromiseTracker } from '../runtime/promise-tracker.ts';
+import { createPushWindow, type PushWindow } from './push-window.ts';
 
 /** A call that this process releases wakes the relay at once. */
 const pollMs = 1_000;
@@ -18,7 +20,8 @@ export function startRelay(
   openPeer: typeof createPushRunner = createPushRunner,
 ): Loop {
   const { timeoutMs, maxResultBytes, leaseSecs, concurrencyPerRunner } = context.config.delivery;
-  const peer = openPeer({ url: runner.url, timeoutMs, maxResultBytes });
+  const window = createPushWindow(concurrencyPerRunner);
+  const peer = watched(openPeer({ url: runner.url, timeoutMs, maxResultBytes }), window);
   const running = createPromiseTracker();
   /** When the runner last completed a call of this process. */
   let completedSecs = 0;
@@ -29,7 +32,7 @@ export function startRelay(
 
   const deliver = async (call: Parameters<typeof deliverCall>[3]): Promise<void> => {
     try {
-      const answer = await deliverCall(context, inForce(), peer, call);
+      const answer = await deliverCall(current(), inForce(), peer, call);
       if (answer.kind === 'completed') completedSecs = nowSecs(context);
       else if (answer.reason === goneReason) await countGone(context, runner, call.callId, completedSecs);
     } catch (error) {
@@ -39,9 +42,9 @@ export function startRelay(
   };
 
   const step = async (): Promise<boolean> => {
-    const free = concurrencyPerRunner - running.size;
+    const free = Math.min(concurrencyPerRunner - running.size, window.room());
     if (free <= 0 || (await isRunnerPaused(context, runner))) return false;
-    const calls = await leaseCalls(context.pool, runner.services, free, leaseSecs);
+    const calls = await leaseCalls(context.pool, runner.services, free, leaseSecs, jobTurns(current()));
     for (const call of calls) {
       void running.add(deliver(call)).then(() => loop.wake());
     }
@@ -57,4 +60,17 @@ export function startRelay(
     },
   });
   return loop;
+}
+
+/** A runner whose answers decide how many calls it gets. */
+function watched(peer: PushRunner, window: PushWindow): PushRunner {
+  return {
+    async push(push) {
+      window.began();
+      const answer = await peer.push(push);
+      window.ended(answer);
+      return answer;
+    },
+    close: () => peer.close(),
+  };
 }

@@ -1,13 +1,14 @@
 import type { Config, TopUpConfig } from '../config/config.ts';
 import { canContractSignIn } from '../config/identity.ts';
 import { creditText } from '../domain/credit/price.ts';
+import { readTopUpOrder } from '../domain/credit/top-up-order.ts';
 import { foldQuote, type PaymentState, paymentOf } from '../domain/payments/quote-state.ts';
 import { isSignedByPayer, paymentFromData } from '../domain/payments/payment.ts';
 import { creditOf } from '../domain/payments/quote.ts';
 import { chainIdOf } from '../domain/values/primitives.ts';
 import type { JobsContext } from '../jobs/context.ts';
 import { type AttemptOutcome, isExhausted, recordAttempt } from '../jobs/record-attempt.ts';
-import { hasToppedUp, type PaidTopUp, reverseTopUp, topUp } from '../top-ups/top-up.ts';
+import { type Beneficiary, hasToppedUp, type PaidTopUp, reverseTopUp, topUp } from '../top-ups/top-up.ts';
 import type { CallLease } from '../store/calls.ts';
 import { endFollowUps, type FollowUp, takeFollowUps } from '../store/follow-ups.ts';
 import { readStream } from '../store/streams.ts';
@@ -93,7 +94,7 @@ async function serveTopUp(work: TopUps, call: CallLease): Promise<void> {
   const before = await look(work, call);
   if (!before || before.standing === 'failed') return endUnpaid(work, call, before?.reason);
   if (before.standing === 'open') return giveBack(work, call);
-  const given = await topUp(work, before.paid, before.creditMicros, before.contractOn);
+  const given = await topUp(work, before.paid, before.creditMicros, before.beneficiary);
   if (given.kind === 'refused') return end(work, call, { kind: 'dead', reason: 'credit_refused' });
   // the payment may have failed while its credit was given: nothing else would reverse that credit
   const after = await look(work, call);
@@ -118,7 +119,7 @@ type Look =
       readonly standing: 'paid';
       readonly paid: PaidTopUp;
       readonly creditMicros: bigint;
-      readonly contractOn: number | undefined;
+      readonly beneficiary: Beneficiary;
     }
   /** The payment's outcome is open, or not yet confirmed on the chain. */
   | { readonly standing: 'open' }
@@ -134,7 +135,7 @@ type Look =
     };
 
 /** The state of a call's payment in the ledger; undefined when no payment has this call. */
-async function look(work: TopUps, { callId, quoteDigest }: CallLease): Promise<Look | undefined> {
+async function look(work: TopUps, { callId, stream: quoteDigest }: CallLease): Promise<Look | undefined> {
   const state = foldQuote((await readStream(work.pool, quoteDigest)).events);
   const known = state.payments.find(({ call }) => call?.callId === callId);
   if (!known || !state.quote) return undefined;
@@ -148,10 +149,12 @@ async function look(work: TopUps, { callId, quoteDigest }: CallLease): Promise<L
   const creditMicros = creditOf(state.quote, known.payment);
   // issued by a gateway that does not sell credit for this job
   if (creditMicros === undefined) return { standing: 'failed', reason: 'quote_without_credit' };
+  const order = readTopUpOrder(known.topUpOrder ?? '');
+  if (order) return { standing: 'paid', paid, creditMicros, beneficiary: order };
   const contractOn = contractChainOf(known);
   if (contractOn !== undefined && !canContractSignIn(work.config.identity, contractOn))
     return { standing: 'failed', reason: 'contract_wallet_of_another_chain' };
-  return { standing: 'paid', paid, creditMicros, contractOn };
+  return { standing: 'paid', paid, creditMicros, beneficiary: { contractOn } };
 }
 
 /** The chain of a payer that is a contract; undefined where a key has signed. */
@@ -165,13 +168,13 @@ function isConfirmed({ confirm }: TopUps, { settled }: PaymentState): boolean {
 }
 
 async function endUnpaid(work: TopUps, call: CallLease, reason = 'settlement_failed'): Promise<void> {
-  await reverseTopUp(work, { call_id: call.callId, quote_digest: call.quoteDigest });
+  await reverseTopUp(work, { call_id: call.callId, quote_digest: call.stream });
   await end(work, call, { kind: 'dead', reason });
 }
 
 async function end(work: TopUps, call: CallLease, outcome: AttemptOutcome): Promise<void> {
   const recorded = await recordAttempt(work, call, outcome, { isFirstNews: true, runner: undefined });
-  const facts = { quote_digest: call.quoteDigest, call_id: call.callId, attempt: call.attempt };
+  const facts = { quote_digest: call.stream, call_id: call.callId, attempt: call.attempt };
   if (recorded.kind === 'lease_lost')
     work.log.warn(facts, 'lease lost: the attempt of its new holder counts');
   else if (outcome.kind === 'completed') work.log.info(facts, 'credit topped up');
@@ -183,9 +186,9 @@ async function end(work: TopUps, call: CallLease, outcome: AttemptOutcome): Prom
 }
 
 /** Costs no attempt and records no event. */
-async function giveBack(work: TopUps, { quoteDigest, callId, leaseId }: CallLease): Promise<void> {
+async function giveBack(work: TopUps, { stream, callId, leaseId }: CallLease): Promise<void> {
   const call = { op: 'return_lease', callId, leaseId, delayMs: openPauseMs } as const;
-  await work.lane.append({ stream: quoteDigest, events: [], call }, { urgent: true });
+  await work.lane.append({ stream, events: [], call }, { urgent: true });
 }
 
 /** Reverses the credit that a payment bought which failed after settlement, or was refunded. */

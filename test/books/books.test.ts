@@ -119,6 +119,11 @@ describe('as CSV', () => {
       'payment',
       'credit_use',
       'spend_paid_out',
+      'suspense_income',
+      'suspense',
+      'suspense_return',
+      'own_transfer',
+      'transfer_reversal',
     ]);
   });
 

@@ -81,6 +81,7 @@ export function twoMonths(): { readonly first: RecordedEvent[]; readonly both: R
     spend('spend_accepted'),
     spend('spend_earned'),
     sweepOf(done, '500'),
+    astray(done, 1, { as: 'suspense' }),
   ];
   done.refund();
   unproven.confirm();
@@ -114,6 +115,11 @@ export function twoMonths(): { readonly first: RecordedEvent[]; readonly both: R
     } as StreamEvent,
     account('credit_captured', { ...chat, amount_micros: '400', is_estimate: false }, `chat:${chatId}`),
     spend('spend_paid_out'),
+    astray(done, 1, { as: 'income' }),
+    astray(done, 2, { as: 'suspense' }),
+    astray(done, 2, { as: 'returned', returned: { from: `0x${'88'.repeat(20)}`, ...placeOf(12) } }),
+    astray(done, 3, { as: 'own' }),
+    reversalOf(3),
   ];
   const atFebruary = Date.parse('2026-02-03T00:00:00Z');
   const both = recorded([...first, ...second], booksStartMs).map((event, i) =>
@@ -134,6 +140,28 @@ function sweepOf({ terms }: Quote, amount: string): StreamEvent {
     stream: `sweep:84532:${transaction}:0`,
     event: { type: 'operator_sweep_recorded', data },
   };
+}
+
+/** The n-th transfer that is no payment. */
+function astray({ terms }: Quote, n: number, change: object): StreamEvent {
+  const { network, asset, symbol, decimals, pay_to } = terms;
+  const of = { network, asset, symbol, decimals, pay_to, received_from: `0x${'77'.repeat(20)}` };
+  const data = { ...of, amount: String(300 + n), ...placeOf(n), operator: 'ann', ...change };
+  return {
+    stream: `transfer:84532:${n}`,
+    event: { type: 'operator_transfer_recorded', data },
+  } as StreamEvent;
+}
+
+function reversalOf(n: number): StreamEvent {
+  const { transaction, log_index } = placeOf(n);
+  const data = { network: 'eip155:84532', transaction, log_index, why: 'wrong', operator: 'ann' };
+  return { stream: `transfer:84532:${n}`, event: { type: 'operator_transfer_reversed', data } };
+}
+
+function placeOf(n: number) {
+  const transaction = `0x${String(n).padStart(64, 'a')}`;
+  return { transaction, block_number: '9', block_hash: `0x${'02'.repeat(32)}`, log_index: n };
 }
 
 export function leafOf({ at, seq, stream, version, type, data }: RecordedEvent): string {

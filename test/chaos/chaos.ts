@@ -3,9 +3,9 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { ViolationKind } from './checks/violation.ts';
 import { createRandom } from './random.ts';
-import { makeRun, type RunReport } from './run.ts';
+import { makeRun, type RunReport, scheduleOf } from './run.ts';
 import { describeSchedule } from './describe-schedule.ts';
-import type { ScenarioKind } from './schedule.ts';
+import { type Feature, features, type ScenarioKind } from './schedule.ts';
 import { creditSteps, gatewaySteps } from './steps.ts';
 import { startEnvironment } from './environment.ts';
 
@@ -19,6 +19,8 @@ export interface ChaosOptions {
   readonly loadMs?: number | undefined;
   /** Every scenario is of this kind. */
   readonly kind?: ScenarioKind | undefined;
+  /** Only runs whose schedule has this; the others keep their numbers. */
+  readonly having?: Feature | undefined;
   /** Only this run, counted from 1. */
   readonly only?: number | undefined;
   /** The directory of the program under test; default: this repository. */
@@ -49,8 +51,7 @@ export async function makeRuns(options: ChaosOptions): Promise<RunReport[]> {
     for (let run = (only ?? 1) - 1; run < (only ?? runs); run++) {
       const processes = options.processes ?? 1 + (run % 2);
       const scenarios = options.scenarios ?? defaultScenarios;
-      const report = await makeRun({
-        environment,
+      const plan = {
         seed,
         run,
         rotation,
@@ -59,7 +60,9 @@ export async function makeRuns(options: ChaosOptions): Promise<RunReport[]> {
         scenarioCount: scenarios,
         loadMs: options.loadMs ?? defaultLoadMs,
         kind: options.kind,
-      });
+      };
+      if (options.having && !features[options.having](scheduleOf(plan))) continue;
+      const report = await makeRun({ environment, ...plan });
       reports.push(report);
       say(progressLine(report, processes, only ?? runs));
       if (report.violations.length === 0 && !options.keepsAll) continue;

@@ -8,6 +8,7 @@ export function describeSchedule({
   turnover,
   reorgs,
   clockSteps,
+  holdMs,
   configs,
   scenarios,
   hasCredit,
@@ -22,6 +23,7 @@ export function describeSchedule({
     ...reorgs.map(
       ({ nth, depth, fates }) => `reorg of ${depth} blocks after payment ${nth}: ${fates.join(', ')}`,
     ),
+    ...(holdMs > 0 ? [`runners hold each call for ${holdMs} ms`] : []),
     ...clockSteps.map(
       ({ atMs, forMs, bySecs, of }) =>
         `the clock of ${of === 'database' ? of : `gateway ${of + 1}`} is wrong by ${bySecs} s at ${atMs} ms for ${forMs} ms`,

@@ -89,7 +89,8 @@ export function makeSiegeScenario(random: Random, index: number, { loadMs }: Sch
 }
 
 function frontRunOf(random: Random, kind: ScenarioKind): Scenario['frontRun'] {
-  if (kind === 'exact') return 'before_settle';
+  // it has no money left then, so that a facilitator which looks calls its payment invalid
+  if (kind === 'exact') return random.pick(['before_verify', 'before_settle'] as const);
   if (kind !== 'honest' && kind !== 'quitter' && kind !== 'twins') return undefined;
   if (random.chance(0.08)) return 'before_settle';
   // a payment that lands before anything is claimed, from a client that never asks again, leaves no trace to find

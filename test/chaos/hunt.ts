@@ -1,6 +1,7 @@
 import { type ChaosOptions, makeRuns } from './chaos.ts';
 import { makePlantedCopy } from './planted-copy.ts';
-import { type Plant, plants } from './plants.ts';
+import type { Plant } from './plant.ts';
+import { plants } from './plants.ts';
 import { runTest } from './run-test.ts';
 import { type TestPlant, testPlants } from './test-plants.ts';
 

@@ -2,7 +2,7 @@
 import { parseArgs } from 'node:util';
 import { type ChaosOptions, makeRuns, summarize } from './chaos.ts';
 import { huntAll, huntOne } from './hunt.ts';
-import type { ScenarioKind } from './schedule.ts';
+import { type Feature, features, type ScenarioKind } from './schedule.ts';
 import { scenarioKinds } from './scenarios.ts';
 
 const say = (line: string): void => console.log(line);
@@ -16,6 +16,7 @@ function readOptions() {
       scenarios: { type: 'string' },
       only: { type: 'string' },
       kind: { type: 'string' },
+      having: { type: 'string' },
       plant: { type: 'string' },
       planted: { type: 'boolean', default: false },
       keep: { type: 'boolean', default: false },
@@ -36,16 +37,25 @@ function readOptions() {
     scenarios: whole('scenarios', 1, 500),
     only: whole('only', 1, 10_000),
     kind: kindOf(values.kind),
+    having: featureOf(values.having),
     keepsAll: values.keep,
     say,
   };
   return { ...options, plant: values.plant, planted: values.planted };
 }
 
+const featureNames = Object.keys(features) as Feature[];
+
 function kindOf(name: string | undefined): ScenarioKind | undefined {
   const kind = scenarioKinds.find((one) => one === name);
   if (name !== undefined && !kind) throw new Error(`--kind is one of ${scenarioKinds.join(', ')}`);
   return kind;
+}
+
+function featureOf(name: string | undefined): Feature | undefined {
+  const feature = featureNames.find((one) => one === name);
+  if (name !== undefined && !feature) throw new Error(`--having is one of ${featureNames.join(', ')}`);
+  return feature;
 }
 
 type Options = ReturnType<typeof readOptions>;

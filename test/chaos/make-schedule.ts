@@ -39,12 +39,16 @@ function makeUsual(random: Random, options: ScheduleOptions): Schedule {
     turnover,
     clockSteps: turnover ? [] : makeClockSteps(random.fork('clocks'), options),
     reorgs,
+    holdMs: reorgs.length > 0 && random.fork('held').chance(0.5) ? heldCallMs : 0,
     configs: reorgs.length > 0 || sellsCredit ? configs.map(followingTheChain) : configs,
     scenarios: makeEach(random, options, makeScenario),
     isSiege: false,
     hasCredit: sellsCredit,
   };
 }
+
+/** Longer than gateways take to notice a reorg, shorter than the time limit of a runner that leases. */
+const heldCallMs = 5_000;
 
 /** A gateway that never looks at the chain does not learn of a reorg, and credits what a facilitator reports falsely. */
 function followingTheChain(config: ConfigVariant): ConfigVariant {
@@ -58,6 +62,7 @@ function makeSiege(random: Random, options: ScheduleOptions): Schedule {
     outages: makeOutages(random.fork('outages'), options, true),
     turnover: undefined,
     reorgs: [],
+    holdMs: 0,
     clockSteps: [],
     configs: Array.from({ length: options.processes }, () => siegeConfig),
     scenarios: makeEach(random, options, makeSiegeScenario),

@@ -52,7 +52,7 @@ export interface ParticipantsOptions {
   readonly payTo: Address;
   /** Where payouts of spends go. */
   readonly recipient: Address;
-  readonly schedule: Pick<Schedule, 'configs' | 'turnover' | 'hasCredit'>;
+  readonly schedule: Pick<Schedule, 'configs' | 'turnover' | 'hasCredit' | 'holdMs'>;
   readonly clocks: Pick<Clocks, 'fileOf'>;
 }
 
@@ -61,7 +61,7 @@ export async function startParticipants(parts: ParticipantsOptions): Promise<Par
   const proxies: HttpProxy[] = [];
   const wires: PostgresProxy[] = [];
   const pushPort = await freePort();
-  const pusher = createRunnerSlot(['push', String(pushPort), runnerToken]);
+  const pusher = createRunnerSlot(['push', String(pushPort), runnerToken, String(schedule.holdMs)]);
   const gateways = await Promise.all(
     schedule.configs.map((variant, index) =>
       startGatewayWithProxies(parts, variant, index, pushPort, pusher, { proxies, wires }),
@@ -70,7 +70,12 @@ export async function startParticipants(parts: ParticipantsOptions): Promise<Par
   let turn = 0;
   const anyGateway = (): string => gateways[turn++ % gateways.length]?.url ?? '';
   const leaseProxy = await startLeaseProxy(anyGateway, faults, (step) => strikeRunner(parts, poller, step));
-  const poller: RunnerSlot = createRunnerSlot(['lease', leaseProxy.url, runnerToken]);
+  const poller: RunnerSlot = createRunnerSlot([
+    'lease',
+    leaseProxy.url,
+    runnerToken,
+    String(schedule.holdMs),
+  ]);
   return {
     gateways,
     runners: [pusher, poller],

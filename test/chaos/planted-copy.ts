@@ -1,7 +1,7 @@
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import type { Bug, Edit } from './plants.ts';
+import type { Bug, Edit } from './plant.ts';
 import { repositoryRoot } from './environment.ts';
 
 /** The text after an edit. Throws unless the text to replace occurs exactly once. */

@@ -1,23 +1,5 @@
-import type { ViolationKind } from './checks/violation.ts';
-
-/** One exact replacement in a file of the program. */
-export interface Edit {
-  readonly file: string;
-  readonly find: string;
-  readonly replace: string;
-}
-
-/** A plausible bug, which is put into a copy of the program. */
-export interface Bug {
-  readonly name: string;
-  readonly edits: readonly Edit[];
-}
-
-/** A bug that the harness must find. */
-export interface Plant extends Bug {
-  /** The invariants of which at least one must report it. */
-  readonly caughtBy: readonly ViolationKind[];
-}
+import { creditPlants } from './credit-plants.ts';
+import type { Edit, Plant } from './plant.ts';
 
 /** A payment that may still land frees its caller nonce and its payment id. */
 const freedAtWatch: Edit = {
@@ -96,11 +78,9 @@ export const plants: readonly Plant[] = [
     name: 'call-id-as-idempotency-key',
     edits: [
       {
-        file: 'src/jobs/deliver-call.ts',
-        find: `function idempotencyKey({ payment }: LeasedCall): string {
-  return payment;`,
-        replace: `function idempotencyKey({ callId }: LeasedCall): string {
-  return String(callId);`,
+        file: 'src/store/calls.ts',
+        find: `idempotencyKey: row.payment,`,
+        replace: `idempotencyKey: String(row.call_id),`,
       },
     ],
     caughtBy: ['wrong_work'],
@@ -221,6 +201,12 @@ export const plants: readonly Plant[] = [
   moment := stamp;`,
       },
       {
+        file: 'migrations/functions/append_uncontended.sql',
+        find: `  stamp := greatest(moment, head.at);`,
+        replace: `  stamp := greatest(moment, head.at);
+  moment := stamp;`,
+      },
+      {
         // otherwise such times are pulled back within a minute
         file: 'migrations/functions/due_times.sql',
         find: `clock() + interval '15 minutes' as longest`,
@@ -249,7 +235,7 @@ export const plants: readonly Plant[] = [
     name: 'runner-token-checked-after-the-body',
     edits: [
       {
-        file: 'src/http/jobs/leases.ts',
+        file: 'src/http/jobs/runner-auth.ts',
         find: `app.addHook('onRequest',`,
         replace: `app.addHook('preHandler',`,
       },
@@ -263,6 +249,12 @@ export const plants: readonly Plant[] = [
         file: 'src/jobs/check-payment.ts',
         find: `    return charged === undefined ? matched : refusal(request, charged);`,
         replace: `    return matched;`,
+      },
+      {
+        // a quote that authenticates itself is known though the ledger lost it
+        file: 'src/jobs/verify-payment.ts',
+        find: `      return verifiedBy('chain', landing);`,
+        replace: `      return rejected;`,
       },
     ],
     caughtBy: ['refused_though_paid'],
@@ -286,6 +278,12 @@ export const plants: readonly Plant[] = [
         find: `
     (await checkSignature(context, request, decoded, known)) ??`,
         replace: ``,
+      },
+      {
+        // otherwise the event's schema refuses it
+        file: 'src/jobs/redeliver.ts',
+        find: `(request.redeliverySignature ?? '')`,
+        replace: `(request.redeliverySignature ?? '0x00')`,
       },
     ],
     caughtBy: ['accepted_for_another_request', 'wrong_work'],
@@ -322,83 +320,5 @@ export const plants: readonly Plant[] = [
     ],
     caughtBy: ['loss_not_noticed', 'charged_after_halt', 'transfer_without_call', 'wrong_work'],
   },
-  {
-    name: 'top-up-credited-by-each-attempt',
-    edits: [
-      {
-        file: 'src/top-ups/top-up.ts',
-        find: `credit: { op: 'top_up', accountId, amountMicros, requestId: topUpId(paid.call_id) },`,
-        replace: `credit: { op: 'top_up', accountId, amountMicros, requestId: topUpId(paid.call_id) + Date.now() },`,
-      },
-    ],
-    caughtBy: ['credited_twice'],
-  },
-  {
-    name: 'hold-charged-before-its-answer-began',
-    edits: [
-      {
-        file: 'src/chat/recover-chats.ts',
-        find: `await recover(context, hold, silentSecs);`,
-        replace: `await recover(context, { ...hold, isStarted: true }, silentSecs);`,
-      },
-    ],
-    caughtBy: ['charged_though_refused'],
-  },
-  {
-    name: 'answer-passed-on-before-its-hold-is-marked',
-    edits: [
-      {
-        file: 'src/chat/complete-chat.ts',
-        find: `if (!chat.spend && chat.holdMicros > 0n && !(await startHold(context, chat))) {`,
-        replace: `if (chat.holdMicros < 0n && !(await startHold(context, chat))) {`,
-      },
-    ],
-    caughtBy: ['answer_not_charged'],
-  },
-  {
-    name: 'captured-credit-is-also-given-back',
-    edits: [
-      {
-        file: 'migrations/functions/chats_uncontended.sql',
-        find: `balance = balance + each.released, used`,
-        replace: `balance = balance + each.released + each.captured, used`,
-      },
-    ],
-    caughtBy: ['credit_wrong'],
-  },
-  {
-    name: 'spend-freed-though-it-may-land',
-    edits: [
-      {
-        file: 'src/spend/record-spend.ts',
-        find: `const release = isPublic
-    ?`,
-        replace: `const release = isPublic && reason === 'process_lost'
-    ?`,
-      },
-    ],
-    caughtBy: ['refused_though_paid'],
-  },
-  {
-    name: 'payout-given-up-while-the-chain-is-away',
-    edits: [
-      {
-        file: 'src/spend/pay-out-spend.ts',
-        find: `if (found.kind === 'unavailable') return unavailable;`,
-        replace: `if (found.kind === 'unavailable') return failOrRetry(true, 'chain_unavailable');`,
-      },
-    ],
-    caughtBy: ['payout_wrong'],
-  },
-  {
-    name: 'spend-of-a-client-that-left-is-earned',
-    edits: [
-      {
-        file: 'src/peers/upstream/exchange.ts',
-        find: `this.stop(this.#controller ? 'aborted' : 'not_sent', 'Aborted by the caller');`,
-        replace: `this.stop('aborted', 'Aborted by the caller');`,
-      },
-    ],
-    caughtBy: ['charged_though_refused'],
-  },
+  ...creditPlants,
 ];

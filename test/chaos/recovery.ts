@@ -6,6 +6,7 @@ import { childEnvironment } from '../support/child-environment.ts';
 import { gatewaySessions } from '../../src/store/database.ts';
 import type { Violation } from './checks/violation.ts';
 import type { Environment } from './environment.ts';
+import type { FrontRunner } from './front-runner.ts';
 import type { FaultInjector } from './fault-injector.ts';
 import { logKey, quoteKey, runnerToken } from './gateway-process.ts';
 import type { Participants } from './participants.ts';
@@ -18,6 +19,8 @@ const noticeMs = 15_000;
 const pollMs = 50;
 /** A request that had passed the check when the halt was recorded. */
 const underWayMs = 500;
+/** One whose start is on record: a busy or frozen gateway reads late that it was appended, and nothing of it is lost. */
+const recordedUnderWayMs = 5_000;
 /** Transfers are found once their block is final. */
 const finalMs = 3_500;
 /** Clients find a gateway that should not have started, and pay it. */
@@ -36,6 +39,7 @@ export interface RecoveryParts {
   readonly records: Records;
   readonly faults: FaultInjector;
   readonly loss: Loss;
+  readonly frontRunner: Pick<FrontRunner, 'submit'>;
 }
 
 export interface LedgerRecovery {
@@ -51,6 +55,7 @@ export async function recoverLedger(parts: RecoveryParts): Promise<LedgerRecover
   const url = environment.postgres.url(database);
   const haltedAt = await untilHalted(url);
   if (haltedAt === undefined) {
+    // also where none was lost
     if (await areRepeated(url, parts.loss)) return { found: [], isUnfinished: false };
     const words = `events were lost, and after ${noticeMs} ms no gateway stopped`;
     return { found: [{ kind: 'loss_not_noticed', words }], isUnfinished: false };
@@ -60,7 +65,10 @@ export async function recoverLedger(parts: RecoveryParts): Promise<LedgerRecover
   faults.trace(`a gateway that was started again: ${started}`);
   if (started === 'up') await sleep(sellingMs);
   await Promise.all(participants.gateways.map((gateway) => gateway.pause()));
-  const charged = [...records.settles].filter(([, sentAt]) => sentAt > haltedAt + underWayMs);
+  const recorded = startedNonces(await readAll(url));
+  const charged = [...records.settles].filter(
+    ([nonce, sentAt]) => sentAt > haltedAt + (recorded.has(nonce) ? recordedUnderWayMs : underWayMs),
+  );
   const isGone = await untilTrue(
     url,
     `select not exists (select from pg_stat_activity
@@ -70,6 +78,7 @@ export async function recoverLedger(parts: RecoveryParts): Promise<LedgerRecover
   if (isGone === undefined) faults.trace('a session of a gateway is still open');
   const { code, output } = await recoverAsOperator(parts, url);
   faults.trace(`recovered, exit code ${code}`);
+  await landLost(parts);
   for (const gateway of participants.gateways) gateway.resume();
   return {
     found: [
@@ -80,13 +89,32 @@ export async function recoverLedger(parts: RecoveryParts): Promise<LedgerRecover
   };
 }
 
+/**
+ * A third party that knows the lost payments lands every second one that has not landed, when the operator's search is over and no
+ * gateway is running yet: their clients ask again, and neither the ledger nor the search knows of the money.
+ */
+async function landLost({ loss: { events }, records, frontRunner, faults }: RecoveryParts): Promise<void> {
+  const nonces = startedNonces(events);
+  const lost = [...records.signed.values()].filter(({ nonce }) => nonces.has(nonce));
+  for (const [index, { payment, nonce }] of lost.entries())
+    if (index % 2 === 0 && (await frontRunner.submit(payment)))
+      faults.count('landed after the recovery', nonce.slice(0, 10));
+}
+
+/** The payments whose start is on record, by their nonces. */
+function startedNonces(events: readonly RecordedEvent[]): ReadonlySet<string> {
+  return new Set(
+    events.flatMap((event) => (event.type === 'settlement_started' ? [event.data.payment.nonce] : [])),
+  );
+}
+
 /** The operator runs the command again when all that was under way has ended: what landed meanwhile is found too. */
 export async function recoverAgain({
   environment,
   database,
   participants,
   faults,
-}: Omit<RecoveryParts, 'records' | 'loss'>): Promise<Violation[]> {
+}: Omit<RecoveryParts, 'records' | 'loss' | 'frontRunner'>): Promise<Violation[]> {
   await sleep(finalMs);
   const url = environment.postgres.url(database);
   const ended = await recover(environment, url, participants.configFiles[0] ?? '');

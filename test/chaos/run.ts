@@ -17,7 +17,7 @@ import { createClocks, stepClock, type Clocks } from './clocks.ts';
 import { endSilence, expireLeases, hurryCredit, openCredit } from './idle-credit.ts';
 import { type Prepared, prepareCredit } from './prepare-credit.ts';
 import { ageCall, hurryWatched, openCalls, openConfirmations, pullDueTimes, waitUntilIdle } from './idle.ts';
-import { createRandom } from './random.ts';
+import { createRandom, type Random } from './random.ts';
 import { provocations } from './hostile-scenarios.ts';
 import { makeSchedule } from './make-schedule.ts';
 import { type DatabaseFault, isCreditKind, type Schedule, type ScheduleOptions } from './schedule.ts';
@@ -72,12 +72,21 @@ const idleTimeoutMs = 90_000;
 const hurryEveryMs = 1_000;
 const ageEveryMs = 300;
 
+function randomOf({ seed, run }: Pick<RunOptions, 'seed' | 'run'>): Random {
+  return createRandom(`${seed}/${run}`);
+}
+
+/** What is decided about a run before it starts. */
+export function scheduleOf(options: Omit<RunOptions, 'environment'>): Schedule {
+  return makeSchedule(randomOf(options).fork('schedule'), options);
+}
+
 /** One run: clients pay while faults happen; the faults end; when all work is done, ledger, chain and records are compared. */
 export async function makeRun(options: RunOptions): Promise<RunReport> {
   const { environment, run } = options;
   const startedAt = performance.now();
-  const random = createRandom(`${options.seed}/${run}`);
-  const schedule = makeSchedule(random.fork('schedule'), options);
+  const random = randomOf(options);
+  const schedule = scheduleOf(options);
   const faults = createFaultInjector(random.fork('faults'), schedule);
   const database = `run_${run}`;
   const payTo = lowerCase(privateKeyToAddress(random.fork('pay to').hex32()));
@@ -159,7 +168,7 @@ export async function makeRun(options: RunOptions): Promise<RunReport> {
       await sleep(options.loadMs >> 1);
       faults.end();
       freezer.thaw();
-      recovery = await recoverLedger({ ...recoveryParts, loss: lost });
+      recovery = await recoverLedger({ ...recoveryParts, frontRunner, loss: lost });
     }
     const loss = lost && { ...lost, resumedAt: Date.now() };
     const left = await waitUntilSettled({

@@ -135,6 +135,18 @@ export interface Scenario {
   readonly bodyBytes: number;
 }
 
+/** What a hunt may ask of a schedule, so that a bug that only such runs can show is looked for in no others. */
+export const features = {
+  turnover: ({ turnover }) => turnover !== undefined,
+  loss: ({ turnover }) => turnover !== undefined && turnover.kind !== 'synchronous_failover',
+  clocks: ({ clockSteps }) => clockSteps.length > 0,
+  outages: ({ outages }) => outages.length > 0,
+  reorgs: ({ reorgs }) => reorgs.length > 0,
+  siege: ({ isSiege }) => isSiege,
+  credit: (schedule) => schedule.hasCredit,
+} as const satisfies Readonly<Record<string, (schedule: Schedule) => boolean>>;
+export type Feature = keyof typeof features;
+
 /** Everything about a run that is decided before it starts. */
 export interface Schedule {
   readonly strikes: readonly Strike[];
@@ -142,6 +154,8 @@ export interface Schedule {
   readonly outages: readonly Outage[];
   readonly turnover: Turnover | undefined;
   readonly reorgs: readonly Reorg[];
+  /** How long runners hold each call at its first attempt, of which every second fails: so that reorgs meet calls that a runner has. */
+  readonly holdMs: number;
   readonly clockSteps: readonly ClockStep[];
   /** The configuration of each gateway. */
   readonly configs: readonly ConfigVariant[];

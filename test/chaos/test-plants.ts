@@ -1,4 +1,4 @@
-import type { Bug } from './plants.ts';
+import type { Bug } from './plant.ts';
 
 /** A test that must fail in a copy with a bug: its file, and its whole name. */
 export interface GuardingTest {

@@ -8,7 +8,10 @@ import type { PostgresServer } from './postgres-server.ts';
 import type { Turnover } from './schedule.ts';
 import { withOwner } from './with-owner.ts';
 
-/** Events that a turnover lost, and the last one that it kept. */
+/**
+ * Events that a turnover lost, and the last one that it kept. Where none is lost, the answer to a batch without events may be: gateways
+ * stop for that too.
+ */
 export interface Loss {
   readonly keptSeq: number;
   readonly events: readonly RecordedEvent[];
@@ -25,7 +28,7 @@ export interface TurnoverParts {
   readonly thaw: () => void;
 }
 
-/** Another database server takes over while gateways are running. Returns what it lacks, if anything. */
+/** Another database server takes over while gateways are running. Returns what it lacks; undefined where it was synchronous. */
 export async function turnOver(parts: TurnoverParts, turnover: Turnover): Promise<Loss | undefined> {
   const { postgres, faults } = parts;
   const { kind, atMs, forMs } = turnover;
@@ -57,7 +60,7 @@ async function replaceLossily(
   { postgres, database, participants, faults, thaw }: TurnoverParts,
   kind: string,
   replace: () => Promise<void>,
-): Promise<Loss | undefined> {
+): Promise<Loss> {
   thaw();
   participants.blockDatabase();
   // a statement that had arrived already is committed or rolled back soon
@@ -70,7 +73,7 @@ async function replaceLossily(
   const events = before.slice(keptSeq);
   faults.count(kind, `events 1 to ${keptSeq} are kept, ${events.length} are lost`);
   participants.openDatabase();
-  return events.length > 0 ? { keptSeq, events } : undefined;
+  return { keptSeq, events };
 }
 
 /** A restored dump continues with the next call id; a copy of files skips up to 32, which hides that ids come twice. */

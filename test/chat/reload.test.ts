@@ -25,15 +25,20 @@ test('a running completion keeps its price during a reload, and the next one has
   const key = await gateway.key();
   const client = gateway.client(key);
   const body = { ...ask('one two three four five'), stream: true, max_tokens: 100 } as const;
-  const stream = await client.chat.completions.create(body);
+  const first = await client.chat.completions.create(body).withResponse();
   expect(await reload(gateway, { change: dear })).toEqual([]);
   expect(await client.models.retrieve(paidModel)).toMatchObject({ price: { output: '10000' } });
-  await Array.fromAsync(stream);
+  await Array.fromAsync(first.data);
   const used = async () => (await gateway.get('/v1/credits', key)).json();
   // 9 tokens at 2.50 and 5 at 10 for a million
   await eventually(async () => expect(await used()).toMatchObject({ total_used: '0.000073' }));
-  await Array.fromAsync(await client.chat.completions.create(body));
+  const next = await client.chat.completions.create(body).withResponse();
+  await Array.fromAsync(next.data);
   await eventually(async () => expect(await used()).toMatchObject({ total_used: '0.050096' }));
+  const priceOf = async (id: string | null) =>
+    ((await (await gateway.get(`/v1/generation?id=${id}`, key)).json()) as { price: { output: string } })
+      .price.output;
+  expect(await Promise.all([first.request_id, next.request_id].map(priceOf))).toEqual(['10', '10000']);
   await expectBooks(gateway.database);
 });
 

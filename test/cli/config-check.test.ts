@@ -67,6 +67,7 @@ test.each([
       UPSTREAM_KEY: 'x',
       IDENTITY_SECRET: 'a-secret-of-thirty-two-characters',
       GOOGLE_SECRET: 'x',
+      ORDERS_WEBHOOK_SECRET: 'a-secret-of-webhooks-of-32-chars',
     },
   ],
 ])('%s is valid', async (file, warnings, env) => {

@@ -258,7 +258,7 @@ test('what keeps a gateway from starting is a sentence that says what to do', as
 test('the operator lists a dead letter and puts it back in the queue', async () => {
   const database = await createDatabase();
   const env = { DATABASE_URL: database.url };
-  const runner = await startTestRunner(({ attempt }) => (attempt <= 2 ? { status: 503 } : done));
+  const runner = await startTestRunner(({ attempt }) => (attempt <= 2 ? { status: 500 } : done));
   const { digest, callId } = await pay(await serve(database, runner));
   expect(await tollbook(['calls', 'requeue', '999'], env)).toMatchObject({ code: 1 });
   await eventually(async () => expect(await typesOf(database, digest)).toContain('dead_lettered'));

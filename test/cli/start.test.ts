@@ -100,6 +100,22 @@ describe('a running start', () => {
     expect(await earned(devnet)).toBe(price);
   });
 
+  test('prints where the pages are, with a login and a wallet that work there', async () => {
+    const [, email = '', password = ''] = /demo login +(\S+), password (\S+)/.exec(program.stdout()) ?? [];
+    expect({ email, password }).toEqual(devnet.demo_user);
+    const signedIn = await fetch(`${url}/api/auth/sign-in/email`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify({ email, password }),
+    });
+    expect(await signedIn.json()).toMatchObject({ user: { email, emailVerified: true } });
+    const page = await (await fetch(`${url}/sign-in`)).text();
+    expect(page).toContain('Development wallet, devnet only.');
+    const wallet = privateKeyToAddress(devnet.payer_private_key as Hex).toLowerCase();
+    expect(page).toContain(`data-address="${wallet}"`);
+    expect((await fetch(`${url}/devnet/wallet.js`)).status).toBe(200);
+  });
+
   test('seals its ledger under the key it describes', async () => {
     const key = parseVerifierKey(devnet.checkpoint_public_key);
     await eventually(async () => {
@@ -215,6 +231,9 @@ describe('a running start', () => {
     });
     const [, address = ''] = await second.says(/"url":"([^"]+)","msg":"listening"/);
     expect(address).not.toBe(url);
+    // the development wallet is of `npm start` alone
+    expect(await (await fetch(`${address}/sign-in`)).text()).not.toContain('evelopment wallet');
+    expect((await fetch(`${address}/devnet/wallet.js`)).status).toBe(404);
     const paid = await paidJob(devnet, address);
     expect(echoed(paid.result.toString())).toBe('hello');
     expect(await getJson(`${url}/x402/receipts/${paid.body.quote_digest}`)).toMatchObject({

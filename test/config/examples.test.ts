@@ -11,6 +11,7 @@ const exampleEnv = {
   RECEIPT_KEY: 'a-receipt-key-of-thirty-two-chars',
   QUOTE_KEY: 'a-key-of-quotes-of-thirty-two-chars',
   UPSTREAM_KEY: 'an-upstream-key',
+  ORDERS_WEBHOOK_SECRET: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw',
   IDENTITY_SECRET: 'a-secret-of-thirty-two-characters',
   GOOGLE_SECRET: 'a-client-secret',
 };

@@ -95,6 +95,18 @@ test.each(['public_url = "http://gateway.example"\n', 'public_url = "https://gat
   },
 );
 
+test.each(['0.0.0.0:8402', '[::]:8402', '192.0.2.1:8402'])(
+  '[identity] of a gateway that is bound to %s requires a public_url, named at the line of the address',
+  async (bind) => {
+    const text = withPeople(secret).replace('127.0.0.1:8402', bind);
+    expect(await mistakesIn(text, {}, variables)).toEqual([
+      expect.stringMatching(/^1 bind_address: is not on loopback, so public_url must be named/),
+    ]);
+    const { config } = await parse(`public_url = "https://books.example"\n${text}`, {}, variables);
+    expect(config.publicUrl).toBe('https://books.example');
+  },
+);
+
 const smtp =
   'mailer = "smtp"\n[identity.smtp]\nhost = "mail.example"\nfrom = "Books <no-reply@books.example>"\n';
 

@@ -16,6 +16,11 @@ function payingTo(payTo: string): string {
   return minimal().replace(/pay_to = ".*"/, `pay_to = "${payTo}"`);
 }
 
+/** A job that anyone may call, with more keys. */
+function publicJob(extra: string): string {
+  return bare(policy('1/0', 'public_paid', extra));
+}
+
 describe('accepted tokens', () => {
   it('take the default rate and markup, or their own; addresses are lower-cased', async () => {
     const own = token.replace('8453', '1') + 'rate_per_native_unit = 7\nmarkup_bps = 5\n';
@@ -118,12 +123,22 @@ describe('policies', () => {
     expect([...jobPolicies.keys()]).toEqual(['1/0', '1/1']);
     expect(jobPolicies.get('1/0')).toEqual({
       maxRunnerSilenceSecs: 0,
+      priority: 0,
+      onDead: 'keep',
+      discardAfterSecs: 0,
+      maxPerKey: 1,
+      onPoison: 'skip',
       serviceId: 1,
       jobIndex: 0,
       invocationMode: 'public_paid',
       discovery: plainDiscovery(undefined),
     });
     expect(jobPolicies.get('1/1')).toEqual({
+      priority: 0,
+      onDead: 'keep',
+      discardAfterSecs: 0,
+      maxPerKey: 1,
+      onPoison: 'skip',
       serviceId: 1,
       jobIndex: 1,
       invocationMode: 'restricted_paid',
@@ -190,6 +205,46 @@ describe('policies', () => {
   it('may not repeat a job', async () => {
     const text = bare(policy('1/0', 'disabled') + policy('2/0', 'disabled') + policy('1/0', 'disabled'));
     expect(await mistakesIn(text)).toEqual(['11 job_policies[2]: repeats job 1/0 of job_policies[0]']);
+  });
+
+  it.each([
+    ['priority', ['-100', '0', '100'], ['-101', '101', '1.5', '"high"'], 'a whole number from -100 to 100'],
+    ['max_concurrent', ['1', '10_000'], ['0', '10_001', '-1', 'true'], 'a whole number from 1 to 10000'],
+  ])('accept a %s within its bounds and refuse any other', async (key, fits, wrong, expected) => {
+    for (const value of fits)
+      expect(await wrongs(bare(policy('1/0', 'disabled', `${key} = ${value}\n`)))).toEqual([]);
+    for (const value of wrong)
+      expect(await wrongs(bare(policy('1/0', 'disabled', `${key} = ${value}\n`)))).toEqual([
+        `job_policies[0].${key}: must be ${expected}`,
+      ]);
+  });
+
+  it('accept what orders calls, and refuse what would order none', async () => {
+    for (const by of ['job', 'header:X-Tenant', `header:${'a'.repeat(64)}`])
+      expect(await wrongs(publicJob(`order_by = "${by}"\nmax_per_key = 1000\n`))).toEqual([]);
+    expect(await wrongs(publicJob('order_by = "job"\non_poison = "block"\n'))).toEqual([]);
+    for (const by of [
+      'payer',
+      'header:',
+      'header:a b',
+      'header:a:b',
+      'header:-a',
+      `header:${'a'.repeat(65)}`,
+      '',
+    ])
+      expect(await wrongs(publicJob(`order_by = "${by}"\n`))).toEqual([
+        'job_policies[0].order_by: must be "caller", "job" or "header:NAME"',
+      ]);
+    expect(await wrongs(publicJob('order_by = "caller"\n'))).toEqual([
+      'job_policies[0].order_by: a public_paid job has no callers: use "job" or "header:NAME"',
+    ]);
+    expect(await wrongs(publicJob('max_per_key = 2\non_poison = "skip"\n'))).toEqual([
+      'job_policies[0].max_per_key: would be ignored: order_by is missing',
+      'job_policies[0].on_poison: would be ignored: order_by is missing',
+    ]);
+    expect(
+      await wrongs(publicJob('order_by = "job"\non_poison = "block"\nskip_after_failures = 3\n')),
+    ).toEqual(['job_policies[0].skip_after_failures: cannot stand beside on_poison = "block"']);
   });
 
   it('accept ids up to their bounds and refuse larger ones', async () => {

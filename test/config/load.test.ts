@@ -69,8 +69,11 @@ invocation_mode = "public_paid"
         quotesPerSecond: 200,
         requestsPerMinute: 600,
         maxOutstandingCalls: 10_000,
+        maxTriggeredCalls: 10_000,
         maxUnsettledCalls: 5_000,
         maxInFlightRequests: 2_000,
+        maxWaitingRequests: 5_000,
+        maxWaitingRequestsPerClient: 100,
       },
       delivery: {
         maxAttempts: 60,
@@ -107,6 +110,7 @@ invocation_mode = "public_paid"
       drainDelaySecs: 5,
       shutdownGraceSecs: 30,
       topUps: [],
+      triggers: [],
     });
     expect(jobs).toMatchObject({
       facilitatorUrl: 'http://127.0.0.1:9000',

@@ -61,7 +61,15 @@ test('the programs on the pages pass the type checker', async () => {
   for (const { name, text } of programs)
     writeFileSync(path.join(folder, 'pages', `${name.replaceAll(/\W/g, '-')}.mjs`), text);
   // the pages say which variables must be set
-  const variables = ['DATABASE_URL', 'FACILITATOR_KEY', 'GATEWAY_URL', 'KEY', 'PORT', 'RUNNER_TOKEN'];
+  const variables = [
+    'DATABASE_URL',
+    'FACILITATOR_KEY',
+    'GATEWAY_URL',
+    'KEY',
+    'NATS_URL',
+    'PORT',
+    'RUNNER_TOKEN',
+  ];
   const declared = variables.map((name) => `${name}: string;`).join(' ');
   writeFileSync(
     path.join(folder, 'pages/environment.d.ts'),

@@ -10,7 +10,7 @@ import { startGuardedChild } from '../chaos/guarded-child.ts';
 import { withOwner } from '../chaos/with-owner.ts';
 import { loseEvents } from './lose-events.ts';
 import { type Behaviour, type Peer, well } from './peers.ts';
-import { anchorKey, pushRunnerName, type Rig } from './rig.ts';
+import { anchorKey, followingTrigger, pushRunnerName, type Rig } from './rig.ts';
 
 /** A gateway sees twice a second whether a look is due. */
 const betweenLooksMs = 2_000;
@@ -180,6 +180,13 @@ export const faults: Readonly<Record<string, readonly Fault[]>> = {
           await lookNow(rig);
         };
       },
+    },
+  ],
+  TollbookTriggerBehind: [
+    {
+      what: 'the RPC whose events a trigger follows is away',
+      labels: { trigger: followingTrigger },
+      begin: ({ chain }) => misbehave(chain, () => 'away'),
     },
   ],
   TollbookDiscoveryUnknown: [

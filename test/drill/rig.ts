@@ -66,6 +66,8 @@ export interface Discovery {
 
 const database = 'drill';
 export const pushRunnerName = 'runner-1';
+/** Follows the events of a contract over the RPC of the payments. */
+export const followingTrigger = 'events';
 const freeModel = 'drill-free';
 /** The key that publishes checkpoints on the chain. */
 export const anchorKey = devnetKeys.thirdSpare;
@@ -134,6 +136,7 @@ export async function startRig(rules: string, closing: (() => Promise<unknown>)[
       keyFile,
       checkpoints,
       chainUrl: environment.chain.url,
+      followedUrl: chain.url,
       rateUrl: rates.url,
       discoveryUrl: discovery.peer.url,
     });
@@ -189,12 +192,14 @@ interface MoreTables {
   readonly keyFile: string;
   readonly checkpoints: string;
   readonly chainUrl: string;
+  readonly followedUrl: string;
   readonly rateUrl: string;
   readonly discoveryUrl: string;
 }
 
 function moreTables(of: MoreTables): string {
-  const { metricsPort, anchorFolder, keyFile, checkpoints, chainUrl, rateUrl, discoveryUrl } = of;
+  const { metricsPort, anchorFolder, keyFile, checkpoints, chainUrl, followedUrl, rateUrl, discoveryUrl } =
+    of;
   // the sources belong to the last token
   return `
 [[accepted_tokens.rates]]
@@ -209,6 +214,18 @@ upstreams = [{ name = "model", model = "devnet-small" }]
 free_tier = true
 context_length = 32_768
 max_output_tokens = 4_096
+
+[[triggers]]
+name = "${followingTrigger}"
+kind = "chain"
+service_id = 2
+job_index = 0
+network = "eip155:84532"
+rpc_url = "${followedUrl}"
+addresses = ["${checkpoints}"]
+event = "event NeverEmitted()"
+poll_secs = 1
+behind_after_secs = 20
 
 [discovery]
 url = "${discoveryUrl}"

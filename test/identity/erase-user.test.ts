@@ -177,4 +177,5 @@ test('results that a wallet paid for are deleted on request alone, and never of 
     resultsDeleted: 298,
   });
   expect(await left()).toBe(12);
+  expect((await database.pool.query('select from tollbook.deleted_result')).rowCount).toBe(298);
 });

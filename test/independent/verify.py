@@ -3,7 +3,7 @@
 
     verify.py EXPORT --checkpoint OLD --checkpoint NEW --pubkey KEY
 
-Written from the formats, not from Tollbook's code: RFC 6962, RFC 8032, EIP-712, C2SP signed-note and tlog-checkpoint. What
+Written from the formats, not from Tollbook's code: RFC 6962, RFC 8032, EIP-712, EIP-3009, C2SP signed-note and tlog-checkpoint. What
 it does not look at: the schemas of the events' data, beyond the fields it uses.
 """
 import argparse
@@ -156,6 +156,74 @@ def quote_digest(data):
     return "0x" + keccak256(b"\x19\1" + DOMAIN + keccak256(QUOTE_TYPE + b"".join(words))).hex()
 
 
+# --- Signatures of payments: secp256k1, EIP-712 with EIP-3009 ------------------------------------------------------------
+FIELD = 2**256 - 2**32 - 977
+ORDER = 0xFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFFEBAAEDCE6AF48A03BBFD25E8CD0364141
+GENERATOR = (
+    0x79BE667EF9DCBBAC55A06295CE870B07029BFCDB2DCE28D959F2815B16F81798,
+    0x483ADA7726A3C4655DA4FBFC0E1108A8FD17B448A68554199C47D08FFB10D4B8,
+)
+
+
+def curve_add(p, q):
+    if p is None or q is None:
+        return q if p is None else p
+    if p[0] == q[0] and (p[1] + q[1]) % FIELD == 0:
+        return None
+    if p == q:
+        slope = 3 * p[0] * p[0] * pow(2 * p[1], -1, FIELD)
+    else:
+        slope = (q[1] - p[1]) * pow(q[0] - p[0], -1, FIELD)
+    x = (slope * slope - p[0] - q[0]) % FIELD
+    return (x, (slope * (p[0] - x) - p[1]) % FIELD)
+
+
+def curve_sum(a, p, b, q):
+    """a times p plus b times q, both at once."""
+    both, result = curve_add(p, q), None
+    for bit in range(255, -1, -1):
+        result = curve_add(result, result)
+        chosen = (a >> bit & 1, b >> bit & 1)
+        if chosen != (0, 0):
+            result = curve_add(result, {(1, 0): p, (0, 1): q, (1, 1): both}[chosen])
+    return result
+
+
+def signer_of(digest, signature):
+    """The account that signed a digest; None where no key fits."""
+    if len(signature) != 65:
+        return None
+    r, s = (int.from_bytes(part, "big") for part in (signature[:32], signature[32:64]))
+    v = signature[64] - 27 if signature[64] >= 27 else signature[64]
+    if not (0 < r < ORDER and 0 < s <= ORDER // 2 and v in (0, 1)):
+        return None
+    y = pow((pow(r, 3, FIELD) + 7) % FIELD, (FIELD + 1) // 4, FIELD)
+    if (y * y - pow(r, 3, FIELD) - 7) % FIELD:
+        return None
+    point, inverse = (r, y if y & 1 == v else FIELD - y), pow(r, -1, ORDER)
+    key = curve_sum(s * inverse % ORDER, point, -int.from_bytes(digest, "big") * inverse % ORDER, GENERATOR)
+    return None if key is None else "0x" + keccak256(key[0].to_bytes(32, "big") + key[1].to_bytes(32, "big"))[12:].hex()
+
+
+TRANSFER_TYPE = keccak256(
+    b"TransferWithAuthorization(address from,address to,uint256 value,uint256 validAfter,uint256 validBefore,bytes32 nonce)"
+)
+TOKEN_DOMAIN_TYPE = keccak256(b"EIP712Domain(string name,string version,uint256 chainId,address verifyingContract)")
+
+
+def word_of(hexadecimal):
+    return bytes.fromhex(hexadecimal[2:]).rjust(32, b"\0")
+
+
+def authorization_digest(payment):
+    chain = int(payment["network"].split(":")[1]).to_bytes(32, "big")
+    name, token_version = (cached_hash(payment[field].encode()) for field in ("eip712_name", "eip712_version"))
+    domain = cached_hash(TOKEN_DOMAIN_TYPE + name + token_version + chain + word_of(payment["asset"]))
+    numbers = [int(payment[field]).to_bytes(32, "big") for field in ("amount", "valid_after", "valid_before")]
+    parties = [word_of(payment[field]) for field in ("payer", "pay_to")]
+    return keccak256(b"\x19\1" + domain + keccak256(TRANSFER_TYPE + b"".join(parties + numbers) + word_of(payment["nonce"])))
+
+
 # --- Checkpoints ------------------------------------------------------------------------------------------------------
 class Wrong(Exception):
     pass
@@ -234,7 +302,8 @@ CALL_MOVES = {
     "completed": ({"enqueued", "delivered"}, "completed"),
     "dead_lettered": ({"enqueued", "delivered"}, "dead_lettered"),
     "operator_requeued": ({"dead_lettered"}, "enqueued"),
-    "operator_discarded": ({"dead_lettered"}, None),
+    # no event of the call can follow
+    "operator_discarded": ({"dead_lettered"}, "given_up"),
 }
 # for each type: the entity of its stream, the steps it may follow, and the step it leads to
 STEPS = {
@@ -265,10 +334,13 @@ STEPS = {
     "user_erased": ("user", {"created", "disabled"}, "erased"),
     "session_started": ("session", {None}, "started"),
     "session_ended": ("session", {"started"}, "ended"),
+    "operator_transfer_recorded": ("transfer", {None, "recorded", "reversed"}, "recorded"),
+    "operator_transfer_reversed": ("transfer", {"recorded"}, "reversed"),
+    "operator_break_explained": ("break", {None, "explained"}, "explained"),
     "ledger_recovered": ("recovery", {None}, "recovered"),
     "network_searched": ("recovery", {"recovered"}, None),
 }
-IDS = {"chat": "chat_id", "spend": "chat_id", "account": "account_id", "key": "key_id", "user": "user_id", "session": "session_id", "recovery": "generation"}
+IDS = {"chat": "chat_id", "spend": "chat_id", "account": "account_id", "key": "key_id", "user": "user_id", "session": "session_id", "recovery": "generation", "transfer": None, "break": "break_id"}
 # which side of an account loses and which one gets; the others are the operator's, and may go below zero
 POSTINGS = {
     "credit_granted": ("granted", "available"),
@@ -289,9 +361,13 @@ NOTES = {
     "operator_usage_implausible", "operator_payouts_postponed",
     "sign_in_refused", "data_pruned", "rate_changed", "database_continued",
 }
-OPENINGS = {"payment_recovered", "redelivery_requested", "quote_issued", "payment_verified", "auth_passed", "settlement_started", "enqueued", "enqueued_again", "operator_sweep_recorded"}
+OPENINGS = {"call_triggered", "payment_recovered", "redelivery_requested", "quote_issued", "payment_verified", "auth_passed", "settlement_started", "enqueued", "enqueued_again", "operator_sweep_recorded"}
 KNOWN = NOTES | OPENINGS | set(STEPS) | set(PAYMENT_MOVES) | set(CALL_MOVES)
 FIELDS = ["at", "data", "lane", "schema", "seq", "stream", "type", "version"]
+
+
+def place_of(data):
+    return f"{data['network'].split(':')[1]}:{data['transaction']}:{data['log_index']}"
 
 
 def counts_of(kind, data):
@@ -305,11 +381,16 @@ def counts_of(kind, data):
     return [(kind, 1)]
 
 
+TERMS = ("network", "transfer_method", "asset", "symbol", "decimals", "amount", "pay_to", "eip712_name", "eip712_version")
+
+
 class Ledger:
     def __init__(self):
         self.seq, self.at, self.counts = 0, "", {}
         self.versions, self.quotes, self.payments, self.transfers = {}, set(), {}, {}
         self.claimed, self.pending_nonce = set(), {}
+        # the options of each quote, and the payments that are said to be signed by a contract
+        self.offered, self.of_contracts = {}, set()
         self.jobs, self.verified = {}, {}
         # who alone may pay a quote, and the hash of the only body it is for; zero for any
         self.bindings = {}
@@ -317,7 +398,13 @@ class Ledger:
         self.holders, self.credentials = {}, {}
         self.steps, self.credit, self.chats, self.spends, self.spend_of = {}, {}, {}, set(), {}
         self.bound, self.signed_in, self.landed_spends = {}, {}, set()
+        # of chats that have not ended: what a million tokens cost, in billionths
+        self.prices = {}
+        # by stream: what an operator said of a transfer that is no payment
+        self.astray = {}
         self.top_ups, self.generation, self.recovered, self.selling = {}, 1, set(), set()
+        # calls that triggers made: by stream their id and state, and the firings that were used
+        self.triggered, self.firings = {}, set()
 
     def next(self, raw):
         self.seq += 1
@@ -352,7 +439,7 @@ class Ledger:
                 raise Wrong(f"{kind} belongs to a quote, but this is not the stream of a quote")
             return
         entity, before, after = STEPS[kind]
-        named = data.get(IDS[entity])
+        named = place_of(data) if entity == "transfer" else data.get(IDS[entity])
         if stream != f"{entity}:{named}" if named is not None else not stream.startswith(f"{entity}:"):
             raise Wrong(f"the data of {kind} do not match the entity of its stream")
         step = self.steps.get(stream)
@@ -361,12 +448,30 @@ class Ledger:
         self.steps[stream] = after or step
         if entity == "spend":
             self.claim_spend(stream, kind, data)
+        if entity == "transfer":
+            self.record_transfer(stream, kind, data)
         if kind == "ledger_recovered":
             self.generation += 1
             if data["generation"] != self.generation or data["kept_seq"] >= self.seq:
                 raise Wrong("a recovery begins the next generation of the log and names the last event before it")
+        if kind == "chat_admitted" and "price" in data:
+            self.prices[stream] = data["price"]
+        if kind == "chat_completed" and data["ending"] != "recovered" and stream in self.prices:
+            self.check_cost(data, self.prices.pop(stream))
         if kind in POSTINGS:
             self.move_credit(stream, kind, data["account_id"], int(data["amount_micros"]))
+
+    def check_cost(self, data, price):
+        """Micros, rounded up: each kind of tokens at its price, those of the cache at that of input where they have none."""
+        cached, written = data.get("cached_tokens", 0), data.get("cache_write_tokens", 0)
+        plain = data["prompt_tokens"] - cached - written
+        if plain < 0:
+            raise Wrong("more of its prompt came from the cache than it has")
+        nanos = plain * int(price["input_nanos"]) + data["completion_tokens"] * int(price["output_nanos"])
+        nanos += cached * int(price.get("cached_input_nanos", price["input_nanos"]))
+        nanos += written * int(price.get("cache_write_nanos", price["input_nanos"]))
+        if int(data["cost_micros"]) != min(-(-nanos // 10**9), 10**16 - 1):
+            raise Wrong("its cost does not follow from its tokens and the price of its admission")
 
     def claim_spend(self, stream, kind, data):
         spend = (data["network"], data["contract"], data["commitment"], data["nonce"])
@@ -410,7 +515,11 @@ class Ledger:
 
     def apply(self, stream, kind, data, version):
         mine = self.payments.setdefault(stream, {}) if stream in self.quotes or stream in self.recovered else {}
-        if kind == "payment_recovered":
+        if kind == "call_triggered":
+            self.trigger(stream, data, version)
+        elif stream in self.triggered:
+            self.move_triggered(stream, kind, data)
+        elif kind == "payment_recovered":
             self.recover(stream, data, version)
         elif kind == "redelivery_requested":
             payment = mine.get((data["network"], data["asset"], data["payer"], data["payment_nonce"]))
@@ -425,6 +534,7 @@ class Ledger:
             if quote_digest(data) != stream:
                 raise Wrong("the terms of the quote do not match its digest")
             self.quotes.add(stream)
+            self.offered[stream] = [option if isinstance(option, str) else {k: v for k, v in option.items() if k != "credit_micros"} for option in data["options"]]
             self.pending_nonce[stream] = None
             self.jobs[stream] = (data["service_id"], data["job_index"])
             if int(data["requester"], 16) or int(data["inputs_hash"], 16):
@@ -437,8 +547,10 @@ class Ledger:
         elif kind == "payment_verified":
             self.pending_nonce[stream] = None
             self.verified[stream] = (data["network"], data["asset"], data["payer"], data["payment_nonce"])
+            (self.of_contracts.add if data.get("signed_by") == "contract" else self.of_contracts.discard)(stream)
         elif kind == "settlement_started":
             self.start(stream, mine, data["payment"], data.get("payment_id"))
+            self.check_order(mine, data)
             self.check_binding(stream, data["payment"]["payer"], data.get("body_keccak256"))
         elif kind in PAYMENT_MOVES:
             self.move_payment(stream, kind, data, mine)
@@ -470,6 +582,25 @@ class Ledger:
                 raise Wrong("credit is reversed that this call has not bought for this account")
             self.top_ups[data["call_id"]] = None
 
+    def trigger(self, stream, data, version):
+        firing = (data["trigger"], data["trigger_name"], data["trigger_id"])
+        key = "0x" + hashlib.sha256(canonical(["tollbook trigger", data["ledger_id"], *firing])).hexdigest()
+        if version != 1 or data["idempotency_key"] != key or stream != f"call:{key}":
+            raise Wrong("a triggered call must be the first event of the stream named by its trigger and id")
+        if firing in self.firings:
+            raise Wrong("this firing was claimed before")
+        self.firings.add(firing)
+        self.triggered[stream] = {"id": data["call_id"], "state": "enqueued"}
+
+    def move_triggered(self, stream, kind, data):
+        if kind in NOTES:
+            return
+        call = self.triggered[stream]
+        before, after = CALL_MOVES.get(kind, (set(), None))
+        if call["state"] not in before or data["call_id"] != call["id"]:
+            raise Wrong(f"{kind} of a triggered call that is {call['state']}, or of another one")
+        call["state"] = after or call["state"]
+
     def top_up(self, data):
         payer = (data["network"], data["asset"], data["payer"])
         paid = [p for name, p in self.payments.get(data["quote_digest"], {}).items() if name[:3] == payer]
@@ -479,6 +610,9 @@ class Ledger:
             raise Wrong("this call has bought credit before")
         if (data["quote_digest"], data["network"], data["asset"], data["atoms"], data["amount_micros"]) not in self.selling:
             raise Wrong("credit was bought that its quote does not sell for that payment")
+        ordered = [p["credit_for"] for p in paid if p["call_id"] == data["call_id"] and "credit_for" in p]
+        if ordered and ordered[0] != data["account_id"]:
+            raise Wrong("the payer has ordered the credit for another account")
         self.top_ups[data["call_id"]] = (data["account_id"], int(data["amount_micros"]))
 
     def start(self, stream, mine, payment, identifier):
@@ -487,6 +621,7 @@ class Ledger:
         name = (payment["network"], payment["asset"], payment["payer"], payment["nonce"])
         if self.verified.pop(stream, None) != name:
             raise Wrong("this payment was not verified before it was started")
+        self.check_terms(stream, payment)
         if name in self.claimed:
             raise Wrong("this payment was claimed before")
         self.claimed.add(name)
@@ -497,6 +632,30 @@ class Ledger:
         self.credentials[name] = claims
         self.take_credentials(name)
         mine[name] = {"status": "settling", "amount": payment["amount"], "nonce": payment["nonce"], "call": None, "call_id": None, "refunded": False}
+
+    def check_terms(self, stream, payment):
+        offered = self.offered[stream]
+        terms = {key: payment[key] for key in TERMS}
+        hashes = [option for option in offered if isinstance(option, str)]
+        # the hash of an option that sells credit is also of the credit, which the payment does not name
+        sells = any(sold[0] == stream for sold in self.selling)
+        if terms not in offered and not (hashes and (sells or "0x" + cached_hash(canonical(terms)).hex() in hashes)):
+            raise Wrong("the payment matches no option of its quote")
+        if stream not in self.of_contracts:
+            signature = bytes.fromhex(payment["signature"][2:])
+            if signer_of(authorization_digest(payment), signature) != payment["payer"]:
+                raise Wrong("the signature is not the payer's")
+
+    def check_order(self, mine, data):
+        order = data.get("top_up_order")
+        if order is None:
+            return
+        payment = data["payment"]
+        digest = "0x" + hashlib.sha256(order.encode()).hexdigest()
+        if data["body_sha256"] != digest or payment["nonce"] != digest:
+            raise Wrong("the top-up order is not the body that its payer has signed")
+        name = (payment["network"], payment["asset"], payment["payer"], payment["nonce"])
+        mine[name]["credit_for"] = int(order.split(":")[2])
 
     def check_binding(self, quote, payer, body):
         requester, inputs = self.bindings.get(quote, ("0x0", "0x0"))
@@ -559,6 +718,30 @@ class Ledger:
         if transfer in self.transfers:
             raise Wrong("this on-chain transfer was claimed before")
         self.transfers[transfer] = stream
+
+    def record_transfer(self, stream, kind, data):
+        before = self.astray.pop(stream, None)
+        if kind == "operator_transfer_reversed":
+            for place in [before] + ([before["returned"]] if "returned" in before else []):
+                del self.transfers[(data["network"], place["transaction"], place["log_index"])]
+            return
+        if (data["as"] == "returned") != ("returned" in data):
+            raise Wrong("money is returned by another transfer, and by no other use")
+        if data["pay_to"] == data["received_from"] and data["as"] != "own":
+            raise Wrong("a transfer from a payee to itself is the operator's own")
+        if before is None:
+            if data["as"] == "returned":
+                raise Wrong("money was returned that was not in suspense")
+            self.claim_transfer(stream, data)
+        else:
+            names = ("network", "asset", "symbol", "decimals", "pay_to", "received_from", "amount", "transaction", "block_number", "block_hash", "log_index")
+            if before["as"] != "suspense" or data["as"] not in ("income", "returned"):
+                raise Wrong("only money in suspense becomes income or is returned")
+            if any(before[name] != data[name] for name in names):
+                raise Wrong("it describes another transfer than the record before it")
+        if "returned" in data:
+            self.claim_transfer(stream, {"network": data["network"], **data["returned"]})
+        self.astray[stream] = data
 
     def compare(self, trailer):
         if trailer["seq"] != self.seq:

@@ -146,7 +146,7 @@ async function deliveredUnpaid(react: (delivery: Delivery) => Reaction | Promise
 }
 
 describe('the call of a payment that is disproved', () => {
-  const later = { status: 503, headers: { 'retry-after': '600' } };
+  const later = { status: 429, headers: { 'retry-after': '600' } };
 
   test('is not delivered again while it waits for its next attempt, and is as soon as its payment is settled', async () => {
     const setup = await deliveredUnpaid(({ attempt }) => (attempt === 1 ? later : { status: 200 }));

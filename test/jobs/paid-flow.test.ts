@@ -50,6 +50,7 @@ test('the official client pays, exactly the price moves, and the runner gets the
   expect(call?.body).toEqual(body);
   expect(call?.metadata).toEqual({
     'x-x402-origin': 'x402',
+    'x-net-trigger': 'x402',
     'x-x402-quote-digest': paid.body.quote_digest,
     'x-x402-payment-network': 'eip155:84532',
     'x-x402-payment-asset': chain.token,
@@ -59,6 +60,7 @@ test('the official client pays, exactly the price moves, and the runner gets the
     'x-net-call-id': String(paid.body.call_id),
     'x-net-idempotency-key': expect.stringMatching(/^0x[0-9a-f]{64}$/) as string,
     'x-net-attempt': '1',
+    'x-net-max-result-bytes': '1048576',
   });
   const events = await database.asOwner((owner) => expectSoundLedger(database.db, owner));
   expect(events.map(({ type }) => type)).toEqual([

@@ -22,6 +22,8 @@ import {
 } from './settlement-support.ts';
 
 const chain = useChain();
+/** The selector of the token's function that is asked whether an authorization is used. */
+const authorizationState = '0xe94a0102';
 const nowhere = `0x${'a'.repeat(64)}`;
 
 describe('a settlement of unknown outcome', () => {
@@ -79,6 +81,29 @@ describe('a settlement of unknown outcome', () => {
     proxy.faults.settle = 'pass';
     await reaches(gateway, payment, 'completed');
     expect(await chain.balance(payTo)).toBe(before + price);
+  });
+
+  test('is not settled again once another gateway has recorded that the ledger is halted, while the chain was asked', async () => {
+    const rpc = await startRpcProxy(chain.rpcUrl);
+    const { proxy, database, gateway } = await behindProxy(chain, { rpcUrl: rpc.url });
+    const payment = await quoteAndSign(gateway, job, 'x');
+    const before = await chain.balance(payTo);
+    proxy.faults.settle = 'cut_before';
+    expect((await pay(gateway, payment)).status).toBe(503);
+    proxy.faults.settle = 'pass';
+    proxy.seen.length = 0;
+    let halts: Promise<unknown> | undefined;
+    rpc.lie = async ({ params }) => {
+      if (!JSON.stringify(params).includes(authorizationState)) return undefined;
+      halts ??= database.asOwner((owner) => owner.query(`select tollbook.halt_ledger('a test', 1, 1)`));
+      await halts;
+      return undefined;
+    };
+    await database.moveClock(20);
+    await eventually(() => expect(halts).toBeDefined());
+    await eventually(async () => expect((await gateway.get('/status')).json.status).toBe('critical'));
+    expect(proxy.seen).not.toContain('settle');
+    expect(await chain.balance(payTo)).toBe(before);
   });
 
   test('that a third party landed is paid', async () => {

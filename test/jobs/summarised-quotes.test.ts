@@ -40,6 +40,7 @@ const jobs = [0, 1].map((jobIndex) => ({
   priceWei: 10n ** 15n,
   options: [option],
   input: undefined,
+  output: undefined,
 }));
 
 /** What issues quotes, as a gateway has it, and pays them. */

@@ -55,6 +55,7 @@ const faults: readonly (readonly [
   ],
   ['TollbookListingGone', 'tollbook_listing_up{service="1"}', '1', '0', 'service="1"'],
   ['TollbookDiscoveryUnknown', 'tollbook_discovery_up', '1', '0'],
+  ['TollbookTriggerBehind', 'tollbook_trigger_behind{trigger="deposits"}', '0', '1', 'trigger="deposits"'],
   ['TollbookSettlementsUnknown', 'tollbook_settlement_oldest_open_seconds', '0', '1000'],
   [
     'TollbookCallsWaiting',

@@ -77,6 +77,26 @@ test('a name that does not fit on a line is refused, and what was typed stays', 
   const { status, text } = await sendForm(browser, '/account', { name: 'x'.repeat(101) }, account);
   expect(status).toBe(400);
   expect(text).toContain('1 to 100 characters');
+  expect(text).toContain(`value="${'x'.repeat(101)}"`);
+});
+
+test('a name that was typed into a form of a session that has ended is there again after the sign-in', async () => {
+  const gateway = await startSite();
+  const browser = gateway.browser();
+  await signUp(gateway, browser, email);
+  await signIn(browser, email);
+  const [form] = formsIn((await browser.get('/account')).text).filter(
+    ({ action }) => action === '/account/name',
+  );
+  await browser.post('/api/auth/sign-out');
+  const sent = await postForm(browser, '/account/name', { ...form?.fields, name: 'Ada & <Augusta>' });
+  const { headers } = await sendForm(browser, sent.headers.get('location') ?? '', {
+    email,
+    password: goodPassword,
+  });
+  const { text } = await browser.get(headers.get('location') ?? '');
+  expect(text).toContain('value="Ada &#38; &#60;Augusta&#62;"');
+  expect(text).toContain('<bdi class="name">Ada</bdi>');
 });
 
 test('a changed password ends the other sessions and keeps this one', async () => {

@@ -171,7 +171,15 @@ test('the keys, requests and receipts of others look like ones that do not exist
 
 test('every page of a user leads a visitor to the sign-in, and then to that page', async () => {
   const gateway = await startSite();
-  for (const path of ['/keys', '/keys/new', '/usage', '/usage/generation?id=1', '/credit', '/account']) {
+  for (const path of [
+    '/keys',
+    '/keys/new',
+    '/usage',
+    '/usage/requests',
+    '/usage/generation?id=1',
+    '/credit',
+    '/account',
+  ]) {
     const { status, headers } = await gateway.browser().get(path);
     expect([status, headers.get('location')]).toEqual([
       303,

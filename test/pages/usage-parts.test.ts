@@ -172,7 +172,9 @@ const generation: Generation = {
   prompt_tokens: null,
   completion_tokens: null,
   cached_tokens: null,
+  cache_write_tokens: null,
   is_estimate: null,
+  price: null,
   cost: null,
   held: '0.5',
   captured: '0',
@@ -191,6 +193,23 @@ test('a request that runs is shown with its hold, without what is not known yet'
   expect(text).toContain('&#60;b&#62;model');
   for (const name of ['Ended', 'Upstream', 'Input tokens', 'Reason', 'Cost'])
     expect(text).not.toContain(`<dt>${name}</dt>`);
+});
+
+test('a request is shown with its prices, and once it has ended with how its cost follows from them', () => {
+  const price = { input: '2.5', output: '10', cached_input: '1.25', cache_write: '3' };
+  const running = String(generationView({ ...generation, price }, undefined, 'USD').body).replaceAll(
+    /<[^>]*>|\s+/g,
+    ' ',
+  );
+  expect(running).toMatch(/Tokens +Price of a million +Input +2\.5 +USD +Output +10 +USD/);
+  const tokens = { prompt_tokens: 12, cached_tokens: 4, completion_tokens: 1_234_567 };
+  const ended = { ...generation, ...tokens, price, status: 'completed', cost: '12.345695' } as const;
+  const text = String(generationView(ended, undefined, 'USD').body).replaceAll(/<[^>]*>|\s+/g, ' ');
+  expect(text.replaceAll(/ +/g, ' ')).toContain(
+    'Input 8 2.5 USD 0.00002 USD Input from the cache 4 1.25 USD 0.000005 USD Output 1,234,567 10 USD 12.34567 USD',
+  );
+  expect(text.replaceAll(/ +/g, ' ')).toContain('is the cost: 12.345695 USD.');
+  expect(text).not.toContain('Input written to the cache');
 });
 
 test('an amount beyond what a form can take is shown as it is', () => {

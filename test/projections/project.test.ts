@@ -5,11 +5,14 @@ import { accountCreditOf } from '../../src/projections/credit-model.ts';
 import { paymentRowsOf } from '../../src/projections/read-model.ts';
 import { createStreamMemory, type StreamMemory } from '../../src/projections/stream-memory.ts';
 import { listAccountCredit } from '../../src/store/credit-projection.ts';
+import { openPool, writerRole } from '../../src/store/database.ts';
 import { collectFollowUps, takeFollowUps } from '../../src/store/follow-ups.ts';
 import { collectPayouts } from '../../src/store/payouts.ts';
 import { collectTopUpReversals } from '../../src/store/top-ups.ts';
 import type { LedgerEvent, RecordedEvent } from '../../src/domain/events/event.ts';
+import { listCompletions } from '../../src/store/completions.ts';
 import { listUsage, usageDimensions } from '../../src/store/usage.ts';
+import { openLane } from '../../src/store/lane.ts';
 import { listJobDays, listPaidCalls, listPayments } from '../../src/store/payments.ts';
 import { readProjection } from '../../src/store/projection.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
@@ -45,6 +48,7 @@ async function readAll({ pool }: TestDatabase) {
     days: days.rows,
     credit: credit.rows,
     usage: usage.rows,
+    completions: (await listCompletions(pool, { accountId: 1 }, undefined, 10_000)).rows,
   };
 }
 
@@ -60,7 +64,40 @@ async function expected({ db }: TestDatabase) {
   });
   const payments = streams.flatMap((rows) => rows.payments).toSorted((a, b) => a.seq - b.seq);
   const calls = streams.flatMap((rows) => rows.calls).toSorted((a, b) => a.call_id - b.call_id);
-  return { payments, calls, credit: accountCreditOf(all), usage: usageOf(all) };
+  return {
+    payments,
+    calls,
+    credit: accountCreditOf(all),
+    usage: usageOf(all),
+    completions: completionsOf(all),
+  };
+}
+
+/** The completions of the first account, the newest first. */
+function completionsOf(events: readonly RecordedEvent[]) {
+  const streams = [...Map.groupBy(events, ({ stream }) => stream).values()];
+  return streams
+    .flatMap((stream) => {
+      const [first] = stream;
+      if (first?.type !== 'chat_admitted' || first.data.account_id !== 1) return [];
+      const end = stream.findLast(({ type }) => type === 'chat_completed' || type === 'chat_failed');
+      const done = end?.type === 'chat_completed' ? end.data : undefined;
+      return {
+        seq: first.seq,
+        at: first.at,
+        chat_id: first.stream.replace('chat:', ''),
+        key_id: first.data.key_id ?? 0,
+        key_name: null,
+        key_prefix: null,
+        model: first.data.model,
+        status: done?.ending ?? (end ? 'failed' : 'running'),
+        prompt_tokens: done?.prompt_tokens ?? null,
+        completion_tokens: done?.completion_tokens ?? null,
+        cached_tokens: done ? (done.cached_tokens ?? 0) : null,
+        cost: done?.cost_micros ?? null,
+      };
+    })
+    .toSorted((one, other) => other.seq - one.seq);
 }
 
 /** What the completions of the first account used: the last end of each counts. */
@@ -222,8 +259,9 @@ test('the read models are the fold of the ledger, step by step and rebuilt, for 
         const read = await readAll(database);
         await rebuildProjections(database.pool, 100, () => {});
         expect(await readAll(database)).toEqual(read);
-        const { payments, calls, credit, usage } = await expected(database);
+        const { payments, calls, credit, usage, completions } = await expected(database);
         expect(read.usage).toEqual(usage);
+        expect(read.completions).toEqual(completions);
         expect(read.asOfSeq).toBe(history.length);
         expect(read.creditAsOfSeq).toBe(history.length);
         expect(read.credit).toEqual(credit);
@@ -243,6 +281,40 @@ test('the read models are the fold of the ledger, step by step and rebuilt, for 
     ),
     { numRuns: 6 },
   );
+});
+
+test('a step reads no more rows of the read models than it changes, also on connections from when they were empty', async () => {
+  const database = await createDatabase();
+  const pool = openPool({ url: database.url, maxConnections: 1, role: writerRole });
+  const lane = openLane({ url: database.url, role: writerRole });
+  onTestFinished(async () => {
+    await lane.close();
+    await pool.end();
+  });
+  const memory = createStreamMemory();
+  const project = async (from: number) => {
+    const jobs = Array.from({ length: 100 }, (_, n) => paidJob(from + n));
+    for (const step of [jobs.map((job) => job.slice(0, 4)), jobs.map((job) => job.slice(4))]) {
+      await Promise.all(
+        step.map((job) => lane.append({ stream: job[0]!.stream, events: job.map(({ event }) => event) })),
+      );
+      while ((await projectNext(pool, 1_000, { memory })) > 0);
+    }
+  };
+  const rowsRead = async (): Promise<number> => {
+    await pool.query('select pg_stat_force_next_flush()');
+    const { rows } = await pool.query<{ read: number }>(
+      `select sum(idx_tup_fetch + seq_tup_read)::int as read from pg_stat_user_tables
+       where schemaname = 'tollbook' and relname in ('payment', 'paid_call')`,
+    );
+    return rows[0]!.read;
+  };
+  // the plans are kept from here on
+  for (let round = 0; round < 8; round++) await project(round * 100);
+  const before = await rowsRead();
+  await project(800);
+  // each payment and its call are changed by the second step alone, and read once then
+  expect((await rowsRead()) - before).toBeLessThanOrEqual(2 * 100);
 });
 
 test('a rebuild gives the same rows and disturbs neither readers nor the projector', async () => {
@@ -287,7 +359,7 @@ test('a command rebuilds damaged read models', async () => {
   const before = await readAll(database);
   await database.asOwner((owner) =>
     owner.query(
-      `update tollbook.payment set amount = 0, state = 'settled'; update tollbook.account_credit set held = 7; update tollbook.usage_day set cost = 7`,
+      `update tollbook.payment set amount = 0, state = 'settled'; update tollbook.account_credit set held = 7; update tollbook.usage_day set cost = 7; update tollbook.completion set cost = 7`,
     ),
   );
   expect(await tollbook(['projections', 'rebuild'], { DATABASE_URL: database.url })).toMatchObject({

@@ -142,7 +142,14 @@ test('a token with other decimals than were said is a break', async () => {
   const report = await reconcile({ ...usual, accepted: [said] });
   expect(report).toMatchObject({ result: 'breaks', breaks: 1 });
   expect(itemsOf(report, 'token_decimals_differ')).toEqual([
-    { of: 'token', network, asset: chain.token, decimals: 18, chain_decimals: 6 },
+    {
+      of: 'token',
+      network,
+      asset: chain.token,
+      decimals: 18,
+      chain_decimals: 6,
+      break_id: expect.any(String) as string,
+    },
   ]);
 });
 

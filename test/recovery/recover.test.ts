@@ -17,7 +17,7 @@ import { newStream, refused } from '../support/events.ts';
 import { Balances } from '../../src/domain/bookkeeping/entry.ts';
 import { Bookkeeper } from '../../src/domain/bookkeeping/bookkeeper.ts';
 import { projectToHead } from '../../src/projections/project.ts';
-import { listRefundsDue } from '../../src/store/refunds.ts';
+import { listRefundsDue } from '../../src/refunds/list-refunds-due.ts';
 import { readExportEnd } from '../../src/store/export.ts';
 import { useChain } from '../support/devnet.ts';
 import { allEvents, expectSoundLedger } from '../support/invariants.ts';

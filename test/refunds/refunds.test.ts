@@ -8,7 +8,7 @@ import { multicall3Address } from '../../src/devnet/chain.ts';
 import type { Hex } from '../../src/domain/values/primitives.ts';
 import { requeueCall } from '../../src/jobs/requeue-call.ts';
 import { listPayments } from '../../src/store/payments.ts';
-import { listRefundsDue } from '../../src/store/refunds.ts';
+import { listRefundsDue } from '../../src/refunds/list-refunds-due.ts';
 import { createDatabase } from '../support/database.ts';
 import { useChain } from '../support/devnet.ts';
 import { startFacilitatorProxy } from '../support/facilitator-proxy.ts';
@@ -79,6 +79,36 @@ describe('a payment whose call is a dead letter', () => {
     ]);
     expect(await requeueCall(ledger, Number(callId))).toEqual({ kind: 'refunded' });
     await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+  });
+
+  test('is due to the payer of its events, whatever a row of the read models says, and the command ends with 1', async () => {
+    const { database, ledger, paid } = await refunding(chain);
+    const digest = await paid();
+    await projectToHead(ledger);
+    const thief = '66'.repeat(20);
+    await database.asOwner((owner) =>
+      owner.query(String.raw`update tollbook.payment set payer = '\x${thief}', amount = amount * 2`),
+    );
+    const { rows, contradicted } = await listRefundsDue(ledger.pool, 0, 10);
+    expect(rows).toMatchObject([{ quote_digest: digest, payer: payerAddress, amount: String(price) }]);
+    expect(contradicted).toEqual([rows[0]?.seq]);
+    const listed = await tollbook(['refunds', 'due'], { DATABASE_URL: database.url });
+    expect([listed.code, listed.stdout.includes(thief)]).toEqual([1, false]);
+    expect(listed.stdout).toContain(payerAddress);
+    expect(listed.stderr).toMatch(/somebody has changed them.*Pay nothing before `tollbook verify` is sound/);
+  });
+
+  test('that another payment’s row is made of is not due twice, nor a delivered one at all', async () => {
+    const { database, ledger, paid } = await refunding(chain);
+    const digest = await paid();
+    await appendAll(database, paidJob(1));
+    await projectToHead(ledger);
+    await database.asOwner((owner) =>
+      owner.query(`update tollbook.payment set refund_due = 'dead_lettered', refund_due_since = at`),
+    );
+    const { rows, contradicted } = await listRefundsDue(ledger.pool, 0, 10);
+    expect(rows.map(({ quote_digest }) => quote_digest)).toEqual([digest]);
+    expect(contradicted).toHaveLength(2);
   });
 
   test('and is enqueued again is no longer due', async () => {

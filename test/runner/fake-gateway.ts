@@ -20,7 +20,12 @@ export interface FakeGateway {
   readonly requests: readonly LeaseRequest[];
   /** The results and failures that runners reported, once each. */
   readonly completed: ReadonlyMap<number, unknown>;
-  readonly failed: { readonly callId: number; readonly error: unknown; readonly retry: unknown }[];
+  readonly failed: {
+    readonly callId: number;
+    readonly error: unknown;
+    readonly retry: unknown;
+    readonly retryAfterSecs: unknown;
+  }[];
   /** How many leases were given. */
   readonly leased: () => number;
   /** When each lease would have ended without an extension. */
@@ -111,7 +116,8 @@ export async function startFakeGateway({ leaseMs = 60_000 }: FakeGatewayOptions 
       completedBy.set(callId, body['lease_id']);
       open.delete(callId);
     } else {
-      failed.push({ callId, error: body['error'], retry: body['retry'] });
+      const { error, retry, retry_after_secs: retryAfterSecs } = body;
+      failed.push({ callId, error, retry, retryAfterSecs });
       if (body['retry'] !== true) open.delete(callId);
       offered.lease = undefined;
     }

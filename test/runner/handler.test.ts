@@ -64,7 +64,9 @@ describe('a handler', () => {
         caller: '0xcafe',
         contentType: 'image/png',
         body,
+        maxResultBytes: 1_048_576,
         input: undefined,
+        progress: expect.any(Function) as JobCall['progress'],
         signal: expect.any(AbortSignal) as AbortSignal,
       },
     ]);
@@ -156,7 +158,7 @@ describe('a handler', () => {
       throw new RetryLater('the model is loading', { afterSecs: 29.5 });
     });
     const answer = await push();
-    expect(errorOf(answer)).toEqual([503, 'retry_later']);
+    expect(errorOf(answer)).toEqual([429, 'retry_later']);
     expect(answer.headers['retry-after']).toBe('30');
     expect(textOf(answer)).toContain('the model is loading');
     expect(errors).toEqual([]);
@@ -221,14 +223,18 @@ describe('a call to a runner', () => {
   test('by a trigger without a handler is refused, and reported to onError', async () => {
     const ran: string[] = [];
     const { push, errors } = runnerOf({
-      jobs: [job({ serviceId: 1, jobIndex: 0, on: { nightly: () => void ran.push('nightly') } })],
+      jobs: [job({ serviceId: 1, jobIndex: 0, on: { cron: () => void ran.push('cron') } })],
     });
     const answer = await push();
     expect(errorOf(answer)).toEqual([403, 'trigger_not_wired']);
-    expect(textOf(answer)).toContain('job 1/0 is not wired for calls by x402, only for: nightly');
+    expect(textOf(answer)).toContain('job 1/0 is not wired for calls by x402, only for: cron');
     expect(errors).toMatchObject([{ code: 'trigger_not_wired', call: { serviceId: 1, trigger: 'x402' } }]);
     expect(ran).toEqual([]);
-    expect((await push({ trigger: 'nightly' })).status).toBe(204);
+    expect((await push({ trigger: 'cron' })).status).toBe(204);
+    expect(ran).toEqual(['cron']);
+    expect(errorOf(await push({ trigger: 'webhook' }))).toEqual([403, 'trigger_not_wired']);
+    // a trigger of a later gateway
+    expect(errorOf(await push({ trigger: 'queue' }))).toEqual([403, 'trigger_not_wired']);
     // names that every object has are no triggers
     expect((await push({ trigger: 'constructor' })).status).toBe(403);
   });
@@ -349,6 +355,7 @@ describe('the creation of a runner', () => {
       '1/0 is there twice',
     ],
     ['no handler', () => job({ serviceId: 1, jobIndex: 0, on: {} }), 'no handler'],
+    // @ts-expect-error -- the types know the triggers; JavaScript does not
     ['a misspelt trigger', () => job({ serviceId: 1, jobIndex: 0, on: { X402: () => 1 } }), 'on.X402'],
     ['an index that is not whole', () => job({ serviceId: 1, jobIndex: 0.5, on }), 'jobIndex'],
     [

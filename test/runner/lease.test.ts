@@ -21,10 +21,15 @@ describe('a leased call', () => {
     };
     await eventually(() => expect(gateway.completed.get(9)).toEqual(result));
     await runner.handle(pushed(change), { secret });
-    const [leased, pushedCall] = received.map(({ signal, ...call }) => [call, signal.aborted]);
+    const [leased, pushedCall] = received.map(({ signal, progress, ...call }) => [
+      call,
+      typeof progress,
+      signal.aborted,
+    ]);
     expect(leased).toEqual(pushedCall);
     expect(leased).toMatchObject([
       { callId: 9, idempotencyKey: keyOf(9), quoteDigest, caller: '0xcafe', contentType: 'image/png' },
+      'function',
       false,
     ]);
   });
@@ -69,6 +74,13 @@ describe('a leased call', () => {
       { retry: true, error: 'retry_later: not yet' },
     ],
     [
+      'throws RetryLater with a time',
+      () => {
+        throw new RetryLater('not yet', { afterSecs: 29.5 });
+      },
+      { retry: true, error: 'retry_later: not yet', retryAfterSecs: 30 },
+    ],
+    [
       'throws Refuse',
       () => {
         throw new Refuse('no such thing');
@@ -106,14 +118,14 @@ describe('a leased call', () => {
   test('of a job or a trigger without a handler becomes a dead letter with the reason', async () => {
     const gateway = await fakeGateway();
     const { errors } = polling(gateway, () => 'x');
-    gateway.offer({ id: 1, jobIndex: 5 }, { id: 2, trigger: 'nightly' });
+    gateway.offer({ id: 1, jobIndex: 5 }, { id: 2, trigger: 'cron' });
     await eventually(() => expect(gateway.failed).toHaveLength(2));
     expect(gateway.failed).toEqual([
       { callId: 1, retry: false, error: 'job_unknown: this runner has no job 1/5' },
       {
         callId: 2,
         retry: false,
-        error: 'trigger_not_wired: job 1/0 is not wired for calls by nightly, only for: x402',
+        error: 'trigger_not_wired: job 1/0 is not wired for calls by cron, only for: x402',
       },
     ]);
     expect(errors.map(({ code }) => code)).toEqual(['job_unknown', 'trigger_not_wired']);

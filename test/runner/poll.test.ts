@@ -166,7 +166,7 @@ describe('polling', () => {
     await runner.stop({ graceMs: 1 });
     await polled;
     expect(gateway.failed).toEqual([
-      { callId: 1, retry: true, error: 'runner_stopping: the runner is stopping' },
+      { callId: 1, retry: true, retryAfterSecs: 1, error: 'runner_stopping: the runner is stopping' },
     ]);
   });
 

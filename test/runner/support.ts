@@ -13,6 +13,8 @@ export interface CallChange {
   readonly attempt?: number;
   readonly trigger?: string;
   readonly caller?: string;
+  /** The secret that signs it. */
+  readonly secret?: string;
 }
 
 /** The idempotency key of the call with this id. */
@@ -30,11 +32,8 @@ export function metadataOf({
   caller,
 }: CallChange): Record<string, string> {
   return {
-    'x-x402-origin': trigger,
-    'x-x402-quote-digest': quoteDigest,
-    'x-x402-payment-network': 'eip155:84532',
-    'x-x402-payment-asset': '0xa5',
-    'x-x402-payment-token': 'USDC',
+    ...(trigger === 'x402' ? paid : { 'x-net-trigger-name': 'a-name', 'x-net-trigger-id': `id-${id}` }),
+    'x-net-trigger': trigger,
     'x-net-service-id': String(serviceId),
     'x-net-job-index': String(jobIndex),
     'x-net-call-id': String(id),
@@ -44,13 +43,27 @@ export function metadataOf({
   };
 }
 
+const paid = {
+  'x-x402-origin': 'x402',
+  'x-x402-quote-digest': quoteDigest,
+  'x-x402-payment-network': 'eip155:84532',
+  'x-x402-payment-asset': '0xa5',
+  'x-x402-payment-token': 'USDC',
+};
+
 /** A call as the gateway pushes it. */
 export function pushed(change: CallChange = {}): PushRequest & { readonly headers: Record<string, string> } {
   const { id = 7, contentType = 'text/plain' } = change;
   const body = Buffer.from(change.body ?? 'some text');
   const metadata = metadataOf(change);
   const timestampSecs = Math.floor(Date.now() / 1_000);
-  const signature = signCall({ secret, id: keyOf(id), timestampSecs, body, metadata });
+  const signature = signCall({
+    secret: change.secret ?? secret,
+    id: keyOf(id),
+    timestampSecs,
+    body,
+    metadata,
+  });
   return { headers: { ...metadata, ...signature, 'content-type': contentType }, body };
 }
 

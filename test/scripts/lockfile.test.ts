@@ -37,7 +37,7 @@ test('an allowed script of a package that is gone is found', () => {
 
 test('every licence of production permits use in a closed product, and the docs state the number of packages', () => {
   const permissive =
-    /^\(?(?:MIT|MIT-0|ISC|0BSD|Apache-2\.0|BSD-[23]-Clause|CC0-1\.0|MPL-2\.0|MIT OR (?:Apache-2\.0|CC0-1\.0)|Apache-2\.0 AND BSD-3-Clause)\)?$/;
+    /^\(?(?:MIT|MIT-0|ISC|0BSD|Apache-2\.0|BSD-[23]-Clause|CC0-1\.0|Unlicense|MPL-2\.0|MIT OR (?:Apache-2\.0|CC0-1\.0)|Apache-2\.0 AND BSD-3-Clause)\)?$/;
   expect([...licencesOf(lockfile).keys()].filter((licence) => !permissive.test(licence))).toEqual([]);
   const { required, optional } = productionPackages(lockfile);
   const { text } = readPage('docs/supply-chain.md');

@@ -110,6 +110,25 @@ test('a call that was recorded while the clock was an hour ahead is due once the
   expect(await pullDueTimes(database.pool, 100)).toBe(0);
 });
 
+test('a call that a busy runner asked to have later stays as late when due times are set right', async () => {
+  const database = await createDatabase();
+  const lane = laneOn(database);
+  const { stream, callId } = await addCall(database, lane);
+  await lane.append({ stream, events: [refused()], call: { op: 'release', callId } });
+  const [lease] = await leaseCalls(database.pool, [1], 1, 60);
+  const leaseId = lease?.leaseId ?? '';
+  const busy = {
+    op: 'return_lease',
+    callId,
+    leaseId,
+    delayMs: hourSecs * 1_000,
+    reason: 'status_503',
+  } as const;
+  expect(await lane.append({ stream, events: [refused()], call: busy })).toMatchObject({ outcome: 'ok' });
+  expect(await pullDueTimes(database.pool, 100)).toBe(0);
+  expect(await leaseCalls(database.pool, [1], 1, 60)).toEqual([]);
+});
+
 test('a tree head and an anchor from before the clock was set back do not delay the next ones', async () => {
   const { pool, asOwner } = await createDatabase();
   await asOwner((owner) =>

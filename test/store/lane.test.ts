@@ -379,7 +379,7 @@ test('a held call cannot be leased before it is released, and a lost lease fence
   expect(await leaseCalls(database.pool, [1], 10, 60)).toEqual([]);
   await lane.append({ stream, events: [refused()], call: { op: 'release', callId } });
   const [first] = await leaseCalls(database.pool, [1], 10, 60);
-  expect(first).toMatchObject({ callId, attempt: 1, quoteDigest: stream, contentType: 'text/plain' });
+  expect(first).toMatchObject({ callId, attempt: 1, stream, contentType: 'text/plain' });
   expect(first?.body?.toString()).toBe('body');
   expect(await leaseCalls(database.pool, [1], 10, 60)).toEqual([]);
 

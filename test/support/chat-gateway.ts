@@ -8,11 +8,12 @@ import {
 } from '../../src/devnet/model-upstream.ts';
 import type { Config } from '../../src/config/config.ts';
 import { parseConfig } from '../../src/config/load.ts';
-import { type RunningGateway, startGateway } from '../../src/app/start.ts';
+import { type GatewayOptions, type RunningGateway, startGateway } from '../../src/app/start.ts';
 import { issueApiKey } from '../../src/identity/api-keys.ts';
 import type { ApiKey, BudgetTerms } from '../../src/store/api-keys.ts';
 import { fund, laneOn } from './credit.ts';
 import { createDatabase, type TestDatabase } from './database.ts';
+import { untilMinuteLasts } from './budget-minute.ts';
 
 export const freeModel = 'devnet-small';
 export const paidModel = 'vendor/large';
@@ -57,6 +58,7 @@ export interface ChatGatewayOptions {
   readonly logger?: Logger;
   readonly env?: Readonly<Record<string, string>>;
   readonly bind?: string;
+  readonly pageAddition?: GatewayOptions['pageAddition'];
 }
 
 const readFile = (path: string) => Promise.reject(new Error(`no ${path} here`));
@@ -98,12 +100,15 @@ export async function startChatGateway(options: ChatGatewayOptions = {}): Promis
   const model = await startModelUpstream({ port: 0, ...options.model });
   onTestFinished(() => model.close());
   const database = options.database ?? (await createDatabase());
+  const config = await chatConfigText({ upstreamUrl: model.url, ...options });
   const gateway = await startGateway({
-    config: await chatConfigText({ upstreamUrl: model.url, ...options }),
+    config,
     databaseUrl: database.url,
     logger: options.logger ?? pino({ level: 'silent' }),
+    ...(options.pageAddition && { pageAddition: options.pageAddition }),
   });
   onTestFinished(async () => void (await gateway.stop()));
+  await untilMinuteLasts(config);
   return {
     ...gateway,
     database,

@@ -5,6 +5,7 @@ import { parseConfig } from '../../src/config/load.ts';
 import { type GatewayOptions, type RunningGateway, startGateway } from '../../src/app/start.ts';
 import type { TestChain } from './devnet.ts';
 import type { TestDatabase } from './database.ts';
+import { untilMinuteLasts } from './budget-minute.ts';
 
 export interface TestGatewayOptions {
   readonly database: TestDatabase;
@@ -129,6 +130,7 @@ export async function startTestGateway(options: TestGatewayOptions): Promise<Tes
     ...(facilitatorAuth && { facilitatorAuth }),
   });
   onTestFinished(async () => void (await gateway.stop()));
+  await untilMinuteLasts(config);
   return {
     ...gateway,
     post: async (path, { body = '', headers = {} } = {}) =>

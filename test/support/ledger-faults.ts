@@ -34,9 +34,10 @@ export async function ledgerFaults(
   faults.push(...differences('the counter of events', counted, Object.fromEntries(countOf)));
 
   const open = await owner.query<{ lane: string; actual: string }>(
-    `select open_calls || ' open and ' || unsettled_calls || ' unsettled calls' as lane, (
-      select count(*) filter (where status not in ('dead', 'watched')) || ' open and '
-        || count(*) filter (where status in ('pending', 'unpaid')) || ' unsettled calls' from tollbook.call) as actual
+    `select open_calls || ' open, ' || unsettled_calls || ' unsettled and ' || triggered_calls || ' triggered calls' as lane, (
+      select count(*) filter (where status not in ('dead', 'watched')) || ' open, '
+        || count(*) filter (where status in ('pending', 'unpaid')) || ' unsettled and '
+        || count(*) filter (where status <> 'dead' and trigger_kind is not null) || ' triggered calls' from tollbook.call) as actual
     from tollbook.lane`,
   );
   const { lane, actual } = open.rows[0] ?? {};

@@ -6,7 +6,9 @@ import { freePort } from '../../src/devnet/ports.ts';
 import { keep } from './identity.ts';
 
 /** The provider's claims about its users, by login. */
-export type People = Readonly<Record<string, { readonly email: string; readonly email_verified: unknown }>>;
+export type People = Readonly<
+  Record<string, { readonly email: string; readonly email_verified: unknown; readonly name?: string }>
+>;
 
 export interface OidcServer {
   readonly issuer: string;

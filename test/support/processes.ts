@@ -20,10 +20,15 @@ export function processesAround(folder: string): string[] {
 /** Kills all of them, so that processes of a failed test do not outlive it. After a successful test there are none. */
 export async function endProcessesAround(folder: string): Promise<void> {
   for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
-    for (const { pid } of factsAround(folder)) send(pid, signal);
+    signalProcessesAround(folder, signal);
     const gone = vi.waitFor(() => expect(factsAround(folder)).toEqual([]), { timeout: 15_000 });
     if (await gone.then(() => true).catch(() => false)) return;
   }
+}
+
+/** Sends all of them a signal, as systemd does when it stops a service. */
+export function signalProcessesAround(folder: string, signal: NodeJS.Signals): void {
+  for (const { pid } of factsAround(folder)) send(pid, signal);
 }
 
 function send(pid: number, signal: NodeJS.Signals): void {

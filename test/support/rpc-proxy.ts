@@ -9,8 +9,8 @@ export interface RpcQuestion {
   readonly params: readonly unknown[];
 }
 
-/** A false answer of the node, `{result}` or `{error}`; undefined forwards the request. */
-export type Lie = (question: RpcQuestion) => object | undefined;
+/** A false answer of the node, `{result}` or `{error}`; undefined forwards the request. The node takes as long as a promise does. */
+export type Lie = (question: RpcQuestion) => object | undefined | Promise<undefined>;
 
 /** A proxy in front of the real node that gives false answers on request. Closed when the test ends. */
 export async function startRpcProxy(rpcUrl: string): Promise<{ readonly url: string; lie: Lie }> {
@@ -23,7 +23,7 @@ export async function startRpcProxy(rpcUrl: string): Promise<{ readonly url: str
     const answer = async (): Promise<void> => {
       const body = Buffer.concat(await request.toArray()).toString('utf8');
       const question = JSON.parse(body) as RpcQuestion;
-      const lie = proxy.lie(question);
+      const lie = await proxy.lie(question);
       const text = lie ? JSON.stringify({ jsonrpc: '2.0', id: question.id, ...lie }) : await pass(body);
       response.writeHead(200, { 'content-type': 'application/json' });
       response.end(text);

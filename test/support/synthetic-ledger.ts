@@ -1,11 +1,17 @@
 import { createHash } from 'node:crypto';
+import secp256k1 from 'secp256k1';
+import { bytesToHex, concatHex, hexToBytes, numberToHex } from 'viem/utils';
 import { encodeEventData, type LedgerEvent } from '../../src/domain/events/event.ts';
-import type { Hex } from '../../src/domain/values/primitives.ts';
+import type { SignedPaymentData } from '../../src/domain/events/payment-events.ts';
+import { paymentFromData } from '../../src/domain/payments/payment.ts';
+import { authorizationDigest } from '../../src/domain/payments/schemes/eip3009/authorization-digest.ts';
+import { accountOf } from '../../src/domain/values/ethereum-signature.ts';
+import type { Address, Hex } from '../../src/domain/values/primitives.ts';
 import { recordedDigest } from '../../src/domain/payments/quote.ts';
 
 const network = 'eip155:84532';
 const asset = `0x${'5f'.repeat(20)}`;
-const payTo = `0x${'90'.repeat(20)}`;
+export const payTo = `0x${'90'.repeat(20)}`;
 const startMs = Date.parse('2026-11-20T06:00:00.000Z');
 
 /** An event with its stream, before it has a `seq`. */
@@ -30,6 +36,10 @@ export function paidJob(
     readonly inputsHash?: string;
     /** Of the body that was sent, as its payment records it. */
     readonly bodyKeccak256?: string;
+    /** Of its payment. */
+    readonly nonce?: Hex;
+    /** The payer's key did not sign, but its contract is said to have. */
+    readonly isSignedByContract?: boolean;
   } = {},
 ): StreamEvent[] {
   const { job = n % 3, creditMicros, bodyKeccak256 } = options;
@@ -64,13 +74,27 @@ export function paidJob(
     },
   };
   const stream = recordedDigest(quote.data);
-  const nonce = hex32Of(`nonce ${n}`);
-  const payer = hex32Of(`payer ${n % 50}`).slice(0, 42);
+  const { nonce = hex32Of(`nonce ${n}`), isSignedByContract } = options;
+  const payerKey = payerKeyOf(n);
+  const payer = accountOfKey(payerKey);
   const named = { network, asset, payer, payment_nonce: nonce };
+  const payment = {
+    ...terms,
+    x402_version: 2,
+    amount,
+    payer,
+    nonce,
+    valid_after: '0',
+    valid_before: String(issuedAt + 300),
+    max_timeout_secs: 300,
+  } as const;
   const call = { call_id: n + 1, attempt: 1 };
   const events: LedgerEvent[] = [
     quote,
-    { type: 'payment_verified', data: { ...named, by: 'facilitator' } },
+    {
+      type: 'payment_verified',
+      data: { ...named, by: 'facilitator', ...(isSignedByContract && { signed_by: 'contract' }) },
+    },
     {
       type: 'settlement_started',
       data: {
@@ -80,15 +104,8 @@ export function paidJob(
         ...(bodyKeccak256 && { body_keccak256: bodyKeccak256 }),
         body_bytes: 100,
         payment: {
-          ...terms,
-          x402_version: 2,
-          amount,
-          payer,
-          nonce,
-          valid_after: '0',
-          valid_before: String(issuedAt + 300),
-          signature: `0x${hex32Of(`r ${n}`).slice(2)}${hex32Of(`s ${n}`).slice(2)}1b`,
-          max_timeout_secs: 300,
+          ...payment,
+          signature: isSignedByContract ? `0x${'c0'.repeat(65)}` : signTerms(payerKey, payment),
         },
       },
     },
@@ -109,6 +126,22 @@ export function paidJob(
     { type: 'completed', data: { ...call, result_sha256: hex32Of(`result ${n}`), result_bytes: 12 } },
   ];
   return events.map((event) => ({ stream, event }));
+}
+
+/** The key of the payer of the n-th job. */
+export function payerKeyOf(n: number): Hex {
+  return hex32Of(`payer ${n % 50}`);
+}
+
+function accountOfKey(key: Hex): Address {
+  return accountOf(secp256k1.publicKeyCreate(hexToBytes(key), false));
+}
+
+/** A payer's signature over the terms of a payment, as 65 bytes in hex. */
+export function signTerms(key: Hex, terms: Omit<SignedPaymentData, 'signature'>): Hex {
+  const digest = authorizationDigest(paymentFromData({ ...terms, signature: '0x' }));
+  const { signature, recid } = secp256k1.ecdsaSign(digest, hexToBytes(key));
+  return concatHex([bytesToHex(signature), numberToHex(27 + recid)]);
 }
 
 /** The refund of a paid job, in its stream, by a transfer that is the n-th of those. */
@@ -146,6 +179,62 @@ export function sweepOf(n: number, change: object = {}): StreamEvent {
   };
   const stream = `sweep:84532:${place.transaction}:${place.log_index}`;
   return { stream, event: { type: 'operator_sweep_recorded', data } };
+}
+
+/** The n-th transfer that is no payment, in a stream of its own. */
+export function transferOf(n: number, change: object = {}): StreamEvent {
+  const place = awayIn(`astray ${n}`);
+  const data = {
+    as: 'suspense',
+    network,
+    asset,
+    symbol: 'USDC',
+    decimals: 6,
+    pay_to: payTo,
+    received_from: `0x${'77'.repeat(20)}`,
+    amount: String(100 + n),
+    ...place,
+    ...change,
+  };
+  const stream = `transfer:84532:${place.transaction}:${place.log_index}`;
+  return { stream, event: { type: 'operator_transfer_recorded', data } as StreamEvent['event'] };
+}
+
+/** The transfer that gave the n-th one back. */
+export function returnOf(n: number) {
+  const { operator: _, ...place } = placeOfReturn(n);
+  return { as: 'returned', returned: { from: payTo, ...place } };
+}
+
+/** Where that transfer is, and who recorded it. */
+export function placeOfReturn(n: number) {
+  return awayIn(`return ${n}`);
+}
+
+/** What was recorded of the n-th one is taken back. */
+export function reversalOf(n: number): StreamEvent {
+  const { stream } = transferOf(n);
+  const { transaction, log_index, operator } = awayIn(`astray ${n}`);
+  const data = { network, transaction, log_index, why: 'it was a payment', operator };
+  return { stream, event: { type: 'operator_transfer_reversed', data } };
+}
+
+/** What an operator says of a break. */
+export function explained(change: object = {}): StreamEvent {
+  const break_id = hex32Of('a break');
+  const data = {
+    break_id,
+    as: 'other',
+    note: 'x',
+    item_class: 'foreign_use',
+    network,
+    operator: 'ada',
+    ...change,
+  };
+  return {
+    stream: `break:${break_id}`,
+    event: { type: 'operator_break_explained', data } as StreamEvent['event'],
+  };
 }
 
 function awayIn(name: string) {

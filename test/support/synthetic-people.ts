@@ -48,9 +48,9 @@ function paymentOf([quote, , started, , enqueued]: readonly StreamEvent[]): obje
   return { call_id, quote_digest: quote?.stream, network, asset, symbol, decimals, atoms: amount, payer };
 }
 
-function admitted(chatId: string, ofAccount: object, heldMicros: number): StreamEvent[] {
+function admitted(chatId: string, ofAccount: object, heldMicros: number, more: object = {}): StreamEvent[] {
   const stream = `chat:${chatId}`;
-  const caller = { caller: 'api_key', key_id: 3, model: 'small', streaming: false, ...ofAccount };
+  const caller = { caller: 'api_key', key_id: 3, model: 'small', streaming: false, ...ofAccount, ...more };
   const held = { ...ofAccount, chat_id: chatId, amount_micros: String(heldMicros) };
   return [eventOf(stream, 'chat_admitted', caller), eventOf(stream, 'credit_held', held)];
 }
@@ -73,8 +73,11 @@ function chat(
     is_estimate: false,
     cost_micros: String(costMicros),
   };
+  // of its two tokens the second one costs three quarters
+  const quarterNanos = (costMicros / 4) * 1e9;
+  const price = { input_nanos: String(quarterNanos), output_nanos: String(3 * quarterNanos) };
   return [
-    ...admitted(chatId, ofAccount, heldMicros),
+    ...admitted(chatId, ofAccount, heldMicros, { price }),
     eventOf(stream, 'chat_completed', completed),
     move('credit_captured', costMicros, { is_estimate: false }),
     ...(heldMicros > costMicros ? [move('credit_released', heldMicros - costMicros)] : []),

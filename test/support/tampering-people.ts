@@ -33,6 +33,18 @@ export const peopleTamperings: readonly Tampering[] = [
     change: rewrite('seq = 11', '"amount_micros":"1000"', '"amount_micros":"1"'),
   },
   {
+    what: 'a completion costs more than its tokens at the price of its admission',
+    words: /first at event 16: chat_completed of chat:\S+: its cost does not follow from its tokens/,
+    independently: /first at event 16: its cost does not follow from its tokens/,
+    change: rewrite('seq = 16', '"cost_micros":"200"', '"cost_micros":"201"'),
+  },
+  {
+    what: 'the price of an admission is lowered',
+    words: /first at event 16: chat_completed of chat:\S+: its cost does not follow from its tokens/,
+    independently: /first at event 16: its cost does not follow from its tokens/,
+    change: rewrite('seq = 14', '"output_nanos":"150000000000"', '"output_nanos":"100000000000"'),
+  },
+  {
     what: 'a completion captures more than was held for it',
     words:
       /first at event 17: credit_captured of chat:\S+: more credit is captured or released than was held/,

@@ -37,6 +37,34 @@ export const tamperings: readonly Tampering[] = [
     change: rewrite('seq = 25', '"amount":"1000"', '"amount":"999000"'),
   },
   {
+    what: 'the amount of a signed payment is raised',
+    words:
+      /first at event 17: settlement_started of 0x\w+: its payment matches no option of its quote: amount differs/,
+    independently: /first at event 17: the payment matches no option of its quote/,
+    change: rewrite('seq = 17', '"amount":"1000"', '"amount":"999000"'),
+  },
+  {
+    what: 'the payer of a payment is replaced in all of its events',
+    words: /first at event 17: settlement_started of 0x\w+: its signature is not by 0x7{40} over these terms/,
+    independently: /first at event 17: the signature is not the payer's/,
+    change: async (owner) => {
+      const { rows } = await owner.query<{ payer: string }>(
+        `select data::json->'payment'->>'payer' as payer from tollbook.event where seq = 17`,
+      );
+      await owner.query(`update tollbook.event set data = replace(data, '${rows[0]?.payer}', '0x${'7'.repeat(40)}')
+        where stream = (select stream from tollbook.event where seq = 17)`);
+    },
+  },
+  {
+    what: 'the members of its data are in another order',
+    words: /first at event 49: its bytes are not canonical JSON/,
+    independently: /first at event 49: this is not an event in canonical JSON/,
+    change: (owner) =>
+      owner.query(
+        String.raw`update tollbook.event set data = regexp_replace(data, '^\{("[^,]*),(.*)\}$', '{\2,\1}') where seq = 49`,
+      ),
+  },
+  {
     what: 'the terms of a quote are changed',
     words: /first at event 2: quote_issued of 0x\w+: its terms do not match its digest/,
     independently: /first at event 2: the terms of the quote do not match its digest/,
@@ -111,18 +139,19 @@ export const tamperings: readonly Tampering[] = [
   },
   {
     what: 'a payment is claimed twice',
-    words: /first at event 74: settlement_started of 0x\w+: this payment was claimed before/,
-    independently: /first at event 74: this payment was claimed before/,
+    words: /first at event 75: settlement_started of 0x\w+: this payment was claimed before/,
+    independently: /first at event 75: this payment was claimed before/,
     change: async (owner) => {
-      // the ninth payment becomes the first one, in every event that names it
-      const { rows } = await owner.query<{ seq: number; nonce: string; payer: string }>(
-        `select seq, j->>'nonce' as nonce, j->>'payer' as payer from (
-          select seq, data::json->'payment' as j from tollbook.event where seq in (17, 74)) r order by seq`,
+      // the tenth payment, of the same terms, becomes the first one in every event that names it
+      const { rows } = await owner.query<{ nonce: string; payer: string; signature: string }>(
+        `select j->>'nonce' as nonce, j->>'payer' as payer, j->>'signature' as signature from (
+          select seq, data::json->'payment' as j from tollbook.event where seq in (17, 75)) r order by seq`,
       );
-      const [first, ninth] = rows;
-      if (!first || !ninth) throw new Error('no such payments');
-      await owner.query(`update tollbook.event set data = replace(replace(data,
-        '${ninth.nonce}', '${first.nonce}'), '${ninth.payer}', '${first.payer}') where seq > 57`);
+      const [first, tenth] = rows;
+      if (!first || !tenth) throw new Error('no such payments');
+      await owner.query(`update tollbook.event set data = replace(replace(replace(data,
+        '${tenth.nonce}', '${first.nonce}'), '${tenth.payer}', '${first.payer}'),
+        '${tenth.signature}', '${first.signature}') where seq > 57`);
     },
   },
   {

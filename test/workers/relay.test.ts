@@ -139,7 +139,7 @@ describe('a call that its runner accepts', () => {
 describe('a call that its runner does not accept', () => {
   test.each<[string, Reaction, string]>([
     ['500', { status: 500 }, 'status_500'],
-    ['503', { status: 503 }, 'status_503'],
+    ['504', { status: 504 }, 'status_504'],
     ['429', { status: 429 }, 'status_429'],
     ['a cut connection', 'hang up', 'connection'],
     ['silence beyond the time-out', 'silence', 'timeout'],
@@ -189,7 +189,7 @@ describe('a call that its runner does not accept', () => {
     const database = await createDatabase();
     const runner = await startTestRunner((delivery) =>
       carries('limited', delivery) && delivery.attempt === 1
-        ? { status: 503, headers: { 'retry-after': '240' } }
+        ? { status: 429, headers: { 'retry-after': '240' } }
         : done,
     );
     const gateway = await gatewayOn(database, runner);
@@ -209,7 +209,7 @@ describe('a call that its runner does not accept', () => {
     const database = await createDatabase();
     const words = `out of\nmemory: token=abc123, postgres://u:pw@db/x, ${runnerSecret}${' and more'.repeat(200)}`;
     const runner = await startTestRunner(({ attempt }) =>
-      attempt <= 5 ? { status: 503, headers: { 'content-type': 'text/plain' }, body: words } : done,
+      attempt <= 5 ? { status: 500, headers: { 'content-type': 'text/plain' }, body: words } : done,
     );
     const { lines, logger } = logLines();
     const gateway = await gatewayOn(database, runner, `${eager}\nmax_attempts = 3`, logger);
@@ -217,7 +217,7 @@ describe('a call that its runner does not accept', () => {
     await reachesState(call, 'dead_lettered');
     // the reason, the runner and its last words: one line, bounded, without secrets
     const said =
-      'status 503: out of memory: token=[hidden], postgres://[hidden]@db/x, [hidden] and more and more';
+      'status 500: out of memory: token=[hidden], postgres://[hidden]@db/x, [hidden] and more and more';
     const [dead] = await listDeadCalls(database.db, 10);
     expect(dead).toMatchObject({ last_reason: 'attempts_exhausted', last_runner: 'runner-1' });
     expect(dead?.last_error?.startsWith(said)).toBe(true);
@@ -230,7 +230,7 @@ describe('a call that its runner does not accept', () => {
     });
     expect(logged.map(({ level }) => level)).toEqual([40, 40, 50]);
     expect((await spendEventsOf(database, call)).slice(2)).toEqual([
-      { type: 'delivery_failed', data: { call_id: call.callId, attempt: 3, reason: 'status_503' } },
+      { type: 'delivery_failed', data: { call_id: call.callId, attempt: 3, reason: 'status_500' } },
       { type: 'dead_lettered', data: { call_id: call.callId, attempt: 3, reason: 'attempts_exhausted' } },
     ]);
     expect(await listDeadCalls(database.db, 10)).toMatchObject([
@@ -344,7 +344,8 @@ describe('a delivery during other events', () => {
   test.each<[string, Reaction]>([
     ['an answer', { status: 200, body: 'too late' }],
     ['a refusal', { status: 400 }],
-    ['a failure', { status: 503 }],
+    ['a failure', { status: 500 }],
+    ['that it is busy', { status: 503 }],
   ])('%s after its lease ran out changes nothing for the process that took over', async (_, late) => {
     const database = await createDatabase();
     const answers = [Promise.withResolvers<Reaction>(), Promise.withResolvers<Reaction>()] as const;

@@ -20,14 +20,14 @@ import { startProgress } from '../progress.ts';
 import { reconcileLines } from '../reconcile-table.ts';
 import { fail, say } from '../terminal.ts';
 
-/** Exit code 0 without a break, 1 with a break, 2 if the chain or the ledger could not be read, 64 for wrong arguments. */
+/** Exit code 0 without a break, 1 with a break that is open, 3 where each break is explained, 2 if the chain or the ledger could not be read, 64 for wrong arguments. */
 export async function run(args: readonly string[]): Promise<number> {
   const values = readValues(args);
   try {
     const request = readRequest(values);
     const config = values.config === undefined ? undefined : await readConfig(values.config);
     const report = await makeReport(values, { ...request, config });
-    return report.result === 'breaks' ? 1 : 0;
+    return exitCodeOf(report);
   } catch (error) {
     if (error instanceof ConfigError) throw error;
     const isArgument = error instanceof ArgumentError || error instanceof CheckpointError;
@@ -35,6 +35,11 @@ export async function run(args: readonly string[]): Promise<number> {
     fail(isArgument || error instanceof ReconcileError ? message : `nothing was stored: ${message}`);
     return isArgument ? 64 : 2;
   }
+}
+
+function exitCodeOf({ result, breaks, breaks_explained: explained }: ReportJson): number {
+  if (result !== 'breaks') return 0;
+  return breaks === explained ? 3 : 1;
 }
 
 function readValues(args: readonly string[]) {

@@ -2,8 +2,10 @@ import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { payForOneJob } from '../../devnet/client.ts';
-import { type DevnetDescription, writeDescription } from '../../devnet/description.ts';
+import { openDemoUser } from '../../devnet/demo-user.ts';
+import { type DevnetDescription, earlierSecrets, writeDescription } from '../../devnet/description.ts';
 import { errorCode } from '../../devnet/error-code.ts';
+import { createDevelopmentWallet } from '../../devnet/wallet/wallet.ts';
 import { lockFolder } from '../../devnet/folder-lock.ts';
 import { startEmbeddedPostgres } from '../../devnet/postgres.ts';
 import { createLogger } from '../../app/logger.ts';
@@ -12,6 +14,7 @@ import { migrate } from '../../store/migrations.ts';
 import { readPort } from '../arguments.ts';
 import { requireFreePorts } from '../../devnet/ports.ts';
 import { describe, devnetSecrets } from '../start/description.ts';
+import { makeDemoData, removeUnfinishedDemoData } from '../start/demo-data.ts';
 import { defaultPort, developmentGateway, removeState } from '../start/development-config.ts';
 import { startDevnetProcess } from '../start/devnet-process.ts';
 import { whatNext } from '../start/next-steps.ts';
@@ -24,6 +27,7 @@ export async function run(args: readonly string[]): Promise<number> {
     options: {
       dir: { type: 'string', default: '.tollbook' },
       fresh: { type: 'boolean', default: false },
+      'demo-data': { type: 'boolean', default: false },
       port: { type: 'string', default: defaultPort },
       'chain-port': { type: 'string' },
     },
@@ -48,7 +52,9 @@ export async function run(args: readonly string[]): Promise<number> {
       ...chain.map((one) => ({ part: 'chain', port: one, option: '--chain-port' })),
     ]);
     if (values.fresh) removeState(dir);
-    await startAll(dir, { port: values.port, chain: chain[0] }, stops, signal);
+    removeUnfinishedDemoData(dir);
+    if (!values['demo-data'] || (await makeDemoData(dir, values.port, signal)))
+      await startAll(dir, { port: values.port, chain: chain[0] }, stops, signal);
     say(`${await signal}: stopping`);
     return 0;
   } finally {
@@ -75,12 +81,20 @@ async function startAll(
   const config = await developmentGateway(dir, port, devnet);
   const logFile = path.join(dir, 'gateway.log');
   const logger = createLogger(config.logLevel, logFile);
-  const gateway = await startGateway({ config, databaseUrl, logger }).catch(explainTakenPort(port));
+  const pageAddition = await createDevelopmentWallet(devnet);
+  const gateway = await startGateway({ config, databaseUrl, logger, pageAddition }).catch(
+    explainTakenPort(port),
+  );
   stops.push(() => gateway.stop());
   const secrets = await devnetSecrets(dir, databaseUrl);
-  const description = describe(dir, config, devnet, { databaseUrl, gatewayUrl: gateway.url, ...secrets });
-  await writeDescription(dir, description);
   step(`gateway: listening on ${gateway.url}, log in ${path.relative('.', logFile)}`);
+  const mailDir = config.identity?.mailDir ?? path.join(dir, 'mail');
+  const { demo_user: earlier } = await earlierSecrets(dir);
+  const demoUser = await openDemoUser({ gatewayUrl: gateway.url, mailDir }, earlier);
+  step(`demo user: ${demoUser.email}, signed up and confirmed`);
+  const given = { databaseUrl, gatewayUrl: gateway.url, demoUser, ...secrets };
+  const description = describe(dir, config, devnet, given);
+  await writeDescription(dir, description);
 
   await Promise.race([selfCheck(description, step), signal]);
   say(whatNext(dir, description));

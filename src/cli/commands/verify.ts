@@ -2,13 +2,18 @@ import { parseArgs } from 'node:util';
 import { ExportVerifier, verdictLines } from '../../verify/verify.ts';
 import { verifyFile } from '../../verify/verify-file.ts';
 import { verifyDatabase } from '../../verify/verify-database.ts';
+import { type ReceiptVerdict, verifyReceipt } from '../../verify/verify-receipt.ts';
 import { CheckpointError, type NoteVerifier } from '../../domain/log/checkpoint.ts';
-import { readCheckpoints, readVerifier, requireExport } from '../given-proof.ts';
+import { checkReadModels } from '../../projections/check-read-models.ts';
+import { readCheckpoints, readReceiptFile, readVerifier, requireExport } from '../given-proof.ts';
 import { withLedger } from '../ledger.ts';
 import { ArgumentError } from '../arguments.ts';
 import { fail, say } from '../terminal.ts';
 
-/** Verifies an export with nothing but checkpoints and the public key; without an export, the database. */
+/**
+ * Verifies an export with nothing but checkpoints and the public key; without an export, the database. With `--receipt`, the proofs of one
+ * receipt.
+ */
 export async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = parseArgs({
     args: [...args],
@@ -16,6 +21,7 @@ export async function run(args: readonly string[]): Promise<number> {
     options: {
       checkpoint: { type: 'string', multiple: true, default: [] },
       pubkey: { type: 'string' },
+      receipt: { type: 'string' },
     },
   });
   const [file, ...more] = positionals;
@@ -27,15 +33,38 @@ export async function run(args: readonly string[]): Promise<number> {
     fail(error.message);
     return 64;
   }
+  if (values.receipt !== undefined) {
+    if (!verifier || file !== undefined || values.checkpoint.length > 0)
+      throw new ArgumentError('--receipt is checked with --pubkey alone');
+    return tellReceipt(verifyReceipt(await readReceiptFile(values.receipt), verifier));
+  }
   if (more.length > 0) throw new ArgumentError(`one export, not ${more[0]} as well`);
   if (values.checkpoint.length > 0 && !verifier)
     throw new ArgumentError('without --pubkey a checkpoint proves nothing');
   if (file !== undefined) await requireExport(file);
   const checkpoints = (await Promise.all(values.checkpoint.map(readCheckpoints))).flat();
-  const verdict =
-    file === undefined
-      ? await withLedger(({ pool }) => verifyDatabase(pool, checkpoints, verifier))
-      : await verifyFile(file, new ExportVerifier(checkpoints, verifier));
-  for (const line of verdictLines(verdict)) say(line);
-  return verdict.isSound ? 0 : 1;
+  if (file !== undefined) {
+    const verdict = await verifyFile(file, new ExportVerifier(checkpoints, verifier));
+    for (const line of verdictLines(verdict)) say(line);
+    return verdict.isSound ? 0 : 1;
+  }
+  return withLedger(async ({ pool }) => {
+    const verdict = await verifyDatabase(pool, checkpoints, verifier);
+    const wrongRows = await checkReadModels(pool);
+    for (const line of verdictLines(verdict, wrongRows)) say(line);
+    return verdict.isSound && wrongRows.length === 0 ? 0 : 1;
+  });
+}
+
+function tellReceipt(verdict: ReceiptVerdict): number {
+  if (verdict.kind === 'not_proven') {
+    fail(`not proven: ${verdict.reason}`);
+    return 1;
+  }
+  const { head, events, pending } = verdict;
+  for (const { seq, type } of events)
+    say(`event ${seq}${type === undefined ? '' : ` (${type})`} is in the log`);
+  if (pending > 0) say(`${pending} more events are not in it yet`);
+  say(`proven: ${head.origin}, ${head.size} events, root ${head.root.toString('base64')}`);
+  return 0;
 }

@@ -2,6 +2,7 @@ import path from 'node:path';
 import { signerOf } from '../../app/log.ts';
 import type { Config } from '../../config/config.ts';
 import { type DemoKeys, demoKeys } from '../../devnet/demo-keys.ts';
+import type { DemoUser } from '../../devnet/demo-user.ts';
 import { type DevnetDescription, earlierSecrets } from '../../devnet/description.ts';
 import { operatorScopes } from '../../domain/identity/operator-scope.ts';
 import { jobKey } from '../../domain/payments/job.ts';
@@ -44,7 +45,11 @@ export function describe(
   dir: string,
   config: Config,
   devnet: DevnetFacts,
-  given: DevnetSecrets & { readonly databaseUrl: string; readonly gatewayUrl: string },
+  given: DevnetSecrets & {
+    readonly databaseUrl: string;
+    readonly gatewayUrl: string;
+    readonly demoUser: DemoUser;
+  },
 ): DevnetDescription {
   return {
     gateway_url: given.gatewayUrl,
@@ -61,6 +66,7 @@ export function describe(
     operator_token: given.operatorToken,
     checkpoint_public_key: config.log ? signerIn(signerOf(config.log), given.generation).verifierKeys[0] : '',
     payer_private_key: devnet.payerPrivateKey,
+    demo_user: given.demoUser,
     callers: devnet.callers,
     parity_contract: devnet.parityContract,
     credits_contract: devnet.prepaid.prepaidContract,

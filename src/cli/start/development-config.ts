@@ -84,7 +84,11 @@ async function keepSecret(dir: string, file: string): Promise<void> {
   }
 }
 
+/** A file that is there while demo data is made. */
+export const unfinishedMark = 'demo-data.unfinished';
+
 const stateFiles = [
+  unfinishedMark,
   'postgres',
   'chain.json',
   'devnet.json',

@@ -7,7 +7,10 @@ export function whatNext(dir: string, devnet: DevnetDescription): string {
   const isDefault = relative === '.tollbook';
   const { gateway_url: url } = devnet;
   return `
-Open ${url} in a browser: sign up (mails are files in ${relative}/mail), make a key, look at the credit.
+Open ${url} in a browser:
+  demo login     ${demoLogin(devnet)}
+  demo wallet    "Continue with your wallet" on the sign-in page; test tokens, on this devnet only
+  or sign up: mails are files in ${relative}/mail
 
 Try next, from another shell:
   npm run pay -- 1 0 'your text' ${isDefault ? '' : ` --dir ${relative}`}           pay for a job and read its result
@@ -17,6 +20,12 @@ Try next, from another shell:
   ${relative}/devnet.json                     keys and addresses for clients
 ${modelCalls(devnet)}
 Ctrl-C stops everything; the next start continues with this state, \`npm start -- --fresh\` deletes its state first.`;
+}
+
+function demoLogin({ demo_user: { email, password } }: DevnetDescription): string {
+  return password === undefined
+    ? `${email}, whose password was changed: "Forgotten?" on the sign-in page sets another one`
+    : `${email}, password ${password}`;
 }
 
 /** One request for each kind of caller. */

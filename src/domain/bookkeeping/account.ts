@@ -10,6 +10,8 @@ export const accounts = {
   undelivered: 'Liabilities:Undelivered',
   /** Paid, and never delivered. */
   refundsDue: 'Liabilities:RefundsDue',
+  /** Came without a payment; nobody knows yet whose it is. */
+  suspense: 'Liabilities:Suspense',
   /** Credit that customers have not used. */
   prepaidCredit: 'Liabilities:PrepaidCredit',
   /** Tokens converted to credit, in both commodities. */
@@ -19,6 +21,8 @@ export const accounts = {
   /** Against income: delivered and refunded. */
   refunds: 'Income:Refunds',
   breakage: 'Income:Breakage',
+  /** Came without a payment, and is kept. */
+  unattributed: 'Income:Unattributed',
   /** Spends carry no model's name. */
   spends: 'Income:Chat:SpendAuthorizations',
   /** Credit granted without payment. */

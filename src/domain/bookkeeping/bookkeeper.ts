@@ -1,4 +1,5 @@
 import { chainAccount, treasuryAccount } from './account.ts';
+import { astrayCategories, astrayPosition, type AstrayTransfer } from './astray.ts';
 import { Commodities } from './commodity.ts';
 import { creditMoves, spendMoves } from './credit.ts';
 import type { Category, Commodity, Entry, Move } from './entry.ts';
@@ -12,6 +13,7 @@ import {
 } from '../payments/payment-progress.ts';
 import { type BookedQuote, OpenQuotes } from './open-quotes.ts';
 import { type EventOf, hasAspect, type RecordedEvent, type TypesWith } from '../events/event.ts';
+import { isTriggeredStream } from '../triggers/trigger.ts';
 
 /**
  * Keeps double-entry books per commodity: takes a ledger's events in the order of `seq`, from the first on, and returns the
@@ -23,6 +25,8 @@ export class Bookkeeper {
   readonly #commodities = new Commodities();
   /** `network/address` of every payee so far. */
   readonly #payees = new Set<string>();
+  /** What is recorded of transfers that are no payment, by stream. */
+  readonly #astray = new Map<string, AstrayTransfer>();
   /** The last completion: the event with its cost follows it. */
   #lastChat: { readonly stream: string; readonly model: string } | undefined;
 
@@ -42,7 +46,8 @@ export class Bookkeeper {
    */
   post(event: RecordedEvent): Entry | undefined {
     this.#quotes.tick(Date.parse(event.at));
-    if (!hasAspect(event, 'bookkeeping')) return undefined;
+    // nobody has paid for the call of a trigger
+    if (!hasAspect(event, 'bookkeeping') || isTriggeredStream(event.stream)) return undefined;
     switch (event.type) {
       case 'quote_issued': {
         const { service_id: serviceId, job_index: jobIndex, expires_at, source } = event.data;
@@ -72,6 +77,9 @@ export class Bookkeeper {
         return this.#move(event);
       case 'operator_sweep_recorded':
         return this.#sweep(event);
+      case 'operator_transfer_recorded':
+      case 'operator_transfer_reversed':
+        return this.#recordTransfer(event);
       case 'credit_topped_up':
       case 'credit_reversed':
         return this.#convert(event);
@@ -213,6 +221,27 @@ export class Bookkeeper {
     return entryOf(event, 'sweep', moves, { counterparty: swept_to });
   }
 
+  /** Money that came without a payment: booked, moved on, or taken out of the books again. */
+  #recordTransfer(
+    event: EventOf<'operator_transfer_recorded' | 'operator_transfer_reversed'>,
+  ): Entry | undefined {
+    const before = this.#astray.get(event.stream);
+    const after = event.type === 'operator_transfer_recorded' ? event.data : undefined;
+    const terms = after ?? before?.data;
+    if (!terms) throw new BooksError(event.seq, 'a transfer is reversed of which nothing was recorded');
+    this.#payees.add(`${terms.network}/${terms.pay_to}`);
+    const token = this.#commodities.token(terms);
+    const position = astrayPosition(after, token, (address) => this.#holding(token, address));
+    if (after) this.#astray.set(event.stream, { data: after, position });
+    else this.#astray.delete(event.stream);
+    const moves = movesBetween(before?.position ?? new Map(), position, token);
+    return entryOf(event, after ? astrayCategories[after.as] : 'transfer_reversal', moves, {
+      counterparty: terms.received_from,
+      // a decision about money in suspense moves nothing on the chain
+      place: after?.returned ?? (before && { transaction: terms.transaction, log_index: terms.log_index }),
+    });
+  }
+
   /** The account for tokens at an address of the operator. */
   #holding(token: Commodity, address: string): string {
     const isPayee = this.#payees.has(`${token.network}/${address}`);
@@ -274,11 +303,11 @@ const spendCategories = {
 
 /** The fields of an entry that an event may have beside its moves. */
 interface EntryFields {
-  readonly transaction?: string;
-  readonly block_number?: string;
-  readonly log_index?: number;
-  readonly block_time?: number;
-  readonly reason?: string;
+  readonly transaction?: string | undefined;
+  readonly block_number?: string | undefined;
+  readonly log_index?: number | undefined;
+  readonly block_time?: number | undefined;
+  readonly reason?: string | undefined;
 }
 
 function entryOf(
@@ -290,10 +319,12 @@ function entryOf(
     readonly quoteDigest?: string;
     readonly quoteSource?: string | undefined;
     readonly memo?: string | undefined;
+    /** Where it moved on the chain, if not at the event's own place. */
+    readonly place?: EntryFields | undefined;
   },
 ): Entry | undefined {
   if (moves.length === 0) return undefined;
-  const fields = event.data as EntryFields;
+  const fields = of.place ?? (event.data as EntryFields);
   const { transaction, block_number: block, log_index: logIndex } = fields;
   return {
     seq: event.seq,

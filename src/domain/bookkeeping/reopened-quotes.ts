@@ -1,5 +1,6 @@
 import type { EventDescriptor } from '../events/descriptor.ts';
 import { eventDescriptors, isEventType } from '../events/event.ts';
+import { isTriggeredStream } from '../triggers/trigger.ts';
 
 /** The part of an event that decides whether it reopens a quote. */
 export interface SkimmedEvent {
@@ -20,7 +21,7 @@ export class ReopenedQuotes {
 
   /** Reads the next event. */
   skim({ type, stream, data }: SkimmedEvent): void {
-    if (!isEventType(type)) return;
+    if (!isEventType(type) || isTriggeredStream(stream)) return;
     const { transition, reopens }: EventDescriptor = eventDescriptors[type];
     if (transition.of === 'payment' && transition.to === 'settlement_failed') this.#failed.add(stream);
     if (transition.of === 'call' && transition.to === 'completed') this.#completed.add(stream);

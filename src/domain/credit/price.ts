@@ -11,6 +11,56 @@ export interface ModelPrice {
   readonly cacheWriteNanosPerMillion?: bigint;
 }
 
+/** A price as an event records it. */
+export interface PriceData {
+  readonly input_nanos: string;
+  readonly output_nanos: string;
+  readonly cached_input_nanos?: string | undefined;
+  readonly cache_write_nanos?: string | undefined;
+}
+
+export function priceData(price: ModelPrice): PriceData {
+  const { cachedInputNanosPerMillion: cached, cacheWriteNanosPerMillion: written } = price;
+  return {
+    input_nanos: String(price.inputNanosPerMillion),
+    output_nanos: String(price.outputNanosPerMillion),
+    ...(cached === undefined ? {} : { cached_input_nanos: String(cached) }),
+    ...(written === undefined ? {} : { cache_write_nanos: String(written) }),
+  };
+}
+
+export function priceOfData(data: PriceData): ModelPrice {
+  const { cached_input_nanos: cached, cache_write_nanos: written } = data;
+  return {
+    inputNanosPerMillion: BigInt(data.input_nanos),
+    outputNanosPerMillion: BigInt(data.output_nanos),
+    ...(cached === undefined ? {} : { cachedInputNanosPerMillion: BigInt(cached) }),
+    ...(written === undefined ? {} : { cacheWriteNanosPerMillion: BigInt(written) }),
+  };
+}
+
+/** The prices of one million tokens each, those of the cache filled in. */
+export function pricesOf(price: ModelPrice): {
+  readonly input: bigint;
+  readonly output: bigint;
+  readonly cached: bigint;
+  readonly cacheWrite: bigint;
+} {
+  const { inputNanosPerMillion: input, outputNanosPerMillion: output } = price;
+  const { cachedInputNanosPerMillion: cached = input, cacheWriteNanosPerMillion: cacheWrite = input } = price;
+  if ([input, output, cached, cacheWrite].some((nanos) => nanos <= 0n))
+    throw new RangeError('a price is above zero');
+  return { input, output, cached, cacheWrite };
+}
+
+/** What so many tokens cost at a price for a million, not rounded: a decimal text. */
+export function exactCostText(tokens: number, nanosPerMillion: bigint): string {
+  return decimalText(count(tokens) * nanosPerMillion, priceDecimals + creditDecimals);
+}
+
+/** The most that an event can hold: an upstream may report any number of tokens. */
+export const mostMicros = 10n ** 16n - 1n;
+
 const nanosPerMillionInMicrosPerToken = 10n ** 9n;
 const priceDecimals = 9;
 const creditDecimals = 6;
@@ -85,14 +135,6 @@ export function parseCredit(text: string): bigint | undefined {
 /** Micros as a decimal text of the currency, in its shortest form: `0.25`. */
 export function creditText(amountMicros: bigint): string {
   return decimalText(amountMicros, creditDecimals);
-}
-
-function pricesOf(price: ModelPrice) {
-  const { inputNanosPerMillion: input, outputNanosPerMillion: output } = price;
-  const { cachedInputNanosPerMillion: cached = input, cacheWriteNanosPerMillion: cacheWrite = input } = price;
-  if ([input, output, cached, cacheWrite].some((nanos) => nanos <= 0n))
-    throw new RangeError('a price is above zero');
-  return { input, output, cached, cacheWrite };
 }
 
 /** @param nanos tokens times their price for a million, summed */

@@ -54,7 +54,22 @@ export const refusals = {
     status: 400,
     sentence: 'The payment has no payment-identifier; this gateway requires one. Nothing was charged.',
   },
+  invalid_webhook: {
+    status: 400,
+    sentence:
+      'A header of webhook-id, webhook-timestamp and webhook-signature is missing or malformed. No call was made. Send them as Standard Webhooks says; an id has no dots.',
+  },
+  webhook_signature_mismatch: {
+    status: 401,
+    sentence:
+      "The webhook is not signed with a secret of this trigger, or its time is too far from the gateway's. No call was made. Sign it again with the present time.",
+  },
   unauthorized: { status: 401, sentence: 'Missing or unknown bearer token.' },
+  session_not_fresh: {
+    status: 403,
+    sentence:
+      'A way to sign in is added or removed within ten minutes of a sign-in. Nothing was changed: sign in again first.',
+  },
   session_required: { status: 401, sentence: 'There is no valid session. Sign in first.' },
   siwe_mismatch: {
     status: 401,
@@ -112,8 +127,10 @@ export const refusals = {
   job_not_found: { status: 404, sentence: 'There is no such job. Nothing was charged.' },
   account_not_found: { status: 404, sentence: 'There is no such account.' },
   key_not_found: { status: 404, sentence: 'There is no API key with this id.' },
+  wallet_not_found: { status: 404, sentence: 'This is no wallet of yours. Nothing was changed.' },
   call_not_found: { status: 404, sentence: 'There is no dead-lettered call with this id.' },
   runner_not_found: { status: 404, sentence: 'The configuration has no runner of this name.' },
+  trigger_not_found: { status: 404, sentence: 'There is no webhook trigger of this name. No call was made.' },
   payment_not_found: { status: 404, sentence: 'The ledger has no quote with this digest.' },
   reconciliation_not_found: { status: 404, sentence: 'There is no reconciliation with this number.' },
   proof_not_found: {
@@ -151,6 +168,16 @@ export const refusals = {
       'Another payment of this payer has the same payment-identifier, perhaps one that failed and may still land. Nothing was charged. Use a new identifier.',
   },
   too_many_keys: { status: 409, sentence: 'You have the maximum number of API keys. Revoke one first.' },
+  wallet_taken: {
+    status: 409,
+    sentence:
+      'This wallet signs in to another account already. Nothing was changed, and accounts are not merged. Use that account, or another wallet.',
+  },
+  last_way_to_sign_in: {
+    status: 409,
+    sentence:
+      'This wallet is the only way to sign in to your account. Nothing was changed. Add another one first.',
+  },
   quote_in_use: {
     status: 409,
     sentence: 'Another payment is using this quote. Nothing was charged for this one. Request a new quote.',
@@ -176,8 +203,23 @@ export const refusals = {
     status: 409,
     sentence: 'The account would exceed the maximum credit. Nothing was granted.',
   },
+  webhook_id_conflict: {
+    status: 409,
+    sentence: 'A webhook with this webhook-id and another body has made a call. No other one was made.',
+  },
   lease_lost: { status: 409, sentence: 'This lease is no longer held. The result was discarded.' },
   result_too_large: { status: 413, sentence: 'The result is larger than this gateway accepts.' },
+  result_mismatch: {
+    status: 422,
+    sentence:
+      'The parts that were stored under this lease are not the result that was named. The call is not completed: send the parts again.',
+  },
+  result_not_stored: { status: 404, sentence: 'There is no result under this receipt.' },
+  result_store_unavailable: {
+    status: 503,
+    retryAfterSecs: 5,
+    sentence: 'The store of large results is unavailable. Send the same request again later.',
+  },
   invalid_content_type: {
     status: 400,
     sentence: 'The content type is longer than 200 characters or not plain ASCII. Nothing was charged.',
@@ -194,6 +236,12 @@ export const refusals = {
   rate_limited: {
     status: 429,
     sentence: 'Too many unpaid requests. Nothing was charged. Wait as long as Retry-After says.',
+  },
+  too_many_waits: {
+    status: 429,
+    retryAfterSecs: 5,
+    sentence:
+      'Too many requests wait for results already, of your address or of all. Nothing was charged. Ask without wait_secs, or wait as long as Retry-After says.',
   },
   too_many_attempts: { status: 429, sentence: 'Too many attempts. Wait as long as Retry-After says.' },
   headers_too_large: {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { type EventFamily, recordOnly } from './descriptor.ts';
-import { count, micros, reason, visibleName } from './fields.ts';
+import { count, micros, modelPrice, reason, visibleName } from './fields.ts';
 
 /** How a completion ended. `recovered`: its process ended first, and its cost is the upper bound. */
 export const chatEndings = ['completed', 'cut', 'client_left', 'recovered'] as const;
@@ -16,7 +16,13 @@ const ofChat = { of: 'entity', kind: 'chat' } as const;
 export const chatEvents = {
   chat_admitted: {
     ...recordOnly,
-    schema: z.strictObject({ ...caller, model: visibleName, streaming: z.boolean() }),
+    schema: z.strictObject({
+      ...caller,
+      model: visibleName,
+      streaming: z.boolean(),
+      /** What is charged for its tokens, whatever the configuration says when it ends; none of a free model. */
+      price: modelPrice.optional(),
+    }),
     transition: { ...ofChat, from: ['none'], to: 'admitted' },
     readModels: ['usage'],
   },

@@ -6,7 +6,17 @@ export type PaymentStatus = 'settling' | 'settlement_unknown' | 'settlement_fail
 export type CallStatus = 'none' | 'enqueued' | 'delivered' | 'completed' | 'dead_lettered';
 
 /** What a stream can be about other than a quote or a request; the stream's name starts with the kind. */
-export type EntityKind = 'chat' | 'account' | 'key' | 'spend' | 'user' | 'session' | 'sweep' | 'recovery';
+export type EntityKind =
+  | 'chat'
+  | 'account'
+  | 'key'
+  | 'spend'
+  | 'user'
+  | 'session'
+  | 'sweep'
+  | 'transfer'
+  | 'break'
+  | 'recovery';
 /** The state of such an entity; `none` before its first event. */
 export type EntityStep =
   | 'none'
@@ -26,6 +36,8 @@ export type EntityStep =
   | 'started'
   | 'ended'
   | 'recorded'
+  | 'reversed'
+  | 'explained'
   | 'recovered';
 
 /**
@@ -33,7 +45,7 @@ export type EntityStep =
  * `note`: any event of any stream. `quote`: the first of its stream. `recovered_payment`: the only payment of its stream,
  * which has no quote; `redelivery`: such a payment, not refunded and without a call. `unpaid_quote`: in a quote's stream in which every
  * payment failed. `payment` and `call`: the payment or call that it names is in a state of `from`. `enqueue`: a settled
- * payment without a call. `entity`: the entity of its stream is in a state of `from`.
+ * payment without a call. `triggered_call`: the first of its stream, which has no quote and whose events are of this call. `entity`: the entity of its stream is in a state of `from`.
  */
 export type Transition =
   | { readonly of: 'note' }
@@ -43,6 +55,7 @@ export type Transition =
   | { readonly of: 'unpaid_quote' }
   | { readonly of: 'payment'; readonly from: readonly PaymentStatus[]; readonly to?: PaymentStatus }
   | { readonly of: 'enqueue' }
+  | { readonly of: 'triggered_call' }
   | { readonly of: 'call'; readonly from: readonly CallStatus[]; readonly to?: CallStatus }
   | {
       readonly of: 'entity';
@@ -75,6 +88,7 @@ export const counterNames = [
   'delivered',
   'completed',
   'dead_lettered',
+  'triggered',
 ] as const;
 export type CounterName = (typeof counterNames)[number];
 

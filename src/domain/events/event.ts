@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { canonicalJson } from '../values/canonical-json.ts';
+import { breakEvents } from './break-events.ts';
 import { callEvents } from './call-events.ts';
 import { chatEvents } from './chat-events.ts';
 import { type Check, compileCheck } from './compiled-check.ts';
@@ -13,6 +14,8 @@ import { recoveryEvents } from './recovery-events.ts';
 import { requestEvents } from './request-events.ts';
 import { retentionEvents } from './retention-events.ts';
 import { spendEvents } from './spend-events.ts';
+import { transferEvents } from './transfer-events.ts';
+import { triggerEvents } from './trigger-events.ts';
 
 /**
  * Every type of event that the ledger may hold, by family, as one closed, versioned union. Only checked values are recorded:
@@ -21,8 +24,11 @@ import { spendEvents } from './spend-events.ts';
 export const eventDescriptors = {
   ...paymentEvents,
   ...callEvents,
+  ...triggerEvents,
   ...requestEvents,
   ...operatorEvents,
+  ...transferEvents,
+  ...breakEvents,
   ...recoveryEvents,
   ...chatEvents,
   ...creditEvents,

@@ -18,6 +18,15 @@ export const decimals = z.int().min(0).max(36);
 export const count = z.int().min(0);
 /** Micro-units of the currency of credit, as a decimal string. */
 export const micros = z.string().regex(/^(?:0|[1-9]\d{0,15})$/);
+/** Billionths of that currency, above zero, for a million tokens. */
+const nanosPerMillion = z.string().regex(/^[1-9]\d{0,15}$/);
+/** The prices of a model. Without one for the cache its tokens cost what input does. */
+export const modelPrice = z.strictObject({
+  input_nanos: nanosPerMillion,
+  output_nanos: nanosPerMillion,
+  cached_input_nanos: nanosPerMillion.optional(),
+  cache_write_nanos: nanosPerMillion.optional(),
+});
 /** A machine-readable code: Tollbook's own, or a peer's that passed the same test. */
 export const reason = z.string().regex(/^[a-z0-9_]{1,100}$/);
 export const runner = z.string().regex(runnerName);

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { topUpOrderForm } from '../credit/top-up-order.ts';
 import { authModes } from '../payments/job.ts';
 import { identifierForm } from '../payments/payment-identifier.ts';
 import { type EventFamily, recordOnly } from './descriptor.ts';
@@ -82,7 +83,15 @@ export const paymentEvents = {
   },
   payment_verified: {
     ...recordOnly,
-    schema: z.strictObject({ ...ofPayment, by: z.enum(['facilitator', 'signature', 'chain']) }),
+    schema: z.strictObject({
+      ...ofPayment,
+      by: z.enum(['facilitator', 'signature', 'chain']),
+      /**
+       * The payer's own key did not sign: its contract says that it did (ERC-1271), or, where the gateway cannot ask the chain, the
+       * facilitator. Absent: the signature in `settlement_started` recovers to the payer.
+       */
+      signed_by: z.literal('contract').optional(),
+    }),
     transition: unpaidQuote,
   },
   auth_passed: {
@@ -115,6 +124,8 @@ export const paymentEvents = {
       payment: signedPayment,
       /** The payer's own id for this payment, where it gave one: unique like its nonce. */
       payment_id: z.string().regex(identifierForm).optional(),
+      /** The body of a top-up that names the account of its credit; its SHA-256 is the payment's nonce. */
+      top_up_order: z.string().regex(topUpOrderForm).optional(),
     }),
     transition: unpaidQuote,
     quoteState: 'changes',

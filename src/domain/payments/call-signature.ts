@@ -1,4 +1,5 @@
-import { createHmac, timingSafeEqual } from 'node:crypto';
+import { createHmac } from 'node:crypto';
+import { areEqualSecrets } from '../values/equal-secrets.ts';
 import { canonicalJson } from '../values/canonical-json.ts';
 import type { RotatingSecret } from '../values/rotating-secret.ts';
 
@@ -55,7 +56,7 @@ export type CallRefusal =
   | 'metadata_signature_mismatch';
 
 /** Largest difference between the call's and the runner's clock. */
-const callToleranceSecs = 300;
+export const callToleranceSecs = 300;
 
 const idForm = /^0x[0-9a-f]{64}$/;
 /** A dot would make messages ambiguous; `metadata` is the prefix of signatures over metadata. */
@@ -119,6 +120,22 @@ export function verifyCall({ secret, headers, body, nowSecs }: CallToVerify): Ca
   return { ok: true, id, timestampSecs, metadata };
 }
 
+/** A message of Standard Webhooks that another party has signed. */
+export interface WebhookToVerify {
+  readonly key: Uint8Array;
+  readonly id: string;
+  /** As its header has it. */
+  readonly timestamp: string;
+  readonly body: Uint8Array;
+  /** As the header `webhook-signature` lists them. */
+  readonly signatures: string;
+}
+
+/** Whether a webhook is signed with the key. Compares in constant time. */
+export function isWebhookSigned({ key, id, timestamp, body, signatures }: WebhookToVerify): boolean {
+  return isAmong(signerWith(key, id, timestamp)(body), signatures);
+}
+
 function refused(reason: CallRefusal): CallVerification {
   return { ok: false, reason };
 }
@@ -163,16 +180,15 @@ function signer(
   timestamp: string,
 ): (content: Uint8Array, prefix?: string) => string {
   if (secret === '') throw new TypeError('the signing secret is empty');
-  const key = Buffer.from(secret, 'utf8');
+  return signerWith(Buffer.from(secret, 'utf8'), id, timestamp);
+}
+
+function signerWith(key: Uint8Array, id: string, timestamp: string): ReturnType<typeof signer> {
   return (content, prefix = '') =>
     `v1,${createHmac('sha256', key).update(`${prefix}${id}.${timestamp}.`).update(content).digest('base64')}`;
 }
 
 /** A header may list several signatures, during a change of secrets; one of them must match. */
 function isAmong(expected: string, list: string): boolean {
-  const wanted = Buffer.from(expected);
-  return list.split(' ').some((candidate) => {
-    const given = Buffer.from(candidate);
-    return given.length === wanted.length && timingSafeEqual(given, wanted);
-  });
+  return list.split(' ').some((candidate) => areEqualSecrets(candidate, expected));
 }

@@ -1,7 +1,18 @@
 import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js';
 
-/** The faults of a request's body: one line each, at most ten. Empty for a valid body. */
-export type InputCheck = (body: Uint8Array) => readonly string[];
+/** The faults of a request's body, at most ten. Empty for a valid body. */
+export type InputCheck = (body: Uint8Array) => readonly InputFault[];
+
+export interface InputFault {
+  /** A JSON pointer; empty for the body itself. */
+  readonly at: string;
+  /** What the value there breaks, such as `must be string`. */
+  readonly rule: string;
+  /** The property that an object lacks. */
+  readonly missing?: string;
+  /** Both in one line. */
+  readonly text: string;
+}
 
 const maxFaults = 10;
 
@@ -23,9 +34,9 @@ export function compileSchema(schema: Readonly<Record<string, unknown>>): InputC
     const text = decode(body);
     const value = text === undefined ? undefined : parseJson(text);
     if (text === undefined || value === undefined)
-      return ['the body is not JSON in UTF-8 without a byte order mark'];
-    if (countMembers(text) !== countKeys(value)) return ['the body has an object with the same key twice'];
-    return validate(value) ? [] : (validate.errors ?? []).slice(0, maxFaults).map(faultText);
+      return [ofBody('is not JSON in UTF-8 without a byte order mark')];
+    if (countMembers(text) !== countKeys(value)) return [ofBody('has an object with the same key twice')];
+    return validate(value) ? [] : (validate.errors ?? []).slice(0, maxFaults).map(faultOf);
   };
 }
 
@@ -71,8 +82,15 @@ function countKeys(value: unknown): number {
 }
 
 /** Names the location and the rule; never quotes the client's own text. */
-function faultText({ instancePath, keyword, message }: ErrorObject): string {
-  return `${instancePath === '' ? 'the body' : instancePath.slice(0, 200)} ${message ?? `breaks ${keyword}`}`;
+function faultOf({ instancePath: at, keyword, message, params }: ErrorObject): InputFault {
+  const rule = message ?? `breaks ${keyword}`;
+  const { missingProperty } = params;
+  const missing = typeof missingProperty === 'string' ? { missing: missingProperty } : {};
+  return { at, rule, ...missing, text: `${at === '' ? 'the body' : at.slice(0, 200)} ${rule}` };
+}
+
+function ofBody(rule: string): InputFault {
+  return { at: '', rule, text: `the body ${rule}` };
 }
 
 /** The media type of a content type header: lower case, without parameters. */

@@ -1,4 +1,5 @@
-import { createHash, createHmac, createSecretKey, type KeyObject, timingSafeEqual } from 'node:crypto';
+import { createHash, createHmac, createSecretKey, type KeyObject } from 'node:crypto';
+import { areEqualSecrets } from '../values/equal-secrets.ts';
 import { z } from 'zod';
 import type { EventData } from '../events/event.ts';
 import { address, count, hex32, micros, uint256 } from '../events/fields.ts';
@@ -132,9 +133,8 @@ export function authenticQuote(
     isSummarised: echo.summarised === true,
   };
   if (!hashes.includes(hash) || quoteDigestOf(quote, hashes) !== quoteDigest) return undefined;
-  const given = Buffer.from(echo.mac, 'base64url');
-  const expected = macOf(key, realm, quote, quoteDigest, hash);
-  if (given.length !== expected.length || !timingSafeEqual(given, expected)) return undefined;
+  const mac = Buffer.from(echo.mac, 'base64url');
+  if (!areEqualSecrets(mac, macOf(key, realm, quote, quoteDigest, hash))) return undefined;
   return { data: provenQuoteToData(quote, option, hashes), keyId: key.id };
 }
 

@@ -16,6 +16,8 @@ export interface PaymentState extends PaymentProgress {
   readonly bodySha256: string;
   readonly payment: SignedPaymentData;
   readonly startedAt: string;
+  /** The body of a top-up that names the account of its credit. */
+  readonly topUpOrder?: string;
 }
 
 /** The state of a quote's stream: a fold over its events and nothing else. */
@@ -55,8 +57,9 @@ export function evolve(state: QuoteState, event: RecordedEvent): QuoteState {
 }
 
 function startedPayment({ at, data }: EventOf<'settlement_started'>): PaymentState {
-  const { binding, body_sha256: bodySha256, payment } = data;
-  return { ...startedProgress, binding, bodySha256, payment, startedAt: at };
+  const { binding, body_sha256: bodySha256, payment, top_up_order: topUpOrder } = data;
+  const progress = { ...startedProgress, binding, bodySha256, payment, startedAt: at };
+  return topUpOrder === undefined ? progress : { ...progress, topUpOrder };
 }
 
 /** What only the lost signature could tell is empty: a settled payment is never settled again. */
@@ -111,6 +114,20 @@ export function receiptState(state: QuoteState, nowSecs: number): ReceiptState {
   if (state.refused) return 'refused';
   if (last) return 'settlement_failed';
   return state.quote && state.quote.expires_at <= nowSecs ? 'expired' : 'quoted';
+}
+
+/** States that only an operator's decision, a reorg or another payment can change. */
+const finalStates: ReadonlySet<ReceiptState> = new Set([
+  'completed',
+  'dead_lettered',
+  'refunded',
+  'settlement_failed',
+  'expired',
+]);
+
+/** Whether nobody needs to wait for the next state. */
+export function isFinal(state: ReceiptState): boolean {
+  return finalStates.has(state);
 }
 
 /** Whether the payment settled, refunded or not; null while its outcome is unknown. */

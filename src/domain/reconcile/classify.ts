@@ -45,40 +45,6 @@ export function classify(sides: Sides): Classified {
   return new Classification(sides).run();
 }
 
-/** The transactions whose receipts are needed: of facts that no log shows, and of unknown transfers. */
-export function openTransactions(
-  facts: LedgerFacts,
-  matcher: Matcher,
-  payees: ReadonlySet<string>,
-  most: number,
-): { readonly network: string; readonly transaction: string }[] {
-  const wanted = new Map<string, { readonly network: string; readonly transaction: string }>();
-  const want = ({
-    network,
-    transaction,
-  }: {
-    readonly network: string;
-    readonly transaction: string;
-  }): void => {
-    wanted.set(transactionKey({ network, transaction }), { network, transaction });
-  };
-  for (const payment of matcher.payments) {
-    const { network, transaction } = payment;
-    const isOpen = payment.status === 'settled' && !matcher.placed.has(payment);
-    if (isOpen && transaction !== undefined && facts.positionOf(payment) === 'in')
-      want({ network, transaction });
-  }
-  for (const out of facts.outs) if (!matcher.placed.has(out)) want(out);
-  const shown = new Set(matcher.candidates.map(transactionKey));
-  for (const { network, operator, transaction } of facts.spends)
-    if (transaction !== undefined && payees.has(`${network}/${operator}`))
-      if (!shown.has(transactionKey({ network, transaction }))) want({ network, transaction });
-  const enough = wanted.size + most;
-  const sought = matcher.candidates.filter((transfer) => matcher.isSought(transfer));
-  for (const transfer of [...sought, ...matcher.candidates]) if (wanted.size < enough) want(transfer);
-  return [...wanted.values()];
-}
-
 /** An inbound or outbound transfer that no fact explains. */
 export function strangerOf(
   transfer: ChainTransfer,
@@ -120,14 +86,18 @@ class Classification {
 
   run(): Classified {
     for (const transfer of this.#matcher.candidates) this.#release(transfer);
+    for (const transfer of this.#matcher.placed.values()) this.#release(transfer);
+    // an authorization's nonce moves money once: what a receipt says of it decides before places, transactions and amounts
+    this.#search(this.#matcher.payments, (payment) => this.#byAuthorization(payment));
     this.#takePlaced();
     const settled = this.#matcher.payments.filter(({ status }) => status === 'settled');
     this.#search(settled, (payment) => this.#perfect(payment));
-    this.#search(settled, (payment) => this.#byAuthorization(payment));
     this.#search(settled, (payment) => this.#nearest(payment));
     for (const payment of settled) this.#settled(payment);
     for (const payment of this.#matcher.payments) if (payment.status !== 'settled') this.#unsettled(payment);
-    for (const out of this.#facts.outs) this.#out(out);
+    for (const out of this.#matcher.outs) this.#out(out);
+    for (const fact of this.#facts.carried)
+      this.#tally.add('suspense', { ...outFields(fact, fact.to), carried: true });
     const spends = this.#facts.spends.toSorted((a, b) => Number(!a.transaction) - Number(!b.transaction));
     for (const spend of spends) this.#spend(spend);
     for (const transfer of this.#free.values()) this.#stranger(transfer);
@@ -146,8 +116,11 @@ class Classification {
 
   #takePlaced(): void {
     for (const [fact, transfer] of this.#matcher.placed) {
-      if ('payer' in fact && paymentMismatch(fact, transfer) === 'other_payer') this.#release(transfer);
-      else this.#claim(fact, transfer);
+      if (this.#found.has(fact) || !this.#free.has(transferKey(transfer))) continue;
+      const isOther =
+        'payer' in fact &&
+        (paymentMismatch(fact, transfer) === 'other_payer' || this.#evidence.isOfAnother(fact, transfer));
+      if (!isOther) this.#claim(fact, transfer);
     }
   }
 
@@ -175,22 +148,33 @@ class Classification {
   }
 
   #perfect(payment: PaymentFact): ChainTransfer | undefined {
-    return this.#freeIn(payment).find((transfer) => paymentMismatch(payment, transfer) === undefined);
+    return this.#freeIn(payment).find((transfer) => this.#isFit(payment, transfer));
+  }
+
+  #isFit(payment: PaymentFact, transfer: ChainTransfer): boolean {
+    return paymentMismatch(payment, transfer) === undefined && !this.#evidence.isOfAnother(payment, transfer);
   }
 
   #byAuthorization(payment: PaymentFact): ChainTransfer | undefined {
     const transfer = this.#evidence.transferBy(payment);
-    return transfer && this.#free.get(transferKey(transfer));
+    if (!transfer) return undefined;
+    // the money of a failed payment that landed nevertheless may have been recorded as astray
+    const isRecorded = payment.status === 'settlement_failed' && this.#matcher.isOfOut(transfer);
+    return isRecorded ? undefined : this.#free.get(transferKey(transfer));
   }
 
   /** A transfer of its payer in its transaction that differs in one term. */
   #nearest(payment: PaymentFact): ChainTransfer | undefined {
-    const near = this.#freeIn(payment).filter(({ from }) => from === payment.payer);
+    const near = this.#freeIn(payment).filter((transfer) => this.#isOfPayer(payment, transfer));
     for (const kind of ['amount_mismatch', 'asset_mismatch', 'payee_mismatch'] as const) {
       const transfer = near.find((one) => paymentMismatch(payment, one) === kind);
       if (transfer) return transfer;
     }
     return undefined;
+  }
+
+  #isOfPayer(payment: PaymentFact, transfer: ChainTransfer): boolean {
+    return transfer.from === payment.payer && !this.#evidence.isOfAnother(payment, transfer);
   }
 
   // Classifying facts and transfers.
@@ -237,7 +221,9 @@ class Classification {
     const taken =
       transaction === undefined ? [] : this.#claimed.get(transactionKey({ network, transaction }));
     const isTaken = taken?.some((transfer) => paymentMismatch(payment, transfer) === undefined);
-    if (isTaken || this.#matcher.late.has(payment)) return this.#wanting('duplicate_claim', payment);
+    const place = this.#matcher.placed.get(payment);
+    const isLate = this.#matcher.late.has(payment) || (place && !this.#free.has(transferKey(place)));
+    if (isTaken || isLate) return this.#wanting('duplicate_claim', payment);
     const evidence = this.#evidence.of(payment);
     if (evidence?.kind === 'pending') return this.#add('not_final', payment, undefined, 'pending');
     if (evidence?.kind !== 'receipt') {
@@ -245,11 +231,13 @@ class Classification {
       return this.#wanting('missing_on_chain', payment, 'no_receipt');
     }
     if (evidence.isReverted) return this.#wanting('missing_on_chain', payment, 'reverted');
-    const fit = evidence.transfers.find((transfer) => paymentMismatch(payment, transfer) === undefined);
+    const fit = evidence.transfers.find((transfer) => this.#isFit(payment, transfer));
     if (fit) return this.#elsewhere(payment, fit);
-    const near = nearIn(payment, evidence.transfers);
+    const own = evidence.transfers.filter((transfer) => this.#isOfPayer(payment, transfer));
+    const near = nearIn(payment, own);
     if (near) return this.#wanting(near.kind, payment, undefined, near.transfer);
-    return this.#wanting('missing_on_chain', payment, 'no_transfer');
+    const isOther = evidence.transfers.some((transfer) => this.#evidence.isOfAnother(payment, transfer));
+    return this.#wanting('missing_on_chain', payment, isOther ? 'other_authorization' : 'no_transfer');
   }
 
   /** It landed, but not in a block of the period. */
@@ -270,8 +258,7 @@ class Classification {
   }
 
   #unsettled(payment: PaymentFact): void {
-    const transfer = this.#byAuthorization(payment);
-    if (transfer) this.#claim(payment, transfer);
+    const transfer = this.#found.get(payment);
     if (payment.status === 'settlement_failed') {
       const fields = { foreign: false, why: 'recorded_as_failed' };
       const failed = { ...paymentFields(payment), ...fields };
@@ -291,22 +278,25 @@ class Classification {
     const isOfPayee = this.#payees.has(`${out.network}/${out.payTo}`);
     if (isOfPayee) add(this.#ledger.out, out, out.amount);
     const isToPayee = this.#payees.has(`${out.network}/${out.to}`);
+    const own = outFields(out, isOfPayee ? out.payTo : isToPayee ? out.to : out.payTo);
     if (isToPayee) add(this.#ledger.in, { ...out, payTo: out.to }, out.amount);
     const placed = this.#found.get(out) ?? this.#nearOut(out);
     if (placed) {
       if (!this.#found.has(out)) this.#claim(out, placed);
       const recorded = this.#facts.recorded(out.recordedAt);
       const late = recorded === 'in' ? {} : { why: `recorded_${recorded}` };
-      const fields = { ...outFields(out), ...chainFields(placed), ...late };
+      const fields = { ...own, ...chainFields(placed), ...late };
       return this.#tally.add(outMismatch(out, placed) ?? out.of, fields, placed);
     }
-    if (this.#matcher.late.has(out)) return this.#tally.add('duplicate_claim', outFields(out));
+    // its place is another fact's, or a payment's own nonce has moved it
+    if (this.#matcher.late.has(out) || this.#matcher.placed.has(out))
+      return this.#tally.add('duplicate_claim', own);
     const evidence = this.#evidence.of(out);
     const shown = evidence?.kind === 'receipt' ? evidence.transfers : [];
     const fit = shown.find((transfer) => outMismatch(out, transfer) === undefined);
-    if (fit && isOfPayee) this.#contradictions.push(fit);
-    else if (fit) this.#tally.add(out.of, { ...outFields(out), ...chainFields(fit), why: 'other_account' });
-    else this.#tally.add('missing_on_chain', { ...outFields(out), why: `no_${out.of}` });
+    if (fit && (isOfPayee || isToPayee)) this.#contradictions.push(fit);
+    else if (fit) this.#tally.add(out.of, { ...own, ...chainFields(fit), why: 'other_account' });
+    else this.#tally.add('missing_on_chain', { ...own, why: `no_${out.of}` });
   }
 
   #nearOut(out: OutFact): ChainTransfer | undefined {
@@ -382,12 +372,11 @@ function placeDifference(
   return proof && (proof.blockHash !== blockHash || proof.logIndex !== logIndex) ? 'other_block' : undefined;
 }
 
-/** A transfer of the payer in the same transaction to another account, or of another token. */
+/** Of the payer's own transfers in the same transaction: one to another account, or of another token. */
 function nearIn(
   payment: PaymentFact,
-  transfers: readonly ChainTransfer[],
+  own: readonly ChainTransfer[],
 ): { readonly kind: 'asset_mismatch' | 'payee_mismatch'; readonly transfer: ChainTransfer } | undefined {
-  const own = transfers.filter(({ from }) => from === payment.payer);
   const elsewhere = own.find(({ asset, amount }) => asset === payment.asset && amount === amountOf(payment));
   if (elsewhere) return { kind: 'payee_mismatch', transfer: elsewhere };
   const other = own.find(({ to, asset }) => to === payment.payTo && asset !== payment.asset);

@@ -1,7 +1,6 @@
 import type { EventData } from '../events/event.ts';
 import type { Account } from './reconcile.ts';
 import type { NamedProgress, TransferProof } from '../payments/payment-progress.ts';
-import { fullOptions } from '../payments/quote.ts';
 
 /** One payment by the ledger: its progress, and what only reconciliation needs. */
 export interface PaymentFact extends Account, NamedProgress {
@@ -25,9 +24,15 @@ export function amountOf({ settled, signedAmount }: PaymentFact): bigint {
   return settled ? BigInt(settled.amount) : signedAmount;
 }
 
-/** A refund or a sweep. `payTo` is its source, which may be no payee. */
+/** How an operator explained money that came without a payment. */
+export type TransferUse = EventData<'operator_transfer_recorded'>['as'];
+
+/**
+ * A refund, a sweep, or what an operator recorded of money that came without a payment. `payTo` is its source, which may be no
+ * payee.
+ */
 export interface OutFact extends Account, TransferProof {
-  readonly of: 'refund' | 'sweep';
+  readonly of: 'refund' | 'sweep' | TransferUse;
   readonly seq: number;
   readonly recordedAt: string;
   readonly to: string;
@@ -50,17 +55,3 @@ export interface SpendFact {
 
 /** Of a fact relative to the period. */
 export type Position = 'before' | 'in' | 'after';
-
-const termNames = ['network', 'asset', 'pay_to', 'amount', 'decimals', 'symbol'] as const;
-
-/** The term in which a payment differs from the option of its quote that is nearest to it. */
-export function termsDiffer(
-  quote: EventData<'quote_issued'> | undefined,
-  payment: EventData<'settlement_started'>['payment'],
-): string | undefined {
-  if (!quote) return 'quote';
-  const differing = fullOptions(quote).map((option) =>
-    termNames.filter((name) => option[name] !== payment[name]),
-  );
-  return differing.toSorted((a, b) => a.length - b.length)[0]?.[0];
-}

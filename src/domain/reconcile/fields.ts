@@ -20,13 +20,13 @@ export function paymentFields(payment: PaymentFact): ItemFields {
   };
 }
 
-/** The same for a refund or a sweep. */
-export function outFields(out: OutFact): ItemFields {
+/** The same for a refund, a sweep or a recorded transfer. `payTo` is its payee: the source, unless the money came in. */
+export function outFields(out: OutFact, payTo = out.payTo): ItemFields {
   return {
     of: out.of,
     network: out.network,
     asset: out.asset,
-    pay_to: out.payTo,
+    pay_to: payTo,
     seq: out.seq,
     ...(out.quoteDigest !== undefined && { quote_digest: out.quoteDigest }),
     recorded_at: out.recordedAt,

@@ -14,14 +14,10 @@ import {
   startedProgress,
 } from '../payments/payment-progress.ts';
 import { fullOptions } from '../payments/quote.ts';
-import {
-  amountOf,
-  type OutFact,
-  type PaymentFact,
-  type Position,
-  type SpendFact,
-  termsDiffer,
-} from './fact.ts';
+import { termsDiffer } from '../payments/quote-terms.ts';
+import type { BreakExplanation } from './tally.ts';
+import { RecordedTransfers } from './recorded-transfers.ts';
+import { amountOf, type OutFact, type PaymentFact, type Position, type SpendFact } from './fact.ts';
 
 interface Stream {
   quote: EventData<'quote_issued'> | undefined;
@@ -44,8 +40,11 @@ export class LedgerFacts {
   readonly tokens = new Map<string, TokenTerms>();
   /** The ledger's own balance of each account before the period. */
   readonly opening = new Map<string, bigint>();
-  readonly outs: OutFact[] = [];
+  readonly #outs: OutFact[] = [];
+  readonly #recorded = new RecordedTransfers();
   readonly spends: SpendFact[] = [];
+  /** What operators said of breaks, by the break. */
+  readonly explanations = new Map<string, BreakExplanation>();
   readonly #streams = new Map<string, Stream>();
   readonly #period: PeriodOfTime;
   readonly #ranges: ReadonlyMap<string, BlockRange>;
@@ -62,6 +61,19 @@ export class LedgerFacts {
     this.#period = period;
     this.#ranges = ranges;
     this.#isReopened = isReopened;
+  }
+
+  /** Refunds, sweeps and recorded transfers within the period. */
+  get outs(): readonly OutFact[] {
+    const recorded = this.#recorded.all().filter((fact) => this.#positionOfOut(fact) === 'in');
+    return [...this.#outs, ...recorded];
+  }
+
+  /** Money in suspense that came before the period. */
+  get carried(): readonly OutFact[] {
+    return this.#recorded
+      .all()
+      .filter((fact) => fact.of === 'suspense' && this.#positionOfOut(fact) === 'before');
   }
 
   /** Every payment that is kept, in the order of the ledger. */
@@ -127,8 +139,13 @@ export class LedgerFacts {
         return void this.#move(event);
       case 'operator_sweep_recorded':
         return this.#sweepRecorded(event);
+      case 'operator_transfer_recorded':
+      case 'operator_transfer_reversed':
+        return this.#transferRecorded(event);
       case 'spend_paid_out':
         return this.#spend(event);
+      case 'operator_break_explained':
+        return this.#explain(event);
       default:
         return event satisfies never;
     }
@@ -197,7 +214,7 @@ export class LedgerFacts {
       signedAmount: BigInt(payment.amount),
       startedAt: at,
       transaction: undefined,
-      differs: termsDiffer(known.quote, payment),
+      differs: known.quote ? termsDiffer(known.quote.options, payment) : 'quote',
     };
     known.payments = [...known.payments, fact];
   }
@@ -259,13 +276,34 @@ export class LedgerFacts {
     });
   }
 
+  #transferRecorded(event: EventOf<'operator_transfer_recorded' | 'operator_transfer_reversed'>): void {
+    if (event.type === 'operator_transfer_recorded') this.#addToken(event.data);
+    const { gone, stand } = this.#recorded.take(event);
+    for (const fact of gone) this.#sumOut({ ...fact, amount: -fact.amount });
+    for (const fact of stand) this.#sumOut(fact);
+  }
+
   #out(fact: OutFact): void {
-    const position = this.#blockPosition(fact.network, fact.blockNumber);
-    if (position === 'in') this.outs.push(fact);
-    if (position !== 'before') return;
+    if (this.#positionOfOut(fact) === 'in') this.#outs.push(fact);
+    this.#sumOut(fact);
+  }
+
+  #positionOfOut({ network, blockNumber }: OutFact): Position {
+    return this.#blockPosition(network, blockNumber);
+  }
+
+  /** Before the period it is part of the opening balance. */
+  #sumOut(fact: OutFact): void {
+    if (this.#positionOfOut(fact) !== 'before') return;
     this.#sum(fact, -fact.amount);
     // it may have been transferred to another payee
-    if (fact.of === 'sweep') this.#sum({ ...fact, payTo: fact.to }, fact.amount);
+    if (fact.of !== 'refund') this.#sum({ ...fact, payTo: fact.to }, fact.amount);
+  }
+
+  #explain({ at, data }: EventOf<'operator_break_explained'>): void {
+    const { break_id: breakId, as, note, operator } = data;
+    if (as === 'open') this.explanations.delete(breakId);
+    else this.explanations.set(breakId, { as, note, operator, at });
   }
 
   #spend({ seq, data }: EventOf<'spend_paid_out'>): void {

@@ -16,6 +16,7 @@ export class Matcher {
   /** Transfers that may belong to a fact, and unknown ones, in the order of the chain. */
   readonly candidates: ChainTransfer[] = [];
   readonly payments: readonly PaymentFact[];
+  readonly outs: readonly OutFact[];
   readonly #facts = new Map<string, Fact[]>();
   readonly #transactions = new Set<string>();
   readonly #payers = new Set<string>();
@@ -39,7 +40,8 @@ export class Matcher {
       if (transaction !== undefined) this.#transactions.add(transactionKey({ network, transaction }));
       if (!settled?.proof) this.#payers.add(`${network}/${payer}`);
     }
-    for (const out of facts.outs) {
+    this.outs = facts.outs;
+    for (const out of this.outs) {
       this.#place(out, out);
       this.#transactions.add(transactionKey(out));
     }
@@ -60,6 +62,11 @@ export class Matcher {
     const mayBelong = this.#isNamed(transfer) || this.#isOfPayer(transfer);
     if (mayBelong || this.candidates.length < this.#most) this.candidates.push(transfer);
     else this.#stray(transfer);
+  }
+
+  /** Whether a refund, a sweep or a recorded transfer names this place. */
+  isOfOut(transfer: ChainTransfer): boolean {
+    return this.#facts.get(transferKey(transfer))?.some((fact) => 'to' in fact) ?? false;
   }
 
   /** Whether it comes from a payer of an unmatched payment, in a transaction that the ledger does not name. */
@@ -128,6 +135,12 @@ export class EvidenceBook {
   /** The authorization that moved a transfer; undefined where none did, or the receipt was not requested. */
   authorizationOf(transfer: ChainTransfer): { readonly payer: string; readonly nonce: string } | undefined {
     return this.#authorized.get(transferKey(transfer));
+  }
+
+  /** Whether a receipt shows that another authorization moved a transfer than the payment's own. */
+  isOfAnother({ payer, nonce }: Pick<PaymentFact, 'payer' | 'nonce'>, transfer: ChainTransfer): boolean {
+    const moved = this.authorizationOf(transfer);
+    return moved !== undefined && (moved.payer !== payer || moved.nonce !== nonce);
   }
 
   transferBy({

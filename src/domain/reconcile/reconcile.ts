@@ -14,12 +14,20 @@ export const itemClasses = {
   spend: 'ok',
   refund: 'ok',
   sweep: 'ok',
+  /** Came without a payment, and is kept as income. */
+  income: 'ok',
+  /** Came without a payment, and was given back: both transfers. */
+  returned: 'ok',
+  /** The operator's own: from a payee to itself, or from another account of the operator. */
+  own: 'ok',
   /** Settled by the ledger; its block is not final, or it is in no block yet. */
   not_final: 'open',
   /** The settlement's outcome is unknown. */
   unknown: 'open',
   /** Paid, will not be delivered, and not refunded. */
   refund_due: 'open',
+  /** Came without a payment, and nobody knows yet whose it is. */
+  suspense: 'open',
   missing_on_chain: 'break',
   on_chain_without_event: 'break',
   amount_mismatch: 'break',

@@ -8,7 +8,8 @@ import {
   type PeriodOfTime,
   type TokenTerms,
 } from './reconcile.ts';
-import type { ClassJson, Tally } from './tally.ts';
+import { breakId } from './break-id.ts';
+import type { BreakExplanation, ClassJson, Tally } from './tally.ts';
 
 /** An account's balance on the chain. `computed`: from the other end and the logs between; null where neither end is known. */
 export interface Balance {
@@ -60,6 +61,8 @@ export interface Reconciled {
   readonly accounts: readonly AccountBooks[];
   readonly sums: LedgerSums;
   readonly tally: Tally;
+  /** By the id of the break. */
+  readonly explanations: ReadonlyMap<string, BreakExplanation>;
 }
 
 export type ReconcileResult = 'clean' | 'open_items' | 'breaks';
@@ -122,6 +125,8 @@ export interface ReportJson {
   readonly classes: Readonly<Partial<Record<ItemClass, ClassJson>>>;
   readonly result: ReconcileResult;
   readonly breaks: number;
+  /** Breaks of which an operator said what they are; the others are open. */
+  readonly breaks_explained: number;
   readonly open_items: number;
 }
 
@@ -136,6 +141,7 @@ export function reportText(report: ReportJson): string {
  */
 export function reportJson(reconciled: Reconciled): ReportJson {
   const { period, ledger, networks, tally } = reconciled;
+  const classes = withExplanations(tally.json(), reconciled.explanations);
   return {
     tollbook_reconciliation: 1,
     period: { ...period },
@@ -156,11 +162,30 @@ export function reportJson(reconciled: Reconciled): ReportJson {
     accounts: reconciled.accounts
       .filter((account) => !isIdle(account, reconciled))
       .map((account) => accountJson(account, reconciled)),
-    classes: tally.json(),
+    classes,
     result: resultOf(reconciled),
     breaks: tally.countOf('break') + (ledger.fault ? 1 : 0),
+    breaks_explained: Object.values(classes).reduce((sum, { explained = 0 }) => sum + explained, 0),
     open_items: tally.countOf('open'),
   };
+}
+
+type Classes = ReportJson['classes'];
+
+/** The classes with the id of each listed break, and what an operator said of it. Breaks that are only counted stay open. */
+function withExplanations(classes: Classes, explanations: ReadonlyMap<string, BreakExplanation>): Classes {
+  const named = allClasses.flatMap((name) => {
+    const found = classes[name];
+    if (found?.kind !== 'break') return found ? [[name, found] as const] : [];
+    const items = found.items.map((item) => {
+      const id = breakId(name, item);
+      const explained = explanations.get(id);
+      return { ...item, break_id: id, ...(explained && { explained }) };
+    });
+    const explained = items.filter((item) => item.explained !== undefined).length;
+    return [[name, { ...found, explained, items }] as const];
+  });
+  return Object.fromEntries(named);
 }
 
 function isEmpty(atoms: bigint | null | undefined): boolean {

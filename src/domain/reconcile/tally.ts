@@ -1,3 +1,4 @@
+import type { OutFact } from './fact.ts';
 import {
   accountKey,
   type Account,
@@ -9,7 +10,7 @@ import {
 
 /** An item's fields as the report has them; amounts are decimal strings of atoms. */
 export interface ItemFields {
-  readonly of: 'payment' | 'refund' | 'sweep' | 'spend' | 'transfer' | 'token';
+  readonly of: 'payment' | OutFact['of'] | 'spend' | 'transfer' | 'token';
   readonly network: string;
   readonly asset?: string | undefined;
   readonly pay_to?: string | undefined;
@@ -36,6 +37,19 @@ export interface ItemFields {
   /** Of a token: the decimals by the ledger or the configuration, and by the contract. */
   readonly decimals?: number | undefined;
   readonly chain_decimals?: number | null | undefined;
+  /** Of a break: what names it in every report, and what an operator said of it. */
+  readonly break_id?: string | undefined;
+  readonly explained?: BreakExplanation | undefined;
+}
+
+/** What an operator said of a break. */
+export interface BreakExplanation {
+  /** A machine-readable code. */
+  readonly as: string;
+  readonly note: string;
+  readonly operator: string;
+  /** RFC 3339, as recorded. */
+  readonly at: string;
 }
 
 interface Movement {
@@ -70,6 +84,8 @@ export interface GroupJson extends Omit<Group, 'atoms'> {
 export interface ClassJson {
   readonly kind: 'ok' | 'open' | 'break';
   readonly count: number;
+  /** Of breaks: how many are explained. */
+  readonly explained?: number | undefined;
   readonly items: readonly ItemFields[];
   readonly groups: readonly GroupJson[];
 }

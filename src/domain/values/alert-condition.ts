@@ -2,6 +2,7 @@
 type AlertKind =
   | 'dead_letters'
   | 'runner_paused'
+  | 'broker_trouble'
   | 'circuit_open'
   | 'database_away'
   | 'anchors_behind'
@@ -12,7 +13,8 @@ type AlertKind =
   | 'rate_old'
   | 'listing_gone'
   | 'listing_missing'
-  | 'discovery_unknown';
+  | 'discovery_unknown'
+  | 'trigger_behind';
 
 /** A condition that holds now. Every process reports those that it sees; each kind and subject has one alert. */
 export interface AlertCondition {

@@ -29,6 +29,21 @@ export function canonicalJson(value: CanonicalValue): string {
   return `{${text}}`;
 }
 
+/** Whether the members of every object in a value that was read from JSON are in the order of their canonical text. */
+export function hasSortedKeys(value: unknown): boolean {
+  if (value === null || typeof value !== 'object') return true;
+  let before: string | undefined;
+  // of a list, in order; integer-like keys are read in numeric order, and no schema has them
+  const isSorted =
+    Array.isArray(value) ||
+    Object.keys(value).every((key) => {
+      const follows = before === undefined || before < key;
+      before = key;
+      return follows;
+    });
+  return isSorted && Object.values(value).every(hasSortedKeys);
+}
+
 function isList(value: object): value is readonly CanonicalValue[] {
   return Array.isArray(value);
 }

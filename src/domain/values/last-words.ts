@@ -4,12 +4,12 @@ const readChars = 4_000;
 const hidden = '[hidden]';
 
 /**
- * What a runner said about a failure, for the operator's log and lists: one line of at most 500 characters. The given secrets and
+ * What a runner or a node said about a failure, for the operator's log and lists: one line of at most 500 characters. The given secrets and
  * what looks like a credential are hidden; a runner's stack trace may name its database.
  */
 export function lastWords(text: string, secrets: readonly string[]): string {
   const known = secrets.reduce((rest, secret) => rest.replaceAll(secret, hidden), text.slice(0, readChars));
-  return known
+  const words = known
     .replaceAll(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\s]+/gu, ' ')
     .replaceAll(/\b(bearer|basic) [\w.~+/=-]+/gi, `$1 ${hidden}`)
     .replaceAll(/:\/\/[^\s/@]+@/g, `://${hidden}@`)
@@ -17,6 +17,11 @@ export function lastWords(text: string, secrets: readonly string[]): string {
       /(secret|token|passw(?:or)?d|api[_-]?key|private[_-]?key)(["']?\s?[:=]\s?["']?)[^\s"',;&]+/gi,
       `$1$2${hidden}`,
     )
-    .trim()
-    .slice(0, longestChars);
+    .trim();
+  return beginningOf(words, longestChars);
+}
+
+/** At most so many characters from the beginning of a text, and no half of a surrogate pair: PostgreSQL takes none. */
+export function beginningOf(text: string, maxChars: number): string {
+  return text.slice(0, maxChars).replace(/[\uD800-\uDBFF]$/, '');
 }

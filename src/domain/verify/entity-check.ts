@@ -1,3 +1,4 @@
+import { costMicros, mostMicros, type PriceData, priceOfData } from '../credit/price.ts';
 import { type Posting, postingOf } from '../credit/postings.ts';
 import type { EntityKind, EntityStep, EventDescriptor } from '../events/descriptor.ts';
 import { eventDescriptors, type LedgerEvent } from '../events/event.ts';
@@ -8,6 +9,8 @@ export class EntityCheck {
   /** Of a chat: the credit held for it, and the part of it that was captured. */
   #heldMicros = 0n;
   #capturedMicros = 0n;
+  /** Of a chat that has not ended: what its tokens cost. */
+  #price: PriceData | undefined;
   /** The spend in the stream's first event. */
   #spend = '';
   /** The spend has landed. */
@@ -28,7 +31,23 @@ export class EntityCheck {
         : `the ${kind} is ${this.#step}, which cannot be followed by ${event.type}`;
     if (to) this.#step = to;
     const posting = kind === 'chat' ? postingOf(event) : undefined;
-    return posting ? this.#move(posting) : this.#nameSpend(event);
+    return posting ? this.#move(posting) : (this.#checkCost(event) ?? this.#nameSpend(event));
+  }
+
+  /** A chat costs what its tokens cost at the price of its admission, where that has one; a recovered one costs its hold. */
+  #checkCost(event: LedgerEvent): string | undefined {
+    if (event.type === 'chat_admitted') this.#price = event.data.price;
+    if (event.type !== 'chat_completed' || !this.#price || event.data.ending === 'recovered')
+      return undefined;
+    const { prompt_tokens: promptTokens, completion_tokens: completionTokens } = event.data;
+    const { cached_tokens: cachedTokens = 0, cache_write_tokens: cacheWriteTokens = 0 } = event.data;
+    const price = priceOfData(this.#price);
+    this.#price = undefined;
+    if (cachedTokens + cacheWriteTokens > promptTokens)
+      return 'more of its prompt came from the cache than it has';
+    const cost = costMicros({ promptTokens, completionTokens, cachedTokens, cacheWriteTokens, price });
+    const isRight = BigInt(event.data.cost_micros) === (cost < mostMicros ? cost : mostMicros);
+    return isRight ? undefined : 'its cost does not follow from its tokens and the price of its admission';
   }
 
   /** A chat captures and releases at most what it holds. */
@@ -77,12 +96,31 @@ function idOf(data: LedgerEvent['data'], kind: EntityKind): string | number | un
     case 'user':
       return 'user_id' in data ? data.user_id : undefined;
     case 'sweep':
-      return 'swept_to' in data
-        ? `${data.network.slice('eip155:'.length)}:${data.transaction}:${data.log_index}`
-        : undefined;
+      return 'swept_to' in data ? transferName(data) : undefined;
+    case 'transfer':
+      return transferIn(data);
+    case 'break':
+      return 'break_id' in data ? data.break_id : undefined;
     case 'session':
       return 'session_id' in data ? data.session_id : undefined;
     case 'recovery':
       return 'generation' in data ? data.generation : undefined;
   }
+}
+
+function transferIn(data: LedgerEvent['data']): string | undefined {
+  if (!('transaction' in data && 'network' in data && 'log_index' in data)) return undefined;
+  const { network, transaction, log_index } = data;
+  return transaction === undefined || log_index === undefined
+    ? undefined
+    : transferName({ network, transaction, log_index });
+}
+
+/** A transfer's place, as streams are named by it. */
+function transferName(at: {
+  readonly network: string;
+  readonly transaction: string;
+  readonly log_index: number;
+}): string {
+  return `${at.network.slice('eip155:'.length)}:${at.transaction}:${at.log_index}`;
 }

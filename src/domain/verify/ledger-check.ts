@@ -9,10 +9,14 @@ import {
   type LedgerEvent,
 } from '../events/event.ts';
 import { recordedDigest } from '../payments/quote.ts';
+import type { RecordedOptions } from '../payments/quote-terms.ts';
+import { hasSortedKeys } from '../values/canonical-json.ts';
 import { type Credential, CredentialCheck } from './credential-check.ts';
 import { spendOf, EntityCheck } from './entity-check.ts';
+import { RecordedTransferCheck, type TransferPlace } from './recorded-transfer-check.ts';
 import { SpendRequestCheck } from './spend-request-check.ts';
 import { nameOf, QuoteCheck } from './payment-check.ts';
+import { TriggeredCallCheck } from './triggered-call-check.ts';
 import { TopUpCheck } from './top-up-check.ts';
 
 /** The first error in a ledger. */
@@ -49,14 +53,19 @@ export class LedgerCheck {
   readonly #versions = new Map<string, number>();
   readonly #streams = new Map<string, QuoteCheck>();
   readonly #entities = new Map<string, EntityCheck>();
+  readonly #triggeredCalls = new TriggeredCallCheck();
   readonly #credit = new CreditCheck();
   readonly #topUps = new TopUpCheck();
+  /** The options of quotes, by their text: those of a job are the same until its price or a rate changes. */
+  readonly #options = new Map<string, RecordedOptions>();
   readonly #payments = new Set<string>();
   readonly #credentials = new CredentialCheck();
   readonly #transfers = new Map<string, string>();
+  readonly #recordedTransfers = new RecordedTransferCheck();
   readonly #spends = new Set<string>();
   readonly #spendRequests = new SpendRequestCheck();
   #logGeneration = 1;
+  #contractPayments = 0;
 
   /** Events read so far. */
   get seq(): number {
@@ -66,6 +75,11 @@ export class LedgerCheck {
   /** Events read so far, by type, with the refusals that are recorded as sums. */
   get counts(): ReadonlyMap<string, number> {
     return this.#counts;
+  }
+
+  /** Payments that are said to be signed by a contract: whether they are can be asked only on their chain. */
+  get contractPayments(): number {
+    return this.#contractPayments;
   }
 
   /** Checks the next leaf. Returns the problem, or undefined. After a problem, results for later leaves have no meaning. */
@@ -107,14 +121,18 @@ export class LedgerCheck {
     if (event.type === 'quote_issued') {
       if (version !== 1) return 'a quote must be the first event of its stream';
       if (recordedDigest(event.data) !== stream) return 'its terms do not match its digest';
-      this.#streams.set(stream, new QuoteCheck(event.data));
+      this.#streams.set(stream, new QuoteCheck(event.data, this.#sharedOptions(event.data.options)));
       return undefined;
     }
     if (event.type === 'payment_recovered') return this.#recoverPayment(event, stream, version);
     this.#versions.set(stream, version);
+    if (event.type === 'call_triggered') return this.#triggeredCalls.begin(event.data, stream, version);
+    if (this.#triggeredCalls.has(stream)) return this.#triggeredCalls.apply(event, stream);
     const wrong = this.#applyToEntity(event, stream);
     if (wrong !== undefined) return wrong;
     if (event.type === 'operator_sweep_recorded') return this.#claimTransfer(event.data, stream);
+    if (event.type === 'operator_transfer_recorded' || event.type === 'operator_transfer_reversed')
+      return this.#recordTransfer(event, stream);
     return (
       this.#recover(event) ??
       this.#claimSpend(event, stream) ??
@@ -130,6 +148,14 @@ export class LedgerCheck {
       this.#entities.set(stream, entity);
     }
     return entity ? entity.apply(event, stream) : QuoteCheck.withoutQuote(event);
+  }
+
+  #sharedOptions(options: RecordedOptions): RecordedOptions {
+    const text = JSON.stringify(options);
+    const known = this.#options.get(text);
+    if (known) return known;
+    this.#options.set(text, options);
+    return options;
   }
 
   #recoverPayment(
@@ -206,8 +232,9 @@ export class LedgerCheck {
 
   #start(
     { payment, payment_id: id }: EventData<'settlement_started'>,
-    { started, callerNonce }: QuoteCheck,
+    { started, callerNonce, isOfContract }: QuoteCheck,
   ): string | undefined {
+    if (isOfContract) this.#contractPayments += 1;
     if (this.#payments.has(started)) return 'this payment was claimed before: one authorization pays once';
     this.#payments.add(started);
     const credentials: Credential[] = [];
@@ -221,11 +248,23 @@ export class LedgerCheck {
     stream: string,
   ): string | undefined {
     if (data.log_index === undefined) return undefined;
-    const key = `${data.network}/${data.transaction}/${data.log_index}`;
+    const key = transferKey({ ...data, log_index: data.log_index });
     if (this.#transfers.has(key))
       return 'this on-chain transfer was claimed before: one transfer counts once';
     this.#transfers.set(key, stream);
     return undefined;
+  }
+
+  #recordTransfer(
+    event: Extract<LedgerEvent, { type: 'operator_transfer_recorded' | 'operator_transfer_reversed' }>,
+    stream: string,
+  ): string | undefined {
+    const change = this.#recordedTransfers.apply(event, stream);
+    if ('words' in change) return change.words;
+    for (const place of change.frees) this.#transfers.delete(transferKey(place));
+    return change.claims
+      .map((place) => this.#claimTransfer(place, stream))
+      .find((words) => words !== undefined);
   }
 
   #freeTransfers({ network, transaction }: EventData<'settlement_reorged'>, stream: string): void {
@@ -246,7 +285,7 @@ function readLeaf(bytes: Buffer): Leaf | string {
   }
   if (leaf === null || typeof leaf !== 'object' || Object.keys(leaf).join() !== leafKeys)
     return 'this is not an event: it has missing or unknown fields';
-  if (JSON.stringify(leaf) !== text) return 'its bytes are not canonical JSON';
+  if (JSON.stringify(leaf) !== text || !hasSortedKeys(leaf.data)) return 'its bytes are not canonical JSON';
   const { at, lane, schema, seq, stream, type, version } = leaf;
   if (lane !== 1 || schema !== 1)
     return `it has lane ${lane} and schema ${schema}, but this version supports only lane 1 and schema 1`;
@@ -260,6 +299,10 @@ function readLeaf(bytes: Buffer): Leaf | string {
 function misplaced(expected: number, { seq, type }: Leaf): string {
   if (seq < expected) return `event ${seq} (${type}) is repeated or was moved: seq ${expected} was expected`;
   return `event ${seq} (${type}) was found, but ${expected} was expected: events were removed or moved`;
+}
+
+function transferKey({ network, transaction, log_index: logIndex }: TransferPlace): string {
+  return `${network}/${transaction}/${logIndex}`;
 }
 
 function nonceKey(

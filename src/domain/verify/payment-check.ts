@@ -1,7 +1,9 @@
 import type { CallStatus, EventDescriptor, PaymentStatus, Transition } from '../events/descriptor.ts';
 import { type EventData, eventDescriptors, type LedgerEvent } from '../events/event.ts';
-import type { OptionData } from '../events/payment-events.ts';
+import { readTopUpOrder } from '../credit/top-up-order.ts';
+import { isSignedByPayer, paymentFromData, sha256 } from '../payments/payment.ts';
 import { fullOptions, zeroAddress, zeroHash } from '../payments/quote.ts';
+import { type RecordedOptions, termsDiffer } from '../payments/quote-terms.ts';
 
 interface Payment {
   readonly name: string;
@@ -12,6 +14,10 @@ interface Payment {
   isRefunded: boolean;
   /** Also after its call was withdrawn. */
   wasEnqueued: boolean;
+  /** Its call was given up: it is never delivered or requeued again. */
+  isGivenUp?: boolean;
+  /** The account that its order names for the credit. */
+  creditFor?: number;
   /** Of a recovered payment: whether its payer has signed for a request. */
   redelivery?: 'not_requested' | 'requested';
 }
@@ -32,21 +38,23 @@ export class QuoteCheck {
   started = '';
   /** The payment that got its call last, by its name. */
   enqueued = '';
+  /** The payment that was verified last is said to be signed by a contract. */
+  isOfContract = false;
   #verified = '';
   /** Who alone may pay it and for what; most quotes are for any. */
   readonly #bound: Pick<EventData<'quote_issued'>, 'requester' | 'inputs_hash'> | undefined;
-  /** The options that sell credit; most quotes have none. */
-  readonly #selling: readonly OptionData[] | undefined;
   /** Most streams have none or one, so the array is made when it is needed. */
   #payments: Payment[] | undefined = undefined;
 
-  constructor(quote?: EventData<'quote_issued'>) {
+  readonly #options: RecordedOptions;
+
+  /** @param options those of the quote; shared among quotes with equal ones, since they are kept for each */
+  constructor(quote?: EventData<'quote_issued'>, options: RecordedOptions = []) {
+    this.#options = options;
     if (!quote) return;
     this.job = `${quote.service_id}/${quote.job_index}`;
     const { requester, inputs_hash } = quote;
     if (requester !== zeroAddress || inputs_hash !== zeroHash) this.#bound = { requester, inputs_hash };
-    const selling = fullOptions(quote).filter(({ credit_micros: micros }) => micros !== undefined);
-    if (selling.length > 0) this.#selling = selling;
   }
 
   /** The problem with an event of a stream that has no quote; undefined where it is legal there. */
@@ -80,18 +88,21 @@ export class QuoteCheck {
     );
   }
 
+  /** The only account that may have the credit of a call; undefined where it is that of the payer's wallet. */
+  creditFor(callId: number): number | undefined {
+    return this.#payments?.find((payment) => payment.callId === callId)?.creditFor;
+  }
+
   /** Whether this quote sells that credit for that payment. */
   sellsCredit(
     bought: Pick<EventData<'credit_topped_up'>, 'network' | 'asset' | 'atoms' | 'amount_micros'>,
   ): boolean {
-    return (
-      this.#selling?.some(
-        ({ network, asset, amount, credit_micros: micros }) =>
-          network === bought.network &&
-          asset === bought.asset &&
-          amount === bought.atoms &&
-          micros === bought.amount_micros,
-      ) ?? false
+    return fullOptions({ options: this.#options }).some(
+      ({ network, asset, amount, credit_micros: micros }) =>
+        network === bought.network &&
+        asset === bought.asset &&
+        amount === bought.atoms &&
+        micros === bought.amount_micros,
     );
   }
 
@@ -116,6 +127,7 @@ export class QuoteCheck {
       case 'call':
         return this.#moveCall(event, transition);
       case 'entity':
+      case 'triggered_call':
         return 'it belongs to the stream of another entity, but this is the stream of a quote';
     }
   }
@@ -125,14 +137,22 @@ export class QuoteCheck {
     if (open) return `a payment of this quote is ${open.status} already: one quote, one payment`;
     if (event.type === 'payment_verified') {
       this.#verified = nameOf(event.data);
+      this.isOfContract = event.data.signed_by === 'contract';
       this.callerNonce = undefined;
     }
     if (event.type !== 'settlement_started') return undefined;
     const { payment, body_keccak256: bodyKeccak256 } = event.data;
     const name = nameOf({ ...payment, payment_nonce: payment.nonce });
     if (this.#verified !== name) return 'this payment was not verified before it was started';
+    const differing = termsDiffer(this.#options, payment);
+    if (differing !== undefined) return `its payment matches no option of its quote: ${differing} differs`;
+    if (!this.isOfContract && !isSignedByPayer(paymentFromData(payment)))
+      return `its signature is not by ${payment.payer} over these terms`;
     const breach = this.breachOf(payment.payer, bodyKeccak256);
     if (breach !== undefined) return breach;
+    const { top_up_order: order } = event.data;
+    if (order !== undefined && [event.data.body_sha256, payment.nonce].some((hash) => hash !== sha256(order)))
+      return 'its top-up order is not the body that its payer has signed';
     this.started = this.#verified;
     this.#verified = '';
     const { amount } = payment;
@@ -144,6 +164,7 @@ export class QuoteCheck {
       callId: 0,
       isRefunded: false,
       wasEnqueued: false,
+      ...(order === undefined ? {} : { creditFor: readTopUpOrder(order)?.accountId ?? 0 }),
     });
     return undefined;
   }
@@ -198,6 +219,7 @@ export class QuoteCheck {
     if ((event.type === 'enqueued_again') !== payment.wasEnqueued)
       return payment.wasEnqueued ? 'its call was enqueued before' : 'its call was never enqueued before';
     payment.wasEnqueued = true;
+    payment.isGivenUp = false;
     payment.call = 'enqueued';
     payment.callId = call_id;
     this.enqueued = payment.name;
@@ -208,10 +230,12 @@ export class QuoteCheck {
     const { call_id } = event.data as EventData<'operator_requeued'>;
     const payment = this.#payments?.find(({ callId, call }) => callId === call_id && call !== 'none');
     if (!payment) return `call ${call_id} was never enqueued here`;
+    if (payment.isGivenUp) return `the call was given up, which cannot be followed by ${event.type}`;
     if (!from.includes(payment.call))
       return `the call is ${payment.call}, which cannot be followed by ${event.type}`;
     if (event.type === 'operator_requeued' && payment.isRefunded)
       return 'its payment was refunded, so the call is no longer paid for';
+    if (event.type === 'operator_discarded') payment.isGivenUp = true;
     if (to) payment.call = to;
     return undefined;
   }

@@ -24,6 +24,9 @@ export class TopUpCheck {
     if (!quote?.hasPaid(data))
       return `there is no payment of ${data.atoms} atoms for call ${callId} of that quote`;
     if (!quote.sellsCredit(data)) return `its quote does not sell ${micros} micros for that payment`;
+    const creditFor = quote.creditFor(callId);
+    if (creditFor !== undefined && creditFor !== accountId)
+      return `its payer has ordered the credit for account ${creditFor}, but account ${accountId} has it`;
     this.#topUps.set(callId, { accountId, amountMicros: BigInt(micros) });
     return undefined;
   }

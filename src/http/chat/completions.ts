@@ -4,41 +4,43 @@ import type { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { openAiError } from '../../domain/errors/openai-error.ts';
 import type { AdmittedChat } from '../../chat/admission.ts';
-import { type ChatAnswer, type Refused, refuse } from '../../chat/answer.ts';
-import { requestChat, clientLeft, dropChat, completeChat } from '../../chat/complete-chat.ts';
+import type { ChatAnswer, Refused } from '../../chat/answer.ts';
+import { requestChat } from '../../chat/complete-chat.ts';
 import type { ChatContext } from '../../chat/context.ts';
 import { isPlainJson } from './completion-body.ts';
 import { callerOf } from './credentials.ts';
-import { eventStream } from './event-stream.ts';
+import { eventStream } from '../server/event-stream.ts';
 import { limitInFlight } from '../server/in-flight.ts';
 import { limitHeaders } from './limit-headers.ts';
+import { type Completions, ledgerUnavailable } from './make-completion.ts';
 import { sendOpenAiError } from './openai-errors.ts';
 import type { RequestBodies } from '../server/request-bodies.ts';
-import { createWaitLimit } from '../server/wait-limit.ts';
 import { noteFacts } from '../server/request-log.ts';
-import { addressOf } from '../server/request-values.ts';
-import { addressBudgetKey, type Charge } from '../../runtime/budget.ts';
 
 /** Memory per byte of a body while it is processed: its bytes, text, values, and text and bytes again; text has two bytes a character. */
 const workFactor = 8;
 /** Memory per byte of a body after the upstream was called: its bytes, and the sample that estimates its tokens. */
 const sentFactor = 2;
-/** A refused body costs its client address one request more for each of these: reading it and counting its tokens take time. */
-const bytesPerCharge = 16 * 1_024;
 const keepAliveMs = 15_000;
 /** How long an unread rest of an answer is kept after the upstream is done. */
 const unreadMs = 60_000;
 const halted = { retryAfterSecs: 60 };
-const ledgerUnavailable = refuse(openAiError('ledger_unavailable'), { retryAfterSecs: 2 });
 
-/**
- * POST /v1/chat/completions. A client that leaves aborts its completion at once; `cutShort` aborts all of them.
- */
-export function completionRoutes(current: () => ChatContext, bodies: RequestBodies, cutShort: AbortSignal) {
+/** POST /v1/chat/completions. */
+export function completionRoutes(
+  current: () => ChatContext,
+  bodies: RequestBodies,
+  completions: Completions,
+  cutShort: AbortSignal,
+) {
+  const chargeClient = async (request: FastifyRequest, reply: FastifyReply) => {
+    const retryAfterSecs = completions.charge(request);
+    if (retryAfterSecs > 0)
+      return sendOpenAiError(request, reply, openAiError('rate_limit_exceeded'), { retryAfterSecs });
+  };
   return async (app: FastifyInstance): Promise<void> => {
-    const { lane, log, config } = current();
-    const waitLimit = createWaitLimit({ lane, log, refused: ledgerUnavailable });
-    app.addHook('onClose', async () => waitLimit.end());
+    const { lane, config } = current();
+    app.addHook('onClose', async () => completions.end());
     app.addHook('onRequest', (request, reply, done) => {
       if (lane.state.halt) sendOpenAiError(request, reply, openAiError('ledger_inconsistent'), halted);
       else done();
@@ -52,66 +54,22 @@ export function completionRoutes(current: () => ChatContext, bodies: RequestBodi
     app.addContentTypeParser('*', (request: FastifyRequest, payload: IncomingMessage) =>
       bodies.read(request, payload, { maxBytes: current().settings.maxBodyBytes, workFactor }),
     );
-    const open = new Set<AbortController>();
-    cutShort.addEventListener('abort', () => {
-      for (const client of open) client.abort();
-    });
-
-    const charges = new WeakMap<FastifyRequest, Charge>();
-    // before the body is read: a client whose requests are refused all the time costs no more than their headers
-    const chargeClient = async (request: FastifyRequest, reply: FastifyReply) => {
-      const charge = current().budget.open();
-      charge.take(addressBudgetKey(addressOf(request)));
-      charges.set(request, charge);
-      const retryAfterSecs = charge.waitSecs();
-      if (retryAfterSecs > 0)
-        return sendOpenAiError(request, reply, openAiError('rate_limit_exceeded'), { retryAfterSecs });
-    };
 
     app.post('/chat/completions', { onRequest: chargeClient }, async (request, reply) => {
       if (!isPlainJson(request.headers))
         return sendOpenAiError(request, reply, openAiError('unsupported_media_type'));
-      // a reload does not change the configuration of a running request
       const context = current();
-      const client = new AbortController();
-      open.add(client);
-      reply.raw.once('close', () => {
-        open.delete(client);
-        // an abort without a reason would create an exception with a stack trace for every answer
-        client.abort(clientLeft);
-      });
       const bodyBytes = Buffer.isBuffer(request.body) ? request.body.length : 0;
       const admission = admit(context, request);
-      const flow = makeAdmitted(context, admission, client.signal, cutShort);
-      inFlight.keep(request, flow);
-      void context.running.add(flow);
-      const admitted = await waitLimit.within(admission);
-      if (admitted === ledgerUnavailable) client.abort(gaveUp);
-      // the gateway's own faults cost no budget
-      if (admitted.kind !== 'refused' || admitted.error.status >= 500) charges.get(request)?.refund();
-      else charges.get(request)?.chargeMore(Math.floor(bodyBytes / bytesPerCharge));
-      const answer = admitted === ledgerUnavailable ? ledgerUnavailable : await flow;
+      const onClose = (listener: () => void): void => void reply.raw.once('close', listener);
+      const made = completions.make({ context, request, bodyBytes, admission, onClose });
+      inFlight.keep(request, made.flow);
+      const answer = await made.answer;
       // the answer has begun, so the request's memory can be freed
       if (answer !== ledgerUnavailable) bodies.shrink(request, bodyBytes * sentFactor);
       return sendAnswer(context, request, reply, answer, cutShort);
     });
   };
-}
-
-/** The client was refused already, because the ledger could not be reached in time. */
-const gaveUp = 'the ledger cannot be reached';
-
-async function makeAdmitted(
-  context: ChatContext,
-  admission: Promise<AdmittedChat | Refused>,
-  signal: AbortSignal,
-  cutShort: AbortSignal,
-): Promise<ChatAnswer> {
-  const chat = await admission;
-  if (chat.kind === 'refused') return chat;
-  if (!signal.aborted) return completeChat(context, chat, signal, cutShort);
-  dropChat(context, chat);
-  return ledgerUnavailable;
 }
 
 async function admit(context: ChatContext, request: FastifyRequest): Promise<AdmittedChat | Refused> {

@@ -2,6 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { openAiError } from '../../domain/errors/openai-error.ts';
 import type { ChatContext } from '../../chat/context.ts';
 import { completionRoutes } from './completions.ts';
+import type { Completions } from './make-completion.ts';
 import { creditRoutes } from '../credit/credits.ts';
 import { modelRoutes } from './models.ts';
 import { sendOpenAiError, sendThrown } from './openai-errors.ts';
@@ -16,7 +17,15 @@ import type { ReadinessJson } from '../schemas/status.ts';
  */
 export function chatRoutes(
   current: () => ChatContext,
-  { bodies, readiness }: { readonly bodies: RequestBodies; readonly readiness: () => ReadinessJson },
+  {
+    bodies,
+    readiness,
+    completions,
+  }: {
+    readonly bodies: RequestBodies;
+    readonly readiness: () => ReadinessJson;
+    readonly completions: Completions;
+  },
   cutShort: AbortSignal,
 ) {
   const below = async (app: FastifyInstance): Promise<void> => {
@@ -26,7 +35,7 @@ export function chatRoutes(
     });
     app.setErrorHandler((error: Error, request, reply) => sendThrown(error, request, reply));
     refuseUnknown(app);
-    await app.register(completionRoutes(current, bodies, cutShort));
+    await app.register(completionRoutes(current, bodies, completions, cutShort));
     await app.register(modelRoutes(current));
     await app.register(creditRoutes(current));
     await app.register(readyRoutes(readiness));
@@ -38,7 +47,7 @@ export function chatRoutes(
 
 /** An unknown path is 404; a known path with another method is 405, with the allowed methods. */
 function refuseUnknown(app: FastifyInstance): void {
-  const allowedAt = followRoutes(app);
+  const { allowedAt } = followRoutes(app);
   app.setNotFoundHandler((request: FastifyRequest, reply: FastifyReply) => {
     const allowed = allowedAt(request.url);
     if (allowed === undefined) return sendOpenAiError(request, reply, openAiError('not_found'));

@@ -7,6 +7,7 @@ import type { ApiKey } from '../../store/api-keys.ts';
 import { type Account, findAccount } from '../../store/credit.ts';
 import { accountOf, keyOf } from '../chat/credentials.ts';
 import { sendOpenAiError } from '../chat/openai-errors.ts';
+import { sendGenerations, sendGenerationsCsv } from './generations.ts';
 import { budgetJson } from './key-budget.ts';
 import { sendUsage, sendUsageCsv } from './usage.ts';
 import { type CreditsJson, generationQuery, type KeyStateJson } from '../schemas/credit.ts';
@@ -36,6 +37,8 @@ export function creditRoutes(current: () => ChatContext) {
     );
     route('/usage', sendUsage);
     route('/usage.csv', sendUsageCsv);
+    route('/generations', sendGenerations);
+    route('/generations.csv', sendGenerationsCsv);
     route('/generation', async ({ context, accountId, request, reply }) => {
       const { data: query } = generationQuery.safeParse(request.query);
       const generation = query && (await readGeneration(context, { accountId }, query.id));

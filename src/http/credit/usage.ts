@@ -14,7 +14,7 @@ import {
   type UsageQuery,
 } from '../schemas/usage.ts';
 
-interface Asked {
+export interface Asked {
   readonly context: ChatContext;
   readonly accountId: number;
   readonly request: FastifyRequest;
@@ -34,21 +34,28 @@ export async function sendUsage(asked: Asked): Promise<FastifyReply> {
 
 /** The same rows as a file; the next page is in the header `Link`. */
 export async function sendUsageCsv(asked: Asked): Promise<FastifyReply> {
-  const { reply, request } = asked;
-  const query = usageCsvQuery.safeParse(request.query);
+  const query = usageCsvQuery.safeParse(asked.request.query);
   const page = query.success ? await readUsage(asked, query.data) : undefined;
   if (!page) return refuseQuery(asked);
-  if (page.next !== null) {
+  const { from, to, rows, next } = page;
+  return sendCsv(asked, { name: `usage-${from}-${to}`, lines: [csvHeader, ...rows.map(csvRow)], next });
+}
+
+/** Sends a page of a list as a file; the next page is in the header `Link`. */
+export function sendCsv(
+  { request, reply }: Asked,
+  file: { readonly name: string; readonly lines: readonly string[][]; readonly next: string | null },
+): FastifyReply {
+  const { name, lines, next } = file;
+  if (next !== null) {
     const url = new URL(request.url, 'http://gateway');
-    url.searchParams.set('cursor', page.next);
+    url.searchParams.set('cursor', next);
     reply.header('link', `<${url.pathname}${url.search}>; rel="next"`);
   }
   return reply
     .type('text/csv; charset=utf-8')
-    .header('content-disposition', `attachment; filename="usage-${page.from}-${page.to}.csv"`)
-    .send(
-      [csvHeader, ...page.rows.map(csvRow)].map((fields) => `${fields.map(csvField).join(',')}\r\n`).join(''),
-    );
+    .header('content-disposition', `attachment; filename="${name}.csv"`)
+    .send(lines.map((fields) => `${fields.map(csvField).join(',')}\r\n`).join(''));
 }
 
 function refuseQuery({ request, reply }: Asked): FastifyReply {

@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { creditText, parseCredit } from '../../domain/credit/price.ts';
 import type { Identity } from '../../identity/context.ts';
 import type { ChatContext } from '../../chat/context.ts';
-import { resolveSession, type SessionUser } from '../../identity/sessions.ts';
+import type { SessionUser } from '../../identity/sessions.ts';
 import {
   createUserApiKey,
   listUserApiKeys,
@@ -16,6 +16,7 @@ import { findAccountWebhook, setAccountWebhook } from '../../store/budget-alerts
 import { budgetJson, budgetTerms } from '../credit/key-budget.ts';
 import { sendRefusal } from '../server/errors.ts';
 import { idOf } from '../server/request-values.ts';
+import { guardForUsers } from './session-user.ts';
 import {
   type AlertWebhookJson,
   alertWebhookRequest,
@@ -28,22 +29,15 @@ import {
 /** The API keys of a session's user. The user is taken from nothing but the session. */
 export function apiKeyRoutes(identity: Identity, current: () => ChatContext) {
   return async (app: FastifyInstance): Promise<void> => {
-    const userOfRequest = new WeakMap<FastifyRequest, SessionUser>();
+    const { onRequest, userOf } = guardForUsers(identity);
     const route = (method: 'GET' | 'POST' | 'DELETE', url: string, handle: Handler): void => {
       app.route<{ Params: { key_id?: string } }>({
         method,
         url,
-        // before a body is read
-        onRequest: async (request, reply) => {
-          reply.header('cache-control', 'no-store');
-          const user = await userOf(identity, request);
-          if (!user) return sendRefusal(request, reply, 'session_required');
-          userOfRequest.set(request, user);
-        },
+        onRequest,
         handler: async (request, reply) => {
-          const user = userOfRequest.get(request);
-          if (!user) throw new Error('a route for users was not authenticated');
-          return handle({ context: current(), user, request, reply, keyId: idOf(request.params.key_id) });
+          const [user, keyId] = [userOf(request), idOf(request.params.key_id)];
+          return handle({ context: current(), user, request, reply, keyId });
         },
       });
     };
@@ -110,13 +104,6 @@ type Handler = (args: {
   readonly reply: FastifyReply;
   readonly keyId: number;
 }) => Promise<FastifyReply>;
-
-/** A key cannot create keys: beside an explicit credential the cookie is ignored. */
-async function userOf(identity: Identity, { headers }: FastifyRequest): Promise<SessionUser | undefined> {
-  if (headers.authorization !== undefined || headers['x-payment-signature'] !== undefined) return undefined;
-  const session = await resolveSession(identity, headers.cookie);
-  return session.kind === 'session' ? session.user : undefined;
-}
 
 function keyJson(key: ApiKey): UserKeyJson {
   const { capMicros } = key;

@@ -7,6 +7,7 @@ import { sendRefusal } from '../server/errors.ts';
 import { apiKeyRoutes } from './api-keys.ts';
 import { isOfOwnPages } from './own-origin.ts';
 import { siweRoutes } from './siwe.ts';
+import { walletRoutes } from './wallets.ts';
 
 const bodyLimit = 32_768;
 
@@ -21,6 +22,7 @@ export function identityRoutes(identity: Identity, door: AuthLoader, current: ()
     });
     await app.register(authRoutes(identity, door));
     await app.register(siweRoutes(identity, door));
+    await app.register(walletRoutes(identity));
     await app.register(apiKeyRoutes(identity, current));
   };
   return async (app: FastifyInstance): Promise<void> => {

@@ -20,7 +20,11 @@ import { limitInFlight } from '../server/in-flight.ts';
 import type { RequestBodies } from '../server/request-bodies.ts';
 import { createWaitLimit } from '../server/wait-limit.ts';
 import { noteFacts } from '../server/request-log.ts';
-import type { Accepted, Replayed } from '../schemas/job.ts';
+import type { WaitPlaces } from '../server/wait-places.ts';
+import type { Accepted, Completed, Replayed } from '../schemas/job.ts';
+import { type PreferredWait, waitAsPreferred } from './prefer-wait.ts';
+
+type AcceptedAnswer = Extract<JobAnswer, { kind: 'accepted' }>;
 
 interface JobParams {
   readonly service_id: string;
@@ -44,7 +48,7 @@ const openedField = createRequestField<Opened>('openedJob');
  * POST /x402/jobs/{service_id}/{job_index}: the paid flow, and its dry run. Bodies are taken as bytes, of any content type. What
  * the headers alone refuse is answered before the body is read.
  */
-export function paidJobRoutes(current: () => JobsContext, bodies: RequestBodies) {
+export function paidJobRoutes(current: () => JobsContext, bodies: RequestBodies, places: WaitPlaces) {
   return async (app: FastifyInstance): Promise<void> => {
     app.removeAllContentTypeParsers();
     app.addContentTypeParser('*', (request: FastifyRequest, payload: IncomingMessage) =>
@@ -73,7 +77,17 @@ export function paidJobRoutes(current: () => JobsContext, bodies: RequestBodies)
     };
     const answerFlow = async (request: PaidRequest, reply: FastifyReply, flow: Promise<JobAnswer>) => {
       inFlight.keep(request, flow);
-      return sendAnswer(openedOf(request).context, request, reply, await waitLimit.within(flow));
+      const { context } = openedOf(request);
+      const answer = await waitLimit.within(flow);
+      if (answer.kind !== 'accepted') return sendAnswer(context, request, reply, answer);
+      // paid and on record: while it waits for its result it takes neither memory nor a place of other requests
+      request.body = undefined;
+      inFlight.release(request);
+      const wait =
+        request.headers['prefer'] === undefined
+          ? undefined
+          : await waitAsPreferred(context, request, reply, answer.digest, places);
+      return sendAccepted(context, request, reply, answer, wait);
     };
     /** Handles what reading the body throws: a body over the limit is refused like any other request. */
     const refuseUnread = async (
@@ -157,6 +171,7 @@ function jobHead(request: PaidRequest): JobHead {
     payment,
     quoteToken: request.query[quoteTokenParameter],
     callerHeaders: callerHeadersOf(request.headers),
+    headers: request.headers,
     redeliverySignature: request.headers['x-net-redelivery-sig']?.toString(),
     clientAddress: addressOf(request),
   };
@@ -184,10 +199,13 @@ function paymentOf(headers: FastifyRequest['headers']): JobHead['payment'] {
   return v1 === undefined ? undefined : { header: String(v1), x402Version: 1 };
 }
 
-function sendAnswer(context: JobsContext, request: FastifyRequest, reply: FastifyReply, answer: JobAnswer) {
+function sendAnswer(
+  context: JobsContext,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  answer: Exclude<JobAnswer, AcceptedAnswer>,
+) {
   switch (answer.kind) {
-    case 'accepted':
-      return sendAccepted(context, request, reply, answer);
     case 'unproven': {
       reply.header('idempotent-replayed', 'true').header('cache-control', 'no-store');
       if (answer.status === 'pending') return sendRefusal(request, reply, 'settlement_pending');
@@ -210,11 +228,13 @@ function sendAnswer(context: JobsContext, request: FastifyRequest, reply: Fastif
   }
 }
 
+/** 202; or 200 with the result, where the call was completed while the client preferred to wait. */
 function sendAccepted(
   context: JobsContext,
   request: FastifyRequest,
   reply: FastifyReply,
-  answer: Extract<JobAnswer, { kind: 'accepted' }>,
+  answer: AcceptedAnswer,
+  wait: PreferredWait | undefined,
 ) {
   const { digest, callId, job, payment, receiptToken, signedReceipt } = answer;
   noteFacts(request, { quote_digest: digest, call_id: callId });
@@ -232,17 +252,23 @@ function sendAccepted(
     job_index: job.jobIndex,
     payment,
   };
+  const completed: Completed | undefined = wait?.completed && {
+    ...body,
+    status: 'completed',
+    result: wait.completed.result ?? null,
+  };
   const network = (isV1 && v1NameOf(payment.network as Caip2)) || payment.network;
   const extensions = signedReceipt && { extensions: { [offerReceiptKey]: receiptEntry(signedReceipt) } };
+  if (wait) reply.header('preference-applied', `wait=${wait.waitSecs}`);
   return reply
-    .code(202)
+    .code(completed ? 200 : 202)
     .header('location', `/x402/receipts/${digest}`)
     .header('cache-control', 'no-store')
     .header(
       isV1 ? 'x-payment-response' : 'payment-response',
       encodeHeader({ success: true, transaction, network, payer, ...extensions }),
     )
-    .send(body);
+    .send(completed ?? body);
 }
 
 function receiptUrl(context: JobsContext, digest: string): string {

@@ -1,62 +1,43 @@
-import { timingSafeEqual } from 'node:crypto';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { flattenError, type ZodType } from 'zod';
 import type { Config, RunnerConfig } from '../../config/config.ts';
 import { lastWords } from '../../domain/values/last-words.ts';
-import { callMetadata } from '../../jobs/deliver-call.ts';
+import { callMetadata, maxResultBytesOf } from '../../jobs/deliver-call.ts';
 import type { JobsContext } from '../../jobs/context.ts';
-import { extendRunnerLease, finishLease, leaseForRunner } from '../../jobs/lease-calls.ts';
-import { logSecondSecret } from '../../runtime/second-secret.ts';
+import { jobTurns } from '../../jobs/job-turns.ts';
+import {
+  completeStored,
+  extendRunnerLease,
+  finishLease,
+  leaseForRunner,
+  type LeaseName,
+} from '../../jobs/lease-calls.ts';
+import type { AttemptOutcome, LeaseResult } from '../../jobs/record-attempt.ts';
+import { boundedWaitMs } from '../../peers/http/retry-after.ts';
 import type { LeasedCall } from '../../store/calls.ts';
 import { sendRefusal } from '../server/errors.ts';
-import { bearerToken, idOf, tokenHash } from '../server/request-values.ts';
-import { completeBody, extendBody, failBody, leaseBody, type LeasedCallJson } from '../schemas/runner.ts';
-
-interface TokenHash {
-  readonly runner: RunnerConfig;
-  readonly hash: Buffer;
-  readonly isSecond: boolean;
-}
-
-function tokenHashes({ runners }: Config): TokenHash[] {
-  const leasing = runners.filter(({ mode }) => mode === 'lease');
-  return leasing.flatMap((runner) =>
-    runner.tokens.map((token, index) => ({ runner, hash: tokenHash(token), isSecond: index > 0 })),
-  );
-}
+import { leftSignal } from '../server/left-signal.ts';
+import { idOf } from '../server/request-values.ts';
+import { requireRunner } from './runner-auth.ts';
+import {
+  completeBody,
+  extendBody,
+  failBody,
+  leaseBody,
+  type CompleteBody,
+  type LeasedCallJson,
+} from '../schemas/runner.ts';
 
 /** The lease API for runners that poll. Every route requires the bearer token of a runner with `mode = "lease"`. */
 export function leaseRoutes(current: () => JobsContext) {
   const context = current();
-  /** By the runners in force, which a reload replaces with their tokens. */
-  const hashesOf = new WeakMap<Config, readonly TokenHash[]>();
-
-  /** The runner whose token this is. Compared by hash, in constant time. */
-  const authenticate = (request: FastifyRequest): RunnerConfig | undefined => {
-    const { config, log } = current();
-    const hashes = hashesOf.get(config) ?? tokenHashes(config);
-    hashesOf.set(config, hashes);
-    const given = tokenHash(bearerToken(request) ?? '');
-    const found = hashes.find(({ hash }) => timingSafeEqual(hash, given));
-    if (found?.isSecond) logSecondSecret(log, `runners.${found.runner.name}.second_token`);
-    return found?.runner;
-  };
-
-  const runnerOf = new WeakMap<FastifyRequest, RunnerConfig>();
-
   return async (app: FastifyInstance): Promise<void> => {
-    // before a body is read, which may be large
-    app.addHook('onRequest', async (request, reply) => {
-      const runner = authenticate(request);
-      if (!runner) return sendRefusal(request, reply, 'unauthorized');
-      runnerOf.set(request, runner);
-    });
+    const runnerOf = requireRunner(app, current);
     const route = <T>(path: string, schema: ZodType<T>, handle: RunnerHandler<T>): void => {
       // a result travels in base64 inside JSON
       const bodyLimit = Math.ceil((context.config.delivery.maxResultBytes * 4) / 3) + 65_536;
       app.post<{ Params: { call_id?: string } }>(path, { bodyLimit }, async (request, reply) => {
-        const runner = runnerOf.get(request);
-        if (!runner) throw new Error('a route of the lease API was not authenticated');
+        const runner = runnerOf(request);
         const body = schema.safeParse(request.body);
         if (!body.success) {
           const facts = { details: flattenError(body.error) };
@@ -70,20 +51,19 @@ export function leaseRoutes(current: () => JobsContext) {
       const services = body.services ?? runner.services;
       if (services.some((service) => !runner.services.includes(service)))
         return sendRefusal(request, reply, 'forbidden');
-      const disconnected = new AbortController();
-      reply.raw.once('close', () => disconnected.abort());
       const calls = await leaseForRunner(
-        context,
+        current(),
         {
           max: body.max,
           leaseSecs: body.lease_secs,
           waitSecs: body.wait_secs,
           services,
           runner: runner.name,
+          turns: () => jobTurns(current()),
         },
-        disconnected.signal,
+        leftSignal(reply),
       );
-      return reply.send({ calls: calls.map(leasedCallJson) });
+      return reply.send({ calls: calls.map((call) => leasedCallJson(context.config, call)) });
     });
 
     route('/runner/calls/:call_id/extend', extendBody, async ({ runner, body, request, reply, callId }) => {
@@ -97,27 +77,50 @@ export function leaseRoutes(current: () => JobsContext) {
       '/runner/calls/:call_id/complete',
       completeBody,
       async ({ runner, body, request, reply, callId }) => {
-        const result = Buffer.from(body.result?.body_base64 ?? '', 'base64');
-        if (result.length > context.config.delivery.maxResultBytes)
-          return sendRefusal(request, reply, 'result_too_large');
-        const contentType = body.result?.content_type;
-        const outcome = { kind: 'completed', contentType, result, resultOmitted: false } as const;
-        const done = await finishLease(context, runner, { callId, leaseId: body.lease_id }, outcome);
-        return done.kind === 'recorded'
-          ? reply.send({ status: 'completed' })
-          : sendRefusal(request, reply, 'lease_lost');
+        const lease = { callId, leaseId: body.lease_id };
+        const done = body.stored_result
+          ? await completeStored(
+              current(),
+              runner,
+              lease,
+              body.stored_result,
+              body.stored_result.content_type,
+            )
+          : await completeInline(current(), runner, lease, body.result);
+        if (done.kind === 'recorded') return reply.send({ status: 'completed' });
+        return sendRefusal(request, reply, done.kind);
       },
     );
 
     route('/runner/calls/:call_id/fail', failBody, async ({ runner, body, request, reply, callId }) => {
       const error = lastWords(body.error, runner.tokens);
-      const outcome = { kind: body.retry ? 'retry' : 'dead', reason: 'runner_failed', error } as const;
-      const done = await finishLease(context, runner, { callId, leaseId: body.lease_id }, outcome);
+      const said = { reason: 'runner_failed', error };
+      const outcome: AttemptOutcome = body.retry
+        ? { kind: 'retry', retryAfterMs: boundedWaitMs((body.retry_after_secs ?? 0) * 1_000), ...said }
+        : { kind: 'dead', ...said };
+      const done = await finishLease(current(), runner, { callId, leaseId: body.lease_id }, outcome);
       return done.kind === 'recorded'
         ? reply.send({ status: 'failed' })
         : sendRefusal(request, reply, 'lease_lost');
     });
   };
+}
+
+async function completeInline(
+  context: JobsContext,
+  runner: RunnerConfig,
+  lease: LeaseName,
+  given: CompleteBody['result'],
+): Promise<LeaseResult | { readonly kind: 'result_too_large' }> {
+  const result = Buffer.from(given?.body_base64 ?? '', 'base64');
+  if (result.length > context.config.delivery.maxResultBytes) return { kind: 'result_too_large' };
+  const contentType = given?.content_type;
+  return finishLease(context, runner, lease, {
+    kind: 'completed',
+    contentType,
+    result,
+    resultOmitted: false,
+  });
 }
 
 type RunnerHandler<T> = (call: {
@@ -128,14 +131,14 @@ type RunnerHandler<T> = (call: {
   readonly callId: number;
 }) => Promise<FastifyReply>;
 
-function leasedCallJson(call: LeasedCall): LeasedCallJson {
+function leasedCallJson(config: Config, call: LeasedCall): LeasedCallJson {
   return {
     call_id: call.callId,
     lease_id: call.leaseId,
     attempt: call.attempt,
     service_id: call.serviceId,
     job_index: call.jobIndex,
-    metadata: callMetadata(call),
+    metadata: callMetadata(call, maxResultBytesOf(config)),
     content_type: call.contentType ?? null,
     body_base64: (call.body ?? Buffer.alloc(0)).toString('base64'),
     lease_expires_at: call.leaseUntil.toISOString(),

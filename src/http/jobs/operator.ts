@@ -1,21 +1,15 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { flattenError, type z } from 'zod';
+import type { FastifyInstance } from 'fastify';
 import type { JobsContext } from '../../jobs/context.ts';
+import { failureCause } from '../../domain/values/failure-cause.ts';
 import { discardCall } from '../../jobs/discard-call.ts';
 import { isRunnerPaused, pauseRunner, resumeRunner } from '../../jobs/pause-runner.ts';
-import { requeueCalls, type RequeueReport } from '../../jobs/requeue-calls.ts';
 import { requeueCall } from '../../jobs/requeue-call.ts';
 import { listDeadCalls } from '../../store/calls.ts';
-import { sendRefusal } from '../server/errors.ts';
+import { sendInvalid, sendRefusal } from '../server/errors.ts';
 import { authorizeOperator, operatorsOf } from '../identity/operator-access.ts';
 import { idOf } from '../server/request-values.ts';
-import {
-  type DeadLetter,
-  deadLettersQuery,
-  discardRequest,
-  type RequeueReportJson,
-  requeueRequest,
-} from '../schemas/operator.ts';
+import { type DeadLetter, deadLettersQuery, discardRequest } from '../schemas/operator.ts';
+import { deadLetterBatchRoutes } from './dead-letter-batches.ts';
 
 /** The operator's routes: each requires a token with the scope it names. */
 export function operatorRoutes(current: () => JobsContext) {
@@ -47,23 +41,7 @@ export function operatorRoutes(current: () => JobsContext) {
     );
 
     const guard = { onRequest: operators.require('calls:write') };
-    app.post('/operator/dead-letters/requeue', guard, async (request, reply) => {
-      const context = current();
-      const body = requeueRequest.safeParse(request.body ?? {});
-      if (!body.success) return sendInvalid(request, reply, body.error);
-      const { service_id: serviceId, reason, runner, since, before, after, limit: max } = body.data;
-      const times = { since: timeOf(since), before: timeOf(before) };
-      const report = await requeueCalls(context, {
-        filter: { serviceId, reason, runner, ...times },
-        after,
-        max,
-        isDryRun: body.data.dry_run,
-        tokenId: operators.of(request).tokenId,
-      });
-      context.onCallReleased();
-      return reply.send(requeueReportJson(report));
-    });
-
+    await app.register(deadLetterBatchRoutes(current));
     app.post<{ Params: { call_id: string } }>(
       '/operator/dead-letters/:call_id/discard',
       guard,
@@ -100,27 +78,15 @@ export function operatorRoutes(current: () => JobsContext) {
   };
 }
 
-function sendInvalid(request: FastifyRequest, reply: FastifyReply, error: z.ZodError): FastifyReply {
-  return sendRefusal(request, reply, 'invalid_request', { context: { details: flattenError(error) } });
-}
-
-function timeOf(text: string | undefined): Date | undefined {
-  return text === undefined ? undefined : new Date(text);
-}
-
-function requeueReportJson({ requeued, skipped, next }: RequeueReport): RequeueReportJson {
-  const skips = skipped.map(({ callId, why }) => ({ call_id: callId, why }));
-  return { requeued, skipped: skips, next: next ?? null };
-}
-
 function deadLetterJson(call: Awaited<ReturnType<typeof listDeadCalls>>[number]): DeadLetter {
   return {
     call_id: call.call_id,
-    quote_digest: call.stream,
+    ...(call.trigger ? { trigger: call.trigger } : { quote_digest: call.stream }),
     service_id: call.service_id,
     job_index: call.job_index,
     attempts: call.attempt,
     reason: call.last_reason,
+    cause: failureCause(call.last_reason, call.last_error).key,
     runner: call.last_runner,
     last_error: call.last_error,
     dead_since: call.due_at.toISOString(),

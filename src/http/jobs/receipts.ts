@@ -13,6 +13,7 @@ import {
 } from '../../jobs/receipt-request.ts';
 import { sendRefusal } from '../server/errors.ts';
 import { noteFacts } from '../server/request-log.ts';
+import type { WaitPlaces } from '../server/wait-places.ts';
 import { paymentTokenBody, type ReceiptToken, receiptTokenBody } from '../schemas/receipt.ts';
 import { charge } from './charge.ts';
 import { receiptRoute } from './receipt.ts';
@@ -25,9 +26,9 @@ const bodyLimit = 16_384;
  * Receipts, and their tokens: one is in the 202; POST /x402/receipts/{quote_digest}/token, and /x402/receipts/token for a payer who
  * does not know the digest, give it for the payer's signature.
  */
-export function receiptRoutes(current: () => JobsContext, log: LogReader | undefined) {
+export function receiptRoutes(current: () => JobsContext, log: LogReader | undefined, places: WaitPlaces) {
   return async (app: FastifyInstance): Promise<void> => {
-    await app.register(receiptRoute(current, log));
+    await app.register(receiptRoute({ current, log, places }));
     await app.register(walletReceiptsRoute(current));
 
     app.post<{ Params: { quote_digest: string } }>(

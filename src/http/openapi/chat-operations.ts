@@ -1,5 +1,6 @@
 import type { OpenAiErrorName } from '../../domain/errors/openai-error.ts';
 import { credits, generation, generationQuery, keyState } from '../schemas/credit.ts';
+import { generations, generationsCsvQuery, generationsQuery } from '../schemas/generations.ts';
 import { usage, usageCsvQuery, usageQuery } from '../schemas/usage.ts';
 import { model, modelList } from '../schemas/model.ts';
 import { chatCompletion, chatRequest } from '../schemas/openai.ts';
@@ -162,6 +163,34 @@ export const generationOperation: Operation = {
   query: generationQuery,
   answers: [{ status: 200, description: 'The completion.', schema: generation }],
   errors: [...ofKey.errors, 'not_found'],
+};
+
+export const generationsOperation: Operation = {
+  ...ofKey,
+  path: '/v1/generations',
+  id: 'listGenerations',
+  summary: 'The completions of the account',
+  description: 'The newest first, from a read model that is a moment behind the ledger (`as_of_seq`).',
+  query: generationsQuery,
+  answers: [{ status: 200, description: 'A page of completions.', schema: generations }],
+};
+
+export const generationsCsvOperation: Operation = {
+  ...ofKey,
+  path: '/v1/generations.csv',
+  id: 'listGenerationsAsCsv',
+  summary: 'The completions of the account, as CSV',
+  description:
+    'The rows of `/v1/generations`. Where there are more than `limit`, the header `Link` has the next page.',
+  query: generationsCsvQuery,
+  answers: [
+    {
+      status: 200,
+      description: 'A header and one line per row (RFC 4180).',
+      bytes: 'text/csv',
+      headers: ['Link'],
+    },
+  ],
 };
 
 export const usageOperation: Operation = {

@@ -17,6 +17,7 @@ import { documentOperation } from './reference-operations.ts';
 import { openAiAnswers, refusalAnswers } from './refusals.ts';
 import * as runner from './runner-operations.ts';
 import * as status from './status-operations.ts';
+import * as triggers from './trigger-operations.ts';
 
 /** The version of this interface: the package's. */
 const version = '0.1.0';
@@ -35,20 +36,26 @@ const operationsByPart: Readonly<Record<Part, readonly Operation[]>> = {
     jobs.didOperation,
     jobs.llmsOperation,
     jobs.receiptOperation,
+    jobs.resultOperation,
     jobs.walletReceiptsOperation,
     jobs.receiptTokenOperation,
     jobs.paymentTokenOperation,
     status.healthOperation,
     status.readyOperation,
     status.statsOperation,
+    triggers.webhookOperation,
     runner.leaseOperation,
     runner.extendOperation,
     runner.completeOperation,
+    runner.resultPartOperation,
+    runner.progressOperation,
     runner.failOperation,
     operator.deadLettersOperation,
+    operator.deadLetterCausesOperation,
     operator.requeueOperation,
     operator.requeueManyOperation,
     operator.discardOperation,
+    operator.discardManyOperation,
     operator.pauseOperation,
     operator.resumeOperation,
   ],
@@ -61,6 +68,8 @@ const operationsByPart: Readonly<Record<Part, readonly Operation[]>> = {
     chat.generationOperation,
     chat.usageOperation,
     chat.usageCsvOperation,
+    chat.generationsOperation,
+    chat.generationsCsvOperation,
     status.chatReadyOperation,
     operatorCredit.listKeysOperation,
     operatorCredit.createKeyOperation,
@@ -73,6 +82,10 @@ const operationsByPart: Readonly<Record<Part, readonly Operation[]>> = {
     identity.authPostOperation,
     identity.siweNonceOperation,
     identity.siweVerifyOperation,
+    identity.listWalletsOperation,
+    identity.walletNonceOperation,
+    identity.linkWalletOperation,
+    identity.unlinkWalletOperation,
     identity.listKeysOperation,
     identity.getAlertWebhookOperation,
     identity.setAlertWebhookOperation,

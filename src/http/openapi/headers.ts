@@ -26,9 +26,17 @@ export const answerHeaders = {
     description: 'The next page (`rel="next"`).',
     schema: { type: 'string' },
   },
+  'Content-Range': {
+    description: 'Which bytes these are, and of how many (RFC 9110).',
+    schema: { type: 'string', examples: ['bytes 0-99/5000000'] },
+  },
   'Retry-After': {
     description: 'Seconds to wait before the next request.',
     schema: { type: 'integer', minimum: 1 },
+  },
+  'Preference-Applied': {
+    description: 'The time of `Prefer` that was waited for, at most.',
+    schema: { type: 'string', examples: ['wait=30'] },
   },
   'Idempotent-Replayed': {
     description: 'The payment is a known payment: the answer is its current outcome.',

@@ -39,6 +39,67 @@ checked by calling the contract (ERC-1271), which requires that the gateway has 
 
 const ofSession = { ...ofPeople, security: 'session' } as const;
 
+export const listWalletsOperation: Operation = {
+  ...ofSession,
+  method: 'get',
+  path: '/api/wallets',
+  id: 'listUserWallets',
+  summary: "List the user's wallets",
+  description: 'Those with which the user can sign in.',
+  answers: [{ status: 200, description: 'The wallets.', schema: identity.linkedWallets }],
+  refusals: ['invalid_request', 'session_required', 'internal_error', 'ledger_unavailable'],
+};
+
+export const walletNonceOperation: Operation = {
+  ...ofSession,
+  method: 'post',
+  path: '/api/wallets/nonce',
+  id: 'createWalletNonce',
+  summary: 'Get a nonce for adding a wallet',
+  description: `This session alone can use it, once, within a few minutes and within ten minutes of its sign-in. The statement names the account.`,
+  answers: [{ status: 200, description: 'The terms.', schema: identity.walletTerms }],
+  refusals: [...everyWrite, 'session_required', 'session_not_fresh', 'too_many_attempts'],
+};
+
+export const linkWalletOperation: Operation = {
+  ...ofSession,
+  method: 'post',
+  path: '/api/wallets',
+  id: 'linkUserWallet',
+  summary: 'Add a wallet as a way to sign in',
+  description: `For a message (EIP-4361) with the terms of this session. A wallet that signs in to another account is refused: accounts are never merged.`,
+  body: { schema: identity.siweVerify },
+  answers: [
+    { status: 201, description: 'The wallet signs in to this account.', schema: identity.linkedWallet },
+  ],
+  refusals: [
+    ...everyWrite,
+    'session_required',
+    'session_not_fresh',
+    'siwe_mismatch',
+    'wallet_taken',
+    'too_many_attempts',
+    'sign_in_unavailable',
+  ],
+};
+
+export const unlinkWalletOperation: Operation = {
+  ...ofSession,
+  method: 'delete',
+  path: '/api/wallets/{address}',
+  id: 'unlinkUserWallet',
+  summary: 'Remove a wallet',
+  description: `Not the only way to sign in. Sessions that the wallet began go on until they end. Signing in with it again opens an account of its own.`,
+  answers: [{ status: 200, description: 'The wallet is removed.', schema: identity.removedWallet }],
+  refusals: [
+    ...everyWrite,
+    'session_required',
+    'session_not_fresh',
+    'wallet_not_found',
+    'last_way_to_sign_in',
+  ],
+};
+
 export const listKeysOperation: Operation = {
   ...ofSession,
   method: 'get',

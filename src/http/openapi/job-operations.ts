@@ -5,6 +5,7 @@ import {
   accepted,
   catalogue,
   catalogueQuery,
+  completed,
   dryRunAllowed,
   dryRunRefusal,
   payQuery,
@@ -13,7 +14,13 @@ import {
   didDocument,
   wellKnown,
 } from '../schemas/job.ts';
-import { paymentTokenBody, receipt, receiptToken, receiptTokenBody } from '../schemas/receipt.ts';
+import {
+  paymentTokenBody,
+  receipt,
+  receiptQuery,
+  receiptToken,
+  receiptTokenBody,
+} from '../schemas/receipt.ts';
 import { walletQuery, walletReceipts } from '../schemas/wallet.ts';
 import { ifNoneMatch, notModified, type Operation } from './operation.ts';
 
@@ -177,6 +184,20 @@ alone: the caller is then asserted without proof.`,
   refusalContext: dryRunRefusal,
 };
 
+const acceptedHeaders = [
+  'PAYMENT-RESPONSE',
+  'X-PAYMENT-RESPONSE',
+  'Location',
+  'Idempotent-Replayed',
+  'Preference-Applied',
+] as const;
+
+const preferHeader = {
+  name: 'Prefer',
+  description:
+    '`wait=30`: how many seconds, at most 60, the answer may wait for the result (RFC 7240). Where many wait already the answer comes at once.',
+};
+
 export const payOperation: Operation = {
   method: 'post',
   path: '/x402/jobs/{service_id}/{job_index}',
@@ -185,7 +206,7 @@ export const payOperation: Operation = {
   summary: 'Pay for a job',
   description: paying,
   query: payQuery,
-  requestHeaders: [...paymentHeaders, ...callerHeaders, redeliveryHeader],
+  requestHeaders: [...paymentHeaders, ...callerHeaders, redeliveryHeader, preferHeader],
   body: {
     bytes: true,
     description:
@@ -193,10 +214,17 @@ export const payOperation: Operation = {
   },
   answers: [
     {
+      status: 200,
+      description:
+        'The same as the 202, with the result: the call was completed within the time of `Prefer`.',
+      schema: completed,
+      headers: acceptedHeaders,
+    },
+    {
       status: 202,
       description: 'The payment is settled and the call is enqueued.',
       schema: z.union([accepted, replayed]),
-      headers: ['PAYMENT-RESPONSE', 'X-PAYMENT-RESPONSE', 'Location', 'Idempotent-Replayed'],
+      headers: acceptedHeaders,
     },
   ],
   refusals: [
@@ -241,8 +269,63 @@ export const receiptOperation: Operation = {
   description:
     "Readable with the digest alone; the `receipt_token` of the 202 also gives access to the runner's result.",
   security: 'receiptToken',
-  answers: [{ status: 200, description: 'The receipt.', schema: receipt }],
-  refusals: ['invalid_receipt_token', 'receipt_not_found', 'internal_error', 'ledger_unavailable'],
+  query: receiptQuery,
+  requestHeaders: [
+    {
+      name: 'Last-Event-ID',
+      description: 'Of an event stream that was interrupted: the id of its last event.',
+    },
+  ],
+  answers: [
+    {
+      status: 200,
+      description: 'The receipt; with `Accept: text/event-stream` each state until the end.',
+      schema: receipt,
+      events:
+        'Receipts as `data`, as long as `wait_secs` permits: `state`, and `final` with the result and the proofs. Their ids are the versions of the receipt.',
+    },
+  ],
+  refusals: [
+    'invalid_request',
+    'invalid_receipt_token',
+    'receipt_not_found',
+    'too_many_waits',
+    'internal_error',
+    'ledger_unavailable',
+  ],
+};
+
+export const resultOperation: Operation = {
+  method: 'get',
+  path: '/x402/receipts/{quote_digest}/result',
+  id: 'getResult',
+  tag: 'Jobs',
+  summary: 'The bytes of a result',
+  description:
+    "The runner's result as it is, small or large, for the `receipt_token` of the 202. The type is the runner's: treat it as untrusted.",
+  security: 'receiptToken',
+  requestHeaders: [
+    { name: 'Range', description: 'One range of bytes. Others are ignored.' },
+    { name: 'If-Range', description: 'The `ETag` that the earlier bytes had.' },
+  ],
+  answers: [
+    { status: 200, description: 'The whole.', bytes: 'application/octet-stream', headers: ['ETag'] },
+    {
+      status: 206,
+      description: 'The range.',
+      bytes: 'application/octet-stream',
+      headers: ['ETag', 'Content-Range'],
+    },
+    { status: 416, description: 'The range begins behind the end.', headers: ['ETag', 'Content-Range'] },
+  ],
+  refusals: [
+    'invalid_receipt_token',
+    'result_not_stored',
+    'result_store_unavailable',
+    'too_many_waits',
+    'internal_error',
+    'ledger_unavailable',
+  ],
 };
 
 export const walletReceiptsOperation: Operation = {

@@ -30,6 +30,7 @@ export interface Operation {
 
 export const tags = {
   Jobs: 'Get a price, pay, and follow a paid call.',
+  Triggers: 'Call jobs without a payment, as the operator has configured it.',
   Status: 'Liveness, readiness and public counters.',
   Runner: 'For runners that poll: they lease calls, and complete or fail each.',
   Chat: "Model chat in OpenAI's format, and the credit of a key.",

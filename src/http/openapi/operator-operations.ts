@@ -1,8 +1,12 @@
 import {
+  causesQuery,
   changedRunner,
+  deadLetterCauses,
   deadLetters,
   deadLettersQuery,
   discarded,
+  discardManyRequest,
+  discardReport,
   discardRequest,
   requeued,
   requeueReport,
@@ -19,6 +23,17 @@ export const deadLettersOperation = listOperation({
   scope: 'calls:read',
   query: deadLettersQuery,
   schema: deadLetters,
+});
+
+export const deadLetterCausesOperation = listOperation({
+  path: '/operator/dead-letters/causes',
+  id: 'listDeadLetterCauses',
+  tag: 'Operator',
+  summary: 'Group dead letters by cause',
+  description: 'Repeat it with `after` until `next` is null, and add up the groups of the same cause.',
+  scope: 'calls:read',
+  query: causesQuery,
+  schema: deadLetterCauses,
 });
 
 export const requeueOperation: Operation = {
@@ -68,6 +83,21 @@ export const discardOperation: Operation = {
   body: { schema: discardRequest },
   answers: [{ status: 200, description: 'The call is given up.', schema: discarded }],
   refusals: ['invalid_request', 'call_not_found', 'call_leased', 'body_too_large', ...operatorRefusals],
+};
+
+export const discardManyOperation: Operation = {
+  method: 'post',
+  path: '/operator/dead-letters/discard',
+  id: 'discardDeadLetters',
+  tag: 'Operator',
+  summary: 'Give many dead letters up',
+  description:
+    'Requires the scope `calls:write`. One batch: repeat it with `after` until `next` is null. The calls leave the queue for good; their ' +
+    'refunds are due. Dead letters that were requeued meanwhile are skipped.',
+  security: 'operatorToken',
+  body: { schema: discardManyRequest },
+  answers: [{ status: 200, description: 'What was done, or would be.', schema: discardReport }],
+  refusals: ['invalid_request', 'body_too_large', ...operatorRefusals],
 };
 
 function runnerOperation(verb: 'pause' | 'resume', summary: string, description: string): Operation {

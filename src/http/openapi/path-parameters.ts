@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { accountName, keyId } from '../schemas/operator-credit.ts';
 import { runnerParameter } from '../schemas/operator.ts';
 import { reconciliationId } from '../schemas/reconcile.ts';
+import { triggerName } from '../schemas/trigger.ts';
 import { callId, jobIndex, serviceId } from '../schemas/values.ts';
 
 /** The parameters in paths. A malformed one is answered like an unknown one: 404, or `lease_lost`. */
@@ -9,8 +10,17 @@ export const pathParameters: ReadonlyMap<string, z.ZodType> = new Map<string, z.
   ['service_id', serviceId],
   ['job_index', jobIndex],
   ['call_id', callId],
+  ['part', z.int().min(0).meta({ description: 'The number of the part, from 0.' })],
   ['key_id', keyId],
+  [
+    'address',
+    z
+      .string()
+      .regex(/^0x[0-9a-fA-F]{40}$/)
+      .meta({ description: 'The address of the wallet.' }),
+  ],
   ['runner', runnerParameter],
+  ['trigger', triggerName],
   ['account', accountName],
   ['reconciliation_id', reconciliationId],
   ['action', z.string().meta({ description: 'The path of the action. Slashes are not encoded.' })],

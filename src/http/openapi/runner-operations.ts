@@ -1,3 +1,4 @@
+import { resultPartBytes } from '../../domain/payments/result-parts.ts';
 import type { RefusalCode } from '../../domain/errors/refusal.ts';
 import {
   completeBody,
@@ -8,6 +9,9 @@ import {
   failed,
   leaseBody,
   leases,
+  progressBody,
+  progressTaken,
+  storedPart,
 } from '../schemas/runner.ts';
 import type { Operation } from './operation.ts';
 
@@ -50,10 +54,35 @@ export const completeOperation: Operation = {
   path: '/runner/calls/{call_id}/complete',
   id: 'completeCall',
   summary: 'Complete a call',
-  description: 'May be repeated with the same lease: the first request counts.',
+  description:
+    'May be repeated with the same lease: the first request counts. With `stored_result` the gateway reads the parts and compares them with it first.',
   body: { schema: completeBody },
   answers: [{ status: 200, description: 'The call is completed.', schema: completed }],
-  refusals: [...everyRoute, 'lease_lost', 'result_too_large'],
+  refusals: [...everyRoute, 'lease_lost', 'result_too_large', 'result_mismatch', 'result_store_unavailable'],
+};
+
+export const resultPartOperation: Operation = {
+  ...ofRunner,
+  path: '/runner/calls/{call_id}/result-parts/{part}',
+  id: 'sendResultPart',
+  summary: 'Send a part of a large result',
+  description: `For a result beyond the limit of \`/complete\`, where the gateway has a result store. Every part but the last has ${resultPartBytes} bytes. A part that is sent again replaces the earlier one. Nothing counts until \`/complete\` names the whole as \`stored_result\`.`,
+  requestHeaders: [{ name: 'X-Net-Lease-Id', description: 'The `lease_id` of the call.' }],
+  body: { bytes: true, description: 'The bytes of the part.' },
+  answers: [{ status: 200, description: 'The part is stored.', schema: storedPart }],
+  refusals: [...everyRoute, 'lease_lost', 'result_too_large', 'result_store_unavailable', 'overloaded'],
+};
+
+export const progressOperation: Operation = {
+  ...ofRunner,
+  path: '/runner/calls/{call_id}/progress',
+  id: 'reportProgress',
+  summary: 'Report the progress of a call',
+  description:
+    'The last value alone is kept while the call is leased, for its payer. Twice a second for a call; the rest is passed over.',
+  body: { schema: progressBody },
+  answers: [{ status: 200, description: 'The progress is taken.', schema: progressTaken }],
+  refusals: [...everyRoute, 'lease_lost'],
 };
 
 export const failOperation: Operation = {

@@ -1,7 +1,7 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type pg from 'pg';
 import type { LedgerDatabase } from '../../store/database.ts';
-import { listRefundsDue } from '../../store/refunds.ts';
+import { listRefundsDue } from '../../refunds/list-refunds-due.ts';
 import * as schemas from '../schemas/refunds.ts';
 import { sendRefusal } from '../server/errors.ts';
 import { readListRequest } from '../server/list-request.ts';
@@ -26,11 +26,12 @@ async function sendRefundsDue(
   const list = await readListRequest(ledger, request, schemas.refundsDueQuery, 'refunds-due');
   if (list.kind === 'refused') return sendRefusal(request, reply, list.code);
   const { limit } = list.query;
-  const { asOfSeq, rows } = await listRefundsDue(ledger.pool, list.after, limit);
+  const { asOfSeq, rows, contradicted, listed } = await listRefundsDue(ledger.pool, list.after, limit);
   const answer: schemas.RefundsDue = {
     as_of_seq: asOfSeq,
     refunds_due: rows as schemas.RefundsDue['refunds_due'],
-    next: list.cursorAfter(rows, ({ seq }) => seq),
+    contradicted: [...contradicted],
+    next: list.cursorAfter(listed, (seq) => seq),
   };
   return reply.header('cache-control', 'no-store').send(answer);
 }

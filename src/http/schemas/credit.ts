@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { Generation } from '../../chat/generation.ts';
 import { parseCredit } from '../../domain/credit/price.ts';
 import { budgetPeriods } from '../../store/api-keys.ts';
-import { currency } from './model.ts';
+import { currency, perMillion } from './model.ts';
 import { time } from './values.ts';
 
 /** An amount of the currency. */
@@ -92,11 +92,26 @@ export const generation = z
     prompt_tokens: count,
     completion_tokens: count,
     cached_tokens: count,
+    cache_write_tokens: count,
     is_estimate: z
       .boolean()
       .nullable()
       .meta({ description: 'Whether the gateway estimated a part of the usage.' }),
-    cost: credit.nullable(),
+    price: z
+      .strictObject({
+        input: perMillion,
+        output: perMillion,
+        cached_input: perMillion,
+        cache_write: perMillion,
+      })
+      .nullable()
+      .meta({
+        description:
+          'What it is charged at, fixed when it was admitted. Null for a free model, and for completions from before this was recorded.',
+      }),
+    cost: credit
+      .nullable()
+      .meta({ description: 'Its tokens at that price, rounded up, and at most what was held.' }),
     held: credit.nullable().meta({ description: 'The most that it could cost; null without credit.' }),
     captured: credit.nullable().meta({ description: 'What was charged of the hold.' }),
     released: credit.nullable().meta({ description: 'What was returned of the hold.' }),

@@ -24,6 +24,34 @@ export const siweVerify = z.object({
   message: z.string().max(8_192).meta({ description: 'The signed message (EIP-4361), unchanged.' }),
 });
 
+export const walletTerms = z
+  .strictObject({
+    ...siweTerms.shape,
+    nonce: z.string().regex(/^[0-9a-f]{96}$/),
+    statement: z.string(),
+  })
+  .meta({ description: 'The values that a message must contain which adds a wallet, word for word.' });
+export type WalletTermsJson = z.infer<typeof walletTerms>;
+
+export const linkedWallet = z
+  .strictObject({
+    address: z.string(),
+    contract_on: z.int().min(1).nullable().meta({
+      description:
+        'The chain of a contract account, whose address may have another owner elsewhere; null for a key.',
+    }),
+  })
+  .meta({ description: 'A wallet with which the user can sign in.' });
+export type LinkedWalletJson = z.infer<typeof linkedWallet>;
+
+export const linkedWallets = z
+  .strictObject({ wallets: z.array(z.strictObject({ ...linkedWallet.shape, added_at: time })) })
+  .meta({ description: 'Oldest first.' });
+
+export const removedWallet = z
+  .strictObject({ address: z.string(), status: z.literal('removed') })
+  .meta({ description: 'The wallet cannot sign in to this account any more.' });
+
 export const signedIn = z
   .strictObject({
     user: z.strictObject({ id: z.uuid(), name: z.string(), created_at: time }),

@@ -3,6 +3,7 @@ import { authModes, invocationModes } from '../../domain/payments/job.ts';
 import type { PaymentRequired } from '../../jobs/answer.ts';
 import { noOfferReasons } from '../../jobs/offers.ts';
 import { next } from './list.ts';
+import { result } from './receipt.ts';
 import { paymentSummary, requirementV1, unquotedV2, x402Scheme } from './payment.ts';
 import {
   address,
@@ -192,6 +193,18 @@ export const accepted = z
   })
   .meta({ description: 'The payment is settled and the call is enqueued, not yet completed.' });
 export type Accepted = z.infer<typeof accepted>;
+
+export const completed = accepted
+  .extend({
+    status: z.literal('completed'),
+    result: result
+      .nullable()
+      .meta({ description: "The runner's result; null where it gave none, or its life has ended." }),
+  })
+  .meta({
+    description: 'What a 202 says, and the result: the call was completed within the time of `Prefer`.',
+  });
+export type Completed = z.infer<typeof completed>;
 
 export const replayed = z.strictObject({ status: z.literal('accepted') }).meta({
   description:

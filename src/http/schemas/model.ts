@@ -5,7 +5,7 @@ export const currency = z
   .regex(/^[A-Z]{3,8}$/)
   .meta({ description: 'The currency of prices and credit.', examples: ['USD'] });
 
-const perMillion = z
+export const perMillion = z
   .string()
   .regex(/^(?:0|[1-9]\d{0,5})(?:\.\d{1,9})?$/)
   .meta({ description: 'The price of a million tokens, as a decimal string.', examples: ['2.5'] });

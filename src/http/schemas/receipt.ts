@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { ReceiptState } from '../../domain/payments/quote-state.ts';
+import { maxWaitSecs } from '../../jobs/follow-receipt.ts';
 import { logProofs } from './log.ts';
 import { paymentSummary } from './payment.ts';
 import {
@@ -32,6 +33,18 @@ const states = [
   'expired',
   'refunded',
 ] as const satisfies readonly ReceiptState[];
+
+export const result = z.union([
+  z.strictObject({ content_type: contentType, body_base64: z.base64() }),
+  z
+    .strictObject({
+      content_type: contentType,
+      bytes: z.int(),
+      sha256: hex32.meta({ description: 'Of its bytes, as the ledger has it.' }),
+      url: url.meta({ description: 'Where its bytes are, for the same receipt token.' }),
+    })
+    .meta({ description: 'A large result, which is fetched by itself.' }),
+]);
 
 export const receipt = z
   .strictObject({
@@ -66,19 +79,33 @@ export const receipt = z
     log_proof_reason: z.enum(['not_settled', 'not_sealed']).optional().meta({
       description: '`not_sealed`: the next tree head covers the settlement; read the receipt again.',
     }),
-    result: z
-      .strictObject({ content_type: contentType, body_base64: z.base64() })
-      .nullable()
+    progress: z
+      .strictObject({ fraction: z.number().optional(), message: z.string().optional(), at: time })
       .optional()
       .meta({
-        description: "The runner's result; null until there is one. Only with the receipt token.",
+        description:
+          'What the runner last said of the call while it works on it. Only with the receipt token.',
       }),
+    result: result.nullable().optional().meta({
+      description: "The runner's result; null until there is one. Only with the receipt token.",
+    }),
     result_pruned: z.literal(true).optional().meta({
-      description: 'There was a result, and the gateway has deleted it: its configured life has ended.',
+      description:
+        'There was a result, and the gateway has deleted it: its configured life has ended, or it was erased.',
+    }),
+    result_pruned_at: time.optional().meta({
+      description: 'When it was deleted. Absent where an earlier version of the gateway has deleted it.',
     }),
   })
   .meta({ description: 'The state of a quote, its payment and its call.' });
 export type Receipt = z.infer<typeof receipt>;
+
+export const receiptQuery = z.object({
+  wait_secs: z.coerce.number().int().min(0).max(maxWaitSecs).optional().meta({
+    description:
+      'How long the answer may wait for the end of the call, of its payment or of the quote; 0 by default, and 60 for an event stream. It comes at once where there is nothing to wait for.',
+  }),
+});
 
 const signed = z
   .strictObject({

@@ -86,12 +86,16 @@ export const reconciliation = z
       z.strictObject({
         kind: z.enum(['ok', 'open', 'break']),
         count,
+        explained: count.optional().meta({ description: 'Of breaks: how many an operator has explained.' }),
         items: z.array(z.looseObject({})),
         groups: z.array(z.looseObject({})),
       }),
     ),
     result,
     breaks: count,
+    breaks_explained: count.optional().meta({
+      description: 'Breaks of which an operator said what they are; reports of earlier versions have none.',
+    }),
     open_items: count,
   })
   .meta({ description: 'The report byte for byte as it was stored: canonical JSON (RFC 8785).' });

@@ -63,6 +63,11 @@ export const refundsDue = z
         age_secs: count,
       }),
     ),
+    contradicted: z.array(count).meta({
+      description:
+        'The events that started payments of which the read models say something else than their events. The list is what the events ' +
+        'say. Where this is not empty, pay nothing before `tollbook verify` is sound.',
+    }),
     next,
   })
   .meta({ description: 'Payments that are to be refunded, in the order in which they were started.' });

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { attempt, callId, contentType, jobName, time } from './values.ts';
+import { attempt, callId, contentType, hex32, jobName, time } from './values.ts';
 
 const leaseSecs = z
   .int()
@@ -46,6 +46,45 @@ export const completeBody = z.strictObject({
     })
     .optional()
     .meta({ description: "The answer to the call, for the payer's receipt." }),
+  stored_result: z
+    .strictObject({
+      content_type: z
+        .string()
+        .regex(/^[!-~][ -~]{0,199}$/)
+        .optional(),
+      bytes: z
+        .int()
+        .min(1)
+        .meta({ description: 'Of all parts together.', examples: [5_000_000] }),
+      sha256: hex32.meta({ description: 'Of all bytes.' }),
+    })
+    .optional()
+    .meta({ description: 'In place of `result`: a large one, whose parts were sent before.' }),
+});
+export type CompleteBody = z.infer<typeof completeBody>;
+
+export const storedPart = z.strictObject({ status: z.literal('stored') });
+
+export const progressBody = z.strictObject({
+  lease_id: leaseId,
+  fraction: z
+    .number()
+    .min(0)
+    .max(1)
+    .optional()
+    .meta({ description: 'How much is done.', examples: [0.4] }),
+  message: z
+    .string()
+    .max(200)
+    .regex(/^\P{Cc}*$/u)
+    .optional()
+    .meta({ description: 'For the client that waits.', examples: ['rendering page 4 of 10'] }),
+});
+
+export const progressTaken = z.strictObject({
+  status: z.enum(['reported', 'skipped']).meta({
+    description: '`skipped`: it came too soon after the last one.',
+  }),
 });
 
 export const failBody = z.strictObject({
@@ -53,6 +92,10 @@ export const failBody = z.strictObject({
   error: z.string().max(1_000).meta({ description: 'The error, for the operator.' }),
   retry: z.boolean().meta({
     description: 'Whether the call may be tried again; otherwise it becomes a dead letter at once.',
+  }),
+  retry_after_secs: z.int().min(0).max(86_400).optional().meta({
+    description:
+      'The least time until it is tried again, an hour at most; the back-off may be longer. Of no effect without `retry`.',
   }),
 });
 

@@ -64,6 +64,7 @@ const jobsStatus = z
         ...check.shape,
         open_calls: count.meta({ description: 'Calls that have not ended.' }),
         unsettled_calls: count.meta({ description: 'Those of them whose payment has no known outcome.' }),
+        triggered_calls: count.meta({ description: 'Those of them that triggers made, not payments.' }),
         dead_calls: count.meta({ description: 'Dead letters, at most 10,000.' }),
         services: z
           .array(
@@ -79,11 +80,14 @@ const jobsStatus = z
           .readonly(),
       })
       .optional(),
+    broker: check
+      .optional()
+      .meta({ description: 'If this process hands calls to a broker: whether it takes them.' }),
     runners: z
       .array(
         z.strictObject({
           name: z.string(),
-          mode: z.enum(['push', 'lease']),
+          mode: z.enum(['push', 'lease', 'jetstream']),
           services: z.array(count).readonly(),
           is_paused: z.boolean().optional(),
         }),
@@ -176,6 +180,7 @@ const counters = {
   delivered: counter('Deliveries of calls to runners.'),
   completed: counter('Calls completed.'),
   dead_lettered: counter('Calls that became dead letters.'),
+  triggered: counter('Calls that triggers of the operator made, not payments.'),
 } satisfies Record<keyof Counters, z.ZodType<number>>;
 
 export const stats = z

@@ -8,7 +8,7 @@ import { asOf, next } from './list.ts';
 const maxDays = 400;
 const dayMs = 86_400_000;
 // the database has no year 0, which 29 days before the first ones may be
-const day = z.iso.date().refine((text) => text >= '1000');
+export const day = z.iso.date().refine((text) => text >= '1000');
 
 const usageFilters = z.strictObject({
   from: day.optional().meta({ description: 'The first day (UTC); by default 29 days before `to`.' }),
@@ -71,6 +71,15 @@ export const usagePlace = z.strictObject({
   key_id: z.int().min(0).optional(),
 });
 
+export const usedKey = z
+  .strictObject({
+    id: z.int().min(1),
+    name: z.string().nullable().meta({ description: 'Null once the key is deleted.' }),
+    prefix: z.string().nullable(),
+  })
+  .nullable()
+  .meta({ description: 'Null for requests of sessions.' });
+
 const digits = z.string().regex(/^\d{1,40}$/);
 
 export const usage = z
@@ -84,14 +93,7 @@ export const usage = z
         .strictObject({
           day: day.nullable(),
           model: z.string().nullable(),
-          key: z
-            .strictObject({
-              id: z.int().min(1),
-              name: z.string().nullable().meta({ description: 'Null once the key is deleted.' }),
-              prefix: z.string().nullable(),
-            })
-            .nullable()
-            .meta({ description: 'Null for requests of sessions.' }),
+          key: usedKey,
           requests: digits.meta({ description: 'Completions with an answer, or a part of one.' }),
           failed: digits.meta({ description: 'Completions without one; they cost nothing.' }),
           prompt_tokens: digits,

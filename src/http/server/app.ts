@@ -4,11 +4,12 @@ import type { Logger } from 'pino';
 import type { Config } from '../../config/config.ts';
 import { openAiError } from '../../domain/errors/openai-error.ts';
 import { createCors } from './cors.ts';
-import { handleErrors, sendRefusal } from './errors.ts';
+import { handleErrors, sendRefusal, type SendProblemPage } from './errors.ts';
 import { sendOpenAiError } from '../chat/openai-errors.ts';
 import { createParserErrors } from './parser-errors.ts';
 import { parseWithin, type RequestBodies } from './request-bodies.ts';
 import { logRequests } from './request-log.ts';
+import { closeSilentConnections } from './silent-connections.ts';
 
 /** Enough for a payment header of 16 KiB and the usual headers; beyond it the HTTP parser refuses the request. */
 const maxHeaderBytes = 65_536;
@@ -23,6 +24,7 @@ export interface AppOptions {
   readonly draining: () => boolean;
   /** True once the process takes no further connections. */
   readonly stopping: () => boolean;
+  readonly problemPage?: SendProblemPage;
 }
 
 /** The HTTP app without its routes: limits, log line, error table. */
@@ -33,6 +35,7 @@ export function createApp({
   requests,
   draining,
   stopping,
+  problemPage,
 }: AppOptions): FastifyInstance {
   const isChatPath = (url: string): boolean => config.chat !== undefined && url.startsWith('/v1/');
   const parserErrors = createParserErrors(isChatPath, config.jobs === undefined);
@@ -65,10 +68,11 @@ export function createApp({
   }) as unknown as FastifyInstance;
   // Node reads the address of a socket at its first use, and has none once the socket is closed
   app.server.on('connection', (socket) => void socket.remoteAddress);
+  closeSilentConnections(app);
   logRequests(app, requests);
   parserErrors.watch(app);
   cors.watch(app);
-  handleErrors(app);
+  handleErrors(app, problemPage);
   parseWithin(app, bodies);
   // the hooks of every request call back: an async one would cost a promise each
   app.addHook('onSend', (request, reply, _payload, done) => {

@@ -1,4 +1,5 @@
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { flattenError, type ZodError } from 'zod';
 import { defaultRetryAfterSecs, type RefusalCode, refusals } from '../../domain/errors/refusal.ts';
 import { ledgerRefusalOf } from '../../store/ledger-refusal.ts';
 import { followRoutes } from './allowed-methods.ts';
@@ -24,17 +25,34 @@ export function sendRefusal(
   return reply.code(status).send({ error: sentence, code, ...more.context });
 }
 
+/** Refuses input that has another form than its schema, and says where. */
+export function sendInvalid(request: FastifyRequest, reply: FastifyReply, error: ZodError): FastifyReply {
+  return sendRefusal(request, reply, 'invalid_request', { context: { details: flattenError(error) } });
+}
+
+/**
+ * Answers with a page where a browser asks for one: undefined for every other request. `roots` gives the first segments of the paths that
+ * are known, of the pages as of the API.
+ */
+export type SendProblemPage = (
+  request: FastifyRequest,
+  reply: FastifyReply,
+  code: 'not_found' | 'method_not_allowed',
+  roots: () => ReadonlySet<string>,
+) => Promise<FastifyReply> | undefined;
+
 /**
  * Answers thrown errors: a known one with its code, any other as `internal_error`; the log has the cause. To be called before the
  * routes are registered: a known path with another method is 405, with the methods that it has.
  */
-export function handleErrors(app: FastifyInstance): void {
+export function handleErrors(app: FastifyInstance, problemPage?: SendProblemPage): void {
   app.setErrorHandler((error: FastifyError, request, reply) => sendError(error, request, reply));
-  const allowedAt = followRoutes(app);
+  const routes = followRoutes(app);
   app.setNotFoundHandler((request, reply) => {
-    const allowed = allowedAt(request.url);
-    if (allowed === undefined) return sendRefusal(request, reply, 'not_found');
-    return sendRefusal(request, reply.header('allow', allowed), 'method_not_allowed');
+    const allowed = routes.allowedAt(request.url);
+    if (allowed !== undefined) reply.header('allow', allowed);
+    const code = allowed === undefined ? 'not_found' : 'method_not_allowed';
+    return problemPage?.(request, reply, code, routes.roots) ?? sendRefusal(request, reply, code);
   });
 }
 

@@ -7,6 +7,8 @@ import { addressOf } from './request-values.ts';
 export interface InFlight {
   /** The request counts until this promise settles, also where its client has disconnected. */
   keep(request: FastifyRequest, flow: Promise<unknown>): void;
+  /** The request does not count any more: its work has ended, though its answer waits for something. */
+  release(request: FastifyRequest): void;
 }
 
 /** The place of one request. */
@@ -14,6 +16,7 @@ interface Place {
   readonly client: string;
   /** Its body has been read, or its client has left. */
   hasArrived: boolean;
+  isFree: boolean;
   flow: Promise<unknown> | undefined;
 }
 
@@ -46,7 +49,9 @@ export function limitInFlight(
     if (left > 0) arriving.set(place.client, left);
     else arriving.delete(place.client);
   };
-  const free = (request: FastifyRequest): void => {
+  const free = (request: FastifyRequest, place: Place): void => {
+    if (place.isFree) return;
+    place.isFree = true;
     countedRequests--;
     onFree(request);
   };
@@ -56,16 +61,16 @@ export function limitInFlight(
     if (countedRequests >= maxRequests || ofClient >= maxShare) return void refuse(request, reply);
     countedRequests++;
     arriving.set(client, ofClient + 1);
-    const place: Place = { client, hasArrived: false, flow: undefined };
+    const place: Place = { client, hasArrived: false, isFree: false, flow: undefined };
     placeField.set(request, place);
     reply.raw.once('close', () => {
       endArrival(place);
       if (place.flow)
         place.flow.then(
-          () => free(request),
-          () => free(request),
+          () => free(request, place),
+          () => free(request, place),
         );
-      else free(request);
+      else free(request, place);
     });
     done();
   });
@@ -79,6 +84,10 @@ export function limitInFlight(
     keep(request, flow) {
       const place = placeField.of(request);
       if (place) place.flow = flow;
+    },
+    release(request) {
+      const place = placeField.of(request);
+      if (place) free(request, place);
     },
   };
 }

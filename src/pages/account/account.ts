@@ -7,32 +7,38 @@ import {
   listWallets,
 } from '../../store/sign-in-ways.ts';
 import { noticeOf } from '../layout.ts';
+import type { NoticeCode } from '../notices.ts';
 import { badge, field, form, personName, shortId, time } from '../parts.ts';
 import type { Pages } from '../serve.ts';
-import { askAuth, textOf } from '../sign-in/call.ts';
+import { askAuth } from '../sign-in/call.ts';
 import { type Refusal, refusedView } from '../sign-in/refusal.ts';
-import { providerLabel } from '../sign-in/ways.ts';
+import { providerLabel, toProvider } from '../sign-in/ways.ts';
 import type { SignedInVisit, View } from '../site.ts';
 import { sessionPages, sessionsSection } from './sessions.ts';
+import { addWallet, walletPages, walletRows } from './wallets.ts';
 
 /** Which form was refused, and why. */
 interface RefusedForm {
   readonly at: 'name' | 'password' | 'ways';
   readonly result: Refusal;
+  /** The name that was typed. */
+  readonly name?: string;
 }
 
 /** A user's name, ways to sign in, and sessions. */
 export function accountPages(pages: Pages): void {
   pages.showForUsers('/account', (visit) => {
-    if (visit.query.has('error')) return { kind: 'redirect', to: '/account', notice: 'provider_refused' };
+    const error = visit.query.get('error');
+    if (error !== null) return { kind: 'redirect', to: '/account', notice: refusedLink(error) };
     return accountView(visit);
   });
 
   pages.takeForUsers('/account/name', { shownAt: '/account' }, async (visit, { fields }) => {
-    const result = await askAuth(visit, '/update-user', { name: fields.get('name')?.trim() ?? '' });
+    const name = fields.get('name')?.trim() ?? '';
+    const result = await askAuth(visit, '/update-user', { name });
     if (result.kind === 'refused') {
       const text = result.status === 400 ? nameMistake : result.text;
-      return accountView(visit, { at: 'name', result: { ...result, text } });
+      return accountView(visit, { at: 'name', name, result: { ...result, text } });
     }
     return { kind: 'redirect', to: '/account', notice: 'name_changed', cookies: result.cookies };
   });
@@ -54,7 +60,7 @@ export function accountPages(pages: Pages): void {
       errorCallbackURL: '/account',
     });
     if (result.kind === 'refused') return accountView(visit, { at: 'ways', result });
-    return { kind: 'redirect', to: textOf(result.json, 'url'), cookies: result.cookies };
+    return toProvider(visit, result);
   });
 
   pages.takeForUsers('/account/unlink', { shownAt: '/account' }, async (visit, { fields }) => {
@@ -63,7 +69,13 @@ export function accountPages(pages: Pages): void {
     return { kind: 'redirect', to: '/account', notice: 'provider_unlinked' };
   });
 
+  walletPages(pages, (visit, result) => accountView(visit, { at: 'ways', result }));
   sessionPages(pages);
+}
+
+/** Why a provider was not added, by the library's code. */
+function refusedLink(error: string): NoticeCode {
+  return /already_linked|does_not_match/.test(error) ? 'provider_not_linked' : 'provider_refused';
 }
 
 const nameMistake = 'A name has 1 to 100 characters on one line.';
@@ -75,6 +87,8 @@ async function accountView(visit: SignedInVisit, refused?: RefusedForm): Promise
   const wallets = await listWallets(identity.pool, userId);
   const mistake = (at: RefusedForm['at']): Html | false =>
     refused?.at === at && noticeOf({ tone: 'bad', text: refused.result.text });
+  // typed before it was refused, or before the session ended
+  const name = refused?.name ?? visit.query.get('name') ?? user.name;
   const hasPassword = credentials.some(({ provider }) => provider === 'credential');
   const body = html`<div class="head"><h1>Account</h1></div>
     <section class="sheet">
@@ -88,11 +102,11 @@ async function accountView(visit: SignedInVisit, refused?: RefusedForm): Promise
         <dt>Account</dt>
         <dd>${shortId(userId, 'the id of your account')}</dd>
       </dl>
-      ${form(visit, '/account/name', html`${field({ label: 'Name', name: 'name', value: user.name, autocomplete: 'name', maxLength: 100 })}<button class="plain">Change the name</button>`)}
+      ${form(visit, '/account/name', html`${field({ label: 'Name', name: 'name', value: name, autocomplete: 'name', maxLength: 100 })}<button class="plain">Change the name</button>`)}
     </section>
     <section class="sheet">
       <h2>Ways to sign in</h2>
-      ${mistake('ways')}${waysList(visit, credentials, wallets)}${linkButtons(visit, credentials)}
+      ${mistake('ways')}${waysList(visit, credentials, wallets)}${linkButtons(visit, credentials)}${addWallet(visit)}
     </section>
     ${
       hasPassword &&
@@ -143,16 +157,7 @@ function waysList(
             )
           }
         </li>`,
-    )}${wallets.map(
-      ({ address, chainId, addedAt }) =>
-        html`<li>
-          <span
-            ><strong>Wallet</strong> ${shortId(address, 'the address')}
-            ${chainId !== 0 && badge(`contract on chain ${chainId}`)}
-            <span class="hint">since ${time(addedAt)}</span></span
-          >
-        </li>`,
-    )}
+    )}${walletRows(visit, wallets)}
   </ul>`;
 }
 

@@ -2,6 +2,8 @@ import { html, type Html } from '../../domain/values/html.ts';
 import { endUserSessions } from '../../identity/sessions.ts';
 import { listOpenSessions, type OpenSession } from '../../store/sign-in-ways.ts';
 import { readStream } from '../../store/streams.ts';
+import { endedCookie } from '../cookies.ts';
+import { receiptsCookie } from '../jobs/opened-receipts.ts';
 import { badge, type Column, form, table, time } from '../parts.ts';
 import { problemView } from '../problem.ts';
 import type { Pages } from '../serve.ts';
@@ -29,7 +31,8 @@ export function sessionPages(pages: Pages): void {
     const result = await askAuth(visit, '/revoke-sessions', {});
     if (result.kind === 'refused')
       return refusedView(problemView(result.status, `${result.text} No session was ended.`), result);
-    return { kind: 'redirect', to: '/sign-in', notice: 'signed_out_everywhere' };
+    const cookies = [endedCookie(visit.site.publicUrl(), receiptsCookie)];
+    return { kind: 'redirect', to: '/sign-in', notice: 'signed_out_everywhere', cookies };
   });
 }
 

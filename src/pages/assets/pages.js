@@ -45,7 +45,7 @@ addEventListener('pageshow', (event) => {
   for (const signature of all('input[name="signature"]')) signature.value = '';
 });
 
-/** Signing in with the wallet of the browser (EIP-1193): its form takes what the wallet signed. */
+/** Signing in with the wallet of the browser (EIP-1193), or adding it: its form takes what the wallet signed. */
 const wallet = window.ethereum;
 for (const place of all('[data-wallet]')) {
   if (typeof wallet?.request !== 'function') break;
@@ -61,7 +61,7 @@ for (const place of all('[data-wallet]')) {
     button.disabled = true;
     try {
       const [address] = await wallet.request({ method: 'eth_requestAccounts' });
-      const message = await messageFor(address, form.elements.form.value);
+      const message = await messageFor(place.dataset.wallet, address, form.elements.form.value);
       const signature = await wallet.request({ method: 'personal_sign', params: [hexOf(message), address] });
       Object.assign(form.elements.address, { value: address });
       Object.assign(form.elements.message, { value: message });
@@ -79,8 +79,8 @@ for (const place of all('[data-wallet]')) {
   });
 }
 
-async function messageFor(address, token) {
-  const answer = await fetch('/sign-in/wallet/message', {
+async function messageFor(path, address, token) {
+  const answer = await fetch(path, {
     method: 'POST',
     body: new URLSearchParams({ form: token, address }),
     redirect: 'manual',

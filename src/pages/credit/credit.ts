@@ -8,11 +8,13 @@ import { amount, badge, type Column, empty, shortId, table, time } from '../part
 import { notFound } from '../problem.ts';
 import type { Pages } from '../serve.ts';
 import type { SignedInVisit, View } from '../site.ts';
+import { topUpPages, topUpSection } from './top-up.ts';
 
 const shownMoves = 100;
 
 /** What a user's account has, and how it came to it. */
 export function creditPages(pages: Pages): void {
+  topUpPages(pages);
   pages.showForUsers('/credit', async (visit) => creditView(visit, await movesOf(visit)));
 
   pages.showForUsers('/credit/receipts/:quote_digest', async (visit) => {
@@ -63,8 +65,9 @@ async function creditView(visit: SignedInVisit, moves: readonly Move[]): Promise
   const { db, settings } = visit.site.chat();
   const { currency } = settings;
   const account = await findAccount(db, { accountId: visit.visitor.accountId });
-  const figure = (label: string, micros: number | undefined, hint: string): Html =>
-    html`<div class="sheet figure">
+  const topUp = topUpSection(visit);
+  const figure = (label: string, micros: number | undefined, hint: string, isBalance = false): Html =>
+    html`<div class="sheet figure" ${isBalance && html`data-balance`}>
       <span class="label">${label}</span>${amount(BigInt(micros ?? 0), currency)}<span class="hint"
         >${hint}</span
       >
@@ -81,25 +84,24 @@ async function creditView(visit: SignedInVisit, moves: readonly Move[]): Promise
   ];
   const body = html`<div class="head"><h1>Credit</h1></div>
     <div class="grid">
-      ${figure('You can spend', account?.balanceMicros, 'the rest of your credit')}
+      ${figure('You can spend', account?.balanceMicros, 'the rest of your credit', true)}
       ${figure('Held', account?.heldMicros, 'for requests that are running; what they do not cost returns')}
       ${figure('Used so far', account?.usedMicros, 'by all your keys and sessions')}
     </div>
+    ${topUp}
     ${
       moves.length === 0
-        ? empty('No credit yet', howTo(visit))
+        ? empty('No credit yet', howTo(topUp !== undefined))
         : html`<section class="sheet">
             ${table('History', columns, moves)}${moves.length === shownMoves && html`<p class="hint">The last ${shownMoves} entries.</p>`}
           </section>`
     }`;
-  return { kind: 'view', title: 'Credit', section: 'credit', body };
+  return { kind: 'view', title: 'Credit', section: 'credit', body, ...(topUp && { scripts: ['credit.js'] }) };
 }
 
-function howTo({ site }: SignedInVisit): Html {
-  const topUps = site.chat().config.topUps.length;
-  return topUps > 0
-    ? html`Sign in with your wallet and pay a top-up job: the credit is here as soon as the chain shows the
-        payment. <a href="/docs">How to pay</a>`
+function howTo(canTopUp: boolean): Html {
+  return canTopUp
+    ? html`Top up with a wallet: each payment is listed here, with its receipt.`
     : html`Ask the operator for credit. Free models need none.`;
 }
 

@@ -5,6 +5,7 @@ import { listUserApiKeys } from '../../identity/user-api-keys.ts';
 import { findAccount } from '../../store/credit.ts';
 import { snippetsFor } from '../keys/snippets.ts';
 import { amount, type Column, count, empty, personName, table } from '../parts.ts';
+import { pathWith } from '../own-path.ts';
 import type { Pages } from '../serve.ts';
 import type { SignedInVisit, View, Visit } from '../site.ts';
 
@@ -66,7 +67,7 @@ function welcome(visit: Visit): View {
         balance, see what each request cost, and stop a key in a second.
       </p>
       <p class="actions">
-        <a class="button" href="/sign-up">Sign up</a><a class="button plain" href="/sign-in">Sign in</a
+        <a class="button" href="/sign-up">Sign up</a><a class="button plain" href="/try">Try a model</a
         ><a href="/docs">Read the API</a>
       </p>
     </div>
@@ -78,7 +79,10 @@ function modelsTable(models: Iterable<ModelConfig>, currency: string): Html {
   const price = (nanos: bigint | undefined): Html | string =>
     nanos === undefined ? 'free' : html`${priceText(nanos)} <span class="unit">${currency}</span>`;
   const columns: Column<ModelConfig>[] = [
-    { label: 'Model', cell: ({ name }) => html`<code>${name}</code>` },
+    {
+      label: 'Model',
+      cell: ({ name }) => html`<a href="${pathWith('/try', { model: name })}"><code>${name}</code></a>`,
+    },
     { label: 'Context', isNumber: true, cell: ({ contextLength }) => count(contextLength) },
     {
       label: 'Input, a million tokens',

@@ -2,23 +2,25 @@ import { html, type Html } from '../../domain/values/html.ts';
 import { noticeOf } from '../layout.ts';
 import { pathWith } from '../own-path.ts';
 import { field, form } from '../parts.ts';
+import { endedCookie } from '../cookies.ts';
+import { receiptsCookie } from '../jobs/opened-receipts.ts';
 import { problemView } from '../problem.ts';
 import type { Pages } from '../serve.ts';
 import type { Answer, Visit } from '../site.ts';
-import { askAuth, textOf } from './call.ts';
+import { askAuth } from './call.ts';
 import { nextOf, signInPath } from './next.ts';
 import { newPasswordPages } from './new-password.ts';
 import { signUpPages } from './sign-up.ts';
 import { type Refusal, refusedView } from './refusal.ts';
-import { providerButtons, walletButton } from './ways.ts';
+import { providerButtons, toProvider, walletButton } from './ways.ts';
 import { walletPages } from './wallet.ts';
 
 /** Signing in by a password or a provider, and signing out; the other ways beside it. */
 export function signInPages(pages: Pages): void {
   pages.show('/sign-in', (visit) => {
-    if (visit.visitor) return { kind: 'redirect', to: nextOf(visit, visit.query) };
     // a provider's callback, or the link of a mail, leads here with its own code
     const refused = noticeFor(visit.query.get('error'));
+    if (visit.visitor) return { kind: 'redirect', to: nextOf(visit, visit.query), notice: refused };
     if (refused) return { kind: 'redirect', to: signInPath(nextOf(visit, visit.query)), notice: refused };
     return signInView(visit, { next: nextOf(visit, visit.query), email: visit.query.get('email') ?? '' });
   });
@@ -45,7 +47,7 @@ export function signInPages(pages: Pages): void {
       const text = result.status === 404 || result.status >= 500 ? unreachable : result.text;
       return signInView(visit, { next, result: { ...result, text } });
     }
-    return { kind: 'redirect', to: textOf(result.json, 'url'), cookies: result.cookies };
+    return toProvider(visit, result);
   });
 
   pages.take('/sign-out', { shownAt: '/' }, async (visit) => {
@@ -53,7 +55,8 @@ export function signInPages(pages: Pages): void {
     if (result.kind === 'refused' && visit.visitor)
       return refusedView(problemView(result.status, `${result.text} You are still signed in.`), result);
     const cookies = result.kind === 'done' ? result.cookies : [];
-    return { kind: 'redirect', to: '/sign-in', notice: 'signed_out', cookies };
+    const closed = endedCookie(visit.site.publicUrl(), receiptsCookie);
+    return { kind: 'redirect', to: '/sign-in', notice: 'signed_out', cookies: [...cookies, closed] };
   });
 
   signUpPages(pages);

@@ -1,6 +1,8 @@
 import { html, type Html } from '../../domain/values/html.ts';
+import { issuerOrigins } from '../../identity/auth-providers.ts';
 import { form } from '../parts.ts';
-import type { Visit } from '../site.ts';
+import type { Answer, Visit } from '../site.ts';
+import { type AuthResult, textOf } from './call.ts';
 
 const names: Readonly<Record<string, string>> = { google: 'Google', gitlab: 'GitLab', github: 'GitHub' };
 
@@ -29,20 +31,56 @@ export function providerButtons(visit: Visit, next: string): Html | undefined {
   </div>`;
 }
 
-/** Shown by the module of the pages where the browser has a wallet; the form carries what the wallet signed. */
+/**
+ * To where a provider signs people in. A form may redirect to the issuer alone, as the page that has the form says; where the provider
+ * has another origin for that, a page in between leads there.
+ */
+export function toProvider(
+  { site }: Visit,
+  { json, cookies }: Extract<AuthResult, { kind: 'done' }>,
+): Answer {
+  const url = textOf(json, 'url');
+  const { origin, host } = new URL(url);
+  if (issuerOrigins(site.identity.settings.providers).includes(origin))
+    return { kind: 'redirect', to: url, cookies };
+  return {
+    kind: 'view',
+    title: 'To the sign-in',
+    isNarrow: true,
+    leadsTo: url,
+    cookies,
+    body: html`<div class="sheet">
+      <h1>You sign in at ${host}</h1>
+      <p>Your browser goes on there. If it does not:</p>
+      <p><a class="button" href="${url}">Continue</a></p>
+    </div>`,
+  };
+}
+
 export function walletButton(visit: Visit, next: string): Html {
-  return html`<div class="ways" data-wallet hidden>
-      ${form(
-        visit,
-        '/sign-in/wallet',
-        html`<input type="hidden" name="next" value="${next}" /><input type="hidden" name="address" /><input
-            type="hidden"
-            name="message"
-          /><input type="hidden" name="signature" /><button class="plain wide">
-            Continue with your wallet
-          </button>`,
-      )}
-      <p class="mistake" data-wallet-mistake role="alert" hidden></p>
-    </div>
-    <noscript><p class="hint">Signing in with a wallet needs JavaScript.</p></noscript>`;
+  return html`${walletForm(
+      visit,
+      '/sign-in/wallet',
+      html`<input type="hidden" name="next" value="${next}" /><button class="plain wide">
+          Continue with your wallet
+        </button>`,
+    )} <noscript><p class="hint">Signing in with a wallet needs JavaScript.</p></noscript>`;
+}
+
+/**
+ * Shown by the module of the pages where the browser has a wallet. It asks at the form's path, with `/message`, what the wallet is to
+ * sign; the form carries what it signed.
+ */
+export function walletForm(visit: Visit, action: string, content: Html): Html {
+  return html`<div class="ways" data-wallet="${action}/message" hidden>
+    ${form(
+      visit,
+      action,
+      html`<input type="hidden" name="address" /><input type="hidden" name="message" /><input
+          type="hidden"
+          name="signature"
+        />${content}`,
+    )}
+    <p class="mistake" data-wallet-mistake role="alert" hidden></p>
+  </div>`;
 }

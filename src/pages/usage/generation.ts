@@ -1,6 +1,6 @@
 import type { ChatContext } from '../../chat/context.ts';
 import { type Generation, readGeneration } from '../../chat/generation.ts';
-import { parseCredit } from '../../domain/credit/price.ts';
+import { exactCostText, parseCredit, parsePrice } from '../../domain/credit/price.ts';
 import { html, type Html, type Shown } from '../../domain/values/html.ts';
 import { findApiKeyById } from '../../store/api-keys.ts';
 import type { Tone } from '../notices.ts';
@@ -52,27 +52,28 @@ async function keyOf({ db }: ChatContext, accountId: number, keyId: number): Pro
   return keyName(isOwn ? { key_name: key.name, key_prefix: key.prefix || null } : undefined, keyId);
 }
 
-const endings: Readonly<Record<Generation['status'], readonly [label: string, tone: Tone, meaning: string]>> =
-  {
-    running: ['running', 'plain', 'It has not ended yet. What it does not cost of the hold returns then.'],
-    completed: ['complete', 'good', 'The whole answer was delivered.'],
-    cut: [
-      'cut off',
-      'warn',
-      'The upstream did not end its answer. The cost is that of the prompt and of what was delivered.',
-    ],
-    client_left: [
-      'left',
-      'warn',
-      'The client left before the end. The cost is that of the prompt and of what was written until then.',
-    ],
-    recovered: [
-      'recovered',
-      'warn',
-      'The gateway that answered it stopped before it recorded the cost, so that the whole hold was captured.',
-    ],
-    failed: ['failed', 'bad', 'Nothing was delivered, and nothing was charged.'],
-  };
+export const endings: Readonly<
+  Record<Generation['status'], readonly [label: string, tone: Tone, meaning: string]>
+> = {
+  running: ['running', 'plain', 'It has not ended yet. What it does not cost of the hold returns then.'],
+  completed: ['complete', 'good', 'The whole answer was delivered.'],
+  cut: [
+    'cut off',
+    'warn',
+    'The upstream did not end its answer. The cost is that of the prompt and of what was delivered.',
+  ],
+  client_left: [
+    'left',
+    'warn',
+    'The client left before the end. The cost is that of the prompt and of what was written until then.',
+  ],
+  recovered: [
+    'recovered',
+    'warn',
+    'The gateway that answered it stopped before it recorded the cost, so that the whole hold was captured.',
+  ],
+  failed: ['failed', 'bad', 'Nothing was delivered, and nothing was charged.'],
+};
 
 /** What the ledger records of a request; what it does not record is left out. */
 export function generationView(
@@ -108,12 +109,12 @@ export function generationView(
     Cost: credit(generation.cost),
     Reason: reason !== null && html`<code>${reason}</code>`,
   };
-  const columns: Column<Generation['events'][number]>[] = [
+  const records: Column<Generation['events'][number]>[] = [
     { label: 'When', cell: ({ at }) => time(new Date(at)) },
     { label: 'What', cell: ({ type }) => html`<code>${type}</code>` },
     { label: 'Place', isNumber: true, cell: ({ seq }) => seq },
   ];
-  const body = html`<p><a href="/usage">Usage</a></p>
+  const body = html`<p><a href="/usage">Usage</a> · <a href="/usage/requests">Requests</a></p>
     <div class="sheet">
       <div class="head">
         <h1>Request</h1>
@@ -129,14 +130,60 @@ export function generationView(
         )}
       </dl>
     </div>
+    ${costSection(generation, currency)}
     <section class="sheet">
-      ${table('In the ledger', columns, events)}
+      ${table('In the ledger', records, events)}
       <p class="hint">
         These records are its receipt. In a sealed ledger, <code>/log/proof?seq=PLACE</code> proves each of
         them.
       </p>
     </section>`;
   return { kind: 'view', title: 'Request', section: 'usage', body };
+}
+
+/** A kind of its tokens, and what they cost. */
+interface CostLine {
+  readonly label: string;
+  readonly tokens: number;
+  readonly price: string;
+}
+
+/** How the cost follows from the tokens and their prices; nothing where the ledger does not say one of them. */
+function costSection(generation: Generation, currency: string): Html | undefined {
+  const { price, status, cost, prompt_tokens: input, completion_tokens: output } = generation;
+  if (!price) return undefined;
+  const unit = html` <span class="unit">${currency}</span>`;
+  const prices: Column<CostLine> = {
+    label: 'Price of a million',
+    isNumber: true,
+    cell: (line) => html`${line.price}${unit}`,
+  };
+  const label: Column<CostLine> = { label: 'Tokens', cell: (line) => line.label };
+  const isCounted = input !== null && output !== null && status !== 'recovered';
+  const cached = generation.cached_tokens ?? 0;
+  const written = generation.cache_write_tokens ?? 0;
+  const lines = [
+    { label: 'Input', tokens: (input ?? 0) - cached - written, price: price.input },
+    { label: 'Input from the cache', tokens: cached, price: price.cached_input },
+    { label: 'Input written to the cache', tokens: written, price: price.cache_write },
+    { label: 'Output', tokens: output ?? 0, price: price.output },
+  ].filter((line) => !line.label.includes('cache') || line.tokens > 0);
+  const counted: Column<CostLine>[] = [
+    { label: 'Number', isNumber: true, cell: (line) => count(line.tokens) },
+    prices,
+    {
+      label: 'Cost',
+      isNumber: true,
+      cell: (line) => html`${exactCostText(line.tokens, parsePrice(line.price) ?? 0n)}${unit}`,
+    },
+  ];
+  return html`<section class="sheet">
+    ${table('Price', [label, ...(isCounted ? counted : [prices])], lines)}
+    <p class="hint">
+      The prices were fixed when the request was
+      admitted.${isCounted && cost !== null && html` The sum of these costs, rounded up to a millionth and at most what was held, is the cost: ${cost} ${currency}.`}
+    </p>
+  </section>`;
 }
 
 function duration(ms: number | null): Shown {

@@ -42,6 +42,11 @@ export function pathTo(shown: Shown, change: Partial<Shown>): string {
   return pathWith('/usage', { from, to, model, key_id: keyId?.toString(), show: measure });
 }
 
+/** The requests behind these sums, one by one. */
+export function requestsPathFor({ from, to, model, keyId }: Shown): string {
+  return pathWith('/usage/requests', { from, to, model, key_id: keyId?.toString() });
+}
+
 /** The same days and filters as a file, by day, model and key. */
 export function csvPath({ from, to, model, keyId }: Shown): string {
   return pathWith('/v1/usage.csv', { from, to, model, key_id: keyId?.toString() });

@@ -6,6 +6,7 @@ import type { Pages } from '../serve.ts';
 import type { SignedInVisit, View } from '../site.ts';
 import { generationForm, generationPage } from './generation.ts';
 import { readShown, type Shown, typedDay } from './query.ts';
+import { requestsPage } from './requests.ts';
 import { usageBody, type Usage } from './view.ts';
 
 /** More than the days that one page shows. */
@@ -20,6 +21,7 @@ export function usagePages(pages: Pages): void {
     const shown = readShown(visit.query, nowMs);
     return shown ? usageView(visit, shown, nowMs) : refusedView(visit);
   });
+  requestsPage(pages);
   generationPage(pages);
 }
 

@@ -14,7 +14,7 @@ import {
 } from '../parts.ts';
 import { barChart } from './chart.ts';
 import { daysBefore, periodsOf, stepOf, totalsOf, type UsagePeriod, type UsageTotals } from './periods.ts';
-import { csvPath, type Measure, measures, pathTo, type Shown } from './query.ts';
+import { csvPath, type Measure, measures, pathTo, requestsPathFor, type Shown } from './query.ts';
 
 /** An account's usage in the days that are shown. */
 export interface Usage {
@@ -37,7 +37,10 @@ export function usageBody(shown: Shown, usage: Usage): Html {
   const { currency } = usage;
   return html`<div class="head">
       <h1>Usage</h1>
-      <a class="button plain" href="${csvPath(shown)}">Download as CSV</a>
+      <p class="actions">
+        <a class="button plain" href="${requestsPathFor(shown)}">Each request</a
+        ><a class="button plain" href="${csvPath(shown)}">Download as CSV</a>
+      </p>
     </div>
     ${choice(shown, usage.today)} ${onlyFor(shown, usage)}
     ${
@@ -123,7 +126,7 @@ function byPeriod(shown: Shown, { days, currency }: Usage, totals: UsageTotals):
     .filter(({ totals: { requests, failed } }) => requests > 0n || failed > 0n)
     .toReversed();
   const columns: Column<UsagePeriod>[] = [
-    { label: 'Days', cell: periodName },
+    { label: stepOf(from, to) === 'day' ? 'Day' : 'Days', cell: periodName },
     ...numberColumns<UsagePeriod>(({ totals: own }) => own, currency),
   ];
   return html`<section class="sheet sums">

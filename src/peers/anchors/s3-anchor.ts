@@ -9,7 +9,7 @@ import {
   fileNameOf,
   newestName,
 } from './anchor.ts';
-import { createS3, type PutCondition } from './s3.ts';
+import { createS3, type PutCondition } from '../http/s3.ts';
 
 const timeoutMs = 10_000;
 

@@ -9,6 +9,11 @@ export interface Block {
   readonly timestampSecs: number;
 }
 
+/** A block that names the one before it. */
+export interface LinkedBlock extends Block {
+  readonly parentHash: Hex;
+}
+
 export type BlockAnswer = { readonly kind: 'answer'; readonly block: Block } | RpcUnavailable;
 
 /** `hash` is undefined where the chain has no block of that number. */
@@ -20,31 +25,48 @@ export type Ask = <T>(call: RpcCall<T>) => Promise<RpcAnswer<T>>;
 /** The hashes of about thirty thousand transactions. */
 const blockBytes = 2 * 1024 * 1024;
 
-const blockSchema = z
-  .object({
-    number: quantity,
-    hash: bytes32,
-    timestamp: quantity.refine((secs) => secs <= BigInt(Number.MAX_SAFE_INTEGER)).transform(Number),
-  })
-  .transform(({ number, hash, timestamp }): Block => ({ number, hash, timestampSecs: timestamp }));
+const blockFields = z.object({
+  number: quantity,
+  hash: bytes32,
+  timestamp: quantity.refine((secs) => secs <= BigInt(Number.MAX_SAFE_INTEGER)).transform(Number),
+});
 
-function blockCall(at: string, isRequested: (block: Block) => boolean): RpcCall<Block | null> {
+const blockSchema = blockFields.transform(({ number, hash, timestamp }): Block => ({
+  number,
+  hash,
+  timestampSecs: timestamp,
+}));
+
+const linkedBlockSchema = blockFields
+  .extend({ parentHash: bytes32 })
+  .transform(({ timestamp, ...block }): LinkedBlock => ({ ...block, timestampSecs: timestamp }));
+
+function blockCall<T extends Block>(
+  at: string,
+  schema: z.ZodType<T>,
+  isRequested: (block: Block) => boolean,
+): RpcCall<T | null> {
   return {
     method: 'eth_getBlockByNumber',
     params: [at, false],
-    result: blockSchema.refine(isRequested).nullable(),
+    result: schema.refine(isRequested).nullable(),
     maxResponseBytes: blockBytes,
   };
 }
 
 /** The canonical block at a height; null where there is none. */
 export function askBlock(ask: Ask, number: bigint): Promise<RpcAnswer<Block | null>> {
-  return ask(blockCall(toQuantity(number), (block) => block.number === number));
+  return ask(blockCall(toQuantity(number), blockSchema, (block) => block.number === number));
+}
+
+/** The canonical block at a height, with its parent; null where there is none. */
+export function askLinkedBlock(ask: Ask, number: bigint): Promise<RpcAnswer<LinkedBlock | null>> {
+  return ask(blockCall(toQuantity(number), linkedBlockSchema, (block) => block.number === number));
 }
 
 /** The last block, or the last final one. */
 export async function askTaggedBlock(ask: Ask, tag: 'latest' | 'finalized'): Promise<BlockAnswer> {
-  const answer = await ask(blockCall(tag, () => true));
+  const answer = await ask(blockCall(tag, blockSchema, () => true));
   if (answer.kind === 'unavailable') return answer;
   return answer.value === null ? unavailable(`no_${tag}_block`) : { kind: 'answer', block: answer.value };
 }

@@ -5,9 +5,9 @@ import { createRpc, type RpcUnavailable } from '../rpc/json-rpc.ts';
 import { askRightChain, chainIdCall } from '../rpc/chain-id.ts';
 import { receiptCall } from './receipt.ts';
 import type { AuthorizationFound, SettlementAnswer } from './schemes/scheme.ts';
-import { chainSchemes } from './schemes/schemes.ts';
+import { authorizationsIn, chainSchemes, type PaymentAuthorization } from './schemes/schemes.ts';
 import { knownTransactionCall } from './known-transaction.ts';
-import { readTransfers, type TransfersAnswer } from './transfers.ts';
+import { readTransfers, type ReceiptTransfers } from './transfers.ts';
 import { poll } from '../../runtime/poll.ts';
 
 export type { Block, BlockAnswer, BlockHashAnswer } from './blocks.ts';
@@ -17,6 +17,14 @@ export type { Transfer } from './transfers.ts';
 export type AuthorizationAnswer = { readonly kind: 'answer'; readonly used: boolean } | RpcUnavailable;
 
 export type ChainIdAnswer = { readonly kind: 'answer'; readonly matches: boolean } | RpcUnavailable;
+
+/** What a transaction moved, and the payment authorizations that moved some of it. */
+export type TransfersAnswer =
+  | (Extract<ReceiptTransfers, { kind: 'mined' }> & {
+      readonly authorizations: readonly PaymentAuthorization[];
+    })
+  | Exclude<ReceiptTransfers, { kind: 'mined' }>
+  | RpcUnavailable;
 
 export interface Chain {
   readonly rpcUrl: string;
@@ -86,7 +94,9 @@ export function createChain(options: ChainOptions): Chain {
     findSettlement: (transaction, expected) => find(transaction, expected, timeoutMs),
     async readTransfers(transaction) {
       const answer = await ask(receiptCall(transaction));
-      return answer.kind === 'answer' ? readTransfers(answer.value) : answer;
+      if (answer.kind === 'unavailable') return answer;
+      const read = readTransfers(answer.value);
+      return read.kind === 'mined' ? { ...read, authorizations: authorizationsIn(answer.value) } : read;
     },
     waitForSettlement: (transaction, expected, waitMs) =>
       poll((remainingMs) => find(transaction, expected, Math.min(timeoutMs, remainingMs)), {

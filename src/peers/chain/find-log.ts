@@ -1,5 +1,6 @@
 import { type Ask, askTaggedBlock, findBlockBefore } from './blocks.ts';
-import { unavailable, type RpcAnswer, type RpcCall, type RpcUnavailable } from '../rpc/json-rpc.ts';
+import { mayBeRange } from './log-range.ts';
+import { unavailable, type RpcAnswer, type RpcCall } from '../rpc/json-rpc.ts';
 
 const widestRange = 2_000n;
 /** Ranges below this would take too many requests. */
@@ -37,11 +38,6 @@ export async function findLog<T>(
     }
   }
   return unavailable('range_too_long');
-}
-
-/** Each node refuses a range with a message of its own, some with an HTTP status. */
-function mayBeRange({ cause }: RpcUnavailable): boolean {
-  return cause === 'rpc_error' || cause === 'status_400' || cause === 'status_413';
 }
 
 function lesser(one: bigint, other: bigint): bigint {

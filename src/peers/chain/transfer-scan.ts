@@ -1,6 +1,5 @@
 import { toFunctionSelector } from 'viem/utils';
 import type { Address, Hex } from '../../domain/values/primitives.ts';
-import { transferMethods } from '../../domain/payments/schemes/schemes.ts';
 import type { Evidence } from '../../domain/reconcile/reconcile.ts';
 import { type Ask, askBlock, askTaggedBlock, type Block, type BlockAnswer } from './blocks.ts';
 import { addressWord, ethCall, hexBytes, isExecutionFailure } from '../rpc/eth-call.ts';
@@ -8,7 +7,7 @@ import { createRpc, type RpcAnswer, RpcError, type RpcUnavailable, unavailable }
 import { askRightChain } from '../rpc/chain-id.ts';
 import { knownTransactionCall } from './known-transaction.ts';
 import { receiptCall } from './receipt.ts';
-import { chainSchemes } from './schemes/schemes.ts';
+import { authorizationsIn } from './schemes/schemes.ts';
 import { readChunk, transferIn, type TransferChunk, type TransferQuery } from './transfer-chunk.ts';
 import { backOffMs } from '../../domain/values/back-off.ts';
 import { pause } from '../../runtime/pause.ts';
@@ -128,9 +127,7 @@ async function readEvidence(ask: Ask, network: string, transaction: Hex): Promis
       blockNumber,
       isReverted: receipt.status === '0x0',
       transfers: receipt.logs.flatMap((log) => transferIn(network, { ...log, blockNumber, blockHash })),
-      authorizations: transferMethods.flatMap((transferMethod) =>
-        chainSchemes[transferMethod].usedAuthorizations(receipt).map((used) => ({ ...used, transferMethod })),
-      ),
+      authorizations: authorizationsIn(receipt),
     },
   };
 }

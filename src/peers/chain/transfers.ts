@@ -1,6 +1,5 @@
 import { toEventSelector } from 'viem/utils';
 import type { Address, Hex } from '../../domain/values/primitives.ts';
-import type { RpcUnavailable } from '../rpc/json-rpc.ts';
 import { type BlockPlace, blockOf, type Log, type Receipt } from './receipt.ts';
 
 export const transferred = toEventSelector('Transfer(address,address,uint256)');
@@ -20,15 +19,14 @@ export interface Transfer extends LogPlace {
   readonly value: bigint;
 }
 
-export type TransfersAnswer =
+export type ReceiptTransfers =
   | ({ readonly kind: 'mined'; readonly transfers: readonly Transfer[] } & BlockPlace)
   /** No receipt, or none in a block yet. */
   | { readonly kind: 'absent' }
-  | ({ readonly kind: 'reverted' } & BlockPlace)
-  | RpcUnavailable;
+  | ({ readonly kind: 'reverted' } & BlockPlace);
 
 /** Every ERC-20 transfer that a receipt shows. */
-export function readTransfers(receipt: Receipt | null): Exclude<TransfersAnswer, RpcUnavailable> {
+export function readTransfers(receipt: Receipt | null): ReceiptTransfers {
   const place = blockOf(receipt);
   if (!receipt || !place) return { kind: 'absent' };
   if (receipt.status === '0x0') return { kind: 'reverted', ...place };

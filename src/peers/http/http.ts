@@ -6,7 +6,15 @@ import { createPromiseTracker } from '../../runtime/promise-tracker.ts';
 export type HttpLookup = NonNullable<TcpNetConnectOpts['lookup']>;
 
 /** Why an exchange had no complete response. */
-export type HttpFailure = 'timeout' | 'connection' | 'too_large' | 'malformed' | 'invalid_request' | 'closed';
+export type HttpFailure =
+  | 'timeout'
+  | 'connection'
+  | 'too_large'
+  | 'malformed'
+  | 'invalid_request'
+  | 'closed'
+  /** Its `overflow` did not take the body. */
+  | 'not_kept';
 
 export type HttpHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
@@ -17,7 +25,7 @@ export interface HttpHead {
 }
 
 export interface HttpRequest {
-  readonly method: 'GET' | 'POST' | 'PUT';
+  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
   /** Path and query on the pool's origin, starting with a slash. */
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
@@ -26,10 +34,25 @@ export interface HttpRequest {
   readonly timeoutMs: number;
   /** A body beyond this is not read: `too_large`. */
   readonly maxResponseBytes: number;
+  /** Takes the body of a 2xx beyond that. */
+  readonly overflow?: Overflow;
+}
+
+/** Takes a body that is too long for memory, piece by piece. */
+export interface Overflow {
+  /** Of the whole body: beyond it, it is not read. */
+  readonly maxBytes: number;
+  /** Undefined where the next piece may come at once, else resolves when it may. Rejects where the body cannot be kept: `not_kept`. */
+  add(piece: Buffer): Promise<void> | undefined;
 }
 
 export type HttpAnswer =
-  | ({ readonly kind: 'response'; readonly body: Buffer } & HttpHead)
+  | ({
+      readonly kind: 'response';
+      readonly body: Buffer;
+      /** The body is in the request's `overflow`, and `body` is empty. */
+      readonly hasOverflowed?: true;
+    } & HttpHead)
   | {
       readonly kind: 'failed';
       readonly cause: HttpFailure;
@@ -122,6 +145,11 @@ function closedAnswer(): HttpAnswer {
  */
 class Exchange implements Dispatcher.DispatchHandler {
   readonly #maxBytes: number;
+  readonly #overflow: Overflow | undefined;
+  #hasOverflowed = false;
+  /** The overflow is busy. */
+  #isSpilling = false;
+  #hasEnded = false;
   readonly #resolve: (answer: HttpAnswer) => void;
   readonly #timer: NodeJS.Timeout;
   readonly #chunks: Buffer[] = [];
@@ -133,6 +161,7 @@ class Exchange implements Dispatcher.DispatchHandler {
 
   constructor(request: HttpRequest, resolve: (answer: HttpAnswer) => void) {
     this.#maxBytes = request.maxResponseBytes;
+    this.#overflow = request.overflow;
     this.#resolve = resolve;
     this.#timer = setTimeout(
       () => this.#stop('timeout', new Error(`No answer within ${request.timeoutMs} ms`)),
@@ -150,30 +179,68 @@ class Exchange implements Dispatcher.DispatchHandler {
   onResponseStart(_: Dispatcher.DispatchController, status: number, headers: HttpHeaders): void {
     if (status < 200) return;
     this.#head = { status, headers };
-    if (Number(headers['content-length']) > this.#maxBytes) this.#overflow();
+    if (Number(headers['content-length']) > this.#mostBytes()) this.#tooLarge();
   }
 
-  onResponseData(_: Dispatcher.DispatchController, chunk: Buffer): void {
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
     this.#bytes += chunk.length;
-    if (this.#bytes > this.#maxBytes) this.#overflow();
-    else this.#chunks.push(chunk);
+    if (this.#bytes > this.#mostBytes()) return this.#tooLarge();
+    this.#chunks.push(chunk);
+    if (this.#bytes > this.#maxBytes) this.#spill(controller);
   }
 
   onResponseEnd(): void {
-    if (this.#head === undefined) return this.#fail('malformed', new Error('No response head'));
-    this.#finish({
-      kind: 'response',
-      ...this.#head,
-      body: Buffer.concat(this.#chunks, this.#bytes),
-    });
+    const head = this.#head;
+    if (head === undefined) return this.#fail('malformed', new Error('No response head'));
+    if (!this.#hasOverflowed)
+      return this.#finish({ kind: 'response', ...head, body: Buffer.concat(this.#chunks, this.#bytes) });
+    this.#hasEnded = true;
+    this.#endOverflow();
   }
 
   onResponseError(_: Dispatcher.DispatchController, error: Error): void {
     this.#fail(causeOf(error), error);
   }
 
-  #overflow(): void {
-    this.#stop('too_large', new Error(`The answer is longer than ${this.#maxBytes} bytes`));
+  #mostBytes(): number {
+    const canOverflow = this.#overflow && this.#head && isSuccess(this.#head.status);
+    return canOverflow ? Math.max(this.#maxBytes, this.#overflow.maxBytes) : this.#maxBytes;
+  }
+
+  /** Nothing more is read while the overflow is busy with what came. */
+  #spill(controller: Dispatcher.DispatchController): void {
+    this.#hasOverflowed = true;
+    if (this.#isSpilling) return;
+    let busy: Promise<void> | undefined;
+    while (busy === undefined && this.#chunks.length > 0)
+      busy = this.#overflow?.add(this.#chunks.shift() ?? empty);
+    if (busy === undefined) return;
+    this.#isSpilling = true;
+    controller.pause();
+    void this.#resumeAfter(busy, controller);
+  }
+
+  async #resumeAfter(busy: Promise<void>, controller: Dispatcher.DispatchController): Promise<void> {
+    try {
+      await busy;
+    } catch (error) {
+      return this.#stop('not_kept', error instanceof Error ? error : new Error('not kept'));
+    }
+    this.#isSpilling = false;
+    if (this.#done) return;
+    this.#spill(controller);
+    if (this.#isSpilling) return;
+    controller.resume();
+    this.#endOverflow();
+  }
+
+  #endOverflow(): void {
+    if (!this.#hasEnded || this.#isSpilling || this.#head === undefined) return;
+    this.#finish({ kind: 'response', ...this.#head, body: empty, hasOverflowed: true });
+  }
+
+  #tooLarge(): void {
+    this.#stop('too_large', new Error(`The answer is longer than ${this.#mostBytes()} bytes`));
   }
 
   #stop(cause: HttpFailure, error: Error): void {
@@ -193,6 +260,8 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.#resolve(answer);
   }
 }
+
+const empty = Buffer.alloc(0);
 
 const causeByCode: Readonly<Record<string, HttpFailure>> = {
   UND_ERR_CONNECT_TIMEOUT: 'timeout',

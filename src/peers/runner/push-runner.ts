@@ -1,4 +1,11 @@
-import { createHttpPool, isSuccess, type HttpAnswer, type HttpHead, type HttpHeaders } from '../http/http.ts';
+import {
+  createHttpPool,
+  isSuccess,
+  type HttpAnswer,
+  type HttpHead,
+  type HttpHeaders,
+  type Overflow,
+} from '../http/http.ts';
 import { readRetryAfterMs } from '../http/retry-after.ts';
 
 /** One delivery: the headers are the caller's, signatures and metadata included. */
@@ -7,6 +14,8 @@ export interface Push {
   /** The request's bytes, untouched. */
   readonly body: Buffer;
   readonly contentType?: string;
+  /** Takes a result that is longer than `maxResultBytes`. */
+  readonly overflow?: Overflow | undefined;
 }
 
 export type PushAnswer =
@@ -17,12 +26,21 @@ export type PushAnswer =
       readonly result: Buffer;
       /** The runner did the work, but its result was over the cap: `result` is empty, not truncated. */
       readonly resultOmitted: boolean;
+      /** The result is in the push's `overflow`: `result` is empty. */
+      readonly hasOverflowed?: true;
     }
   | {
       readonly kind: 'retry';
       readonly reason: string;
       readonly retryAfterMs?: number;
       /** What was said, as it came. */
+      readonly error: string;
+    }
+  /** The runner has no room for the call at this moment: nothing is wrong with either. */
+  | {
+      readonly kind: 'busy';
+      readonly reason: string;
+      readonly retryAfterMs?: number;
       readonly error: string;
     }
   | { readonly kind: 'dead'; readonly reason: string; readonly error: string };
@@ -61,9 +79,10 @@ export function createPushRunner(options: PushRunnerOptions): PushRunner {
     maxResponseBytes: options.maxResultBytes,
   } as const;
   return {
-    async push({ headers, body, contentType }) {
+    async push({ headers, body, contentType, overflow }) {
       const type = contentType === undefined ? {} : { 'content-type': contentType };
-      return judge(await pool.request({ ...target, headers: { ...headers, ...type }, body }));
+      const more = overflow && { overflow };
+      return judge(await pool.request({ ...target, headers: { ...headers, ...type }, body, ...more }));
     },
     close: () => pool.close(),
   };
@@ -71,7 +90,9 @@ export function createPushRunner(options: PushRunnerOptions): PushRunner {
 
 function judge(answer: HttpAnswer): PushAnswer {
   if (answer.kind === 'response') {
-    return isSuccess(answer.status) ? completed(answer, answer.body) : refused(answer, answer.body);
+    if (!isSuccess(answer.status)) return refused(answer, answer.body);
+    const overflowed = answer.hasOverflowed && { hasOverflowed: answer.hasOverflowed };
+    return { ...completed(answer, answer.body), ...overflowed };
   }
   const { head, cause } = answer;
   // the status of a refusal decides alone; a result also requires its complete body
@@ -83,7 +104,7 @@ function judge(answer: HttpAnswer): PushAnswer {
   return { kind: 'retry', reason: cause, error };
 }
 
-function completed(head: HttpHead, result: Buffer | undefined): PushAnswer {
+function completed(head: HttpHead, result: Buffer | undefined): Extract<PushAnswer, { kind: 'completed' }> {
   return {
     kind: 'completed',
     status: head.status,
@@ -97,7 +118,13 @@ function refused({ status, headers }: HttpHead, body: Buffer | undefined): PushA
   const reason = `status_${status}`;
   const error = words(status, headers, body);
   if (status !== 429 && status < 500 && reason !== goneReason) return { kind: 'dead', reason, error };
-  return { kind: 'retry', reason, ...retryAfter(headers['retry-after']), error };
+  const kind = status === 503 && !isAskedByHandler(body) ? 'busy' : 'retry';
+  return { kind, reason, ...retryAfter(headers['retry-after']), error };
+}
+
+/** The runner library said 503 for a handler that asks for another try, before it said 429: that call has failed. */
+function isAskedByHandler(body: Buffer | undefined): boolean {
+  return body !== undefined && body.subarray(-64).toString('latin1').endsWith('"code":"retry_later"}');
 }
 
 /** The status, with the beginning of a body that is text. */

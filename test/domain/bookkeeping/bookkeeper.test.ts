@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { Balances, type Entry } from '../../../src/domain/bookkeeping/entry.ts';
 import { chatIncome } from '../../../src/domain/bookkeeping/account.ts';
-import type { LedgerEvent, RecordedEvent } from '../../../src/domain/events/event.ts';
+import type { EventData, LedgerEvent, RecordedEvent } from '../../../src/domain/events/event.ts';
 import { QuoteCheck } from '../../../src/domain/verify/payment-check.ts';
 import { Bookkeeper } from '../../../src/domain/bookkeeping/bookkeeper.ts';
 import {
@@ -311,7 +311,10 @@ describe('for any legal ledger', () => {
   test('the generated events pass the verifier', () => {
     fc.assert(
       fc.property(anyPaymentEvents, ({ quote }) => {
-        const check = new QuoteCheck();
+        const [first] = quote.events;
+        if (first?.event.type !== 'quote_issued') throw new Error('the first event is not the quote');
+        const issued = first.event.data as EventData<'quote_issued'>;
+        const check = new QuoteCheck(issued, issued.options);
         const wrong = quote.events.slice(1).map(({ event }) => check.apply(event as LedgerEvent));
         expect(wrong.filter((words) => words !== undefined)).toEqual([]);
       }),

@@ -3,7 +3,7 @@ import { Balances, type Entry } from '../../../src/domain/bookkeeping/entry.ts';
 import type { RecordedEvent } from '../../../src/domain/events/event.ts';
 import { ReopenedQuotes } from '../../../src/domain/bookkeeping/reopened-quotes.ts';
 import { Bookkeeper } from '../../../src/domain/bookkeeping/bookkeeper.ts';
-import { hex32Of, paidJob } from '../../support/synthetic-ledger.ts';
+import { hex32Of, paidJob, payerKeyOf, signTerms } from '../../support/synthetic-ledger.ts';
 
 /** An event without its position in the ledger. */
 export interface StreamEvent {
@@ -84,7 +84,9 @@ export function paidQuote(n: number, token: object = {}) {
     start: () => {
       attempt += 1;
       append('payment_verified', { ...of(), by: 'facilitator' });
-      append('settlement_started', { ...started.data, payment: { ...terms, nonce: nonce() } });
+      const payment = { ...terms, nonce: nonce() };
+      const signature = signTerms(payerKeyOf(n), payment);
+      append('settlement_started', { ...started.data, payment: { ...payment, signature } });
     },
     settle: (evidence: 'facilitator' | 'chain' | 'operator') =>
       append('payment_settled', {

@@ -25,6 +25,7 @@ const contract = {
   delivered: ['delivered'],
   completed: ['completed'],
   dead_lettered: ['dead_lettered'],
+  triggered: ['call_triggered'],
 };
 const countedTypes = [...new Set(Object.values(contract).flat())];
 

@@ -1,4 +1,5 @@
 import { describe, expect, test } from 'vitest';
+import { breakEvents } from '../../../src/domain/events/break-events.ts';
 import { callEvents } from '../../../src/domain/events/call-events.ts';
 import { chatEvents } from '../../../src/domain/events/chat-events.ts';
 import { creditEvents } from '../../../src/domain/events/credit-events.ts';
@@ -12,6 +13,8 @@ import { recoveryEvents } from '../../../src/domain/events/recovery-events.ts';
 import { requestEvents } from '../../../src/domain/events/request-events.ts';
 import { retentionEvents } from '../../../src/domain/events/retention-events.ts';
 import { spendEvents } from '../../../src/domain/events/spend-events.ts';
+import { transferEvents } from '../../../src/domain/events/transfer-events.ts';
+import { triggerEvents } from '../../../src/domain/events/trigger-events.ts';
 
 const descriptorOf = (type: keyof typeof eventDescriptors): EventDescriptor => eventDescriptors[type];
 
@@ -23,12 +26,15 @@ describe('the event descriptors', () => {
       recoveryEvents,
       requestEvents,
       operatorEvents,
+      transferEvents,
+      breakEvents,
       chatEvents,
       creditEvents,
       identityEvents,
       spendEvents,
       retentionEvents,
       rateEvents,
+      triggerEvents,
     ];
     expect(families.flatMap((family) => Object.keys(family)).toSorted()).toEqual(eventTypes.toSorted());
   });

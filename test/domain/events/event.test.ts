@@ -23,7 +23,7 @@ const optionalKeys: { readonly [T in EventType]?: readonly (keyof EventData<T>)[
   payment_settled: ['block_number', 'block_hash', 'block_time', 'log_index'],
   settlement_unknown: ['transaction'],
   settlement_confirmed: ['block_time'],
-  chat_admitted: ['key_id', 'account_id'],
+  chat_admitted: ['key_id', 'account_id', 'price'],
   chat_refused: ['key_id', 'account_id', 'model'],
   chat_completed: ['upstream', 'uncovered_micros', 'first_byte_ms', 'latency_ms', 'reason'],
   chat_failed: ['upstream'],
@@ -41,6 +41,8 @@ const optionalKeys: { readonly [T in EventType]?: readonly (keyof EventData<T>)[
   rate_changed: ['previous_rate', 'rate'],
   operator_settlement_resolved: ['transaction'],
   payment_recovered: ['block_time'],
+  operator_transfer_recorded: ['returned'],
+  operator_break_explained: ['transaction', 'log_index', 'quote_digest'],
   redelivery_requested: ['quote_digest'],
   ledger_recovered: [
     'origin',
@@ -53,6 +55,7 @@ const optionalKeys: { readonly [T in EventType]?: readonly (keyof EventData<T>)[
     'database',
   ],
   enqueue_failed: ['quote_digest'],
+  call_triggered: ['log'],
   delivery_failed: ['retry_at'],
   completed: ['result_sha256', 'result_bytes'],
   settlement_started: ['payment_id'],
@@ -118,12 +121,12 @@ describe('every event', () => {
   });
 
   test.each(types)('%s has no field beside those of its schema', (type) => {
-    expect(encodes(type, { ...examples[type], note: 'unknown text' })).toThrow('note');
+    expect(encodes(type, { ...examples[type], surplus: 'unknown text' })).toThrow('surplus');
   });
 
   test.each(types)('%s is refused on reading where writing would refuse it', (type) => {
-    const data = JSON.stringify({ ...examples[type], note: 'unknown text' });
-    expect(() => decodeLeaf(leafOf(type, data))).toThrow('note');
+    const data = JSON.stringify({ ...examples[type], surplus: 'unknown text' });
+    expect(() => decodeLeaf(leafOf(type, data))).toThrow('surplus');
   });
 });
 

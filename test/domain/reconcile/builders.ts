@@ -94,6 +94,11 @@ export function completedWith(job: Job, settled: LedgerEvent = job.settled): Led
   return [job.started, settled, job.enqueued, job.delivered, job.completed];
 }
 
+/** The chain's record that the payment's own nonce moved its transfer. */
+export function authorized({ transfer, settled }: Job): NonNullable<Planted['authorizations']>[number] {
+  return { transfer, nonce: settled.data.payment_nonce };
+}
+
 export function receiptOf(
   transfers: readonly ChainTransfer[],
   blockNumber: bigint,
@@ -125,6 +130,44 @@ export function sweepOf(out: ChainTransfer, change: object = {}): Planted['event
   };
   const stream = `sweep:84532:${out.transaction}:${out.logIndex}`;
   return [{ stream, event: make('operator_sweep_recorded', data), phase: 1 }];
+}
+
+/** What an operator recorded of a transfer to the payee. */
+export function recordOf(came: ChainTransfer, as: string, change: object = {}): Planted['events'][number] {
+  const data = {
+    as,
+    network,
+    asset,
+    symbol: 'USDC',
+    decimals: 6,
+    pay_to: came.to,
+    received_from: came.from,
+    amount: String(came.amount),
+    ...placeIn(came),
+    operator: 'ada',
+    ...change,
+  };
+  return { stream: streamOf(came), event: make('operator_transfer_recorded', data), phase: 1 };
+}
+
+/** The record is taken back. */
+export function reversalOf(came: ChainTransfer): Planted['events'][number] {
+  const { transaction, logIndex: log_index } = came;
+  const data = { network, transaction, log_index, why: 'wrong', operator: 'ada' };
+  return { stream: streamOf(came), event: make('operator_transfer_reversed', data), phase: 1 };
+}
+
+/** The transfer that gave the money back. */
+export function returnedBy(back: ChainTransfer): object {
+  return { returned: { from: back.from, ...placeIn(back) } };
+}
+
+function placeIn({ transaction, blockNumber, blockHash, logIndex }: ChainTransfer) {
+  return { transaction, block_number: String(blockNumber), block_hash: blockHash, log_index: logIndex };
+}
+
+function streamOf({ transaction, logIndex }: ChainTransfer): string {
+  return `transfer:84532:${transaction}:${logIndex}`;
 }
 
 /** Prepaid credits that their contract pays out to the payee. */

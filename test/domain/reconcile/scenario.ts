@@ -1,7 +1,8 @@
 import type { RecordedEvent } from '../../../src/domain/events/event.ts';
-import { classify, openTransactions, strangerOf } from '../../../src/domain/reconcile/classify.ts';
+import { classify, strangerOf } from '../../../src/domain/reconcile/classify.ts';
 import { LedgerFacts } from '../../../src/domain/reconcile/ledger-facts.ts';
 import { Matcher } from '../../../src/domain/reconcile/match.ts';
+import { openTransactions } from '../../../src/domain/reconcile/open-transactions.ts';
 import { type ItemFields, Tally } from '../../../src/domain/reconcile/tally.ts';
 import { accountKey, type Evidence, transactionKey } from '../../../src/domain/reconcile/reconcile.ts';
 import { asset, network, otherPayTo, payTo, type Planted } from './builders.ts';

@@ -18,7 +18,9 @@ import {
   sweepOf,
   spendOf,
   refundOf,
+  authorized,
 } from './builders.ts';
+import { recordedTransfers } from './recorded-transfers.ts';
 
 /** One scenario for each way in which the payment, transfer or sweep number `n` can end. */
 export const kinds = {
@@ -196,6 +198,63 @@ export const kinds = {
     ] as const;
     return { events, transfers: [job.transfer], expected };
   },
+  /** A facilitator named the transaction of another payment of the same payer and amount; the nonce tells them apart. */
+  reportNamedThatOfAnother: (n) => {
+    const [job, other] = [jobOf(n), jobOf(n + 150_000)];
+    const named = settledWith(job, { ...reportedOnly, transaction: other.transfer.transaction });
+    const events = [
+      ...eventsOf(job, completedWith(job, named)),
+      ...eventsOf(other, completedWith(other, settledWith(other, reportedOnly))),
+    ];
+    const expected = [
+      ['matched', job.stream],
+      ['matched', other.stream],
+    ] as const;
+    return {
+      events,
+      transfers: [job.transfer, other.transfer],
+      authorizations: [authorized(job), authorized(other)],
+      expected,
+    };
+  },
+  reportNamedThatOfAnUnknownOne: (n) => {
+    const [job, other] = [jobOf(n), jobOf(n + 150_000)];
+    const named = settledWith(job, { ...reportedOnly, transaction: other.transfer.transaction });
+    const events = [...eventsOf(job, completedWith(job, named)), ...eventsOf(other, [other.started])];
+    const expected = [
+      ['matched', job.stream],
+      ['unknown', other.stream],
+    ] as const;
+    return {
+      events,
+      transfers: [job.transfer, other.transfer],
+      authorizations: [authorized(job), authorized(other)],
+      expected,
+    };
+  },
+  /** Its payer has paid the payee the same amount in that transaction, by an authorization that no event names. */
+  reportNamedAForeignAuthorization: (n) => {
+    const job = jobOf(n);
+    const events = eventsOf(job, completedWith(job, settledWith(job, reportedOnly)));
+    const authorizations = [{ transfer: job.transfer, nonce: hex32Of(`foreign ${n}`) }];
+    const expected = [
+      ['missing_on_chain', job.stream],
+      ['on_chain_without_event', job.transfer.transaction],
+    ] as const;
+    return { events, transfers: [job.transfer], authorizations, expected };
+  },
+  /** The false claim is the first in the ledger; the nonce says whose transfer it is. */
+  claimedFirstByAnother: (n) => {
+    const [job, other] = [jobOf(n + 150_000), jobOf(n)];
+    const { transaction, block_number, block_hash, log_index } = other.settled.data;
+    const copied = settledWith(job, { transaction, block_number, block_hash, log_index });
+    const events = [...eventsOf(job, completedWith(job, copied)), ...eventsOf(other, completedWith(other))];
+    const expected = [
+      ['duplicate_claim', job.stream],
+      ['matched', other.stream],
+    ] as const;
+    return { events, transfers: [other.transfer], authorizations: [authorized(other)], expected };
+  },
   otherTerms: (n) => {
     const job = jobOf(n);
     const { quote } = job;
@@ -273,6 +332,7 @@ export const kinds = {
     const out = outTransfer(n, stranger);
     return { events: [], transfers: [out], expected: [['foreign_use', out.transaction]] };
   },
+  ...recordedTransfers,
   /** Any account can make a token log a transfer of 0 between any two addresses. */
   nothingMoved: (n) => {
     const out = { ...outTransfer(n, stranger), amount: 0n };

@@ -6,6 +6,11 @@ test("a runner's words are one line without control characters, of at most 500 c
   expect(lastWords('x'.repeat(1_000_000), [])).toHaveLength(500);
 });
 
+test("a runner's words never end with half of a surrogate pair, which the ledger cannot take", () => {
+  expect(lastWords(`${'x'.repeat(499)}😀`, [])).toBe('x'.repeat(499));
+  expect(lastWords(`${'x'.repeat(498)}😀`, [])).toBe(`${'x'.repeat(498)}😀`);
+});
+
 test.each([
   ['the secret is s3cret-of-the-runner.', 'the secret is [hidden].'],
   ['Authorization: Bearer abc.def-123', 'Authorization: Bearer [hidden]'],

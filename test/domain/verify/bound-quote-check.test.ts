@@ -7,7 +7,7 @@ import { verdictsOn } from '../../support/verify.ts';
 
 const inputsHash = hex32Of('the body');
 const another = hex32Of('another body');
-const payer = hex32Of('payer 1').slice(0, 42);
+const { payer } = paidJob(1)[1]!.event.data as { readonly payer: string };
 const stranger = `0x${'77'.repeat(20)}`;
 
 const of = (stream: string, type: string, data: object): StreamEvent => ({

@@ -28,14 +28,28 @@ const funded = [
 
 const chat = (n: number, type: string, data: object): StreamEvent =>
   streamEvent(`chat:${uuidOf(n)}`, type, data);
-const admitted = (n = 1): StreamEvent =>
-  chat(n, 'chat_admitted', { caller: 'api_key', key_id: 3, account_id: 7, model: 'small', streaming: false });
+const admitted = (n = 1, more: object = {}): StreamEvent =>
+  chat(n, 'chat_admitted', {
+    caller: 'api_key',
+    key_id: 3,
+    account_id: 7,
+    model: 'small',
+    streaming: false,
+    ...more,
+  });
+const price = {
+  input_nanos: '10000000000',
+  output_nanos: '20000000001',
+  cached_input_nanos: '1000000000',
+  cache_write_nanos: '12000000000',
+};
+const ofCache = { prompt_tokens: 10, cached_tokens: 4, cache_write_tokens: 3 };
 const moved = (type: string, micros: number, n = 1, of = n): StreamEvent => {
   const estimate = type === 'credit_captured' ? { is_estimate: false } : {};
   const data = { account_id: 7, chat_id: uuidOf(of), amount_micros: String(micros), ...estimate };
   return chat(n, type, data);
 };
-const completed = (n = 1): StreamEvent =>
+const completed = (n = 1, more: object = {}): StreamEvent =>
   chat(n, 'chat_completed', {
     ending: 'completed',
     model: 'small',
@@ -43,6 +57,7 @@ const completed = (n = 1): StreamEvent =>
     completion_tokens: 1,
     is_estimate: false,
     cost_micros: '30',
+    ...more,
   });
 const failed = chat(1, 'chat_failed', { reason: 'no_upstream', model: 'small' });
 const held = [...funded, admitted(), moved('credit_held', 60)];
@@ -97,6 +112,25 @@ test.each<[string, StreamEvent[]]>([
     [...held, completed(), moved('credit_captured', 60), moved('credit_corrected', 60)],
   ],
   ['a completion of the free tier', [admitted(), completed()]],
+  [
+    'a completion that costs what its tokens do, rounded up, also of the cache',
+    [admitted(1, { price }), completed(1, { ...ofCache, cost_micros: String(3 * 10 + 4 + 3 * 12 + 20 + 1) })],
+  ],
+  [
+    'a completion that was recovered with its hold, and then reported with its cost',
+    [
+      admitted(1, { price }),
+      completed(1, { ending: 'recovered', prompt_tokens: 0, completion_tokens: 0, cost_micros: '60' }),
+      completed(1, { cost_micros: '31' }),
+    ],
+  ],
+  [
+    'a completion whose upstream reported more tokens than any price could be paid for',
+    [
+      admitted(1, { price }),
+      completed(1, { prompt_tokens: Number.MAX_SAFE_INTEGER, cost_micros: String(10n ** 16n - 1n) }),
+    ],
+  ],
   ['a spend that was paid out', [accepted(), spend('spend_authorized'), earned, spend('spend_paid_out')]],
   [
     'a spend that landed after its answer',
@@ -116,6 +150,16 @@ test.each<[string, StreamEvent[], RegExp]>([
     'an erased user who is enabled again',
     [user, userStep('user_disabled'), userStep('user_erased'), userStep('user_enabled')],
     /is erased, which cannot be followed/,
+  ],
+  [
+    'a completion that costs less than its tokens',
+    [admitted(1, { price }), completed(1, { cost_micros: '30' })],
+    /its cost does not follow from its tokens and the price of its admission/,
+  ],
+  [
+    'a completion whose prompt came from the cache more than once',
+    [admitted(1, { price }), completed(1, { cached_tokens: 2 })],
+    /more of its prompt came from the cache than it has/,
   ],
   ['a completion without an admission', [completed()], /must come before it is missing/],
   [

@@ -44,6 +44,7 @@ const reorged = event('settlement_reorged', {
 });
 const dead = event('dead_lettered', { ...call, reason: 'attempts_exhausted' });
 const requeued = event('operator_requeued', { call_id: 2 });
+const givenUp = event('operator_discarded', { call_id: 2, why: 'the model is gone', operator: 'ops' });
 const returnTransfer = {
   transaction: hex32Of('a refund'),
   block_number: '2000',
@@ -80,6 +81,7 @@ const swept = (change: object = {}, of = `sweep:84532:${returnTransfer.transacti
 
 test.each<[string, StreamEvent[]]>([
   ['a paid job up to its completion', job],
+  ["a payment whose signature only its payer's contract can check", paidJob(1, { isSignedByContract: true })],
   ['a failed payment that landed late', after(3, failed, ...job.slice(3))],
   ['a failed payment, and another for the same quote', after(3, failed, ...secondPayment())],
   ['an unknown settlement that the chain resolved', after(3, unknown, unknown, ...job.slice(3))],
@@ -149,6 +151,12 @@ test.each<[string, StreamEvent[], RegExp]>([
     after(6, requeued),
     /the call is delivered, which cannot be followed by operator_requeued/,
   ],
+  [
+    'a call requeued after it was given up',
+    [...after(6, dead), givenUp, requeued],
+    /the call was given up, which cannot be followed by operator_requeued/,
+  ],
+  ['a call given up twice', [...after(6, dead), givenUp, givenUp], /the call was given up/],
   ['a call completed after it was withdrawn', after(5, reorged, job[6]!), /never enqueued/],
   ['a quote issued twice', after(1, job[0]!), /issued once/],
   ['a payment without a quote', job.slice(1), /belongs to a quote/],
@@ -246,8 +254,7 @@ function delegatedTo(events: readonly StreamEvent[]): StreamEvent[] {
 
 /** Another payer takes the quote that was freed. */
 function secondPayment(): StreamEvent[] {
-  const text = JSON.stringify(job.slice(1, 3)).replaceAll(payment_nonce ?? '', hex32Of('another nonce'));
-  return JSON.parse(text) as StreamEvent[];
+  return paidJob(1, { nonce: hex32Of('another nonce') }).slice(1, 3);
 }
 
 function sameTransfer(): StreamEvent {

@@ -2,6 +2,7 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import type { LedgerEvent } from '../../../src/domain/events/event.ts';
+import { sha256 } from '../../../src/domain/payments/payment.ts';
 import { LedgerCheck } from '../../../src/domain/verify/ledger-check.ts';
 import {
   expectIndependent,
@@ -56,9 +57,20 @@ const reversed = (taken: string, missing: string, change: object = {}, accountId
   );
 const paid = [...job, opened()];
 
+/** The paid call, whose body orders its credit for account 1. */
+function ordered(change: object = {}): StreamEvent[] {
+  const order = `tollbook-top-up:1:1:1900000000:${'s'.repeat(22)}:${'m'.repeat(43)}`;
+  const paidFor = { top_up_order: order, body_sha256: sha256(order), ...change };
+  return paidJob(1, { creditMicros: '2000', nonce: sha256(order) }).map(({ stream, event }) => ({
+    stream,
+    event: event.type === 'settlement_started' ? { ...event, data: { ...event.data, ...paidFor } } : event,
+  }));
+}
+
 test.each<[string, StreamEvent[]]>([
   ['granted for a paid call', [...paid, toppedUp()]],
   ['granted before its call is completed', [...job.slice(0, 5), opened(), toppedUp(), ...job.slice(5)]],
+  ['granted to the account that its order names', [...ordered(), opened(), toppedUp()]],
   ['reversed in full', [...paid, toppedUp(), reversed('2000', '0')]],
   ['reversed in part, with the rest missing', [...paid, toppedUp(), reversed('500', '1500')]],
 ])('both verifiers accept credit that is %s', async (_, events) => {
@@ -90,6 +102,25 @@ test.each<[string, StreamEvent[], RegExp]>([
   ['in another token', [...paid, toppedUp({ asset: payer })], /there is no payment of/],
   ['twice', [...paid, toppedUp(), toppedUp()], /bought credit/],
   ['twice, to two accounts', [...paid, opened(2), toppedUp(), toppedUp({}, 2)], /bought credit/],
+  [
+    'to another account than its payer has ordered',
+    [...ordered(), opened(1), opened(2), toppedUp({}, 2)],
+    /has ordered the credit for/,
+  ],
+  [
+    'by an order that is not the body of its request',
+    [...ordered({ body_sha256: sha256('x') }), opened(), toppedUp()],
+    /order is not the body/,
+  ],
+  [
+    'by an order that its payer has not signed',
+    [
+      ...ordered({ top_up_order: `tollbook-top-up:1:2:1900000000:${'s'.repeat(22)}:${'m'.repeat(43)}` }),
+      opened(),
+      toppedUp(),
+    ],
+    /order is not the body/,
+  ],
   ['never, but is reversed', [...paid, reversed('0', '2000')], /bought/],
   [
     'and is reversed twice',

@@ -138,7 +138,9 @@ test('a completion can be read only by its own account', async () => {
         prompt_tokens: 6,
         completion_tokens: 2,
         cached_tokens: 0,
+        cache_write_tokens: 0,
         is_estimate: false,
+        price: { input: '2.5', output: '10', cached_input: '2.5', cache_write: '2.5' },
         cost: '0.000035',
         held: expect.any(String),
         captured: '0.000035',
@@ -159,6 +161,70 @@ test('a completion can be read only by its own account', async () => {
   expect((await get(path)).status).toBe(401);
   for (const nothing of ['', '?id=', '?id=x', `?id=${id}&id=${id}`, `?id=${crypto.randomUUID()}`])
     expect((await get(`/v1/generation${nothing}`, key)).status).toBe(404);
+});
+
+test('an account lists its own completions, the newest first, by key, model and day, in pages and as a file', async () => {
+  const gateway = await startChatGateway();
+  const [key, other] = [await gateway.key(), await gateway.key()];
+  const get = await documented(gateway);
+  const ids: (string | null)[] = [];
+  for (const [content, model] of [
+    ['one', paidModel],
+    ['two', freeModel],
+    ['fault:status_500', paidModel],
+  ] as const) {
+    const answer = await gateway.post(ask(content, model), { authorization: `Bearer ${key}` });
+    await answer.text();
+    if (answer.ok) ids.unshift(answer.headers.get('x-request-id'));
+  }
+  await gateway.client(other).chat.completions.create(ask('not theirs'));
+  await eventually(async () => {
+    await projectToHead(gateway.database);
+    const { json } = await get('/v1/generations', key);
+    expect(json.rows.map(({ status }: { status: string }) => status)).toEqual([
+      'failed',
+      'completed',
+      'completed',
+    ]);
+  });
+  const { json } = await get('/v1/generations', key);
+  expect(json).toMatchObject({ currency: 'USD', next: null });
+  expect(json.rows.slice(1).map(({ id }: { id: string }) => id)).toEqual(ids);
+  expect(json.rows[0]).toMatchObject({ cost: null, prompt_tokens: null, status: 'failed' });
+  expect(json.rows[2]).toMatchObject({
+    model: paidModel,
+    key: { id: 1, name: 'of a test', prefix: key.slice(0, 13) },
+    prompt_tokens: 5,
+    completion_tokens: 1,
+    cached_tokens: 0,
+    cost: '0.000023',
+  });
+  const seen: string[] = [];
+  for (let cursor = ''; ;) {
+    const { json: page } = await get(`/v1/generations?limit=1${cursor}`, key);
+    seen.push(...page.rows.map(({ id }: { id: string }) => id));
+    if (page.next === null) break;
+    cursor = `&cursor=${page.next}`;
+  }
+  expect(seen.slice(1)).toEqual(ids);
+  const countOf = async (query: string) => (await get(`/v1/generations?${query}`, key)).json.rows.length;
+  const today = json.rows[0].created_at.slice(0, 10);
+  expect(await countOf(`model=${encodeURIComponent(paidModel)}&key_id=1&from=${today}&to=2100-01-01`)).toBe(
+    2,
+  );
+  expect(await countOf('key_id=0')).toBe(0);
+  expect(await countOf('to=2001-01-01')).toBe(0);
+  expect(await countOf('from=2100-01-01')).toBe(0);
+  const file = await gateway.get('/v1/generations.csv?limit=2', key);
+  const lines = (await file.text()).split('\r\n');
+  expect(lines[0]).toBe(
+    'created_at,id,model,key_id,key_name,status,prompt_tokens,completion_tokens,cached_tokens,cost',
+  );
+  expect(lines[2]).toContain(`,${ids[0]},${freeModel},1,of a test,completed,5,1,0,0`);
+  expect(file.headers.get('link')).toMatch(/^<\/v1\/generations\.csv\?limit=2&cursor=\d+>; rel="next"$/);
+  for (const query of ['from=2026-02-30', 'cursor=x', 'limit=0', 'key_id=-1', 'by=day', 'cursor=0'])
+    expect((await get(`/v1/generations?${query}`, key)).status).toBe(400);
+  expect((await get('/v1/generations')).status).toBe(401);
 });
 
 test('the status names each model whose upstreams fail, and the gateway stays ready', async () => {

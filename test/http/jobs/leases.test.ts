@@ -118,6 +118,7 @@ test('a runner that polls gets its calls with their metadata, and its result is 
       job_index: 0,
       metadata: {
         'x-x402-origin': 'x402',
+        'x-net-trigger': 'x402',
         'x-x402-quote-digest': paid.json.quote_digest,
         'x-x402-payment-network': 'eip155:84532',
         'x-x402-payment-asset': chain.token,
@@ -127,6 +128,7 @@ test('a runner that polls gets its calls with their metadata, and its result is 
         'x-net-call-id': String(paid.json.call_id),
         'x-net-idempotency-key': expect.stringMatching(/^0x[0-9a-f]{64}$/),
         'x-net-attempt': '1',
+        'x-net-max-result-bytes': '1048576',
       },
       content_type: 'text/plain',
       body_base64: Buffer.from('a body').toString('base64'),
@@ -159,6 +161,7 @@ test('a receipt whose result was deleted when its life ended says so', async () 
     state: 'completed',
     result: null,
     result_pruned: true,
+    result_pruned_at: expect.stringMatching(/^\d{4}-.*Z$/),
   });
 });
 

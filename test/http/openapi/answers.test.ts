@@ -109,7 +109,13 @@ test('a paid job from its price to its result is as the document says', async ()
   expect((await askRunner(gateway, `${calls}/extend`, { lease_id, lease_secs: 60 })).status).toBe(200);
   const result = { content_type: 'text/plain', body_base64: 'aGk=' };
   expect((await askRunner(gateway, `${calls}/complete`, { lease_id, result })).status).toBe(200);
-  expect((await gateway.get(receipt, mine)).json).toMatchObject({ state: 'completed', result });
+  expect((await gateway.get(`${receipt}?wait_secs=60`, mine)).json).toMatchObject({
+    state: 'completed',
+    result,
+  });
+  const waited = await gateway.post(job, { body: 'x', headers: { ...headers, prefer: 'wait=60' } });
+  expect([waited.status, waited.json.result]).toEqual([200, result]);
+  expect(waited.headers.get('preference-applied')).toBe('wait=60');
   expect((await gateway.get('/x402/stats')).json.counters.completed).toBe(1);
   expect((await gateway.get('/x402/health')).text).toBe('ok');
   await eventually(async () => expect((await gateway.get('/x402/ready')).status).toBe(200));
@@ -288,4 +294,5 @@ test('runners, operators and readers of receipts are refused as the document say
   const receipt = `/x402/receipts/${json.quote_digest}`;
   expect(seen(await gateway.get(receipt, bearer('x')))).toEqual([401, 'invalid_receipt_token']);
   expect(seen(await gateway.get('/x402/receipts/none'))).toEqual([404, 'receipt_not_found']);
+  expect(seen(await gateway.get(`${receipt}?wait_secs=61`))).toEqual([400, 'invalid_request']);
 });

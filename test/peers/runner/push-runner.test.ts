@@ -108,7 +108,7 @@ describe('an answer of', () => {
   test.each([
     [429, { kind: 'retry', reason: 'status_429', error: 'status 429: why' }],
     [500, { kind: 'retry', reason: 'status_500', error: 'status 500: why' }],
-    [503, { kind: 'retry', reason: 'status_503', error: 'status 503: why' }],
+    [503, { kind: 'busy', reason: 'status_503', error: 'status 503: why' }],
     [599, { kind: 'retry', reason: 'status_599', error: 'status 599: why' }],
     [410, { kind: 'retry', reason: 'status_410', error: 'status 410: why' }],
     [400, { kind: 'dead', reason: 'status_400', error: 'status 400: why' }],
@@ -131,12 +131,25 @@ describe('an answer of', () => {
       response.write('x', () => response.destroy());
     });
     expect(await cut.push(call)).toEqual({
-      kind: 'retry',
+      kind: 'busy',
       reason: 'status_503',
       retryAfterMs: 2000,
       error: 'status 503',
     });
   });
+});
+
+test('a 503 by which older versions of the runner library pass on that a handler asks for another try is a failed attempt, any other is none', async () => {
+  const answers = [
+    '{"error":"the model is loading","code":"retry_later"}',
+    '{"error":"the runner is busy","code":"runner_full"}',
+    '{"error":"said \\"code\\":\\"retry_later\\"}","code":"runner_stopping"}',
+  ];
+  const runner = await serve((_, response) =>
+    response.writeHead(503, { 'retry-after': '30' }).end(answers.shift()),
+  );
+  const kinds = [await runner.push(call), await runner.push(call), await runner.push(call)];
+  expect(kinds).toMatchObject([{ kind: 'retry', retryAfterMs: 30_000 }, { kind: 'busy' }, { kind: 'busy' }]);
 });
 
 describe('Retry-After', () => {
@@ -166,7 +179,7 @@ describe('Retry-After', () => {
     const date = new Date(Date.now() + 60_000).toUTCString();
     const runner = await serve((_, response) => response.writeHead(503, { 'retry-after': date }).end());
     const answer = await runner.push(call);
-    const waitMs = answer.kind === 'retry' ? (answer.retryAfterMs ?? 0) : 0;
+    const waitMs = answer.kind === 'busy' ? (answer.retryAfterMs ?? 0) : 0;
     expect(waitMs).toBeGreaterThan(30_000);
     expect(waitMs).toBeLessThanOrEqual(60_000);
   });

@@ -1,24 +1,56 @@
 import { parseArgs } from 'node:util';
-import { discardCall } from '../../../jobs/discard-call.ts';
-import { exitCodes, readId, readOperator, readOperatorText } from '../../arguments.ts';
+import { type DeadLetterChoice, maxChanged } from '../../../jobs/dead-letters.ts';
+import { discardCall, type DiscardRecord } from '../../../jobs/discard-call.ts';
+import { discardCalls } from '../../../jobs/discard-calls.ts';
+import { ArgumentError, exitCodes, readId, readOperator, readOperatorText } from '../../arguments.ts';
+import { choiceOptions, readChoice, runBatches } from '../../dead-letter-choice.ts';
 import { withLedger } from '../../ledger.ts';
 import { fail, say } from '../../terminal.ts';
 
+const options = {
+  ...choiceOptions,
+  all: { type: 'boolean' },
+  'dry-run': { type: 'boolean' },
+  why: { type: 'string' },
+  by: { type: 'string' },
+} as const;
+
 export async function run(args: readonly string[]): Promise<number> {
-  const { values, positionals } = parseArgs({
-    args: [...args],
-    allowPositionals: true,
-    options: { why: { type: 'string' }, by: { type: 'string' } },
-  });
-  const id = readId(positionals[0], 'name the call: tollbook calls discard CALL_ID');
-  const why = readOperatorText(values.why, '--why is your reason');
-  const operator = readOperator(values.by);
-  const { kind } = await withLedger((ledger) => discardCall(ledger, id, { why, operator }));
-  if (kind === 'discarded') say(`Call ${id} is given up. Its refund is due: see \`tollbook refunds due\`.`);
+  const { values, positionals } = parseArgs({ args: [...args], allowPositionals: true, options });
+  const { all = false, 'dry-run': isDryRun = false, why: reason, by: name, ...named } = values;
+  const choice = readChoice(named);
+  const isMany = all || isDryRun || choice !== undefined;
+  if (isMany && (positionals.length > 0 || (choice !== undefined) === all))
+    throw new ArgumentError(
+      'name one call, or --cause, --service, --job, --reason, --runner, --since, --before, or --all',
+    );
+  const id = isMany ? 0 : readId(positionals[0], 'name the call: tollbook calls discard CALL_ID');
+  const by = { why: readOperatorText(reason, '--why is your reason'), operator: readOperator(name) };
+  return isMany ? discardMany(choice ?? {}, isDryRun, by) : discardOne(id, by);
+}
+
+async function discardOne(id: number, by: DiscardRecord): Promise<number> {
+  const discarded = await withLedger((ledger) => discardCall(ledger, id, by));
+  const { kind } = discarded;
+  if (kind === 'discarded' && discarded.isPaid)
+    say(`Call ${id} is given up. Its refund is due: see \`tollbook refunds due\`.`);
+  else if (kind === 'discarded') say(`Call ${id} is given up. A trigger made it, so nobody has paid for it.`);
   else if (kind === 'with_runner')
     fail(
       `A runner has call ${id} under a lease and may still complete it: pause the runner and try again later.`,
     );
   else fail(`There is no call ${id} that waits or is a dead letter.`);
   return kind === 'discarded' ? exitCodes.done : exitCodes.refused;
+}
+
+async function discardMany(choice: DeadLetterChoice, isDryRun: boolean, by: DiscardRecord): Promise<number> {
+  const { done, skipped } = await withLedger((ledger) =>
+    runBatches(
+      (after) => discardCalls(ledger, { choice, after, max: maxChanged, isDryRun, by }),
+      (callId) => say(`call ${callId} is skipped: is no dead letter any more`),
+    ),
+  );
+  const what = isDryRun ? 'would be given up; nothing was changed' : 'given up';
+  say(`${done} calls ${what}. ${skipped} skipped. See \`tollbook refunds due\`.`);
+  return exitCodes.done;
 }

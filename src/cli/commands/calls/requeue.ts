@@ -1,21 +1,13 @@
 import { parseArgs } from 'node:util';
-import { parseInstant } from '../../../domain/values/period.ts';
-import { maxRequeued, requeueCalls } from '../../../jobs/requeue-calls.ts';
+import { type DeadLetterChoice, maxChanged } from '../../../jobs/dead-letters.ts';
+import { requeueCalls } from '../../../jobs/requeue-calls.ts';
 import { requeueCall } from '../../../jobs/requeue-call.ts';
-import type { DeadLetterFilter } from '../../../store/calls.ts';
 import { ArgumentError, exitCodes, readId } from '../../arguments.ts';
+import { choiceOptions, readChoice, runBatches } from '../../dead-letter-choice.ts';
 import { withLedger } from '../../ledger.ts';
 import { fail, say } from '../../terminal.ts';
 
-const options = {
-  all: { type: 'boolean' },
-  service: { type: 'string' },
-  reason: { type: 'string' },
-  runner: { type: 'string' },
-  since: { type: 'string' },
-  before: { type: 'string' },
-  'dry-run': { type: 'boolean' },
-} as const;
+const options = { ...choiceOptions, all: { type: 'boolean' }, 'dry-run': { type: 'boolean' } } as const;
 
 const whySkipped = {
   not_dead: 'is no dead letter any more',
@@ -25,35 +17,14 @@ const whySkipped = {
 
 export async function run(args: readonly string[]): Promise<number> {
   const { values, positionals } = parseArgs({ args: [...args], allowPositionals: true, options });
-  const { all, 'dry-run': isDryRun = false, ...by } = values;
-  const isMany = all === true || isDryRun || Object.values(by).some((value) => value !== undefined);
-  if (!isMany) return requeueOne(positionals);
-  const named = Object.values(by).some((value) => value !== undefined);
-  if (positionals.length > 0 || named === (all === true))
-    throw new ArgumentError('name one call, or --service, --reason, --runner, --since, --before, or --all');
-  return requeueMany(filterOf(by), isDryRun);
-}
-
-function filterOf(by: {
-  readonly [N in 'service' | 'reason' | 'runner' | 'since' | 'before']?: string | undefined;
-}): DeadLetterFilter {
-  const { service, reason, runner, since, before } = by;
-  if (service !== undefined && !/^\d{1,15}$/.test(service))
-    throw new ArgumentError('--service is the number of a service');
-  return {
-    serviceId: service === undefined ? undefined : Number(service),
-    reason,
-    runner,
-    since: timeOf('since', since),
-    before: timeOf('before', before),
-  };
-}
-
-function timeOf(name: string, text: string | undefined): Date | undefined {
-  if (text === undefined) return undefined;
-  const ms = parseInstant(text);
-  if (ms === undefined) throw new ArgumentError(`--${name} is a time, such as 2026-11-20T06:30:00Z`);
-  return new Date(ms);
+  const { all = false, 'dry-run': isDryRun = false, ...named } = values;
+  const choice = readChoice(named);
+  if (!all && !isDryRun && !choice) return requeueOne(positionals);
+  if (positionals.length > 0 || (choice !== undefined) === all)
+    throw new ArgumentError(
+      'name one call, or --cause, --service, --job, --reason, --runner, --since, --before, or --all',
+    );
+  return requeueMany(choice ?? {}, isDryRun);
 }
 
 async function requeueOne([text, ...more]: readonly string[]): Promise<number> {
@@ -70,19 +41,14 @@ async function requeueOne([text, ...more]: readonly string[]): Promise<number> {
   return kind === 'requeued' ? exitCodes.done : exitCodes.refused;
 }
 
-async function requeueMany(filter: DeadLetterFilter, isDryRun: boolean): Promise<number> {
-  const { requeued, skipped } = await withLedger(async (ledger) => {
-    const sum = { requeued: 0, skipped: 0 };
-    for (let after: number | undefined = 0; after !== undefined;) {
-      const report = await requeueCalls(ledger, { filter, after, max: maxRequeued, isDryRun });
-      for (const { callId, why } of report.skipped) say(`call ${callId} is skipped: ${whySkipped[why]}`);
-      sum.requeued += report.requeued;
-      sum.skipped += report.skipped.length;
-      after = report.next;
-    }
-    return sum;
-  });
-  const done = isDryRun ? 'would be queued again; nothing was changed' : 'queued again';
-  say(`${requeued} calls ${done}. ${skipped} skipped.`);
+async function requeueMany(choice: DeadLetterChoice, isDryRun: boolean): Promise<number> {
+  const { done, skipped } = await withLedger((ledger) =>
+    runBatches(
+      (after) => requeueCalls(ledger, { choice, after, max: maxChanged, isDryRun }),
+      (callId, why) => say(`call ${callId} is skipped: ${whySkipped[why]}`),
+    ),
+  );
+  const what = isDryRun ? 'would be queued again; nothing was changed' : 'queued again';
+  say(`${done} calls ${what}. ${skipped} skipped.`);
   return exitCodes.done;
 }

@@ -1,9 +1,10 @@
 import { projectToHead } from '../../../projections/project.ts';
-import { listRefundsDue, type RefundDueRow } from '../../../store/refunds.ts';
+import { listRefundsDue, type RefundsDue } from '../../../refunds/list-refunds-due.ts';
+import type { RefundDueRow } from '../../../store/refunds.ts';
 import { withLedger } from '../../ledger.ts';
 import { quoteText } from '../../quote-text.ts';
 import { moneyText } from '../../money-text.ts';
-import { say } from '../../terminal.ts';
+import { fail, say } from '../../terminal.ts';
 
 const pageSize = 1_000;
 
@@ -15,20 +16,25 @@ const reasons: Readonly<Record<string, string>> = {
 };
 
 export async function run(): Promise<number> {
-  const count = await withLedger(async (ledger) => {
+  return withLedger(async (ledger) => {
     await projectToHead(ledger);
     let listed = 0;
-    for (let after = 0; ;) {
-      const { rows } = await listRefundsDue(ledger.pool, after, pageSize);
-      for (const row of rows) show(row);
-      listed += rows.length;
-      const last = rows.at(-1);
-      if (!last || rows.length < pageSize) return listed;
-      after = last.seq;
+    const contradicted: number[] = [];
+    for (let after: number | undefined = 0; after !== undefined;) {
+      const page: RefundsDue = await listRefundsDue(ledger.pool, after, pageSize);
+      for (const row of page.rows) show(row);
+      listed += page.rows.length;
+      contradicted.push(...page.contradicted);
+      after = page.listed.length < pageSize ? undefined : page.listed.at(-1);
     }
+    if (listed === 0) say('No refund is due.');
+    if (contradicted.length === 0) return 0;
+    fail(
+      `The read models say something else about the payments that events ${contradicted.join(', ')} started: somebody has changed ` +
+        'them. The list above is what the events say. Pay nothing before `tollbook verify` is sound.',
+    );
+    return 1;
   });
-  if (count === 0) say('No refund is due.');
-  return 0;
 }
 
 function show(row: RefundDueRow): void {

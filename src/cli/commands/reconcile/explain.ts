@@ -1,0 +1,72 @@
+import { readFile } from 'node:fs/promises';
+import { parseArgs } from 'node:util';
+import type pg from 'pg';
+import { explanationClasses } from '../../../domain/events/break-events.ts';
+import type { ReportJson } from '../../../domain/reconcile/report.ts';
+import { explainBreak, type Explanation, findBreak } from '../../../reconcile/explain-break.ts';
+import { newestReports } from '../../../store/reconciliations.ts';
+import { ArgumentError, exitCodes, readOperator, readOperatorText } from '../../arguments.ts';
+import { withLedger } from '../../ledger.ts';
+import { fail, say } from '../../terminal.ts';
+
+const messages = {
+  unknown:
+    'no break of the last stored reconciliations begins so: reconcile again, or name its report with --report',
+  ambiguous: 'several breaks begin so: give more of the digits',
+} as const;
+
+export async function run(args: readonly string[]): Promise<number> {
+  const { values, positionals } = parseArgs({
+    args: [...args],
+    allowPositionals: true,
+    options: {
+      class: { type: 'string' },
+      note: { type: 'string' },
+      by: { type: 'string' },
+      report: { type: 'string' },
+    },
+  });
+  const [beginning = '', another] = positionals;
+  if (another !== undefined || !/^0x[0-9a-f]{8,64}$/.test(beginning))
+    throw new ArgumentError(
+      'name one break by its id, or the first digits of it: 0x and 8 to 64 hexadecimal digits',
+    );
+  const explanation: Explanation = {
+    as: readClass(values.class),
+    note: readOperatorText(values.note, '--note is what you know about it'),
+    // no default: who explains a break is answerable for it
+    operator: readOperator(values.by ?? ''),
+  };
+  const given = values.report === undefined ? undefined : [await readReport(values.report)];
+  return withLedger(async ({ pool, lane }) => {
+    const found = await findBreak(given ?? storedReports(pool), beginning);
+    if (found.kind !== 'found') {
+      fail(messages[found.kind]);
+      return exitCodes.refused;
+    }
+    await explainBreak(lane, found, explanation);
+    const { itemClass, breakId } = found;
+    say(
+      explanation.as === 'open'
+        ? `Open again: ${itemClass} ${breakId}.`
+        : `Explained: ${itemClass} ${breakId} as ${explanation.as}.`,
+    );
+    return exitCodes.done;
+  });
+}
+
+function readClass(text: string | undefined): Explanation['as'] {
+  const known = explanationClasses.find((name) => name === text);
+  if (known) return known;
+  throw new ArgumentError(`--class is one of ${explanationClasses.join(', ')}`);
+}
+
+async function readReport(file: string): Promise<ReportJson> {
+  const report = JSON.parse(await readFile(file, 'utf8')) as ReportJson;
+  if (Object.keys(report).includes('tollbook_reconciliation')) return report;
+  throw new ArgumentError(`${file} is no report of \`tollbook reconcile --json\``);
+}
+
+async function* storedReports(pool: pg.Pool): AsyncGenerator<ReportJson> {
+  for await (const text of newestReports(pool)) yield JSON.parse(text) as ReportJson;
+}

@@ -1,0 +1,18 @@
+import { listTransfers } from '../../../store/refunds.ts';
+import { withLedger } from '../../ledger.ts';
+import { say } from '../../terminal.ts';
+import { useText } from '../../transfer-text.ts';
+
+const maxRows = 1_000;
+
+export async function run(): Promise<number> {
+  const transfers = await withLedger(({ pool }) => listTransfers(pool, maxRows));
+  if (transfers.length === 0) say('No transfer is recorded.');
+  for (const { at, type, data } of transfers) {
+    const { network, transaction, log_index: logIndex, operator } = data;
+    const what =
+      type === 'operator_transfer_recorded' ? useText(data) : `what was recorded is reversed: ${data.why}`;
+    say(`${at}  ${what}, by ${operator}\n  on ${network}, transaction ${transaction}, log ${logIndex}`);
+  }
+  return 0;
+}

@@ -1,0 +1,43 @@
+import { parseArgs } from 'node:util';
+import { type Caip2, chainIdOf } from '../../../domain/values/primitives.ts';
+import { type ReversalRefusal, reverseAstray } from '../../../refunds/reverse-astray.ts';
+import { ArgumentError, exitCodes, readOperator, readOperatorText } from '../../arguments.ts';
+import { withLedger } from '../../ledger.ts';
+import { readLog, readTransaction } from '../../record-transfer.ts';
+import { fail, say } from '../../terminal.ts';
+import { useText } from '../../transfer-text.ts';
+
+const messages: Readonly<Record<ReversalRefusal, string>> = {
+  not_recorded: 'nothing that `tollbook transfers record` recorded of that transaction stands',
+  transfer_ambiguous: 'several of its transfers are recorded: name one by --log',
+  superseded: 'another command was recorded meanwhile: try again',
+};
+
+export async function run(args: readonly string[]): Promise<number> {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      network: { type: 'string', default: '' },
+      tx: { type: 'string', default: '' },
+      log: { type: 'string' },
+      why: { type: 'string' },
+      by: { type: 'string' },
+    },
+  });
+  if (chainIdOf(values.network) === undefined)
+    throw new ArgumentError('--network is the CAIP-2 name of the chain, such as eip155:8453');
+  const order = {
+    network: values.network as Caip2,
+    transaction: readTransaction(values.tx, 'transfer'),
+    logIndex: readLog(values.log),
+    why: readOperatorText(values.why, '--why is the reason'),
+    operator: readOperator(values.by),
+  };
+  const answer = await withLedger((ledger) => reverseAstray(ledger, order));
+  if (answer.kind === 'refused') {
+    fail(messages[answer.code] + (answer.detail === undefined ? '' : ` (${answer.detail})`));
+    return exitCodes.refused;
+  }
+  say(`Reversed: ${useText(answer.record)}.`);
+  return exitCodes.done;
+}

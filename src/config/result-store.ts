@@ -1,0 +1,64 @@
+import { bucketShape, minBucketSecretChars } from './bucket.ts';
+import { besideConfig } from './files.ts';
+import type { Reading } from './reading.ts';
+import { readSecret } from './secrets.ts';
+import { readTable, type Table } from './table.ts';
+import { filePath, oneOf, wholeNumber } from './values.ts';
+
+const mebibyte = 1_048_576;
+
+const resultStoreShape = {
+  kind: oneOf(['folder', 's3']),
+  /** Of one result; up to `max_result_bytes` of `[delivery]` the database has it. */
+  max_bytes: wholeNumber(1, 1_024 * mebibyte).default(100 * mebibyte),
+  folder: filePath.optional(),
+  ...bucketShape,
+} as const;
+
+type ResultStoreTable = Table<typeof resultStoreShape>;
+
+/** Where results go that are too large for the database. */
+export type ResultStoreConfig = { readonly maxBytes: number } & (
+  | { readonly kind: 'folder'; readonly folder: string }
+  | {
+      readonly kind: 's3';
+      readonly endpoint: string;
+      readonly bucket: string;
+      readonly prefix: string;
+      readonly region: string;
+      readonly accessKeyId: string;
+      readonly secretKey: string;
+    }
+);
+
+/** Reads `[result_store]` and its secret; undefined where the table is missing, or after a report. */
+export async function readResultStore(
+  raw: unknown,
+  reading: Reading,
+): Promise<ResultStoreConfig | undefined> {
+  if (raw === undefined) return undefined;
+  const table = readTable(resultStoreShape, raw, ['result_store'], reading.report);
+  checkKeys(table, reading);
+  const secretKey = await readSecret(table, 'secret', { minChars: minBucketSecretChars }, reading);
+  if (!table.whole) return undefined;
+  const { kind, maxBytes, folder, endpoint, bucket, prefix, region, accessKeyId } = table.whole;
+  if (kind === 'folder')
+    return folder === undefined ? undefined : { kind, maxBytes, folder: besideConfig(reading.file, folder) };
+  if (endpoint === undefined || bucket === undefined || accessKeyId === undefined) return undefined;
+  if (secretKey === undefined) return undefined;
+  return { kind, maxBytes, endpoint, bucket, prefix, region, accessKeyId, secretKey };
+}
+
+const keysOf = { folder: ['folder'], s3: ['endpoint', 'bucket', 'access_key_id'] } as const;
+const takenBy = { folder: [], s3: ['prefix', 'region', 'secret_env', 'secret_file'] } as const;
+
+function checkKeys({ at, values: { kind }, names }: ResultStoreTable, { report }: Reading): void {
+  if (kind === undefined) return;
+  for (const key of keysOf[kind])
+    if (!names(key)) report.mistake([...at, key], `is missing: ${kind} needs it`);
+  if (kind === 's3' && !names('secret_env') && !names('secret_file'))
+    report.mistake([...at, 'secret_env'], 'is missing: name it, or secret_file');
+  const known = new Set<string>(['kind', 'max_bytes', ...keysOf[kind], ...takenBy[kind]]);
+  for (const key of Object.keys(resultStoreShape) as (keyof typeof resultStoreShape)[])
+    if (names(key) && !known.has(key)) report.mistake([...at, key], `would be ignored: ${kind} has none`);
+}

@@ -1,0 +1,30 @@
+/** What may call a job beside a payment. */
+export const triggerKinds = ['webhook', 'cron', 'chain'] as const;
+export type TriggerKind = (typeof triggerKinds)[number];
+
+/**
+ * What one firing of a trigger is told apart by: a webhook's id, a schedule's time, the place of a log on a chain. It becomes a header, and the
+ * ledger keeps it for ever: no free text.
+ */
+export const triggerIdForm = /^[A-Za-z0-9][A-Za-z0-9_.:/+=-]{0,199}$/;
+
+/** One firing of a trigger: it makes one call, for ever. */
+export interface Firing {
+  readonly kind: TriggerKind;
+  /** The trigger's name in the configuration. */
+  readonly name: string;
+  /** Of `triggerIdForm`. */
+  readonly id: string;
+}
+
+const streamPrefix = 'call:';
+
+/** The stream of a call that a trigger made, by the call's idempotency key. */
+export function triggeredStream(key: string): string {
+  return `${streamPrefix}${key}`;
+}
+
+/** Whether a stream is that of a call that a trigger made: a paid call is in the stream of its quote. */
+export function isTriggeredStream(stream: string): boolean {
+  return stream.startsWith(streamPrefix);
+}

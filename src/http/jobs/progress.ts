@@ -1,0 +1,35 @@
+import type { FastifyInstance } from 'fastify';
+import { flattenError } from 'zod';
+import type { JobsContext } from '../../jobs/context.ts';
+import { createProgressDesk } from '../../jobs/progress.ts';
+import { sendRefusal } from '../server/errors.ts';
+import { idOf } from '../server/request-values.ts';
+import { progressBody } from '../schemas/runner.ts';
+import { requireRunner } from './runner-auth.ts';
+
+const bodyLimit = 4_096;
+
+/**
+ * POST /runner/calls/{call_id}/progress: what a runner that leases says of a call while it works on it, for the client that waits.
+ */
+export function progressRoute(current: () => JobsContext) {
+  return async (app: FastifyInstance): Promise<void> => {
+    const runnerOf = requireRunner(app, current);
+    const desk = createProgressDesk();
+    app.post<{ Params: { call_id: string } }>(
+      '/runner/calls/:call_id/progress',
+      { bodyLimit },
+      async (request, reply) => {
+        const body = progressBody.safeParse(request.body);
+        if (!body.success)
+          return sendRefusal(request, reply, 'invalid_request', {
+            context: { details: flattenError(body.error) },
+          });
+        const { lease_id: leaseId, fraction, message } = body.data;
+        const lease = { callId: idOf(request.params.call_id), leaseId };
+        const { kind } = await desk.report(current(), runnerOf(request), lease, { fraction, message });
+        return kind === 'lease_lost' ? sendRefusal(request, reply, kind) : reply.send({ status: kind });
+      },
+    );
+  };
+}

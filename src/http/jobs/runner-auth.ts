@@ -1,0 +1,52 @@
+import { timingSafeEqual } from 'node:crypto';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { Config, RunnerConfig } from '../../config/config.ts';
+import type { JobsContext } from '../../jobs/context.ts';
+import { logSecondSecret } from '../../runtime/second-secret.ts';
+import { sendRefusal } from '../server/errors.ts';
+import { bearerToken, tokenHash } from '../server/request-values.ts';
+
+interface TokenHash {
+  readonly runner: RunnerConfig;
+  readonly hash: Buffer;
+  readonly isSecond: boolean;
+}
+
+function tokenHashes({ runners }: Config): TokenHash[] {
+  const leasing = runners.filter(({ mode }) => mode === 'lease');
+  return leasing.flatMap((runner) =>
+    runner.tokens.map((token, index) => ({ runner, hash: tokenHash(token), isSecond: index > 0 })),
+  );
+}
+
+/** Lets only runners use the routes of `app`; before a body is read, which may be large. Returns whose request it is. */
+export function requireRunner(
+  app: FastifyInstance,
+  current: () => JobsContext,
+): (request: FastifyRequest) => RunnerConfig {
+  /** By the runners in force, which a reload replaces with their tokens. */
+  const hashesOf = new WeakMap<Config, readonly TokenHash[]>();
+  const runnerOf = new WeakMap<FastifyRequest, RunnerConfig>();
+
+  /** The runner whose token this is. Compared by hash, in constant time. */
+  const authenticate = (request: FastifyRequest): RunnerConfig | undefined => {
+    const { config, log } = current();
+    const hashes = hashesOf.get(config) ?? tokenHashes(config);
+    hashesOf.set(config, hashes);
+    const given = tokenHash(bearerToken(request) ?? '');
+    const found = hashes.find(({ hash }) => timingSafeEqual(hash, given));
+    if (found?.isSecond) logSecondSecret(log, `runners.${found.runner.name}.second_token`);
+    return found?.runner;
+  };
+
+  app.addHook('onRequest', async (request, reply) => {
+    const runner = authenticate(request);
+    if (!runner) return sendRefusal(request, reply, 'unauthorized');
+    runnerOf.set(request, runner);
+  });
+  return (request) => {
+    const runner = runnerOf.get(request);
+    if (!runner) throw new Error('a route of the lease API was not authenticated');
+    return runner;
+  };
+}

@@ -1,0 +1,41 @@
+import { lastWords } from '../domain/values/last-words.ts';
+import type { RunnerConfig } from '../config/config.ts';
+import { type CallProgress, reportProgress } from '../store/call-progress.ts';
+import type { JobsContext } from './context.ts';
+import type { LeaseName } from './lease-calls.ts';
+
+export type Reported = { readonly kind: 'reported' | 'skipped' | 'lease_lost' };
+
+/** Takes what runners say of their calls, a few times a second for each: the rest is passed over, without the database. */
+export interface ProgressDesk {
+  report(
+    context: Pick<JobsContext, 'pool'>,
+    runner: Pick<RunnerConfig, 'tokens'>,
+    lease: LeaseName,
+    progress: Pick<CallProgress, 'fraction' | 'message'>,
+  ): Promise<Reported>;
+}
+
+const everyMs = 500;
+const maxLeases = 10_000;
+
+export function createProgressDesk(now: () => number = Date.now): ProgressDesk {
+  /** When each lease reported last, the oldest first. */
+  const reportedAt = new Map<string, number>();
+  return {
+    async report({ pool }, runner, lease, { fraction, message }) {
+      const key = `${lease.callId}/${lease.leaseId}`;
+      const at = now();
+      if (at - (reportedAt.get(key) ?? 0) < everyMs) return { kind: 'skipped' };
+      reportedAt.delete(key);
+      reportedAt.set(key, at);
+      for (const [oldest, since] of reportedAt) {
+        if (reportedAt.size <= maxLeases && at - since < everyMs) break;
+        reportedAt.delete(oldest);
+      }
+      const said = message === undefined ? undefined : lastWords(message, runner.tokens);
+      const isHeld = await reportProgress(pool, lease, { fraction, message: said });
+      return { kind: isHeld ? 'reported' : 'lease_lost' };
+    },
+  };
+}

@@ -1,0 +1,45 @@
+import type pg from 'pg';
+import { paymentRowsOf } from '../projections/read-model.ts';
+import { readStreamsUpTo } from '../store/projection.ts';
+import { listRefundsDue as listInReadModel, type RefundDueRow } from '../store/refunds.ts';
+
+export interface RefundsDue {
+  /** The last event that the list includes. */
+  readonly asOfSeq: number;
+  /** What is owed, and to whom, by the events of each payment. */
+  readonly rows: readonly RefundDueRow[];
+  /** Payments whose row in the read model says something else than their events, which decide. */
+  readonly contradicted: readonly number[];
+  /** The places of all rows of this page in the read model: where it is full, the next page begins after the last one. */
+  readonly listed: readonly number[];
+}
+
+/**
+ * Payments for which a refund is due, after a place in the ledger. The read model says where to look; payee, amount and reason are those
+ * of the payment's own events, so that an edited row pays nobody. A row that was removed is found by `tollbook verify` alone.
+ */
+export async function listRefundsDue(pool: pg.Pool, afterSeq: number, limit: number): Promise<RefundsDue> {
+  const { asOfSeq, rows: listed } = await listInReadModel(pool, afterSeq, limit);
+  const streams = await readStreamsUpTo(pool, [...new Set(listed.map((row) => row.quote_digest))], asOfSeq);
+  const bySeq = new Map(
+    streams.flatMap((events) => paymentRowsOf(events).payments.map((payment) => [payment.seq, payment])),
+  );
+  const rows: RefundDueRow[] = [];
+  const contradicted: number[] = [];
+  for (const row of listed) {
+    const payment = bySeq.get(row.seq);
+    if (payment?.refund_due == null || payment.transaction === null || payment.refund_due_since === null) {
+      contradicted.push(row.seq);
+      continue;
+    }
+    const { refund_due: why, refund_due_since: since, transaction } = payment;
+    const { service_id, job_index, network, asset, symbol, decimals } = payment;
+    const { amount, payer, pay_to, block_number, call_id, quote_source } = payment;
+    const found = { service_id, job_index, network, asset, symbol, decimals, amount, payer, pay_to };
+    const facts = { ...found, transaction, block_number, call_id, quote_source, why, since };
+    if (Object.entries(facts).some(([name, value]) => row[name as keyof typeof facts] !== value))
+      contradicted.push(row.seq);
+    rows.push({ ...row, ...facts });
+  }
+  return { asOfSeq, rows, contradicted, listed: listed.map(({ seq }) => seq) };
+}

@@ -1,0 +1,232 @@
+import type pg from 'pg';
+import type { LedgerEvent } from '../domain/events/event.ts';
+import { placeData } from '../domain/payments/transfer-place.ts';
+import { foldQuote } from '../domain/payments/quote-state.ts';
+import type { Caip2, Hex } from '../domain/values/primitives.ts';
+import type { Transfer } from '../peers/chain/chain.ts';
+import { projectToHead } from '../projections/project.ts';
+import type { LedgerDatabase } from '../store/database.ts';
+import type { Lane } from '../store/lane.ts';
+import { createPaymentLookup } from '../store/payment-lookup.ts';
+import { readStream, readTransferHolders } from '../store/streams.ts';
+import {
+  type Chains,
+  type MinedTransfers,
+  type NoTransfers,
+  readMined,
+  type Refused,
+  refused,
+  requireFinal,
+} from './final-transfers.ts';
+import { type KnownToken, knownPayees } from './known-payees.ts';
+import { type AstrayRecord, claimsOf, standing, transferStream } from './recorded-transfer.ts';
+
+/** An operator's explanation of a transfer to a payee that is no payment. */
+export interface AstrayOrder {
+  readonly network: Caip2;
+  readonly transaction: Hex;
+  /** Which of its transfers; needed where several could be meant. */
+  readonly logIndex: number | undefined;
+  readonly use:
+    | { readonly as: 'suspense' | 'income' | 'own' }
+    /** `by`: the transaction that gave it back. */
+    | { readonly as: 'returned'; readonly by: Hex };
+  readonly operator: string;
+}
+
+export type AstrayRefusal =
+  | NoTransfers
+  /** No transfer of it is to a payee. */
+  | 'no_transfer'
+  /** Several transfers of it could be meant. */
+  | 'transfer_ambiguous'
+  /** The transfer is recorded as a payment, a sweep, a refund or what gave money back. */
+  | 'transfer_claimed'
+  /** The authorization of a payment that is in the ledger moved it. */
+  | 'payment_known'
+  /** It is from another payee. */
+  | 'from_payee'
+  /** It is from the payee to itself. */
+  | 'to_itself'
+  /** It is recorded otherwise. */
+  | 'recorded_otherwise'
+  /** The other transaction gives nothing of it back to its sender. */
+  | 'no_return'
+  /** The transfer that should have given it back is the older one. */
+  | 'returned_before'
+  | 'superseded';
+
+export type AstrayAnswer =
+  | { readonly kind: 'recorded' | 'repeated'; readonly record: AstrayRecord }
+  | Refused<AstrayRefusal>;
+
+interface Ledger {
+  readonly pool: pg.Pool;
+  readonly db: LedgerDatabase;
+  readonly lane: Lane;
+}
+
+const maxTries = 5;
+
+/**
+ * Records what a final transfer to a payee is that no payment explains. A transfer is recorded once, also with concurrent commands:
+ * its claim decides. Money in suspense can be recorded again, as income or as returned. `accepted` are the configured tokens.
+ */
+export async function recordAstray(
+  ledger: Ledger,
+  order: AstrayOrder,
+  chains: Chains,
+  accepted: readonly KnownToken[],
+): Promise<AstrayAnswer> {
+  const mined = await readMined(chains, order.network, order.transaction);
+  if (mined.kind === 'refused') return mined;
+  await projectToHead(ledger);
+  for (let tries = 0; tries < maxTries; tries++) {
+    const answer = await tryAstray(ledger, order, chains, { mined, accepted });
+    if (answer !== 'again') return answer;
+  }
+  return refused('superseded');
+}
+
+async function tryAstray(
+  ledger: Ledger,
+  order: AstrayOrder,
+  chains: Chains,
+  { mined, accepted }: { readonly mined: MinedTransfers; readonly accepted: readonly KnownToken[] },
+): Promise<AstrayAnswer | 'again'> {
+  const chosen = await chooseTransfer(ledger, order, mined, accepted);
+  if (chosen.kind === 'refused') return chosen;
+  const { came } = chosen;
+  const stream = transferStream(came);
+  const { version, record } = standing((await readStream(ledger.pool, stream)).events);
+  if (record && isRecorded(record, order)) return { kind: 'repeated', record };
+  if (record && (record.as !== 'suspense' || order.use.as === 'own' || order.use.as === 'suspense'))
+    return refused('recorded_otherwise', record.as);
+  const refusal =
+    (await requireFinal(chains, order.network, mined)) ??
+    (await findPayment(ledger.pool, order, mined, came));
+  if (refusal) return refusal;
+  const base = { ...came, operator: order.operator };
+  const suspense: AstrayRecord = { as: 'suspense', ...base };
+  let wanted: AstrayRecord = { as: order.use.as, ...base };
+  if (order.use.as === 'returned') {
+    const back = await findReturn(ledger.pool, chains, order.use.by, { came, mined });
+    if (back.kind === 'refused') return back;
+    wanted = { ...wanted, returned: back.returned };
+  }
+  const events: LedgerEvent[] = [{ type: 'operator_transfer_recorded', data: wanted }];
+  // the books show that it came before they show that it went
+  if (!record && order.use.as === 'returned')
+    events.unshift({ type: 'operator_transfer_recorded', data: suspense });
+  const [own, ...others] = claimsOf(wanted);
+  const claims = record || !own ? others : [own, ...others];
+  const { outcome } = await ledger.lane.append({ stream, expect: version, events, claims });
+  return outcome === 'ok' ? { kind: 'recorded', record: wanted } : 'again';
+}
+
+function isRecorded(record: AstrayRecord, { use }: AstrayOrder): boolean {
+  return record.as === use.as && (use.as !== 'returned' || record.returned?.transaction === use.by);
+}
+
+type Came = Omit<AstrayRecord, 'as' | 'operator' | 'returned'>;
+
+/** The one transfer to a payee that the order names. */
+async function chooseTransfer(
+  { pool }: Ledger,
+  order: AstrayOrder,
+  mined: MinedTransfers,
+  accepted: readonly KnownToken[],
+): Promise<{ readonly kind: 'chosen'; readonly came: Came } | Refused<AstrayRefusal>> {
+  const { network, transaction, logIndex } = order;
+  const known = await knownPayees(pool, network, accepted);
+  const isPayee = (address: string): boolean => known.some(({ pay_to }) => pay_to === address);
+  const arriving = mined.transfers.flatMap((transfer) => {
+    const token = known.find(({ asset }) => asset === transfer.asset);
+    if (!token || transfer.value === 0n || !isPayee(transfer.to)) return [];
+    return logIndex === undefined || transfer.logIndex === logIndex ? [{ transfer, token }] : [];
+  });
+  if (arriving.length === 0) return refused('no_transfer');
+  const holders = await readTransferHolders(pool, network, transaction);
+  const free = arriving.filter(({ transfer }) => {
+    const holder = holders(transfer.logIndex);
+    return (
+      holder === undefined ||
+      holder === transferStream({ network, transaction, log_index: transfer.logIndex })
+    );
+  });
+  const [first, another] = free;
+  if (!first)
+    return refused('transfer_claimed', arriving.map(({ transfer }) => holders(transfer.logIndex)).join(' '));
+  if (another)
+    return refused('transfer_ambiguous', free.map(({ transfer }) => String(transfer.logIndex)).join(' '));
+  const { transfer, token } = first;
+  const { asset, from, to, value } = transfer;
+  if (from === to && order.use.as !== 'own') return refused('to_itself');
+  if (from !== to && isPayee(from)) return refused('from_payee', from);
+  const { symbol, decimals } = token;
+  const terms = { network, asset, symbol, decimals, pay_to: to, received_from: from, amount: String(value) };
+  return { kind: 'chosen', came: { ...terms, transaction, ...placeData({ ...mined, ...transfer }) } };
+}
+
+/** Refuses a transfer that a payment in the ledger has moved, unless that payment is recorded as failed. */
+async function findPayment(
+  pool: pg.Pool,
+  { network }: AstrayOrder,
+  { authorizations }: MinedTransfers,
+  { asset, log_index: logIndex }: Came,
+): Promise<Refused<AstrayRefusal> | undefined> {
+  const used = authorizations.find((one) => one.logIndex === logIndex && one.asset === asset);
+  if (!used) return undefined;
+  const { transferMethod, payer, nonce } = used;
+  const fingerprint = { network, transferMethod, asset: used.asset, payer, nonce };
+  const { streams } = await createPaymentLookup(pool).find(fingerprint, undefined);
+  for (const stream of streams) {
+    const { payments } = foldQuote((await readStream(pool, stream)).events);
+    const payment = payments.find((one) => one.payment.nonce === nonce && one.payment.payer === payer);
+    if (payment?.status !== 'settlement_failed') return refused('payment_known', stream);
+  }
+  return undefined;
+}
+
+/** The final transfer that gave the money back: the same token and amount, to its sender, and not before it came. */
+async function findReturn(
+  pool: pg.Pool,
+  chains: Chains,
+  by: Hex,
+  { came, mined }: { readonly came: Came; readonly mined: MinedTransfers },
+): Promise<
+  | { readonly kind: 'found'; readonly returned: NonNullable<AstrayRecord['returned']> }
+  | Refused<AstrayRefusal>
+> {
+  const network = came.network as Caip2;
+  const back = await readMined(chains, network, by);
+  if (back.kind === 'refused') return back;
+  const holders = await readTransferHolders(pool, network, by);
+  const isReturn = ({ asset, from, to, value }: Transfer): boolean =>
+    asset === came.asset && to === came.received_from && from !== to && String(value) === came.amount;
+  const fitting = back.transfers.filter(isReturn);
+  if (fitting.length === 0)
+    return refused('no_return', `of ${came.amount} atoms of ${came.asset} to ${came.received_from}`);
+  const free = fitting.find(({ logIndex }) => holders(logIndex) === undefined);
+  if (!free) return refused('transfer_claimed', fitting.map(({ logIndex }) => holders(logIndex)).join(' '));
+  if (isBefore({ ...back, ...free }, { ...mined, logIndex: came.log_index }))
+    return refused('returned_before');
+  const notFinal = await requireFinal(chains, network, back);
+  if (notFinal) return notFinal;
+  return {
+    kind: 'found',
+    returned: { from: free.from, transaction: by, ...placeData({ ...back, ...free }) },
+  };
+}
+
+interface Place {
+  readonly blockNumber: bigint;
+  readonly logIndex: number;
+}
+
+/** Logs are numbered through their block. */
+function isBefore(one: Place, other: Place): boolean {
+  return one.blockNumber === other.blockNumber
+    ? one.logIndex < other.logIndex
+    : one.blockNumber < other.blockNumber;
+}

@@ -1,0 +1,92 @@
+import type pg from 'pg';
+
+interface Result {
+  readonly call: { readonly callId: number; readonly attempt: number; readonly leaseId: string };
+  readonly contentType: string | undefined;
+  readonly body: Buffer;
+}
+
+interface Waiting {
+  readonly result: Result;
+  readonly written: PromiseWithResolvers<void>;
+}
+
+/** The results that wait for the statement that is under way on their pool. */
+const waitingOn = new WeakMap<pg.Pool, Waiting[]>();
+
+/** A larger result is written by itself: it would delay the others. */
+const smallBytes = 16_384;
+const atOnce = 200;
+
+/**
+ * Stores a runner's result, before `completed` is recorded. Small ones that come while others are being written share one statement, and so
+ * one commit.
+ */
+export function putResult(
+  pool: pg.Pool,
+  call: Result['call'],
+  contentType: string | undefined,
+  body: Buffer,
+): Promise<void> {
+  const result = { call, contentType, body };
+  if (body.length > smallBytes) return putAlone(pool, result);
+  const one = { result, written: Promise.withResolvers<void>() };
+  const waiting = waitingOn.get(pool);
+  if (waiting) waiting.push(one);
+  else void writeAll(pool, one);
+  return one.written.promise;
+}
+
+/** Writes one result, and then those that came meanwhile, until none is left. */
+async function writeAll(pool: pg.Pool, first: Waiting): Promise<void> {
+  const waiting = [first];
+  waitingOn.set(pool, waiting);
+  while (waiting.length > 0) await writeTogether(pool, waiting.splice(0, atOnce));
+  waitingOn.delete(pool);
+}
+
+/** Never rejects: each result has its own outcome. */
+async function writeTogether(pool: pg.Pool, batch: readonly Waiting[]): Promise<void> {
+  try {
+    if (batch.length > 1) {
+      await putTogether(
+        pool,
+        batch.map(({ result }) => result),
+      );
+      for (const { written } of batch) written.resolve();
+      return;
+    }
+  } catch {
+    // one of them may be the reason: each is written by itself, and its own error is reported
+  }
+  await Promise.all(
+    batch.map(({ result, written }) => putAlone(pool, result).then(written.resolve, written.reject)),
+  );
+}
+
+async function putTogether(pool: pg.Pool, results: readonly Result[]): Promise<void> {
+  const rows = results.map(({ call, contentType, body }) => ({
+    call_id: call.callId,
+    attempt: call.attempt,
+    lease_id: call.leaseId,
+    content_type: contentType,
+    base64: body.toString('base64'),
+  }));
+  // raw SQL: the runners' hot path, prepared
+  await pool.query({
+    name: 'put_results',
+    text: 'select tollbook.put_results($1)',
+    values: [JSON.stringify(rows)],
+  });
+}
+
+async function putAlone(pool: pg.Pool, { call, contentType, body }: Result): Promise<void> {
+  // raw SQL with parameters: a literal doubles the result's bytes
+  await pool.query('select tollbook.put_result($1, $2, $3, $4, $5)', [
+    call.callId,
+    call.attempt,
+    call.leaseId,
+    contentType ?? null,
+    body,
+  ]);
+}

@@ -1,0 +1,201 @@
+import type pg from 'pg';
+
+/** The read models as they are, and the events that they were made from, in one snapshot. */
+export interface ReadModelSnapshot {
+  readonly client: Pick<pg.Pool, 'query'>;
+  /** The generation that is read. */
+  readonly generation: number;
+  /** The last event that it includes. */
+  readonly seq: number;
+}
+
+/** A row that is not the fold of the events; `stored` or `expected` is null where there is no such row. */
+export interface WrongRow {
+  readonly table: string;
+  readonly expected: Readonly<Record<string, unknown>> | null;
+  readonly stored: Readonly<Record<string, unknown>> | null;
+}
+
+/** Columns of a row as its table has them: bytes as `\x` and hexadecimal digits, times as RFC 3339. */
+export type ExpectedRow = Readonly<Record<string, unknown>>;
+
+/** Does something with the read models of one moment. It writes nothing. */
+export async function withReadModels<T>(
+  pool: pg.Pool,
+  work: (snapshot: ReadModelSnapshot) => Promise<T>,
+): Promise<T> {
+  const client = await pool.connect();
+  try {
+    await client.query('begin isolation level repeatable read read only');
+    // a sum over millions of rows
+    await client.query(`set local statement_timeout = '10min'`);
+    await client.query(`set local idle_in_transaction_session_timeout = '1min'`);
+    const { rows } = await client.query<{ generation: number; seq: number }>(
+      'select generation, seq from tollbook.projection where is_active',
+    );
+    const [active] = rows;
+    if (!active || rows.length > 1) throw new Error('the read models have no active generation');
+    return await work({ client, ...active });
+  } finally {
+    await client.query('rollback').catch(() => {});
+    client.release();
+  }
+}
+
+/** The streams of these types of events within a part of the ledger. */
+export async function readStreamsOf(
+  { client }: ReadModelSnapshot,
+  types: readonly string[],
+  afterSeq: number,
+  lastSeq: number,
+): Promise<string[]> {
+  const { rows } = await client.query<{ stream: string }>(
+    `select tollbook.stream_name(stream) as stream from tollbook.event
+      where lane_id = 1 and seq > $1 and seq <= $2 and type = any ($3::text[]) group by stream`,
+    [afterSeq, lastSeq, types],
+  );
+  return rows.map(({ stream }) => stream);
+}
+
+/** The leaves of these types of events up to the snapshot's last one, from one on, in order. */
+export async function readLeavesOf(
+  { client, seq }: ReadModelSnapshot,
+  types: readonly string[],
+  afterSeq: number,
+  spanOfEvents: number,
+): Promise<string[]> {
+  const { rows } = await client.query<{ leaf: string }>(
+    `select tollbook.leaf_text(event) as leaf from tollbook.event
+      where lane_id = 1 and seq > $1 and seq <= least($2::bigint, $3::bigint) and type = any ($4::text[]) order by seq`,
+    [afterSeq, afterSeq + spanOfEvents, seq, types],
+  );
+  return rows.map(({ leaf }) => leaf);
+}
+
+/** Tables whose rows are folded from events, with what identifies a row. */
+const keys = {
+  payment: 'seq',
+  paid_call: 'call_id',
+  completion: 'account_id, seq',
+  account_credit: 'account_id',
+} as const;
+export type FoldedTable = keyof typeof keys;
+
+/** Of these rows the first that are missing or differ. */
+export async function findWrongRows(
+  { client, generation }: ReadModelSnapshot,
+  table: FoldedTable,
+  expected: readonly ExpectedRow[],
+): Promise<WrongRow[]> {
+  const given = expected.map((row) => ({ generation, ...row }));
+  const { rows } = await client.query<WrongRow>(
+    `select '${table}' as "table", to_json(e) as expected, to_json(s) as stored
+      from json_populate_recordset(null::tollbook.${table}, $1) e
+      left join tollbook.${table} s using (generation, ${keys[table]})
+      where to_jsonb(e) is distinct from to_jsonb(s) limit 20`,
+    [JSON.stringify(given)],
+  );
+  return rows;
+}
+
+/** Rows of payments within a part of the ledger that no event there has started. */
+export async function findStrayPayments(
+  { client, generation }: ReadModelSnapshot,
+  afterSeq: number,
+  lastSeq: number,
+  started: readonly number[],
+): Promise<WrongRow[]> {
+  const { rows } = await client.query<WrongRow>(
+    `select 'payment' as "table", null as expected, to_json(s) as stored from tollbook.payment s
+      where generation = $1 and seq > $2 and seq <= $3 and seq <> all ($4::bigint[]) limit 20`,
+    [generation, afterSeq, lastSeq, started],
+  );
+  return rows;
+}
+
+/** How many rows a table has, which finds rows that no event has made. */
+export async function countRows(
+  { client, generation }: ReadModelSnapshot,
+  table: FoldedTable,
+): Promise<number> {
+  const { rows } = await client.query<{ n: number }>(
+    `select count(*) as n from tollbook.${table} where generation = $1`,
+    [generation],
+  );
+  return rows[0]?.n ?? 0;
+}
+
+/** The first rows without an origin: calls without their payment, completions without their admission. */
+export async function findStrayRows(
+  { client, generation }: ReadModelSnapshot,
+  table: Exclude<FoldedTable, 'payment'>,
+): Promise<WrongRow[]> {
+  const { rows } = await client.query<WrongRow>(
+    `select '${table}' as "table", null as expected, to_json(s) as stored from tollbook.${table} s
+      where s.generation = $1 and not exists (${origins[table]}) limit 20`,
+    [generation],
+  );
+  return rows;
+}
+
+const origins = {
+  paid_call: `select from tollbook.payment p
+    where p.generation = s.generation and p.seq = s.seq and p.call_id = s.call_id`,
+  completion: `select from tollbook.event e where e.lane_id = 1 and e.seq = s.seq and e.type = 'chat_admitted'
+    and (e.data::json->>'account_id')::bigint = s.account_id`,
+  account_credit: `select from tollbook.event e where e.type = 'credit_account_opened'
+    and (e.data::json->>'account_id')::bigint = s.account_id`,
+} as const;
+
+/**
+ * Sums of other read models that are not the sums of their rows, which are compared with the events: earnings of a day with the
+ * payments, payees with the payments, usage of a day with the completions. A sum of nothing may have a row or none.
+ */
+export async function findWrongSums({ client, generation }: ReadModelSnapshot): Promise<WrongRow[]> {
+  const found: WrongRow[] = [];
+  for (const text of sums) {
+    const { rows } = await client.query<WrongRow>(`${text} limit 20`, [generation]);
+    found.push(...rows);
+  }
+  return found;
+}
+
+const sums = [
+  `select 'job_day' as "table", to_json(e) as expected, to_json(s) as stored
+    from (
+      select (settled_at at time zone 'UTC')::date as day, service_id, job_index, network, '0x' || encode(asset, 'hex') as asset,
+        array_agg(distinct symbol || ' ' || decimals) as units, count(*) as payments, sum(amount) as amount,
+        count(*) filter (where state = 'completed') as completed,
+        count(*) filter (where state = 'dead_lettered') as dead_lettered,
+        count(*) filter (where state = 'refunded') as refunded,
+        coalesce(sum(amount) filter (where state = 'refunded'), 0) as refunded_amount
+      from tollbook.payment
+      where generation = $1 and settled_at is not null and service_id is not null group by 1, 2, 3, 4, 5
+    ) e full join (select * from tollbook.job_day where generation = $1) s
+      on (s.day, s.service_id, s.job_index, s.network, s.asset) = (e.day, e.service_id, e.job_index, e.network, e.asset)
+    where (coalesce(e.payments, 0), coalesce(e.amount, 0), coalesce(e.completed, 0), coalesce(e.dead_lettered, 0),
+        coalesce(e.refunded, 0), coalesce(e.refunded_amount, 0))
+      is distinct from (coalesce(s.payments, 0), coalesce(s.amount, 0), coalesce(s.completed, 0), coalesce(s.dead_lettered, 0),
+        coalesce(s.refunded, 0), coalesce(s.refunded_amount, 0))
+      or s.symbol || ' ' || s.decimals <> all (e.units)`,
+  `select 'payee' as "table", to_json(e) as expected, to_json(s) as stored
+    from (
+      select network, '0x' || encode(asset, 'hex') as asset, '0x' || encode(pay_to, 'hex') as pay_to,
+        array_agg(distinct symbol || ' ' || decimals) as units
+      from tollbook.payment where generation = $1 group by 1, 2, 3
+    ) e full join (select * from tollbook.payee where generation = $1) s
+      on (s.network, s.asset, s.pay_to) = (e.network, e.asset, e.pay_to)
+    where e.network is null or s.network is null or s.symbol || ' ' || s.decimals <> all (e.units)`,
+  `select 'usage_day' as "table", to_json(e) as expected, to_json(s) as stored
+    from (
+      select account_id, (at at time zone 'UTC')::date as day, model, key_id,
+        count(*) filter (where status not in ('running', 'failed')) as requests, count(*) filter (where status = 'failed') as failed,
+        coalesce(sum(prompt_tokens), 0) as prompt_tokens, coalesce(sum(completion_tokens), 0) as completion_tokens,
+        coalesce(sum(cached_tokens), 0) as cached_tokens, coalesce(sum(cost), 0) as cost
+      from tollbook.completion where generation = $1 group by 1, 2, 3, 4
+    ) e full join (select * from tollbook.usage_day where generation = $1) s using (account_id, day, model, key_id)
+    where (coalesce(e.requests, 0), coalesce(e.failed, 0), coalesce(e.prompt_tokens, 0), coalesce(e.completion_tokens, 0),
+        coalesce(e.cached_tokens, 0), coalesce(e.cost, 0))
+      is distinct from (coalesce(s.requests, 0), coalesce(s.failed, 0), coalesce(s.prompt_tokens, 0),
+        coalesce(s.completion_tokens, 0), coalesce(s.cached_tokens, 0), coalesce(s.cost, 0))`,
+];

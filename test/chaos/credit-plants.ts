@@ -1,0 +1,84 @@
+import type { Plant } from './plant.ts';
+
+/** Bugs of credit and of spends on the chain. */
+export const creditPlants: readonly Plant[] = [
+  {
+    name: 'top-up-credited-by-each-attempt',
+    edits: [
+      {
+        file: 'src/top-ups/top-up.ts',
+        find: `credit: { op: 'top_up', accountId, amountMicros, requestId: topUpId(paid.call_id) },`,
+        replace: `credit: { op: 'top_up', accountId, amountMicros, requestId: topUpId(paid.call_id) + Date.now() },`,
+      },
+    ],
+    caughtBy: ['credited_twice'],
+  },
+  {
+    name: 'hold-charged-before-its-answer-began',
+    edits: [
+      {
+        file: 'src/chat/recover-chats.ts',
+        find: `await recover(context, hold, silentSecs);`,
+        replace: `await recover(context, { ...hold, isStarted: true }, silentSecs);`,
+      },
+    ],
+    caughtBy: ['charged_though_refused'],
+  },
+  {
+    name: 'answer-passed-on-before-its-hold-is-marked',
+    edits: [
+      {
+        file: 'src/chat/complete-chat.ts',
+        find: `if (!chat.spend && chat.holdMicros > 0n && !(await startHold(context, chat))) {`,
+        replace: `if (chat.holdMicros < 0n && !(await startHold(context, chat))) {`,
+      },
+    ],
+    caughtBy: ['answer_not_charged'],
+  },
+  {
+    name: 'captured-credit-is-also-given-back',
+    edits: [
+      {
+        file: 'migrations/functions/chats_uncontended.sql',
+        find: `balance = balance + each.released, used`,
+        replace: `balance = balance + each.released + each.captured, used`,
+      },
+    ],
+    caughtBy: ['credit_wrong'],
+  },
+  {
+    name: 'spend-freed-though-it-may-land',
+    edits: [
+      {
+        file: 'src/spend/record-spend.ts',
+        find: `const release = isPublic
+    ?`,
+        replace: `const release = isPublic && reason === 'process_lost'
+    ?`,
+      },
+    ],
+    caughtBy: ['refused_though_paid'],
+  },
+  {
+    name: 'payout-given-up-while-the-chain-is-away',
+    edits: [
+      {
+        file: 'src/spend/pay-out-spend.ts',
+        find: `if (found.kind === 'unavailable') return unavailable;`,
+        replace: `if (found.kind === 'unavailable') return failOrRetry(true, 'chain_unavailable');`,
+      },
+    ],
+    caughtBy: ['payout_wrong'],
+  },
+  {
+    name: 'spend-of-a-client-that-left-is-earned',
+    edits: [
+      {
+        file: 'src/peers/upstream/exchange.ts',
+        find: `this.stop(this.#controller ? 'aborted' : 'not_sent', 'Aborted by the caller');`,
+        replace: `this.stop('aborted', 'Aborted by the caller');`,
+      },
+    ],
+    caughtBy: ['charged_though_refused'],
+  },
+];

@@ -1,0 +1,34 @@
+import { expect, test } from 'vitest';
+import { findAccountId } from '../../src/store/credit.ts';
+import { accountNameOf } from '../../src/store/identity.ts';
+import { signInByWallet } from '../support/identity.ts';
+import { startSite } from '../support/site.ts';
+
+test('the page of usage is there in under 100 ms with a million completions behind it', async () => {
+  const gateway = await startSite();
+  const browser = gateway.browser();
+  await signInByWallet(browser);
+  const { json } = await browser.get('/api/auth/get-session');
+  const accountId = await findAccountId(gateway.database.pool, accountNameOf(json.user.id as string));
+  // a hundred days of ten models and forty keys, 25 completions each
+  await gateway.database.asOwner((owner) =>
+    owner.query(
+      `insert into tollbook.usage_day
+        (generation, account_id, day, model, key_id, requests, failed, prompt_tokens, completion_tokens, cached_tokens, cost)
+      select 1, $1, (now() at time zone 'UTC')::date - day, 'model-' || model, key, 25, 0, 1000, 500, 500, 0
+      from generate_series(0, 99) day, generate_series(1, 40) key, generate_series(1, 10) model`,
+      [accountId],
+    ),
+  );
+  await gateway.database.asOwner((owner) => owner.query('analyze tollbook.usage_day'));
+  const timesMs: number[] = [];
+  for (let tries = 0; tries < 10; tries++) {
+    const startedMs = performance.now();
+    const { status, text } = await browser.get('/usage');
+    timesMs.push(performance.now() - startedMs);
+    expect(status).toBe(200);
+    // thirty days of them
+    expect(text).toContain('300,000');
+  }
+  expect(Math.min(...timesMs)).toBeLessThan(100);
+});

@@ -1,0 +1,54 @@
+import { randomUUID } from 'node:crypto';
+import { expect, test } from 'vitest';
+import { readResult } from '../../src/store/calls.ts';
+import { openPool } from '../../src/store/database.ts';
+import { putResult } from '../../src/store/put-result.ts';
+import { createDatabase } from '../support/database.ts';
+
+const attempt = (callId: number) => ({ callId, attempt: 1, leaseId: randomUUID() });
+const bytesOf = (callId: number): Buffer => Buffer.from([0, 255, callId % 256, 10]);
+
+test('results that come together share statements, each is stored to the byte, and one that cannot be stored fails alone', async () => {
+  const database = await createDatabase();
+  const pool = openPool({ url: database.url, maxConnections: 4 });
+  try {
+    const results = Array.from({ length: 500 }, (_, index) => index + 1);
+    const wrong = 250;
+    const written = await Promise.allSettled(
+      results.map((callId) =>
+        putResult(pool, attempt(callId), callId === wrong ? 'text/\u0000' : 'image/x', bytesOf(callId)),
+      ),
+    );
+    expect(written.flatMap(({ status }, index) => (status === 'rejected' ? [index + 1] : []))).toEqual([
+      wrong,
+    ]);
+    for (const callId of [1, 2, 199, 201, 249, 251, 500])
+      expect(await readResult(database.db, callId, 1)).toMatchObject({
+        contentType: 'image/x',
+        body: bytesOf(callId),
+      });
+    const { rows } = await database.pool.query(
+      'select count(*) as calls, count(distinct xmin::text) as commits from tollbook.call_result',
+    );
+    expect(rows[0].calls).toBe(499);
+    // one alone, and those of the statement with the wrong one by themselves
+    expect(rows[0].commits).toBeLessThan(210);
+  } finally {
+    await pool.end();
+  }
+});
+
+test('of several results of one attempt the last one counts, small or large', async () => {
+  const database = await createDatabase();
+  const pool = openPool({ url: database.url, maxConnections: 1 });
+  try {
+    const bodies = ['first', 'second', 'third', 'last'].map((text) => Buffer.from(text));
+    await Promise.all(bodies.map((body) => putResult(pool, attempt(1), undefined, body)));
+    expect(await readResult(database.db, 1, 1)).toMatchObject({ contentType: undefined, body: bodies[3] });
+    const large = Buffer.alloc(1_048_576, 7);
+    await putResult(pool, attempt(1), 'a/b', large);
+    expect((await readResult(database.db, 1, 1))?.body.equals(large)).toBe(true);
+  } finally {
+    await pool.end();
+  }
+});

@@ -1,0 +1,86 @@
+import path from 'node:path';
+import fastify from 'fastify';
+import { expect } from 'vitest';
+import { processEnvironment } from '../../src/config/environment.ts';
+import { createLostPages } from '../../src/pages/lost.ts';
+import { pagesRoutes } from '../../src/pages/routes.ts';
+import type { Site } from '../../src/pages/site.ts';
+import type { Tab } from './site.ts';
+
+/** With a directory in SCREENSHOTS every page is kept there as a picture: desktop and phone, light and dark. */
+const { SCREENSHOTS: pictures } = processEnvironment();
+
+const viewports = { phone: { width: 390, height: 844 }, desktop: { width: 1_180, height: 800 } };
+
+/** Whether a cell of a table ends beyond the sheet that the table is on, which the width of the window does not show. */
+const leavesSheet = `[...document.querySelectorAll('td')].some((cell) =>
+  cell.getBoundingClientRect().right > cell.closest('.sheet, main').getBoundingClientRect().right - 1)`;
+
+export interface Tour {
+  /** Opens a page and looks at it; its picture has this name. */
+  open(where: string, name: string): Promise<void>;
+  /** Checks the page that is open. */
+  look(name: string): Promise<void>;
+  /** The pages that were registered and not opened. */
+  unseen(registered: readonly string[]): readonly string[];
+}
+
+/** Looks at pages in one tab: each is checked, also for its width on a phone, and kept as a picture where one is asked for. */
+export function startTour({ open, page, check }: Tab): Tour {
+  const seen: string[] = [];
+  const look = async (name: string): Promise<void> => {
+    // what is folded is part of the page
+    await page.evaluate("document.querySelectorAll('details').forEach((part) => (part.open = true))");
+    await check();
+    for (const [size, viewport] of Object.entries(viewports)) {
+      await page.setViewportSize(viewport);
+      const isTooWide = await page.evaluate('document.documentElement.scrollWidth > innerWidth');
+      expect(isTooWide, `${name} scrolls sideways on a ${size}`).toBe(false);
+      expect(await page.evaluate(leavesSheet), `${name}: a table is wider than its sheet on a ${size}`).toBe(
+        false,
+      );
+      for (const colorScheme of pictures ? (['light', 'dark'] as const) : []) {
+        await page.emulateMedia({ colorScheme });
+        const file = path.join(pictures ?? '', `${name}-${size}-${colorScheme}.png`);
+        await page.screenshot({ path: file, fullPage: true });
+      }
+    }
+  };
+  return {
+    look,
+    async open(where, name) {
+      await open(where);
+      const { pathname } = new URL(page.url());
+      expect(pathname, `${where} leads elsewhere`).toBe(where.split('?', 1)[0]);
+      seen.push(pathname);
+      await look(name);
+    },
+    unseen: (registered) =>
+      registered.filter((route) => !seen.some((pathname) => patternOf(route).test(pathname))),
+  };
+}
+
+function patternOf(route: string): RegExp {
+  return new RegExp(`^${route.replaceAll(/:\w+/g, '[^/]+')}$`);
+}
+
+const none = (): never => {
+  throw new Error('nothing is served here');
+};
+
+/** The addresses of pages, or of forms, that a gateway serves, as its router knows them. */
+export async function registeredPages(
+  method: 'GET' | 'POST',
+  { hasJobs = false }: { readonly hasJobs?: boolean } = {},
+): Promise<string[]> {
+  const routes: string[] = [];
+  const app = fastify();
+  app.addHook('onRoute', (route) => {
+    if (route.method === method) routes.push(route.url);
+  });
+  // registering needs nothing of a site but to know which parts it has
+  const site = { assets: { routes: async () => {} }, ...(hasJobs && { jobs: none }) } as unknown as Site;
+  await app.register(pagesRoutes(site, { read: none, shrink: none, release: none }, createLostPages(site)));
+  await app.close();
+  return routes;
+}
