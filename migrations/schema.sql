@@ -805,8 +805,8 @@ create function tollbook.admit_chat(p_admission json, p_now timestamp with time 
 create function tollbook.admit_uncontended(p_admitted text, p_moment timestamp with time zone) returns text language plpgsql volatile; -- 93b9225e7ad6278c
 create function tollbook.advance_cursor(p_name text, p_max integer, OUT previous bigint, OUT last bigint) returns record language plpgsql volatile; -- 337ea455e6d4ca14
 create function tollbook.append(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_commands json) returns json language plpgsql volatile security definer; -- 0d9e15b002de5d32
-create function tollbook.append_uncontended(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_content bytea, p_types text, p_data text, p_streams text, p_expected text, p_bodies text, p_claims text, p_added text, p_call_ids text, p_call_ops text, p_leases text, p_issued text DEFAULT ''::text, p_admitted text DEFAULT ''::text, p_settled text DEFAULT ''::text) returns json language plpgsql volatile security definer; -- be971051900560b4
-create function tollbook.apply_projection(p_generation integer, p_from bigint, p_to bigint, p_payments json, p_calls json, p_accounts json, p_usage json, p_completions json) returns boolean language plpgsql volatile security definer; -- e261d6863538fc5d
+create function tollbook.append_uncontended(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_content bytea, p_types text, p_data text, p_streams text, p_expected text, p_bodies text, p_claims text, p_added text, p_call_ids text, p_call_ops text, p_leases text, p_issued text DEFAULT ''::text, p_admitted text DEFAULT ''::text, p_settled text DEFAULT ''::text) returns json language plpgsql volatile security definer; -- 02c55512e284a25e
+create function tollbook.apply_projection(p_generation integer, p_from bigint, p_to bigint, p_payments json, p_calls json, p_accounts json, p_usage json, p_completions json) returns boolean language plpgsql volatile security definer; -- 5fe7d11c307024b9
 create function tollbook.are_held(p_settled text) returns boolean language plpgsql volatile; -- 6101736227a5357f
 create function tollbook.begin_chain_look(p_name text, p_network text, p_terms bytea, p_lease_ms integer) returns TABLE(look bigint, reached json, earlier json) language sql volatile security definer; -- 11efd76d7e99d03d
 create function tollbook.begin_cron_look(p_name text, p_terms bytea) returns TABLE(handled_until timestamp with time zone, seen_until timestamp with time zone) language sql volatile security definer; -- c9a956c1a7b604a4
@@ -924,7 +924,7 @@ create function tollbook.take_unsettled(p_max integer) returns TABLE(call_id big
 create function tollbook.tell_budgets(p_keys bigint[], p_is_refused boolean, p_now timestamp with time zone) returns void language sql volatile; -- caeb6e5fc0518b01
 create function tollbook.unused_result_uploads(p_max integer) returns TABLE(call_id bigint, lease_id uuid, parts integer) language sql stable security definer; -- 1080e1648810b9f3
 create function tollbook.watch_payout(p_stream text, p_transaction text, p_delay_ms integer) returns void language sql volatile security definer; -- 523d1e25bc633d89
-create function tollbook.whole_number(p_text text) returns numeric language sql immutable; -- 932315e00f19ea07
+create function tollbook.whole_number(p_text text) returns numeric language sql immutable; -- e5d972ffcfd38e58
 create function tollbook.worker_heartbeat(p_process uuid) returns void language sql volatile security definer; -- bb7c6b59113e9890
 
 grant execute on function identity.link_wallet(text,bigint,uuid) to tollbook_writer;

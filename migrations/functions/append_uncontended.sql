@@ -128,7 +128,8 @@ begin
     with ordinality as e(type, data, pos);
 
   -- Quotes that their summaries have counted. No other event has this member, and within a text its quotes would be escaped.
-  summarised := (length(p_data) - length(replace(p_data, '"summarised":true', ''))) / length('"summarised":true');
+  -- In bytes: to count the characters of the whole batch took 5 % of it.
+  summarised := (octet_length(p_data) - octet_length(replace(p_data, '"summarised":true', ''))) / octet_length('"summarised":true');
   with added as (
     select added.type, added.n, coalesce(before.count, 0) as count, before.place from (
       select type, count(*) - case type when 'quote_issued' then summarised else 0 end as n

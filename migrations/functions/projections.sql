@@ -12,8 +12,10 @@ $$;
 create or replace function tollbook.apply_projection(p_generation int, p_from bigint, p_to bigint, p_payments json, p_calls json,
   p_accounts json, p_usage json, p_completions json)
 returns boolean language plpgsql volatile security definer set search_path = tollbook, pg_temp
--- also where the plan was made for empty tables
-set enable_seqscan = off set enable_hashjoin = off set enable_mergejoin = off as $$
+-- Always the same plan of index look-ups, also when it was made for empty tables. Planned for each step, as PostgreSQL would choose,
+-- the statement below took as long to plan as to write fifty payments.
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
+as $$
 begin
   -- A generation that was replaced is not updated any more. No other process writes its rows from here on, so they need no
   -- `on conflict`, which writes a lock for each row that it updates and a confirmation for each that it inserts.
@@ -56,6 +58,11 @@ begin
       payments = job_day.payments + excluded.payments, amount = job_day.amount + excluded.amount,
       completed = job_day.completed + excluded.completed, dead_lettered = job_day.dead_lettered + excluded.dead_lettered,
       refunded = job_day.refunded + excluded.refunded, refunded_amount = job_day.refunded_amount + excluded.refunded_amount
+  ), taken as (
+    insert into payee (generation, network, asset, pay_to, symbol, decimals)
+    select p_generation, network, asset, pay_to, min(symbol), min(decimals) from incoming where place is null
+    group by network, asset, pay_to
+    on conflict do nothing
   ), incoming_call as materialized (
     select c.*, old.place from json_to_recordset(p_calls) as c(
       call_id bigint, seq bigint, service_id bigint, job_index bigint, status text, attempts int,
@@ -86,11 +93,6 @@ begin
     amount, hex_bytes(payer), hex_bytes(pay_to), state, hex_bytes(transaction), block_number, call_id, settled_at, last_seq,
     refunded_at, hex_bytes(refund_transaction), refund_due, refund_due_since, quote_source
   from incoming where place is null;
-  insert into payee
-  select p_generation, network, asset, pay_to, min(symbol), min(decimals)
-  from json_to_recordset(p_payments) as r(network text, asset text, pay_to text, symbol text, decimals int)
-  group by network, asset, pay_to
-  on conflict do nothing;
   insert into account_credit as old
   select p_generation, a.* from json_to_recordset(p_accounts) as a(
     account_id bigint, name text, balance bigint, held bigint, granted bigint, topped_up bigint, captured bigint,

@@ -133,7 +133,7 @@ export async function findRunnerLease(
   runner: RunnerConfig,
   { callId, leaseId }: LeaseName,
 ): Promise<CallLease | undefined> {
-  const call = await findLeasedCall(context.db, callId, leaseId);
+  const call = await findLeasedCall(context.pool, callId, leaseId);
   return call && runner.services.includes(call.serviceId) ? call : undefined;
 }
 

@@ -173,19 +173,22 @@ export async function extendLease(
   return rows[0]?.extend_lease;
 }
 
+type CallRow = Pick<LeaseRow, 'call_id' | 'attempt' | 'failures' | 'stream' | 'service_id' | 'job_index'>;
+
 /** The call of a lease; undefined where another lease holds the call, or where it has left the queue. */
 export async function findLeasedCall(
-  db: LedgerDatabase,
+  pool: pg.Pool,
   callId: number,
   leaseId: string,
 ): Promise<(CallLease & JobId) | undefined> {
-  const row = await db
-    .selectFrom('tollbook.call')
-    .select(['call_id', 'attempt', 'failures', 'stream', 'service_id', 'job_index'])
-    .where('call_id', '=', callId)
-    .where('lease_id', '=', leaseId)
-    .where('status', 'in', ['leased', 'unpaid'])
-    .executeTakeFirst();
+  // raw SQL: prepared, because every completion waits for it, and planning it takes three times what running it does
+  const { rows } = await pool.query<CallRow>({
+    name: 'find_leased_call',
+    text: `select call_id, attempt, failures, stream, service_id, job_index from tollbook.call
+      where call_id = $1 and lease_id = $2 and status in ('leased', 'unpaid')`,
+    values: [callId, leaseId],
+  });
+  const [row] = rows;
   return (
     row && {
       callId: row.call_id,
