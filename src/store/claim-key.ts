@@ -17,17 +17,12 @@ const nameBytes = 16;
 const partBytes = 8;
 
 export function encodeClaim(claim: Claim): EncodedClaim {
-  return {
-    kind: claim.kind,
-    key: claimKey(claim).toString('hex'),
-    binding: digest(claim.binding, nameBytes).toString('hex'),
-  };
+  return { kind: claim.kind, key: keyHex(claim), binding: digest(claim.binding, nameBytes) };
 }
 
 /** What is unique: the hash of the claim's name, then that of its part, so that one range holds all parts of a name. */
-export function claimKey({ kind, owner, scope, key, part }: Omit<Claim, 'binding'>): Buffer {
-  const name = digest(JSON.stringify([kind, owner, scope, key]), nameBytes);
-  return part === undefined ? name : Buffer.concat([name, digest(part, partBytes)]);
+export function claimKey(claim: Omit<Claim, 'binding'>): Buffer {
+  return Buffer.from(keyHex(claim), 'hex');
 }
 
 /** The range of the keys of a claim's name, whatever their part. */
@@ -41,6 +36,12 @@ export function claimKeys({
   return [name, Buffer.concat([name, Buffer.alloc(partBytes, 0xff)])];
 }
 
-function digest(text: string, bytes: number): Buffer {
-  return hash('sha256', text, 'buffer').subarray(0, bytes);
+function keyHex({ kind, owner, scope, key, part }: Omit<Claim, 'binding'>): string {
+  const name = digest(JSON.stringify([kind, owner, scope, key]), nameBytes);
+  return part === undefined ? name : name + digest(part, partBytes);
+}
+
+/** The first bytes of a hash in hex: a buffer of them would only be written as hex again. */
+function digest(text: string, bytes: number): string {
+  return hash('sha256', text, 'hex').slice(0, 2 * bytes);
 }

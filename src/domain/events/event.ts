@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { canonicalJson } from '../values/canonical-json.ts';
 import { breakEvents } from './break-events.ts';
 import { callEvents } from './call-events.ts';
 import { chatEvents } from './chat-events.ts';
 import { type Check, compileCheck } from './compiled-check.ts';
+import { compileText, type Write } from './compiled-text.ts';
 import { creditEvents } from './credit-events.ts';
 import type { EventDescriptor, FollowUpTopic } from './descriptor.ts';
 import { identityEvents } from './identity-events.ts';
@@ -92,8 +92,22 @@ export type RecordedEvent = LedgerEvent & {
 /** The version of every schema. A changed meaning gets a new number, never a new reading of old bytes. */
 const eventSchemaVersion = 1;
 
+interface Compiled {
+  readonly check: Check;
+  readonly text: Write;
+}
+
+const compiled = new Map<EventType, Compiled>();
+
 /** Compiled at the first use: most programs read few types. */
-const checks = new Map<EventType, Check>();
+function compiledOf(type: EventType): Compiled {
+  const known = compiled.get(type);
+  if (known) return known;
+  const { schema } = eventDescriptors[type];
+  const made = { check: compileCheck(schema), text: compileText(schema) };
+  compiled.set(type, made);
+  return made;
+}
 
 /**
  * Checks what this program wrote or is about to write. A check that was compiled decides nearly always; what it refuses, the
@@ -101,10 +115,7 @@ const checks = new Map<EventType, Check>();
  * @throws ZodError
  */
 function checkData(type: EventType, data: unknown): void {
-  const { schema } = eventDescriptors[type];
-  let check = checks.get(type);
-  if (!check) checks.set(type, (check = compileCheck(schema)));
-  if (!check(data)) schema.parse(data);
+  if (!compiledOf(type).check(data)) eventDescriptors[type].schema.parse(data);
 }
 
 /**
@@ -113,7 +124,7 @@ function checkData(type: EventType, data: unknown): void {
  */
 export function encodeEventData(event: LedgerEvent): string {
   checkData(event.type, event.data);
-  return canonicalJson(event.data);
+  return compiledOf(event.type).text(event.data);
 }
 
 const leafSchema = z.object({

@@ -128,10 +128,14 @@ function readPayload(received: unknown): SignedPart | undefined {
 
 const base64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 
+const utf8 = new TextDecoder('utf-8', { fatal: true });
+
+/** What is written again as it came is base64: the pattern takes ten times as long, and decides only about what is not. */
 function parseBase64Json(header: string): unknown {
-  if (!base64.test(header)) return undefined;
+  const bytes = Buffer.from(header, 'base64');
+  if (bytes.toString('base64') !== header && !base64.test(header)) return undefined;
   try {
-    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(Buffer.from(header, 'base64')));
+    return JSON.parse(utf8.decode(bytes));
   } catch {
     return undefined;
   }

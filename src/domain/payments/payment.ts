@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { canonicalJson } from '../values/canonical-json.ts';
 import type { DecodedPayment } from './decode-payment.ts';
 import type { SignedPaymentData } from '../events/payment-events.ts';
@@ -133,7 +133,7 @@ export interface RequestBinding {
 }
 
 export function sha256(bytes: Uint8Array | string): Hex {
-  return `0x${createHash('sha256').update(bytes).digest('hex')}`;
+  return `0x${hash('sha256', bytes, 'hex')}`;
 }
 
 export function bindingHash(binding: RequestBinding): Hex {

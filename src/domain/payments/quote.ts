@@ -1,4 +1,5 @@
 import { concatBytes, stringToBytes } from 'viem/utils';
+import { createBoundedCache } from '../values/bounded-cache.ts';
 import { canonicalJson } from '../values/canonical-json.ts';
 import type { EventData } from '../events/event.ts';
 import type { OptionData, SignedPaymentData } from '../events/payment-events.ts';
@@ -137,13 +138,21 @@ function hashOptions(hashes: readonly Hex[]): Uint8Array {
 
 const optionHashes = new WeakMap<SettlementOption, Hex>();
 
-/** keccak256 of an option's canonical JSON. Cached by the option. */
+/** Each payment echoes an option, nearly always one of a few. Any client can fill it: with 4 MB of texts at most. */
+const optionHashesByText = createBoundedCache<string, Hex>(256);
+
+/** keccak256 of an option's canonical JSON. Cached by the option, and by its text. */
 export function optionHash(option: SettlementOption): Hex {
-  let hash = optionHashes.get(option);
+  const known = optionHashes.get(option);
+  if (known) return known;
+  const json = optionJson(option);
+  const text = JSON.stringify(json);
+  let hash = optionHashesByText.get(text);
   if (!hash) {
-    hash = `0x${Buffer.from(keccak256(stringToBytes(canonicalJson(optionJson(option))))).toString('hex')}`;
-    optionHashes.set(option, hash);
+    hash = `0x${Buffer.from(keccak256(stringToBytes(canonicalJson(json)))).toString('hex')}`;
+    optionHashesByText.set(text, hash);
   }
+  optionHashes.set(option, hash);
   return hash;
 }
 
@@ -263,15 +272,13 @@ export function termsFromData(data: Omit<EventData<'quote_issued'>, 'options'>):
   };
 }
 
-const recordedHashes = new Map<string, Uint8Array>();
-const mostRecordedHashes = 1_000;
+const recordedHashes = createBoundedCache<string, Uint8Array>(1_000);
 
 /** Cached by the options' text: a job's options are the same in nearly all its quotes. */
 function recordedOptionsHash(options: EventData<'quote_issued'>['options']): Uint8Array {
   const text = JSON.stringify(options);
   let hash = recordedHashes.get(text);
   if (!hash) {
-    if (recordedHashes.size >= mostRecordedHashes) recordedHashes.clear();
     hash = hashOptions(
       options.map((option) =>
         typeof option === 'string' ? (option as Hex) : optionHash(optionFromJson(option)),

@@ -1,7 +1,6 @@
 import secp256k1 from 'secp256k1';
-import { bytesToHex, hexToBytes } from 'viem/utils';
 import { keccak256 } from './keccak.ts';
-import type { Address, Hex } from './primitives.ts';
+import type { Address } from './primitives.ts';
 
 /** Half the curve's order: a signature with a higher s is malleable, and some contracts refuse it. */
 const maxS = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0n;
@@ -20,12 +19,12 @@ export function parseSignature(text: string): EthereumSignature | undefined {
   const v = Number.parseInt(text.slice(130), 16);
   const recovery = v >= 27 ? v - 27 : v;
   if (s > maxS || s === 0n || (recovery !== 0 && recovery !== 1)) return undefined;
-  return { compact: hexToBytes(text.slice(0, 130) as Hex), recovery };
+  return { compact: Buffer.from(text.slice(2, 130), 'hex'), recovery };
 }
 
 /** The account of an uncompressed public key of 65 bytes. */
 export function accountOf(publicKey: Uint8Array): Address {
-  return bytesToHex(keccak256(publicKey.subarray(1)).subarray(12));
+  return `0x${Buffer.from(keccak256(publicKey.subarray(1))).toString('hex', 12)}`;
 }
 
 /**

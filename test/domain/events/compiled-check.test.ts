@@ -2,7 +2,9 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { compileCheck } from '../../../src/domain/events/compiled-check.ts';
+import { compileText } from '../../../src/domain/events/compiled-text.ts';
 import { eventDescriptors, eventTypes } from '../../../src/domain/events/event.ts';
+import { canonicalJson, type CanonicalValue } from '../../../src/domain/values/canonical-json.ts';
 import { eventExamples } from './examples.ts';
 
 const junk = fc.oneof(
@@ -62,6 +64,23 @@ describe('the compiled check of an event', () => {
     for (const data of [null, undefined, [], 'text', 1, [eventExamples[type]]])
       expect(check(data)).toBe(false);
   });
+
+  test.each(eventTypes)(
+    '%s is written as its canonical JSON, also with other values and without what may be left out',
+    (type) => {
+      const schema: z.ZodObject = eventDescriptors[type].schema;
+      const write = compileText(schema);
+      expect(write(eventExamples[type])).toBe(canonicalJson(eventExamples[type]));
+      fc.assert(
+        fc.property(fc.array(step, { minLength: 1, maxLength: 2 }), (steps) => {
+          const data = steps.reduce(changed, eventExamples[type] as unknown);
+          if (!schema.safeParse(data).success) return;
+          expect(write(data as CanonicalValue)).toBe(canonicalJson(data as CanonicalValue));
+        }),
+        { numRuns: 40 },
+      );
+    },
+  );
 
   test.each([
     ['a refinement', z.string().refine(() => false)],

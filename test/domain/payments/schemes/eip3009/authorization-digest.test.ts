@@ -56,6 +56,12 @@ test('the digest is the one that any EIP-712 encoder makes', () => {
   );
 });
 
+test('a number of more than 256 bits has no digest, and leaves that of the next payment alone', () => {
+  const digest = authorizationDigest(signedPayment);
+  expect(() => authorizationDigest({ ...signedPayment, amount: 2n ** 256n })).toThrow(RangeError);
+  expect(authorizationDigest(signedPayment)).toEqual(digest);
+});
+
 test("a payer's own signature is recognised, and no other", async () => {
   const account = privateKeyToAccount(`0x${'17'.repeat(32)}`);
   const payment = { ...signedPayment, payer: account.address.toLowerCase() as Address };
