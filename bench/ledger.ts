@@ -50,7 +50,7 @@ export async function countEvents({ pool }: Ledger, type: string): Promise<numbe
     select count(*) as events, coalesce(min(seq), 1) as first, coalesce(max(seq), 0) as last,
       (select seq from tollbook.lane) as head,
       count(*) filter (where type = $1) as "ofType",
-      coalesce((select count from tollbook.lane_counter where type = $1), 0) as counted
+      coalesce((select sum(count)::bigint from tollbook.lane_counter where type = $1), 0) as counted
     from tollbook.event`,
     [type],
   );
@@ -64,7 +64,7 @@ export async function countEvents({ pool }: Ledger, type: string): Promise<numbe
 /** The number of batches that the lane has appended so far. */
 export async function countBatches({ pool }: Ledger): Promise<number> {
   const { rows } = await pool.query<{ batches: number }>(
-    'select coalesce(sum(batch_no), 0)::bigint as batches from tollbook.lane_batch',
+    'select coalesce(sum(last), 0)::bigint as batches from (select max(batch_no) as last from tollbook.lane_batch group by sender_hash) sender',
   );
   return rows[0]?.batches ?? 0;
 }

@@ -13,9 +13,9 @@ create table tollbook.lane_lock (
 );
 insert into tollbook.lane_lock values (1);
 
--- Each append replaces the rows of the next three tables: it inserts the new one and deletes the old one, under a higher
--- number. An update would leave versions that every later append has to pass while a snapshot (a dump) keeps them; the highest
--- number is found at the end of the index, whatever is left of the others.
+-- Each append inserts rows into the next three tables, under a higher number. An update would leave versions that every later
+-- append has to pass while a snapshot (a dump) keeps them; the highest number is found at the end of the index, whatever is left
+-- of the others. The append deletes the lane's old row; the rest is swept (tollbook.sweep_batches).
 
 -- The head of a lane.
 create table tollbook.lane (
@@ -36,7 +36,7 @@ create table tollbook.lane (
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
 insert into tollbook.lane values (1, 0, 0, '-infinity', 0, 0);
 
--- Exact: replaced in the transaction of the events they count, under the lane's lock.
+-- Exact: written in the transaction of the events that a batch counts. A type's count is the sum of its rows.
 create table tollbook.lane_counter (
   lane_id smallint not null,
   type text not null,

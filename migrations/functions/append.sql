@@ -150,33 +150,21 @@ begin
     insert into event (lane_id, seq, stream, version, type, at, data)
     select p_lane, seq, stream_key(stream), version, type, stamp, data::text from line order by seq
   ),
-  counted_before as materialized (
-    select added.type, added.n, coalesce(before.count, 0) as count, before.place from (
-      select type, sum(n)::bigint as n from (
-        -- a summarised quote was counted by its summary
-        select type, 1 as n from line where type <> 'quote_issued' or (line.data->'summarised') is null
-        union all
-        -- an event that sums refusals counts each as an event of its type
-        select summed.key, summed.value::bigint
-        from line cross join lateral json_each_text(line.data->'counts') summed
-        where line.type = 'refusals_counted'
-        union all
-        select 'quote_issued', summed.count
-        from line cross join lateral json_to_recordset(line.data->'quotes') as summed(count bigint)
-        where line.type = 'quotes_issued'
-      ) each_event group by type
-    ) added left join lateral (
-      select counter.count, counter.ctid as place from lane_counter counter
-      where counter.lane_id = p_lane and counter.type = added.type order by counter.batch desc limit 1
-    ) before on true
-  ),
   counted as (
     insert into lane_counter (lane_id, type, batch, count)
-    select p_lane, type, head.batch + 1, count + n from counted_before
-  ),
-  uncounted as (
-    -- by its place: a search of the index would pass all that were deleted before
-    delete from lane_counter using counted_before before where lane_counter.ctid = before.place
+    select p_lane, type, head.batch + 1, sum(n) from (
+      -- a summarised quote was counted by its summary
+      select type, 1 as n from line where type <> 'quote_issued' or (line.data->'summarised') is null
+      union all
+      -- an event that sums refusals counts each as an event of its type
+      select summed.key, summed.value::bigint
+      from line cross join lateral json_each_text(line.data->'counts') summed
+      where line.type = 'refusals_counted'
+      union all
+      select 'quote_issued', summed.count
+      from line cross join lateral json_to_recordset(line.data->'quotes') as summed(count bigint)
+      where line.type = 'quotes_issued'
+    ) each_event group by type
   ),
   claimed as (
     insert into claim (key, binding, stream)
@@ -289,7 +277,7 @@ begin
       where command.call->>'call_id' is not null), head.batch + 1);
   end if;
 
-  perform close_batch(sender, p_batch_no, opened.previous_no, content, answer, moment);
+  insert into lane_batch (sender_hash, batch_no, content_hash, answer, at) values (sender, p_batch_no, content, answer, moment);
   return answer;
 end $$;
 

@@ -130,21 +130,10 @@ begin
   -- Quotes that their summaries have counted. No other event has this member, and within a text its quotes would be escaped.
   -- In bytes: to count the characters of the whole batch took 5 % of it.
   summarised := (octet_length(p_data) - octet_length(replace(p_data, '"summarised":true', ''))) / octet_length('"summarised":true');
-  with added as (
-    select added.type, added.n, coalesce(before.count, 0) as count, before.place from (
-      select type, count(*) - case type when 'quote_issued' then summarised else 0 end as n
-      from unnest(string_to_array(replace(p_types, U&'\001F', U&'\001E'), U&'\001E')) as type
-      where type <> '' group by type having type <> 'quote_issued' or count(*) > summarised
-    ) added left join lateral (
-      select counter.count, counter.ctid as place from lane_counter counter
-      where counter.lane_id = p_lane and counter.type = added.type order by counter.batch desc limit 1
-    ) before on true
-  ), uncounted as (
-    -- by its place: a search of the index would pass all that were deleted before
-    delete from lane_counter using added where lane_counter.ctid = added.place
-  )
   insert into lane_counter (lane_id, type, batch, count)
-  select p_lane, type, head.batch + 1, count + n from added;
+  select p_lane, type, head.batch + 1, count(*) - case type when 'quote_issued' then summarised else 0 end
+  from unnest(string_to_array(replace(p_types, U&'\001F', U&'\001E'), U&'\001E')) as type
+  where type <> '' group by type having type <> 'quote_issued' or count(*) > summarised;
 
   if claims is not null then
     insert into claim (key, binding, stream)
@@ -185,7 +174,7 @@ begin
   answer := format('{"at":"%s","clock_ms":%s,"seq":%s,"open_calls":%s,"unsettled_calls":%s,"triggered_calls":%s,"versions":[%s],"added":[%s],"limits":[%s]}',
     stamp_text, (extract(epoch from moment) * 1000)::bigint, head.seq + recorded, open_calls, unsettled_calls, triggered_calls,
     array_to_string(versions, ','), array_to_string(added, ','), limits);
-  perform close_batch(sender, p_batch_no, opened.previous_no, p_content, answer, moment);
+  insert into lane_batch (sender_hash, batch_no, content_hash, answer, at) values (sender, p_batch_no, p_content, answer, moment);
   return answer;
 end $$;
 

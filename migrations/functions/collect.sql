@@ -19,7 +19,8 @@ create or replace function tollbook.whole_number(p_text text) returns numeric la
 $$;
 
 -- Reads up to p_max events that were not read yet, and inserts the follow-ups that they need. Returns how many it read. An
--- event that lacks its network, or whose block number is none, gets the follow-up 'unreadable' instead.
+-- event that lacks its network, or whose block number is none, gets the follow-up 'unreadable' instead. What the appends of these events
+-- have left is swept as well.
 create or replace function tollbook.collect_follow_ups(p_max int) returns int
 language plpgsql volatile security definer set search_path = tollbook, pg_temp
 set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
@@ -50,6 +51,7 @@ begin
     else array['alert'] end) as topic
   where topic <> 'confirm' or data.evidence is distinct from 'operator' or data.block_number is not null
   on conflict do nothing;
+  perform sweep_batches();
   return passed.last - passed.previous;
 end $$;
 

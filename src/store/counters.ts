@@ -1,7 +1,10 @@
 import { type Counters, countersFrom } from '../domain/events/counters.ts';
 import type { LedgerDatabase } from './database.ts';
 
-/** The public counters and the head they are true as of, read in one statement so that they belong together. */
+/**
+ * The public counters and the head they are true as of, read in one statement so that they belong together. A type's count is the
+ * sum of its rows: each batch inserts its own, until they are added up.
+ */
 export async function readCounters(db: LedgerDatabase): Promise<{ asOfSeq: number; counters: Counters }> {
   const rows = await db
     .selectFrom('tollbook.lane')

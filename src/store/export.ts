@@ -27,7 +27,14 @@ export async function readExportEnd(pool: pg.Pool): Promise<ExportEnd> {
         .$notNull()
         .as('last'),
       lane
-        .selectFrom('tollbook.lane_counter')
+        .selectFrom(
+          lane
+            .selectFrom('tollbook.lane_counter')
+            .select(({ fn }) => ['type', fn.sum<number>('count').as('count')])
+            .where('lane_id', '=', 1)
+            .groupBy('type')
+            .as('counter'),
+        )
         .select(({ ref }) =>
           sql<
             Record<string, number>
@@ -35,7 +42,6 @@ export async function readExportEnd(pool: pg.Pool): Promise<ExportEnd> {
             'counters',
           ),
         )
-        .where('lane_id', '=', 1)
         .$asScalar()
         .$notNull()
         .as('counters'),

@@ -55,16 +55,6 @@ export const testPlants: readonly TestPlant[] = [
         replace: `where lane_batch.sender_hash = p_sender
     order by batch_no + 0 desc limit 1;`,
       },
-      {
-        file: 'migrations/functions/append.sql',
-        find: `counter.type = added.type order by counter.batch desc limit 1`,
-        replace: `counter.type = added.type order by counter.batch + 0 desc limit 1`,
-      },
-      {
-        file: 'migrations/functions/append_uncontended.sql',
-        find: `counter.type = added.type order by counter.batch desc limit 1`,
-        replace: `counter.type = added.type order by counter.batch + 0 desc limit 1`,
-      },
     ],
     caughtByTest: {
       file: 'test/store/snapshot.test.ts',

@@ -120,7 +120,7 @@ function chatCommand(
 
 const tables = {
   event: 'select * from tollbook.event order by seq',
-  lane_counter: 'select * from tollbook.lane_counter order by type',
+  lane_counter: 'select * from tollbook.lane_counter order by type, batch',
   account: 'select * from tollbook.account order by account_id',
   api_key: 'select * from tollbook.api_key order by key_id',
   chat_hold: 'select * from tollbook.chat_hold order by chat_id',

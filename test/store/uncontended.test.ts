@@ -127,8 +127,8 @@ const tables = {
   call: 'select * from tollbook.call order by call_id',
   call_body: 'select * from tollbook.call_body order by body_id',
   lane: 'select * from tollbook.lane',
-  lane_counter: 'select * from tollbook.lane_counter order by type',
-  lane_batch: 'select batch_no, content_hash, at from tollbook.lane_batch',
+  lane_counter: 'select * from tollbook.lane_counter order by type, batch',
+  lane_batch: 'select batch_no, content_hash, at from tollbook.lane_batch order by batch_no',
 };
 
 /** A runner's leases, with ids that are the same in every database. */

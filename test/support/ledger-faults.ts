@@ -28,7 +28,7 @@ export async function ledgerFaults(
   if (asOfSeq !== events.length) faults.push(`the lane has seq ${asOfSeq}, but ${events.length} events`);
   faults.push(...differences('the public counter', counters, countersFrom(countOf)));
   const rows = await owner.query<{ type: string; count: string }>(
-    'select type, count from tollbook.lane_counter',
+    'select type, sum(count)::bigint as count from tollbook.lane_counter group by type',
   );
   const counted = Object.fromEntries(rows.rows.map(({ type, count }) => [type, Number(count)]));
   faults.push(...differences('the counter of events', counted, Object.fromEntries(countOf)));

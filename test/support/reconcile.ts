@@ -81,7 +81,7 @@ export async function paid(chain: TestChain) {
   expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 202));
   await eventually(async () => {
     const { rows } = await database.pool.query(
-      `select count from tollbook.lane_counter where type = 'completed'`,
+      `select sum(count)::bigint as count from tollbook.lane_counter where type = 'completed'`,
     );
     expect(rows).toEqual([{ count: 6 }]);
   });

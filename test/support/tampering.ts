@@ -23,9 +23,13 @@ const renumber = (shift: string, where: string) => `
   update tollbook.event set seq = -(${shift}) where ${where};
   update tollbook.event set seq = -seq where seq < 0`;
 
+/** One of the rows whose sum is a type's counter. */
+const oneCounter = (type: string) =>
+  `type = '${type}' and batch = (select max(batch) from tollbook.lane_counter where type = '${type}')`;
+
 const remove = (seq: number, type: string) => `
   delete from tollbook.event where seq = ${seq};
-  update tollbook.lane_counter set count = count - 1 where type = '${type}';
+  update tollbook.lane_counter set count = count - 1 where ${oneCounter(type)};
   update tollbook.lane set seq = seq - 1`;
 
 /** Of the ledger of `busyLedger`: events 25 to 32 settle its first eight payments, event 57 is a refused request. */
@@ -159,6 +163,8 @@ export const tamperings: readonly Tampering[] = [
     words: /first at event 114: the counter of payment_settled is 17, but there are 16/,
     independently: /first at event 114: the counter of payment_settled/,
     change: (owner) =>
-      owner.query(`update tollbook.lane_counter set count = count + 1 where type = 'payment_settled'`),
+      owner.query(
+        `update tollbook.lane_counter set count = count + 1 where ${oneCounter('payment_settled')}`,
+      ),
   },
 ];
