@@ -11,6 +11,7 @@ import { configText, receiptKey, startTestGateway, type TestGatewayOptions } fro
 import { exportTo, sealAll, testSeed, testSigner } from './log.ts';
 import { payFor } from './payer.ts';
 import { temporaryFolder, tollbook } from './program.ts';
+export { exceptionsIn } from './report-items.ts';
 import { startTestRunner } from './runner.ts';
 import { askNode } from './tokens.ts';
 import { eventually } from './wait.ts';
@@ -50,16 +51,6 @@ export async function endOfPeriod(rpcUrl: string): Promise<string> {
     if (Number(final.timestamp) < end || Date.now() < end * 1_000) throw new Error('not final yet');
   });
   return new Date(end * 1_000).toISOString();
-}
-
-/** Class and name of every item that is not `matched`. */
-export function exceptionsIn(report: ReportJson): string[] {
-  const found = Object.entries(report.classes).filter(([name]) => name !== 'matched');
-  return found
-    .flatMap(([name, { items }]) =>
-      items.map(({ quote_digest, transaction }) => `${name} ${quote_digest ?? transaction}`),
-    )
-    .toSorted();
 }
 
 export function itemsOf(report: ReportJson, name: ItemClass): readonly ItemFields[] {

@@ -1,0 +1,29 @@
+import { payTo, type YearToken } from './chain.ts';
+
+/** The names of accounts and commodities, as docs/finance.md lists them. */
+export const chart = {
+  undelivered: 'Liabilities:Undelivered',
+  refundsDue: 'Liabilities:RefundsDue',
+  suspense: 'Liabilities:Suspense',
+  prepaidCredit: 'Liabilities:PrepaidCredit',
+  conversion: 'Equity:Conversion',
+  creditGrants: 'Expenses:CreditGrants',
+  breakage: 'Income:Breakage',
+  goodwill: 'Income:Refunds',
+  unattributed: 'Income:Unattributed',
+  chat: (model: string) => `Income:Chat:${model}`,
+  job: (serviceId: number, jobIndex: number) => `Income:Jobs:${serviceId}:${jobIndex}`,
+  unproven: (serviceId: number, jobIndex: number) => `Income:Unconfirmed:${serviceId}:${jobIndex}`,
+  chain: (token: YearToken) => `Assets:Chain:Eip155-84532:${token.symbol}:${shortPayee}`,
+  unconfirmed: (token: YearToken) => `Assets:Unconfirmed:Eip155-84532:${token.symbol}:${shortPayee}`,
+  treasury: (token: YearToken) => `Assets:Treasury:Eip155-84532:${token.symbol}`,
+} as const;
+
+const shortPayee = `${payTo.slice(0, 8)}-${payTo.slice(-6)}`;
+
+export const credit = 'CREDIT';
+export const creditDecimals = 6;
+
+export function commodityOf({ symbol }: YearToken): string {
+  return `${symbol}-84532`;
+}

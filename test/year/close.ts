@@ -1,0 +1,158 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import type { NoteVerifier } from '../../src/domain/log/checkpoint.ts';
+import type { ReportJson } from '../../src/domain/reconcile/report.ts';
+import type { Period } from '../../src/domain/values/period.ts';
+import { createScanner } from '../../src/peers/chain/transfer-scan.ts';
+import { checkReadModels } from '../../src/projections/check-read-models.ts';
+import { projectToHead } from '../../src/projections/project.ts';
+import { ledgerInDatabase } from '../../src/reconcile/ledger-source.ts';
+import { reconcile, type ReconcileOptions } from '../../src/reconcile/reconcile.ts';
+import { listRefundsDue } from '../../src/refunds/list-refunds-due.ts';
+import { listAccounts } from '../../src/store/credit.ts';
+import { verifyDatabase } from '../../src/verify/verify-database.ts';
+import { complaintsOf, isAbsent, type JournalTool } from '../support/journal-tools.ts';
+import { exceptionsIn } from '../support/report-items.ts';
+import { chainId, network, payTo } from './chain.ts';
+import { chart, commodityOf, credit, creditDecimals } from './chart.ts';
+import { requireSame, requireSameAmounts } from './compare.ts';
+import { toolBalances, writeJournal } from './journals.ts';
+import type { YearLedger } from './ledger.ts';
+import type { World } from './world.ts';
+
+const mostDue = 1_000_000;
+const bothTools = ['hledger', 'beancount'] as const satisfies readonly JournalTool[];
+
+export interface ClosedPeriod {
+  readonly name: string;
+  readonly period: Period;
+  readonly report: ReportJson;
+}
+
+/**
+ * Closes a period: the ledger is verified, the reconciliation and the journals are made, and all of it is compared with the model and with
+ * the chain, to the atom.
+ * @throws Error with the first difference
+ */
+export async function closePeriod(world: World, name: string, period: Period): Promise<ClosedPeriod> {
+  const { ledger } = world;
+  const verifier = await ledger.seal();
+  await requireVerified(ledger, verifier, name);
+  const report = await reconcilePeriod(world, period, verifier);
+  await requireReport(world, name, period, report);
+  await requireJournals(world, name, period);
+  await requireOwed(world, name);
+  return { name, period, report };
+}
+
+async function requireVerified(ledger: YearLedger, verifier: NoteVerifier, name: string): Promise<void> {
+  await projectToHead(ledger);
+  const verdict = await verifyDatabase(ledger.pool, [], verifier);
+  requireSame(`${name}: the first wrong event`, verdict.fault, undefined);
+  requireSame(`${name}: the rows of read models that are wrong`, await checkReadModels(ledger.pool), []);
+  if (!verdict.isSound) throw new Error(`${name}: the ledger is not sound`);
+}
+
+/** The reconciliation of a period, as the command makes it. */
+export async function reconcilePeriod(
+  { ledger, chain }: Pick<World, 'ledger' | 'chain'>,
+  period: Period,
+  verifier: NoteVerifier | undefined,
+  accepted: ReconcileOptions['accepted'] = [],
+): Promise<ReportJson> {
+  const scanner = createScanner({ network, chainId, rpcUrl: chain.rpcUrl, timeoutMs: 60_000 });
+  try {
+    return await reconcile({
+      period,
+      source: await ledgerInDatabase(ledger.pool, verifier, undefined),
+      chains: new Map([[network as string, scanner]]),
+      accepted,
+      pinned: new Map(),
+      twice: false,
+      resumeFile: undefined,
+      onProgress: () => {},
+    });
+  } finally {
+    await scanner.close();
+  }
+}
+
+async function requireReport(
+  { model, chain }: World,
+  name: string,
+  { fromMs, toMs }: Period,
+  report: ReportJson,
+): Promise<void> {
+  requireSame(`${name}: the exceptions of the report`, exceptionsIn(report), model.exceptions(fromMs, toMs));
+  requireSame(`${name}: matched payments`, report.classes.matched?.count ?? 0, model.matched(fromMs, toMs));
+  requireSame(`${name}: breaks`, report.breaks, 0);
+  requireSame(`${name}: the fault of the ledger`, report.ledger.fault, null);
+  const [read] = report.networks;
+  requireSame(`${name}: the proof that the logs are complete`, read?.completeness, 'balance');
+  requireSame(`${name}: accounts in the report`, report.accounts.length, chain.tokens.length);
+  for (const token of chain.tokens) {
+    const account = report.accounts.find(({ asset }) => asset === token.address);
+    const moved = account?.movements.reduce((sum, one) => sum + BigInt(one.in) - BigInt(one.out), 0n);
+    const books = model.balanceOf(chart.chain(token), commodityOf(token), toMs);
+    requireSameAmounts(`${name}: ${token.symbol} at the payee`, {
+      'by the model': model.held(token, toMs),
+      'on the chain': await chain.balance(token, payTo, BigInt(read?.to_block ?? 0)),
+      'closing of the report': BigInt(account?.closing.atoms ?? -1),
+      'opening and movements': BigInt(account?.opening.atoms ?? -1) + (moved ?? 0n),
+      'by the ledger': BigInt(account?.ledger.closing ?? -1),
+      'by the books, with what is late': books + model.late(token, toMs),
+    });
+    requireSameAmounts(`${name}: ${token.symbol} at the payee, opening`, {
+      'by the model': model.held(token, fromMs),
+      'of the report': BigInt(account?.opening.atoms ?? -1),
+    });
+  }
+}
+
+async function requireJournals(world: World, name: string, period: Period): Promise<void> {
+  const { ledger, model, chain } = world;
+  const decimalsOf = (commodity: string): number =>
+    chain.tokens.find((token) => commodityOf(token) === commodity)?.decimals ??
+    (commodity === credit ? creditDecimals : Number.NaN);
+  const dir = mkdtempSync(path.join(tmpdir(), 'tollbook-year-'));
+  try {
+    for (const tool of bothTools) {
+      if (isAbsent(tool)) continue;
+      const file = path.join(dir, `${name}.${tool}`);
+      await writeJournal(ledger, period, tool, file);
+      requireSame(`${name}: what ${tool} says of the journal`, await complaintsOf(tool, file), '');
+      const found = await toolBalances(tool, file, decimalsOf);
+      const expected = model.balances(period.fromMs, period.toMs);
+      // the other side of what is brought forward is no fact of the year
+      for (const balances of [found, expected])
+        for (const key of balances.keys()) if (key.startsWith('Equity:Opening ')) balances.delete(key);
+      requireSame(`${name}: the balances by ${tool}`, sorted(found), sorted(expected));
+    }
+  } finally {
+    rmSync(dir, { recursive: true, force: true });
+  }
+}
+
+function sorted(balances: ReadonlyMap<string, bigint>): string[] {
+  return [...balances].map(([account, atoms]) => `${account}: ${atoms}`).toSorted();
+}
+
+/** What is owed at this moment: refunds and prepaid credit. */
+async function requireOwed({ ledger, model, credit: balances }: World, name: string): Promise<void> {
+  const due = [...model.payments.values()]
+    .filter(({ isDue }) => isDue)
+    .map((one) => `${one.name} ${one.atoms}`);
+  const { rows, contradicted } = await listRefundsDue(ledger.pool, 0, mostDue);
+  const listed = rows.map(({ quote_digest: digest, amount }) => `${digest} ${amount}`);
+  requireSame(`${name}: refunds due`, listed.toSorted(), due.toSorted());
+  requireSame(`${name}: refunds due that the events contradict`, contradicted, []);
+  const prepaid = -model.balanceOf(chart.prepaidCredit, credit, Infinity);
+  requireSameAmounts(`${name}: prepaid credit`, {
+    'by the books of the model': prepaid,
+    'by its accounts': [...balances.values()].reduce((sum, one) => sum + one, 0n),
+    'in the ledger': BigInt(
+      (await listAccounts(ledger.db)).reduce((sum, one) => sum + one.balanceMicros + one.heldMicros, 0),
+    ),
+  });
+}

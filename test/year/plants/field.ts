@@ -1,0 +1,219 @@
+import type { EventData, LedgerEvent } from '../../../src/domain/events/event.ts';
+import { ofPayment } from '../../../src/domain/payments/payment.ts';
+import type { Account, TokenTerms } from '../../../src/domain/reconcile/reconcile.ts';
+import { placeData } from '../../../src/domain/payments/transfer-place.ts';
+import type { Address, Hex } from '../../../src/domain/values/primitives.ts';
+import { hex32Of } from '../../support/synthetic-ledger.ts';
+import { network, payTo, type YearToken } from '../chain.ts';
+import { makeSale, recordSale, startSale } from '../sale.ts';
+import { deliverAll, mineStep, settleAll } from '../step.ts';
+import { operators, type Sale, setClock, type World } from '../world.ts';
+
+/** A transfer's place on the chain, as events have it. */
+export type Place = ReturnType<typeof placeData> & { readonly transaction: Hex };
+
+/** What must be found, and nothing besides, beyond what is found in a sound ledger. */
+export interface Expected {
+  /** Class and subject of each item that reconciling finds. */
+  readonly items?: readonly string[];
+  /** Those that it finds no longer. */
+  readonly gone?: readonly string[];
+  /** The number of the event that `verify` names. */
+  readonly fault?: number;
+  /** The tables of read models and claims whose row `verify` names. */
+  readonly rows?: readonly string[];
+  /** The checkpoint that was kept before does not hold: an event that it covers was changed. */
+  readonly checkpoint?: true;
+  /** The code with which reconciling refuses the ledger. */
+  readonly refused?: string;
+  /** A refund that is due contradicts the events of its payment. */
+  readonly contradicted?: number;
+  /** The newest block must not become final. */
+  readonly isUnfinished?: true;
+}
+
+/** A break and what must be found of it. */
+export interface Plant {
+  readonly name: string;
+  plant(field: Field): Promise<Expected>;
+}
+
+/** Where breaks are planted: a copy of a sound ledger whose month is over, and its chain. */
+export class Field {
+  readonly world: World;
+  /** Payments of the month that were delivered. */
+  readonly delivered: readonly Sale[];
+  /** Payments of the month whose refund is due. */
+  readonly due: readonly Sale[];
+  readonly topUps: readonly Sale[];
+  /** The tokens that the configuration names at the end of the month. */
+  readonly accepted: (TokenTerms & Account)[] = [];
+  #next: number;
+
+  constructor(world: World, sales: readonly Sale[]) {
+    this.world = world;
+    this.delivered = sales.filter(({ fate, isReported }) => fate === 'delivered' && !isReported);
+    this.due = sales.filter(({ booked }) => booked.isDue);
+    this.topUps = sales.filter(({ fate }) => fate === 'top_up');
+    this.#next = 9_000_000 + world.counts.size;
+  }
+
+  /** A sale of the month that is not used by another part of the plant. */
+  sale(list: readonly Sale[], n = 0): Sale {
+    const sale = list[n];
+    if (!sale) throw new Error('the month has no such sale');
+    return sale;
+  }
+
+  /** A payment that the gateway has started, and that nobody has settled. */
+  async start(of: Parameters<typeof makeSale>[3] = {}): Promise<Sale> {
+    const sale = makeSale(this.world, this.#next++, true, of);
+    await startSale(this.world, sale);
+    return sale;
+  }
+
+  /** Signed by its payer, and unknown to the ledger. */
+  unknown(): Sale {
+    return makeSale(this.world, this.#next++, true);
+  }
+
+  /** The next block, with all that was sent. */
+  async mine(atMs = this.world.nowMs + 20_000) {
+    const block = await this.world.chain.mine(atMs);
+    this.world.blockMs = atMs;
+    return block;
+  }
+
+  /** A payment as it should be: landed, recorded, delivered. */
+  async pay(sale: Sale): Promise<void> {
+    await this.world.chain.submit([sale.payment]);
+    const { payments } = await mineStep(this.world, this.world.nowMs + 20_000);
+    await settleAll(this.world, [sale], payments);
+    await deliverAll(this.world, 0);
+  }
+
+  /** Records an outcome of a payment, and lets nothing more become of it. */
+  async record(sale: Sale, outcome: Parameters<typeof recordSale>[2]): Promise<void> {
+    await recordSale(this.world, sale, outcome);
+  }
+
+  /** The facilitator reports this transaction, and the gateway believes it. */
+  async believe(sale: Sale, transaction: Hex): Promise<void> {
+    await recordSale(this.world, sale, { kind: 'settled', transaction, proof: undefined });
+    await deliverAll(this.world, 0);
+  }
+
+  /** Sends a plain transfer, in a block of its own, and returns its transaction. */
+  async transfer(token: YearToken, from: Address, to: Address, atoms: bigint): Promise<Hex> {
+    const transaction = await this.world.chain.send(token, from, to, atoms);
+    await this.mine();
+    return transaction;
+  }
+
+  /** Lets the newest block become final. */
+  async finish(): Promise<void> {
+    const { world } = this;
+    for (let n = 1; n <= 3; n++) await world.chain.mine(Math.max(world.nowMs, world.blockMs) + n * 60_000);
+    await setClock(world, world.nowMs + 3_600_000);
+  }
+
+  /** Appends what the program itself would not, past its checks and without claims. */
+  async append(stream: string, ...events: readonly LedgerEvent[]): Promise<void> {
+    const { outcome } = await this.world.ledger.lane.append({ stream, events });
+    if (outcome !== 'ok') throw new Error(`the plant was not recorded: ${outcome}`);
+  }
+
+  /** The place of a transfer by its receipt. */
+  async placeOf(transaction: Hex): Promise<Place> {
+    return { transaction, ...placeData(await this.world.chain.placeOf(transaction)) };
+  }
+
+  /** In the newest block, of a transaction that was never sent. */
+  async noPlace(): Promise<Place> {
+    return { transaction: hex32Of('never sent'), ...placeData(await this.world.chain.newestPlace()) };
+  }
+
+  refunded(sale: Sale, place: Place): LedgerEvent {
+    const { payment } = sale;
+    const { payer, amount } = payment;
+    const moved = { amount: String(amount), refunded_from: payTo, refunded_to: payer };
+    return { type: 'refunded', data: { ...ofPayment(payment), ...moved, ...place, operator: operators[0] } };
+  }
+
+  swept(
+    { address: asset, symbol, decimals }: YearToken,
+    to: Address,
+    atoms: bigint,
+    place: Place,
+  ): [stream: string, event: LedgerEvent] {
+    const data: EventData<'operator_sweep_recorded'> = {
+      network,
+      asset,
+      symbol,
+      decimals,
+      pay_to: payTo,
+      swept_to: to,
+      amount: String(atoms),
+      ...place,
+      operator: operators[0],
+    };
+    return [`sweep:84532:${place.transaction}:${place.log_index}`, { type: 'operator_sweep_recorded', data }];
+  }
+
+  /** The transaction of a payment that was paid. */
+  async transactionOf({ digest }: Sale): Promise<Hex> {
+    const [row] = await this.world.ledger.asOwner(
+      `select data::json->>'transaction' as transaction from tollbook.event
+       where stream = tollbook.stream_key($1) and type = 'payment_settled'`,
+      [digest],
+    );
+    return String(row?.['transaction']) as Hex;
+  }
+
+  async lastSeq(): Promise<number> {
+    const [row] = await this.world.ledger.asOwner('select max(seq)::int as seq from tollbook.event');
+    return Number(row?.['seq']);
+  }
+
+  /** The number of the first event of a type in a stream. */
+  async seqOf(stream: string, type: LedgerEvent['type']): Promise<number> {
+    const [row] = await this.world.ledger.asOwner(
+      'select min(seq)::int as seq from tollbook.event where stream = tollbook.stream_key($1) and type = $2',
+      [stream, type],
+    );
+    if (typeof row?.['seq'] !== 'number') throw new Error(`${stream} has no ${type}`);
+    return row['seq'];
+  }
+
+  /** Rewrites an event as an insider, who owns the database. */
+  async rewrite(seq: number, from: string, to: string): Promise<void> {
+    const changed = await this.world.ledger.asInsider(
+      'update tollbook.event set data = replace(data, $2, $3) where seq = $1 and position($2 in data) > 0 returning seq',
+      [seq, from, to],
+    );
+    if (changed.length !== 1) throw new Error(`event ${seq} does not contain ${from}`);
+  }
+}
+
+/** An event that says that money came without a payment, with its stream. */
+export function transferRecorded(
+  { address: asset, symbol, decimals }: YearToken,
+  from: Address,
+  atoms: bigint,
+  place: Place,
+): [stream: string, event: LedgerEvent] {
+  const terms = {
+    network,
+    asset,
+    symbol,
+    decimals,
+    pay_to: payTo,
+    received_from: from,
+    amount: String(atoms),
+  };
+  const data = { as: 'suspense' as const, ...terms, ...place, operator: operators[0] };
+  return [
+    `transfer:84532:${place.transaction}:${place.log_index}`,
+    { type: 'operator_transfer_recorded', data },
+  ];
+}
