@@ -411,6 +411,7 @@ create table tollbook.follow_up (
   first_search_block numeric,
   tries integer not null default 0,
   due_at timestamp with time zone not null,
+  retry_at timestamp with time zone,
   constraint follow_up_pkey PRIMARY KEY (topic, seq),
   constraint follow_up_topic_check CHECK ((topic = ANY (ARRAY['confirm'::text, 'resolve'::text, 'alert'::text, 'reverse_top_up'::text, 'unreadable'::text])))
 ) with (fillfactor=50, autovacuum_vacuum_scale_factor=0.01);
@@ -880,7 +881,7 @@ create function tollbook.postpone_unsettled(p_call_id bigint, p_delay_ms integer
 create function tollbook.prune(p_kind text, p_life_secs bigint, p_max integer) returns integer language plpgsql volatile security definer; -- 5710a20cd7ae2528
 create function tollbook.prune_projections(p_replaced integer, p_max integer) returns integer language plpgsql volatile security definer; -- 743955e99bfff384
 create function tollbook.prune_short_lived(p_max integer) returns integer language sql volatile security definer; -- 48327bedcc342083
-create function tollbook.pull_due_times(p_max integer) returns integer language sql volatile security definer; -- 602993b7cfdb9e41
+create function tollbook.pull_due_times(p_max integer) returns integer language sql volatile security definer; -- 5cf52a2ba74f3471
 create function tollbook.put_bodies(p_bodies json) returns void language sql volatile security definer; -- 792da5dc24c36c85
 create function tollbook.put_body(p_body_id uuid, p_content_type text, p_body bytea) returns void language sql volatile security definer; -- 68b8dcb8556c3721
 create function tollbook.put_result(p_call_id bigint, p_attempt integer, p_lease_id uuid, p_content_type text, p_body bytea) returns void language sql volatile security definer; -- 390bc394343197a8
@@ -916,8 +917,8 @@ create function tollbook.take_alert_messages(p_receiver text, p_max integer) ret
 create function tollbook.take_anchor(p_origin text, p_name text, p_every_ms integer) returns TABLE(size bigint, note text) language sql volatile security definer; -- 0b2d413b779d98f5
 create function tollbook.take_budget_messages(p_channel text, p_max integer) returns TABLE(message_id bigint, account_id bigint, account text, key_id bigint, key_name text, percent integer, used bigint, budget bigint, budget_period text, budget_from date, until timestamp with time zone, tries integer, url text, secret text, created_at timestamp with time zone) language sql volatile security definer; -- d04774e5f0e5ad92
 create function tollbook.take_event_allowance(p_kind text, p_wanted integer, p_per_sec integer, p_most integer) returns integer language plpgsql volatile security definer; -- 419e18db892e9cd1
-create function tollbook.take_final_settlements(p_network text, p_finalized numeric, p_max integer) returns TABLE(seq bigint, stream text, block_number numeric, block_hash text) language sql volatile security definer; -- f72d7ac50353e773
-create function tollbook.take_follow_ups(p_topic text, p_network text, p_max integer) returns TABLE(seq bigint, stream text, tries integer, first_search_block numeric, age_secs double precision) language sql volatile security definer; -- 4fe234be0ca41131
+create function tollbook.take_final_settlements(p_network text, p_finalized numeric, p_max integer) returns TABLE(seq bigint, stream text, block_number numeric, block_hash text) language sql volatile security definer; -- 1dbbb75069675038
+create function tollbook.take_follow_ups(p_topic text, p_network text, p_max integer) returns TABLE(seq bigint, stream text, tries integer, first_search_block numeric, age_secs double precision) language sql volatile security definer; -- a28a3eb4dcae68fd
 create function tollbook.take_new_payouts(p_max integer, p_lease_secs integer) returns TABLE(stream text, attempts integer) language sql volatile security definer; -- 129719c290b8c243
 create function tollbook.take_sent_payouts(p_max integer, p_lease_secs integer) returns TABLE(stream text, attempts integer, transaction text, checks integer) language sql volatile security definer; -- adbe6b1463b377c1
 create function tollbook.take_unsettled(p_max integer) returns TABLE(call_id bigint, stream text, status text, payment text, attempt integer, age_secs double precision, traceparent text) language sql volatile security definer; -- c4f3fd035007a23f

@@ -13,9 +13,9 @@ language sql volatile security definer set search_path = tollbook, pg_temp as $$
     update call set due_at = now, created_at = least(created_at, now) from moment
     where call_id in (select call_id from late_call) returning 1
   ), late_follow_up as materialized (
-    select topic, seq from follow_up, moment where due_at > longest limit p_max for update of follow_up skip locked
+    select topic, seq from follow_up, moment where due_at > longest or retry_at > longest limit p_max for update of follow_up skip locked
   ), pulled_follow_up as (
-    update follow_up set due_at = now, created_at = least(created_at, now) from moment
+    update follow_up set due_at = now, retry_at = null, created_at = least(created_at, now) from moment
     where (topic, seq) in (select topic, seq from late_follow_up) returning 1
   ), late_payout as materialized (
     select stream from payout, moment where status = 'open' and due_at > longest limit p_max for update of payout skip locked

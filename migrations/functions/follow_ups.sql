@@ -4,12 +4,12 @@ returns table (seq bigint, stream text, block_number numeric, block_hash text)
 language sql volatile security definer set search_path = tollbook, pg_temp as $$
   with due as materialized (
     select follow_up.seq from follow_up
-    where topic = 'confirm' and network = p_network and follow_up.block_number <= p_finalized and due_at <= clock()
+    where topic = 'confirm' and network = p_network and follow_up.block_number <= p_finalized and coalesce(retry_at, due_at) <= clock()
       and not is_halted()
     order by follow_up.block_number limit p_max for update skip locked
   )
   update follow_up set tries = tries + 1,
-    due_at = clock() + least(greatest((clock() - created_at) / 4, interval '1 second'), interval '10 minutes')
+    retry_at = clock() + least(greatest((clock() - created_at) / 4, interval '1 second'), interval '10 minutes')
   where topic = 'confirm' and follow_up.seq in (select due.seq from due)
   returning follow_up.seq,
     (select stream_name(event.stream) from event where event.lane_id = 1 and event.seq = follow_up.seq),
@@ -18,20 +18,23 @@ language sql volatile security definer set search_path = tollbook, pg_temp as $$
 $$;
 
 -- Takes up to p_max due follow-ups of a topic that have no block to wait for, of one network or of all. The older a
--- follow-up is, the later its next try.
+-- follow-up is, the later its next try. Its place in the index moves from its second try on: until then a look passes it, so that looks
+-- read those of the last seconds in vain, and never all that wait.
 create or replace function tollbook.take_follow_ups(p_topic text, p_network text, p_max int)
 returns table (seq bigint, stream text, tries int, first_search_block numeric, age_secs float8)
 language sql volatile security definer set search_path = tollbook, pg_temp as $$
   with due as materialized (
-    select follow_up.seq from follow_up
-    where topic = p_topic and (p_network is null or network = p_network) and block_number is null and due_at <= clock()
+    select follow_up.seq, clock() + least(greatest((clock() - created_at) / 4, interval '2 seconds'), interval '10 minutes') as next_at
+    from follow_up
+    where topic = p_topic and (p_network is null or network = p_network) and block_number is null
+      and due_at <= clock() and coalesce(retry_at, due_at) <= clock()
       -- alerts are still sent
       and (p_topic = 'alert' or not is_halted())
     order by due_at limit p_max for update skip locked
   )
-  update follow_up set tries = follow_up.tries + 1,
-    due_at = clock() + least(greatest((clock() - created_at) / 4, interval '2 seconds'), interval '10 minutes')
-  where topic = p_topic and follow_up.seq in (select due.seq from due)
+  update follow_up set tries = follow_up.tries + 1, retry_at = due.next_at,
+    due_at = case follow_up.tries when 0 then follow_up.due_at else due.next_at end
+  from due where topic = p_topic and follow_up.seq = due.seq
   returning follow_up.seq,
     (select stream_name(event.stream) from event where event.lane_id = 1 and event.seq = follow_up.seq), follow_up.tries, follow_up.first_search_block,
     extract(epoch from clock() - created_at)::float8

@@ -143,6 +143,7 @@ export const ledgerTables = {
     first_search_block: nullable(numeric),
     tries: int,
     due_at: timestamp,
+    retry_at: nullable(timestamp),
   },
   'tollbook.function_file': { name: text, sha256: bytea },
   'tollbook.gateway_process': { process_id: uuid, heartbeat_at: timestamp },

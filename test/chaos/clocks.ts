@@ -33,8 +33,8 @@ export function createClocks(url: () => string, fileOf: Clocks['fileOf']): Clock
       run(
         `update tollbook.call set due_at = least(due_at, tollbook.clock()), created_at = tollbook.clock()
            where abs(extract(epoch from created_at - tollbook.clock())) > 120 or due_at > tollbook.clock() + interval '2 minutes';
-         update tollbook.follow_up set due_at = least(due_at, tollbook.clock()), created_at = tollbook.clock()
-           where abs(extract(epoch from created_at - tollbook.clock())) > 120 or due_at > tollbook.clock() + interval '2 minutes'`,
+         update tollbook.follow_up set due_at = least(due_at, tollbook.clock()), retry_at = null, created_at = tollbook.clock()
+           where abs(extract(epoch from created_at - tollbook.clock())) > 120 or greatest(due_at, retry_at) > tollbook.clock() + interval '2 minutes'`,
       ),
     setGateway: (index, aheadSecs) => writeFileSync(fileOf(index), String(aheadSecs)),
   };
