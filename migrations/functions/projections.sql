@@ -27,24 +27,27 @@ begin
       seq bigint, at timestamptz, service_id bigint, job_index bigint, network text, asset text,
       symbol text, decimals int, amount numeric, payer text, pay_to text, state text, transaction text,
       block_number numeric, call_id bigint, settled_at timestamptz, refunded_at timestamptz, refund_transaction text,
-      refund_due text, refund_due_since timestamptz, quote_source text, last_seq bigint)
+      refund_due text, refund_due_since timestamptz, quote_source text, last_seq bigint, refunded_amount numeric)
   ), incoming as materialized (
     -- each row is looked up by itself, and updated at its place: a join that was planned for an empty table reads all of it
     select given.*, old.place, old.state as old_state, old.amount as old_amount, old.settled_at as old_settled_at,
-      old.service_id as old_service_id, old.job_index as old_job_index
+      old.service_id as old_service_id, old.job_index as old_job_index, old.refunded_amount as old_refunded,
+      -- a gateway of an earlier version knows refunds of whole payments only
+      coalesce(given.refunded_amount, case when given.refund_transaction is null then 0 else given.amount end) as now_refunded
     from given left join lateral (
-      select payment.ctid as place, payment.state, payment.amount, payment.settled_at, payment.service_id, payment.job_index
+      select payment.ctid as place, payment.state, payment.amount, payment.settled_at, payment.service_id, payment.job_index,
+        payment.refunded_amount
       from payment where payment.generation = p_generation and payment.seq = given.seq offset 0
     ) old on true
   ), counted as (
     select (settled_at at time zone 'UTC')::date as day, service_id, job_index, network, asset, symbol, decimals,
       1 as payments, amount, (state = 'completed')::int as completed, (state = 'dead_lettered')::int as dead_lettered,
-      (state = 'refunded')::int as refunded, case state when 'refunded' then amount else 0 end as refunded_amount
+      (state = 'refunded')::int as refunded, now_refunded as refunded_amount
     from incoming where settled_at is not null and service_id is not null
     union all
     select (old_settled_at at time zone 'UTC')::date, old_service_id, old_job_index, network, asset, symbol,
       decimals, -1, -old_amount, -(old_state = 'completed')::int, -(old_state = 'dead_lettered')::int,
-      -(old_state = 'refunded')::int, case old_state when 'refunded' then -old_amount else 0 end
+      -(old_state = 'refunded')::int, -old_refunded
     from incoming where old_settled_at is not null and old_service_id is not null
   ), totals as (
     insert into job_day (generation, day, service_id, job_index, network, asset, symbol, decimals, payments, amount,
@@ -53,7 +56,7 @@ begin
       sum(completed), sum(dead_lettered), sum(refunded), sum(refunded_amount)
     from counted group by day, service_id, job_index, network, asset
     having sum(payments) <> 0 or sum(amount) <> 0 or sum(completed) <> 0 or sum(dead_lettered) <> 0
-      or sum(refunded) <> 0
+      or sum(refunded) <> 0 or sum(refunded_amount) <> 0
     on conflict (generation, day, service_id, job_index, network, asset) do update set
       payments = job_day.payments + excluded.payments, amount = job_day.amount + excluded.amount,
       completed = job_day.completed + excluded.completed, dead_lettered = job_day.dead_lettered + excluded.dead_lettered,
@@ -83,15 +86,15 @@ begin
       service_id = i.service_id, job_index = i.job_index, state = i.state, transaction = hex_bytes(i.transaction),
       block_number = i.block_number, call_id = i.call_id, settled_at = i.settled_at, last_seq = i.last_seq,
       refunded_at = i.refunded_at, refund_transaction = hex_bytes(i.refund_transaction),
-      refund_due = i.refund_due, refund_due_since = i.refund_due_since
+      refund_due = i.refund_due, refund_due_since = i.refund_due_since, refunded_amount = i.now_refunded
     from incoming i where payment.ctid = i.place
   )
   insert into payment (generation, seq, at, service_id, job_index, network, asset, symbol, decimals, amount,
     payer, pay_to, state, transaction, block_number, call_id, settled_at, last_seq, refunded_at, refund_transaction,
-    refund_due, refund_due_since, quote_source)
+    refund_due, refund_due_since, quote_source, refunded_amount)
   select p_generation, seq, at, service_id, job_index, network, hex_bytes(asset), symbol, decimals,
     amount, hex_bytes(payer), hex_bytes(pay_to), state, hex_bytes(transaction), block_number, call_id, settled_at, last_seq,
-    refunded_at, hex_bytes(refund_transaction), refund_due, refund_due_since, quote_source
+    refunded_at, hex_bytes(refund_transaction), refund_due, refund_due_since, quote_source, now_refunded
   from incoming where place is null;
   insert into account_credit as old
   select p_generation, a.* from json_to_recordset(p_accounts) as a(

@@ -116,14 +116,27 @@ export const commands: Readonly<Record<string, Command | undefined>> & Record<st
       'tollbook refunds due\n  a refund is due where a payment has a dead-lettered call or none; needs DATABASE_URL',
     load: () => import('./commands/refunds/due.ts'),
   },
+  'refunds batch': {
+    summary: 'writes the refunds that are due on a network as one batch for a wallet',
+    usage:
+      'tollbook refunds batch --network eip155:8453 --out FILE [--safe FILE] [--max 100]\n' +
+      '  --out   the batch: a call for each refund, and the payment that it refunds; `refunds record --batch` reads it\n' +
+      '  --safe  the same calls for the transaction builder of a Safe\n' +
+      '  nothing is recorded and nothing is sent; needs DATABASE_URL',
+    load: () => import('./commands/refunds/batch.ts'),
+  },
   'refunds record': {
-    summary: 'records the transaction that refunded a payment, once it is final on the chain',
+    summary: 'records the transaction that refunded a payment or a part of it, once it is final on the chain',
     usage:
       'tollbook refunds record --quote-digest DIGEST --tx TRANSACTION (--rpc NETWORK=URL | --config FILE)\n' +
-      '  [--payment NONCE] [--goodwill] [--by NAME]\n' +
-      '  the transaction transfers the whole amount of the same token to the payer, from any account\n' +
+      "  [--payment NONCE] [--amount ATOMS] [--to ADDRESS --evidence 'TEXT'] [--goodwill] [--by NAME]\n" +
+      '  the transaction transfers what is left of the payment, in its token, to the payer, from any account\n' +
       '  --payment   the payment, if the quote was paid more than once\n' +
+      '  --amount    a part of what is left; the rest stays due\n' +
+      "  --to        another address than the payer's, with --evidence of why\n" +
       '  --goodwill  records it although the call was completed or may still be\n' +
+      'tollbook refunds record --batch FILE --tx TRANSACTION... (--rpc NETWORK=URL | --config FILE) [--by NAME]\n' +
+      '  records each refund of the batch that the transactions have paid; ends with 1 where one of them is missing\n' +
       '  --by        the operator; default: your account on this machine; needs DATABASE_URL',
     load: () => import('./commands/refunds/record.ts'),
   },

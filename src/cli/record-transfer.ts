@@ -60,16 +60,53 @@ export async function recordTransfer<Code extends string>(
   messages: Readonly<Record<Code, string>>,
   record: (sources: Sources) => Promise<readonly string[] | Refused<Code>>,
 ): Promise<number> {
-  const config = sources.config === undefined ? undefined : await readConfig(sources.config);
-  const chains = openChains(config, sources.rpcUrls);
-  try {
-    const answer = await withLedger((ledger) => record({ ledger, chains, config }));
+  return withSources(sources, async (opened) => {
+    const answer = await record(opened);
     if ('code' in answer) {
-      fail(messages[answer.code] + (answer.detail === undefined ? '' : ` (${answer.detail})`));
+      fail(refusalText(answer, messages));
       return 1;
     }
     for (const line of answer) say(line);
     return 0;
+  });
+}
+
+/** The same for several at once, each with its line. Returns exit code 1 where one of them is refused. */
+export async function recordEach<Code extends string>(
+  sources: ChainSources,
+  messages: Readonly<Record<Code, string>>,
+  record: (
+    sources: Sources,
+  ) => AsyncIterable<{ readonly line: string } | (Refused<Code> & { readonly subject: string })>,
+): Promise<number> {
+  return withSources(sources, async (opened) => {
+    let refused = 0;
+    for await (const answer of record(opened)) {
+      if ('line' in answer) say(answer.line);
+      else {
+        refused += 1;
+        fail(`${answer.subject}: ${refusalText(answer, messages)}`);
+      }
+    }
+    return refused === 0 ? 0 : 1;
+  });
+}
+
+function refusalText<Code extends string>(
+  { code, detail }: Refused<Code>,
+  messages: Readonly<Record<Code, string>>,
+): string {
+  return messages[code] + (detail === undefined ? '' : ` (${detail})`);
+}
+
+async function withSources(
+  sources: ChainSources,
+  work: (sources: Sources) => Promise<number>,
+): Promise<number> {
+  const config = sources.config === undefined ? undefined : await readConfig(sources.config);
+  const chains = openChains(config, sources.rpcUrls);
+  try {
+    return await withLedger((ledger) => work({ ledger, chains, config }));
   } finally {
     await closeChains(chains);
   }

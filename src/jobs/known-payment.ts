@@ -149,7 +149,7 @@ export function acceptedAnswer(
     payment,
     x402Version: known.recovered?.redelivery?.x402_version ?? known.payment.x402_version,
     receiptToken: receiptToken(context.receiptKeys, digest),
-    signedReceipt: known.refunded ? undefined : signedReceipt(context, job, payment, known.settled.at),
+    signedReceipt: known.isRefunded ? undefined : signedReceipt(context, job, payment, known.settled.at),
     replayed,
   };
 }

@@ -1,7 +1,7 @@
 import type { RecordedEvent } from '../domain/events/event.ts';
 import { paymentSummary } from '../domain/payments/payment.ts';
 import type { Hex } from '../domain/values/primitives.ts';
-import type { CallState } from '../domain/payments/payment-progress.ts';
+import type { CallState, Refund } from '../domain/payments/payment-progress.ts';
 import { foldQuote, isPaid, jobOf, paidPayment, receiptState } from '../domain/payments/quote-state.ts';
 import { findProgress } from '../store/call-progress.ts';
 import { type CallResult, findDeletion, readResult } from '../store/calls.ts';
@@ -32,11 +32,16 @@ export async function readReceipt(
     ...(state.quote ? { quote_expires_at: new Date(state.quote.expires_at * 1_000).toISOString() } : {}),
     ...(paid?.call ? { call_id: paid.call.callId } : {}),
     ...(paid?.settled ? { payment: paymentSummary(paid.payment, paid.settled.transaction) } : {}),
+    ...(paid && paid.refunds.length > 0 ? { refunds: paid.refunds.map(refundJson) } : {}),
     events: events.map(({ type, at }) => ({ type, at })),
     ...(withResult ? await progressOf(context, paid?.call) : withoutProgress),
     ...(withResult ? await resultOf(context, digest, paid?.call, events) : withoutResult),
   };
   return { receipt, version: state.version };
+}
+
+function refundJson({ amount, transaction, at }: Refund) {
+  return { amount: String(amount), transaction: transaction as Hex, at };
 }
 
 const withoutProgress: Partial<Awaited<ReturnType<typeof progressOf>>> = {};

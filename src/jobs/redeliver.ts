@@ -56,7 +56,8 @@ export async function redeliver(
 }
 
 /** Why a job cannot be delivered for a payment, whatever its payer signs; undefined where it can. */
-function obstacleOf(job: Job, { payment }: PaymentState): string | undefined {
+function obstacleOf(job: Job, { payment, refunds }: PaymentState): string | undefined {
+  if (refunds.length > 0) return 'a part of the payment was refunded, so the rest of it is refunded as well';
   const { network, asset, pay_to: payTo, amount } = payment;
   const offer = job.options.find((one) => one.network === network && one.asset === asset);
   if (job.restriction || sellsCredit(job)) return 'this job cannot be delivered for a recovered payment';

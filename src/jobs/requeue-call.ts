@@ -9,7 +9,7 @@ type Ledger = Pick<JobsContext, 'db' | 'lane' | 'pool'>;
 /** Why a call is not put back in the queue. */
 export type RequeueRefusal =
   | { readonly kind: 'not_dead' }
-  /** Its payment was refunded. */
+  /** Its payment was refunded, or a part of it. */
   | { readonly kind: 'refunded' }
   /** The settlement of its payment was taken back, and it is not settled again. */
   | { readonly kind: 'unpaid' };
@@ -47,7 +47,7 @@ export async function checkRequeue(
     return { kind: 'possible', stream: call.stream, version: events.at(-1)?.version ?? 0 };
   const quote = foldQuote(events);
   const payment = quote.payments.find((paid) => paid.call?.callId === callId);
-  if (payment?.refunded) return { kind: 'refunded' };
+  if (payment && payment.refunds.length > 0) return { kind: 'refunded' };
   if (payment?.status !== 'settled') return { kind: 'unpaid' };
   return { kind: 'possible', stream: call.stream, version: quote.version };
 }

@@ -1,5 +1,6 @@
 import type { RecordedEvent } from '../domain/events/event.ts';
 import { refundReason } from '../domain/payments/refund.ts';
+import { refundedAtoms } from '../domain/payments/payment-progress.ts';
 import { foldQuote, jobOf, type PaymentState, type QuoteState } from '../domain/payments/quote-state.ts';
 import type { CallRow, PaymentRow } from '../store/projection.ts';
 
@@ -19,7 +20,7 @@ export function paymentRowsOf(events: readonly RecordedEvent[]): {
     const start = started[index];
     if (!start) continue;
     const { network, asset, symbol, decimals, amount, payer, pay_to } = payment.payment;
-    const { settled, refunded } = payment;
+    const { settled, refunds } = payment;
     const call = callRow(payment, events, start.seq);
     payments.push({
       seq: start.seq,
@@ -38,8 +39,9 @@ export function paymentRowsOf(events: readonly RecordedEvent[]): {
       block_number: settled?.proof ? String(settled.proof.blockNumber) : null,
       call_id: payment.call?.callId ?? null,
       settled_at: settled?.at ?? null,
-      refunded_at: refunded ? (events[refunded.version - 1]?.at ?? null) : null,
-      refund_transaction: refunded?.transaction ?? null,
+      refunded_at: refunds.at(-1)?.at ?? null,
+      refund_transaction: refunds.at(-1)?.transaction ?? null,
+      refunded_amount: String(refundedAtoms(payment)),
       ...refundDueOf(state, payment, call),
       quote_source: state.quote?.source ?? null,
       last_seq: last.seq,
@@ -49,9 +51,9 @@ export function paymentRowsOf(events: readonly RecordedEvent[]): {
   return { payments, calls };
 }
 
-/** The state of a payment: that of its refund, else of its call, else of its settlement. */
-function stateOf({ status, call, refunded }: PaymentState): string {
-  if (status === 'settled' && refunded) return 'refunded';
+/** The state of a payment: that of its refund as a whole, else of its call, else of its settlement. */
+function stateOf({ status, call, isRefunded }: PaymentState): string {
+  if (status === 'settled' && isRefunded) return 'refunded';
   return status === 'settled' && call ? call.status : status;
 }
 

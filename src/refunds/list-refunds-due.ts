@@ -34,8 +34,18 @@ export async function listRefundsDue(pool: pg.Pool, afterSeq: number, limit: num
     }
     const { refund_due: why, refund_due_since: since, transaction } = payment;
     const { service_id, job_index, network, asset, symbol, decimals } = payment;
-    const { amount, payer, pay_to, block_number, call_id, quote_source } = payment;
-    const found = { service_id, job_index, network, asset, symbol, decimals, amount, payer, pay_to };
+    const {
+      amount: paid_amount,
+      refunded_amount,
+      payer,
+      pay_to,
+      block_number,
+      call_id,
+      quote_source,
+    } = payment;
+    const amount = String(BigInt(paid_amount) - BigInt(refunded_amount));
+    const amounts = { amount, paid_amount, refunded_amount };
+    const found = { service_id, job_index, network, asset, symbol, decimals, ...amounts, payer, pay_to };
     const facts = { ...found, transaction, block_number, call_id, quote_source, why, since };
     if (Object.entries(facts).some(([name, value]) => row[name as keyof typeof facts] !== value))
       contradicted.push(row.seq);

@@ -7,10 +7,12 @@ import {
   type SignedPayment,
 } from '../domain/payments/payment.ts';
 import type { Hex } from '../domain/values/primitives.ts';
+import { remainingAtoms } from '../domain/payments/refund.ts';
 import { foldQuote, type PaymentState, type QuoteState } from '../domain/payments/quote-state.ts';
 import { placeData } from '../domain/payments/transfer-place.ts';
 import type { Transfer } from '../peers/chain/chain.ts';
 import type { Lane } from '../store/lane.ts';
+import { listPayees } from '../store/refunds.ts';
 import { readStream, readTransferHolders, transferClaim } from '../store/streams.ts';
 import {
   type Chains,
@@ -22,12 +24,16 @@ import {
   requireFinal,
 } from './final-transfers.ts';
 
-/** An operator's statement that a transaction refunded a payment. */
+/** An operator's statement that a transaction refunded a payment, or a part of it. */
 export interface RefundOrder {
   readonly quoteDigest: Hex;
   /** The nonce of the payment: needed where several payments of the quote are settled. */
   readonly paymentNonce: Hex | undefined;
   readonly transaction: Hex;
+  /** How many atoms it returned, where that is not all that is left of the payment. */
+  readonly amount?: bigint | undefined;
+  /** Where it went, if not to the payer, and why. */
+  readonly elsewhere?: { readonly to: Hex; readonly evidence: string } | undefined;
   readonly operator: string;
   /** Refund although the call was delivered or may still be. */
   readonly isGoodwill: boolean;
@@ -41,16 +47,20 @@ export type RefundRefusal =
   | 'not_paid'
   /** Only the facilitator reported the payment; the chain does not show it. */
   | 'payment_unproven'
-  /** Another transaction is recorded as its refund. */
+  /** The whole payment is refunded by other transactions. */
   | 'refunded_before'
   | 'delivered'
   /** The call may still be delivered. */
   | 'call_open'
+  /** More than is left of the payment. */
+  | 'too_much'
+  /** The other address is a payee of the operator. */
+  | 'to_payee'
   | 'other_address'
   | 'other_amount'
   | 'other_token'
   | 'no_transfer'
-  /** The transfer is from the payer to the payer. */
+  /** The transfer is from an address to itself. */
   | 'moved_nothing'
   /** The transfer is older than the payment. */
   | 'before_payment'
@@ -60,7 +70,15 @@ export type RefundRefusal =
 
 export type RefundAnswer =
   /** `repeated`: the same refund was recorded before; nothing was recorded now. */
-  { readonly kind: 'recorded' | 'repeated'; readonly payment: SignedPayment } | Refused<RefundRefusal>;
+  | {
+      readonly kind: 'recorded' | 'repeated';
+      readonly payment: SignedPayment;
+      /** What the transfer returned, and to whom; what is left of the payment after it, in atoms. */
+      readonly amount: bigint;
+      readonly to: string;
+      readonly remaining: bigint;
+    }
+  | Refused<RefundRefusal>;
 
 interface Ledger {
   readonly pool: pg.Pool;
@@ -70,8 +88,9 @@ interface Ledger {
 const maxTries = 5;
 
 /**
- * Records a refund: a final transaction moved exactly the amount of a payment, in its token, from any address to its payer. A
- * transfer counts once, and a payment is refunded once, also with concurrent commands.
+ * Records a refund: a final transaction moved what is left of a payment, or the part that the order names, in its token, from any
+ * address to its payer or where the order says. A transfer counts once, and no more is refunded than was paid, also with concurrent
+ * commands.
  */
 export async function recordRefund(
   ledger: Ledger,
@@ -94,23 +113,44 @@ async function tryRefund(
   const known = choosePayment(quote, order.paymentNonce);
   if ('kind' in known) return known;
   const payment = paymentFromData(known.payment);
-  if (known.refunded) {
-    const { transaction } = known.refunded;
-    return transaction === order.transaction
-      ? { kind: 'repeated', payment }
-      : refused('refunded_before', transaction);
-  }
-  const openCall = checkCall(known, order.isGoodwill);
-  if (openCall) return openCall;
+  const remaining = remainingAtoms(known);
+  const to = order.elsewhere?.to ?? payment.payer;
+  const amount = order.amount ?? remaining;
+  const earlier = known.refunds.find(
+    (one) =>
+      one.transaction === order.transaction &&
+      (order.amount === undefined || one.amount === amount) &&
+      (!order.elsewhere || one.to === to),
+  );
+  if (earlier) return { kind: 'repeated', payment, amount: earlier.amount, to: earlier.to, remaining };
+  if (known.isRefunded)
+    return refused('refunded_before', known.refunds.map(({ transaction }) => transaction).join(' '));
+  if (amount === 0n || amount > remaining)
+    return refused('too_much', `${amount} atoms, and ${remaining} of ${payment.amount} are left`);
+  const impossible =
+    checkCall(known, order.isGoodwill) ?? (await checkAddress(ledger.pool, payment, order.elsewhere));
+  if (impossible) return impossible;
   const mined = await readMined(chains, payment.network, order.transaction);
   if (mined.kind === 'refused') return mined;
-  const chosen = chooseTransfers(mined.transfers, payment);
+  const holders = await readTransferHolders(ledger.pool, payment.network, order.transaction);
+  const chosen = chooseTransfer(mined.transfers, { asset: payment.asset, to, amount }, holders);
   if (chosen.kind === 'refused') return chosen;
   const notYet =
     (await requireFinal(chains, payment.network, mined)) ??
     (await checkPaidBefore(chains, known, payment, mined));
   if (notYet) return notYet;
-  return appendRefund(ledger, order, { payment, version: quote.version, mined, transfers: chosen.transfers });
+  const { outcome } = await ledger.lane.append({
+    stream: order.quoteDigest,
+    expect: quote.version,
+    events: [{ type: 'refunded', data: refundedData(order, payment, mined, chosen.transfer) }],
+    claims: [
+      transferClaim(payment.network, order.transaction, chosen.transfer.logIndex, `refund:${payment.nonce}`),
+    ],
+  });
+  // another command claimed the transfer or refunded the payment: look again
+  return outcome === 'ok'
+    ? { kind: 'recorded', payment, amount, to, remaining: remaining - amount }
+    : 'again';
 }
 
 /** The settled payment that the order names. */
@@ -134,24 +174,47 @@ function checkCall(
   return refused(call.status === 'completed' ? 'delivered' : 'call_open', `call ${call.callId}`);
 }
 
-/** The transfers that refund exactly the payment; otherwise a refusal with the closest transfer. */
-function chooseTransfers(
+/** Money that goes to a payee again has not left the operator. */
+async function checkAddress(
+  pool: pg.Pool,
+  { network, payer }: SignedPayment,
+  elsewhere: RefundOrder['elsewhere'],
+): Promise<Refused<RefundRefusal> | undefined> {
+  if (!elsewhere || elsewhere.to === payer) return undefined;
+  const payees = await listPayees(pool, network);
+  return payees.some(({ pay_to: payTo }) => payTo === elsewhere.to)
+    ? refused('to_payee', elsewhere.to)
+    : undefined;
+}
+
+interface WantedTransfer {
+  readonly asset: string;
+  readonly to: string;
+  readonly amount: bigint;
+}
+
+/** A transfer that moved exactly this and that nothing else has claimed; otherwise a refusal with the closest transfer. */
+function chooseTransfer(
   all: readonly Transfer[],
-  { asset, payer, amount }: SignedPayment,
-): { readonly kind: 'chosen'; readonly transfers: readonly Transfer[] } | Refused<RefundRefusal> {
-  const exact = all.filter((one) => one.asset === asset && one.to === payer && one.value === amount);
-  const moving = exact.filter(({ from }) => from !== payer);
-  if (moving.length > 0) return { kind: 'chosen', transfers: moving };
+  { asset, to: wanted, amount }: WantedTransfer,
+  holders: (logIndex: number) => string | undefined,
+): { readonly kind: 'chosen'; readonly transfer: Transfer } | Refused<RefundRefusal> {
+  const exact = all.filter((one) => one.asset === asset && one.to === wanted && one.value === amount);
+  const moving = exact.filter(({ from }) => from !== wanted);
+  const transfer = moving.find(({ logIndex }) => holders(logIndex) === undefined);
+  if (transfer) return { kind: 'chosen', transfer };
+  if (moving.length > 0)
+    return refused('transfer_claimed', moving.map(({ logIndex }) => holders(logIndex)).join(' '));
   if (exact.length > 0) return refused('moved_nothing');
-  const toPayer = all.filter(({ to, from }) => to === payer && from !== payer);
-  const ofAsset = toPayer.find((one) => one.asset === asset);
+  const toThere = all.filter(({ to, from }) => to === wanted && from !== wanted);
+  const ofAsset = toThere.find((one) => one.asset === asset);
   if (ofAsset) return refused('other_amount', `${ofAsset.value} atoms instead of ${amount}`);
-  const [other] = toPayer;
+  const [other] = toThere;
   if (other) return refused('other_token', `${other.asset} instead of ${asset}`);
   const elsewhere = all.find((one) => one.asset === asset);
   return elsewhere
-    ? refused('other_address', `${elsewhere.to} instead of ${payer}`)
-    : refused('no_transfer', `of ${asset} to ${payer}`);
+    ? refused('other_address', `${elsewhere.to} instead of ${wanted}`)
+    : refused('no_transfer', `of ${asset} to ${wanted}`);
 }
 
 /** A refund requires that the payment landed, and before the refund. */
@@ -182,37 +245,8 @@ async function findClaimedTransfer(
   return found?.kind === 'paid' ? found.blockNumber : refused('payment_unproven', settled.transaction);
 }
 
-interface CheckedRefund {
-  readonly payment: SignedPayment;
-  readonly version: number;
-  readonly mined: MinedTransfers;
-  /** Candidates: one transaction may refund several payments. */
-  readonly transfers: readonly Transfer[];
-}
-
-async function appendRefund(
-  { lane, pool }: Ledger,
-  order: RefundOrder,
-  { payment, version, mined, transfers }: CheckedRefund,
-): Promise<RefundAnswer | 'again'> {
-  const { network, nonce } = payment;
-  for (const transfer of transfers) {
-    const claim = transferClaim(network, order.transaction, transfer.logIndex, `refund:${nonce}`);
-    const { outcome } = await lane.append({
-      stream: order.quoteDigest,
-      expect: version,
-      events: [{ type: 'refunded', data: refundedData(order, payment, mined, transfer) }],
-      claims: [claim],
-    });
-    if (outcome === 'ok') return { kind: 'recorded', payment };
-    if (outcome !== 'lost') return 'again';
-  }
-  const holders = await readTransferHolders(pool, network, order.transaction);
-  return refused('transfer_claimed', transfers.map(({ logIndex }) => holders(logIndex)).join(' '));
-}
-
 function refundedData(
-  { transaction, operator }: RefundOrder,
+  { transaction, operator, elsewhere }: RefundOrder,
   payment: SignedPayment,
   block: MinedTransfers,
   transfer: Transfer,
@@ -222,6 +256,7 @@ function refundedData(
     amount: String(transfer.value),
     refunded_from: transfer.from,
     refunded_to: transfer.to,
+    ...(elsewhere && transfer.to !== payment.payer && { evidence: elsewhere.evidence }),
     transaction,
     ...placeData({ ...block, ...transfer }),
     operator,

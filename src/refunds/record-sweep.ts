@@ -31,7 +31,7 @@ export type SweepRefusal =
   | NoTransfers
   /** No transfer of it is from a payee. */
   | 'no_sweep'
-  /** A transfer matches a refund that is due. */
+  /** A transfer is to a payer to whom at least as much is due as a refund. */
   | 'refund_due'
   /** All its transfers are recorded as payments or refunds. */
   | 'transfer_claimed';

@@ -90,6 +90,7 @@ function paymentsOf(db: LedgerDatabase, filters: PaymentFilters) {
       hexText(ref('transaction')).as('transaction'),
       hexText(ref('refund_transaction')).as('refund_transaction'),
       cast<string>('amount', 'text').as('amount'),
+      cast<string>('refunded_amount', 'text').as('refunded_amount'),
       cast<string | null>('block_number', 'text').as('block_number'),
       time(ref('at')).as('at'),
       time(ref('settled_at')).as('settled_at'),

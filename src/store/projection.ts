@@ -25,8 +25,10 @@ export interface PaymentRow {
   readonly block_number: string | null;
   readonly call_id: number | null;
   readonly settled_at: string | null;
+  /** The last refund of the payment or of a part of it, and the sum of all. */
   readonly refunded_at: string | null;
   readonly refund_transaction: string | null;
+  readonly refunded_amount: string;
   /** Why a refund is due, and since when; null where none is. */
   readonly refund_due: string | null;
   readonly refund_due_since: string | null;

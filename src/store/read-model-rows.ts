@@ -168,7 +168,7 @@ const sums = [
         count(*) filter (where state = 'completed') as completed,
         count(*) filter (where state = 'dead_lettered') as dead_lettered,
         count(*) filter (where state = 'refunded') as refunded,
-        coalesce(sum(amount) filter (where state = 'refunded'), 0) as refunded_amount
+        sum(refunded_amount) as refunded_amount
       from tollbook.payment
       where generation = $1 and settled_at is not null and service_id is not null group by 1, 2, 3, 4, 5
     ) e full join (select * from tollbook.job_day where generation = $1) s

@@ -6,7 +6,7 @@ import { queriesOn } from './database.ts';
 import { hexBytes, hexText, leafText, quoteOf, streamKey, streamName, time } from './expressions.ts';
 import { activeGeneration, type Page, readPage } from './payments.ts';
 
-/** A payment for which a refund is due. Times are RFC 3339, amounts decimal strings. */
+/** A payment for which a refund is due, of which a part may have been refunded. Times are RFC 3339, amounts decimal strings. */
 export interface RefundDueRow {
   /** The event that started or recovered the payment. */
   readonly seq: number;
@@ -19,7 +19,10 @@ export interface RefundDueRow {
   readonly asset: string;
   readonly symbol: string;
   readonly decimals: number;
+  /** What is left to refund, of what was paid, and what was refunded before. */
   readonly amount: string;
+  readonly paid_amount: string;
+  readonly refunded_amount: string;
   readonly payer: string;
   readonly pay_to: string;
   readonly transaction: string;
@@ -75,7 +78,9 @@ export async function listRefundsDue(
       hexText(ref('payer')).as('payer'),
       hexText(ref('pay_to')).as('pay_to'),
       ref('refund_due').$notNull().as('why'),
-      cast<string>('amount', 'text').as('amount'),
+      sql<string>`(${ref('amount')} - ${ref('refunded_amount')})::text`.as('amount'),
+      cast<string>('amount', 'text').as('paid_amount'),
+      cast<string>('refunded_amount', 'text').as('refunded_amount'),
       cast<string | null>('block_number', 'text').as('block_number'),
       time(ref('refund_due_since').$notNull()).as('since'),
       sql<number>`greatest(0, floor(extract(epoch from ${ref('clock.now')} - ${ref('refund_due_since')})))::bigint`.as(
@@ -96,7 +101,7 @@ export async function listRefundsDue(
   return readPage(pool, page);
 }
 
-/** The quotes of payments of exactly this amount for which a refund to this payer is due. */
+/** The quotes of payments for which a refund of this amount or more to this payer is due. */
 export async function findRefundsDueTo(
   pool: pg.Pool,
   owed: { readonly network: Caip2; readonly asset: string; readonly payer: string; readonly amount: bigint },
@@ -110,7 +115,9 @@ export async function findRefundsDueTo(
     .where('network', '=', owed.network)
     .where('asset', '=', hexBytes(owed.asset))
     .where('payer', '=', hexBytes(owed.payer))
-    .where('amount', '=', String(owed.amount))
+    .where(({ eb, ref }) =>
+      eb(sql<string>`${ref('amount')} - ${ref('refunded_amount')}`, '>=', String(owed.amount)),
+    )
     .orderBy('seq')
     .limit(100)
     .execute();

@@ -243,6 +243,7 @@ export const ledgerTables = {
     refund_due: nullable(text),
     refund_due_since: nullable(timestamp),
     quote_source: nullable(text),
+    refunded_amount: numeric,
   },
   'tollbook.payee': {
     generation: int,

@@ -6,6 +6,8 @@ import type { LedgerDatabase } from '../store/database.ts';
 import { accountNameOf, findUser } from '../store/identity.ts';
 import { isAccountClosed } from '../store/user-erasure.ts';
 import { findCreditRequest } from '../store/top-ups.ts';
+import { foldTopUp, microsToReverse, type TopUpState } from '../domain/credit/top-up-reversal.ts';
+import { readStream } from '../store/streams.ts';
 import { accountStream, findCreditAccount } from '../credit/credit.ts';
 import type { Identity } from '../identity/context.ts';
 import { openUser } from '../identity/sessions.ts';
@@ -46,7 +48,7 @@ export async function topUp(
   // the wallet may belong to another user by now
   const done = await findDone(ledger, paid.call_id);
   if (done)
-    return (await isReversed(ledger, paid.call_id)) ? { kind: 'refused' } : { kind: 'credited', ...done };
+    return (await hasToppedUp(ledger, paid.call_id)) ? { kind: 'credited', ...done } : { kind: 'refused' };
   const credited = await openBeneficiary(ledger, paid, beneficiary);
   if (!credited) return { kind: 'refused' };
   const { account, accountId, userId } = credited;
@@ -93,38 +95,52 @@ async function openBeneficiary(
 }
 
 /**
- * Reverses the credit of a call whose payment did not last, as far as the account still has it; once, and only when it was
- * credited. What was spent already is recorded and logged as missing.
+ * Reverses the credit of a call whose payment did not last or was refunded, as far as the account still has it, and only what was credited.
+ * What was spent already is recorded and logged as missing. Repeated, also by another process, it changes nothing more.
+ * @param refundedAtoms how much of the payment was refunded; undefined where none of it stands
  */
 export async function reverseTopUp(
   ledger: Ledger,
   of: Pick<PaidTopUp, 'call_id' | 'quote_digest'>,
+  refundedAtoms?: bigint,
 ): Promise<void> {
-  const given = await findCreditRequest(ledger.pool, topUpId(of.call_id));
-  if (!given || (await isReversed(ledger, of.call_id))) return;
-  const { accountId, amountMicros } = given;
+  const known = await readTopUp(ledger, of.call_id);
+  if (!known) return;
+  const { accountId, topUp: state } = known;
+  const goal = refundedAtoms ?? state.atoms;
+  if (goal <= state.reversedAtoms) return;
+  const micros = microsToReverse(state, goal);
   const balance = BigInt((await findAccount(ledger.db, { accountId }))?.balanceMicros ?? 0);
-  const taken = balance < amountMicros ? balance : amountMicros;
-  const missing = amountMicros - taken;
+  const taken = balance < micros ? balance : micros;
+  const amounts = { amount_micros: String(taken), missing_micros: String(micros - taken) };
+  const part = goal === state.atoms ? {} : { atoms: String(goal - state.reversedAtoms) };
   const event: LedgerEvent = {
     type: 'credit_reversed',
-    data: { ...of, account_id: accountId, amount_micros: String(taken), missing_micros: String(missing) },
+    data: { ...of, account_id: accountId, ...amounts, ...part },
   };
-  const credit = {
-    op: 'expire',
-    accountId,
-    amountMicros: taken,
-    requestId: reversalId(of.call_id),
-  } as const;
+  // of two reversals that saw the same state one is recorded
+  const requestId = reversalId(of.call_id, state.reversedAtoms);
+  const credit = { op: 'expire', accountId, amountMicros: taken, requestId } as const;
   const command: CreditCommand = { stream: accountStream(accountId), events: [event], credit };
-  const { outcome, ...refusal } = await ledger.lane.appendCredit(command, { urgent: true });
-  // the account spent some of it between the look-up and the move
-  if ('code' in refusal && refusal.code === 'gone') return reverseTopUp(ledger, of);
-  if (outcome === 'ok')
-    ledger.log.error(
-      { ...of, account_id: accountId, taken_micros: String(taken), missing_micros: String(missing) },
-      'credit was reversed: its payment did not last',
-    );
+  const { outcome } = await ledger.lane.appendCredit(command, { urgent: true });
+  // another process was first, or the account spent some of it between the look-up and the move
+  if (outcome !== 'ok') return reverseTopUp(ledger, of, refundedAtoms);
+  ledger.log.error(
+    { ...of, account_id: accountId, ...amounts, ...part },
+    'credit was reversed: its payment did not last, or was refunded',
+  );
+}
+
+/** The credit of a call, and whose it is; undefined where none was given. */
+async function readTopUp(
+  { pool }: Pick<Ledger, 'pool'>,
+  callId: number,
+): Promise<{ readonly accountId: number; readonly topUp: TopUpState } | undefined> {
+  const given = await findCreditRequest(pool, topUpId(callId));
+  if (!given) return undefined;
+  const { events } = await readStream(pool, accountStream(given.accountId));
+  const state = foldTopUp(events, callId);
+  return state && { accountId: given.accountId, topUp: state };
 }
 
 async function findDone({ pool, db }: Ledger, callId: number): Promise<ToppedUp | undefined> {
@@ -135,18 +151,15 @@ async function findDone({ pool, db }: Ledger, callId: number): Promise<ToppedUp 
   );
 }
 
-/** Whether the credit of a call was given and not reversed. */
-export async function hasToppedUp({ pool }: Pick<Ledger, 'pool'>, callId: number): Promise<boolean> {
-  const given = await findCreditRequest(pool, topUpId(callId));
-  return given !== undefined && !(await isReversed({ pool }, callId));
+/** Whether the credit of a call was given and not reversed as a whole. */
+export async function hasToppedUp(ledger: Pick<Ledger, 'pool'>, callId: number): Promise<boolean> {
+  const known = await readTopUp(ledger, callId);
+  return known !== undefined && known.topUp.reversedAtoms < known.topUp.atoms;
 }
 
-async function isReversed({ pool }: Pick<Ledger, 'pool'>, callId: number): Promise<boolean> {
-  return (await findCreditRequest(pool, reversalId(callId))) !== undefined;
-}
-
-function reversalId(callId: number): string {
-  return `reverse:${callId}`;
+/** By what was reversed before. */
+function reversalId(callId: number, reversedAtoms: bigint): string {
+  return reversedAtoms === 0n ? `reverse:${callId}` : `reverse:${callId}:${reversedAtoms}`;
 }
 
 /** Contains a colon, so that no operator's idempotency key can be the same. */

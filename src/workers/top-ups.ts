@@ -2,6 +2,7 @@ import type { Config, TopUpConfig } from '../config/config.ts';
 import { canContractSignIn } from '../config/identity.ts';
 import { creditText } from '../domain/credit/price.ts';
 import { readTopUpOrder } from '../domain/credit/top-up-order.ts';
+import { refundedAtoms } from '../domain/payments/payment-progress.ts';
 import { foldQuote, type PaymentState, paymentOf } from '../domain/payments/quote-state.ts';
 import { isSignedByPayer, paymentFromData } from '../domain/payments/payment.ts';
 import { creditOf } from '../domain/payments/quote.ts';
@@ -140,7 +141,7 @@ async function look(work: TopUps, { callId, stream: quoteDigest }: CallLease): P
   const known = state.payments.find(({ call }) => call?.callId === callId);
   if (!known || !state.quote) return undefined;
   if (known.status === 'settlement_failed') return { standing: 'failed', reason: known.status };
-  if (known.refunded) return { standing: 'failed', reason: 'refunded' };
+  if (known.refunds.length > 0) return { standing: 'failed', reason: 'refunded' };
   // another process gave the call up, so its payment is due as a refund
   if (known.call?.status === 'dead_lettered') return { standing: 'failed', reason: 'dead_lettered' };
   if (known.status !== 'settled' || !isConfirmed(work, known)) return { standing: 'open' };
@@ -191,13 +192,14 @@ async function giveBack(work: TopUps, { stream, callId, leaseId }: CallLease): P
   await work.lane.append({ stream, events: [], call }, { urgent: true });
 }
 
-/** Reverses the credit that a payment bought which failed after settlement, or was refunded. */
+/** Reverses the credit that a payment bought which failed after settlement, or in proportion where it was refunded. */
 async function reverseFor(work: TopUps, { stream, seq }: FollowUp): Promise<void> {
   const { events } = await readStream(work.pool, stream);
   const cause = events.find((event) => event.seq === seq);
   if (cause?.type !== 'settlement_failed' && cause?.type !== 'refunded') return;
   const known = paymentOf(foldQuote(events), { ...cause.data, nonce: cause.data.payment_nonce });
-  const isOver = known?.status === 'settlement_failed' || known?.refunded !== undefined;
-  if (!known?.call || !isOver) return;
-  await reverseTopUp(work, { call_id: known.call.callId, quote_digest: stream });
+  const isFailed = known?.status === 'settlement_failed';
+  if (!known?.call || !(isFailed || known.refunds.length > 0)) return;
+  const of = { call_id: known.call.callId, quote_digest: stream };
+  await reverseTopUp(work, of, isFailed ? undefined : refundedAtoms(known));
 }

@@ -578,9 +578,7 @@ class Ledger:
         elif kind == "credit_topped_up":
             self.top_up(data)
         elif kind == "credit_reversed":
-            if self.top_ups.get(data["call_id"]) != (data["account_id"], int(data["amount_micros"]) + int(data["missing_micros"])):
-                raise Wrong("credit is reversed that this call has not bought for this account")
-            self.top_ups[data["call_id"]] = None
+            self.reverse_top_up(data)
 
     def trigger(self, stream, data, version):
         firing = (data["trigger"], data["trigger_name"], data["trigger_id"])
@@ -613,7 +611,21 @@ class Ledger:
         ordered = [p["credit_for"] for p in paid if p["call_id"] == data["call_id"] and "credit_for" in p]
         if ordered and ordered[0] != data["account_id"]:
             raise Wrong("the payer has ordered the credit for another account")
-        self.top_ups[data["call_id"]] = (data["account_id"], int(data["amount_micros"]))
+        self.top_ups[data["call_id"]] = {"account": data["account_id"], "micros": int(data["amount_micros"]), "atoms": int(data["atoms"]), "undone": 0, "taken": 0}
+
+    def reverse_top_up(self, data):
+        """Credit goes back in proportion to the atoms that were refunded, rounded down in sum; without atoms all that is left."""
+        bought = self.top_ups.get(data["call_id"])
+        if bought is None or bought["account"] != data["account_id"] or bought["undone"] >= bought["atoms"]:
+            raise Wrong("credit is reversed that this call has not bought for this account")
+        undone = bought["undone"] + int(data["atoms"]) if "atoms" in data else bought["atoms"]
+        refunded = [p["refunded"] for p in self.payments.get(data["quote_digest"], {}).values() if p["call_id"] == data["call_id"]]
+        if not bought["undone"] < undone <= bought["atoms"] or ("atoms" in data and undone > sum(refunded)):
+            raise Wrong("credit is reversed for more atoms than were refunded")
+        taken = bought["micros"] * undone // bought["atoms"]
+        if int(data["amount_micros"]) + int(data["missing_micros"]) != taken - bought["taken"]:
+            raise Wrong("the credit that is reversed is not that of the atoms that were refunded")
+        bought.update(undone=undone, taken=taken)
 
     def start(self, stream, mine, payment, identifier):
         if stream not in self.quotes or any(p["status"] != "settlement_failed" for p in mine.values()):
@@ -631,7 +643,7 @@ class Ledger:
             claims.append(("the payer's payment id", (payment["payer"], identifier)))
         self.credentials[name] = claims
         self.take_credentials(name)
-        mine[name] = {"status": "settling", "amount": payment["amount"], "nonce": payment["nonce"], "call": None, "call_id": None, "refunded": False}
+        mine[name] = {"status": "settling", "amount": payment["amount"], "nonce": payment["nonce"], "call": None, "call_id": None, "refunded": 0}
 
     def check_terms(self, stream, payment):
         offered = self.offered[stream]
@@ -681,7 +693,7 @@ class Ledger:
         self.claimed.add(name)
         self.recovered.add(stream)
         self.claim_transfer(stream, data)
-        self.payments[stream] = {name: {"status": "settled", "amount": data["amount"], "nonce": data["payment_nonce"], "call": None, "call_id": None, "refunded": False, "waits": True}}
+        self.payments[stream] = {name: {"status": "settled", "amount": data["amount"], "nonce": data["payment_nonce"], "call": None, "call_id": None, "refunded": 0, "waits": True}}
 
     def move_payment(self, stream, kind, data, mine):
         before, after = PAYMENT_MOVES[kind]
@@ -693,11 +705,11 @@ class Ledger:
         if kind == "payment_settled" and data["amount"] != payment["amount"]:
             raise Wrong("the amount settled differs from the amount signed")
         if kind == "refunded":
-            if payment["refunded"]:
-                raise Wrong("the payment was refunded before")
-            if data["amount"] != payment["amount"] or data["refunded_to"] != data["payer"]:
-                raise Wrong("the refund differs from the signed amount, or did not go to the payer")
-            payment["refunded"] = True
+            payment["refunded"] += int(data["amount"])
+            if int(data["amount"]) == 0 or payment["refunded"] > int(payment["amount"]):
+                raise Wrong("more was refunded than is left of the signed amount")
+            if (data["refunded_to"] == data["payer"]) == ("evidence" in data):
+                raise Wrong("a refund to another address than the payer's has evidence, and no other has")
         payment["status"] = after or payment["status"]
         if data.get("call") == "withdrawn":
             payment["call"] = None

@@ -105,7 +105,7 @@ test('a token is credited at its configured rate, rounded down', async () => {
 });
 
 /** What gives the one payment of a database back. */
-async function refundOf(database: TestDatabase): Promise<LedgerEvent> {
+async function refundOf(database: TestDatabase, change: object = {}): Promise<LedgerEvent> {
   const [settled] = await eventsOf(database, 'payment_settled');
   if (!settled) throw new Error('nothing was paid');
   const { network, asset, payer, payment_nonce, amount } = settled.data;
@@ -113,7 +113,7 @@ async function refundOf(database: TestDatabase): Promise<LedgerEvent> {
   const named = { network, asset, payer, payment_nonce, amount };
   return {
     type: 'refunded',
-    data: { ...named, refunded_from: payTo, refunded_to: payer, ...place, operator: 'ann' },
+    data: { ...named, refunded_from: payTo, refunded_to: payer, ...place, operator: 'ann', ...change },
   };
 }
 
@@ -203,6 +203,32 @@ describe('one payment gives credit once', () => {
       const [taken] = await eventsOf(database, 'credit_reversed');
       expect(taken?.data).toMatchObject({ amount_micros: '10000000', missing_micros: '0' });
     });
+    await expectBooks(database);
+  });
+
+  test('which is reversed in proportion to each part of its payment that is refunded', async () => {
+    const { database, facts, ledger } = await leasedTopUp();
+    await database.moveClock(61);
+    await startTopUpGateway(chain, { database });
+    await eventually(async () => expect(await eventsOf(database, 'completed')).toHaveLength(1));
+    const refund = async (amount: string, log_index: number) =>
+      ledger.lane.append({
+        stream: facts.quote_digest,
+        events: [await refundOf(database, { amount, log_index })],
+      });
+    await refund('3333333', 1);
+    const taken = async () =>
+      (await eventsOf(database, 'credit_reversed')).map(({ data }) => [data.amount_micros, data.atoms]);
+    await eventually(async () => expect(await taken()).toEqual([['3333333', '3333333']]));
+    await refund('6666667', 2);
+    await eventually(async () =>
+      expect(await taken()).toEqual([
+        ['3333333', '3333333'],
+        ['6666667', undefined],
+      ]),
+    );
+    await reverseTopUp(ledger, { call_id: facts.call_id, quote_digest: facts.quote_digest });
+    expect(await taken()).toHaveLength(2);
     await expectBooks(database);
   });
 

@@ -213,16 +213,34 @@ function landedTwice(withCredential: (job: StreamEvent[]) => StreamEvent[]): Str
 
 test.each<[string, StreamEvent[], RegExp | undefined]>([
   ['refunds and sweeps', [refundOf(jobOf(0), 1), sweepOf(1), refundOf(jobOf(1), 2), sweepOf(2)], undefined],
-  ['a payment refunded twice', [refundOf(jobOf(0), 1), refundOf(jobOf(0), 2)], /refunded before/],
+  [
+    'a payment refunded in two parts, and one to another address with evidence',
+    [
+      refundOf(jobOf(0), 1, { amount: '400' }),
+      refundOf(jobOf(0), 2, { amount: '600' }),
+      refundOf(jobOf(1), 3, { refunded_to: `0x${'7'.repeat(40)}`, evidence: 'signed letter 12' }),
+    ],
+    undefined,
+  ],
+  [
+    'a payment refunded twice',
+    [refundOf(jobOf(0), 1), refundOf(jobOf(0), 2)],
+    /refunded before|more was refunded/,
+  ],
+  [
+    'parts of a refund that are more than was paid',
+    [refundOf(jobOf(0), 1, { amount: '400' }), refundOf(jobOf(0), 2, { amount: '601' })],
+    /600 of the 1000 that were signed are left|more was refunded/,
+  ],
   [
     'a refund of more than was paid',
     [refundOf(jobOf(0), 1, { amount: '1001' })],
-    /refunds? 1001 atoms|differs from the signed amount/,
+    /refunds? 1001 atoms|more was refunded/,
   ],
   [
-    'a refund to an address other than the payer',
+    'a refund to an address other than the payer without evidence',
     [refundOf(jobOf(0), 1, { refunded_to: `0x${'7'.repeat(40)}` })],
-    /has paid|did not go to the payer/,
+    /has evidence/,
   ],
   [
     'a sweep whose transfer is a refund',

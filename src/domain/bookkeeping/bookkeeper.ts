@@ -4,7 +4,7 @@ import { Commodities } from './commodity.ts';
 import { creditMoves, spendMoves } from './credit.ts';
 import type { Category, Commodity, Entry, Move } from './entry.ts';
 import { BooksError } from './books-error.ts';
-import { type BookedPayment, movesBetween, positionOf } from './payment.ts';
+import { atomsOf, type BookedPayment, movesBetween, type Position, positionOf } from './payment.ts';
 import {
   movePayments,
   type ProgressType,
@@ -115,7 +115,7 @@ export class Bookkeeper {
       signedAtoms: BigInt(signed.amount),
       isSecond: false,
       topUp: undefined,
-      refundedFrom: undefined,
+      refundedFrom: new Map(),
     };
     quote.payments = [...quote.payments, payment];
   }
@@ -135,7 +135,7 @@ export class Bookkeeper {
       signedAtoms: BigInt(amount),
       isSecond: false,
       topUp: undefined,
-      refundedFrom: undefined,
+      refundedFrom: new Map(),
     };
     this.#quoteOf(event, event.stream).payments = [payment];
     const moves = movesBetween(new Map(), positionOf(payment), payment.token);
@@ -182,11 +182,13 @@ export class Bookkeeper {
       case 'redelivery_requested':
         return { serviceId: event.data.service_id, jobIndex: event.data.job_index };
       case 'refunded':
-        return { refundedFrom: this.#holding(before.token, event.data.refunded_from) };
+        return {
+          refundedFrom: withRefund(before, event, this.#holding(before.token, event.data.refunded_from)),
+        };
       case 'completed':
       case 'dead_lettered':
       case 'operator_requeued':
-        return before.topUp === 'reversed' ? { topUp: undefined } : {};
+        return before.topUp && before.topUp.reversedAtoms >= atomsOf(before) ? { topUp: undefined } : {};
       default:
         return {};
     }
@@ -199,7 +201,10 @@ export class Bookkeeper {
     const quote = this.#quoteOf(event, quoteDigest);
     const before = quote.payments.find(({ call }) => call?.callId === callId);
     if (!before) throw new BooksError(event.seq, `call ${callId} was never enqueued for this quote`);
-    const after = { ...before, topUp: isTopUp ? 'credited' : 'reversed' } as const;
+    const after = {
+      ...before,
+      topUp: { reversedAtoms: event.type === 'credit_topped_up' ? 0n : reversedBy(event, before) },
+    };
     quote.payments = quote.payments.map((payment) => (payment === before ? after : payment));
     const moves = movesBetween(positionOf(before), positionOf(after), before.token);
     this.#quotes.settle(quoteDigest);
@@ -267,6 +272,22 @@ export class Bookkeeper {
     if (!quote) throw new BooksError(seq, `${type} belongs to a quote that was never issued or is closed`);
     return quote;
   }
+}
+
+/** The refunds of a payment by their source, after one more. */
+function withRefund(
+  { refundedFrom }: BookedPayment,
+  { data }: EventOf<'refunded'>,
+  source: string,
+): Position {
+  return new Map([...refundedFrom, [source, (refundedFrom.get(source) ?? 0n) + BigInt(data.amount)]]);
+}
+
+/** The atoms for which the credit of a payment was taken back, with one more reversal: of a part, or of all that is left. */
+function reversedBy({ data }: EventOf<'credit_reversed'>, payment: BookedPayment): bigint {
+  return data.atoms === undefined
+    ? atomsOf(payment)
+    : (payment.topUp?.reversedAtoms ?? 0n) + BigInt(data.atoms);
 }
 
 type MovingType = Exclude<

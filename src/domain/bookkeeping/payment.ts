@@ -1,5 +1,5 @@
 import { accounts, chainAccount, jobIncome, unconfirmedAccount } from './account.ts';
-import type { NamedProgress } from '../payments/payment-progress.ts';
+import { type NamedProgress, refundedAtoms } from '../payments/payment-progress.ts';
 import type { Commodity, Move } from './entry.ts';
 
 /** What the books remember of one payment while it is open: its progress, and what only the books need. */
@@ -11,10 +11,10 @@ export interface BookedPayment extends NamedProgress {
   readonly signedAtoms: bigint;
   /** It settled after another payment had settled for its quote. */
   readonly isSecond: boolean;
-  /** Whether its call bought credit, and whether that was reversed. */
-  readonly topUp: 'credited' | 'reversed' | undefined;
-  /** The account in the books from which it was refunded. */
-  readonly refundedFrom: string | undefined;
+  /** Whether its call bought credit, and how many of its atoms that was taken back for. */
+  readonly topUp: { readonly reversedAtoms: bigint } | undefined;
+  /** The atoms of its refunds by the account in the books that they came from. */
+  readonly refundedFrom: Position;
 }
 
 /** What shows that it was paid: nothing, a facilitator's report alone, or the chain or an operator. */
@@ -30,7 +30,7 @@ function dueOf({
   isSecond,
   recovered,
 }: BookedPayment): 'undelivered' | 'refunds_due' | 'delivered' | 'topped_up' {
-  if (topUp) return topUp === 'credited' ? 'topped_up' : 'refunds_due';
+  if (topUp) return 'topped_up';
   const isForfeited = isSecond || (recovered && !recovered.redelivery);
   if (call?.status === 'dead_lettered' || (!call && isForfeited)) return 'refunds_due';
   return call?.status === 'completed' ? 'delivered' : 'undelivered';
@@ -38,51 +38,69 @@ function dueOf({
 
 /** Whether nothing more is owed or uncertain. */
 export function isClosed(payment: BookedPayment): boolean {
-  const isDelivered = payment.call?.status === 'completed' && dueOf(payment) !== 'refunds_due';
-  return basisOf(payment) === 'proven' && (payment.refundedFrom !== undefined || isDelivered);
+  const isDelivered = payment.call?.status === 'completed' && refundedAtoms(payment) >= partsOf(payment).owed;
+  return basisOf(payment) === 'proven' && (payment.isRefunded || isDelivered);
 }
 
 /** Debits above 0, credits below, all of one payment: they add up to 0. */
 export type Position = ReadonlyMap<string, bigint>;
 
+/** The amount that settled; the signed one while none did. */
+export function atomsOf({ settled, signedAtoms }: BookedPayment): bigint {
+  return settled ? BigInt(settled.amount) : signedAtoms;
+}
+
+/** Its atoms: what was earned or converted, and what is owed until it is delivered or refunded. */
+function partsOf(payment: BookedPayment): { readonly kept: bigint; readonly owed: bigint } {
+  const atoms = atomsOf(payment);
+  switch (dueOf(payment)) {
+    case 'undelivered':
+    case 'refunds_due':
+      return { kept: 0n, owed: atoms };
+    case 'delivered':
+      return { kept: atoms, owed: 0n };
+    case 'topped_up': {
+      const owed = payment.topUp?.reversedAtoms ?? 0n;
+      return { kept: atoms - owed, owed };
+    }
+  }
+}
+
 /**
  * A payment's position in the books. Postings are the differences between two positions, so the books end at the same
- * position whatever the order of the events.
+ * position whatever the order of the events. Refunds take what is owed first; the rest of them is against income.
  */
 export function positionOf(payment: BookedPayment): Position {
-  const { token, payTo, settled, signedAtoms, refundedFrom } = payment;
-  const [basis, due] = [basisOf(payment), dueOf(payment)];
-  const atoms = settled ? BigInt(settled.amount) : signedAtoms;
+  const { token, payTo, refundedFrom } = payment;
+  const basis = basisOf(payment);
+  const { kept, owed } = partsOf(payment);
+  const refunded = refundedAtoms(payment);
   const position = new Map<string, bigint>();
   const add = (account: string, sum: bigint): void => {
-    position.set(account, (position.get(account) ?? 0n) + sum);
+    if (sum !== 0n) position.set(account, (position.get(account) ?? 0n) + sum);
   };
-  if (basis === 'reported') add(unconfirmedAccount(token, payTo), atoms);
-  if (basis === 'proven') add(chainAccount(token, payTo), atoms);
-  if (refundedFrom === undefined) {
-    if (basis !== 'none') add(dueAccount(payment), -atoms);
+  for (const [account, atoms] of refundedFrom) add(account, -atoms);
+  if (basis === 'none') {
+    add(accounts.lostRefunds, refunded);
     return position;
   }
-  add(refundedFrom, -atoms);
-  if (basis === 'none') add(accounts.lostRefunds, atoms);
-  else if (due === 'delivered' || due === 'topped_up') {
-    add(dueAccount(payment), -atoms);
-    add(accounts.refunds, atoms);
-  }
+  const holding = basis === 'reported' ? unconfirmedAccount(token, payTo) : chainAccount(token, payTo);
+  const repaid = refunded < owed ? refunded : owed;
+  add(holding, kept + owed);
+  add(keptAccount(payment), -kept);
+  add(owedAccount(payment), repaid - owed);
+  add(accounts.refunds, refunded - repaid);
   return position;
 }
 
-function dueAccount(payment: BookedPayment): string {
-  switch (dueOf(payment)) {
-    case 'undelivered':
-      return accounts.undelivered;
-    case 'refunds_due':
-      return accounts.refundsDue;
-    case 'delivered':
-      return jobIncome(payment.serviceId, payment.jobIndex, basisOf(payment) === 'proven');
-    case 'topped_up':
-      return accounts.conversion;
-  }
+function keptAccount(payment: BookedPayment): string {
+  return payment.topUp
+    ? accounts.conversion
+    : jobIncome(payment.serviceId, payment.jobIndex, basisOf(payment) === 'proven');
+}
+
+function owedAccount(payment: BookedPayment): string {
+  return dueOf(payment) === 'undelivered' ? accounts.undelivered : accounts.refundsDue;
 }
 
 /** The moves from one position to another. */

@@ -62,9 +62,12 @@ export const creditEvents = {
     counters: 'none',
     followUps: 'none',
   },
-  /** Credit was bought and its payment did not stand: what is left of it is taken back, the rest is `missing_micros`. */
+  /**
+   * Credit was bought, and its payment did not stand or was refunded: what is left of the credit is taken back, the rest is
+   * `missing_micros`. With `atoms` for that part of the payment alone, else for all of it that is left.
+   */
   credit_reversed: {
-    schema: z.strictObject({ ...ofAccount, ...ofTopUp, missing_micros: micros }),
+    schema: z.strictObject({ ...ofAccount, ...ofTopUp, missing_micros: micros, atoms: uint256.optional() }),
     transition: inAccount,
     quoteState: 'none',
     uniqueness: 'releases',

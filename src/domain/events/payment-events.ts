@@ -270,13 +270,18 @@ export const paymentEvents = {
     }),
     transition: { of: 'payment', from: undecided },
   },
-  /** The whole payment was returned to its payer, from the payee or another account of the operator. It stays settled. */
+  /**
+   * A transfer returned the payment, or a part of it, from the payee or another account of the operator. It stays settled. All refunds of a
+   * payment together are at most its amount.
+   */
   refunded: {
     schema: z.strictObject({
       ...ofPayment,
       amount: uint256,
       refunded_from: address,
       refunded_to: address,
+      /** Why it went to another address than the payer's; absent where it went to the payer. */
+      evidence: operatorText.optional(),
       ...ofTransfer,
       operator: operatorName,
     }),

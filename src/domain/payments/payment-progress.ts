@@ -19,13 +19,21 @@ export interface PaymentProgress {
   readonly call?: CallState | undefined;
   /** Also after its call was withdrawn. */
   readonly wasEnqueued?: boolean;
-  /** The whole payment was returned: it stays settled. */
-  readonly refunded?: Refunded | undefined;
+  /** What was returned of it, in order: it stays settled. */
+  readonly refunds: readonly Refund[];
+  /** The whole payment was returned. */
+  readonly isRefunded: boolean;
   /** Found on the chain after the ledger had lost it: `redelivery` once its payer has signed for a request. */
   readonly recovered?: { readonly redelivery: EventData<'redelivery_requested'> | undefined } | undefined;
 }
 
-export const startedProgress: PaymentProgress = { status: 'settling', hints: [], isOverdue: false };
+export const startedProgress: PaymentProgress = {
+  status: 'settling',
+  hints: [],
+  isOverdue: false,
+  refunds: [],
+  isRefunded: false,
+};
 
 export interface Settled {
   /** The `payment_settled` event: its version in the stream, its place in the ledger and its time. */
@@ -38,9 +46,14 @@ export interface Settled {
   readonly proof?: TransferProof | undefined;
 }
 
-export interface Refunded {
-  /** The stream's version of the event. */
+/** One transfer that returned a payment, or a part of it. */
+export interface Refund {
+  /** The stream's version of the event, and its time. */
   readonly version: number;
+  readonly at: string;
+  /** Atoms of the payment's token. */
+  readonly amount: bigint;
+  readonly to: string;
   readonly transaction: string;
   readonly proof: TransferProof;
 }
@@ -103,7 +116,8 @@ function subjectOf<P extends NamedProgress>(
   );
 }
 
-function changeBy(event: EventOf<ProgressType>, { settled, hints, call }: PaymentProgress) {
+function changeBy(event: EventOf<ProgressType>, progress: PaymentProgress) {
+  const { settled, hints, call } = progress;
   switch (event.type) {
     case 'settlement_unknown': {
       const { reason, transaction } = event.data;
@@ -127,10 +141,8 @@ function changeBy(event: EventOf<ProgressType>, { settled, hints, call }: Paymen
       } as const;
     case 'settlement_overdue':
       return { isOverdue: true };
-    case 'refunded': {
-      const { version, data } = event;
-      return { refunded: { version, transaction: data.transaction, proof: proofIn(data) } };
-    }
+    case 'refunded':
+      return refundedBy(event, progress);
     case 'redelivery_requested':
       return { recovered: { redelivery: event.data } };
     case 'enqueued':
@@ -165,6 +177,21 @@ function settledBy({ version, seq, at, data }: EventOf<'payment_settled'>): Sett
 
 function confirmedBy({ data }: EventOf<'settlement_confirmed'>, settled: Settled): Settled {
   return { ...settled, transaction: data.transaction, evidence: 'chain', proof: proofIn(data) };
+}
+
+function refundedBy(
+  { version, at, data }: EventOf<'refunded'>,
+  { refunds, settled }: PaymentProgress,
+): Pick<PaymentProgress, 'refunds' | 'isRefunded'> {
+  const { amount, refunded_to: to, transaction } = data;
+  const refund = { version, at, amount: BigInt(amount), to, transaction, proof: proofIn(data) };
+  const all = [...refunds, refund];
+  return { refunds: all, isRefunded: refundedAtoms({ refunds: all }) >= BigInt(settled?.amount ?? 0) };
+}
+
+/** How much of a payment was returned, in atoms. */
+export function refundedAtoms({ refunds }: Pick<PaymentProgress, 'refunds'>): bigint {
+  return refunds.reduce((sum, { amount }) => sum + amount, 0n);
 }
 
 /** A settlement that did not stand: the payment is open again, without its call unless a runner has it already. */

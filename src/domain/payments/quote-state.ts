@@ -81,13 +81,13 @@ export function jobOf({ quote, payments }: QuoteState): JobId | undefined {
 }
 
 /**
- * The payment that a receipt reports: the first that settled and was not refunded, else the first that settled; undefined
+ * The payment that a receipt reports: the first that settled and was not refunded as a whole, else the first that settled; undefined
  * where none did. A second settled payment in a stream is one that was reported as failed and landed late.
  */
 export function paidPayment(state: QuoteState): PaymentState | undefined {
   const settled = state.payments.filter(({ status }) => status === 'settled');
   const inOrder = settled.toSorted((a, b) => (a.settled?.version ?? 0) - (b.settled?.version ?? 0));
-  return inOrder.find(({ refunded }) => !refunded) ?? inOrder[0];
+  return inOrder.find(({ isRefunded }) => !isRefunded) ?? inOrder[0];
 }
 
 export type ReceiptState =
@@ -108,7 +108,7 @@ export type ReceiptState =
 /** The state that a receipt reports. `nowSecs` is the database's clock: only expiry needs it. */
 export function receiptState(state: QuoteState, nowSecs: number): ReceiptState {
   const last = paidPayment(state) ?? state.payments.at(-1);
-  if (last?.refunded && last.status === 'settled') return 'refunded';
+  if (last?.isRefunded && last.status === 'settled') return 'refunded';
   if (last?.call && last.status === 'settled') return last.call.status;
   if (last && last.status !== 'settlement_failed') return last.status;
   if (state.refused) return 'refused';

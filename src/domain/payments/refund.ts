@@ -1,3 +1,4 @@
+import { refundedAtoms } from './payment-progress.ts';
 import type { PaymentState, QuoteState } from './quote-state.ts';
 
 export const refundReasons = ['dead_lettered', 'never_enqueued', 'paid_twice', 'recovered'] as const;
@@ -7,11 +8,16 @@ export const refundReasons = ['dead_lettered', 'never_enqueued', 'paid_twice', '
  */
 export type RefundReason = (typeof refundReasons)[number];
 
-/** Why a refund is due for a payment of this quote; undefined where none is, or it has been recorded. */
+/** Why a refund is due for a payment of this quote; undefined where none is, or the whole of it was refunded. */
 export function refundReason(state: QuoteState, payment: PaymentState): RefundReason | undefined {
-  if (payment.status !== 'settled' || payment.refunded) return undefined;
+  if (payment.status !== 'settled' || payment.isRefunded) return undefined;
   if (payment.call) return payment.call.status === 'dead_lettered' ? 'dead_lettered' : undefined;
   if (payment.recovered) return payment.recovered.redelivery ? undefined : 'recovered';
   const isSecond = state.payments.some((other) => other !== payment && other.status === 'settled');
   return isSecond ? 'paid_twice' : 'never_enqueued';
+}
+
+/** What is left to be returned of a payment, in atoms of its token. */
+export function remainingAtoms({ payment, refunds }: Pick<PaymentState, 'payment' | 'refunds'>): bigint {
+  return BigInt(payment.amount) - refundedAtoms({ refunds });
 }

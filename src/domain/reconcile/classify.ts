@@ -357,9 +357,9 @@ function isPayout({ network, contract, amount }: SpendFact, transfer: ChainTrans
   return transfer.network === network && transfer.from === contract && transfer.amount === amount;
 }
 
-/** Paid, not delivered and not to be delivered, and not refunded. */
-function isRefundDue({ call, refunded }: PaymentFact): boolean {
-  return !refunded && (!call || call.status === 'dead_lettered');
+/** Paid, not delivered and not to be delivered, and not refunded as a whole. */
+function isRefundDue({ call, isRefunded }: PaymentFact): boolean {
+  return !isRefunded && (!call || call.status === 'dead_lettered');
 }
 
 /** How its place on the chain differs from the ledger's; undefined where it does not. */

@@ -1,3 +1,4 @@
+import { refundedAtoms } from '../payments/payment-progress.ts';
 import { amountOf, type OutFact, type PaymentFact, type SpendFact } from './fact.ts';
 import type { ItemFields } from './tally.ts';
 import type { ChainTransfer } from './reconcile.ts';
@@ -15,6 +16,7 @@ export function paymentFields(payment: PaymentFact): ItemFields {
     payment_nonce: payment.nonce,
     recorded_at: payment.settled?.at ?? payment.startedAt,
     ledger_amount: String(amountOf(payment)),
+    ...(payment.refunds.length > 0 && { refunded_amount: String(refundedAtoms(payment)) }),
     ...(payment.transaction !== undefined && { transaction: payment.transaction }),
     ...(payment.settled?.proof && { block_number: String(payment.settled.proof.blockNumber) }),
   };

@@ -329,10 +329,10 @@ export class LedgerFacts {
   }
 
   #isClosed(payment: PaymentFact): boolean {
-    const { status, call, refunded, startedAt, settled } = payment;
+    const { status, call, isRefunded, startedAt, settled } = payment;
     // it may have landed nevertheless
     if (status === 'settlement_failed') return this.#isOfOtherDays(startedAt, startedAt);
-    if (!settled || !(call?.status === 'completed' || refunded)) return false;
+    if (!settled || !(call?.status === 'completed' || isRefunded)) return false;
     if (this.positionOf(payment) === 'in' || this.recorded(settled.at) === 'in') return false;
     return settled.proof !== undefined || this.#isOfOtherDays(startedAt, settled.at);
   }

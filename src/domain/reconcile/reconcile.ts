@@ -24,7 +24,7 @@ export const itemClasses = {
   not_final: 'open',
   /** The settlement's outcome is unknown. */
   unknown: 'open',
-  /** Paid, will not be delivered, and not refunded. */
+  /** Paid, will not be delivered, and not refunded as a whole. */
   refund_due: 'open',
   /** Came without a payment, and nobody knows yet whose it is. */
   suspense: 'open',

@@ -21,6 +21,8 @@ export interface ItemFields {
   readonly recorded_at?: string | undefined;
   readonly ledger_amount?: string | undefined;
   readonly chain_amount?: string | undefined;
+  /** Of a payment: what was refunded of it so far. */
+  readonly refunded_amount?: string | undefined;
   /** Of an asset mismatch: the token that was transferred. */
   readonly chain_asset?: string | undefined;
   readonly from?: string | undefined;

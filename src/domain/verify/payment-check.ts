@@ -11,7 +11,7 @@ interface Payment {
   status: PaymentStatus;
   call: CallStatus;
   callId: number;
-  isRefunded: boolean;
+  refundedAtoms: bigint;
   /** Also after its call was withdrawn. */
   wasEnqueued: boolean;
   /** Its call was given up: it is never delivered or requeued again. */
@@ -93,6 +93,11 @@ export class QuoteCheck {
     return this.#payments?.find((payment) => payment.callId === callId)?.creditFor;
   }
 
+  /** How many atoms of the payment of a call were refunded. */
+  refundedOf(callId: number): bigint {
+    return this.#payments?.find((payment) => payment.callId === callId)?.refundedAtoms ?? 0n;
+  }
+
   /** Whether this quote sells that credit for that payment. */
   sellsCredit(
     bought: Pick<EventData<'credit_topped_up'>, 'network' | 'asset' | 'atoms' | 'amount_micros'>,
@@ -162,7 +167,7 @@ export class QuoteCheck {
       status: 'settling',
       call: 'none',
       callId: 0,
-      isRefunded: false,
+      refundedAtoms: 0n,
       wasEnqueued: false,
       ...(order === undefined ? {} : { creditFor: readTopUpOrder(order)?.accountId ?? 0 }),
     });
@@ -173,14 +178,14 @@ export class QuoteCheck {
     if (this.version !== 1) return 'a recovered payment must be the first event of its stream';
     const { amount, ...named } = event.data as EventData<'payment_recovered'>;
     const settled = { name: nameOf(named), amount, status: 'settled', call: 'none', callId: 0 } as const;
-    this.#payments = [{ ...settled, isRefunded: false, wasEnqueued: false, redelivery: 'not_requested' }];
+    this.#payments = [{ ...settled, refundedAtoms: 0n, wasEnqueued: false, redelivery: 'not_requested' }];
     return undefined;
   }
 
   #requestDelivery(event: LedgerEvent): string | undefined {
     const name = nameOf(event.data as Named);
     const payment = this.#payments?.find((one) => one.name === name);
-    if (payment?.redelivery !== 'not_requested' || payment.isRefunded)
+    if (payment?.redelivery !== 'not_requested' || payment.refundedAtoms > 0n)
       return 'only a recovered payment that was not refunded can be delivered again, and once';
     payment.redelivery = 'requested';
     return undefined;
@@ -208,11 +213,11 @@ export class QuoteCheck {
   #enqueue(event: LedgerEvent): string | undefined {
     const { call_id, payment_nonce } = event.data as EventData<'enqueued'>;
     const payment = this.#payments?.find(
-      ({ status, name, call, isRefunded, redelivery }) =>
+      ({ status, name, call, refundedAtoms, redelivery }) =>
         status === 'settled' &&
         name.endsWith(payment_nonce) &&
         call === 'none' &&
-        !isRefunded &&
+        refundedAtoms === 0n &&
         redelivery !== 'not_requested',
     );
     if (!payment) return 'no settled payment of that nonce waits for its call';
@@ -233,7 +238,7 @@ export class QuoteCheck {
     if (payment.isGivenUp) return `the call was given up, which cannot be followed by ${event.type}`;
     if (!from.includes(payment.call))
       return `the call is ${payment.call}, which cannot be followed by ${event.type}`;
-    if (event.type === 'operator_requeued' && payment.isRefunded)
+    if (event.type === 'operator_requeued' && payment.refundedAtoms > 0n)
       return 'its payment was refunded, so the call is no longer paid for';
     if (event.type === 'operator_discarded') payment.isGivenUp = true;
     if (to) payment.call = to;
@@ -241,11 +246,15 @@ export class QuoteCheck {
   }
 }
 
-function refund(payment: Payment, { amount, payer, refunded_to }: EventData<'refunded'>): string | undefined {
-  if (payment.isRefunded) return 'the payment was refunded before: a payment is refunded once';
-  if (amount !== payment.amount) return `it refunds ${amount} atoms, but ${payment.amount} were signed`;
-  if (refunded_to !== payer) return `it refunds ${refunded_to}, but ${payer} has paid`;
-  payment.isRefunded = true;
+function refund(payment: Payment, data: EventData<'refunded'>): string | undefined {
+  const { amount, payer, refunded_to, evidence } = data;
+  const remaining = BigInt(payment.amount) - payment.refundedAtoms;
+  if (remaining === 0n) return 'the whole payment was refunded before';
+  if (amount === '0' || BigInt(amount) > remaining)
+    return `it refunds ${amount} atoms, but ${remaining} of the ${payment.amount} that were signed are left`;
+  if ((refunded_to === payer) !== (evidence === undefined))
+    return `it refunds ${refunded_to}, and ${payer} has paid: a refund to another address, and no other, has evidence`;
+  payment.refundedAtoms += BigInt(amount);
   return undefined;
 }
 

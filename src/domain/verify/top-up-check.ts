@@ -3,18 +3,21 @@ import type { QuoteCheck } from './payment-check.ts';
 
 interface TopUp {
   readonly accountId: number;
-  readonly amountMicros: bigint;
+  readonly micros: bigint;
+  readonly atoms: bigint;
+  reversedMicros: bigint;
+  reversedAtoms: bigint;
 }
 
-/** Bought credit: once per paid call, and reversed at most once. */
+/** Bought credit: once per paid call, and reversed in proportion to what is taken back of the payment, at most as a whole. */
 export class TopUpCheck {
-  /** By call; undefined where it was reversed. */
-  readonly #topUps = new Map<number, TopUp | undefined>();
+  /** By call. */
+  readonly #topUps = new Map<number, TopUp>();
 
   /** Applies the next event. Returns the problem, or undefined. `quoteOf` finds the stream of a quote. */
   apply(event: LedgerEvent, quoteOf: (digest: string) => QuoteCheck | undefined): string | undefined {
     if (event.type === 'credit_topped_up') return this.#topUp(event.data, quoteOf(event.data.quote_digest));
-    if (event.type === 'credit_reversed') return this.#reverse(event.data);
+    if (event.type === 'credit_reversed') return this.#reverse(event.data, quoteOf(event.data.quote_digest));
     return undefined;
   }
 
@@ -27,18 +30,26 @@ export class TopUpCheck {
     const creditFor = quote.creditFor(callId);
     if (creditFor !== undefined && creditFor !== accountId)
       return `its payer has ordered the credit for account ${creditFor}, but account ${accountId} has it`;
-    this.#topUps.set(callId, { accountId, amountMicros: BigInt(micros) });
+    const given = { accountId, micros: BigInt(micros), atoms: BigInt(data.atoms) };
+    this.#topUps.set(callId, { ...given, reversedMicros: 0n, reversedAtoms: 0n });
     return undefined;
   }
 
-  #reverse(data: EventData<'credit_reversed'>): string | undefined {
+  #reverse(data: EventData<'credit_reversed'>, quote: QuoteCheck | undefined): string | undefined {
     const { call_id: callId, account_id: accountId, amount_micros: taken, missing_micros: missing } = data;
     const toppedUp = this.#topUps.get(callId);
-    if (toppedUp?.accountId !== accountId)
+    if (toppedUp?.accountId !== accountId || toppedUp.reversedAtoms >= toppedUp.atoms)
       return `call ${callId} has bought no credit for account ${accountId}, or it was reversed before`;
-    if (BigInt(taken) + BigInt(missing) !== toppedUp.amountMicros)
-      return `call ${callId} has bought ${toppedUp.amountMicros} micros, but the reversed and missing amounts add up to another sum`;
-    this.#topUps.set(callId, undefined);
+    const { micros, atoms, reversedMicros } = toppedUp;
+    const reversedAtoms = data.atoms === undefined ? atoms : toppedUp.reversedAtoms + BigInt(data.atoms);
+    if (reversedAtoms === toppedUp.reversedAtoms || reversedAtoms > atoms)
+      return `it reverses the credit of ${data.atoms} atoms, which are not left of the ${atoms} that call ${callId} was paid with`;
+    if (data.atoms !== undefined && reversedAtoms > (quote?.refundedOf(callId) ?? 0n))
+      return `it reverses the credit of more atoms than were refunded of the payment of call ${callId}`;
+    const due = (micros * reversedAtoms) / atoms;
+    if (BigInt(taken) + BigInt(missing) !== due - reversedMicros)
+      return `call ${callId} has bought ${micros} micros, but the reversed and missing amounts add up to another sum`;
+    this.#topUps.set(callId, { ...toppedUp, reversedAtoms, reversedMicros: due });
     return undefined;
   }
 }

@@ -91,7 +91,7 @@ function paidJson(
 ): WalletReceipts['receipts'][number] | undefined {
   if (row.settled_at === null || row.transaction === null) return undefined;
   const { quote_digest: digest, service_id, job_index, state, settled_at, call_id } = row;
-  const { network, asset, symbol, amount, transaction, refund_transaction } = row;
+  const { network, asset, symbol, amount, transaction, refund_transaction, refunded_amount } = row;
   return {
     quote_digest: digest,
     receipt_token: receiptToken(receiptKeys, digest as Hex),
@@ -107,5 +107,6 @@ function paidJson(
     transaction,
     settled_at,
     refund_transaction,
+    refunded_amount,
   } as WalletReceipts['receipts'][number];
 }

@@ -75,8 +75,13 @@ export const auditedPayment = z.strictObject({
     .meta({ description: 'The block that proves the payment; null where only the facilitator reported it.' }),
   call_id: callId.nullable(),
   settled_at: time.nullable(),
-  refunded_at: time.nullable(),
+  refunded_at: time
+    .nullable()
+    .meta({ description: 'When the last refund of the payment, or of a part of it, was recorded.' }),
   refund_transaction: hex32.nullable(),
+  refunded_amount: atoms.meta({
+    description: 'How much of it was refunded. Its state is `refunded` where that is all of it.',
+  }),
   refund_due: refundDue.nullable(),
   refund_due_since: time.nullable(),
   quote_source: quoteSource,
@@ -190,8 +195,10 @@ export const totals = z
         amount: atoms,
         completed: count.meta({ description: 'How many of them have completed calls.' }),
         dead_lettered: count,
-        refunded: count.meta({ description: 'How many of them were refunded.' }),
-        refunded_amount: atoms,
+        refunded: count.meta({ description: 'How many of them were refunded as a whole.' }),
+        refunded_amount: atoms.meta({
+          description: 'What was refunded of all of them, as a whole or in part.',
+        }),
       }),
     ),
     complete: z.boolean().meta({ description: 'False if rows are missing: request fewer days.' }),

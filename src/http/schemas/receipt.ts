@@ -5,6 +5,7 @@ import { logProofs } from './log.ts';
 import { paymentSummary } from './payment.ts';
 import {
   address,
+  atoms,
   callId,
   contentType,
   hex32,
@@ -61,6 +62,13 @@ export const receipt = z
       .meta({ description: 'Absent for a recovered payment: its quote is lost.' }),
     call_id: callId.optional(),
     payment: paymentSummary.optional(),
+    refunds: z
+      .array(z.strictObject({ amount: atoms, transaction: hex32, at: time }))
+      .optional()
+      .meta({
+        description:
+          'What was refunded of the payment, in order; absent where nothing was. The state is `refunded` once that is all of it.',
+      }),
     events: z
       .array(
         z.strictObject({

@@ -15,6 +15,7 @@ const listed = auditedPayment
     transaction: hex32,
     settled_at: time,
     refund_transaction: hex32.nullable(),
+    refunded_amount: auditedPayment.shape.refunded_amount,
   });
 
 export const walletReceipts = z

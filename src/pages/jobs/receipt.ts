@@ -107,12 +107,15 @@ function receiptView(visit: Visit, context: JobsContext, receipt: Receipt, isOpe
 
 function factsOf(context: JobsContext, receipt: Receipt): Shown {
   const { service_id: serviceId, job_index: jobIndex, payment, events, quote_digest: digest } = receipt;
+  const refunded = receipt.refunds?.reduce((sum, { amount }) => sum + BigInt(amount), 0n);
   const id = serviceId === undefined || jobIndex === undefined ? undefined : { serviceId, jobIndex };
   const job = id && findJob(context.catalog, id);
   const settled = events.find(({ type }) => type === 'payment_settled');
   const facts: Readonly<Record<string, Shown>> = {
     Job: id && html`<a href="${jobPath(id)}">${jobName(job ?? { ...id, name: undefined })}</a>`,
     Paid: payment && paidAmount(context, payment),
+    'Paid back':
+      payment && refunded !== undefined && paidAmount(context, { ...payment, amount: String(refunded) }),
     When: settled && time(new Date(settled.at)),
     'By wallet': payment && shortId(payment.payer, 'the wallet'),
     Network: payment && html`<code>${payment.network}</code>`,

@@ -80,6 +80,43 @@ describe('a payment in the books', () => {
     expect(after((q) => (dead(q), q.refund()))).toEqual({});
   });
 
+  test('of which a part was refunded owes the rest, and nothing once that was refunded too', () => {
+    expect(after((q) => (dead(q), q.refund(q.terms.pay_to, '500')))).toEqual({
+      [chain]: 1500n,
+      [refundsDue]: -1500n,
+    });
+    const inParts = after((q) => {
+      dead(q);
+      q.refund(q.terms.pay_to, '500');
+      q.refund(`0x${'77'.repeat(20)}`, '1500');
+    });
+    expect(inParts).toEqual({ [chain]: 1500n, [treasury]: -1500n });
+  });
+
+  test('of which a part was refunded after its delivery is income less that part', () => {
+    expect(
+      after((q) => (q.settle('chain'), q.enqueue(), q.complete(), q.refund(q.terms.pay_to, '500'))),
+    ).toEqual({
+      [chain]: 1500n,
+      'Income:Jobs:1:1 USDC-84532': -2000n,
+      [refunds]: 500n,
+    });
+  });
+
+  test('that bought credit and was refunded in part has that part of the conversion undone', () => {
+    const left = after((q) => {
+      q.settle('chain');
+      q.enqueue();
+      q.topUp();
+      q.complete();
+      q.refund(q.terms.pay_to, '500');
+      q.reversePart('500');
+    });
+    expect(left).toMatchObject({ [chain]: 1500n, 'Equity:Conversion USDC-84532': -1500n });
+    expect(left).not.toHaveProperty([refunds]);
+    expect(left).not.toHaveProperty([refundsDue]);
+  });
+
   test('that was refunded from an address other than the payee leaves the tokens of the payee in place', () => {
     const otherAddress = `0x${'77'.repeat(20)}`;
     const left = after((q) => (q.settle('chain'), q.enqueue(), q.deadLetter(), q.refund(otherAddress)));

@@ -119,10 +119,10 @@ export function paidQuote(n: number, token: object = {}) {
     complete: () => append('completed', { call_id: n * 10 + calls, attempt: 1 }),
     deadLetter: () => append('dead_lettered', { call_id: n * 10 + calls, attempt: 1, reason: 'http_400' }),
     requeue: () => append('operator_requeued', { call_id: n * 10 + calls }),
-    refund: (from: string = terms.pay_to) =>
+    refund: (from: string = terms.pay_to, amount: string = terms.amount) =>
       append('refunded', {
         ...of(),
-        amount: terms.amount,
+        amount,
         refunded_from: from,
         refunded_to: terms.payer,
         transaction: hex32Of(`refund ${n}`),
@@ -141,6 +141,21 @@ export function paidQuote(n: number, token: object = {}) {
             quote_digest: stream,
           },
         } as never,
+      }),
+    reversePart: (atoms: string) =>
+      events.push({
+        stream: 'account:7',
+        event: {
+          type: 'credit_reversed',
+          data: {
+            account_id: 7,
+            amount_micros: '1000000',
+            missing_micros: '250000',
+            atoms,
+            call_id: n * 10 + calls,
+            quote_digest: stream,
+          },
+        },
       }),
     reverseTopUp: () =>
       events.push({

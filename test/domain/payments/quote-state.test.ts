@@ -187,7 +187,8 @@ describe('a refund', () => {
     expect(summaryOf([...paid, delivered, completed, refunded])).toEqual(expected);
     expect(stateOf([...paid, dead, refunded]).payments[0]).toMatchObject({
       status: 'settled',
-      refunded: { version: 7, transaction: bytesOf('f8', 32), proof: { logIndex: 3 } },
+      isRefunded: true,
+      refunds: [{ version: 7, transaction: bytesOf('f8', 32), proof: { logIndex: 3 } }],
       call: { status: 'dead_lettered' },
     });
   });
@@ -311,6 +312,8 @@ describe('the state of a quote', () => {
         status: 'settling',
         hints: [],
         isOverdue: false,
+        refunds: [],
+        isRefunded: false,
       },
     ]);
   });

@@ -99,6 +99,15 @@ test.each<[string, StreamEvent[]]>([
   ],
   ['a dead letter that was requeued', after(6, dead, requeued, job[5]!, job[6]!)],
   ['a dead letter whose payment was refunded', after(6, dead, refunded())],
+  [
+    'a dead letter whose payment was refunded in two parts, one of them to another address with evidence',
+    after(
+      6,
+      dead,
+      refunded({ amount: '500' }),
+      refunded({ amount: '1500', log_index: 5, refunded_to: asset, evidence: 'ticket 7' }),
+    ),
+  ],
   ['a completed call whose payment was refunded', after(7, refunded())],
   ['a refund while the call was being delivered', after(5, refunded(), job[5]!, job[6]!)],
   ['a payment without a call that was refunded', after(4, refunded())],
@@ -171,11 +180,26 @@ test.each<[string, StreamEvent[], RegExp]>([
     /is settlement_unk/,
   ],
   ['a payment refunded twice', after(6, dead, refunded(), refunded({ log_index: 5 })), /was refunded before/],
-  ['a refund of another amount', after(6, dead, refunded({ amount: '1' })), /refunds 1 atoms, but 2000 were/],
   [
-    'a refund to an address other than the payer',
+    'a part of a refund that is more than is left',
+    after(6, dead, refunded({ amount: '500' }), refunded({ amount: '1501', log_index: 5 })),
+    /refunds 1501 atoms, but 1500 of the 2000 that were signed are left/,
+  ],
+  ['a refund of nothing', after(6, dead, refunded({ amount: '0' })), /refunds 0 atoms/],
+  [
+    'a refund to the payer with evidence for another address',
+    after(6, dead, refunded({ evidence: 'ticket 7' })),
+    /has evidence/,
+  ],
+  [
+    'a call requeued after a part of its payment was refunded',
+    after(6, dead, refunded({ amount: '1' }), requeued),
+    /its payment was refunded/,
+  ],
+  [
+    'a refund to an address other than the payer without evidence',
     after(6, dead, refunded({ refunded_to: asset })),
-    /refunds 0x5f\w+, but 0x\w+ has paid/,
+    /refunds 0x5f\w+, and 0x\w+ has paid: a refund to another address, and no other, has evidence/,
   ],
   [
     'a call requeued after its payment was refunded',

@@ -10,7 +10,7 @@ import {
   verifyIndependently,
 } from '../../support/independent.ts';
 import { temporaryFolder } from '../../support/program.ts';
-import { leavesOf, paidJob, type StreamEvent } from '../../support/synthetic-ledger.ts';
+import { leavesOf, paidJob, refundOf, type StreamEvent } from '../../support/synthetic-ledger.ts';
 
 /** The results of the ledger check and of the independent verifier for a ledger with these events. */
 async function verdictsOn(
@@ -73,6 +73,17 @@ test.each<[string, StreamEvent[]]>([
   ['granted to the account that its order names', [...ordered(), opened(), toppedUp()]],
   ['reversed in full', [...paid, toppedUp(), reversed('2000', '0')]],
   ['reversed in part, with the rest missing', [...paid, toppedUp(), reversed('500', '1500')]],
+  [
+    'reversed for each part of its payment that was refunded, rounded down in sum',
+    [
+      ...paid,
+      toppedUp(),
+      refundOf(job, 1, { amount: '500' }),
+      reversed('500', '0', { atoms: '500' }),
+      refundOf(job, 2, { amount: '1500' }),
+      reversed('1000', '500'),
+    ],
+  ],
 ])('both verifiers accept credit that is %s', async (_, events) => {
   const [own, independent] = await verdictsOn(events);
   expect(own).toBeUndefined();
@@ -131,6 +142,16 @@ test.each<[string, StreamEvent[], RegExp]>([
     'and is reversed from another account',
     [...paid, opened(2), toppedUp(), reversed('0', '2000', {}, 2)],
     /bought/,
+  ],
+  [
+    'and is reversed for more than was refunded',
+    [...paid, toppedUp(), refundOf(job, 1, { amount: '500' }), reversed('501', '0', { atoms: '501' })],
+    /more atoms than were refunded/,
+  ],
+  [
+    'and is reversed by another amount than the part that was refunded bought',
+    [...paid, toppedUp(), refundOf(job, 1, { amount: '500' }), reversed('501', '0', { atoms: '500' })],
+    /add up to another sum|not that of the atoms/,
   ],
   ['and is reversed in part only', [...paid, toppedUp(), reversed('500', '1000')], /bought/],
 ])('both verifiers reject bought credit that is granted %s', async (_, events, words) => {

@@ -44,6 +44,10 @@ function show(row: RefundDueRow): void {
       `  ${moneyText(row)} on ${network} to ${row.payer}\n` +
       `  payment ${row.payment_nonce}, paid to ${row.pay_to} by ${row.transaction}`,
   );
+  if (row.refunded_amount !== '0')
+    say(
+      `  refunded before: ${moneyText({ ...row, amount: row.refunded_amount })} of ${moneyText({ ...row, amount: row.paid_amount })}`,
+    );
   if (row.block_number === null)
     say('  not proven on the chain yet: only the facilitator or an operator says that it was paid');
 }

@@ -1,13 +1,22 @@
+import { readFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
-import { type RefundOrder, recordRefund, type RefundRefusal } from '../../../refunds/record-refund.ts';
-import { isHex32 } from '../../../domain/values/primitives.ts';
+import { type RefundBatch, refundBatch } from '../../../domain/payments/refund-batch.ts';
+import { isHex32, type Hex } from '../../../domain/values/primitives.ts';
+import { recordBatch } from '../../../refunds/record-batch.ts';
+import {
+  type RefundAnswer,
+  type RefundOrder,
+  recordRefund,
+  type RefundRefusal,
+} from '../../../refunds/record-refund.ts';
+import { ArgumentError, readOperator, readOperatorText } from '../../arguments.ts';
 import { chainMessages } from '../../chain-messages.ts';
 import { moneyText } from '../../money-text.ts';
-import { ArgumentError, readOperator } from '../../arguments.ts';
 import {
   type ChainSources,
   readChainSources,
   readTransaction,
+  recordEach,
   recordTransfer,
   transferOptions,
 } from '../../record-transfer.ts';
@@ -20,49 +29,145 @@ const messages: Readonly<Record<RefundRefusal, string>> = {
   not_paid: 'that quote is not paid: there is nothing to refund',
   payment_unproven:
     'only a facilitator reported the payment and the chain does not show it: there may be nothing to refund',
-  refunded_before: 'that payment was already refunded by another transaction',
+  refunded_before: 'the whole payment was already refunded by other transactions',
+  too_much: 'that is more than is left of the payment: no refund beyond what was paid is recorded',
+  to_payee: 'that address is a payee of yours: money that goes there is not refunded',
   delivered: 'its call was completed: use --goodwill to record a refund nevertheless',
   call_open: 'its call may still be delivered: use --goodwill to record a refund nevertheless',
-  other_address: 'that transaction does not transfer the token to the payer',
-  other_amount: 'that transaction transfers another amount to the payer: a refund is the whole payment',
-  other_token: 'that transaction transfers another token to the payer',
+  other_address:
+    'that transaction does not transfer the token to the payer: name another address with --to and --evidence',
+  other_amount:
+    'that transaction transfers another amount than what is left of the payment: name a part with --amount ATOMS',
+  other_token: 'that transaction transfers another token to that address',
   no_transfer: 'that transaction has no such transfer',
-  moved_nothing: 'that transfer is from the payer to the payer',
+  moved_nothing: 'that transfer is from an address to itself',
   before_payment: 'that transfer is older than the payment',
   transfer_claimed: 'that transfer is already recorded for another purpose',
   superseded: 'another command was recorded meanwhile: try again',
 };
 
 export async function run(args: readonly string[]): Promise<number> {
-  const { order, sources } = readRequest(args);
-  return recordTransfer(sources, messages, async ({ ledger, chains }) => {
-    const answer = await recordRefund(ledger, order, chains);
-    if (answer.kind === 'refused') return answer;
-    const money = `${moneyText(answer.payment)} to ${answer.payment.payer}`;
-    return [answer.kind === 'recorded' ? `Refunded: ${money}.` : `Recorded before: ${money}.`];
+  const request = await readRequest(args);
+  if ('batch' in request)
+    return recordEach(request.sources, messages, async function* ({ ledger, chains }) {
+      for await (const { refund, answer } of recordBatch(ledger, request, chains))
+        yield answer.kind === 'refused'
+          ? { ...answer, subject: `quote ${refund.quote_digest}` }
+          : { line: lineOf(answer) };
+    });
+  return recordTransfer(request.sources, messages, async ({ ledger, chains }) => {
+    const answer = await recordRefund(ledger, request.order, chains);
+    return answer.kind === 'refused' ? answer : [lineOf(answer)];
   });
 }
 
-function readRequest(args: readonly string[]): { order: RefundOrder; sources: ChainSources } {
+function lineOf({
+  kind,
+  payment,
+  amount,
+  to,
+  remaining,
+}: Exclude<RefundAnswer, { kind: 'refused' }>): string {
+  const money = `${moneyText({ ...payment, amount })} to ${to}`;
+  const left =
+    remaining > 0n ? ` ${moneyText({ ...payment, amount: remaining })} of the payment are left.` : '';
+  return `${kind === 'recorded' ? 'Refunded' : 'Recorded before'}: ${money}.${left}`;
+}
+
+type Request = { readonly sources: ChainSources } & (
+  | { readonly order: RefundOrder }
+  | { readonly batch: RefundBatch; readonly transactions: readonly Hex[]; readonly operator: string }
+);
+
+async function readRequest(args: readonly string[]): Promise<Request> {
   const { values } = parseArgs({
     args: [...args],
     options: {
       ...transferOptions,
-      'quote-digest': { type: 'string', default: '' },
+      tx: { type: 'string', multiple: true, default: [] },
+      'quote-digest': { type: 'string' },
+      batch: { type: 'string' },
       payment: { type: 'string' },
+      amount: { type: 'string' },
+      to: { type: 'string' },
+      evidence: { type: 'string' },
       goodwill: { type: 'boolean', default: false },
     },
   });
-  const quoteDigest = values['quote-digest'].toLowerCase();
-  const paymentNonce = values.payment?.toLowerCase();
   const operator = readOperator(values.by);
+  if (values.batch !== undefined) {
+    const { payment, amount, to, evidence, goodwill } = values;
+    if (
+      values['quote-digest'] !== undefined ||
+      goodwill ||
+      [payment, amount, to, evidence].some((one) => one !== undefined)
+    )
+      throw new ArgumentError(
+        '--batch goes with --tx, --by, --rpc and --config only: its file says what each refund is',
+      );
+    if (values.tx.length === 0)
+      throw new ArgumentError('--tx is missing: each transaction that paid refunds of the batch');
+    const transactions = values.tx.map((tx) => readTransaction(tx, 'refund'));
+    const batch = await readBatch(values.batch);
+    return { batch, transactions, operator, sources: readChainSources(values.config, values.rpc) };
+  }
+  const quoteDigest = values['quote-digest']?.toLowerCase() ?? '';
+  const paymentNonce = values.payment?.toLowerCase();
   if (!isHex32(quoteDigest))
     throw new ArgumentError('--quote-digest is the digest of the quote: 0x and 64 hexadecimal digits');
-  const transaction = readTransaction(values.tx, 'refund');
+  if (values.tx.length > 1) throw new ArgumentError('--tx is given once: several go with --batch');
+  const transaction = readTransaction(values.tx[0] ?? '', 'refund');
   if (paymentNonce !== undefined && !isHex32(paymentNonce))
     throw new ArgumentError('--payment is the nonce of a payment: 0x and 64 hexadecimal digits');
+  const [amount, elsewhere] = [readAtoms(values.amount), readElsewhere(values)];
   return {
-    order: { quoteDigest, transaction, paymentNonce, operator, isGoodwill: values.goodwill },
+    order: {
+      quoteDigest,
+      transaction,
+      paymentNonce,
+      amount,
+      elsewhere,
+      operator,
+      isGoodwill: values.goodwill,
+    },
     sources: readChainSources(values.config, values.rpc),
   };
+}
+
+function readAtoms(text: string | undefined): bigint | undefined {
+  if (text === undefined) return undefined;
+  if (/^[1-9]\d{0,77}$/.test(text)) return BigInt(text);
+  throw new ArgumentError('--amount is a part of the payment in atoms, a whole number above 0');
+}
+
+function readElsewhere({
+  to: given,
+  evidence,
+}: {
+  readonly to?: string | undefined;
+  readonly evidence?: string | undefined;
+}): RefundOrder['elsewhere'] {
+  const to = given?.toLowerCase();
+  if ((to === undefined) !== (evidence === undefined))
+    throw new ArgumentError(
+      "--to and --evidence go together: an address that is not the payer's, and why the money went there",
+    );
+  if (to === undefined) return undefined;
+  if (!/^0x[0-9a-f]{40}$/.test(to))
+    throw new ArgumentError('--to is an address: 0x and 40 hexadecimal digits');
+  return { to: to as Hex, evidence: readOperatorText(evidence, '--evidence is why the money went there') };
+}
+
+async function readBatch(file: string): Promise<RefundBatch> {
+  let json: unknown;
+  try {
+    json = JSON.parse(await readFile(file, 'utf8'));
+  } catch (error) {
+    throw new ArgumentError(
+      `--batch ${file} cannot be read: ${error instanceof Error ? error.message : String(error)}`,
+    );
+  }
+  const parsed = refundBatch.safeParse(json);
+  if (parsed.success) return parsed.data;
+  throw new ArgumentError(`--batch ${file} is no batch that \`tollbook refunds batch\` wrote`);
 }

@@ -21,7 +21,7 @@ const messages: Readonly<Record<SweepRefusal, string>> = {
   ...chainMessages,
   no_sweep: 'that transaction transfers nothing from an address that receives payments',
   refund_due:
-    'it transfers exactly the amount of a due refund to its payer; nothing was recorded: ' +
+    'it is to a payer to whom at least as much is due as a refund; nothing was recorded: ' +
     'use `tollbook refunds record`, or --not-a-refund if it is none',
   transfer_claimed: 'all its transfers are already recorded for another purpose',
 };

@@ -1,0 +1,66 @@
+import { writeFile } from 'node:fs/promises';
+import { parseArgs } from 'node:util';
+import { safeBatch } from '../../../domain/payments/refund-batch.ts';
+import { type Caip2, chainIdOf } from '../../../domain/values/primitives.ts';
+import { projectToHead } from '../../../projections/project.ts';
+import { type BatchOrder, makeBatch } from '../../../refunds/make-batch.ts';
+import { ArgumentError } from '../../arguments.ts';
+import { withLedger } from '../../ledger.ts';
+import { moneyText } from '../../money-text.ts';
+import { fail, say } from '../../terminal.ts';
+
+const mostRefunds = 500;
+
+export async function run(args: readonly string[]): Promise<number> {
+  const { order, out, safe } = readRequest(args);
+  return withLedger(async (ledger) => {
+    await projectToHead(ledger);
+    const made = await makeBatch(ledger.pool, order);
+    if (made.kind === 'contradicted') {
+      fail(
+        `The read models say something else about the payments that events ${made.seqs.join(', ')} started. ` +
+          'No file was written. Pay nothing before `tollbook verify` is sound.',
+      );
+      return 1;
+    }
+    const { batch, unproven, isCut } = made;
+    for (const digest of unproven)
+      say(
+        `left out: quote ${digest} is not proven on the chain: only the facilitator or an operator says that it was paid`,
+      );
+    if (batch.refunds.length === 0) {
+      say(`No refund is due on ${order.network} that the chain proves. No file was written.`);
+      return 0;
+    }
+    await writeFile(out, `${JSON.stringify(batch, undefined, 2)}\n`);
+    if (safe !== undefined)
+      await writeFile(safe, `${JSON.stringify(safeBatch(batch, Date.now()), undefined, 2)}\n`);
+    for (const refund of batch.refunds)
+      say(`${moneyText(refund)} to ${refund.to} for quote ${refund.quote_digest}`);
+    say(
+      `${batch.refunds.length} refunds in ${[out, safe].filter((file) => file !== undefined).join(' and ')}.`,
+    );
+    if (isCut) say('More are due: record these first, then make the next batch.');
+    return 0;
+  });
+}
+
+function readRequest(args: readonly string[]): { order: BatchOrder; out: string; safe: string | undefined } {
+  const { values } = parseArgs({
+    args: [...args],
+    options: {
+      network: { type: 'string', default: '' },
+      out: { type: 'string' },
+      safe: { type: 'string' },
+      max: { type: 'string', default: '100' },
+    },
+  });
+  const { network, out, safe } = values;
+  const max = Number(values.max);
+  if (chainIdOf(network) === undefined) throw new ArgumentError('--network is a network such as eip155:8453');
+  if (out === undefined)
+    throw new ArgumentError('--out is missing: the file of the batch, which is needed to record its refunds');
+  if (!Number.isInteger(max) || max < 1 || max > mostRefunds)
+    throw new ArgumentError(`--max is a whole number from 1 to ${mostRefunds}`);
+  return { order: { network: network as Caip2, max }, out, safe };
+}

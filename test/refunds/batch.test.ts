@@ -1,0 +1,126 @@
+import { readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { createWalletClient, http, keccak256, stringToHex } from 'viem';
+import { privateKeyToAccount } from 'viem/accounts';
+import { expect, test } from 'vitest';
+import { devnetKeys } from '../../src/devnet/accounts.ts';
+import { multicall3Address } from '../../src/devnet/chain.ts';
+import { multicall3 } from '../../src/devnet/contracts.ts';
+import { type RefundBatch, safeBatch } from '../../src/domain/payments/refund-batch.ts';
+import type { Hex } from '../../src/domain/values/primitives.ts';
+import { useChain } from '../support/devnet.ts';
+import { allEvents, expectSoundLedger } from '../support/invariants.ts';
+import { temporaryFolder, tollbook } from '../support/program.ts';
+import { giveBack, network, payerAddress, price, refunding } from './support.ts';
+
+const chain = useChain();
+
+/** Sends the calls of a batch in one transaction, as a multisig does. */
+async function sendAtOnce({ refunds }: RefundBatch): Promise<Hex> {
+  const wallet = createWalletClient({
+    account: privateKeyToAccount(devnetKeys.spare),
+    transport: http(chain.rpcUrl),
+  });
+  const calls = refunds.map(({ call }) => ({ target: call.to, callData: call.data as Hex }));
+  return wallet.writeContract({
+    address: multicall3Address,
+    abi: multicall3.abi,
+    functionName: 'aggregate',
+    args: [calls],
+    chain: null,
+  });
+}
+
+test('refunds that are due are sent as one batch, and each is recorded once by what the chain shows', async () => {
+  const { database, paid, final } = await refunding(chain);
+  const digests = [await paid(), await paid(), await paid()] as const;
+  const env = { DATABASE_URL: database.url };
+  const folder = temporaryFolder();
+  const [out, safe, cut] = ['batch.json', 'safe.json', 'cut.json'].map((file) => path.join(folder, file)) as [
+    string,
+    string,
+    string,
+  ];
+  const few = await tollbook(['refunds', 'batch', '--network', network, '--out', cut, '--max', '2'], env);
+  expect([few.code, few.stdout]).toEqual([0, expect.stringContaining('2 refunds in')]);
+  expect(few.stdout).toContain('More are due');
+  const made = await tollbook(['refunds', 'batch', '--network', network, '--out', out, '--safe', safe], env);
+  expect([made.code, made.stdout]).toEqual([0, expect.stringContaining(`3 refunds in ${out} and ${safe}.`)]);
+  const batch = JSON.parse(readFileSync(out, 'utf8')) as RefundBatch;
+  expect(batch.refunds.map(({ quote_digest }) => quote_digest)).toEqual(digests);
+  expect(batch.refunds[0]).toMatchObject({ to: payerAddress, amount: String(price), asset: chain.token });
+  const forSafe = JSON.parse(readFileSync(safe, 'utf8'));
+  expect(forSafe.transactions).toHaveLength(3);
+  expect(forSafe.transactions[0].contractInputsValues).toEqual({ to: payerAddress, value: String(price) });
+
+  // the wallet leaves the last one out
+  const sent = { ...batch, refunds: batch.refunds.slice(0, 2) };
+  await chain.mint(multicall3Address, 2n * price);
+  const transaction = await final(await sendAtOnce(sent));
+  const order = ['refunds', 'record', '--batch', out, '--tx', transaction, '--by', 'ada'];
+  const rpc = ['--rpc', `${network}=${chain.rpcUrl}`];
+  const [one, other] = await Promise.all([
+    tollbook([...order, ...rpc], env),
+    tollbook([...order, ...rpc], env),
+  ]);
+  for (const { code, stderr } of [one, other]) {
+    expect(code).toBe(1);
+    expect(stderr).toMatch(new RegExp(`quote ${digests[2]}: that transfer is already recorded`));
+  }
+  expect((one.stdout + other.stdout).match(/^Refunded: /gm)).toHaveLength(2);
+  const refunds = (await allEvents(database.db)).filter(({ type }) => type === 'refunded');
+  expect(refunds.map(({ stream }) => stream)).toEqual(digests.slice(0, 2));
+  const last = await final(await giveBack(chain));
+  const whole = await tollbook([...order, '--tx', last, ...rpc], env);
+  expect([whole.code, whole.stdout.match(/^(?:Refunded|Recorded before): /gm)]).toEqual([
+    0,
+    ['Recorded before: ', 'Recorded before: ', 'Refunded: '],
+  ]);
+  const none = await tollbook(['refunds', 'batch', '--network', network, '--out', out], env);
+  expect(none.stdout).toContain('No refund is due');
+  await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+});
+
+test('a batch whose file names another payee records nothing for that payee', async () => {
+  const { database, paid, final } = await refunding(chain);
+  const digest = await paid();
+  const env = { DATABASE_URL: database.url };
+  const out = path.join(temporaryFolder(), 'batch.json');
+  await tollbook(['refunds', 'batch', '--network', network, '--out', out], env);
+  const thief = `0x${'66'.repeat(20)}` as const;
+  writeFileSync(out, readFileSync(out, 'utf8').replaceAll(payerAddress, thief));
+  const transaction = await final(await giveBack(chain, { to: thief }));
+  const order = [
+    'refunds',
+    'record',
+    '--batch',
+    out,
+    '--tx',
+    transaction,
+    '--rpc',
+    `${network}=${chain.rpcUrl}`,
+  ];
+  const { code, stderr } = await tollbook(order, env);
+  expect([code, stderr]).toEqual([
+    1,
+    expect.stringContaining(`quote ${digest}: that transaction does not transfer`),
+  ]);
+  expect((await allEvents(database.db)).filter(({ type }) => type === 'refunded')).toEqual([]);
+  expect(await tollbook([...order, '--goodwill'], env)).toMatchObject({ code: 64 });
+  writeFileSync(out, '{}');
+  expect(await tollbook(order, env)).toMatchObject({
+    code: 64,
+    stderr: expect.stringContaining('is no batch'),
+  });
+});
+
+test('a Safe takes the batch as one that was not changed: its checksum is the hash of its own serialisation', () => {
+  const file = safeBatch({ version: 1, network, as_of_seq: 7, refunds: [] }, 1_790_000_000_000) as {
+    meta: { checksum: string };
+  };
+  const text =
+    '{["chainId","createdAt","meta","transactions","version"]"84532",1790000000000,' +
+    '{["createdFromOwnerAddress","createdFromSafeAddress","description","name","txBuilderVersion"]"","",' +
+    '"0 refunds that were due at event 7",null,"1.16.5",},[],"1.0",}';
+  expect(file.meta.checksum).toBe(keccak256(stringToHex(text)));
+});

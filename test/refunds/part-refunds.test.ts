@@ -1,0 +1,105 @@
+import { describe, expect, test } from 'vitest';
+import { devnetAddress } from '../../src/devnet/accounts.ts';
+import { requeueCall } from '../../src/jobs/requeue-call.ts';
+import { projectToHead } from '../../src/projections/project.ts';
+import { listRefundsDue } from '../../src/refunds/list-refunds-due.ts';
+import { listPayments } from '../../src/store/payments.ts';
+import { useChain } from '../support/devnet.ts';
+import { payTo } from '../support/gateway.ts';
+import { allEvents, expectSoundLedger } from '../support/invariants.ts';
+import { giveBack, payerAddress, price, refunding } from './support.ts';
+
+const chain = useChain();
+const part = 1_000_000n;
+
+describe('a payment that is refunded in part', () => {
+  test('has the rest due, and is refunded once that was paid too', async () => {
+    const { database, gateway, ledger, paid, record, final, stateOf } = await refunding(chain);
+    const digest = await paid();
+    const first = await final(await giveBack(chain, { amount: part }));
+    expect(await record(digest, first)).toMatchObject({ code: 'other_amount' });
+    expect(await record(digest, first, { amount: part })).toMatchObject({
+      kind: 'recorded',
+      amount: part,
+      remaining: price - part,
+    });
+    expect(await record(digest, first, { amount: part })).toMatchObject({ kind: 'repeated' });
+    await projectToHead(ledger);
+    const [due] = (await listRefundsDue(ledger.pool, 0, 10)).rows;
+    expect(due).toMatchObject({
+      amount: String(price - part),
+      paid_amount: String(price),
+      refunded_amount: String(part),
+      payer: payerAddress,
+    });
+    expect(await stateOf(digest)).toBe('dead_lettered');
+    expect((await gateway.get(`/x402/receipts/${digest}`)).json.refunds).toMatchObject([
+      { amount: String(part), transaction: first },
+    ]);
+    expect((await listPayments(ledger.pool, {}, 0, 10)).rows).toMatchObject([
+      { state: 'dead_lettered', refunded_amount: String(part), refund_due: 'dead_lettered' },
+    ]);
+    expect(await requeueCall(ledger, Number(due?.call_id))).toEqual({ kind: 'refunded' });
+
+    const rest = await final(await giveBack(chain, { amount: price - part }));
+    expect(await record(digest, rest, { amount: price - part + 1n })).toMatchObject({ code: 'too_much' });
+    expect(await record(digest, rest)).toMatchObject({ kind: 'recorded', remaining: 0n });
+    expect(await stateOf(digest)).toBe('refunded');
+    await projectToHead(ledger);
+    expect((await listRefundsDue(ledger.pool, 0, 10)).rows).toEqual([]);
+    const another = await final(await giveBack(chain, { amount: part }));
+    expect(await record(digest, another, { amount: part })).toMatchObject({
+      code: 'refunded_before',
+      detail: `${first} ${rest}`,
+    });
+    await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+  });
+
+  test('is never refunded beyond what was paid by concurrent commands', async () => {
+    const { database, paid, record, final } = await refunding(chain);
+    const digest = await paid();
+    const half = price / 2n + 1n;
+    const transactions = [
+      await giveBack(chain, { amount: half }),
+      await giveBack(chain, { amount: half }),
+      await giveBack(chain, { amount: half }),
+    ];
+    for (const transaction of transactions) await final(transaction);
+    const answers = await Promise.all(
+      transactions.map((transaction) => record(digest, transaction, { amount: half })),
+    );
+    const codes = answers.map((answer) => (answer.kind === 'refused' ? answer.code : answer.kind));
+    expect(codes.toSorted()).toEqual(['recorded', 'too_much', 'too_much']);
+    expect((await allEvents(database.db)).filter(({ type }) => type === 'refunded')).toHaveLength(1);
+    await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+  });
+});
+
+describe('a refund to another address than the payer', () => {
+  const other = devnetAddress('thirdSpare');
+  const elsewhere = { to: other, evidence: 'letter of 2026-11-20, wallet lost' };
+
+  test('is recorded with its evidence, and only where the order names that address', async () => {
+    const { database, paid, record, final } = await refunding(chain);
+    const digest = await paid();
+    const transaction = await final(await giveBack(chain, { to: other }));
+    expect(await record(digest, transaction)).toMatchObject({ code: 'other_address' });
+    expect(await record(digest, transaction, { elsewhere })).toMatchObject({ kind: 'recorded', to: other });
+    expect(await record(digest, transaction, { elsewhere })).toMatchObject({ kind: 'repeated' });
+    expect((await allEvents(database.db)).at(-1)?.data).toMatchObject({
+      refunded_to: other,
+      evidence: elsewhere.evidence,
+    });
+    await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+  });
+
+  test('is refused where that address is a payee: the money would not have left the operator', async () => {
+    const { ledger, paid, record } = await refunding(chain);
+    const digest = await paid();
+    await projectToHead(ledger);
+    const transaction = await giveBack(chain, { to: payTo });
+    expect(await record(digest, transaction, { elsewhere: { ...elsewhere, to: payTo } })).toMatchObject({
+      code: 'to_payee',
+    });
+  });
+});
