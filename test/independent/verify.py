@@ -624,7 +624,7 @@ class Ledger:
             raise Wrong("credit is reversed for more atoms than were refunded")
         taken = bought["micros"] * undone // bought["atoms"]
         if int(data["amount_micros"]) + int(data["missing_micros"]) != taken - bought["taken"]:
-            raise Wrong("the credit that is reversed is not that of the atoms that were refunded")
+            raise Wrong("the credit that is reversed is not what the atoms that were refunded have bought")
         bought.update(undone=undone, taken=taken)
 
     def start(self, stream, mine, payment, identifier):

@@ -151,7 +151,7 @@ test.each<[string, StreamEvent[], RegExp]>([
   [
     'and is reversed by another amount than the part that was refunded bought',
     [...paid, toppedUp(), refundOf(job, 1, { amount: '500' }), reversed('501', '0', { atoms: '500' })],
-    /add up to another sum|not that of the atoms/,
+    /add up to another sum|not what the atoms/,
   ],
   ['and is reversed in part only', [...paid, toppedUp(), reversed('500', '1000')], /bought/],
 ])('both verifiers reject bought credit that is granted %s', async (_, events, words) => {
