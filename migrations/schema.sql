@@ -605,6 +605,7 @@ create table tollbook.payment (
   last_seq bigint not null,
   block_number numeric,
   state text collate "C" not null,
+  refunded_amount numeric not null default 0,
   constraint payment_pkey PRIMARY KEY (generation, seq)
 ) with (fillfactor=80, autovacuum_vacuum_scale_factor=0.02);
 CREATE INDEX payment_job ON tollbook.payment USING btree (generation, service_id, job_index, seq);
@@ -807,7 +808,7 @@ create function tollbook.admit_uncontended(p_admitted text, p_moment timestamp w
 create function tollbook.advance_cursor(p_name text, p_max integer, OUT previous bigint, OUT last bigint) returns record language plpgsql volatile; -- 337ea455e6d4ca14
 create function tollbook.append(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_commands json) returns json language plpgsql volatile security definer; -- 628f354f8f3271ec
 create function tollbook.append_uncontended(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_content bytea, p_types text, p_data text, p_streams text, p_expected text, p_bodies text, p_claims text, p_added text, p_call_ids text, p_call_ops text, p_leases text, p_issued text DEFAULT ''::text, p_admitted text DEFAULT ''::text, p_settled text DEFAULT ''::text) returns json language plpgsql volatile security definer; -- bd9db88e88613138
-create function tollbook.apply_projection(p_generation integer, p_from bigint, p_to bigint, p_payments json, p_calls json, p_accounts json, p_usage json, p_completions json) returns boolean language plpgsql volatile security definer; -- 5fe7d11c307024b9
+create function tollbook.apply_projection(p_generation integer, p_from bigint, p_to bigint, p_payments json, p_calls json, p_accounts json, p_usage json, p_completions json) returns boolean language plpgsql volatile security definer; -- fb7c7a339d79eea8
 create function tollbook.are_held(p_settled text) returns boolean language plpgsql volatile; -- 6101736227a5357f
 create function tollbook.begin_chain_look(p_name text, p_network text, p_terms bytea, p_lease_ms integer) returns TABLE(look bigint, reached json, earlier json) language sql volatile security definer; -- 11efd76d7e99d03d
 create function tollbook.begin_cron_look(p_name text, p_terms bytea) returns TABLE(handled_until timestamp with time zone, seen_until timestamp with time zone) language sql volatile security definer; -- c9a956c1a7b604a4
