@@ -40,7 +40,9 @@ const mayImport: Readonly<Record<string, readonly string[]>> = {
   http: below,
   // the customers' pages, beside the API: the same use cases, and what answers a request
   pages: [...below, 'http'],
-  app: [...below, 'workers', 'http', 'pages'],
+  // the operators' pages, made of the same parts
+  console: [...below, 'http', 'pages'],
+  app: [...below, 'workers', 'http', 'pages', 'console'],
   // the local chain, facilitator, runner and PostgreSQL; only demo keys need use cases
   devnet: [...base, 'credit', 'identity'],
   // a service of its own, which needs no ledger: a gateway is handed to it

@@ -23,6 +23,64 @@ create table identity.credential (
 );
 CREATE INDEX credential_owner ON identity.credential USING btree (user_id);
 
+create table identity.operator (
+  name text collate "C" not null,
+  user_id uuid,
+  role text,
+  created_at timestamp with time zone not null,
+  constraint operator_name_check CHECK ((name ~ '^[A-Za-z0-9._-]{1,64}$'::text)),
+  constraint operator_pkey PRIMARY KEY (name),
+  constraint operator_role_check CHECK ((role = ANY (ARRAY['viewer'::text, 'finance'::text, 'operator'::text, 'admin'::text]))),
+  constraint operator_user_id_fkey FOREIGN KEY (user_id) REFERENCES identity."user"(id) ON DELETE SET NULL,
+  constraint operator_user_id_key UNIQUE (user_id)
+);
+
+create table identity.operator_factor (
+  factor_id uuid not null default gen_random_uuid(),
+  user_id uuid not null,
+  kind text not null,
+  credential_id text,
+  key bytea not null,
+  last_step bigint not null default 0,
+  created_at timestamp with time zone not null,
+  constraint operator_factor_credential_id_key UNIQUE (credential_id),
+  constraint operator_factor_kind_check CHECK ((kind = ANY (ARRAY['totp'::text, 'passkey'::text]))),
+  constraint operator_factor_pkey PRIMARY KEY (factor_id),
+  constraint operator_factor_user_id_fkey FOREIGN KEY (user_id) REFERENCES identity."user"(id) ON DELETE CASCADE
+);
+CREATE INDEX operator_factor_owner ON identity.operator_factor USING btree (user_id);
+
+create table identity.operator_invitation (
+  invitation_id uuid not null default gen_random_uuid(),
+  token text collate "C" not null,
+  name text collate "C" not null,
+  email text not null,
+  role text not null,
+  invited_by text not null,
+  expires_at timestamp with time zone not null,
+  accepted_at timestamp with time zone,
+  constraint operator_invitation_name_check CHECK ((name ~ '^[A-Za-z0-9._-]{1,64}$'::text)),
+  constraint operator_invitation_pkey PRIMARY KEY (invitation_id),
+  constraint operator_invitation_role_check CHECK ((role = ANY (ARRAY['viewer'::text, 'finance'::text, 'operator'::text, 'admin'::text]))),
+  constraint operator_invitation_token_key UNIQUE (token)
+);
+
+create table identity.operator_recovery_code (
+  user_id uuid not null,
+  hash text collate "C" not null,
+  constraint operator_recovery_code_pkey PRIMARY KEY (user_id, hash),
+  constraint operator_recovery_code_user_id_fkey FOREIGN KEY (user_id) REFERENCES identity."user"(id) ON DELETE CASCADE
+);
+
+create table identity.operator_session (
+  token text collate "C" not null,
+  session_id uuid not null,
+  expires_at timestamp with time zone not null,
+  constraint operator_session_pkey PRIMARY KEY (token),
+  constraint operator_session_session_id_fkey FOREIGN KEY (session_id) REFERENCES identity.session(id) ON DELETE CASCADE
+);
+CREATE INDEX operator_session_owner ON identity.operator_session USING btree (session_id);
+
 create table identity.session (
   id uuid not null default gen_random_uuid(),
   user_id uuid not null,
@@ -1040,6 +1098,11 @@ grant usage on schema identity to tollbook_writer;
 grant usage on schema tollbook to tollbook_writer;
 grant delete, insert, select, update on table identity."user" to tollbook_writer;
 grant delete, insert, select, update on table identity.credential to tollbook_writer;
+grant delete, insert, select, update on table identity.operator to tollbook_writer;
+grant delete, insert, select, update on table identity.operator_factor to tollbook_writer;
+grant delete, insert, select, update on table identity.operator_invitation to tollbook_writer;
+grant delete, insert, select, update on table identity.operator_recovery_code to tollbook_writer;
+grant delete, insert, select, update on table identity.operator_session to tollbook_writer;
 grant delete, insert, select, update on table identity.session to tollbook_writer;
 grant delete, insert, select, update on table identity.siwe_nonce to tollbook_writer;
 grant delete, insert, select, update on table identity.verification to tollbook_writer;

@@ -1,4 +1,4 @@
-import type { ChatConfig, IdentityConfig } from '../config/config.ts';
+import type { IdentityConfig } from '../config/config.ts';
 import type { JobsContext } from '../jobs/context.ts';
 import { composeAlerts } from './alerts.ts';
 import { composeBooks } from './books.ts';
@@ -16,31 +16,38 @@ export async function* composeFeatures(parts: FeatureParts): AsyncGenerator<Runn
     if (parts.config.triggers.some(({ kind }) => kind !== 'webhook'))
       yield (await import('./followed-triggers.ts')).composeFollowedTriggers(parts, paid.current);
   }
-  if (chat) yield* composeChatFeatures({ ...parts, settings: chat }, identity, paid?.current);
+  yield* composePeople(parts, identity, paid?.current);
   if (jobs && chat && topUps.length > 0)
     yield (await import('./top-ups.ts')).composeTopUps({ ...parts, jobs, chat });
 }
 
-async function* composeChatFeatures(
-  parts: FeatureParts & { readonly settings: ChatConfig },
+/** Chat, the accounts of people, and their pages. */
+async function* composePeople(
+  parts: FeatureParts,
   settings: IdentityConfig | undefined,
   jobs: (() => JobsContext) | undefined,
 ): AsyncGenerator<RunningFeature> {
-  const { composeChat } = await import('./chat.ts');
-  if (!settings) return yield await composeChat(parts, undefined);
-  const { composeIdentity, createIdentity } = await import('./identity.ts');
+  const { chat: chatSettings, console, pages } = parts.config;
+  const { createIdentity, composeIdentity } = settings ? await import('./identity.ts') : {};
   let inForce = settings;
-  const identity = createIdentity(parts, () => inForce);
-  const chat = await composeChat(parts, identity);
-  yield chat;
-  const people = composeIdentity(identity, (next) => (inForce = next), chat.current);
+  const identity = settings && createIdentity?.(parts, () => inForce ?? settings);
+  const chat =
+    chatSettings &&
+    (await (await import('./chat.ts')).composeChat({ ...parts, settings: chatSettings }, identity));
+  if (chat) yield chat;
+  const people = identity && composeIdentity?.(identity, (next) => (inForce = next), chat?.current);
+  if (!identity || !people) return;
   yield people;
-  const { pages } = parts.config;
-  if (!pages) return;
-  const { composePages } = await import('./pages.ts');
-  const { current, completions } = chat;
-  const { auth } = people;
-  yield await composePages(parts, { settings: pages, identity, auth, chat: current, completions, jobs });
+  if (!pages && !console) return;
+  const { composeAssets, composeConsole, composePages } = await import('./pages.ts');
+  const { assets, feature } = await composeAssets();
+  yield feature;
+  const host = { identity, auth: people.auth, assets, jobs };
+  if (pages && chat) {
+    const { current, completions } = chat;
+    yield composePages(parts, { ...host, settings: pages, chat: current, completions });
+  }
+  if (console) yield composeConsole(parts, { ...host, console, chat: chat?.current });
 }
 
 /**

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import type { IdentityConfig, ChatConfig } from '../config/config.ts';
+import type { IdentityConfig } from '../config/config.ts';
 import { createPromiseTracker } from '../runtime/promise-tracker.ts';
 import type { FeatureParts, RunningFeature } from './feature.ts';
 import { identityRoutes } from '../http/identity/routes.ts';
@@ -20,17 +20,12 @@ const passwordWaitMs = 3_000;
 const pruneMs = 60_000;
 const budgetsMs = 2_000;
 const piece = 100;
+/** Without the feature chat, whose key says it otherwise. */
+const ipv6Prefix = 64;
 
-/** User accounts for model chat: sign-in, sessions, API keys. */
+/** User accounts: sign-in, sessions, API keys. */
 export function createIdentity(
-  {
-    config,
-    ledger,
-    logger,
-    publicUrl,
-    mailer,
-    settings: chat,
-  }: FeatureParts & { readonly settings: ChatConfig },
+  { config, ledger, logger, publicUrl, mailer }: FeatureParts,
   current: () => IdentityConfig,
 ): Identity {
   return {
@@ -40,9 +35,10 @@ export function createIdentity(
     pool: ledger.pool,
     lane: ledger.lane,
     publicUrl,
-    ipv6Prefix: chat.ipv6Prefix,
+    ipv6Prefix: config.chat?.ipv6Prefix ?? ipv6Prefix,
     mailer: mailer ?? configuredMailer(current()),
     hasPages: config.pages !== undefined,
+    hasConsole: config.console !== undefined,
     passwords: createPasswordQueue({ places: passwordsAtOnce, waitMs: passwordWaitMs }),
     contractSignatures: createContractSignatureChecker({ timeoutMs: 3_000, gasCap: 500_000 }),
     running: createPromiseTracker(),
@@ -59,7 +55,7 @@ function configuredMailer({ mailDir, smtp }: IdentityConfig): Mailer | undefined
 export function composeIdentity(
   identity: Identity,
   putInForce: (settings: IdentityConfig) => void,
-  current: () => ChatContext,
+  current: (() => ChatContext) | undefined,
 ): RunningFeature & { readonly auth: AuthLoader } {
   const { log } = identity;
   const auth = createAuthLoader(identity, createAuth);

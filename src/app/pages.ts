@@ -1,28 +1,65 @@
+import { consoleRoutes } from '../console/routes.ts';
+import { sections } from '../console/sections.ts';
+import type { ConsoleSite } from '../console/site.ts';
 import { ownLogReader } from '../log/log-reader.ts';
+import { type Assets, readAssets } from '../pages/assets.ts';
 import { createLostPages } from '../pages/lost.ts';
 import { pagesRoutes } from '../pages/routes.ts';
-import { readAssets } from '../pages/assets.ts';
 import type { Site } from '../pages/site.ts';
 import type { FeatureParts, RunningFeature } from './feature.ts';
 
+/** The files beside all pages. */
+export async function composeAssets(): Promise<{
+  readonly assets: Assets;
+  readonly feature: RunningFeature;
+}> {
+  const assets = await readAssets();
+  return {
+    assets,
+    feature: {
+      async register(app) {
+        await app.register(assets.routes);
+      },
+    },
+  };
+}
+
+type HostParts = Pick<FeatureParts, 'config' | 'ledger' | 'publicUrl' | 'bodies' | 'pageAddition'>;
+
 /** The customers' pages. */
-export async function composePages(
-  {
-    config,
-    ledger,
-    publicUrl,
-    bodies,
-    pageAddition: addition,
-  }: Pick<FeatureParts, 'config' | 'ledger' | 'publicUrl' | 'bodies' | 'pageAddition'>,
-  parts: Pick<Site, 'settings' | 'identity' | 'auth' | 'chat' | 'completions' | 'jobs'>,
-): Promise<RunningFeature> {
-  const log = ownLogReader(ledger.pool, config.log);
-  const site: Site = { ...parts, log, publicUrl, assets: await readAssets(), addition };
+export function composePages(
+  { config, ledger, publicUrl, bodies, pageAddition: addition }: HostParts,
+  parts: Pick<Site, 'settings' | 'identity' | 'auth' | 'chat' | 'completions' | 'jobs' | 'assets'>,
+): RunningFeature {
+  const site: Site = { ...parts, log: ownLogReader(ledger.pool, config.log), publicUrl, addition };
   const lost = createLostPages(site);
   return {
     problemPage: lost.answer,
     async register(app) {
       await app.register(pagesRoutes(site, bodies, lost));
+    },
+  };
+}
+
+/** The operators' console. */
+export function composeConsole(
+  { config, ledger, publicUrl, bodies, pageAddition: addition }: HostParts,
+  parts: Pick<ConsoleSite, 'console' | 'identity' | 'auth' | 'chat' | 'jobs' | 'assets'>,
+): RunningFeature {
+  const site: ConsoleSite = {
+    ...parts,
+    settings: { name: config.pages?.name ?? 'Tollbook' },
+    hasCustomerPages: config.pages !== undefined,
+    log: ownLogReader(ledger.pool, config.log),
+    ledger,
+    publicUrl,
+    // the development wallet, which signs refunds
+    addition,
+    sections: sections.filter(({ isOffered }) => isOffered?.(parts) ?? true),
+  };
+  return {
+    async register(app) {
+      await app.register(consoleRoutes(site, bodies));
     },
   };
 }

@@ -1,5 +1,6 @@
 import { bookFormats } from '../domain/bookkeeping/format.ts';
 import { explanationClasses } from '../domain/events/break-events.ts';
+import { operatorRoles } from '../domain/identity/operator-role.ts';
 import { operatorScopes } from '../domain/identity/operator-scope.ts';
 
 /** A command's file. `run` gets the arguments after the command's name and returns the exit code. */
@@ -213,6 +214,33 @@ export const commands: Readonly<Record<string, Command | undefined>> & Record<st
       'tollbook quotes revoke --before 2026-11-20T06:30:00Z [--by NAME]\n' +
       '  payments that were started go on; needs DATABASE_URL',
     load: () => import('./commands/quotes/revoke.ts'),
+  },
+  'operators invite': {
+    summary: 'invites a person to the console, and prints the link',
+    usage:
+      `tollbook operators invite NAME --email ADDRESS --role ${operatorRoles.join('|')} --url URL [--by NAME]\n` +
+      '  --url  where the gateway is reached, such as https://gateway.example; needs DATABASE_URL',
+    load: () => import('./commands/operators/invite.ts'),
+  },
+  'operators list': {
+    summary: 'lists the people who may use the console, with their roles',
+    usage: 'tollbook operators list\n  needs DATABASE_URL',
+    load: () => import('./commands/operators/list.ts'),
+  },
+  'operators withdraw': {
+    summary: "takes a person's role away, and ends their sessions in every process",
+    usage: 'tollbook operators withdraw NAME [--by NAME]\n  needs DATABASE_URL',
+    load: () => import('./commands/operators/withdraw.ts'),
+  },
+  'operators code': {
+    summary: 'prints the code of the second factor of the demo operator of `npm start`',
+    usage: 'tollbook operators code [--dir .tollbook]',
+    load: () => import('./commands/operators/code.ts'),
+  },
+  'operators reset-factor': {
+    summary: 'removes the second factors of a person, who sets up a new one at the next sign-in',
+    usage: 'tollbook operators reset-factor NAME [--by NAME]\n  needs DATABASE_URL',
+    load: () => import('./commands/operators/reset-factor.ts'),
   },
   'tokens create': {
     summary: "creates an operator's bearer token",

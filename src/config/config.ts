@@ -1,5 +1,6 @@
 import type { AlertsConfig } from './alerts.ts';
 import type { ChatConfig } from './chat.ts';
+import type { ConsoleConfig } from './console.ts';
 import type { DeliveryConfig } from './delivery.ts';
 import type { DiscoveryConfig } from './discovery.ts';
 import type { IdentityConfig } from './identity.ts';
@@ -21,6 +22,7 @@ import type { TracesConfig } from './traces.ts';
 import type { TriggerConfig } from './triggers.ts';
 
 export type { ChatConfig } from './chat.ts';
+export type { ConsoleConfig } from './console.ts';
 export type { DiscoveryConfig } from './discovery.ts';
 export type { IdentityConfig, ProviderConfig } from './identity.ts';
 export type { JetStreamConfig } from './jetstream.ts';
@@ -63,6 +65,8 @@ export interface Config extends ConfigOf<typeof gatewayShape> {
   readonly identity: IdentityConfig | undefined;
   /** Undefined where customers have no pages. */
   readonly pages: PagesConfig | undefined;
+  /** Undefined where operators have no console. */
+  readonly console: ConsoleConfig | undefined;
   readonly runners: readonly RunnerConfig[];
   /** What calls jobs without payments. */
   readonly triggers: readonly TriggerConfig[];

@@ -72,8 +72,8 @@ export interface ProviderConfig {
 }
 
 /**
- * Reads `[identity]`: user accounts, which belong to the feature chat. Undefined where the table is missing, that feature is
- * off, or after a report.
+ * Reads `[identity]`: the accounts of users, which belong to the feature chat, and of operators, which belong to the console. Undefined
+ * where the table is missing, neither is on, or after a report.
  */
 export async function readIdentity(
   root: RootTable,

@@ -16,6 +16,7 @@ import type { ReadFile, Reading } from './reading.ts';
 import { createReport, type Findings } from './report.ts';
 import { readChat } from './chat.ts';
 import { gatewayShape, rootShape, type RootTable } from './root.ts';
+import { readConsole } from './console.ts';
 import { readPages } from './pages.ts';
 import { readResultStore } from './result-store.ts';
 import { readRetention } from './retention.ts';
@@ -108,7 +109,8 @@ async function readConfig(root: RootTable, reading: Reading): Promise<Config | u
   const triggers = withRpcUrls(read, jobs, reading.report);
   checkTriggerJobs(triggers, topUps, runners, reading.report);
   const chat = await readChat(root, isChatOn, reading);
-  const identity = await readIdentity(root, isChatOn, reading);
+  const console = readConsole(root, reading);
+  const identity = await readIdentity(root, isChatOn || console !== undefined, reading);
   const pages = readPages(root, isChatOn, reading);
   if (reading.findings.mistakes.length > 0 || !whole || !limits || !delivery || !alerts || !retention)
     return undefined;
@@ -123,6 +125,7 @@ async function readConfig(root: RootTable, reading: Reading): Promise<Config | u
     topUps: isJobsOn ? topUps : [],
     identity,
     pages,
+    console,
     runners,
     triggers,
     jetstream,

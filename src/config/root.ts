@@ -106,6 +106,7 @@ export const tables = {
   models: reloadable(z.unknown()),
   identity: z.unknown(),
   pages: z.unknown(),
+  console: z.unknown(),
 } as const;
 
 export const rootShape = { ...gatewayShape, ...jobsShape, ...jobsTables, ...tables } as const;

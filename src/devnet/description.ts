@@ -17,6 +17,9 @@ const routing = z.object({
 /** Who signs in to try the pages; without a password where it was changed. */
 const demoUser = z.object({ email: z.string(), password: z.string().optional() });
 
+/** Who tries the console, beside the demo user's password. */
+const demoOperator = z.object({ name: z.string(), totp_secret: z.string() });
+
 /** `.tollbook/devnet.json`: all that a client needs to use a running devnet. */
 const description = z.object({
   gateway_url: z.string(),
@@ -34,6 +37,7 @@ const description = z.object({
   checkpoint_public_key: z.string(),
   payer_private_key: z.string(),
   demo_user: demoUser,
+  demo_operator: demoOperator,
   callers: z.object({ permitted: z.string(), refused: z.string() }),
   parity_contract: z.string(),
   credits_contract: z.string(),
@@ -77,7 +81,12 @@ async function readValue(dir: string): Promise<unknown> {
 }
 
 const earlier = z
-  .object({ operator_token: z.string(), demo_user: demoUser, routing: routing.partial() })
+  .object({
+    operator_token: z.string(),
+    demo_user: demoUser,
+    demo_operator: demoOperator,
+    routing: routing.partial(),
+  })
   .partial();
 
 /** The secrets that an earlier start in this folder described; empty without one. An earlier version may have described fewer. */

@@ -78,6 +78,23 @@ async function sendPasswordMail(identity: Identity, userId: string): Promise<voi
   });
 }
 
+/** Sends the link with which a person becomes an operator. */
+export function sendInvitationMail(
+  identity: Identity,
+  to: string,
+  { url, role, by }: { readonly url: string; readonly role: string; readonly by: string },
+): Promise<void> {
+  return send(identity, to, {
+    subject: 'An invitation to the console',
+    paragraphs: [
+      `${by} invites you to the console of ${identity.publicUrl()}, with the role ${role}.`,
+      'This link leads there; it is valid for 72 hours, and once:',
+    ],
+    link: { label: 'Accept the invitation', url },
+    after: ['If you do not expect it, ignore this mail, and pass the link on to nobody.'],
+  });
+}
+
 /** Informs a user of an API key that they did not make, when their address is known to be theirs. */
 export async function sendKeyMail(identity: Identity, userId: string, name: string): Promise<void> {
   const user = await findUser(identity.pool, userId);

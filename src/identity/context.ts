@@ -20,6 +20,8 @@ export interface Identity {
   readonly mailer: Mailer | undefined;
   /** Whether customers have pages here: mails lead to them then. */
   readonly hasPages: boolean;
+  /** Whether operators have pages here. */
+  readonly hasConsole: boolean;
   readonly passwords: PasswordQueue;
   readonly contractSignatures: ContractSignatureChecker;
   /** Work that no answer waits for; a shutdown does. */

@@ -13,6 +13,8 @@ const types = {
   'try.js': 'text/javascript',
   'jobs.js': 'text/javascript',
   'credit.js': 'text/javascript',
+  'console.css': 'text/css',
+  'console.js': 'text/javascript',
   'icon.svg': 'image/svg+xml',
 } as const;
 

@@ -2,7 +2,7 @@ import { html, type Html } from '../domain/values/html.ts';
 import type { PageAddition } from './addition.ts';
 import { form, personName } from './parts.ts';
 import type { Tone } from './notices.ts';
-import { type SectionName, sections } from './sections.ts';
+import { sections } from './sections.ts';
 import type { View, Visit } from './site.ts';
 
 interface Notice {
@@ -52,7 +52,7 @@ export function renderDocument(visit: Visit, view: View, notice: Notice | undefi
   );
 }
 
-function additionLinks({ stylesheet, script }: PageAddition): Html {
+export function additionLinks({ stylesheet, script }: PageAddition): Html {
   return html`<link rel="stylesheet" href="${stylesheet}" />
     <script type="module" src="${script}"></script>`;
 }
@@ -62,7 +62,7 @@ export function noticeOf({ tone, text }: Notice): Html {
   return html`<p class="notice ${tone}" role="${role}">${text}</p>`;
 }
 
-function userNavigation(visit: Visit, current: SectionName | undefined): Html {
+function userNavigation(visit: Visit, current: string | undefined): Html {
   const links = Object.entries(sections)
     .filter(([section]) => section !== 'jobs' || visit.site.jobs)
     .map(

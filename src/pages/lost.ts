@@ -14,7 +14,7 @@ export interface LostPages {
 
 /** Pages for addresses that have none. A path of the API keeps its JSON, and so does a client that does not ask for HTML. */
 export function createLostPages(site: Site): LostPages {
-  const own = new Set<string>();
+  const own = new Set([rootOf('/assets')]);
   return {
     follow(app) {
       app.addHook('onRoute', ({ url }) => void own.add(rootOf(url)));

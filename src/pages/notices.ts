@@ -44,6 +44,19 @@ export const notices = {
     text: 'That sign-in belongs to another user, or has another e-mail address, so it was not added to your account.',
   },
   user_disabled: { tone: 'bad', text: 'This account was disabled by the operator.' },
+  operator_invited: {
+    tone: 'good',
+    text: 'The invitation is on its way. Its link is valid for 72 hours, and once.',
+  },
+  role_changed: { tone: 'good', text: 'The role was changed.' },
+  role_withdrawn: {
+    tone: 'good',
+    text: 'The role was withdrawn, and the sessions of that operator were ended.',
+  },
+  factors_removed: {
+    tone: 'good',
+    text: 'The second factors were removed. The next sign-in sets a new one up.',
+  },
   no_receipt: {
     tone: 'bad',
     text: 'That is no digest of a receipt. It is 0x and 64 digits from 0 to 9 and a to f.',

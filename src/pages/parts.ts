@@ -2,10 +2,10 @@ import { withoutMarks } from '../domain/values/visible-text.ts';
 import { creditText } from '../domain/credit/price.ts';
 import { html, type Html, type Shown } from '../domain/values/html.ts';
 import type { Tone } from './notices.ts';
-import type { Visit } from './site.ts';
+import type { PageHost, VisitOf } from './site.ts';
 
 /** A form that is sent to a path of the pages, with the token that proves where it was shown. */
-export function form(visit: Pick<Visit, 'token'>, action: string, body: Shown): Html {
+export function form(visit: Pick<VisitOf<PageHost>, 'token'>, action: string, body: Shown): Html {
   return html`<form method="post" action="${action}">
     <input type="hidden" name="form" value="${visit.token}" />${body}
   </form>`;

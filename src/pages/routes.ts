@@ -1,5 +1,4 @@
-import type { Readable } from 'node:stream';
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyInstance } from 'fastify';
 import type { RequestBodies } from '../http/server/request-bodies.ts';
 import { accountPages } from './account/account.ts';
 import { creditPages } from './credit/credit.ts';
@@ -7,6 +6,7 @@ import { keyPages } from './keys/keys.ts';
 import { homePages } from './home/home.ts';
 import { jobPages } from './jobs/job.ts';
 import type { LostPages } from './lost.ts';
+import { acceptForms } from './requests.ts';
 import { createPages } from './serve.ts';
 import { signInPages } from './sign-in/sign-in.ts';
 import type { Site } from './site.ts';
@@ -17,19 +17,7 @@ import { usagePages } from './usage/usage.ts';
 export function pagesRoutes(site: Site, bodies: RequestBodies, lost: LostPages) {
   return async (app: FastifyInstance): Promise<void> => {
     lost.follow(app);
-    app.addContentTypeParser(
-      'application/x-www-form-urlencoded',
-      async (request: FastifyRequest, payload: Readable) => {
-        const limits = { maxBytes: request.routeOptions.bodyLimit, workFactor: 4 };
-        const bytes = await bodies.read(request, payload, limits);
-        return new URLSearchParams(bytes.toString('utf8'));
-      },
-    );
-    app.addHook('onSend', (request, _reply, _payload, done) => {
-      bodies.release(request);
-      done();
-    });
-    await app.register(site.assets.routes);
+    acceptForms(app, bodies);
     if (site.addition) await app.register(site.addition.routes(site.publicUrl));
     const pages = createPages(site, app);
     homePages(pages);

@@ -10,36 +10,42 @@ import type { JobsContext } from '../jobs/context.ts';
 import type { LogReader } from '../log/log-reader.ts';
 import type { SessionUser } from '../identity/sessions.ts';
 import type { User } from '../store/identity.ts';
+import type { OperatorOfUser } from '../store/operators.ts';
 import type { PageAddition } from './addition.ts';
 import type { AssetName, Assets } from './assets.ts';
 import type { FormToken } from './form-token.ts';
 import type { NoticeCode } from './notices.ts';
-import type { SectionName } from './sections.ts';
 
-/** What all pages are made from. */
-export interface Site {
-  readonly settings: PagesConfig;
+/** What pages are made from, whoever they are for: customers here, operators in the console. */
+export interface PageHost {
+  readonly settings: Pick<PagesConfig, 'name'>;
   readonly identity: Identity;
   readonly auth: AuthLoader;
+  readonly publicUrl: () => string;
+  readonly assets: Assets;
+  readonly addition: PageAddition | undefined;
+}
+
+/** What the customers' pages are made from. */
+export interface Site extends PageHost {
   readonly chat: () => ChatContext;
   /** Undefined where no jobs are sold. */
   readonly jobs: (() => JobsContext) | undefined;
   /** Proves what is in the ledger; undefined where it is not sealed. */
   readonly log: LogReader | undefined;
   readonly completions: Completions;
-  readonly publicUrl: () => string;
-  readonly assets: Assets;
-  readonly addition: PageAddition | undefined;
 }
 
 /** Who is signed in. */
 export interface Visitor extends SessionUser {
   readonly user: User;
+  /** Read for pages of the console alone; undefined for who is no operator. */
+  readonly operator?: OperatorOfUser | undefined;
 }
 
-/** One request for a page. */
-export interface Visit {
-  readonly site: Site;
+/** One request for a page of a host. */
+export interface VisitOf<Host extends PageHost> {
+  readonly site: Host;
   readonly request: FastifyRequest;
   /** The path below which the page is served, as its links name it. */
   readonly path: string;
@@ -52,6 +58,9 @@ export interface Visit {
   /** Calls its listener once the page is sent, or its visitor has closed the connection. */
   readonly onClose: (listener: () => void) => void;
 }
+
+/** One request for a customers' page. */
+export type Visit = VisitOf<Site>;
 
 export interface SignedInVisit extends Visit {
   readonly visitor: Visitor;
@@ -70,7 +79,8 @@ export interface View {
   readonly body: Html;
   /** Default 200. */
   readonly status?: number;
-  readonly section?: SectionName;
+  /** The part of the navigation that it belongs to. */
+  readonly section?: string;
   /** For a short form: one narrow column. */
   readonly isNarrow?: boolean;
   readonly retryAfterSecs?: number;

@@ -56,6 +56,24 @@ export interface QueuedAlert {
   readonly id: string;
 }
 
+/** A condition that lasts. */
+export interface FiringAlert {
+  readonly kind: string;
+  readonly subject: string;
+  readonly text: string;
+  readonly since: Date;
+}
+
+/** The conditions that last now, those that began first on top. */
+export function listFiringAlerts(db: LedgerDatabase): Promise<FiringAlert[]> {
+  return db
+    .selectFrom('tollbook.alert')
+    .select(['kind', 'subject', 'text', 'since'])
+    .where('is_firing', '=', true)
+    .orderBy('since')
+    .execute();
+}
+
 /** Queues an alert for the receivers, in place of an earlier one of the same kind and subject that they were not told yet. */
 export async function queueAlert(
   pool: pg.Pool,

@@ -21,6 +21,7 @@ import {
 } from './columns.ts';
 import { callTables } from './call-schema.ts';
 import { keyTables } from './key-schema.ts';
+import { operatorTables } from './operator-schema.ts';
 import { priceTables } from './price-schema.ts';
 import { triggerTables } from './trigger-schema.ts';
 
@@ -367,6 +368,7 @@ export const identityTables = {
     updated_at: timestamp,
   },
   'identity.wallet': { address: text, chain_id: bigint, user_id: uuid, created_at: timestamp },
+  ...operatorTables,
 } as const satisfies Record<string, Table>;
 
 type ReadOnlyTables<T> = {

@@ -83,16 +83,18 @@ export async function readLastEvents(pool: pg.Pool, stream: string, most: number
   return rows.map(({ leaf }) => decodeLeaf(leaf));
 }
 
-/** Up to `limit` events of a stream, the latest first. */
+/** Up to `limit` events of a stream, the latest first; those before a version where one is given. */
 export async function readLatestEvents(
   pool: pg.Pool,
   stream: string,
   limit: number,
+  before?: number,
 ): Promise<RecordedEvent[]> {
   const rows = await queriesOn(pool)
     .selectFrom('tollbook.event')
     .select(leafText.as('leaf'))
     .where('stream', '=', streamKey(stream))
+    .$if(before !== undefined, (query) => query.where('version', '<', before ?? 0))
     .orderBy('version', 'desc')
     .limit(limit)
     .execute();

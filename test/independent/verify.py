@@ -358,6 +358,8 @@ NOTES = {
     "nonce_replay_denied", "enqueue_failed", "dry_run_allowed",
     "dry_run_denied", "dry_run_error", "operator_token_created", "operator_token_revoked", "operator_config_loaded",
     "operator_config_refused", "operator_runner_paused", "operator_runner_resumed", "operator_quotes_revoked", "operator_models_loaded",
+    "operator_invited", "operator_role_granted", "operator_role_withdrawn", "operator_factor_added", "operator_factors_removed",
+    "operator_signed_in", "operator_sign_in_refused", "operator_acted",
     "operator_usage_implausible", "operator_payouts_postponed",
     "sign_in_refused", "data_pruned", "rate_changed", "database_continued",
 }

@@ -1,7 +1,10 @@
 import path from 'node:path';
-import fastify from 'fastify';
+import fastify, { type FastifyInstance } from 'fastify';
 import { expect } from 'vitest';
 import { processEnvironment } from '../../src/config/environment.ts';
+import { consoleRoutes } from '../../src/console/routes.ts';
+import { sections } from '../../src/console/sections.ts';
+import type { ConsoleSite } from '../../src/console/site.ts';
 import { createLostPages } from '../../src/pages/lost.ts';
 import { pagesRoutes } from '../../src/pages/routes.ts';
 import type { Site } from '../../src/pages/site.ts';
@@ -68,19 +71,34 @@ const none = (): never => {
   throw new Error('nothing is served here');
 };
 
+const bodies = { read: none, shrink: none, release: none };
+
 /** The addresses of pages, or of forms, that a gateway serves, as its router knows them. */
-export async function registeredPages(
+export function registeredPages(
   method: 'GET' | 'POST',
   { hasJobs = false }: { readonly hasJobs?: boolean } = {},
 ): Promise<string[]> {
-  const routes: string[] = [];
+  // registering needs nothing of a site but to know which parts it has
+  const site = { ...(hasJobs && { jobs: none }) } as unknown as Site;
+  return routesOf(method, pagesRoutes(site, bodies, createLostPages(site)));
+}
+
+/** The same of the console, with every section. */
+export function registeredConsole(method: 'GET' | 'POST'): Promise<string[]> {
+  const site = { sections, hasCustomerPages: true, jobs: none, chat: none } as unknown as ConsoleSite;
+  return routesOf(method, consoleRoutes(site, bodies));
+}
+
+async function routesOf(
+  method: 'GET' | 'POST',
+  routes: (app: FastifyInstance) => Promise<void>,
+): Promise<string[]> {
+  const found: string[] = [];
   const app = fastify();
   app.addHook('onRoute', (route) => {
-    if (route.method === method) routes.push(route.url);
+    if (route.method === method) found.push(route.url);
   });
-  // registering needs nothing of a site but to know which parts it has
-  const site = { assets: { routes: async () => {} }, ...(hasJobs && { jobs: none }) } as unknown as Site;
-  await app.register(pagesRoutes(site, { read: none, shrink: none, release: none }, createLostPages(site)));
+  await app.register(routes);
   await app.close();
-  return routes;
+  return found;
 }

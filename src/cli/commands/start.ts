@@ -13,7 +13,7 @@ import { startGateway } from '../../app/start.ts';
 import { migrate } from '../../store/migrations.ts';
 import { readPort } from '../arguments.ts';
 import { requireFreePorts } from '../../devnet/ports.ts';
-import { describe, devnetSecrets } from '../start/description.ts';
+import { demoOperator, describe, devnetSecrets } from '../start/description.ts';
 import { makeDemoData, removeUnfinishedDemoData } from '../start/demo-data.ts';
 import { defaultPort, developmentGateway, removeState } from '../start/development-config.ts';
 import { startDevnetProcess } from '../start/devnet-process.ts';
@@ -92,7 +92,8 @@ async function startAll(
   const { demo_user: earlier } = await earlierSecrets(dir);
   const demoUser = await openDemoUser({ gatewayUrl: gateway.url, mailDir }, earlier);
   step(`demo user: ${demoUser.email}, signed up and confirmed`);
-  const given = { databaseUrl, gatewayUrl: gateway.url, demoUser, ...secrets };
+  const operator = await demoOperator(dir, databaseUrl, config, demoUser);
+  const given = { databaseUrl, gatewayUrl: gateway.url, demoUser, demoOperator: operator, ...secrets };
   const description = describe(dir, config, devnet, given);
   await writeDescription(dir, description);
 

@@ -2,6 +2,7 @@ import path from 'node:path';
 import { signerOf } from '../../app/log.ts';
 import type { Config } from '../../config/config.ts';
 import { type DemoKeys, demoKeys } from '../../devnet/demo-keys.ts';
+import { type DemoOperator, openDemoOperator } from '../../devnet/demo-operator.ts';
 import type { DemoUser } from '../../devnet/demo-user.ts';
 import { type DevnetDescription, earlierSecrets } from '../../devnet/description.ts';
 import { operatorScopes } from '../../domain/identity/operator-scope.ts';
@@ -40,6 +41,25 @@ export async function devnetSecrets(dir: string, url: string): Promise<DevnetSec
   }
 }
 
+/** The demo user as an operator; the one of the last start in this folder is kept. */
+export async function demoOperator(
+  dir: string,
+  url: string,
+  { identity }: Config,
+  { email }: DemoUser,
+): Promise<DemoOperator> {
+  if (!identity) throw new Error('the development configuration needs [identity]');
+  const pool = openPool({ url, maxConnections: 1 });
+  const lane = openLane({ url, flushers: 1 });
+  try {
+    const { demo_operator: earlier } = await earlierSecrets(dir);
+    return await openDemoOperator({ pool, lane, settings: identity }, email, earlier);
+  } finally {
+    await lane.close();
+    await pool.end();
+  }
+}
+
 /** The content of `devnet.json`. */
 export function describe(
   dir: string,
@@ -49,6 +69,7 @@ export function describe(
     readonly databaseUrl: string;
     readonly gatewayUrl: string;
     readonly demoUser: DemoUser;
+    readonly demoOperator: DemoOperator;
   },
 ): DevnetDescription {
   return {
@@ -67,6 +88,7 @@ export function describe(
     checkpoint_public_key: config.log ? signerIn(signerOf(config.log), given.generation).verifierKeys[0] : '',
     payer_private_key: devnet.payerPrivateKey,
     demo_user: given.demoUser,
+    demo_operator: given.demoOperator,
     callers: devnet.callers,
     parity_contract: devnet.parityContract,
     credits_contract: devnet.prepaid.prepaidContract,

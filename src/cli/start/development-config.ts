@@ -43,7 +43,7 @@ quote_key_file = ${JSON.stringify(path.resolve(dir, quoteKeyFile))}
   const keyFile = path.resolve(dir, operatorKeyFile);
   await writeFile(keyFile, devnet.prepaid.operatorPrivateKey, { mode: 0o600 });
   const spend = spendTable(devnet, devnet.prepaid, keyFile);
-  const tables = [identityTable(dir, devnet), spend, topUpTables, logTable(dir), '\n[pages]\n'];
+  const tables = [identityTable(dir, devnet), spend, topUpTables, logTable(dir), '\n[pages]\n\n[console]\n'];
   await writeFile(file, [text, ...tables].join(''));
   const { config } = await loadConfig(file, {
     ...processEnvironment(),

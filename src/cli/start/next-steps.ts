@@ -11,6 +11,8 @@ Open ${url} in a browser:
   demo login     ${demoLogin(devnet)}
   demo wallet    "Continue with your wallet" on the sign-in page; test tokens, on this devnet only
   or sign up: mails are files in ${relative}/mail
+The operators' console is at ${url}/console:
+  demo login     the same; then the code that this prints: npm run tollbook -- operators code${isDefault ? '' : ` --dir ${relative}`}
 
 Try next, from another shell:
   npm run pay -- 1 0 'your text' ${isDefault ? '' : ` --dir ${relative}`}           pay for a job and read its result

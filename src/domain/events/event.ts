@@ -4,6 +4,7 @@ import { callEvents } from './call-events.ts';
 import { chatEvents } from './chat-events.ts';
 import { type Check, compileCheck } from './compiled-check.ts';
 import { compileText, type Write } from './compiled-text.ts';
+import { consoleEvents } from './console-events.ts';
 import { creditEvents } from './credit-events.ts';
 import type { EventDescriptor, FollowUpTopic } from './descriptor.ts';
 import { identityEvents } from './identity-events.ts';
@@ -27,6 +28,7 @@ export const eventDescriptors = {
   ...triggerEvents,
   ...requestEvents,
   ...operatorEvents,
+  ...consoleEvents,
   ...transferEvents,
   ...breakEvents,
   ...recoveryEvents,

@@ -11,8 +11,15 @@ import { walletRoutes } from './wallets.ts';
 
 const bodyLimit = 32_768;
 
-/** User accounts: sign-in, sessions and API keys, everything below `/api`. Refuses requests from pages of other origins. */
-export function identityRoutes(identity: Identity, door: AuthLoader, current: () => ChatContext) {
+/**
+ * User accounts: sign-in and sessions, everything below `/api`. Refuses requests from pages of other origins.
+ * @param current undefined where no models are sold: there are no API keys then
+ */
+export function identityRoutes(
+  identity: Identity,
+  door: AuthLoader,
+  current: (() => ChatContext) | undefined,
+) {
   const below = async (app: FastifyInstance): Promise<void> => {
     app.addHook('onRequest', async (request, reply) => {
       if (!isOfOwnPages(request, identity.publicUrl())) return sendRefusal(request, reply, 'wrong_origin');
@@ -23,7 +30,7 @@ export function identityRoutes(identity: Identity, door: AuthLoader, current: ()
     await app.register(authRoutes(identity, door));
     await app.register(siweRoutes(identity, door));
     await app.register(walletRoutes(identity));
-    await app.register(apiKeyRoutes(identity, current));
+    if (current) await app.register(apiKeyRoutes(identity, current));
   };
   return async (app: FastifyInstance): Promise<void> => {
     await app.register(below, { prefix: '/api' });

@@ -1,7 +1,7 @@
 import { refusals } from '../../domain/errors/refusal.ts';
 import { type AuthOutcome, callAuth } from '../../http/identity/auth-call.ts';
 import { authBase } from '../../http/identity/auth-request.ts';
-import type { Visit } from '../site.ts';
+import type { PageHost, VisitOf } from '../site.ts';
 
 export type AuthResult =
   | { readonly kind: 'done'; readonly json: unknown; readonly cookies: readonly string[] }
@@ -15,7 +15,7 @@ export type AuthResult =
     };
 
 /** Sends better-auth what a form says, as the API does for its clients. */
-export async function askAuth(visit: Visit, path: string, body: object): Promise<AuthResult> {
+export async function askAuth(visit: VisitOf<PageHost>, path: string, body: object): Promise<AuthResult> {
   const { site, request } = visit;
   const url = authBase + path;
   const incoming = { method: 'POST', url, headers: request.headers, body, ip: request.ip };

@@ -1,7 +1,7 @@
 import { html, type Html } from '../../domain/values/html.ts';
 import { issuerOrigins } from '../../identity/auth-providers.ts';
 import { form } from '../parts.ts';
-import type { Answer, Visit } from '../site.ts';
+import type { Answer, PageHost, Visit, VisitOf } from '../site.ts';
 import { type AuthResult, textOf } from './call.ts';
 
 const names: Readonly<Record<string, string>> = { google: 'Google', gitlab: 'GitLab', github: 'GitHub' };
@@ -11,14 +11,18 @@ export function providerLabel(name: string): string {
   return names[name] ?? name;
 }
 
-export function providerButtons(visit: Visit, next: string): Html | undefined {
+export function providerButtons(
+  visit: VisitOf<PageHost>,
+  next: string,
+  action = '/sign-in/provider',
+): Html | undefined {
   const { providers } = visit.site.identity.settings;
   if (providers.length === 0) return undefined;
   return html`<div class="ways">
     ${providers.map(({ name }) =>
       form(
         visit,
-        '/sign-in/provider',
+        action,
         html`<input type="hidden" name="next" value="${next}" /><button
             class="plain wide"
             name="provider"
@@ -36,7 +40,7 @@ export function providerButtons(visit: Visit, next: string): Html | undefined {
  * has another origin for that, a page in between leads there.
  */
 export function toProvider(
-  { site }: Visit,
+  { site }: VisitOf<PageHost>,
   { json, cookies }: Extract<AuthResult, { kind: 'done' }>,
 ): Answer {
   const url = textOf(json, 'url');

@@ -5,6 +5,7 @@ import { chatEvents } from '../../../src/domain/events/chat-events.ts';
 import { creditEvents } from '../../../src/domain/events/credit-events.ts';
 import { counterNames, type EventDescriptor } from '../../../src/domain/events/descriptor.ts';
 import { eventDescriptors, eventTypes, typesListing } from '../../../src/domain/events/event.ts';
+import { consoleEvents } from '../../../src/domain/events/console-events.ts';
 import { identityEvents } from '../../../src/domain/events/identity-events.ts';
 import { operatorEvents } from '../../../src/domain/events/operator-events.ts';
 import { paymentEvents } from '../../../src/domain/events/payment-events.ts';
@@ -26,6 +27,7 @@ describe('the event descriptors', () => {
       recoveryEvents,
       requestEvents,
       operatorEvents,
+      consoleEvents,
       transferEvents,
       breakEvents,
       chatEvents,

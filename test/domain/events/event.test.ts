@@ -12,6 +12,7 @@ import { bytesOf } from '../payments/support.ts';
 import { digest, eventExamples as examples, job, ofPayment } from './examples.ts';
 
 const optionalKeys: { readonly [T in EventType]?: readonly (keyof EventData<T>)[] } = {
+  operator_acted: ['subject'],
   database_continued: ['anchored_size'],
   spend_authorized: ['transaction', 'block_number', 'block_hash'],
   spend_paid_out: ['transaction', 'block_number', 'block_hash'],

@@ -16,7 +16,7 @@ import { openLane } from '../../../store/lane.ts';
 import { migrate } from '../../../store/migrations.ts';
 import { closeChains, openChains } from '../../chains.ts';
 import { say } from '../../terminal.ts';
-import { describe, devnetSecrets } from '../description.ts';
+import { demoOperator, describe, devnetSecrets } from '../description.ts';
 import { developmentGateway } from '../development-config.ts';
 import { makeMonth, refusedByRunner } from './activity.ts';
 
@@ -50,7 +50,8 @@ async function makePast(dir: string, port: string): Promise<void> {
     const secrets = await devnetSecrets(dir, databaseUrl);
     const mailDir = config.identity?.mailDir ?? path.join(dir, 'mail');
     const demoUser = await openDemoUser({ gatewayUrl: gateway.url, mailDir }, undefined);
-    const given = { databaseUrl, gatewayUrl: gateway.url, demoUser, ...secrets };
+    const operator = await demoOperator(dir, databaseUrl, config, demoUser);
+    const given = { databaseUrl, gatewayUrl: gateway.url, demoUser, demoOperator: operator, ...secrets };
     const description = describe(dir, config, devnet, given);
     await writeDescription(dir, description);
     await makeMonth(

@@ -1,0 +1,18 @@
+import { parseArgs } from 'node:util';
+import { ArgumentError, readOperator } from './arguments.ts';
+
+/** The operator whom a command is about, and who runs it. Throws an ArgumentError where none is named. */
+export function readNamedOperator(
+  args: readonly string[],
+  verb: string,
+): { readonly name: string; readonly by: string } {
+  const { values, positionals } = parseArgs({
+    args: [...args],
+    allowPositionals: true,
+    options: { by: { type: 'string' } },
+  });
+  const [name, ...more] = positionals;
+  if (name === undefined || more.length > 0)
+    throw new ArgumentError(`name one operator: tollbook operators ${verb} NAME`);
+  return { name, by: readOperator(values.by) };
+}

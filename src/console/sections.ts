@@ -1,0 +1,7 @@
+import { activitySection } from './activity/activity.ts';
+import { operatorsSection } from './operators/operators.ts';
+import { overviewSection } from './overview/overview.ts';
+import type { Section } from './site.ts';
+
+/** The parts of the console, in the order of the navigation. */
+export const sections: readonly Section[] = [overviewSection, activitySection, operatorsSection];

@@ -1,0 +1,16 @@
+import { ownPath } from '../../pages/own-path.ts';
+import type { VisitOf } from '../../pages/site.ts';
+import type { ConsoleSite } from '../site.ts';
+
+/** Any visit of the console, of whoever. */
+export type AnyVisit = VisitOf<ConsoleSite>;
+
+/** Where a sign-in leads: a page of the console, and nowhere else. */
+export function nextOf({ site }: AnyVisit, values: URLSearchParams): string {
+  const path = ownPath(values.get('next'), site.publicUrl());
+  return /^\/console(?:[/?]|$)/.test(path) ? path : '/console';
+}
+
+export function anyone(visit: AnyVisit) {
+  return { kind: 'admitted', visit } as const;
+}

@@ -1,0 +1,33 @@
+import { randomBytes } from 'node:crypto';
+import { base32, fromBase32 } from '../domain/identity/totp.ts';
+import type { RotatingSecret } from '../domain/values/rotating-secret.ts';
+import { grantRole, type OperatorLedger, removeFactors } from '../identity/operators.ts';
+import { keepTotp } from '../identity/second-factor.ts';
+import { findUserIds } from '../store/identity.ts';
+import { findOperatorNamed } from '../store/operators.ts';
+
+/** Who tries the console: the demo user, by this name. */
+export interface DemoOperator {
+  readonly name: string;
+  /** Makes the codes of the second factor; in base32. */
+  readonly totp_secret: string;
+}
+
+const name = 'demo';
+
+/** Makes the demo user an admin, with a second factor whose secret is known. One from an earlier start is kept. */
+export async function openDemoOperator(
+  ledger: OperatorLedger & { readonly settings: { readonly secrets: RotatingSecret } },
+  email: string,
+  earlier: DemoOperator | undefined,
+): Promise<DemoOperator> {
+  const [userId] = await findUserIds(ledger.pool, email);
+  if (userId === undefined) throw new Error(`there is no demo user ${email}`);
+  const former = await findOperatorNamed(ledger.pool, name);
+  if (former && earlier && fromBase32(earlier.totp_secret)) return earlier;
+  const secret = randomBytes(20);
+  await grantRole(ledger, { name, userId, role: 'admin', by: 'devnet' });
+  if (former) await removeFactors(ledger, { name, by: 'devnet' });
+  await keepTotp(ledger, { name, userId }, secret, 0);
+  return { name, totp_secret: base32(secret) };
+}

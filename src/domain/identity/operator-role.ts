@@ -1,0 +1,14 @@
+/** What people may do in the console, each with what those before it may. */
+export const operatorRoles = ['viewer', 'finance', 'operator', 'admin'] as const;
+
+export type OperatorRole = (typeof operatorRoles)[number];
+
+/** `viewer` reads; `finance` keeps the books; `operator` runs payments and calls; `admin` decides who else is one. */
+export function isRole(text: string | undefined): text is OperatorRole {
+  return operatorRoles.some((role) => role === text);
+}
+
+/** Whether a role may do what needs another one. */
+export function includesRole(held: OperatorRole, needed: OperatorRole): boolean {
+  return operatorRoles.indexOf(held) >= operatorRoles.indexOf(needed);
+}

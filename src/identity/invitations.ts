@@ -1,0 +1,92 @@
+import { createHash, randomBytes } from 'node:crypto';
+import type { OperatorRole } from '../domain/identity/operator-role.ts';
+import {
+  addInvitation,
+  dropInvitations,
+  findInvitation,
+  findOperatorNamed,
+  type Invitation,
+  takeInvitation,
+} from '../store/operators.ts';
+import { findUser } from '../store/identity.ts';
+import { grantRole, type OperatorLedger, recordInConsole, type RoleGrant } from './operators.ts';
+
+/** An invitation is valid for so long, and once. */
+export const invitationHours = 72;
+
+export type Invited =
+  /** The token is in the link, and is returned only here. */
+  { readonly kind: 'invited'; readonly token: string } | { readonly kind: 'name_taken' };
+
+/**
+ * Invites the owner of an e-mail address to become an operator. An earlier invitation of the name ends. Without a name's former user:
+ * names are for ever.
+ */
+export async function inviteOperator(
+  ledger: OperatorLedger,
+  {
+    name,
+    email,
+    role,
+    by,
+  }: { readonly name: string; readonly email: string; readonly role: OperatorRole; readonly by: string },
+): Promise<Invited> {
+  const address = email.toLowerCase();
+  const former = await findOperatorNamed(ledger.pool, name);
+  const owner = former?.userId === undefined ? undefined : await findUser(ledger.pool, former.userId);
+  if (former && owner?.email !== address) return { kind: 'name_taken' };
+  const token = randomBytes(32).toString('base64url');
+  await recordInConsole(ledger, { type: 'operator_invited', data: { name, role, operator: by } });
+  await dropInvitations(ledger.pool, name);
+  await addInvitation(ledger.pool, {
+    name,
+    email: address,
+    role,
+    invitedBy: by,
+    tokenHash: hashOf(token),
+    hours: invitationHours,
+  });
+  return { kind: 'invited', token };
+}
+
+/** Where an invitation is accepted. */
+export function invitationUrl(publicUrl: string, token: string): string {
+  return `${publicUrl}/console/invitation?token=${token}`;
+}
+
+/** The invitation of a link; undefined where it was used, has expired, or is none. */
+export async function readInvitation(
+  { pool }: Pick<OperatorLedger, 'pool'>,
+  token: string,
+): Promise<Invitation | undefined> {
+  return isToken(token) ? findInvitation(pool, hashOf(token)) : undefined;
+}
+
+export type Acceptance =
+  | RoleGrant
+  | { readonly kind: 'over' }
+  /** The signed-in user has another address, or has not confirmed it. */
+  | { readonly kind: 'other_user' };
+
+/** Makes the user whom an invitation was sent to an operator, once. */
+export async function acceptInvitation(
+  ledger: OperatorLedger,
+  userId: string,
+  token: string,
+): Promise<Acceptance> {
+  const invitation = await readInvitation(ledger, token);
+  if (!invitation) return { kind: 'over' };
+  const user = await findUser(ledger.pool, userId);
+  if (!user?.isEmailVerified || user.email !== invitation.email) return { kind: 'other_user' };
+  if (!(await takeInvitation(ledger.pool, hashOf(token)))) return { kind: 'over' };
+  const { name, role, invitedBy: by } = invitation;
+  return grantRole(ledger, { name, userId, role, by });
+}
+
+function isToken(text: string): boolean {
+  return /^[\w-]{43}$/.test(text);
+}
+
+function hashOf(token: string): string {
+  return createHash('sha256').update(`invitation:${token}`).digest('base64url');
+}

@@ -1,0 +1,190 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { base32, totpStep, totpUri } from '../domain/identity/totp.ts';
+import type { RotatingSecret } from '../domain/values/rotating-secret.ts';
+import { countAttempt } from '../store/identity.ts';
+import {
+  addFactor,
+  listFactors,
+  putRecoveryCodes,
+  startOperatorSession,
+  takeRecoveryCode,
+  takeStep,
+} from '../store/operators.ts';
+import type { Identity } from './context.ts';
+import { type OperatorLedger, recordInConsole } from './operators.ts';
+import { seal, unseal } from './sealed-values.ts';
+import type { SessionUser } from './sessions.ts';
+
+/** Who proves a second factor: the user of a session, by the name that they have as an operator. */
+export interface Prover extends Pick<SessionUser, 'userId' | 'sessionId'> {
+  readonly name: string;
+}
+
+type FactorKind = 'totp' | 'recovery_code';
+
+const secretBytes = 20;
+const recoveryCodes = 10;
+const guessesPerMinute = 5;
+
+/** A secret that its person has not confirmed yet. It is in the form alone: the database has none that nobody uses. */
+export interface OfferedSecret {
+  /** As people type it. */
+  readonly text: string;
+  /** For an authenticator app. */
+  readonly uri: string;
+  /** What the form carries: the secret, sealed for this user. */
+  readonly sealed: string;
+}
+
+/** A new secret for one-time codes; or the one of a form that was refused. */
+export function offerSecret(
+  { settings }: Pick<Identity, 'settings'>,
+  { userId, name }: Prover,
+  issuer: string,
+  offered?: string,
+): OfferedSecret {
+  const known = offered === undefined ? undefined : offeredBytes({ settings }, userId, offered);
+  const secret = known ?? randomBytes(secretBytes);
+  const sealed = seal(settings.secrets, offerOf(userId), secret).toString('base64url');
+  return { text: base32(secret), uri: totpUri(secret, issuer, name), sealed };
+}
+
+export type FactorProof =
+  /** The token is for the cookie of this session, beside that of the session itself. */
+  | { readonly kind: 'proven'; readonly token: string }
+  | { readonly kind: 'wrong' }
+  | { readonly kind: 'limited'; readonly waitSecs: number };
+
+export type FirstFactorProof =
+  | { readonly kind: 'proven'; readonly token: string; readonly recoveryCodes: readonly string[] }
+  | Exclude<FactorProof, { readonly kind: 'proven' }>
+  /** The user has a second factor already. */
+  | { readonly kind: 'not_first' };
+
+/** Adds the first second factor of a user, proven by its first code, and starts a session of the console. */
+export async function addFirstFactor(
+  identity: Identity,
+  prover: Prover,
+  { sealed, code, hours }: { readonly sealed: string; readonly code: string; readonly hours: number },
+): Promise<FirstFactorProof> {
+  const { userId } = prover;
+  const limited = await takeGuess(identity, prover);
+  if (limited) return limited;
+  if ((await listFactors(identity.pool, userId)).length > 0) return { kind: 'not_first' };
+  const secret = offeredBytes(identity, userId, sealed);
+  const step = secret && totpStep(secret, code, nowMsOf(identity));
+  if (secret === undefined || step === undefined) return { kind: 'wrong' };
+  const codes = Array.from({ length: recoveryCodes }, () => base32(randomBytes(10)));
+  await putRecoveryCodes(
+    identity.pool,
+    userId,
+    codes.map((one) => recoveryHash(userId, one)),
+  );
+  await keepTotp(identity, prover, secret, step);
+  return { kind: 'proven', token: await begin(identity, prover, 'totp', hours), recoveryCodes: codes };
+}
+
+/** Adds the secret of one-time codes. The ledger has it before it counts. */
+export async function keepTotp(
+  ledger: OperatorLedger & { readonly settings: { readonly secrets: RotatingSecret } },
+  { name, userId }: Pick<Prover, 'name' | 'userId'>,
+  secret: Buffer,
+  lastStep: number,
+): Promise<void> {
+  await recordInConsole(ledger, {
+    type: 'operator_factor_added',
+    data: { name, user_id: userId, factor: 'totp' },
+  });
+  const key = seal(ledger.settings.secrets, secretOf(userId), secret);
+  await addFactor(ledger.pool, { userId, kind: 'totp', credentialId: undefined, key, lastStep });
+}
+
+/** Starts a session of the console for who knows a code of the second factor, or a recovery code. */
+export async function proveFactor(
+  identity: Identity,
+  prover: Prover,
+  { code, hours }: { readonly code: string; readonly hours: number },
+): Promise<FactorProof> {
+  const limited = await takeGuess(identity, prover);
+  if (limited) return limited;
+  const factor = await kindOf(identity, prover.userId, code.replaceAll(/[\s-]/g, ''));
+  if (factor) return { kind: 'proven', token: await begin(identity, prover, factor, hours) };
+  const { name, userId } = prover;
+  await recordInConsole(identity, {
+    type: 'operator_sign_in_refused',
+    data: { name, user_id: userId, reason: 'wrong_code' },
+  });
+  return { kind: 'wrong' };
+}
+
+async function kindOf(identity: Identity, userId: string, code: string): Promise<FactorKind | undefined> {
+  const { pool, settings } = identity;
+  if (/^[A-Za-z2-7]{16}$/.test(code)) {
+    const hash = recoveryHash(userId, code.toUpperCase());
+    return (await takeRecoveryCode(pool, userId, hash)) ? 'recovery_code' : undefined;
+  }
+  for (const { kind, key, factorId } of await listFactors(pool, userId)) {
+    const secret = kind === 'totp' ? unseal(settings.secrets, secretOf(userId), key) : undefined;
+    const step = secret && totpStep(secret, code, nowMsOf(identity));
+    if (secret === undefined || step === undefined) continue;
+    // sealed anew with the secret in use: the one before may be gone tomorrow
+    const resealed = seal(settings.secrets, secretOf(userId), secret);
+    if (await takeStep(pool, factorId, step, resealed)) return 'totp';
+  }
+  return undefined;
+}
+
+/** The event is recorded before the session may do anything. */
+async function begin(
+  ledger: OperatorLedger,
+  { name, userId, sessionId }: Prover,
+  factor: FactorKind,
+  hours: number,
+): Promise<string> {
+  const token = randomBytes(32).toString('base64url');
+  await recordInConsole(ledger, {
+    type: 'operator_signed_in',
+    data: { name, user_id: userId, factor, session_id: sessionId },
+  });
+  await startOperatorSession(ledger.pool, { tokenHash: operatorTokenHash(token), sessionId, hours });
+  return token;
+}
+
+/** The database stores only this hash of the token. */
+export function operatorTokenHash(token: string): string {
+  return createHash('sha256').update(`operator:${token}`).digest('base64url');
+}
+
+/** Guesses are counted by user over all gateways: who has got as far knows the password. */
+async function takeGuess(
+  { pool }: Pick<Identity, 'pool'>,
+  { userId }: Prover,
+): Promise<Extract<FactorProof, { kind: 'limited' }> | undefined> {
+  const turn = await countAttempt(pool, [{ subject: `factor:${userId}`, perMinute: guessesPerMinute }]);
+  return turn.retryMs === 0 ? undefined : { kind: 'limited', waitSecs: Math.ceil(turn.retryMs / 1_000) };
+}
+
+/** Of 80 random bits: nothing is found by trying. */
+function recoveryHash(userId: string, code: string): string {
+  return createHash('sha256').update(`recovery:${userId}:${code}`).digest('base64url');
+}
+
+function offeredBytes(
+  { settings }: Pick<Identity, 'settings'>,
+  userId: string,
+  sealed: string,
+): Buffer | undefined {
+  return unseal(settings.secrets, offerOf(userId), Buffer.from(sealed, 'base64url'));
+}
+
+function offerOf(userId: string): string {
+  return `totp-offer:${userId}`;
+}
+
+function secretOf(userId: string): string {
+  return `totp:${userId}`;
+}
+
+function nowMsOf({ lane }: Identity): number {
+  return Date.now() + lane.state.clockOffsetMs;
+}

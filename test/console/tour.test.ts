@@ -1,0 +1,30 @@
+import { expect, test } from 'vitest';
+import { recordAction } from '../../src/identity/operators.ts';
+import { hasBrowser, useBrowser } from '../support/browser.ts';
+import { operatorTab, signInOperator, startConsole } from '../support/console.ts';
+import { laneOn } from '../support/credit.ts';
+import { registeredConsole, startTour } from '../support/tour.ts';
+
+const chromium = useBrowser();
+
+/** Opened by the tests of the sign-in, where they lead somewhere. */
+const ofSignIn = ['/console/sign-in', '/console/second-factor', '/console/invitation'];
+
+test.skipIf(!hasBrowser)(
+  'every page of the console is accessible in light and dark, fits a phone, and asks nobody else',
+  async () => {
+    const gateway = await startConsole();
+    const ada = await signInOperator(gateway);
+    await signInOperator(gateway, { name: 'grace.hopper-of-the-night-shift', role: 'viewer' });
+    const ledger = { lane: laneOn(gateway.database) };
+    for (const subject of ['42', `0x${'ab'.repeat(32)}`])
+      for (let count = 0; count < 30; count++) await recordAction(ledger, ada, 'requeue_call', subject);
+    const tour = startTour(await operatorTab(chromium, gateway, ada));
+    await tour.open('/console', 'console-overview');
+    await tour.open('/console/activity', 'console-activity');
+    await tour.open('/console/activity?before=20', 'console-activity-earlier');
+    await tour.open('/console/operators', 'console-operators');
+    const unseen = tour.unseen(await registeredConsole('GET'));
+    expect(unseen.filter((path) => !ofSignIn.includes(path))).toEqual([]);
+  },
+);
