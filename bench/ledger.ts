@@ -10,33 +10,40 @@ export interface Ledger {
   readonly postmasterPid: number;
   readonly url: string;
   readonly pool: pg.Pool;
+  /** Another database of the same server, migrated as well. It ends before this one. */
+  beside(name: string): Promise<Ledger>;
   stop(): Promise<void>;
 }
 
 export async function startLedger(dir: string, settings: Readonly<Record<string, string>>): Promise<Ledger> {
   const postgres = await startEmbeddedPostgres({ dir, durable: true, settings });
   try {
-    return await prepare(postgres);
+    return await prepare(postgres, 'bench', () => postgres.stop());
   } catch (error) {
     await postgres.stop();
     throw error;
   }
 }
 
-async function prepare(postgres: EmbeddedPostgres): Promise<Ledger> {
+async function prepare(
+  postgres: EmbeddedPostgres,
+  name: string,
+  stopServer: () => Promise<void>,
+): Promise<Ledger> {
   const admin = openPool({ url: postgres.url(), maxConnections: 1 });
-  await admin.query('create database bench');
+  await admin.query(`create database ${name}`);
   await admin.end();
-  const url = postgres.url('bench');
+  const url = postgres.url(name);
   await migrate(url);
   const pool = openPool({ url, maxConnections: 2 });
   return {
     postmasterPid: postgres.pid,
     url,
     pool,
+    beside: (other) => prepare(postgres, other, async () => {}),
     async stop() {
       await pool.end();
-      await postgres.stop();
+      await stopServer();
     },
   };
 }

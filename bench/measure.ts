@@ -8,6 +8,8 @@ export interface Target {
   readonly isPeer: boolean;
   readonly pid: number;
   readonly url: string;
+  /** Its own ledger, where it does not have the stage's. */
+  readonly ledger?: Ledger;
   /** The server that issues the offers of its payments. */
   readonly offersUrl: string;
   /** Whether the facilitator is asked to verify each payment. */
@@ -59,13 +61,14 @@ export async function order(load: Program, what: Order): Promise<Sent> {
  * @throws when a request fails or the ledger does not show all of them
  */
 export async function measure(
-  stage: Stage,
+  shared: Stage,
   target: Target,
   { what, concurrency }: Pick<Scenario, 'what' | 'concurrency'>,
   count: number,
   before?: () => Promise<void>,
 ): Promise<Measurement> {
-  const { isPeer, url, offersUrl, signed, from } = target;
+  const { isPeer, url, offersUrl, signed, from, ledger = shared.ledger } = target;
+  const stage = { ...shared, ledger };
   const isPaid = what === 'payments';
   try {
     if (isPaid) {

@@ -8,13 +8,26 @@ import { terms } from './terms.ts';
 import type { TollbookOptions } from './tollbook.ts';
 import { startTollbook } from './tollbook.ts';
 
-/** Tollbook in two configurations, and the official x402 middlewares. */
+/**
+ * Tollbook in two configurations, and the official x402 middlewares. Each gateway has a ledger of its own: on a shared one the gateway
+ * that is not measured would take part in the background work of the other.
+ */
 export async function startPaymentTargets({ keep, dir }: Bench, stage: Stage): Promise<Target[]> {
   const targets: Target[] = [];
   for (const verify of [true, false]) {
-    const { pid, url } = await keep(startTollbook(paymentGateway(stage, verify, dir)));
+    const ledger = verify ? stage.ledger : await keep(stage.ledger.beside('unverified'));
+    const { pid, url } = await keep(startTollbook(paymentGateway({ ...stage, ledger }, verify, dir)));
     const name = verify ? 'Tollbook' : 'Tollbook, facilitator_verify = false';
-    targets.push({ name, isPeer: false, pid, url, offersUrl: url, verifies: verify, signed: true });
+    targets.push({
+      name,
+      isPeer: false,
+      pid,
+      url,
+      ledger,
+      offersUrl: url,
+      verifies: verify,
+      signed: true,
+    });
   }
   for (const peer of ['express', 'hono']) {
     const { pid, url } = await keep(startProgram(`peers/${peer}.mjs`, [stage.stub.url]));
