@@ -43,8 +43,7 @@ export function readTerms({ received }: AuthorizationPayload): SignedTerms | und
   const { authorization, signature } = received;
   const payTo = parseAddress(authorization.to);
   const numbers = [authorization.value, authorization.validAfter, authorization.validBefore];
-  if (!payTo || !numbers.every((number) => decimal.test(number)) || !signatureHex.test(signature))
-    return undefined;
+  if (!payTo || !numbers.every(isUint256) || !signatureHex.test(signature)) return undefined;
   return {
     payTo,
     amount: BigInt(authorization.value),
@@ -52,6 +51,11 @@ export function readTerms({ received }: AuthorizationPayload): SignedTerms | und
     validBefore: BigInt(authorization.validBefore),
     signature: signature.toLowerCase() as Hex,
   };
+}
+
+/** As the token's contract takes it: a longer number has no digest that could be signed. */
+function isUint256(number: string): boolean {
+  return decimal.test(number) && BigInt(number) < 2n ** 256n;
 }
 
 export function checkPayload(

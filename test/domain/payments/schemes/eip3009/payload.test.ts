@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { checkPayment } from '../../../../../src/domain/payments/payment.ts';
+import { checkPayment, readSignedPayment } from '../../../../../src/domain/payments/payment.ts';
 import { decoded, payload, window, withAuthorization, withPayload } from '../../payment-support.ts';
 import { anyAddress, anyUint256, bytesOf, nowSecs, option, payee } from '../../support.ts';
 
@@ -46,6 +46,16 @@ describe('an EIP-3009 payment', () => {
   ] satisfies [string, object, string][])('with %s is refused', (_, change, reason) => {
     expect(reasonFor(withAuthorization(change))).toBe(reason);
   });
+
+  test.each(['value', 'validAfter', 'validBefore'])(
+    'with a %s of more than 256 bits cannot be read: no signature can be for it',
+    (field) => {
+      const read = (number: bigint) =>
+        readSignedPayment(decoded(withAuthorization({ [field]: String(number) })), option);
+      expect(read(2n ** 256n - 1n)).toBeDefined();
+      expect(read(2n ** 256n)).toBeUndefined();
+    },
+  );
 
   test.each([
     ['began a second ago', { validAfter: String(nowSecs - 1) }],
