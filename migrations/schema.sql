@@ -347,6 +347,25 @@ create table tollbook.call_result (
 );
 CREATE INDEX call_result_age ON tollbook.call_result USING brin (created_at);
 
+create table tollbook.callback (
+  stream bytea not null,
+  binding bytea not null,
+  url text not null,
+  created_at timestamp with time zone not null,
+  seq bigint,
+  told_seq bigint not null default 0,
+  seen_at timestamp with time zone,
+  due_at timestamp with time zone,
+  tries integer not null default 0,
+  outcome text collate "C",
+  outcome_at timestamp with time zone,
+  last_failure text,
+  constraint callback_outcome_check CHECK ((outcome = ANY (ARRAY['delivered'::text, 'given_up'::text]))),
+  constraint callback_pkey PRIMARY KEY (stream, binding)
+) with (autovacuum_vacuum_scale_factor=0.02);
+CREATE INDEX callback_created ON tollbook.callback USING btree (created_at);
+CREATE INDEX callback_due ON tollbook.callback USING btree (tries, due_at) WHERE (due_at IS NOT NULL);
+
 create table tollbook.chain_cursor (
   trigger_name text collate "C" not null,
   network text collate "C" not null,
@@ -878,6 +897,7 @@ create function tollbook.budget_end(p_period text, p_start date) returns timesta
 create function tollbook.budget_start(p_period text, p_known date, p_now timestamp with time zone) returns date language sql immutable; -- b614b6b7454a61f1
 create function tollbook.check_api_key(p_subject text, p_per_minute integer, p_hash bytea) returns TABLE(code text, retry_ms bigint) language plpgsql volatile security definer; -- d97d99ec44535906
 create function tollbook.clock() returns timestamp with time zone language sql volatile; -- 4c502774edf949ff
+create function tollbook.collect_callbacks(p_max integer) returns integer language plpgsql volatile security definer; -- 23c7f8c45a672408
 create function tollbook.collect_follow_ups(p_max integer) returns integer language plpgsql volatile security definer; -- 7b6df25187ba7c2d
 create function tollbook.collect_payouts(p_max integer) returns integer language plpgsql volatile security definer; -- 2169982e1612d9e3
 create function tollbook.collect_top_up_reversals(p_max integer) returns integer language plpgsql volatile security definer; -- 519d813048f9d91a
@@ -889,6 +909,7 @@ create function tollbook.create_operator_token(p_name text, p_scopes text[], p_h
 create function tollbook.decide_credit(p_commands json, p_now timestamp with time zone) returns json language plpgsql volatile; -- 82230011fe1b1257
 create function tollbook.end_alert_message(p_message_id bigint) returns void language sql volatile security definer; -- 26ba649038b51ba4
 create function tollbook.end_budget_message(p_message_id bigint) returns void language sql volatile security definer; -- 8242157df4eab0c4
+create function tollbook.end_callback(p_stream text, p_binding bytea, p_seq bigint, p_outcome text, p_failure text) returns void language sql volatile security definer; -- 82e15c50ae680a15
 create function tollbook.end_cron_look(p_name text, p_terms bytea, p_until timestamp with time zone) returns void language sql volatile security definer; -- 9231c117587cbe67
 create function tollbook.end_exposure(p_stream text, p_failed boolean) returns void language plpgsql volatile security definer; -- d43496f5a5c79fc9
 create function tollbook.end_follow_ups(p_topic text, p_seqs bigint[]) returns void language sql volatile security definer; -- 7bda88c2a5508d10
@@ -896,6 +917,7 @@ create function tollbook.end_listing_look(p_url text, p_look bigint, p_due_ms in
 create function tollbook.end_payout(p_stream text, p_reason text) returns void language plpgsql volatile security definer; -- d40d6b410611a5b2
 create function tollbook.end_prune_round() returns TABLE(round bigint, kind text, count bigint, before timestamp with time zone) language plpgsql volatile security definer; -- 51a895945fa373ea
 create function tollbook.end_rate_round(p_network text, p_asset text, p_terms bytea, p_round bigint, p_due_ms integer, p_rate text, p_observed_at timestamp with time zone, p_valid_until timestamp with time zone, p_recorded text, p_problem text, p_answers json) returns boolean language sql volatile security definer; -- bc0a1120d5450798
+create function tollbook.erase_callbacks(p_payers text[], p_max integer) returns integer language sql volatile security definer; -- 59040c6575c0c634
 create function tollbook.erase_results(p_payers text[], p_max integer) returns integer language sql volatile security definer; -- eca7c82e054d6dd9
 create function tollbook.erase_user(p_user_id uuid, p_account_id bigint, p_subjects text[]) returns boolean language plpgsql volatile security definer; -- ab88eaca27a8c176
 create function tollbook.expose_spend(p_stream text, p_scope text, p_commitment text, p_nonce numeric, p_amount numeric, p_limit numeric, p_next_nonce numeric, p_balance numeric) returns boolean language plpgsql volatile security definer; -- c708de2d52b0ff86
@@ -937,12 +959,13 @@ create function tollbook.open_batch(p_lane smallint, p_sender bytea, p_batch_no 
 create function tollbook.open_rate_window(p_subject text, p_now timestamp with time zone, p_create boolean, OUT recent bigint[], OUT today_hits integer, OUT refused_at bigint, OUT today date, OUT now_ms bigint) returns record language plpgsql volatile; -- e82559ffbd4f402a
 create function tollbook.postpone_payout(p_stream text, p_delay_ms integer, p_reason text) returns void language sql volatile security definer; -- ddc702a6ef61c149
 create function tollbook.postpone_unsettled(p_call_id bigint, p_delay_ms integer) returns void language sql volatile security definer; -- 40a089ca39a38959
-create function tollbook.prune(p_kind text, p_life_secs bigint, p_max integer) returns integer language plpgsql volatile security definer; -- 5710a20cd7ae2528
+create function tollbook.prune(p_kind text, p_life_secs bigint, p_max integer) returns integer language plpgsql volatile security definer; -- 96cb542bd4ed0142
 create function tollbook.prune_projections(p_replaced integer, p_max integer) returns integer language plpgsql volatile security definer; -- 743955e99bfff384
 create function tollbook.prune_short_lived(p_max integer) returns integer language sql volatile security definer; -- 48327bedcc342083
 create function tollbook.pull_due_times(p_max integer) returns integer language sql volatile security definer; -- 5cf52a2ba74f3471
 create function tollbook.put_bodies(p_bodies json) returns void language sql volatile security definer; -- 792da5dc24c36c85
 create function tollbook.put_body(p_body_id uuid, p_content_type text, p_body bytea) returns void language sql volatile security definer; -- 68b8dcb8556c3721
+create function tollbook.put_callback(p_stream text, p_binding bytea, p_url text) returns void language sql volatile security definer; -- dd78e8962aafb257
 create function tollbook.put_result(p_call_id bigint, p_attempt integer, p_lease_id uuid, p_content_type text, p_body bytea) returns void language sql volatile security definer; -- 390bc394343197a8
 create function tollbook.put_results(p_results json) returns void language sql volatile security definer; -- dd1509e6804c2da0
 create function tollbook.put_stored_result(p_call_id bigint, p_attempt integer, p_lease_id uuid, p_content_type text, p_bytes bigint, p_sha256 bytea) returns void language sql volatile security definer; -- 98b817c1dae4be72
@@ -961,6 +984,7 @@ create function tollbook.report_alerts(p_process uuid, p_conditions json, p_is_c
 create function tollbook.report_progress(p_call_id bigint, p_lease_id uuid, p_fraction double precision, p_message text) returns boolean language sql volatile security definer; -- dbd2fd9002d4d469
 create function tollbook.resend_payout(p_stream text, p_reason text) returns void language sql volatile security definer; -- d02a8e5e1a9d0502
 create function tollbook.return_budget_message(p_message_id bigint) returns void language sql volatile security definer; -- 92e2794778d3a6ed
+create function tollbook.return_callback(p_stream text, p_binding bytea, p_seq bigint, p_delay_ms bigint, p_failure text) returns void language sql volatile security definer; -- b5e7bec7627e11b9
 create function tollbook.revoke_api_key(p_key_id bigint) returns boolean language sql volatile security definer; -- 6a5586e07575b4cd
 create function tollbook.revoke_operator_token(p_token_id bigint) returns boolean language sql volatile security definer; -- 9029e9979c3726f3
 create function tollbook.root_of_edge(p_edge bytea) returns bytea language plpgsql immutable; -- bf972522a342c28d
@@ -975,6 +999,7 @@ create function tollbook.sweep_batches() returns void language plpgsql volatile;
 create function tollbook.take_alert_messages(p_receiver text, p_max integer) returns TABLE(message_id bigint, kind text, subject text, status text, text text, details json, since timestamp with time zone, id text, tries integer, created_at timestamp with time zone) language sql volatile security definer; -- 428f3e6cd8f01a8d
 create function tollbook.take_anchor(p_origin text, p_name text, p_every_ms integer) returns TABLE(size bigint, note text) language sql volatile security definer; -- 0b2d413b779d98f5
 create function tollbook.take_budget_messages(p_channel text, p_max integer) returns TABLE(message_id bigint, account_id bigint, account text, key_id bigint, key_name text, percent integer, used bigint, budget bigint, budget_period text, budget_from date, until timestamp with time zone, tries integer, url text, secret text, created_at timestamp with time zone) language sql volatile security definer; -- d04774e5f0e5ad92
+create function tollbook.take_callbacks(p_max integer) returns TABLE(stream text, binding bytea, url text, seq bigint, tries integer, age_secs double precision) language sql volatile security definer; -- d7bdb28543dbaab3
 create function tollbook.take_event_allowance(p_kind text, p_wanted integer, p_per_sec integer, p_most integer) returns integer language plpgsql volatile security definer; -- 419e18db892e9cd1
 create function tollbook.take_final_settlements(p_network text, p_finalized numeric, p_max integer) returns TABLE(seq bigint, stream text, block_number numeric, block_hash text) language sql volatile security definer; -- 1dbbb75069675038
 create function tollbook.take_follow_ups(p_topic text, p_network text, p_max integer) returns TABLE(seq bigint, stream text, tries integer, first_search_block numeric, age_secs double precision) language sql volatile security definer; -- a28a3eb4dcae68fd
@@ -1004,6 +1029,7 @@ grant execute on function tollbook.budget_end(text,date) to tollbook_writer;
 grant execute on function tollbook.budget_start(text,date,timestamp with time zone) to tollbook_writer;
 grant execute on function tollbook.check_api_key(text,integer,bytea) to tollbook_writer;
 grant execute on function tollbook.clock() to tollbook_writer;
+grant execute on function tollbook.collect_callbacks(integer) to tollbook_writer;
 grant execute on function tollbook.collect_follow_ups(integer) to tollbook_writer;
 grant execute on function tollbook.collect_payouts(integer) to tollbook_writer;
 grant execute on function tollbook.collect_top_up_reversals(integer) to tollbook_writer;
@@ -1013,6 +1039,7 @@ grant execute on function tollbook.create_api_key(bigint,bytea,text,text,text[],
 grant execute on function tollbook.create_operator_token(text,text[],bytea,timestamp with time zone,text[]) to tollbook_writer;
 grant execute on function tollbook.end_alert_message(bigint) to tollbook_writer;
 grant execute on function tollbook.end_budget_message(bigint) to tollbook_writer;
+grant execute on function tollbook.end_callback(text,bytea,bigint,text,text) to tollbook_writer;
 grant execute on function tollbook.end_cron_look(text,bytea,timestamp with time zone) to tollbook_writer;
 grant execute on function tollbook.end_exposure(text,boolean) to tollbook_writer;
 grant execute on function tollbook.end_follow_ups(text,bigint[]) to tollbook_writer;
@@ -1020,6 +1047,7 @@ grant execute on function tollbook.end_listing_look(text,bigint,integer,json) to
 grant execute on function tollbook.end_payout(text,text) to tollbook_writer;
 grant execute on function tollbook.end_prune_round() to tollbook_writer;
 grant execute on function tollbook.end_rate_round(text,text,bytea,bigint,integer,text,timestamp with time zone,timestamp with time zone,text,text,json) to tollbook_writer;
+grant execute on function tollbook.erase_callbacks(text[],integer) to tollbook_writer;
 grant execute on function tollbook.erase_results(text[],integer) to tollbook_writer;
 grant execute on function tollbook.erase_user(uuid,bigint,text[]) to tollbook_writer;
 grant execute on function tollbook.expose_spend(text,text,text,numeric,numeric,numeric,numeric,numeric) to tollbook_writer;
@@ -1060,6 +1088,7 @@ grant execute on function tollbook.prune_short_lived(integer) to tollbook_writer
 grant execute on function tollbook.pull_due_times(integer) to tollbook_writer;
 grant execute on function tollbook.put_bodies(json) to tollbook_writer;
 grant execute on function tollbook.put_body(uuid,text,bytea) to tollbook_writer;
+grant execute on function tollbook.put_callback(text,bytea,text) to tollbook_writer;
 grant execute on function tollbook.put_result(bigint,integer,uuid,text,bytea) to tollbook_writer;
 grant execute on function tollbook.put_results(json) to tollbook_writer;
 grant execute on function tollbook.put_stored_result(bigint,integer,uuid,text,bigint,bytea) to tollbook_writer;
@@ -1075,6 +1104,7 @@ grant execute on function tollbook.report_alerts(uuid,json,boolean,text[],intege
 grant execute on function tollbook.report_progress(bigint,uuid,double precision,text) to tollbook_writer;
 grant execute on function tollbook.resend_payout(text,text) to tollbook_writer;
 grant execute on function tollbook.return_budget_message(bigint) to tollbook_writer;
+grant execute on function tollbook.return_callback(text,bytea,bigint,bigint,text) to tollbook_writer;
 grant execute on function tollbook.revoke_api_key(bigint) to tollbook_writer;
 grant execute on function tollbook.revoke_operator_token(bigint) to tollbook_writer;
 grant execute on function tollbook.schedule_anchor(text,text,integer) to tollbook_writer;
@@ -1085,6 +1115,7 @@ grant execute on function tollbook.stream_name(bytea) to tollbook_writer;
 grant execute on function tollbook.take_alert_messages(text,integer) to tollbook_writer;
 grant execute on function tollbook.take_anchor(text,text,integer) to tollbook_writer;
 grant execute on function tollbook.take_budget_messages(text,integer) to tollbook_writer;
+grant execute on function tollbook.take_callbacks(integer) to tollbook_writer;
 grant execute on function tollbook.take_event_allowance(text,integer,integer,integer) to tollbook_writer;
 grant execute on function tollbook.take_final_settlements(text,numeric,integer) to tollbook_writer;
 grant execute on function tollbook.take_follow_ups(text,text,integer) to tollbook_writer;
@@ -1119,6 +1150,7 @@ grant select on table tollbook.call to tollbook_writer;
 grant select on table tollbook.call_body to tollbook_writer;
 grant select on table tollbook.call_progress to tollbook_writer;
 grant select on table tollbook.call_result to tollbook_writer;
+grant select on table tollbook.callback to tollbook_writer;
 grant select on table tollbook.chain_cursor to tollbook_writer;
 grant select on table tollbook.chat_hold to tollbook_writer;
 grant select on table tollbook.claim to tollbook_writer;

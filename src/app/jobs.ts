@@ -41,6 +41,7 @@ import { readLogGeneration } from '../store/log.ts';
 import { readLedgerId, readReceiptKey } from '../store/secrets.ts';
 import { type Lane, overlayLane } from '../store/lane.ts';
 import { offerPrices } from '../store/price-windows.ts';
+import { startCallbackSender } from '../workers/callback-sender.ts';
 import { startConfirmer } from '../workers/confirmer.ts';
 import { startDueTimes } from '../workers/cleaner.ts';
 import { startDeadLetterDiscarder } from '../workers/dead-letter-discarder.ts';
@@ -233,6 +234,7 @@ export async function composeJobs(parts: Parts): Promise<RunningJobs> {
       loops.push(startDeadLetterDiscarder(current));
       const { results } = context;
       if (results) loops.push(startResultSweeper({ ...context, results }));
+      loops.push(...startCallbackSender(current));
       loops.push(startResolver(current), startConfirmer(current), startRateAsker(current));
     },
     prepareReload(next) {

@@ -1,4 +1,5 @@
 import type { AlertsConfig } from './alerts.ts';
+import type { CallbacksConfig } from './callbacks.ts';
 import type { ChatConfig } from './chat.ts';
 import type { ConsoleConfig } from './console.ts';
 import type { DeliveryConfig } from './delivery.ts';
@@ -80,6 +81,8 @@ export interface Config extends ConfigOf<typeof gatewayShape> {
   readonly retention: RetentionConfig;
   /** Undefined where results go into the database alone. */
   readonly resultStore: ResultStoreConfig | undefined;
+  /** Undefined where clients are not called, or the feature jobs is off. */
+  readonly callbacks: CallbacksConfig | undefined;
   /** Undefined where nothing is measured. */
   readonly metrics: MetricsConfig | undefined;
   /** Undefined where requests are not traced. */

@@ -1,5 +1,6 @@
 import { jobKey } from '../domain/payments/job.ts';
 import { readAlerts } from './alerts.ts';
+import { readCallbacks } from './callbacks.ts';
 import type { Config } from './config.ts';
 import { readDelivery } from './delivery.ts';
 import { readDiscovery } from './discovery.ts';
@@ -96,6 +97,7 @@ async function readConfig(root: RootTable, reading: Reading): Promise<Config | u
   const alerts = await readAlerts(values.alerts, reading);
   const discovery = readDiscovery(values.discovery, reading.report);
   const retention = readRetention(values.retention, reading.report);
+  const callbacks = readCallbacks(values.callbacks, reading.report);
   const resultStore = await readResultStore(values.resultStore, reading);
   const metrics = await readMetrics(values.metrics, reading);
   const traces = await readTraces(values.traces, reading);
@@ -135,6 +137,7 @@ async function readConfig(root: RootTable, reading: Reading): Promise<Config | u
     discovery: isJobsOn ? discovery : undefined,
     retention,
     resultStore,
+    callbacks: isJobsOn ? callbacks : undefined,
     metrics,
     traces,
     log,

@@ -11,6 +11,8 @@ export const retentionShape = {
   result_days: days(1).default(30),
   /** From when a body was sent; never before its call has ended. */
   body_hours: wholeNumber(1, 24 * maxDays).default(1),
+  /** From when a paid request named its callback. */
+  callback_days: days(1).default(30),
   /** Not the newest, nor those that an anchor has received or a report is about. */
   tree_head_days: days(30).default(30),
   /** Tasks of workers that could not be completed. */

@@ -89,6 +89,7 @@ export const jobsTables = {
 export const tables = {
   retention: z.unknown(),
   result_store: z.unknown(),
+  callbacks: z.unknown(),
   runners: z.unknown(),
   triggers: z.unknown(),
   jetstream: z.unknown(),

@@ -1,7 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { creditText } from '../domain/credit/price.ts';
-import { sendCustomerWebhook } from '../peers/http/customer-webhook.ts';
-import { type AddressRule, hostOf, isPublicAddress } from '../peers/http/public-address.ts';
+import {
+  customerAddresses,
+  customerUrl,
+  sendCustomerWebhook,
+  webhookSecretText,
+} from '../peers/http/customer-webhook.ts';
 import {
   type BudgetMessage,
   endBudgetMessage,
@@ -16,10 +20,6 @@ import type { SessionUser } from './sessions.ts';
 
 /** Mails are sent one after the other: a mail arrives in the order of its sending. */
 const atOnce = { mail: 1, webhook: 16 };
-const maxUrlChars = 2_000;
-
-/** The secret as libraries of Standard Webhooks take it: they decode the base64 behind the prefix. */
-const secretText = (secret: string): string => `whsec_${Buffer.from(secret).toString('base64')}`;
 
 /** Sets the webhook of a user, with a new secret; undefined where the URL is none that may be called. */
 export async function setUserWebhook(
@@ -27,30 +27,12 @@ export async function setUserWebhook(
   { accountId }: SessionUser,
   url: string,
 ): Promise<{ readonly url: string; readonly secret: string } | undefined> {
-  if (!isWebhookUrl(url, isDevelopment(identity))) return undefined;
   // its text alone may have what no column takes
-  const { href } = new URL(url);
+  const href = customerUrl(url, identity.publicUrl())?.href;
+  if (href === undefined) return undefined;
   const secret = randomBytes(24).toString('base64url');
   await setAccountWebhook(identity.pool, accountId, { url: href, secret });
-  return { url: href, secret: secretText(secret) };
-}
-
-/** On a gateway of this machine a webhook may be there as well, also without https. */
-function isDevelopment({ publicUrl }: Pick<Identity, 'publicUrl'>): boolean {
-  return isLoopback(hostOf(new URL(publicUrl())));
-}
-
-function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || /^127\.\d+\.\d+\.\d+$/.test(host);
-}
-
-/** What is known without resolving its host: the rest is checked where it is called. */
-function isWebhookUrl(text: string, isOnLoopback: boolean): boolean {
-  const url = URL.canParse(text) ? new URL(text) : undefined;
-  if (!url || text.length > maxUrlChars || url.username !== '' || url.password !== '') return false;
-  const host = hostOf(url);
-  if (isLoopback(host)) return isOnLoopback && /^https?:$/.test(url.protocol);
-  return url.protocol === 'https:' && (!/^[\d.]+$|:/.test(host) || isPublicAddress(host));
+  return { url: href, secret: webhookSecretText(secret) };
 }
 
 /**
@@ -87,8 +69,6 @@ async function mail(identity: Identity, message: BudgetMessage): Promise<true> {
 async function post(identity: Identity, message: BudgetMessage): Promise<boolean> {
   const { url, secret, key_id: keyId, key_name: name, percent, used, budget, until } = message;
   if (url === null || secret === null) return true;
-  const isOwn = isDevelopment(identity);
-  const mayCall: AddressRule = (address) => isPublicAddress(address) || (isOwn && isLoopback(address));
   const body = {
     type: 'key_budget.used',
     timestamp: message.created_at.toISOString(),
@@ -110,7 +90,7 @@ async function post(identity: Identity, message: BudgetMessage): Promise<boolean
       timestampSecs: Math.floor(Date.now() / 1_000),
       body: JSON.stringify(body),
     },
-    mayCall,
+    customerAddresses(identity.publicUrl()),
   );
   return sent.kind === 'delivered';
 }

@@ -2,6 +2,7 @@ import { expireCredit } from '../credit/credit.ts';
 import type { LedgerDatabase } from '../store/database.ts';
 import { findAccount } from '../store/credit.ts';
 import { accountNameOf, findSessionsOf, findUser, findUserIds } from '../store/identity.ts';
+import { eraseCallbacks } from '../store/callbacks.ts';
 import { eraseResults, eraseUserData, findWalletsOf, isAccountClosed } from '../store/user-erasure.ts';
 import type { Identity } from './context.ts';
 import { endUserSessions, openUser, pruneSessions } from './sessions.ts';
@@ -130,6 +131,7 @@ async function deleteRows(
     deleted = await eraseResults(pool, wallets, rowsAtOnce);
     resultsDeleted += deleted;
   }
+  while ((await eraseCallbacks(pool, wallets, rowsAtOnce)) === rowsAtOnce);
   const subjects = [...subjectsOf(email), ...wallets.map((address) => `siwe:${address}`)];
   do {
     await endUserSessions(ledger, await findSessionsOf(pool, userId));

@@ -2,7 +2,7 @@ import { isFinal } from '../domain/payments/quote-state.ts';
 import type { Hex } from '../domain/values/primitives.ts';
 import type { SharedReads } from '../runtime/shared-reads.ts';
 import type { JobsContext } from './context.ts';
-import { readReceipt, type ReceiptReading } from './receipt.ts';
+import { readReceipt, type ReceiptReader, type ReceiptReading } from './receipt.ts';
 
 /** The longest that anyone waits for a change of a receipt. */
 export const maxWaitSecs = 60;
@@ -27,7 +27,7 @@ export type ReceiptReads = SharedReads<ReceiptReading | undefined>;
  * shuts down. Nothing for an unknown digest.
  */
 export async function* followReceipt(
-  context: Pick<JobsContext, 'pool' | 'db' | 'publicUrl' | 'streams' | 'stopping'>,
+  context: ReceiptReader & Pick<JobsContext, 'streams' | 'stopping'>,
   { digest, withResult, waitSecs, withProgress = false, signal, reads }: Following,
 ): AsyncGenerator<ReceiptReading> {
   const over = AbortSignal.any([signal, AbortSignal.timeout(waitSecs * 1_000)]);
@@ -52,7 +52,7 @@ export async function* followReceipt(
 
 /** The receipt once it is final, or as it is when the waiting ends; undefined for an unknown digest. */
 export async function awaitReceipt(
-  context: Pick<JobsContext, 'pool' | 'db' | 'publicUrl' | 'streams' | 'stopping'>,
+  context: ReceiptReader & Pick<JobsContext, 'streams' | 'stopping'>,
   following: Following,
 ): Promise<ReceiptReading | undefined> {
   let last: ReceiptReading | undefined;

@@ -28,6 +28,8 @@ export interface JobHead {
   readonly headers?: Readonly<Record<string, string | readonly string[] | undefined>>;
   /** The signature that asks for the delivery of a recovered payment. */
   readonly redeliverySignature: string | undefined;
+  /** Where the client wants to be called once the end of its call is known, as it came. */
+  readonly callbackUrl?: string | undefined;
   readonly clientAddress: string;
 }
 
@@ -76,7 +78,7 @@ function sentPayment({ payment }: JobHead): SentPayment {
 /** Computes the hashes, once. A request without a payment needs none. */
 export function bindRequest(request: WholeRequest): BoundRequest {
   const bodySha256 = sha256(request.body);
-  const { method, path } = request;
+  const { method, path, callbackUrl } = request;
   const { caller, nonce } = request.callerHeaders;
   const binding = bindingHash({
     method,
@@ -84,6 +86,7 @@ export function bindRequest(request: WholeRequest): BoundRequest {
     bodySha256,
     caller: caller === undefined ? undefined : parseCaller(caller),
     callerNonce: nonce === undefined ? undefined : parseNonce(nonce),
+    callbackUrl,
   });
   return { ...request, bodySha256, binding };
 }

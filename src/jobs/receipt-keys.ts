@@ -37,6 +37,13 @@ export function isOfferSecret(keys: ReceiptKeys, digest: Hex, given: string, log
   return isMadeByOne(keys, (key) => offerSecret([key], digest), given, log);
 }
 
+/** The secrets that sign the callbacks of a quote's calls: its client gets the first. */
+export function callbackSecrets(keys: ReceiptKeys, digest: Hex): RotatingSecret {
+  return mapSecrets(keys, (key) =>
+    createHmac('sha256', key).update(`callback-secret:${digest}`).digest('base64url'),
+  );
+}
+
 /** The proof in a quote's token that a gateway of this ledger made it: who knows the terms alone cannot make the token. */
 export function quoteTokenProof([key]: ReceiptKeys, digest: Hex): string {
   return createHmac('sha256', key).update(`quote-token:${digest}`).digest('base64url');

@@ -2,11 +2,22 @@ import type { RecordedEvent } from '../domain/events/event.ts';
 import { paymentSummary } from '../domain/payments/payment.ts';
 import type { Hex } from '../domain/values/primitives.ts';
 import type { CallState, Refund } from '../domain/payments/payment-progress.ts';
-import { foldQuote, isPaid, jobOf, paidPayment, receiptState } from '../domain/payments/quote-state.ts';
+import {
+  foldQuote,
+  isPaid,
+  jobOf,
+  paidPayment,
+  type PaymentState,
+  receiptState,
+} from '../domain/payments/quote-state.ts';
 import { findProgress } from '../store/call-progress.ts';
 import { type CallResult, findDeletion, readResult } from '../store/calls.ts';
 import { readStream } from '../store/streams.ts';
+import { readCallback } from './callbacks.ts';
 import type { JobsContext } from './context.ts';
+
+/** What a receipt is read with. */
+export type ReceiptReader = Pick<JobsContext, 'pool' | 'db' | 'publicUrl' | 'receiptKeys'>;
 
 export type ReceiptReading = NonNullable<Awaited<ReturnType<typeof readReceipt>>>;
 
@@ -14,11 +25,7 @@ export type ReceiptReading = NonNullable<Awaited<ReturnType<typeof readReceipt>>
  * A quote's receipt, and the version of its stream at which it was read; `withResult` adds the runner's result. Undefined for an
  * unknown digest.
  */
-export async function readReceipt(
-  context: Pick<JobsContext, 'pool' | 'db' | 'publicUrl'>,
-  digest: Hex,
-  withResult: boolean,
-) {
+export async function readReceipt(context: ReceiptReader, digest: Hex, withResult: boolean) {
   const { events, nowSecs } = await readStream(context.pool, digest);
   const state = foldQuote(events);
   if (events.length === 0 || (!state.quote && state.payments.length === 0)) return undefined;
@@ -36,6 +43,7 @@ export async function readReceipt(
     events: events.map(({ type, at }) => ({ type, at })),
     ...(withResult ? await progressOf(context, paid?.call) : withoutProgress),
     ...(withResult ? await resultOf(context, digest, paid?.call, events) : withoutResult),
+    ...(withResult ? await callbackOf(context, digest, paid) : withoutCallback),
   };
   return { receipt, version: state.version };
 }
@@ -53,6 +61,14 @@ async function progressOf({ db }: Pick<JobsContext, 'db'>, call: CallState | und
   const { fraction, message, at } = progress;
   const said = { ...(fraction !== undefined && { fraction }), ...(message !== undefined && { message }) };
   return { progress: { ...said, at: at.toISOString() } };
+}
+
+const withoutCallback: Partial<Awaited<ReturnType<typeof callbackOf>>> = {};
+
+/** What became of the callback that the paid request named. */
+async function callbackOf(context: ReceiptReader, digest: Hex, paid: PaymentState | undefined) {
+  const callback = paid && (await readCallback(context, digest, paid));
+  return callback ? { callback } : {};
 }
 
 const withoutResult: Partial<Awaited<ReturnType<typeof resultOf>>> = {};

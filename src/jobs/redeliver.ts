@@ -11,6 +11,7 @@ import type { Address, Hex } from '../domain/values/primitives.ts';
 import type { LaneCommand } from '../store/append-batch.ts';
 import { paymentKey, readStream } from '../store/streams.ts';
 import type { PaymentAnswer } from './answer.ts';
+import { keepCallback } from './callbacks.ts';
 import { type Job, sellsCredit } from './catalog.ts';
 import { type JobsContext, openPaidCalls } from './context.ts';
 import type { BoundRequest } from './job-request.ts';
@@ -47,6 +48,7 @@ export async function redeliver(
   if (openPaidCalls(context) >= context.config.limits.maxOutstandingCalls)
     return enqueueFailed(job, digest, 'outbox_full');
   const bodyKeccak256 = bound.kind === 'kept' ? bound.bodyKeccak256 : undefined;
+  await keepCallback(context, request, digest);
   const command = await redeliveryCommand(context, request, job, decoded, known, bodyKeccak256);
   const appended = await append(context, { ...command, stream: digest, expect: quote.version });
   if (appended.outcome === 'full') return enqueueFailed(job, digest, 'lane_full');

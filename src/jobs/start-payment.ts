@@ -7,6 +7,7 @@ import { putBody } from '../store/calls.ts';
 import { LaneFullError } from '../store/lane.ts';
 import { callerNonceClaim, paymentClaim, paymentIdClaim, paymentKey, quoteClaim } from '../store/streams.ts';
 import { callOrder } from './call-order.ts';
+import { keepCallback } from './callbacks.ts';
 import type { Job } from './catalog.ts';
 import type { CheckedPayment } from './check-payment.ts';
 import type { JobsContext } from './context.ts';
@@ -42,6 +43,7 @@ export async function startPayment(
 ): Promise<PaymentStart> {
   const { digest, payment } = checked;
   const kept = await keepRequest(context, request);
+  await keepCallback(context, request, digest);
   const outcome = await append(context, startCommand(context, request, job, checked, kept));
   switch (outcome.outcome) {
     case 'ok': {

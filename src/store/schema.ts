@@ -19,6 +19,7 @@ import {
   uuid,
   type ValueOf,
 } from './columns.ts';
+import { callbackTables } from './callback-schema.ts';
 import { callTables } from './call-schema.ts';
 import { keyTables } from './key-schema.ts';
 import { operatorTables } from './operator-schema.ts';
@@ -317,6 +318,7 @@ export const ledgerTables = {
   },
   'tollbook.worker_process': { process_id: uuid, heartbeat_at: timestamp },
   ...priceTables,
+  ...callbackTables,
   ...triggerTables,
   ...keyTables,
 } as const satisfies Record<string, Table>;

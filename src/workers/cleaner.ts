@@ -88,6 +88,7 @@ function livesOf(retention: RetentionConfig): Lives {
   return {
     call_results: retention.resultDays * daySecs,
     call_bodies: retention.bodyHours * 3_600,
+    callbacks: retention.callbackDays * daySecs,
     tree_heads: retention.treeHeadDays * daySecs,
     follow_ups: retention.followUpDays * daySecs,
     failed_spends: retention.failedSpendDays * daySecs,

@@ -93,6 +93,7 @@ invocation_mode = "public_paid"
       retention: {
         resultDays: 30,
         bodyHours: 1,
+        callbackDays: 30,
         treeHeadDays: 30,
         followUpDays: 30,
         failedSpendDays: 30,

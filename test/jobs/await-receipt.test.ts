@@ -4,6 +4,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import type { Hex } from '../../src/domain/values/primitives.ts';
 import { awaitReceipt } from '../../src/jobs/follow-receipt.ts';
 import type { ReceiptReading } from '../../src/jobs/receipt.ts';
+import { receiptKeysOf } from '../../src/jobs/receipt-keys.ts';
 import { createStreamWatch, type StreamWatch } from '../../src/jobs/stream-watch.ts';
 import { createSharedReads } from '../../src/runtime/shared-reads.ts';
 import { queriesOn } from '../../src/store/database.ts';
@@ -368,7 +369,8 @@ test('a thousand who wait for one receipt read it once when they are woken, and 
     return watch.grown(seen, over);
   };
   const streams = { ...watch, grown };
-  const context = { pool: counted, db, publicUrl: () => gateway.url, streams, stopping };
+  const receiptKeys = receiptKeysOf(undefined, Buffer.alloc(32));
+  const context = { pool: counted, db, publicUrl: () => gateway.url, receiptKeys, streams, stopping };
   const following = { digest, withResult: true, waitSecs: 60, signal: new AbortController().signal };
   const reads = createSharedReads<ReceiptReading | undefined>();
   const waiting = Array.from({ length: 1_000 }, () => awaitReceipt(context, { ...following, reads }));

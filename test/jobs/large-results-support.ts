@@ -10,7 +10,13 @@ import type { ResultStore } from '../../src/peers/results/result-store.ts';
 import { type Bucket, bucketKeys, startBucket } from '../support/bucket.ts';
 import { type TestDatabase } from '../support/database.ts';
 import type { useChain } from '../support/devnet.ts';
-import { type Answer, runnerSecret, startTestGateway, type TestGateway } from '../support/gateway.ts';
+import {
+  type Answer,
+  type GatewayClient,
+  runnerSecret,
+  startTestGateway,
+  type TestGateway,
+} from '../support/gateway.ts';
 import { payFor } from '../support/payer.ts';
 
 const job = '/x402/jobs/1/0';
@@ -44,7 +50,7 @@ export function starter(chain: ReturnType<typeof useChain>) {
 }
 
 export function asRunner(
-  gateway: TestGateway,
+  gateway: GatewayClient,
   to: string,
   body: object,
   bearer = runnerSecret,
@@ -60,7 +66,7 @@ export interface Leased {
   readonly lease_id: string;
 }
 
-export async function leaseOne(gateway: TestGateway): Promise<Leased> {
+export async function leaseOne(gateway: GatewayClient): Promise<Leased> {
   const leases = await asRunner(gateway, '/runner/leases', { max: 1, lease_secs: 60, wait_secs: 30 });
   expect(leases.json.calls).toHaveLength(1);
   return leases.json.calls[0];

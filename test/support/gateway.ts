@@ -92,13 +92,16 @@ ${tables}
 `;
 }
 
-export interface TestGateway extends RunningGateway {
+/** Sends requests to one gateway. */
+export interface GatewayClient {
   post(
     path: string,
     init?: { body?: string | Uint8Array; headers?: Record<string, string> },
   ): Promise<Answer>;
   get(path: string, headers?: Record<string, string>): Promise<Answer>;
 }
+
+export interface TestGateway extends RunningGateway, GatewayClient {}
 
 export interface Answer {
   readonly status: number;
@@ -131,17 +134,20 @@ export async function startTestGateway(options: TestGatewayOptions): Promise<Tes
   });
   onTestFinished(async () => void (await gateway.stop()));
   await untilMinuteLasts(config);
+  return { ...gateway, ...clientOf(gateway.url) };
+}
+
+export function clientOf(url: string): GatewayClient {
   return {
-    ...gateway,
     post: async (path, { body = '', headers = {} } = {}) =>
       answer(
-        await fetch(gateway.url + path, {
+        await fetch(url + path, {
           method: 'POST',
           body: typeof body === 'string' ? body : new Uint8Array(body),
           headers: { 'content-type': 'text/plain', ...headers },
         }),
       ),
-    get: async (path, headers = {}) => answer(await fetch(gateway.url + path, { headers })),
+    get: async (path, headers = {}) => answer(await fetch(url + path, { headers })),
   };
 }
 

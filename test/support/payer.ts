@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { Hex } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';
 import { devnetKeys } from '../../src/devnet/accounts.ts';
-import type { Answer, TestGateway } from './gateway.ts';
+import type { Answer, GatewayClient } from './gateway.ts';
 
 /** The parts of a version 2 offer that a payer needs. */
 export interface Offer {
@@ -109,7 +109,7 @@ export function v1Header(payment: unknown): Record<string, string> {
 
 /** Asks for a quote and signs it. */
 export async function quoteAndSign(
-  gateway: TestGateway,
+  gateway: GatewayClient,
   path: string,
   body: string,
   options: SignOptions = {},
@@ -120,7 +120,7 @@ export async function quoteAndSign(
 
 /** What an honest client does: ask, sign, pay. */
 export async function payFor(
-  gateway: TestGateway,
+  gateway: GatewayClient,
   path: string,
   body = 'a body',
   options: SignOptions = {},

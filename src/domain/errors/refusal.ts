@@ -45,6 +45,11 @@ export const refusals = {
     sentence:
       'X-NET-CALLER-EXPIRY is not a time in Unix seconds, or it is too far in the future. Nothing was charged.',
   },
+  invalid_callback_url: {
+    status: 400,
+    sentence:
+      'X-NET-CALLBACK-URL is not one https URL of a public host, of at most 2,000 characters and without a user name. Nothing was charged. Correct or omit it.',
+  },
   invalid_payment_identifier: {
     status: 400,
     sentence:
@@ -100,6 +105,11 @@ export const refusals = {
     status: 402,
     sentence:
       'The quote that this payment names has expired. Nothing was charged. Sign one of the offered payments.',
+  },
+  callback_not_allowed: {
+    status: 403,
+    sentence:
+      'This gateway calls no URLs of clients, or none of this host. Nothing was charged. Omit X-NET-CALLBACK-URL and wait for the receipt instead.',
   },
   x402_disabled: { status: 403, sentence: 'This job is not sold over x402. Nothing was charged.' },
   wrong_origin: {

@@ -115,7 +115,7 @@ export const paymentEvents = {
   settlement_started: {
     schema: z.strictObject({
       request_id: z.uuid(),
-      /** Hash of what the payment pays for: method, path, body, caller and caller nonce. */
+      /** Hash of what the payment pays for: method, path, body, caller, caller nonce, and the callback where the request names one. */
       binding: hex32,
       body_sha256: hex32,
       /** Of the body, where the quote is for one body alone: it equals the quote's `inputs_hash`. */

@@ -6,6 +6,7 @@ import { count } from './fields.ts';
 export const prunedKinds = [
   'call_results',
   'call_bodies',
+  'callbacks',
   'tree_heads',
   'follow_ups',
   'failed_spends',

@@ -130,6 +130,8 @@ export interface RequestBinding {
   readonly bodySha256: Hex;
   readonly caller: Address | undefined;
   readonly callerNonce: string | undefined;
+  /** Where the client wants to be called at the end. */
+  readonly callbackUrl?: string | undefined;
 }
 
 export function sha256(bytes: Uint8Array | string): Hex {
@@ -137,8 +139,9 @@ export function sha256(bytes: Uint8Array | string): Hex {
 }
 
 export function bindingHash(binding: RequestBinding): Hex {
-  const { method, path, bodySha256, caller, callerNonce } = binding;
-  return sha256(canonicalJson([method, path, bodySha256, caller ?? null, callerNonce ?? null]));
+  const { method, path, bodySha256, caller, callerNonce, callbackUrl } = binding;
+  const callback = callbackUrl === undefined ? [] : [callbackUrl];
+  return sha256(canonicalJson([method, path, bodySha256, caller ?? null, callerNonce ?? null, ...callback]));
 }
 
 /** The payment as `settlement_started` keeps it: all that is needed to settle it again. */

@@ -8,6 +8,7 @@ import { encodeHeader } from '../../domain/payments/x402.ts';
 import { v1NameOf } from '../../domain/payments/x402-v1.ts';
 import type { JobAnswer, Refused } from '../../jobs/answer.ts';
 import type { JobsContext } from '../../jobs/context.ts';
+import { callbackSecretText } from '../../jobs/callbacks.ts';
 import { dryRun, refuseDryRunByHead } from '../../jobs/dry-run.ts';
 import { type JobHead, type OpenedRequest, openRequest } from '../../jobs/job-request.ts';
 import { sendDryRun } from './dry-run.ts';
@@ -173,6 +174,7 @@ function jobHead(request: PaidRequest): JobHead {
     callerHeaders: callerHeadersOf(request.headers),
     headers: request.headers,
     redeliverySignature: request.headers['x-net-redelivery-sig']?.toString(),
+    callbackUrl: request.headers['x-net-callback-url']?.toString(),
     clientAddress: addressOf(request),
   };
 }
@@ -251,6 +253,9 @@ function sendAccepted(
     service_id: job.serviceId,
     job_index: job.jobIndex,
     payment,
+    ...(request.headers['x-net-callback-url'] === undefined
+      ? {}
+      : { callback_secret: callbackSecretText(context.receiptKeys, digest) }),
   };
   const completed: Completed | undefined = wait?.completed && {
     ...body,

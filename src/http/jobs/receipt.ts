@@ -5,7 +5,7 @@ import { type Hex, isHex32 } from '../../domain/values/primitives.ts';
 import type { JobsContext } from '../../jobs/context.ts';
 import { isReceiptToken } from '../../jobs/receipt-keys.ts';
 import { awaitReceipt, type Following, followReceipt, maxWaitSecs } from '../../jobs/follow-receipt.ts';
-import { readReceipt, type ReceiptReading } from '../../jobs/receipt.ts';
+import { readReceipt, type ReceiptReader, type ReceiptReading } from '../../jobs/receipt.ts';
 import { type Receipt, receiptQuery } from '../schemas/receipt.ts';
 import { createSharedReads, type SharedReads } from '../../runtime/shared-reads.ts';
 import type { LogReader } from '../../log/log-reader.ts';
@@ -18,10 +18,7 @@ import { leftSignal } from '../server/left-signal.ts';
 import { addressOf, bearerToken } from '../server/request-values.ts';
 import type { WaitPlaces } from '../server/wait-places.ts';
 
-type ReceiptContext = Pick<
-  JobsContext,
-  'pool' | 'db' | 'publicUrl' | 'receiptKeys' | 'log' | 'streams' | 'stopping'
->;
+type ReceiptContext = ReceiptReader & Pick<JobsContext, 'log' | 'streams' | 'stopping'>;
 
 /** What a receipt proves: that money moved, and what changed that later. */
 const settlementTypes: ReadonlySet<string> = new Set([
@@ -140,7 +137,7 @@ async function sendStream(
  * @param isOpened for the payer: with the result and the proven events
  */
 export async function readProvenReceipt(
-  context: Pick<ReceiptContext, 'pool' | 'db' | 'publicUrl'>,
+  context: ReceiptContext,
   log: LogReader | undefined,
   digest: Hex,
   isOpened: boolean,

@@ -139,6 +139,12 @@ const redeliveryHeader = {
     'For a payment that is answered with `payment_recovered`: the payer\'s signature over this request. EIP-712, domain `{name: "Tollbook", version: "1", chainId}`, type `Redelivery(address asset,bytes32 paymentNonce,bytes32 quoteDigest,string method,string path,bytes32 bodySha256)`; a version 1 payment has the quote digest zero.',
 };
 
+const callbackHeader = {
+  name: 'X-NET-CALLBACK-URL',
+  description:
+    'An https URL that gets one signed POST once the end of the paid call is known, where the operator allows it. A part of what the payment pays for.',
+};
+
 /** Refusals of the caller of a restricted job. */
 const callerRefusals = [
   'missing_caller',
@@ -206,7 +212,7 @@ export const payOperation: Operation = {
   summary: 'Pay for a job',
   description: paying,
   query: payQuery,
-  requestHeaders: [...paymentHeaders, ...callerHeaders, redeliveryHeader, preferHeader],
+  requestHeaders: [...paymentHeaders, ...callerHeaders, redeliveryHeader, preferHeader, callbackHeader],
   body: {
     bytes: true,
     description:
@@ -230,6 +236,8 @@ export const payOperation: Operation = {
   refusals: [
     'invalid_request',
     'invalid_content_type',
+    'invalid_callback_url',
+    'callback_not_allowed',
     'invalid_payment_identifier',
     'missing_payment_identifier',
     'payment_required',

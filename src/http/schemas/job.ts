@@ -190,6 +190,14 @@ export const accepted = z
     call_id: callId,
     ...jobName,
     payment: paymentSummary,
+    callback_secret: z
+      .string()
+      .optional()
+      .meta({
+        description:
+          'Verifies the callback as Standard Webhooks says. Only for a request with `X-NET-CALLBACK-URL`.',
+        examples: ['whsec_…'],
+      }),
   })
   .meta({ description: 'The payment is settled and the call is enqueued, not yet completed.' });
 export type Accepted = z.infer<typeof accepted>;

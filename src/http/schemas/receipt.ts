@@ -94,6 +94,18 @@ export const receipt = z
         description:
           'What the runner last said of the call while it works on it. Only with the receipt token.',
       }),
+    callback: z
+      .strictObject({
+        state: z.enum(['waiting', 'due', 'delivered', 'given_up']),
+        tries: z.int(),
+        last_failure: z.string().optional(),
+        at: time.optional().meta({ description: 'When the last message was delivered or given up.' }),
+        secret: z.string().meta({ description: 'As `callback_secret` of the 202.' }),
+      })
+      .optional()
+      .meta({
+        description: 'What became of the callback that the paid request named. Only with the receipt token.',
+      }),
     result: result.nullable().optional().meta({
       description: "The runner's result; null until there is one. Only with the receipt token.",
     }),

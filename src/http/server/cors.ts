@@ -30,6 +30,7 @@ const x402: CorsPolicy = {
     'X-NET-CALLER-SIG',
     'X-NET-CALLER-NONCE',
     'X-NET-CALLER-EXPIRY',
+    'X-NET-CALLBACK-URL',
     'X-NET-REDELIVERY-SIG',
     // @x402/fetch sends this answer header with its paid request
     'Access-Control-Expose-Headers',

@@ -1,22 +1,59 @@
-import { type AddressRule, guardedLookup, hostOf } from './public-address.ts';
-import { createWebhook, type WebhookAnswer, type WebhookMessage } from './webhook.ts';
+import type { promises } from 'node:dns';
 import { isIP } from 'node:net';
+import type { RotatingSecret } from '../../domain/values/rotating-secret.ts';
+import { type AddressRule, guardedLookup, hostOf, isPublicAddress } from './public-address.ts';
+import { createWebhook, type WebhookAnswer, type WebhookMessage } from './webhook.ts';
 
 const timeoutMs = 10_000;
+const maxUrlChars = 2_000;
+
+/** The secret as libraries of Standard Webhooks take it: they decode the base64 behind the prefix. */
+export function webhookSecretText(secret: string): string {
+  return `whsec_${Buffer.from(secret).toString('base64')}`;
+}
+
+/** Which addresses of customers a gateway with this address may call: one of this machine calls those of this machine as well. */
+export function customerAddresses(publicUrl: string): AddressRule {
+  const isOwn = isOnLoopback(publicUrl);
+  return (address) => isPublicAddress(address) || (isOwn && isLoopback(address));
+}
+
+/**
+ * A URL that a customer names, in its normal form; undefined where it is none that may be called, as far as that is known without
+ * resolving its host: the rest is checked where it is called.
+ * @param publicUrl the gateway's own: beside one of this machine a receiver may be there as well, also without https
+ */
+export function customerUrl(text: string, publicUrl: string): URL | undefined {
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (!url || text.length > maxUrlChars || url.username !== '' || url.password !== '') return undefined;
+  const host = hostOf(url);
+  if (isLoopback(host)) return isOnLoopback(publicUrl) && /^https?:$/.test(url.protocol) ? url : undefined;
+  const isCallable = url.protocol === 'https:' && (!/^[\d.]+$|:/.test(host) || isPublicAddress(host));
+  return isCallable ? url : undefined;
+}
+
+function isOnLoopback(publicUrl: string): boolean {
+  return isLoopback(hostOf(new URL(publicUrl)));
+}
+
+function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || /^127\.\d+\.\d+\.\d+$/.test(host);
+}
 
 /**
  * One POST to an address that a customer has named, never repeated, without redirects. What it answers goes to nobody.
- * @param mayCall by default the public internet alone
+ * @param names whom to ask for the addresses of its host; by default the name servers of the system
  */
 export async function sendCustomerWebhook(
-  to: { readonly url: string; readonly secret: string },
+  to: { readonly url: string; readonly secret: string | RotatingSecret },
   message: WebhookMessage,
   mayCall: AddressRule,
+  names?: promises.Resolver,
 ): Promise<WebhookAnswer> {
   const host = hostOf(new URL(to.url));
   // a connection to an address resolves no name
   if (isIP(host) !== 0 && !mayCall(host)) return { kind: 'failed', cause: 'address_not_public' };
-  const webhook = createWebhook({ ...to, timeoutMs, lookup: guardedLookup(mayCall) });
+  const webhook = createWebhook({ ...to, timeoutMs, lookup: guardedLookup(mayCall, names) });
   try {
     return await webhook.send(message);
   } finally {

@@ -1,4 +1,5 @@
 import { signWebhook } from '../../domain/payments/call-signature.ts';
+import type { RotatingSecret } from '../../domain/values/rotating-secret.ts';
 import { createHttpPool, type HttpAnswer, type HttpLookup, isSuccess } from './http.ts';
 
 /** A message to the operator. A receiver recognizes a repeated message by its id. */
@@ -28,7 +29,7 @@ export interface Webhook {
 export interface WebhookOptions {
   readonly url: string;
   /** Signs every message as Standard Webhooks does; its UTF-8 bytes are the key. */
-  readonly secret?: string;
+  readonly secret?: string | RotatingSecret;
   /** Over the whole exchange. */
   readonly timeoutMs: number;
   /** Resolves the host for a connection; by default the system does. */

@@ -130,6 +130,7 @@ describe('the binding of a payment to its request', () => {
     bodySha256: { ...binding, bodySha256: sha256('{ }') },
     caller: { ...binding, caller: bytesOf('12', 20) },
     callerNonce: { ...binding, callerNonce: 'n2' },
+    callbackUrl: { ...binding, callbackUrl: 'https://hooks.example/' },
   };
 
   test('is the same for the same request', () => {

@@ -1,9 +1,15 @@
 import { createSocket } from 'node:dgram';
 import { promises, type LookupAddress } from 'node:dns';
 import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { guardedLookup, isPublicAddress } from '../../../src/peers/http/public-address.ts';
-import { sendCustomerWebhook } from '../../../src/peers/http/customer-webhook.ts';
+import {
+  customerAddresses,
+  customerUrl,
+  sendCustomerWebhook,
+} from '../../../src/peers/http/customer-webhook.ts';
 
 const addresses: [string, boolean][] = [
   ['93.184.215.14', true],
@@ -55,7 +61,9 @@ const zone: Readonly<Record<string, Buffer>> = {
 };
 
 /** A name server of one test, which never answers questions about `silent.example`. */
-async function nameServer(): Promise<promises.Resolver> {
+async function nameServer(
+  answers = (name: string, type: number) => zone[`${name} ${type}`],
+): Promise<promises.Resolver> {
   const socket = createSocket('udp4');
   socket.on('message', (question, { port, address }) => {
     const end = question.indexOf(0, 12);
@@ -65,7 +73,7 @@ async function nameServer(): Promise<promises.Resolver> {
     const name = labels.join('.').toLowerCase();
     if (name === 'silent.example') return;
     const type = question.readUInt16BE(end + 1);
-    const found = zone[`${name} ${type}`];
+    const found = answers(name, type);
     const head = Buffer.from([0x81, 0x80, 0, 1, 0, found ? 1 : 0, 0, 0, 0, 0]);
     const record = found ? [Buffer.from([0xc0, 12, 0, type, 0, 1, 0, 0, 0, 0, 0, found.length]), found] : [];
     socket.send(
@@ -103,4 +111,47 @@ test('name servers that never answer hold up no other look-up of this process', 
   for (let n = 0; n < 16; n++) lookUp('silent.example', { all: true }, () => ended++);
   expect(await promises.lookup('localhost')).toMatchObject({ address: expect.any(String) });
   expect(ended).toBe(0);
+});
+
+test('a name that resolves to a private address after it was checked is not called there', async () => {
+  const called: string[] = [];
+  const listen = async (host: string, port = 0) => {
+    const server = createServer((_, response) => {
+      called.push(host);
+      response.writeHead(204).end();
+    }).listen(port, host);
+    await once(server, 'listening');
+    onTestFinished(() => void server.close());
+    return (server.address() as AddressInfo).port;
+  };
+  const port = await listen('127.0.0.1');
+  await listen('127.0.0.2', port);
+  // the first address stands for a public one, the second for a private one
+  let asked = 0;
+  const names = await nameServer((_, type) => (type === 1 ? Buffer.from([127, 0, 0, ++asked]) : undefined));
+  const send = () =>
+    sendCustomerWebhook(
+      { url: `http://rebinding.example:${port}/`, secret: 'x' },
+      { id: 'callback-1', timestampSecs: 1, body: '{}' },
+      (address) => address === '127.0.0.1',
+      names,
+    );
+  expect(await send()).toEqual({ kind: 'delivered' });
+  expect(await send()).toMatchObject({ kind: 'failed' });
+  expect([asked, called]).toEqual([2, ['127.0.0.1']]);
+});
+
+test('a gateway of the public internet calls no customer on its own machine; one of this machine does, also without https', () => {
+  const [open, own] = ['https://gateway.example', 'http://127.0.0.1:8402'];
+  for (const url of ['http://127.0.0.1:80/', 'https://localhost/', 'https://[::1]/']) {
+    expect(customerUrl(url, open)).toBeUndefined();
+    expect(customerUrl(url, own)?.href).toBe(url.replace(':80', ''));
+  }
+  expect(customerAddresses(open)('127.0.0.1')).toBe(false);
+  expect(customerAddresses(own)('127.0.0.1')).toBe(true);
+  for (const gateway of [open, own]) {
+    expect(customerUrl('http://hooks.example/', gateway)).toBeUndefined();
+    expect(customerUrl('https://hooks.example', gateway)?.href).toBe('https://hooks.example/');
+    expect(customerAddresses(gateway)('10.0.0.1')).toBe(false);
+  }
 });
