@@ -142,6 +142,7 @@ async function registerReads(
   if (config.jobs) {
     const context = {
       ...ledger,
+      config,
       publicUrl: () => config.publicUrl,
       receiptKeys,
       log,

@@ -1,5 +1,11 @@
 import type { Config, RunnerConfig } from '../config/config.ts';
 import { signCall } from '../domain/payments/call-signature.ts';
+import {
+  leaseHeader,
+  progressToken,
+  progressTokenHeader,
+  progressUrlHeader,
+} from '../domain/payments/progress-token.ts';
 import { maxResultHeader } from '../domain/payments/result-parts.ts';
 import { lastWords } from '../domain/values/last-words.ts';
 import type { PushAnswer, PushRunner } from '../peers/runner/push-runner.ts';
@@ -52,6 +58,11 @@ function originMetadata({ origin, stream }: LeasedCall): Record<string, string> 
   };
 }
 
+/** Where a runner that has not leased a call itself says how far it is. */
+export function progressUrl({ publicUrl }: Pick<JobsContext, 'publicUrl'>, { callId }: LeasedCall): string {
+  return `${publicUrl()}/runner/calls/${callId}/progress`;
+}
+
 /** Pushes one leased call to its runner and records the outcome. */
 export async function deliverCall(
   context: JobsContext,
@@ -102,7 +113,12 @@ function push(
   overflow: PartWriter | undefined,
 ): Promise<PushAnswer> {
   const { body = Buffer.alloc(0) } = call;
-  const metadata = callMetadata(call, maxResultBytesOf(context.config));
+  const metadata = {
+    ...callMetadata(call, maxResultBytesOf(context.config)),
+    [leaseHeader]: call.leaseId,
+    [progressUrlHeader]: progressUrl(context, call),
+    [progressTokenHeader]: progressToken(runner.tokens[0], call),
+  };
   const id = call.idempotencyKey;
   const signature = signCall({ secret: runner.tokens, id, timestampSecs: nowSecs(context), body, metadata });
   const contentType = call.contentType ? { contentType: call.contentType } : {};

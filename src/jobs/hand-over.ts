@@ -1,16 +1,14 @@
 import type { RunnerConfig } from '../config/config.ts';
 import { signCall } from '../domain/payments/call-signature.ts';
+import { leaseHeader, progressUrlHeader } from '../domain/payments/progress-token.ts';
 import type { Broker } from '../peers/broker/broker.ts';
 import type { CallLease, LeasedCall } from '../store/calls.ts';
 import { findUntaken, heldName } from '../store/held-leases.ts';
 import { passTurn } from './call-order.ts';
 import { type JobsContext, nowSecs } from './context.ts';
-import { callMetadata } from './deliver-call.ts';
+import { callMetadata, progressUrl } from './deliver-call.ts';
 import { logAttempt, recordAttempt, undeliverable } from './record-attempt.ts';
 import { traceAttempt } from './trace-attempt.ts';
-
-/** The header of a call's message that names its lease, signed as its metadata. */
-const leaseHeader = 'x-net-lease-id';
 
 /**
  * Publishes one leased call for its runner. It counts as handed over once the broker has stored it; where it has not, or may not have,
@@ -43,6 +41,7 @@ function messageOf(context: JobsContext, runner: RunnerConfig, call: LeasedCall)
   const metadata = {
     ...callMetadata(call, context.config.delivery.maxResultBytes),
     [leaseHeader]: call.leaseId,
+    [progressUrlHeader]: progressUrl(context, call),
   };
   const id = call.idempotencyKey;
   const signature = signCall({ secret: runner.tokens, id, timestampSecs: nowSecs(context), body, metadata });

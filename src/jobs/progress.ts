@@ -1,5 +1,7 @@
 import { lastWords } from '../domain/values/last-words.ts';
-import type { RunnerConfig } from '../config/config.ts';
+import type { Config, RunnerConfig } from '../config/config.ts';
+import { progressToken } from '../domain/payments/progress-token.ts';
+import { areEqualSecrets } from '../domain/values/equal-secrets.ts';
 import { type CallProgress, reportProgress } from '../store/call-progress.ts';
 import type { JobsContext } from './context.ts';
 import type { LeaseName } from './lease-calls.ts';
@@ -14,6 +16,18 @@ export interface ProgressDesk {
     lease: LeaseName,
     progress: Pick<CallProgress, 'fraction' | 'message'>,
   ): Promise<Reported>;
+}
+
+/** The runner for whose lease this token was made, of those that do not lease their calls; undefined where it was made for none. */
+export function runnerOfLease(
+  { runners }: Pick<Config, 'runners'>,
+  lease: LeaseName,
+  token: string,
+): RunnerConfig | undefined {
+  return runners.find(
+    ({ mode, tokens }) =>
+      mode !== 'lease' && tokens.some((secret) => areEqualSecrets(token, progressToken(secret, lease))),
+  );
 }
 
 const everyMs = 500;

@@ -1,3 +1,4 @@
+import type { Config } from '../config/config.ts';
 import type { RecordedEvent } from '../domain/events/event.ts';
 import { paymentSummary } from '../domain/payments/payment.ts';
 import type { Hex } from '../domain/values/primitives.ts';
@@ -17,7 +18,9 @@ import { readCallback } from './callbacks.ts';
 import type { JobsContext } from './context.ts';
 
 /** What a receipt is read with. */
-export type ReceiptReader = Pick<JobsContext, 'pool' | 'db' | 'publicUrl' | 'receiptKeys'>;
+export type ReceiptReader = Pick<JobsContext, 'pool' | 'db' | 'publicUrl' | 'receiptKeys'> & {
+  readonly config: Pick<Config, 'callbacks'>;
+};
 
 export type ReceiptReading = NonNullable<Awaited<ReturnType<typeof readReceipt>>>;
 
@@ -56,7 +59,9 @@ const withoutProgress: Partial<Awaited<ReturnType<typeof progressOf>>> = {};
 
 /** What the runner last said of a call that it works on. */
 async function progressOf({ db }: Pick<JobsContext, 'db'>, call: CallState | undefined) {
-  const progress = call?.status === 'delivered' ? await findProgress(db, call.callId) : undefined;
+  // a call that is pushed is `delivered` in the ledger together with its outcome
+  const isOpen = call?.status === 'delivered' || call?.status === 'enqueued';
+  const progress = isOpen ? await findProgress(db, call.callId) : undefined;
   if (!progress) return {};
   const { fraction, message, at } = progress;
   const said = { ...(fraction !== undefined && { fraction }), ...(message !== undefined && { message }) };
@@ -65,9 +70,10 @@ async function progressOf({ db }: Pick<JobsContext, 'db'>, call: CallState | und
 
 const withoutCallback: Partial<Awaited<ReturnType<typeof callbackOf>>> = {};
 
-/** What became of the callback that the paid request named. */
+/** What became of the callback that the paid request named; not asked for where there can be none. */
 async function callbackOf(context: ReceiptReader, digest: Hex, paid: PaymentState | undefined) {
-  const callback = paid && (await readCallback(context, digest, paid));
+  const isAllowed = context.config.callbacks !== undefined;
+  const callback = paid && isAllowed ? await readCallback(context, digest, paid) : undefined;
   return callback ? { callback } : {};
 }
 

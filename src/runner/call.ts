@@ -28,7 +28,7 @@ interface AnyCall<Input> {
   readonly maxResultBytes: number;
   /** The body, parsed and checked, where the job has a schema. */
   readonly input: Input;
-  /** Tells the client that waits how far the work is, where the call is leased. Sent once a second at most; what cannot be sent is dropped. */
+  /** Tells the client that waits how far the work is. Sent once a second at most; what cannot be sent is dropped. */
   readonly progress: ReportProgress;
   /** Aborts when the result of this run is no longer needed: time-out, lost lease, or the runner stops. */
   readonly signal: AbortSignal;

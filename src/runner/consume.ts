@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { brokerName, brokerNames } from '../domain/broker/names.ts';
 import { isCallId, isLeaseId } from '../domain/broker/lease-messages.ts';
 import { type ReportedOutcome, sealResult } from '../domain/broker/result-message.ts';
-import { verifyCall } from '../domain/payments/call-signature.ts';
+import { type CallMetadata, verifyCall } from '../domain/payments/call-signature.ts';
+import { leaseHeader, progressToken } from '../domain/payments/progress-token.ts';
 import { backOffMs, withJitterMs } from '../domain/values/back-off.ts';
 import { pause } from '../runtime/pause.ts';
 import type { BrokerConnection, BrokerMessage, BrokerStream } from './broker.ts';
@@ -13,6 +14,7 @@ import { requireWhole } from './job.ts';
 import { keepLease } from './keep-lease.ts';
 import { createLeaseDesk, type LeaseDesk } from './lease-desk.ts';
 import type { Outcome } from './outcome.ts';
+import { createReporterOf } from './reporter.ts';
 import type { Runs } from './runs.ts';
 import type { Slots } from './slots.ts';
 
@@ -134,6 +136,7 @@ async function consumeUntilStopped(
 interface Message {
   readonly call: ReceivedCall;
   readonly leaseId: string;
+  readonly metadata: CallMetadata;
 }
 
 /** Takes the call of a message, runs it and reports its result. Never rejects. */
@@ -159,7 +162,7 @@ async function serveMessage(
     // the lease is in the database: the broker has nothing to do with the call any more
     message.ack();
     if (grant.kind === 'lost') return;
-    await serveCall(context, { call, leaseId: newLeaseId }, grant.lastsMs, onStarted);
+    await serveCall(context, { ...read, leaseId: newLeaseId }, grant.lastsMs, onStarted);
   } catch (cause) {
     tell.error(
       new RunnerError('runner_failed', 'a call of the broker failed: its lease runs out', { cause }),
@@ -183,8 +186,9 @@ function readMessage({ tell, token: secret }: ConsumeContext, message: BrokerMes
   }
   const { id, metadata } = verification;
   const call = readCall(metadata, headers['content-type'], body, headers['traceparent']);
-  const leaseId = metadata['x-net-lease-id'];
-  if (call?.idempotencyKey === id && isCallId(call.callId) && isLeaseId(leaseId)) return { call, leaseId };
+  const leaseId = metadata[leaseHeader];
+  if (call?.idempotencyKey === id && isCallId(call.callId) && isLeaseId(leaseId))
+    return { call, leaseId, metadata };
   tell.error(new RunnerError('call_malformed', `call ${id} lacks what every call has`));
   return undefined;
 }
@@ -217,7 +221,10 @@ async function serveCall(
   };
   void keepLease(kept, ended);
   try {
-    const running = runs.take(call, { via: 'jetstream', lost: lost.signal });
+    const token = progressToken(context.token, { callId: call.callId, leaseId });
+    const heard = AbortSignal.any([ended, lost.signal]);
+    const progress = createReporterOf(message.metadata, leaseId, token, heard);
+    const running = runs.take(call, { via: 'jetstream', lost: lost.signal, ...(progress && { progress }) });
     onStarted();
     const outcome = await running;
     if (outcome.kind !== 'lost') await report(context, message, outcome, lost.signal);
@@ -229,7 +236,7 @@ async function serveCall(
 /** Publishes what came of a call, again until the broker has stored it. */
 async function report(
   context: ConsumeContext,
-  { call, leaseId }: Message,
+  { call, leaseId }: Pick<Message, 'call' | 'leaseId'>,
   outcome: Exclude<Outcome, { kind: 'lost' }>,
   lost: AbortSignal,
 ): Promise<void> {

@@ -1,8 +1,11 @@
-import { type CallVerification, verifyCall } from '../domain/payments/call-signature.ts';
+import { type CallMetadata, type CallVerification, verifyCall } from '../domain/payments/call-signature.ts';
+import { leaseHeader, progressTokenHeader } from '../domain/payments/progress-token.ts';
 import { readCall } from './call.ts';
 import { RunnerError } from './errors.ts';
 import type { Teller } from './hooks.ts';
 import type { Outcome, Refused, Retry } from './outcome.ts';
+import type { ReportProgress } from './progress.ts';
+import { createReporterOf } from './reporter.ts';
 import type { Runs } from './runs.ts';
 
 /** A pushed call, from whatever server received it. */
@@ -57,7 +60,19 @@ export async function answerPush(
     tell.error(new RunnerError('call_malformed', message));
     return problem(statuses.call_malformed, 'call_malformed', message);
   }
-  return answerOf(await runs.take(call, { via: 'push' }));
+  const done = new AbortController();
+  try {
+    const progress = reporterOf(verification.metadata, done.signal);
+    return answerOf(await runs.take(call, { via: 'push', ...(progress && { progress }) }));
+  } finally {
+    done.abort();
+  }
+}
+
+/** A gateway of an earlier version has sent no token of the lease. */
+function reporterOf(metadata: CallMetadata, ended: AbortSignal): ReportProgress | undefined {
+  const { [leaseHeader]: leaseId, [progressTokenHeader]: token } = metadata;
+  return leaseId && token ? createReporterOf(metadata, leaseId, token, ended) : undefined;
 }
 
 function readPush(

@@ -370,7 +370,8 @@ test('a thousand who wait for one receipt read it once when they are woken, and 
   };
   const streams = { ...watch, grown };
   const receiptKeys = receiptKeysOf(undefined, Buffer.alloc(32));
-  const context = { pool: counted, db, publicUrl: () => gateway.url, receiptKeys, streams, stopping };
+  const config = { callbacks: undefined };
+  const context = { pool: counted, db, config, publicUrl: () => gateway.url, receiptKeys, streams, stopping };
   const following = { digest, withResult: true, waitSecs: 60, signal: new AbortController().signal };
   const reads = createSharedReads<ReceiptReading | undefined>();
   const waiting = Array.from({ length: 1_000 }, () => awaitReceipt(context, { ...following, reads }));

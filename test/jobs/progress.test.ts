@@ -1,14 +1,17 @@
 import { expect, onTestFinished, test } from 'vitest';
+import { freePort } from '../../src/devnet/ports.ts';
 import { createProgressDesk } from '../../src/jobs/progress.ts';
 import { createRunner, job as runnerJob, type PaidCall } from '../../src/runner/index.ts';
 import { createDatabase } from '../support/database.ts';
 import { useChain } from '../support/devnet.ts';
-import { runnerSecret, type TestGateway } from '../support/gateway.ts';
+import { runnerSecret, startTestGateway, type TestGateway } from '../support/gateway.ts';
 import { expectSoundLedger } from '../support/invariants.ts';
 import { eventually } from '../support/wait.ts';
+import { startTestRunner } from '../support/runner.ts';
 import { asRunner, leased, leaseOne, paid, type Paid, starter } from './large-results-support.ts';
 
-const start = starter(useChain());
+const chain = useChain();
+const start = starter(chain);
 
 interface Followed {
   /** All that has come so far. */
@@ -105,4 +108,68 @@ test('progress that comes too often is passed over without the database', async 
   nowMs += 500;
   expect(await report()).toEqual({ kind: 'lease_lost' });
   expect(queries).toBe(2);
+});
+
+test('who has paid for a call that is pushed sees what its handler says of it', async () => {
+  const database = await createDatabase();
+  const finish = Promise.withResolvers<string>();
+  const handler = (call: PaidCall): Promise<string> => {
+    call.progress({ fraction: 0.25, message: 'page 1 of 4' });
+    return finish.promise;
+  };
+  const runner = createRunner({ jobs: [runnerJob({ serviceId: 1, jobIndex: 0, on: { x402: handler } })] });
+  onTestFinished(() => runner.stop({ graceMs: 0 }));
+  const gateway = await start(database, '', (await runner.listen({ secret: runnerSecret })).url);
+  const to = await paid(gateway);
+  const payer = follow(gateway, to);
+  await eventually(() => expect(payer.text()).toContain('"message":"page 1 of 4"'));
+  finish.resolve('done');
+  await payer.ended;
+  expect((await gateway.get(to.path, to.bearer)).json).toMatchObject({ state: 'completed' });
+  expect((await gateway.get(to.path, to.bearer)).json).not.toHaveProperty('progress');
+});
+
+test('a pushed runner proves one lease with the token of its call, and never sends its own token', async () => {
+  const database = await createDatabase();
+  const finish = Promise.withResolvers<string>();
+  const handler = (call: PaidCall): Promise<string> => {
+    call.progress({ fraction: 0.5 });
+    return finish.promise;
+  };
+  const runner = createRunner({ jobs: [runnerJob({ serviceId: 1, jobIndex: 0, on: { x402: handler } })] });
+  onTestFinished(() => runner.stop({ graceMs: 0 }));
+  // stands at the address that clients use
+  const seen = await startTestRunner(() => ({ status: 200, body: '{}' }));
+  const gateway = await startTestGateway({
+    database,
+    chain,
+    bind: `127.0.0.1:${await freePort()}`,
+    top: `public_url = "${new URL(seen.url).origin}"`,
+    runnerUrl: (await runner.listen({ secret: runnerSecret })).url,
+  });
+  const to = await paid(gateway);
+  await eventually(() => expect(seen.deliveries).toHaveLength(1));
+  const [said] = seen.deliveries;
+  const path = said?.path ?? '';
+  const body = JSON.parse(String(said?.body));
+  const token = /^Bearer (.+)$/.exec(said?.headers.authorization ?? '')?.[1] ?? '';
+  expect(body).toEqual({ lease_id: expect.any(String), fraction: 0.5 });
+  expect(JSON.stringify(said?.headers)).not.toContain(runnerSecret);
+  expect(token).toMatch(/^[\w-]{43}$/);
+  const say = async (at: string, sent: object, bearer: string) =>
+    (await asRunner(gateway, at, sent, bearer)).status;
+  const other = '00000000-0000-4000-8000-000000000000';
+  expect(await say(path, { ...body, lease_id: other }, token)).toBe(401);
+  expect(await say('/runner/calls/7777/progress', body, token)).toBe(401);
+  // a runner that is pushed to has nothing to lease
+  expect(await say(path, body, runnerSecret)).toBe(401);
+  const callId = path.split('/')[3];
+  const lease = { lease_id: body.lease_id };
+  expect(await say(`/runner/calls/${callId}/complete`, lease, token)).toBe(401);
+  expect(await say(`/runner/calls/${callId}/extend`, { ...lease, lease_secs: 60 }, token)).toBe(401);
+  expect(await say(path, { ...body, message: 'half' }, token)).toBe(200);
+  expect((await gateway.get(to.path, to.bearer)).json.progress).toMatchObject({ message: 'half' });
+  finish.resolve('done');
+  await eventually(async () => expect((await gateway.get(to.path, to.bearer)).json.state).toBe('completed'));
+  await eventually(async () => expect(await say(path, body, token)).toBe(409));
 });

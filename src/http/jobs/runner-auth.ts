@@ -19,17 +19,13 @@ function tokenHashes({ runners }: Config): TokenHash[] {
   );
 }
 
-/** Lets only runners use the routes of `app`; before a body is read, which may be large. Returns whose request it is. */
-export function requireRunner(
-  app: FastifyInstance,
+/** Finds the runner whose token a request bears, of those that lease their calls. Compared by hash, in constant time. */
+export function runnerFinder(
   current: () => JobsContext,
-): (request: FastifyRequest) => RunnerConfig {
+): (request: FastifyRequest) => RunnerConfig | undefined {
   /** By the runners in force, which a reload replaces with their tokens. */
   const hashesOf = new WeakMap<Config, readonly TokenHash[]>();
-  const runnerOf = new WeakMap<FastifyRequest, RunnerConfig>();
-
-  /** The runner whose token this is. Compared by hash, in constant time. */
-  const authenticate = (request: FastifyRequest): RunnerConfig | undefined => {
+  return (request) => {
     const { config, log } = current();
     const hashes = hashesOf.get(config) ?? tokenHashes(config);
     hashesOf.set(config, hashes);
@@ -38,7 +34,15 @@ export function requireRunner(
     if (found?.isSecond) logSecondSecret(log, `runners.${found.runner.name}.second_token`);
     return found?.runner;
   };
+}
 
+/** Lets only runners use the routes of `app`; before a body is read, which may be large. Returns whose request it is. */
+export function requireRunner(
+  app: FastifyInstance,
+  current: () => JobsContext,
+): (request: FastifyRequest) => RunnerConfig {
+  const authenticate = runnerFinder(current);
+  const runnerOf = new WeakMap<FastifyRequest, RunnerConfig>();
   app.addHook('onRequest', async (request, reply) => {
     const runner = authenticate(request);
     if (!runner) return sendRefusal(request, reply, 'unauthorized');
