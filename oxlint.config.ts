@@ -20,6 +20,8 @@ const useCases = {
   refunds: [...base, 'projections'],
   recovery: [...base, 'log', 'projections', 'reconcile'],
   books: [...base, 'log'],
+  // closed periods of the books, with the hashes of their reports
+  periods: [...base, 'log', 'reconcile', 'books'],
   // what calls jobs without payments: into the same outbox
   triggers: [...base, 'jobs'],
 };

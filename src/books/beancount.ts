@@ -1,5 +1,5 @@
 import { decimalText, type Balance, type Commodity, type Entry } from '../domain/bookkeeping/entry.ts';
-import { shortInstant } from '../domain/values/period.ts';
+import { periodName, spanText } from '../domain/values/period.ts';
 import type { JournalPosting, JournalStyle } from './journal.ts';
 import { ExportError } from './source.ts';
 
@@ -8,9 +8,9 @@ const maxDigits = 28;
 
 /** A journal that `bean-check` accepts by itself. Every balance is asserted without tolerance. */
 export const beancount: JournalStyle = {
-  head: ({ fromMs, toMs }) =>
-    `; Books of a Tollbook ledger, from ${shortInstant(fromMs)} up to but without ${shortInstant(toMs)}, by the time of recording.\n` +
-    `option "title" "Tollbook ${shortInstant(fromMs)} to ${shortInstant(toMs)}"\n`,
+  head: (period) =>
+    `; Books of a Tollbook ledger, ${spanText(period)}, by the time of recording.\n` +
+    `option "title" "Tollbook ${periodName(period)}"\n`,
   commodity: ({ name, network, asset, symbol, decimals }, { before }) =>
     `\n${before} commodity ${name}\n` + metadata({ network, asset, symbol }) + `  decimals: ${decimals}\n`,
   account: (account, { before }) => `${before} open ${account}\n`,
@@ -18,8 +18,8 @@ export const beancount: JournalStyle = {
     `\n${before} * "Opening balances"\n${balances.map(posting).join('')}` +
     `\n${balances.map((balance) => assertion(first, balance)).join('')}`,
   unused: (balance, { first }) => assertion(first, balance),
-  entry: (entry, postings) =>
-    `\n${entry.recordedAt.slice(0, 10)} * ${entry.counterparty === undefined ? '' : `${quoted(entry.counterparty)} `}${quoted(entry.category)}\n` +
+  entry: (entry, postings, day) =>
+    `\n${day} * ${entry.counterparty === undefined ? '' : `${quoted(entry.counterparty)} `}${quoted(entry.category)}\n` +
     entryMetadata(entry) +
     postings.map(posting).join(''),
   closing: (balances, { after }) => `\n${balances.map((balance) => assertion(after, balance)).join('')}`,

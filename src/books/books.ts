@@ -15,6 +15,8 @@ export type BooksPart =
 /** The books of a period. The ledger was read once already, so its errors are known before anything is written. */
 export interface Books {
   readonly period: Period;
+  /** The events before its end. */
+  readonly events: number;
   parts(): AsyncIterable<BooksPart>;
 }
 
@@ -42,7 +44,7 @@ export async function openBooks(source: LedgerSource, period: Period): Promise<B
     throw new ExportError(
       `the file has no event of ${instantText(period.toMs)} or later, so it may have been exported before the period ended: export the ledger again, or give the time of the export with --exported-at`,
     );
-  return { period, parts: () => keepBooks(source, period, events, (digest) => reopened.has(digest)) };
+  return { period, events, parts: () => keepBooks(source, period, events, (digest) => reopened.has(digest)) };
 }
 
 async function* keepBooks(

@@ -1,16 +1,18 @@
-import type { BooksPart } from './books.ts';
+import type { Books } from './books.ts';
 import { columns, rowsOf } from './rows.ts';
 
 /** RFC 4180: a header, then one line per move, with CR LF. */
-export async function* csvOf(parts: AsyncIterable<BooksPart>): AsyncGenerator<string> {
-  yield line(columns.map(({ name }) => name));
-  for await (const part of parts) {
+export async function* csvOf({ period, parts }: Books): AsyncGenerator<string> {
+  yield csvLine(columns.map(({ name }) => name));
+  for await (const part of parts()) {
     if (part.kind !== 'entry') continue;
-    for (const row of rowsOf(part.entry)) yield line(columns.map(({ of }) => String(of(row) ?? '')));
+    for (const row of rowsOf(part.entry, period))
+      yield csvLine(columns.map(({ of }) => String(of(row) ?? '')));
   }
 }
 
-function line(fields: readonly string[]): string {
+/** A line of texts. */
+export function csvLine(fields: readonly string[]): string {
   return `${fields.map(csvField).join(',')}\r\n`;
 }
 

@@ -5,12 +5,13 @@ import { csvOf } from './csv.ts';
 import { hledger } from './hledger.ts';
 import { journalOf } from './journal.ts';
 import { parquetOf } from './parquet.ts';
+import { summaryCsv, summaryPage } from './summary.ts';
 
 const chunkLetters = 64 * 1_024;
 
 /** The bytes of a file, in chunks. The same books always give the same bytes. */
 export async function* writeBooks(books: Books, format: BookFormat): AsyncGenerator<Buffer> {
-  if (format === 'parquet') return yield* parquetOf(books.parts());
+  if (format === 'parquet') return yield* parquetOf(books);
   let chunk = '';
   for await (const text of textOf(books, format)) {
     chunk += text;
@@ -24,10 +25,14 @@ export async function* writeBooks(books: Books, format: BookFormat): AsyncGenera
 function textOf(books: Books, format: Exclude<BookFormat, 'parquet'>): AsyncGenerator<string> {
   switch (format) {
     case 'csv':
-      return csvOf(books.parts());
+      return csvOf(books);
     case 'beancount':
       return journalOf(books, beancount);
     case 'hledger':
       return journalOf(books, hledger);
+    case 'summary':
+      return summaryCsv(books);
+    case 'summary-page':
+      return summaryPage(books);
   }
 }

@@ -1,20 +1,19 @@
 import { decimalText, type Commodity, type Entry } from '../domain/bookkeeping/entry.ts';
-import { shortInstant } from '../domain/values/period.ts';
+import { spanText } from '../domain/values/period.ts';
 import type { JournalPosting, JournalStyle } from './journal.ts';
 
 /** A journal that `hledger check --strict` accepts by itself. Every balance is asserted. */
 export const hledger: JournalStyle = {
-  head: ({ fromMs, toMs }) =>
-    `; Books of a Tollbook ledger, from ${shortInstant(fromMs)} up to but without ${shortInstant(toMs)}, by the time of recording.\n` +
-    'decimal-mark .\n',
+  head: (period) =>
+    `; Books of a Tollbook ledger, ${spanText(period)}, by the time of recording.\n` + 'decimal-mark .\n',
   commodity: ({ name, network, asset, symbol, decimals }) =>
     `\n; ${[symbol, network, asset, `${decimals} decimals`].filter((text) => text !== undefined).join(', ')}\ncommodity "${name}"\n`,
   account: (account) => `account ${account}\n`,
   opening: (balances, { before }) =>
     `\n${before} * Opening balances\n${balances.map((balance) => posting(balance, balance.atoms)).join('')}`,
   unused: (balance, { before }) => `${before} * Not used before\n${posting(balance, 0n)}`,
-  entry: (entry, postings) =>
-    `\n${entry.recordedAt.slice(0, 10)} * (${entry.seq}) ${[entry.counterparty, entry.category].filter((text) => text !== undefined).join(' | ')}\n` +
+  entry: (entry, postings, day) =>
+    `\n${day} * (${entry.seq}) ${[entry.counterparty, entry.category].filter((text) => text !== undefined).join(' | ')}\n` +
     comment(entry) +
     postings.map((one) => posting(one)).join(''),
   closing: (balances, { last }) =>

@@ -1,5 +1,6 @@
 import { type Balance, Balances, type Commodity, type Entry } from '../domain/bookkeeping/entry.ts';
 import type { Period } from '../domain/values/period.ts';
+import { utc } from '../domain/values/time-zone.ts';
 import type { Books } from './books.ts';
 
 /** One line of a transaction: above 0 a debit. */
@@ -18,7 +19,8 @@ export interface JournalStyle {
   opening(balances: readonly Balance[], days: JournalDays): string;
   /** An account that is used for the first time: its balance of the commodity was zero. */
   unused(balance: Balance, days: JournalDays): string;
-  entry(entry: Entry, postings: readonly JournalPosting[]): string;
+  /** `day`: on which it was recorded. */
+  entry(entry: Entry, postings: readonly JournalPosting[], day: string): string;
   closing(balances: readonly Balance[], days: JournalDays): string;
 }
 
@@ -33,22 +35,19 @@ export interface JournalDays {
 
 const dayMs = 86_400_000;
 
-function daysOf({ fromMs, toMs }: Period): JournalDays {
-  return {
-    before: dayOf(fromMs - dayMs),
-    first: dayOf(fromMs),
-    last: dayOf(toMs - 1),
-    after: dayOf(toMs - 1 + dayMs),
-  };
+function daysOf({ fromMs, toMs, zone = utc }: Period): JournalDays {
+  const [first, last] = [zone.dayOf(fromMs), zone.dayOf(toMs - 1)];
+  return { before: dayBeside(first, -1), first, last, after: dayBeside(last, 1) };
 }
 
-function dayOf(ms: number): string {
-  return new Date(ms).toISOString().slice(0, 10);
+function dayBeside(day: string, days: number): string {
+  return utc.dayOf(utc.startOf(day) + days * dayMs);
 }
 
 /** The complete journal of one period. Accounts and commodities are declared before their first use. */
 export async function* journalOf({ period, parts }: Books, style: JournalStyle): AsyncGenerator<string> {
   const days = daysOf(period);
+  const { zone = utc } = period;
   const declared = new Set<string>();
   const used = new Balances();
   const declare = ({ account, commodity }: Pick<JournalPosting, 'account' | 'commodity'>): string => {
@@ -67,7 +66,7 @@ export async function* journalOf({ period, parts }: Books, style: JournalStyle):
         used.add(posting.account, posting.commodity, 0n);
         yield `\n${declare(posting)}${style.unused({ ...posting, atoms: 0n }, days)}`;
       }
-      yield style.entry(part.entry, postings);
+      yield style.entry(part.entry, postings, zone.dayOf(Date.parse(part.entry.recordedAt)));
       continue;
     }
     const balances = part.balances.filter(({ atoms }) => part.kind === 'closing' || atoms !== 0n);

@@ -1,6 +1,5 @@
 import { ByteWriter, ParquetWriter } from 'hyparquet-writer';
-import type { Entry } from '../domain/bookkeeping/entry.ts';
-import type { BooksPart } from './books.ts';
+import type { Books } from './books.ts';
 import { type Column, columns, rowsOf } from './rows.ts';
 
 const rowsInGroup = 10_000;
@@ -17,7 +16,7 @@ const schema = [
 ];
 
 /** The rows of the CSV, typed. Atoms and amounts are text: no number type of Parquet is wide enough for them. */
-export async function* parquetOf(parts: AsyncIterable<BooksPart>): AsyncGenerator<Buffer> {
+export async function* parquetOf({ period, parts }: Books): AsyncGenerator<Buffer> {
   const writer = new ByteWriter();
   const parquet = new ParquetWriter({ writer, schema, createdBy: 'tollbook' });
   let group: ReturnType<typeof rowsOf> = [];
@@ -30,8 +29,8 @@ export async function* parquetOf(parts: AsyncIterable<BooksPart>): AsyncGenerato
     group = [];
     return takeBytes(writer);
   };
-  for await (const part of parts) {
-    if (part.kind === 'entry') group.push(...rowsOf(part.entry satisfies Entry));
+  for await (const part of parts()) {
+    if (part.kind === 'entry') group.push(...rowsOf(part.entry, period));
     if (group.length >= rowsInGroup) yield write();
   }
   if (group.length > 0) yield write();

@@ -1,8 +1,12 @@
 import { decimalText, type Entry, type Move } from '../domain/bookkeeping/entry.ts';
+import type { Period } from '../domain/values/period.ts';
+import { utc } from '../domain/values/time-zone.ts';
 
 interface Row {
   readonly entry: Entry;
   readonly move: Move;
+  /** On which it was recorded, in the zone of the period. */
+  readonly day: string;
   /** Counted from 1 within the event. */
   readonly leg: number;
 }
@@ -22,6 +26,7 @@ export interface Column {
 export const columns: readonly Column[] = [
   { name: 'seq', type: 'whole', of: ({ entry }) => BigInt(entry.seq) },
   { name: 'leg', type: 'whole', of: ({ leg }) => BigInt(leg) },
+  { name: 'date', type: 'text', of: ({ day }) => day },
   { name: 'recorded_at', type: 'instant', of: ({ entry }) => entry.recordedAt },
   { name: 'occurred_at', type: 'instant', of: ({ entry }) => entry.occurredAt },
   { name: 'category', type: 'text', of: ({ entry }) => entry.category },
@@ -50,6 +55,7 @@ function optional(whole: number | undefined): bigint | undefined {
   return whole === undefined ? undefined : BigInt(whole);
 }
 
-export function rowsOf(entry: Entry): Row[] {
-  return entry.moves.map((move, i) => ({ entry, move, leg: i + 1 }));
+export function rowsOf(entry: Entry, { zone = utc }: Period): Row[] {
+  const day = zone.dayOf(Date.parse(entry.recordedAt));
+  return entry.moves.map((move, i) => ({ entry, move, day, leg: i + 1 }));
 }

@@ -1,8 +1,12 @@
 import { access, constants, readdir, readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
+import type pg from 'pg';
+import { signerOf } from '../app/log.ts';
+import type { Config } from '../config/config.ts';
+import { currentSigner } from '../log/anchors.ts';
 import type { GivenCheckpoint } from '../verify/verify.ts';
 import { reasonOf } from '../config/files.ts';
-import { type NoteVerifier, parseVerifierKey } from '../domain/log/checkpoint.ts';
+import { type NoteVerifier, parseVerifierKey, verifierOf } from '../domain/log/checkpoint.ts';
 import { ArgumentError } from './arguments.ts';
 
 /**
@@ -15,6 +19,18 @@ export async function readVerifier(given: string): Promise<NoteVerifier> {
   return parseVerifierKey(
     await orArgumentError(`--pubkey ${given} is neither a key nor a file`, readFile(given, 'utf8')),
   );
+}
+
+/** The given key; else that of the configuration under the log's present name, which is known to the database alone. */
+export async function givenVerifier(
+  pubkey: string | undefined,
+  config: Config | undefined,
+  pool?: pg.Pool,
+): Promise<NoteVerifier | undefined> {
+  if (pubkey !== undefined) return readVerifier(pubkey);
+  if (!config?.log) return undefined;
+  const first = signerOf(config.log);
+  return verifierOf(pool ? await currentSigner(pool, first) : first);
 }
 
 /** Reads one checkpoint, or all checkpoints in the folder of an anchor. Throws an ArgumentError where that fails. */

@@ -1,5 +1,6 @@
 import type { AccountJson, ReportJson } from '../domain/reconcile/report.ts';
 import type { ClassJson, GroupJson, ItemFields } from '../domain/reconcile/tally.ts';
+import type { BridgeLineJson } from '../domain/reconcile/bridge-json.ts';
 import { allClasses } from '../domain/reconcile/reconcile.ts';
 
 /** Items of a class that a person is shown; the JSON has them all. */
@@ -7,6 +8,7 @@ const mostShown = 20;
 /** Of the id of a break: enough to name it. */
 const shownDigits = 18;
 
+type BridgeItem = BridgeLineJson['items'][number];
 type NetworkJson = ReportJson['networks'][number];
 type Tokens = ReadonlyMap<string, Pick<AccountJson, 'symbol' | 'decimals'>>;
 
@@ -82,7 +84,49 @@ function accountLines(account: AccountJson): string[] {
     ...(beyond === null || opened === null
       ? []
       : [row('the chain has beyond it', '', `${amount(beyond)}  (${amount(opened)} at the opening)`)]),
+    ...bridgeLines(account, amount),
   ];
+}
+
+const reasonTexts: Readonly<Record<string, string>> = {
+  recorded_after: 'recorded after the end',
+  mined_after: 'mined after the end',
+  taken_back: 'taken back after the end',
+  not_final: 'not final',
+  unknown: 'unsettled',
+};
+
+/** From the books' closing to the chain's, each item a line, so that nothing is left to be added up by hand. */
+function bridgeLines({ bridge, closing }: AccountJson, amount: (atoms: string) => string): string[] {
+  if (!bridge) return bridge === null ? ['  there are no books: the events contradict each other'] : [];
+  const signed = (atoms: string) => (atoms.startsWith('-') ? amount(atoms) : `+${amount(atoms)}`);
+  const optional = (name: string, atoms: string | null) =>
+    atoms === null || atoms === '0' ? [] : [row(name, '', signed(atoms))];
+  return [
+    row('the books close with', '', amount(bridge.books)),
+    ...optional('not confirmed yet', bridge.unconfirmed),
+    ...optional('in the treasury', bridge.treasury),
+    ...optional('at the opening', bridge.opening),
+    ...bridge.lines.flatMap(({ reason, count, atoms, items }) => [
+      row(reasonTexts[reason] ?? reason, String(count), signed(atoms)),
+      ...items.slice(0, mostShown).map((item) => `    ${signed(item.atoms)}  ${bridgeItem(item)}`),
+      ...(count > mostShown ? [`    and ${count - mostShown} more`] : []),
+    ]),
+    ...(closing.atoms === null ? [] : [row('so the chain has', '', amount(closing.atoms))]),
+    ...(bridge.not_explained === null || bridge.not_explained === '0'
+      ? []
+      : [row('NOT EXPLAINED', '', signed(bridge.not_explained))]),
+  ];
+}
+
+function bridgeItem({ of, quote_digest, seq, transaction, block_number }: BridgeItem): string {
+  return [
+    of,
+    ...(quote_digest === undefined ? [] : [`quote ${quote_digest}`]),
+    ...(seq === undefined ? [] : [`event ${seq}`]),
+    ...(transaction === undefined ? [] : [`transaction ${transaction}`]),
+    ...(block_number === undefined ? [] : [`block ${block_number}`]),
+  ].join('  ');
 }
 
 function row(name: string, count: string, text: string): string {

@@ -2,6 +2,7 @@ import type pg from 'pg';
 import { CheckpointError, type NoteVerifier, openCheckpoint } from '../domain/log/checkpoint.ts';
 import { ReopenedQuotes, type SkimmedEvent } from '../domain/bookkeeping/reopened-quotes.ts';
 import { decodeLeaf, eventDescriptors, isEventType } from '../domain/events/event.ts';
+import type { BooksAtClose } from '../domain/reconcile/books-at-close.ts';
 import { type LedgerFacts, UnreadableLedgerError } from '../domain/reconcile/ledger-facts.ts';
 import type { PinnedLedger } from '../domain/reconcile/report.ts';
 import { readExportEnd } from '../store/export.ts';
@@ -116,7 +117,11 @@ export async function surveyLedger(source: LedgerSource): Promise<SurveyedLedger
  * of the answer.
  * @throws ReconcileError where the ledger cannot be read
  */
-export async function foldLedger(source: SurveyedLedger, facts: LedgerFacts): Promise<PinnedLedger> {
+export async function foldLedger(
+  source: SurveyedLedger,
+  facts: LedgerFacts,
+  books: BooksAtClose,
+): Promise<PinnedLedger> {
   const { checkpoint, verifier } = source;
   const check = new ExportVerifier(checkpoint ? [checkpoint] : [], verifier);
   const tree = new TreeRoots(check.sizes);
@@ -124,7 +129,7 @@ export async function foldLedger(source: SurveyedLedger, facts: LedgerFacts): Pr
     if (tree.size === source.size) break;
     check.leaf(leaf);
     tree.append(leaf);
-    if (isNeeded(endOf(leaf).type)) takeLeaf(facts, leaf, tree.size);
+    if (isNeeded(endOf(leaf).type)) takeLeaf(facts, books, leaf, tree.size);
   }
   if (tree.size < source.size) throw tooShort(source.size, tree.size);
   const { fault, checkpoints } = check.finish(tree);
@@ -158,9 +163,11 @@ function isNeeded(type: string): boolean {
   return isEventType(type) && eventDescriptors[type].reconciliation !== 'none';
 }
 
-function takeLeaf(facts: LedgerFacts, leaf: Buffer, seq: number): void {
+function takeLeaf(facts: LedgerFacts, books: BooksAtClose, leaf: Buffer, seq: number): void {
   try {
-    facts.take(decodeLeaf(leaf));
+    const event = decodeLeaf(leaf);
+    facts.take(event);
+    books.take(event);
   } catch (error) {
     if (error instanceof UnreadableLedgerError) throw new ReconcileError('ledger_unreadable', error.message);
     const [line = ''] = (error instanceof Error ? error.message : String(error)).split('\n');

@@ -1,6 +1,8 @@
 import { instantText, type Period } from '../domain/values/period.ts';
 import type { Address, Hex } from '../domain/values/primitives.ts';
 import { classify, type Classified, strangerOf } from '../domain/reconcile/classify.ts';
+import { BooksAtClose } from '../domain/reconcile/books-at-close.ts';
+import { type Bridge, BridgeBuilder } from '../domain/reconcile/bridge.ts';
 import { LedgerFacts } from '../domain/reconcile/ledger-facts.ts';
 import { Matcher } from '../domain/reconcile/match.ts';
 import { openTransactions } from '../domain/reconcile/open-transactions.ts';
@@ -60,17 +62,19 @@ export async function reconcile(options: ReconcileOptions): Promise<ReportJson> 
   const times = { from: instantText(period.fromMs), to: instantText(period.toMs) };
   const source = await surveyLedger(options.source);
   const facts = new LedgerFacts(times, blocks, source.isReopened);
-  const ledger = await foldLedger(source, facts);
+  const booksAtClose = new BooksAtClose(times, source.isReopened);
+  const ledger = await foldLedger(source, facts, booksAtClose);
   const books = allAccounts(facts, options);
   const payees = new Set(books.map(({ network, payTo }) => `${network}/${payTo}`));
-  const tally = new Tally(payees, options.listed);
   const most = options.listed ?? mostListed;
+  const bridge = new BridgeBuilder(facts.booked, payees, most);
+  const tally = new Tally(payees, most, (...item) => bridge.note(...item));
   const matcher = new Matcher(facts, most, (transfer) => {
     const { name, fields } = strangerOf(transfer, payees);
     tally.addToGroup(name, { ...fields, why: 'receipt_not_asked' }, transfer);
   });
   const networks: NetworkBooks[] = [];
-  const accounts: AccountBooks[] = [];
+  const accounts: Omit<AccountBooks, 'bridge'>[] = [];
   for (const network of names) {
     const own = books.filter((account) => account.network === network);
     const range = blocks.get(network);
@@ -83,16 +87,22 @@ export async function reconcile(options: ReconcileOptions): Promise<ReportJson> 
   const classified = classify({ facts, matcher, evidence, ranges: blocks, payees, tally });
   await refuseContradictions(classified, chains, networks);
   await checkDecimals(facts, options, tally);
+  bridge.takeFacts(facts, classified.before);
   const { explanations } = facts;
   return reportJson({
     period: times,
     ledger,
     networks,
-    accounts,
+    accounts: accounts.map((account) => ({ ...account, bridge: bridgeOf(account, booksAtClose, bridge) })),
     sums: classified.ledger,
     tally,
     explanations,
   });
+}
+
+function bridgeOf(account: Account, books: BooksAtClose, bridge: BridgeBuilder): Bridge | undefined {
+  const booked = books.of(account);
+  return booked && { books: booked, lines: bridge.linesOf(account) };
 }
 
 function chainOf(chains: ReadonlyMap<string, ChainScanner>, network: string): ChainScanner {
@@ -133,7 +143,7 @@ async function readNetwork(
   blocks: PinnedBlocks,
   accounts: readonly KnownAccount[],
   matcher: Matcher,
-): Promise<{ readonly network: NetworkBooks; readonly accounts: readonly AccountBooks[] }> {
+): Promise<{ readonly network: NetworkBooks; readonly accounts: readonly Omit<AccountBooks, 'bridge'>[] }> {
   const { twice, resumeFile } = options;
   const chain = chainOf(options.chains, network);
   const query = {

@@ -44,6 +44,32 @@ export async function listReconciliations(
     .execute();
 }
 
+/** The stored report of a period that read the most of the ledger; undefined where there is none. */
+export async function findReportOf(
+  pool: pg.Pool,
+  { fromMs, toMs }: { readonly fromMs: number; readonly toMs: number },
+): Promise<{ readonly id: number; readonly report: string } | undefined> {
+  return queriesOn(pool)
+    .selectFrom('tollbook.reconciliation')
+    .select(['id', 'report'])
+    .where('period_from', '=', new Date(fromMs))
+    .where('period_to', '=', new Date(toMs))
+    .orderBy('size', 'desc')
+    .orderBy('id', 'desc')
+    .limit(1)
+    .executeTakeFirst();
+}
+
+/** The text of a stored report with this SHA-256, as 0x and hex; undefined where there is none. */
+export async function findReportByHash(pool: pg.Pool, sha256: string): Promise<string | undefined> {
+  const row = await queriesOn(pool)
+    .selectFrom('tollbook.reconciliation')
+    .select('report')
+    .where('sha256', '=', Buffer.from(sha256.slice(2), 'hex'))
+    .executeTakeFirst();
+  return row?.report;
+}
+
 /** The newest reports searched for a break. */
 const mostSearched = 100;
 

@@ -133,6 +133,7 @@ describe('as CSV', () => {
     expect(row).toEqual({
       seq: '4',
       leg: '1',
+      date: '2026-01-31',
       recorded_at: '2026-01-31T22:00:03.000Z',
       occurred_at: '',
       category: 'payment',

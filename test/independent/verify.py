@@ -337,6 +337,9 @@ STEPS = {
     "operator_transfer_recorded": ("transfer", {None, "recorded", "reversed"}, "recorded"),
     "operator_transfer_reversed": ("transfer", {"recorded"}, "reversed"),
     "operator_break_explained": ("break", {None, "explained"}, "explained"),
+    "operator_period_closed": ("period", {None, "recorded"}, "recorded"),
+    "operator_period_reviewed": ("period", {None, "recorded"}, "recorded"),
+    "operator_period_reopened": ("period", {None, "recorded"}, "recorded"),
     "ledger_recovered": ("recovery", {None}, "recovered"),
     "network_searched": ("recovery", {"recovered"}, None),
 }
@@ -405,6 +408,8 @@ class Ledger:
         # by stream: what an operator said of a transfer that is no payment
         self.astray = {}
         self.top_ups, self.generation, self.recovered, self.selling = {}, 1, set(), set()
+        # the periods of the books that are closed, in order
+        self.periods = []
         # calls that triggers made: by stream their id and state, and the firings that were used
         self.triggered, self.firings = {}, set()
 
@@ -441,7 +446,7 @@ class Ledger:
                 raise Wrong(f"{kind} belongs to a quote, but this is not the stream of a quote")
             return
         entity, before, after = STEPS[kind]
-        named = place_of(data) if entity == "transfer" else data.get(IDS[entity])
+        named = place_of(data) if entity == "transfer" else "books" if entity == "period" else data.get(IDS[entity])
         if stream != f"{entity}:{named}" if named is not None else not stream.startswith(f"{entity}:"):
             raise Wrong(f"the data of {kind} do not match the entity of its stream")
         step = self.steps.get(stream)
@@ -452,6 +457,8 @@ class Ledger:
             self.claim_spend(stream, kind, data)
         if entity == "transfer":
             self.record_transfer(stream, kind, data)
+        if entity == "period":
+            self.move_period(kind, data)
         if kind == "ledger_recovered":
             self.generation += 1
             if data["generation"] != self.generation or data["kept_seq"] >= self.seq:
@@ -462,6 +469,26 @@ class Ledger:
             self.check_cost(data, self.prices.pop(stream))
         if kind in POSTINGS:
             self.move_credit(stream, kind, data["account_id"], int(data["amount_micros"]))
+
+    def move_period(self, kind, data):
+        """Periods are closed without a gap, reviewed by another person, and opened again from the last one on."""
+        span = (data["from_ms"], data["to_ms"])
+        if kind == "operator_period_closed":
+            if span[0] >= span[1] or (self.periods and self.periods[-1]["span"][1] != span[0]):
+                raise Wrong("the period does not begin where the last closed one ends")
+            self.periods.append({"span": span, "by": data["operator"].lower(), "report": data["report_sha256"], "reviewed": False})
+            return
+        found = [period for period in self.periods if period["span"] == span]
+        if not found:
+            raise Wrong("the period is not closed")
+        if kind == "operator_period_reopened":
+            if found[0] is not self.periods[-1]:
+                raise Wrong("a later period is closed")
+            self.periods.pop()
+        elif found[0]["reviewed"] or found[0]["by"] == data["operator"].lower() or found[0]["report"] != data["report_sha256"]:
+            raise Wrong("a period is reviewed once, by another person than the one who closed it, and by its report")
+        else:
+            found[0]["reviewed"] = True
 
     def check_cost(self, data, price):
         """Micros, rounded up: each kind of tokens at its price, those of the cache at that of input where they have none."""

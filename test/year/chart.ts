@@ -1,4 +1,4 @@
-import { payTo, type YearToken } from './chain.ts';
+import { payTo, vault, type YearToken } from './chain.ts';
 
 /** The names of accounts and commodities, as docs/finance.md lists them. */
 export const chart = {
@@ -16,10 +16,12 @@ export const chart = {
   unproven: (serviceId: number, jobIndex: number) => `Income:Unconfirmed:${serviceId}:${jobIndex}`,
   chain: (token: YearToken) => `Assets:Chain:Eip155-84532:${token.symbol}:${shortPayee}`,
   unconfirmed: (token: YearToken) => `Assets:Unconfirmed:Eip155-84532:${token.symbol}:${shortPayee}`,
-  treasury: (token: YearToken) => `Assets:Treasury:Eip155-84532:${token.symbol}`,
+  /** Of the vault: no other address of the operator takes part. */
+  treasury: (token: YearToken) => `Assets:Treasury:Eip155-84532:${token.symbol}:${short(vault)}`,
 } as const;
 
-const shortPayee = `${payTo.slice(0, 8)}-${payTo.slice(-6)}`;
+const short = (address: string): string => `${address.slice(0, 8)}-${address.slice(-6)}`;
+const shortPayee = short(payTo);
 
 export const credit = 'CREDIT';
 export const creditDecimals = 6;

@@ -103,6 +103,12 @@ async function requireReport(
       'by the ledger': BigInt(account?.ledger.closing ?? -1),
       'by the books, with what is late': books + model.late(token, toMs),
     });
+    const bridge = account?.bridge;
+    requireSame(`${name}: ${token.symbol} that the bridge does not explain`, bridge?.not_explained, '0');
+    requireSameAmounts(`${name}: ${token.symbol} in the books at the payee`, {
+      'by the model': books,
+      'where the bridge begins': BigInt(bridge?.books ?? -1),
+    });
     requireSameAmounts(`${name}: ${token.symbol} at the payee, opening`, {
       'by the model': model.held(token, fromMs),
       'of the report': BigInt(account?.opening.atoms ?? -1),

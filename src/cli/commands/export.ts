@@ -1,3 +1,4 @@
+import { createHash, type Hash } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
 import { access, constants, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
@@ -10,9 +11,15 @@ import { ExportError, type LedgerSource, openDatabaseSource, openFileSource } fr
 import { exportLines } from '../../books/export-leaves.ts';
 import { type BookFormat, bookFormats, isBookFormat } from '../../domain/bookkeeping/format.ts';
 import { BooksError } from '../../domain/bookkeeping/books-error.ts';
-import { parseInstant, parsePeriod, type Period } from '../../domain/values/period.ts';
+import { parseInstant, type Period } from '../../domain/values/period.ts';
+import { utc } from '../../domain/values/time-zone.ts';
+import type { ClosedPeriod, Periods } from '../../domain/periods/periods.ts';
+import { compareExport, type Comparison } from '../../periods/compare-period.ts';
+import { findPeriods, readPeriods } from '../../periods/read-periods.ts';
 import { ArgumentError, exitCodes } from '../arguments.ts';
 import { withLedger } from '../ledger.ts';
+import { readZone, takePeriod } from '../period-choice.ts';
+import { besideClose } from '../period-text.ts';
 import { fail } from '../terminal.ts';
 
 const options = {
@@ -20,6 +27,7 @@ const options = {
   'from-seq': { type: 'string' },
   from: { type: 'string' },
   to: { type: 'string' },
+  tz: { type: 'string' },
   input: { type: 'string' },
   'exported-at': { type: 'string' },
   out: { type: 'string' },
@@ -31,9 +39,9 @@ export async function run(args: readonly string[]): Promise<number> {
   const { values } = parseArgs({ args: [...args], options });
   try {
     if (values.format === 'jsonl') await exportLedger(values);
-    else if (isBookFormat(values.format)) await exportBooks(values, values.format);
+    else if (isBookFormat(values.format)) return await exportBooks(values, values.format);
     else throw new ArgumentError(`unknown format: --format is jsonl, ${bookFormats.join(', ')}`);
-    return 0;
+    return exitCodes.done;
   } catch (error) {
     if (!(error instanceof ExportError) && !(error instanceof BooksError)) throw error;
     fail(error.message);
@@ -42,7 +50,9 @@ export async function run(args: readonly string[]): Promise<number> {
 }
 
 async function exportLedger({ 'from-seq': from = '1', out, ...rest }: Values): Promise<void> {
-  const ofBooks = (['from', 'to', 'input', 'exported-at'] as const).find((name) => rest[name] !== undefined);
+  const ofBooks = (['from', 'to', 'tz', 'input', 'exported-at'] as const).find(
+    (name) => rest[name] !== undefined,
+  );
   if (ofBooks !== undefined)
     throw new ArgumentError(`--${ofBooks} is for the books of a period: --format ${bookFormats.join(', ')}`);
   if (!/^[1-9]\d{0,14}$/.test(from))
@@ -54,52 +64,96 @@ async function exportLedger({ 'from-seq': from = '1', out, ...rest }: Values): P
   });
 }
 
-async function exportBooks(values: Values, format: BookFormat): Promise<void> {
-  const { input, from, to, 'exported-at': exportedAt } = values;
+async function exportBooks(values: Values, format: BookFormat): Promise<number> {
+  const { input, tz, 'exported-at': exportedAt } = values;
   // mistakes that need no clock are reported before the database is opened
-  takePeriod(from, to, Infinity);
+  takePeriod(values, Infinity);
   if (values['from-seq'] !== undefined)
     throw new ArgumentError(
       '--from-seq is for --format jsonl: the books of a period are named by --from and --to',
     );
-  const exportedAtMs = exportedAt === undefined ? -Infinity : parseInstant(exportedAt);
+  const exportedAtMs = exportedAt === undefined ? -Infinity : parseInstant(exportedAt, readZone(tz));
   if (exportedAtMs === undefined || exportedAtMs > Date.now() || (exportedAt && input === undefined))
     throw new ArgumentError(
       '--exported-at is when the file of --input was exported: a date or time that has passed',
     );
-  if (input === undefined)
-    return withLedger(async ({ pool }) => writePeriod(await openDatabaseSource(pool), values, format));
+  const isAsClosed =
+    input === undefined
+      ? await withLedger(async ({ pool }) => {
+          const periods = async (): Promise<Periods> => (await readPeriods(pool)).periods;
+          return writePeriod(await openDatabaseSource(pool), values, format, periods);
+        })
+      : await writeFromFile(input, exportedAtMs, values, format);
+  return isAsClosed ? exitCodes.done : exitCodes.refused;
+}
+
+async function writeFromFile(
+  input: string,
+  exportedAtMs: number,
+  values: Values,
+  format: BookFormat,
+): Promise<boolean> {
   await access(input).catch(() => {
     throw new ArgumentError(`--input ${input} cannot be read`);
   });
-  await writePeriod(openFileSource(input, Date.now(), exportedAtMs), values, format);
+  const source = openFileSource(input, Date.now(), exportedAtMs);
+  return writePeriod(source, values, format, () => findPeriods(source));
 }
 
+/** Returns whether the period is not closed, or the export is that of the close. */
 async function writePeriod(
   source: LedgerSource,
-  { from, to, out }: Values,
+  values: Values,
   format: BookFormat,
-): Promise<void> {
-  const books = await openBooks(source, takePeriod(from, to, source.nowMs));
-  const bytes = readable(writeBooks(books, format));
-  if (out === undefined) return pipeline(bytes, process.stdout, { end: false });
+  periods: () => Promise<Periods>,
+): Promise<boolean> {
+  const period = takePeriod(values, source.nowMs);
+  const hash = createHash('sha256');
+  await writeTo(values.out, hashed(writeBooks(await openBooks(source, period), format), hash));
+  const closed = (await periods()).find(period);
+  const comparison = closed && compareWithZone(closed, period, format, `0x${hash.digest('hex')}`);
+  if (!closed || !comparison) return true;
+  if (comparison.result !== 'same') fail(besideClose(closed, comparison));
+  return comparison.result !== 'differs';
+}
+
+/** Days belong to a zone: an export by the days of another one has other bytes. */
+function compareWithZone(
+  closed: ClosedPeriod,
+  { zone = utc }: Period,
+  format: BookFormat,
+  sha256: string,
+): Comparison | undefined {
+  const { time_zone: name } = closed.close.data;
+  return name === zone.name
+    ? compareExport(closed, format, sha256)
+    : {
+        of: format,
+        result: 'not_compared',
+        words: `its days are those of ${name}: export with --tz ${name}`,
+      };
+}
+
+async function* hashed(bytes: AsyncIterable<Buffer>, hash: Hash): AsyncGenerator<Buffer> {
+  for await (const chunk of bytes) {
+    hash.update(chunk);
+    yield chunk;
+  }
+}
+
+async function writeTo(out: string | undefined, bytes: AsyncIterable<Buffer>): Promise<void> {
+  if (out === undefined) return pipeline(readable(bytes), process.stdout, { end: false });
   await access(path.dirname(out), constants.W_OK).catch(() => {
     throw new ArgumentError(`--out ${out} cannot be written: its folder does not exist or is not writable`);
   });
   // what is there under its name is whole
   const partial = `${out}.partial`;
   try {
-    await pipeline(bytes, createWriteStream(partial));
+    await pipeline(readable(bytes), createWriteStream(partial));
     await rename(partial, out);
   } finally {
     await rm(partial, { force: true });
   }
-}
-
-function takePeriod(from: string | undefined, to: string | undefined, nowMs: number): Period {
-  const reading = parsePeriod(from, to, nowMs);
-  if (reading.kind === 'refusal') throw new ArgumentError(reading.refusal.message);
-  return reading.period;
 }
 
 function readable(bytes: AsyncIterable<Buffer>): Readable {

@@ -1,23 +1,26 @@
 import { writeFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
-import { reconcile } from '../../reconcile/reconcile.ts';
 import { ReconcileError } from '../../reconcile/reconcile-error.ts';
 import { ledgerInDatabase, ledgerInFile, type LedgerSource } from '../../reconcile/ledger-source.ts';
-import type pg from 'pg';
-import { signerOf } from '../../app/log.ts';
-import { currentSigner } from '../../log/anchors.ts';
 import type { Config } from '../../config/config.ts';
 import { ConfigError } from '../../config/mistakes.ts';
-import { CheckpointError, type NoteVerifier, verifierOf } from '../../domain/log/checkpoint.ts';
-import { type Period, parsePeriod } from '../../domain/values/period.ts';
+import { CheckpointError } from '../../domain/log/checkpoint.ts';
+import type { Period } from '../../domain/values/period.ts';
 import { type ReportJson, reportText } from '../../domain/reconcile/report.ts';
+import type { ClosedPeriod } from '../../domain/periods/periods.ts';
+import { openFileSource } from '../../books/source.ts';
+import { compareReport } from '../../periods/compare-period.ts';
+import { findPeriods, readPeriods } from '../../periods/read-periods.ts';
 import { storeReconciliation } from '../../store/reconciliations.ts';
-import { openScanners, readConfig } from '../chains.ts';
-import { readCheckpoints, readVerifier, requireExport } from '../given-proof.ts';
+import { readConfig } from '../chains.ts';
+import { givenVerifier, readCheckpoints, requireExport } from '../given-proof.ts';
 import { withLedger } from '../ledger.ts';
 import { ArgumentError, readPairs, readRpcUrls } from '../arguments.ts';
-import { startProgress } from '../progress.ts';
+import { takePeriod } from '../period-choice.ts';
+import { besideClose } from '../period-text.ts';
 import { reconcileLines } from '../reconcile-table.ts';
+import { runReconcile } from '../run-reconcile.ts';
+import { pinnedReport } from '../check-period.ts';
 import { fail, say } from '../terminal.ts';
 
 /** Exit code 0 without a break, 1 with a break that is open, 3 where each break is explained, 2 if the chain or the ledger could not be read, 64 for wrong arguments. */
@@ -26,8 +29,8 @@ export async function run(args: readonly string[]): Promise<number> {
   try {
     const request = readRequest(values);
     const config = values.config === undefined ? undefined : await readConfig(values.config);
-    const report = await makeReport(values, { ...request, config });
-    return exitCodeOf(report);
+    const { report, isAsClosed } = await makeReport(values, { ...request, config });
+    return isAsClosed ? exitCodeOf(report) : 1;
   } catch (error) {
     if (error instanceof ConfigError) throw error;
     const isArgument = error instanceof ArgumentError || error instanceof CheckpointError;
@@ -48,6 +51,7 @@ function readValues(args: readonly string[]) {
     options: {
       from: { type: 'string' },
       to: { type: 'string' },
+      tz: { type: 'string' },
       config: { type: 'string' },
       rpc: { type: 'string', multiple: true, default: [] },
       input: { type: 'string' },
@@ -72,8 +76,6 @@ interface Request {
 }
 
 function readRequest(values: Values): Pick<Request, 'period' | 'size' | 'rpcUrls' | 'pinned'> {
-  const reading = parsePeriod(values.from, values.to, Date.now());
-  if (reading.kind === 'refusal') throw new ArgumentError(reading.refusal.message);
   const { size, input, checkpoint } = values;
   if (size !== undefined && !/^[1-9]\d{0,14}$/.test(size))
     throw new ArgumentError('--size is a number of events, from 1');
@@ -81,31 +83,25 @@ function readRequest(values: Values): Pick<Request, 'period' | 'size' | 'rpcUrls
     throw new ArgumentError('--checkpoint goes with --input: the database has its own');
   const pinned = readPairs('block', values.block, 'N', /^(?:0|[1-9]\d{0,15})$/);
   return {
-    period: reading.period,
+    period: takePeriod(values, Date.now()),
     size: size === undefined ? undefined : Number(size),
     rpcUrls: readRpcUrls(values.rpc),
     pinned: new Map([...pinned].map(([network, block]) => [network, BigInt(block)])),
   };
 }
 
-/** The given key; else that of the configuration under the log's present name, which is known to the database alone. */
-async function givenVerifier(
-  { pubkey }: Values,
-  config: Config | undefined,
-  pool?: pg.Pool,
-): Promise<NoteVerifier | undefined> {
-  if (pubkey !== undefined) return readVerifier(pubkey);
-  if (!config?.log) return undefined;
-  const first = signerOf(config.log);
-  return verifierOf(pool ? await currentSigner(pool, first) : first);
+interface Made {
+  readonly report: ReportJson;
+  /** False where the period is closed, and the close has another report. */
+  readonly isAsClosed: boolean;
 }
 
-async function makeReport(values: Values, request: Request): Promise<ReportJson> {
+async function makeReport(values: Values, request: Request): Promise<Made> {
   const { input } = values;
   if (input !== undefined) {
     await requireExport(input);
     const checkpoints = (await Promise.all(values.checkpoint.map(readCheckpoints))).flat();
-    const verifier = await givenVerifier(values, request.config);
+    const verifier = await givenVerifier(values.pubkey, request.config);
     const report = await reconcileWith(
       values,
       request,
@@ -113,38 +109,25 @@ async function makeReport(values: Values, request: Request): Promise<ReportJson>
     );
     await writeJson(values, report);
     print(values, report);
-    return report;
+    const periods = await findPeriods(openFileSource(input, Date.now()));
+    return { report, isAsClosed: compareWithClose(values, report, periods.find(request.period), undefined) };
   }
   return withLedger(async ({ pool }) => {
-    const verifier = await givenVerifier(values, request.config, pool);
+    const verifier = await givenVerifier(values.pubkey, request.config, pool);
     const source = await ledgerInDatabase(pool, verifier, request.size);
     const report = await reconcileWith(values, request, source);
     await writeJson(values, report);
     const id = await storeReconciliation(pool, reportText(report));
     print(values, report);
     if (values.json !== '-') say(`Stored as reconciliation ${id}.`);
-    return report;
+    const closed = (await readPeriods(pool)).periods.find(request.period);
+    const pinned = closed && (await pinnedReport(pool, closed));
+    return { report, isAsClosed: compareWithClose(values, report, closed, pinned) };
   });
 }
 
-async function reconcileWith(values: Values, request: Request, source: LedgerSource): Promise<ReportJson> {
-  const chains = openScanners(request.config, request.rpcUrls);
-  const progress = startProgress();
-  try {
-    return await reconcile({
-      period: request.period,
-      source,
-      chains,
-      accepted: request.config?.jobs?.acceptedTokens ?? [],
-      pinned: request.pinned,
-      twice: values.twice,
-      resumeFile: values.resume,
-      onProgress: progress.at,
-    });
-  } finally {
-    progress.end();
-    await Promise.all([...chains.values()].map((chain) => chain.close()));
-  }
+function reconcileWith(values: Values, request: Request, source: LedgerSource): Promise<ReportJson> {
+  return runReconcile({ ...request, twice: values.twice, resumeFile: values.resume }, source);
 }
 
 async function writeJson({ json }: Values, report: ReportJson): Promise<void> {
@@ -154,4 +137,18 @@ async function writeJson({ json }: Values, report: ReportJson): Promise<void> {
 function print({ json }: Values, report: ReportJson): void {
   if (json === '-') say(reportText(report));
   else for (const line of reconcileLines(report)) say(line);
+}
+
+/** Says how the report is beside the close of its period. */
+function compareWithClose(
+  { json }: Values,
+  report: ReportJson,
+  closed: ClosedPeriod | undefined,
+  pinned: ReportJson | undefined,
+): boolean {
+  if (!closed) return true;
+  const comparison = compareReport(closed, report, pinned);
+  const isSame = comparison.result === 'same';
+  (isSame && json !== '-' ? say : fail)(besideClose(closed, comparison));
+  return isSame;
 }

@@ -44,9 +44,9 @@ export function unconfirmedAccount(token: Commodity, address: string): string {
   return `Assets:Unconfirmed:${tokenPart(token)}:${shortAddress(address)}`;
 }
 
-/** The operator's tokens at addresses that are no payees. */
-export function treasuryAccount(token: Commodity): string {
-  return `Assets:Treasury:${tokenPart(token)}`;
+/** The operator's tokens at an address that is no payee. */
+export function treasuryAccount(token: Commodity, address: string): string {
+  return `Assets:Treasury:${tokenPart(token)}:${shortAddress(address)}`;
 }
 
 /** Spends that were earned and not yet paid out. */

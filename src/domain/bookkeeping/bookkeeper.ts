@@ -250,7 +250,7 @@ export class Bookkeeper {
   /** The account for tokens at an address of the operator. */
   #holding(token: Commodity, address: string): string {
     const isPayee = this.#payees.has(`${token.network}/${address}`);
-    return isPayee ? chainAccount(token, address) : treasuryAccount(token);
+    return isPayee ? chainAccount(token, address) : treasuryAccount(token, address);
   }
 
   #moveCredit(

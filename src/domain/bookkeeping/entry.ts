@@ -101,6 +101,10 @@ export class Balances {
     return this.#accounts.get(account)?.has(commodity) ?? false;
   }
 
+  of(account: string, commodity: Commodity): bigint {
+    return this.#accounts.get(account)?.get(commodity) ?? 0n;
+  }
+
   /** Sorted by account and commodity in code unit order, zeros included. */
   list(): Balance[] {
     const all = [...this.#accounts].flatMap(([account, amounts]) =>

@@ -1,6 +1,12 @@
 /** The formats in which books are exported. */
-export const bookFormats = ['csv', 'parquet', 'beancount', 'hledger'] as const;
+export const bookFormats = ['csv', 'parquet', 'beancount', 'hledger', 'summary', 'summary-page'] as const;
 export type BookFormat = (typeof bookFormats)[number];
+
+/**
+ * The edition of the formats: raised whenever the bytes of one of them change for the same ledger, so that a period that was closed
+ * under another edition is not taken for one that was changed.
+ */
+export const formatsEdition = 1;
 
 export function isBookFormat(text: string): text is BookFormat {
   return (bookFormats as readonly string[]).includes(text);

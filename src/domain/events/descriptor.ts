@@ -16,6 +16,7 @@ export type EntityKind =
   | 'sweep'
   | 'transfer'
   | 'break'
+  | 'period'
   | 'recovery';
 /** The state of such an entity; `none` before its first event. */
 export type EntityStep =

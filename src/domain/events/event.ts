@@ -10,6 +10,7 @@ import type { EventDescriptor, FollowUpTopic } from './descriptor.ts';
 import { identityEvents } from './identity-events.ts';
 import { operatorEvents } from './operator-events.ts';
 import { paymentEvents } from './payment-events.ts';
+import { periodEvents } from './period-events.ts';
 import { rateEvents } from './rate-events.ts';
 import { recoveryEvents } from './recovery-events.ts';
 import { requestEvents } from './request-events.ts';
@@ -31,6 +32,7 @@ export const eventDescriptors = {
   ...consoleEvents,
   ...transferEvents,
   ...breakEvents,
+  ...periodEvents,
   ...recoveryEvents,
   ...chatEvents,
   ...creditEvents,

@@ -38,6 +38,8 @@ export interface Classified {
   readonly contradictions: readonly ChainTransfer[];
   /** Payments proven in a block whose transactions the node does not know. */
   readonly unseen: readonly PaymentFact[];
+  /** Payments whose transfer is in a block before the period. */
+  readonly before: ReadonlySet<PaymentFact>;
 }
 
 /** Puts every fact and every transfer into exactly one class, with the amount that it moved. Pure. */
@@ -73,6 +75,7 @@ class Classification {
   readonly #ledger: LedgerSums;
   readonly #contradictions: ChainTransfer[] = [];
   readonly #unseen: PaymentFact[] = [];
+  readonly #before = new Set<PaymentFact>();
 
   constructor({ facts, matcher, evidence, ranges, payees, tally }: Sides) {
     this.#facts = facts;
@@ -101,7 +104,8 @@ class Classification {
     const spends = this.#facts.spends.toSorted((a, b) => Number(!a.transaction) - Number(!b.transaction));
     for (const spend of spends) this.#spend(spend);
     for (const transfer of this.#free.values()) this.#stranger(transfer);
-    return { ledger: this.#ledger, contradictions: this.#contradictions, unseen: this.#unseen };
+    const [contradictions, unseen, before] = [this.#contradictions, this.#unseen, this.#before];
+    return { ledger: this.#ledger, contradictions, unseen, before };
   }
 
   // Matching transfers to facts.
@@ -201,8 +205,13 @@ class Classification {
     return this.#add(recorded === 'in' ? 'matched' : 'timing', payment, transfer, why, transfer);
   }
 
-  #settledBefore(payment: PaymentFact): void {
+  #open(payment: PaymentFact): void {
+    this.#before.add(payment);
     add(this.#ledger.opening, payment, amountOf(payment));
+  }
+
+  #settledBefore(payment: PaymentFact): void {
+    this.#open(payment);
     if (isRefundDue(payment)) this.#tally.add('refund_due', { ...paymentFields(payment), carried: true });
     else if (this.#facts.recorded(payment.settled?.at ?? '') === 'in')
       this.#add('timing', payment, undefined, 'occurred_before');
@@ -245,7 +254,7 @@ class Classification {
     const range = this.#ranges.get(payment.network);
     if (!range) return;
     if (transfer.blockNumber < range.from) {
-      add(this.#ledger.opening, payment, amountOf(payment));
+      this.#open(payment);
       this.#add('timing', payment, transfer, 'occurred_before');
     } else if (transfer.blockNumber <= range.to) this.#contradictions.push(transfer);
     else if (range.isCovered) this.#add('timing', payment, transfer, 'occurred_after');

@@ -16,6 +16,7 @@ import {
 import { fullOptions } from '../payments/quote.ts';
 import { termsDiffer } from '../payments/quote-terms.ts';
 import type { BreakExplanation } from './tally.ts';
+import { BookedFacts } from './booked-facts.ts';
 import { RecordedTransfers } from './recorded-transfers.ts';
 import { amountOf, type OutFact, type PaymentFact, type Position, type SpendFact } from './fact.ts';
 
@@ -42,6 +43,8 @@ export class LedgerFacts {
   readonly opening = new Map<string, bigint>();
   readonly #outs: OutFact[] = [];
   readonly #recorded = new RecordedTransfers();
+  readonly #booked = new BookedFacts();
+  readonly #straddling: OutFact[] = [];
   readonly spends: SpendFact[] = [];
   /** What operators said of breaks, by the break. */
   readonly explanations = new Map<string, BreakExplanation>();
@@ -65,7 +68,7 @@ export class LedgerFacts {
 
   /** Refunds, sweeps and recorded transfers within the period. */
   get outs(): readonly OutFact[] {
-    const recorded = this.#recorded.all().filter((fact) => this.#positionOfOut(fact) === 'in');
+    const recorded = this.#recorded.all().filter((fact) => this.positionOfOut(fact) === 'in');
     return [...this.#outs, ...recorded];
   }
 
@@ -73,7 +76,23 @@ export class LedgerFacts {
   get carried(): readonly OutFact[] {
     return this.#recorded
       .all()
-      .filter((fact) => fact.of === 'suspense' && this.#positionOfOut(fact) === 'before');
+      .filter((fact) => fact.of === 'suspense' && this.positionOfOut(fact) === 'before');
+  }
+
+  /** Refunds and sweeps that are on one side of the period's ends by their block and on the other by their recording; recorded transfers. */
+  get straddling(): readonly OutFact[] {
+    const recorded = this.#recorded.all().filter((fact) => this.positionOfOut(fact) !== 'in');
+    return [...this.#straddling, ...recorded];
+  }
+
+  /** What the books had at the end of the period. Asked for once the whole ledger was taken. */
+  get booked(): BookedFacts {
+    if (!this.#booked.isTaken) this.#takeBooked();
+    return this.#booked;
+  }
+
+  #takeBooked(): void {
+    this.#booked.take(this.payments(), this.#recorded.all());
   }
 
   /** Every payment that is kept, in the order of the ledger. */
@@ -84,6 +103,7 @@ export class LedgerFacts {
 
   take(event: RecordedEvent): void {
     if (event.at > this.#at) this.#at = event.at;
+    if (!this.#booked.isTaken && this.#at >= this.#period.to) this.#takeBooked();
     this.#fold(event);
     const stream = this.#streams.get(event.stream);
     if (stream) stream.touchedMs = Date.parse(this.#at);
@@ -284,17 +304,20 @@ export class LedgerFacts {
   }
 
   #out(fact: OutFact): void {
-    if (this.#positionOfOut(fact) === 'in') this.#outs.push(fact);
+    const position = this.positionOfOut(fact);
+    const isBooked = this.recorded(fact.recordedAt) !== 'after';
+    if (position === 'in') this.#outs.push(fact);
+    else if ((position === 'before') !== isBooked) this.#straddling.push(fact);
     this.#sumOut(fact);
   }
 
-  #positionOfOut({ network, blockNumber }: OutFact): Position {
+  positionOfOut({ network, blockNumber }: OutFact): Position {
     return this.#blockPosition(network, blockNumber);
   }
 
   /** Before the period it is part of the opening balance. */
   #sumOut(fact: OutFact): void {
-    if (this.#positionOfOut(fact) !== 'before') return;
+    if (this.positionOfOut(fact) !== 'before') return;
     this.#sum(fact, -fact.amount);
     // it may have been transferred to another payee
     if (fact.of !== 'refund') this.#sum({ ...fact, payTo: fact.to }, fact.amount);
@@ -330,11 +353,21 @@ export class LedgerFacts {
 
   #isClosed(payment: PaymentFact): boolean {
     const { status, call, isRefunded, startedAt, settled } = payment;
+    if (this.#straddles(payment)) return false;
     // it may have landed nevertheless
     if (status === 'settlement_failed') return this.#isOfOtherDays(startedAt, startedAt);
     if (!settled || !(call?.status === 'completed' || isRefunded)) return false;
     if (this.positionOf(payment) === 'in' || this.recorded(settled.at) === 'in') return false;
     return settled.proof !== undefined || this.#isOfOtherDays(startedAt, settled.at);
+  }
+
+  /** Whether the books and the chain differ by it at the end of the period. */
+  #straddles(payment: PaymentFact): boolean {
+    const isBefore = payment.settled !== undefined && this.positionOf(payment) === 'before';
+    const isBooked = this.#booked.isTaken
+      ? this.#booked.ofPayment(payment) > 0n
+      : payment.settled !== undefined;
+    return isBefore !== isBooked;
   }
 
   /** A payment without a place on the chain may have landed on either side of midnight. */

@@ -8,6 +8,8 @@ import {
   type PeriodOfTime,
   type TokenTerms,
 } from './reconcile.ts';
+import { type BridgeJson, bridgeJson } from './bridge-json.ts';
+import type { Bridge } from './bridge.ts';
 import { breakId } from './break-id.ts';
 import type { BreakExplanation, ClassJson, Tally } from './tally.ts';
 
@@ -22,6 +24,8 @@ export interface AccountBooks extends Account {
   readonly token: TokenTerms | undefined;
   readonly opening: Balance;
   readonly closing: Balance;
+  /** Undefined where the events contradict each other, so that there are no books. */
+  readonly bridge: Bridge | undefined;
 }
 
 /** How the completeness of the logs was checked. */
@@ -102,6 +106,8 @@ export interface AccountJson {
     readonly difference_opening: string | null;
     readonly difference_closing: string | null;
   };
+  /** From the closing of the books to that of the chain; absent in reports of earlier versions, null where there are no books. */
+  readonly bridge?: BridgeJson | null;
 }
 
 export interface ReportJson {
@@ -231,6 +237,7 @@ function accountJson(account: AccountBooks, { sums, tally }: Reconciled): Accoun
       difference_opening: beyond(opening, before),
       difference_closing: beyond(closing, after),
     },
+    bridge: account.bridge ? bridgeJson(account.bridge, opening.atoms, before, closing.atoms) : null,
   };
 }
 

@@ -132,28 +132,34 @@ class ClassTally {
   }
 }
 
+type ItemObserver = (name: ItemClass, fields: ItemFields, transfer: ChainTransfer | undefined) => void;
+
 /** Counts and sums every item of a reconciliation; lists the first ones of each class. */
 export class Tally {
   readonly #classes = new Map<ItemClass, ClassTally>(allClasses.map((name) => [name, new ClassTally()]));
   readonly #movements = new Map<string, Map<ItemClass, Movement>>();
   readonly #payees: ReadonlySet<string>;
   readonly #listed: number;
+  readonly #onItem: ItemObserver | undefined;
 
-  /** `payees` are `network/address` of every account. */
-  constructor(payees: ReadonlySet<string>, listed = mostListed) {
+  /** `payees` are `network/address` of every account; `onItem` is told every item. */
+  constructor(payees: ReadonlySet<string>, listed = mostListed, onItem?: ItemObserver) {
     this.#payees = payees;
     this.#listed = listed;
+    this.#onItem = onItem;
   }
 
   /** Adds an item, and the amount of its transfer where it has one within the period. */
   add(name: ItemClass, fields: ItemFields, transfer?: ChainTransfer): void {
     this.#classes.get(name)?.add(fields, this.#listed);
+    this.#onItem?.(name, fields, transfer);
     if (transfer) this.#move(name, transfer);
   }
 
   /** The same for an item that is only counted in its group, never listed. */
   addToGroup(name: ItemClass, fields: ItemFields, transfer: ChainTransfer): void {
     this.#classes.get(name)?.add(fields, 0);
+    this.#onItem?.(name, fields, transfer);
     this.#move(name, transfer);
   }
 

@@ -2,6 +2,7 @@ import { costMicros, mostMicros, type PriceData, priceOfData } from '../credit/p
 import { type Posting, postingOf } from '../credit/postings.ts';
 import type { EntityKind, EntityStep, EventDescriptor } from '../events/descriptor.ts';
 import { eventDescriptors, type LedgerEvent } from '../events/event.ts';
+import { PeriodCheck } from './period-check.ts';
 
 /** The state of one entity's stream (chat, account, key, spend, …), as far as it decides which event may follow. */
 export class EntityCheck {
@@ -15,6 +16,7 @@ export class EntityCheck {
   #spend = '';
   /** The spend has landed. */
   #isAuthorized = false;
+  readonly #periods = new PeriodCheck();
 
   /** Applies the stream's next event. Returns the problem, or undefined where it is legal. */
   apply(event: LedgerEvent, stream: string): string | undefined {
@@ -31,7 +33,8 @@ export class EntityCheck {
         : `the ${kind} is ${this.#step}, which cannot be followed by ${event.type}`;
     if (to) this.#step = to;
     const posting = kind === 'chat' ? postingOf(event) : undefined;
-    return posting ? this.#move(posting) : (this.#checkCost(event) ?? this.#nameSpend(event));
+    if (posting) return this.#move(posting);
+    return this.#checkCost(event) ?? this.#nameSpend(event) ?? this.#periods.apply(event);
   }
 
   /** A chat costs what its tokens cost at the price of its admission, where that has one; a recovered one costs its hold. */
@@ -101,6 +104,8 @@ function idOf(data: LedgerEvent['data'], kind: EntityKind): string | number | un
       return transferIn(data);
     case 'break':
       return 'break_id' in data ? data.break_id : undefined;
+    case 'period':
+      return 'from_ms' in data ? 'books' : '';
     case 'session':
       return 'session_id' in data ? data.session_id : undefined;
     case 'recovery':

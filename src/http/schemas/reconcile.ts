@@ -58,6 +58,22 @@ const account = z.strictObject({
     difference_opening: amount.nullable(),
     difference_closing: amount.nullable(),
   }),
+  bridge: z
+    .strictObject({
+      books: amount,
+      unconfirmed: amount,
+      treasury: amount,
+      lines: z.array(
+        z.strictObject({ reason: z.string(), count, atoms: amount, items: z.array(z.looseObject({})) }),
+      ),
+      opening: amount.nullable(),
+      not_explained: amount.nullable(),
+    })
+    .nullable()
+    .optional()
+    .meta({
+      description: "From the closing of the books to the chain's; reports of earlier versions have none.",
+    }),
 });
 
 export const reconciliation = z

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { balancesOf, entriesOf, paidQuote, recorded, type StreamEvent } from './support.ts';
 
 const chain = 'Assets:Chain:Eip155-84532:USDC:0x909090-909090 USDC-84532';
-const treasury = 'Assets:Treasury:Eip155-84532:USDC USDC-84532';
+const treasury = 'Assets:Treasury:Eip155-84532:USDC:0x888888-888888 USDC-84532';
 
 describe('money without a payment in the books', () => {
   const sender = `0x${'77'.repeat(20)}`;

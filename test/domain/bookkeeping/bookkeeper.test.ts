@@ -19,7 +19,7 @@ import {
 
 const chain = 'Assets:Chain:Eip155-84532:USDC:0x909090-909090 USDC-84532';
 const unconfirmed = 'Assets:Unconfirmed:Eip155-84532:USDC:0x909090-909090 USDC-84532';
-const treasury = 'Assets:Treasury:Eip155-84532:USDC USDC-84532';
+const treasuryAt = (address: string) => `Assets:Treasury:Eip155-84532:USDC:${address} USDC-84532`;
 const undelivered = 'Liabilities:Undelivered USDC-84532';
 const refundsDue = 'Liabilities:RefundsDue USDC-84532';
 const refunds = 'Income:Refunds USDC-84532';
@@ -120,7 +120,7 @@ describe('a payment in the books', () => {
   test('that was refunded from an address other than the payee leaves the tokens of the payee in place', () => {
     const otherAddress = `0x${'77'.repeat(20)}`;
     const left = after((q) => (q.settle('chain'), q.enqueue(), q.deadLetter(), q.refund(otherAddress)));
-    expect(left).toEqual({ [chain]: 2000n, [treasury]: -2000n });
+    expect(left).toEqual({ [chain]: 2000n, [treasuryAt('0x777777-777777')]: -2000n });
   });
 
   test('refunded after its delivery stays income, with the refund against it', () => {
@@ -291,10 +291,10 @@ describe('a sweep in the books', () => {
   paid.start();
   paid.settle('chain');
 
-  test('moves tokens to the treasury and is not a refund', () => {
+  test('moves tokens to an account of its recipient and is not a refund', () => {
     expect(balancesOf(entriesOf(recorded([...paid.events, sweepTo(vault)])))).toEqual({
       [chain]: 500n,
-      [treasury]: 1500n,
+      [treasuryAt('0x888888-888888')]: 1500n,
       [undelivered]: -2000n,
     });
   });

@@ -9,6 +9,7 @@ import { consoleEvents } from '../../../src/domain/events/console-events.ts';
 import { identityEvents } from '../../../src/domain/events/identity-events.ts';
 import { operatorEvents } from '../../../src/domain/events/operator-events.ts';
 import { paymentEvents } from '../../../src/domain/events/payment-events.ts';
+import { periodEvents } from '../../../src/domain/events/period-events.ts';
 import { rateEvents } from '../../../src/domain/events/rate-events.ts';
 import { recoveryEvents } from '../../../src/domain/events/recovery-events.ts';
 import { requestEvents } from '../../../src/domain/events/request-events.ts';
@@ -30,6 +31,7 @@ describe('the event descriptors', () => {
       consoleEvents,
       transferEvents,
       breakEvents,
+      periodEvents,
       chatEvents,
       creditEvents,
       identityEvents,

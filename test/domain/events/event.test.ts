@@ -43,6 +43,7 @@ const optionalKeys: { readonly [T in EventType]?: readonly (keyof EventData<T>)[
   operator_settlement_resolved: ['transaction'],
   payment_recovered: ['block_time'],
   operator_transfer_recorded: ['returned'],
+  operator_period_closed: ['despite'],
   operator_break_explained: ['transaction', 'log_index', 'quote_digest'],
   redelivery_requested: ['quote_digest'],
   ledger_recovered: [

@@ -64,6 +64,56 @@ test('without breaks and open items, the ledger agrees with the chain to the ato
   );
 });
 
+describe('the bridge from the closing of the books to that of the chain', () => {
+  const accounts = [account, { ...account, payTo: otherPayTo }];
+
+  test.each(allKinds)('is complete to the atom for %s', (kind) => {
+    const { bridgeOf } = reconcilePlanted([kinds[kind](7)]);
+    for (const one of accounts) expect(bridgeOf(one).not_explained).toBe('0');
+  });
+
+  test('is complete to the atom for any mixture, also where items are only counted', () => {
+    const kindAt = fc.constantFrom<Kind>('matched', ...allKinds);
+    const mixture = fc.array(kindAt, { minLength: 1, maxLength: 60 });
+    fc.assert(
+      fc.property(
+        mixture,
+        fc.array(fc.nat(60), { maxLength: 40 }),
+        fc.constantFrom(5, 1_000),
+        (names, turns, listed) => {
+          const { bridgeOf } = reconcilePlanted(
+            names.map((name, n) => kinds[name](n)),
+            { turns, listed },
+          );
+          for (const one of accounts) expect(bridgeOf(one).not_explained).toBe('0');
+        },
+      ),
+      { numRuns: 150 },
+    );
+  });
+
+  test('has a line for each item: recorded late, mined late, not final, missing, foreign', () => {
+    const names = [
+      'matched',
+      'recordedLate',
+      'occurredBefore',
+      'beyondFinal',
+      'unknownThatLanded',
+      'plainTransfer',
+    ] as const;
+    const { lines, books } = reconcilePlanted(names.map((name, n) => kinds[name](n))).bridgeOf(account);
+    expect(lines.map(({ reason, count, items }) => [reason, count, items.length])).toEqual([
+      ['not_final', 1, 1],
+      ['on_chain_without_event', 1, 1],
+      ['recorded_after', 1, 1],
+      ['unknown', 1, 1],
+    ]);
+    // jobs 0, 2 and 3 are booked, of 1000, 3000 and 1000 atoms
+    expect(books).toBe('5000');
+    expect(lines.map(({ atoms }) => atoms.startsWith('-'))).toEqual([true, false, false, false]);
+  });
+});
+
 test('a sweep from one payee to another is an inflow of the second payee in the ledger and on the chain', () => {
   const { ledger, tally } = reconcilePlanted([kinds.sweptToOtherPayee(1)]);
   const other = { ...account, payTo: otherPayTo };

@@ -1,4 +1,7 @@
 import type { RecordedEvent } from '../../../src/domain/events/event.ts';
+import { BooksAtClose } from '../../../src/domain/reconcile/books-at-close.ts';
+import { BridgeBuilder } from '../../../src/domain/reconcile/bridge.ts';
+import { bridgeJson } from '../../../src/domain/reconcile/bridge-json.ts';
 import { classify, strangerOf } from '../../../src/domain/reconcile/classify.ts';
 import { LedgerFacts } from '../../../src/domain/reconcile/ledger-facts.ts';
 import { Matcher } from '../../../src/domain/reconcile/match.ts';
@@ -25,9 +28,14 @@ export function reconcilePlanted(
   const { turns = [], listed, isCovered = false, receipts = 10_000 } = options;
   const ranges = new Map([[network, { ...blocks, isCovered }]]);
   const facts = new LedgerFacts(period, ranges, () => false);
-  for (const event of recorded(planted, turns)) facts.take(event);
+  const books = new BooksAtClose(period, () => true);
+  for (const event of recorded(planted, turns)) {
+    facts.take(event);
+    books.take(event);
+  }
   const payees = new Set([`${network}/${payTo}`, `${network}/${otherPayTo}`]);
-  const tally = new Tally(payees, listed);
+  const bridge = new BridgeBuilder(facts.booked, payees, listed ?? 10_000);
+  const tally = new Tally(payees, listed, (...item) => bridge.note(...item));
   const matcher = new Matcher(facts, listed ?? 10_000, (transfer) => {
     const { name, fields } = strangerOf(transfer, payees);
     tally.addToGroup(name, fields, transfer);
@@ -39,7 +47,16 @@ export function reconcilePlanted(
   const wanted = openTransactions(facts, matcher, payees, receipts);
   const evidence = evidenceOf(planted, wanted);
   const classified = classify({ facts, matcher, evidence, ranges, payees, tally });
-  return { facts, tally, transfers, wanted, ...classified };
+  bridge.takeFacts(facts, classified.before);
+  /** The bridge of an account that had at the opening what the ledger says. */
+  const bridgeOf = (of: typeof account) => {
+    const before = classified.ledger.opening.get(accountKey(of)) ?? 0n;
+    const booked = books.of(of);
+    if (!booked) throw new Error('there are no books');
+    const all = { books: booked, lines: bridge.linesOf(of) };
+    return bridgeJson(all, before, before, before + tally.net(of));
+  };
+  return { facts, tally, transfers, wanted, ...classified, bridgeOf };
 }
 
 /** What was found: class and quote, or transaction where there is no quote, in the order of their names. */

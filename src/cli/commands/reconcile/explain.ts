@@ -1,4 +1,3 @@
-import { readFile } from 'node:fs/promises';
 import { parseArgs } from 'node:util';
 import type pg from 'pg';
 import { explanationClasses } from '../../../domain/events/break-events.ts';
@@ -6,6 +5,7 @@ import type { ReportJson } from '../../../domain/reconcile/report.ts';
 import { explainBreak, type Explanation, findBreak } from '../../../reconcile/explain-break.ts';
 import { newestReports } from '../../../store/reconciliations.ts';
 import { ArgumentError, exitCodes, readOperator, readOperatorText } from '../../arguments.ts';
+import { readReport } from '../../given-report.ts';
 import { withLedger } from '../../ledger.ts';
 import { fail, say } from '../../terminal.ts';
 
@@ -59,12 +59,6 @@ function readClass(text: string | undefined): Explanation['as'] {
   const known = explanationClasses.find((name) => name === text);
   if (known) return known;
   throw new ArgumentError(`--class is one of ${explanationClasses.join(', ')}`);
-}
-
-async function readReport(file: string): Promise<ReportJson> {
-  const report = JSON.parse(await readFile(file, 'utf8')) as ReportJson;
-  if (Object.keys(report).includes('tollbook_reconciliation')) return report;
-  throw new ArgumentError(`${file} is no report of \`tollbook reconcile --json\``);
 }
 
 async function* storedReports(pool: pg.Pool): AsyncGenerator<ReportJson> {

@@ -1,0 +1,66 @@
+import { parseArgs } from 'node:util';
+import { openDatabaseSource, openFileSource } from '../../../books/source.ts';
+import { findPeriods } from '../../../periods/read-periods.ts';
+import type { Comparison } from '../../../periods/compare-period.ts';
+import type { ClosedPeriod } from '../../../domain/periods/periods.ts';
+import { ArgumentError, exitCodes } from '../../arguments.ts';
+import { chainOptions, readChainCheck } from '../../chain-check.ts';
+import { checkClosed, pinnedReport } from '../../check-period.ts';
+import { requireExport } from '../../given-proof.ts';
+import { readReport } from '../../given-report.ts';
+import { withLedger } from '../../ledger.ts';
+import { findClosed, readClosed } from '../../period-choice.ts';
+import { comparisonLine, periodLine } from '../../period-text.ts';
+import { fail, say } from '../../terminal.ts';
+
+const options = {
+  ...chainOptions,
+  input: { type: 'string' },
+  checkpoint: { type: 'string', multiple: true, default: [] as string[] },
+  report: { type: 'string' },
+} as const;
+type Values = ReturnType<typeof parseArgs<{ options: typeof options }>>['values'];
+
+export async function run(args: readonly string[]): Promise<number> {
+  const { values, positionals } = parseArgs({ args: [...args], allowPositionals: true, options });
+  const { input } = values;
+  if (input === undefined && values.checkpoint.length > 0)
+    throw new ArgumentError('--checkpoint goes with --input: the database has its own');
+  if (input !== undefined) return checkFile(input, values, positionals);
+  return withLedger(async ({ pool }) => {
+    const found = await readClosed(pool, positionals);
+    if (found.kind === 'none') return notClosed(found.words);
+    const chains = await readChainCheck(values, found.closed, { pool });
+    const pinned = (await givenReport(values)) ?? (await pinnedReport(pool, found.closed));
+    return verdict(
+      found.closed,
+      await checkClosed(found.closed, await openDatabaseSource(pool), chains, pinned),
+    );
+  });
+}
+
+async function checkFile(file: string, values: Values, positionals: readonly string[]): Promise<number> {
+  await requireExport(file);
+  const source = openFileSource(file, Date.now());
+  const closed = findClosed(await findPeriods(source), positionals);
+  if (!closed) return notClosed(`${positionals[0]} is not closed in ${file}`);
+  const chains = await readChainCheck(values, closed, { file, checkpoints: values.checkpoint });
+  return verdict(closed, await checkClosed(closed, source, chains, await givenReport(values)));
+}
+
+async function givenReport({ report }: Values) {
+  return report === undefined ? undefined : readReport(report);
+}
+
+function notClosed(words: string): number {
+  fail(words);
+  return exitCodes.refused;
+}
+
+function verdict(closed: ClosedPeriod, comparisons: readonly Comparison[]): number {
+  say(periodLine(closed));
+  for (const comparison of comparisons) say(comparisonLine(comparison));
+  const isSame = comparisons.every(({ result }) => result !== 'differs');
+  say(isSame ? 'as it was closed' : 'NOT AS IT WAS CLOSED');
+  return isSame ? exitCodes.done : exitCodes.refused;
+}

@@ -1,0 +1,54 @@
+import { parseArgs } from 'node:util';
+import { openDatabaseSource } from '../../../books/source.ts';
+import type { ReportJson } from '../../../domain/reconcile/report.ts';
+import { closePeriod } from '../../../periods/close-period.ts';
+import { findReportOf } from '../../../store/reconciliations.ts';
+import { exitCodes, readOperator, readOperatorText } from '../../arguments.ts';
+import { readReport } from '../../given-report.ts';
+import { withLedger } from '../../ledger.ts';
+import { takeNamedPeriod } from '../../period-choice.ts';
+import { namedPeriod } from '../../period-text.ts';
+import { fail, say } from '../../terminal.ts';
+
+export async function run(args: readonly string[]): Promise<number> {
+  const { values, positionals } = parseArgs({
+    args: [...args],
+    allowPositionals: true,
+    options: {
+      tz: { type: 'string' },
+      by: { type: 'string' },
+      report: { type: 'string' },
+      despite: { type: 'string' },
+    },
+  });
+  // mistakes that need no clock are reported before the database is opened
+  takeNamedPeriod(positionals, values.tz, Infinity);
+  // no default: who closes a period is answerable for it
+  const operator = readOperator(values.by ?? '');
+  const { despite } = values;
+  if (despite !== undefined)
+    readOperatorText(despite, '--despite says why it is closed although breaks are open');
+  const given = values.report === undefined ? undefined : await readReport(values.report);
+  return withLedger(async ({ pool, lane }) => {
+    const { nowMs } = await openDatabaseSource(pool);
+    const period = takeNamedPeriod(positionals, values.tz, nowMs);
+    const stored = given ?? (await findReportOf(pool, period))?.report;
+    if (stored === undefined) {
+      fail(
+        `no reconciliation of ${namedPeriod({ period })} is stored: reconcile it first. Nothing was recorded`,
+      );
+      return exitCodes.refused;
+    }
+    const report = typeof stored === 'string' ? (JSON.parse(stored) as ReportJson) : stored;
+    const result = await closePeriod({ pool, lane }, { period, report, operator, despite });
+    if (result.kind === 'refused') {
+      fail(`${namedPeriod({ period })} was not closed: ${result.message}`);
+      return exitCodes.refused;
+    }
+    const { head, breaks, open_items: open } = result.data;
+    say(
+      `Closed: ${namedPeriod({ period })}, at ${head.size} events of ${head.origin}: ${breaks} breaks, ${open} open.`,
+    );
+    return exitCodes.done;
+  });
+}

@@ -1,0 +1,31 @@
+import { parseArgs } from 'node:util';
+import { reopenPeriod } from '../../../periods/move-period.ts';
+import { exitCodes, readOperator, readOperatorText } from '../../arguments.ts';
+import { withLedger } from '../../ledger.ts';
+import { readClosed } from '../../period-choice.ts';
+import { namedPeriod } from '../../period-text.ts';
+import { fail, say } from '../../terminal.ts';
+
+export async function run(args: readonly string[]): Promise<number> {
+  const { values, positionals } = parseArgs({
+    args: [...args],
+    allowPositionals: true,
+    options: { reason: { type: 'string' }, by: { type: 'string' } },
+  });
+  const reason = readOperatorText(values.reason, '--reason says why it is opened again');
+  const operator = readOperator(values.by ?? '');
+  return withLedger(async ({ pool, lane }) => {
+    const found = await readClosed(pool, positionals);
+    if (found.kind === 'none') {
+      fail(found.words);
+      return exitCodes.refused;
+    }
+    const result = await reopenPeriod({ pool, lane }, found.closed.period, { operator, reason });
+    if (result.kind === 'refused') {
+      fail(`${namedPeriod(found.closed)} was not opened again: ${result.message}`);
+      return exitCodes.refused;
+    }
+    say(`Open again: ${namedPeriod(found.closed)}.`);
+    return exitCodes.done;
+  });
+}

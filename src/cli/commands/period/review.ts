@@ -1,0 +1,41 @@
+import { parseArgs } from 'node:util';
+import { openDatabaseSource } from '../../../books/source.ts';
+import { reviewPeriod } from '../../../periods/move-period.ts';
+import { readPeriods } from '../../../periods/read-periods.ts';
+import { exitCodes, readOperator } from '../../arguments.ts';
+import { chainOptions, readChainCheck } from '../../chain-check.ts';
+import { checkClosed, pinnedReport } from '../../check-period.ts';
+import { withLedger } from '../../ledger.ts';
+import { readClosed } from '../../period-choice.ts';
+import { comparisonLine, namedPeriod } from '../../period-text.ts';
+import { fail, say } from '../../terminal.ts';
+
+export async function run(args: readonly string[]): Promise<number> {
+  const options = { ...chainOptions, by: { type: 'string' } } as const;
+  const { values, positionals } = parseArgs({ args: [...args], allowPositionals: true, options });
+  const operator = readOperator(values.by ?? '');
+  return withLedger(async ({ pool, lane }) => {
+    const found = await readClosed(pool, positionals);
+    if (found.kind === 'none') return refuse(found.words);
+    const { closed } = found;
+    // what cannot be recorded is not worth the reading
+    const early = (await readPeriods(pool)).periods.refuseReview(closed.period, operator);
+    if (early) return refuse(`${namedPeriod(closed)} was not reviewed: ${early.message}`);
+    const chains = await readChainCheck(values, closed, { pool });
+    const pinned = await pinnedReport(pool, closed);
+    const comparisons = await checkClosed(closed, await openDatabaseSource(pool), chains, pinned);
+    for (const comparison of comparisons) say(comparisonLine(comparison));
+    if (comparisons.some(({ result }) => result === 'differs'))
+      return refuse(`${namedPeriod(closed)} was not reviewed: it is not as it was closed`);
+    const result = await reviewPeriod({ pool, lane }, closed, { operator, reconciled: chains !== undefined });
+    if (result.kind === 'refused')
+      return refuse(`${namedPeriod(closed)} was not reviewed: ${result.message}`);
+    say(`Reviewed: ${namedPeriod(closed)}, closed by ${closed.close.data.operator}.`);
+    return exitCodes.done;
+  });
+}
+
+function refuse(words: string): number {
+  fail(words);
+  return exitCodes.refused;
+}

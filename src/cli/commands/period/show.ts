@@ -1,0 +1,25 @@
+import { parseArgs } from 'node:util';
+import { exitCodes } from '../../arguments.ts';
+import { withLedger } from '../../ledger.ts';
+import { readClosed } from '../../period-choice.ts';
+import { periodLines } from '../../period-text.ts';
+import { fail, say } from '../../terminal.ts';
+
+export async function run(args: readonly string[]): Promise<number> {
+  const { values, positionals } = parseArgs({
+    args: [...args],
+    allowPositionals: true,
+    options: { json: { type: 'boolean', default: false } },
+  });
+  return withLedger(async ({ pool }) => {
+    const found = await readClosed(pool, positionals);
+    if (found.kind === 'none') {
+      fail(found.words);
+      return exitCodes.refused;
+    }
+    const { close, review } = found.closed;
+    if (values.json) say(JSON.stringify({ close, review: review ?? null }, undefined, 2));
+    else for (const line of periodLines(found.closed)) say(line);
+    return exitCodes.done;
+  });
+}
