@@ -5,7 +5,7 @@ import type { JournalPosting, JournalStyle } from './journal.ts';
 /** A journal that `hledger check --strict` accepts by itself. Every balance is asserted. */
 export const hledger: JournalStyle = {
   head: (period) =>
-    `; Books of a Tollbook ledger, ${spanText(period)}, by the time of recording.\n` + 'decimal-mark .\n',
+    `; Books of a Tollbook ledger, ${spanText(period)}, by the time of recording.\ndecimal-mark .\n`,
   commodity: ({ name, network, asset, symbol, decimals }) =>
     `\n; ${[symbol, network, asset, `${decimals} decimals`].filter((text) => text !== undefined).join(', ')}\ncommodity "${name}"\n`,
   account: (account) => `account ${account}\n`,

@@ -70,9 +70,9 @@ export function compareReport(
   pinned: ReportJson | undefined,
 ): Comparison {
   const { head, report_sha256: whole, outcome_sha256: outcome } = close.data;
-  const isSame =
+  const isUnchanged =
     report.ledger.size === head.size ? reportHash(report) === whole : outcomeHash(report) === outcome;
-  if (isSame) return { of: 'reconciliation', result: 'same' };
+  if (isUnchanged) return { of: 'reconciliation', result: 'same' };
   const known = pinned && reportHash(pinned) === whole ? differences(pinned, report) : [];
   return {
     of: 'reconciliation',
@@ -87,18 +87,18 @@ export function compareReport(
 /** The parts of two reports that are not the same. */
 function differences(then: ReportJson, now: ReportJson): string[] {
   const classes = allClasses.flatMap((name) => {
-    if (isSame(then.classes[name], now.classes[name])) return [];
+    if (isEqual(then.classes[name], now.classes[name])) return [];
     const [before, after] = [then, now].map(({ classes: all }) => all[name]?.count ?? 0);
     return [`class ${name}: ${before} then, ${after} now`];
   });
   const others = (['period', 'networks', 'accounts'] as const).filter(
-    (part) => !isSame(then[part], now[part]),
+    (part) => !isEqual(then[part], now[part]),
   );
-  const head = then.ledger.size === now.ledger.size && !isSame(then.ledger, now.ledger) ? ['ledger'] : [];
+  const head = then.ledger.size === now.ledger.size && !isEqual(then.ledger, now.ledger) ? ['ledger'] : [];
   return [...classes, ...head, ...others];
 }
 
-function isSame(then: unknown, now: unknown): boolean {
+function isEqual(then: unknown, now: unknown): boolean {
   const [a, b] = [then, now].map((part) => canonicalJson((part ?? null) as CanonicalValue));
   return a === b;
 }

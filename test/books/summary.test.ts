@@ -24,11 +24,18 @@ async function movements(period: typeof january) {
   return sums;
 }
 
-describe('a summary', () => {
-  const read = async (period: typeof january) =>
-    readCsv((await booksFrom(wholeLedger(), period, 'summary')).toString());
-  const keyOf = (row: Record<string, string>) => `${row['account']} ${row['commodity']}`;
+const read = async (period: typeof january) =>
+  readCsv((await booksFrom(wholeLedger(), period, 'summary')).toString());
+const keyOf = (row: Record<string, string>) => `${row['account']} ${row['commodity']}`;
 
+/** The balances that are not zero, without those of income and expenses. */
+const balances = (rows: readonly Record<string, string>[], sum: string) =>
+  rows
+    .filter(({ account = '' }) => !/^(?:Income|Expenses|Equity:Opening)/.test(account))
+    .map((row) => `${keyOf(row)} ${row[sum]}`)
+    .filter((text) => !/ 0(?:\.0+)?$/.test(text));
+
+describe('a summary', () => {
   test.each([
     ['January', january],
     ['February', february],
@@ -54,11 +61,6 @@ describe('a summary', () => {
   );
 
   test('opens with what the month before closed with, but for income and expenses', async () => {
-    const balances = (rows: readonly Record<string, string>[], sum: string) =>
-      rows
-        .filter(({ account = '' }) => !/^(?:Income|Expenses|Equity:Opening)/.test(account))
-        .map((row) => `${keyOf(row)} ${row[sum]}`)
-        .filter((text) => !/ 0(?:\.0+)?$/.test(text));
     expect(balances(await read(february), 'opening')).toEqual(balances(await read(january), 'closing'));
   });
 
@@ -89,20 +91,21 @@ test('one pass over the books gives the hash of every format as it is written al
   expect(await hashExports(books)).toEqual(Object.fromEntries(alone));
 });
 
+const take = async (from: AsyncIterable<number> | undefined, most: number) => {
+  const taken: number[] = [];
+  for await (const item of from ?? []) {
+    taken.push(item);
+    if (taken.length === most) break;
+  }
+  return taken;
+};
+
 test('readers of one sequence get every item once, and one that leaves does not hold the others up', async () => {
-  let read = 0;
+  let next = 0;
   async function* numbers() {
-    for (; read < 5; read++) yield read;
+    for (; next < 5; next++) yield next;
   }
   const [whole, short, other] = sharedParts(numbers(), 3);
-  const take = async (from: AsyncIterable<number> | undefined, most: number) => {
-    const taken: number[] = [];
-    for await (const item of from ?? []) {
-      taken.push(item);
-      if (taken.length === most) break;
-    }
-    return taken;
-  };
   expect(await Promise.all([take(whole, 9), take(short, 2), take(other, 9)])).toEqual([
     [0, 1, 2, 3, 4],
     [0, 1],

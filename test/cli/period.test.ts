@@ -96,8 +96,9 @@ test('a month is closed, reviewed with the chains by another person and opened a
   );
 });
 
+const close = (...args: string[]) => ['close', ...args];
+
 test('a command of periods names one period that is over, and persons and reasons that the ledger can keep', async () => {
-  const close = (...args: string[]) => ['close', ...args];
   for (const [args, words] of [
     [close('2026-13', '--by', 'ada'), /"2026-13" is not a period/],
     [close('2026-10', '2026-11', '--by', 'ada'), /name one period/],

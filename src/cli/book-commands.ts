@@ -1,0 +1,92 @@
+import { bookFormats } from '../domain/bookkeeping/format.ts';
+import { explanationClasses } from '../domain/events/break-events.ts';
+
+/** The commands of the books: exports, reconciliation, periods. */
+export const bookCommands = {
+  export: {
+    summary: 'writes the ledger, or the books of a period, to a file',
+    usage:
+      'tollbook export [--format jsonl] [--from-seq N] [--out FILE]\n' +
+      '  one line for each event with its sealed leaf bytes, then the counters; with --from-seq, --out is appended to\n' +
+      `tollbook export --format ${bookFormats.join('|')} --from 2026-11 --to 2026-12 [--tz Europe/Berlin]\n` +
+      '  [--out FILE] [--input EXPORT [--exported-at 2026-12-01T08:00:00Z]]\n' +
+      '  the books of a period in the past, from --from until before --to: months, days or RFC 3339 times;\n' +
+      '  --tz: where days and months begin, and the days in the files are counted; default UTC;\n' +
+      '  summary: opening, debits, credits and closing of each account, as CSV; summary-page: the same in Markdown;\n' +
+      '  exit code 1 where the period is closed and the bytes are not those of the close;\n' +
+      '  a journal begins with the balances brought forward, and asserts the balances at both ends;\n' +
+      '  a late record is in the period of its recording, so a period always has the same bytes\n' +
+      '  needs DATABASE_URL, or with --input a file of --format jsonl; --exported-at is the time of that export,\n' +
+      '  needed if it has no event after the period',
+    load: () => import('./commands/export.ts'),
+  },
+  reconcile: {
+    summary: 'compares the ledger of a period with the chains: payments, transfers and balances',
+    usage:
+      'tollbook reconcile --from 2026-11 --to 2026-12 (--rpc NETWORK=URL --pubkey KEY | --config FILE) [--json FILE|-]\n' +
+      '  reads the database that DATABASE_URL names, at the newest head of its log, and stores the result there\n' +
+      'tollbook reconcile --from … --to … --input EXPORT --checkpoint FILE --pubkey KEY --rpc NETWORK=URL\n' +
+      '  reads an export; needs no database\n' +
+      '  --tz ZONE            where days and months begin; default UTC\n' +
+      '  --size N             uses the head of N events instead of the newest\n' +
+      '  --block NETWORK=N    reads up to that block; needed to repeat a period that was not final\n' +
+      '  --twice              reads every log a second time\n' +
+      '  --resume FILE        saves the read logs there, and continues from them\n' +
+      '  exit code 0 without a break, 1 with a break that is open, or where the period is closed with another report, 3 where each break is explained,\n' +
+      '  2 if a log could not be read: then nothing is stored',
+    load: () => import('./commands/reconcile.ts'),
+  },
+  'reconcile explain': {
+    summary: 'records what a break of a reconciliation is; later runs carry it',
+    usage:
+      "tollbook reconcile explain BREAK --class CLASS --note 'TEXT' --by NAME [--report FILE]\n" +
+      '  BREAK     its id as the report has it, or at least 8 of its first digits\n' +
+      `  --class   ${explanationClasses.join(', ')}\n` +
+      '            open: what was said of it holds no more\n' +
+      '  --report  a report of `reconcile --json`; default: the reports in the database, the newest first; needs DATABASE_URL',
+    load: () => import('./commands/reconcile/explain.ts'),
+  },
+  'period close': {
+    summary: 'closes a period of the books: records its reconciliation, exports and head by their hashes',
+    usage:
+      "tollbook period close 2026-10 --by NAME [--tz Europe/Berlin] [--report FILE] [--despite 'TEXT']\n" +
+      '  a month, or two ends: 2026-10-01/2026-11-01; it is over, and begins where the last closed one ends\n' +
+      '  --report   its reconciliation, of `reconcile --json`; default: the stored one that read the most of the ledger\n' +
+      '  --despite  closes it although breaks are not explained, and says why\n' +
+      '  needs DATABASE_URL',
+    load: () => import('./commands/period/close.ts'),
+  },
+  'period review': {
+    summary: 'compares a closed period with its hashes, and records that another person did',
+    usage:
+      'tollbook period review 2026-10 --by NAME [--rpc NETWORK=URL --pubkey KEY | --config FILE]\n' +
+      '  with a node of each chain it reconciles again, and says so in the record; needs DATABASE_URL',
+    load: () => import('./commands/period/review.ts'),
+  },
+  'period reopen': {
+    summary: 'takes the close of a period back, the last one first',
+    usage:
+      "tollbook period reopen 2026-10 --reason 'TEXT' --by NAME\n  who and why are on record; needs DATABASE_URL",
+    load: () => import('./commands/period/reopen.ts'),
+  },
+  'period list': {
+    summary: 'lists the periods that were closed, reviewed and reopened, with their persons',
+    usage: 'tollbook period list\n  needs DATABASE_URL',
+    load: () => import('./commands/period/list.ts'),
+  },
+  'period show': {
+    summary: 'prints all that the close of a period has recorded',
+    usage: 'tollbook period show 2026-10 [--json]\n  needs DATABASE_URL',
+    load: () => import('./commands/period/show.ts'),
+  },
+  'period check': {
+    summary: 'compares a closed period with its hashes, and names what differs',
+    usage:
+      'tollbook period check 2026-10 [--rpc NETWORK=URL --pubkey KEY | --config FILE] [--report FILE]\n' +
+      'tollbook period check 2026-10 --input EXPORT [--rpc NETWORK=URL --pubkey KEY --checkpoint FILE]\n' +
+      '  with a node of each chain it reconciles again, at the head of the close\n' +
+      '  --report  the reconciliation of the close, to name what differs; default: the stored one\n' +
+      '  exit code 1 where something differs; needs DATABASE_URL, or with --input an export of --format jsonl',
+    load: () => import('./commands/period/check.ts'),
+  },
+} as const;
