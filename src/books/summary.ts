@@ -4,7 +4,7 @@ import type { Books } from './books.ts';
 import { csvLine } from './csv.ts';
 
 /** One account in one commodity over a period, in atoms: closing is opening and debits less credits. Above 0 is a debit. */
-export interface SummaryLine {
+interface SummaryLine {
   readonly account: string;
   readonly commodity: Commodity;
   readonly opening: bigint;
@@ -14,7 +14,7 @@ export interface SummaryLine {
 }
 
 /** Every account that had a balance or a movement in the period, sorted by account and commodity. */
-export async function summarize(books: Books): Promise<SummaryLine[]> {
+async function summarize(books: Books): Promise<SummaryLine[]> {
   const opening = new Balances();
   const debits = new Balances();
   const credits = new Balances();

@@ -128,7 +128,7 @@ function refuseReport(
   return undefined;
 }
 
-export function refused<Code extends string>(code: Code, message: string): Refused<Code> {
+function refused<Code extends string>(code: Code, message: string): Refused<Code> {
   return { kind: 'refused', code, message };
 }
 
