@@ -15,6 +15,8 @@ export const chainId = 84_532;
 /** Accounts of the operator, each with a key that the node holds: those that are paid to, and one that is not. */
 export const payTo = devnetAddress('payTo');
 export const vault = devnetAddress('thirdSpare');
+/** Pays refunds in batches. */
+export const multisig = multicall3Address;
 /** Sends money without a payment. */
 export const stranger = devnetAddress('spare');
 const facilitator = devnetAddress('facilitator');
@@ -50,6 +52,8 @@ export interface YearChain {
   submit(payments: readonly SignedPayment[], singly?: number): Promise<void>;
   /** Sends a plain transfer to the next block, and returns its transaction. */
   send(token: YearToken, from: Address, to: Address, atoms: bigint): Promise<Hex>;
+  /** Sends calls of the operator's multisig to the next block, as one transaction: it pays with tokens of its own. */
+  sendTogether(calls: readonly { readonly to: Address; readonly data: string }[]): Promise<Hex>;
   mine(atMs: number): Promise<MinedBlock>;
   /** The place of the only transfer of a transaction. */
   placeOf(transaction: Hex): Promise<Proof>;
@@ -115,7 +119,7 @@ export async function startYearChain(beginsAt: Date, payers: readonly Address[])
   for (const token of tokens) {
     const atoms = units(token, startingUnits);
     await sendMany(
-      [...payers, stranger, vault].map((to) => ({
+      [...payers, stranger, vault, multicall3Address].map((to) => ({
         target: token.address,
         callData: encodeFunctionData({ abi: testToken.abi, functionName: 'mint', args: [to, atoms] }),
       })),
@@ -143,6 +147,7 @@ export async function startYearChain(beginsAt: Date, payers: readonly Address[])
       const data = encodeFunctionData({ abi: testToken.abi, functionName: 'transfer', args: [to, atoms] });
       return transact(from, address, data, gasOfOne);
     },
+    sendTogether: (calls) => sendMany(calls.map(({ to, data }) => ({ target: to, callData: data as Hex }))),
     async mine(atMs) {
       await ask('evm_setNextBlockTimestamp', Math.floor(atMs / 1_000));
       await ask('evm_mine');

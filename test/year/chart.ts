@@ -16,8 +16,8 @@ export const chart = {
   unproven: (serviceId: number, jobIndex: number) => `Income:Unconfirmed:${serviceId}:${jobIndex}`,
   chain: (token: YearToken) => `Assets:Chain:Eip155-84532:${token.symbol}:${shortPayee}`,
   unconfirmed: (token: YearToken) => `Assets:Unconfirmed:Eip155-84532:${token.symbol}:${shortPayee}`,
-  /** Of the vault: no other address of the operator takes part. */
-  treasury: (token: YearToken) => `Assets:Treasury:Eip155-84532:${token.symbol}:${short(vault)}`,
+  treasury: (token: YearToken, address: string = vault) =>
+    `Assets:Treasury:Eip155-84532:${token.symbol}:${short(address)}`,
 } as const;
 
 const short = (address: string): string => `${address.slice(0, 8)}-${address.slice(-6)}`;

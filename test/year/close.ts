@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import type { NoteVerifier } from '../../src/domain/log/checkpoint.ts';
+import type { BridgeLineJson } from '../../src/domain/reconcile/bridge-json.ts';
 import type { ReportJson } from '../../src/domain/reconcile/report.ts';
 import type { Period } from '../../src/domain/values/period.ts';
 import { createScanner } from '../../src/peers/chain/transfer-scan.ts';
@@ -24,18 +25,12 @@ import type { World } from './world.ts';
 const mostDue = 1_000_000;
 const bothTools = ['hledger', 'beancount'] as const satisfies readonly JournalTool[];
 
-export interface ClosedPeriod {
-  readonly name: string;
-  readonly period: Period;
-  readonly report: ReportJson;
-}
-
 /**
- * Closes a period: the ledger is verified, the reconciliation and the journals are made, and all of it is compared with the model and with
- * the chain, to the atom.
+ * Checks a period that is over: the ledger is verified, the reconciliation and the journals are made, and all of it is compared with the
+ * model and with the chain, to the atom. Returns the reconciliation.
  * @throws Error with the first difference
  */
-export async function closePeriod(world: World, name: string, period: Period): Promise<ClosedPeriod> {
+export async function checkPeriod(world: World, name: string, period: Period): Promise<ReportJson> {
   const { ledger } = world;
   const verifier = await ledger.seal();
   await requireVerified(ledger, verifier, name);
@@ -43,7 +38,7 @@ export async function closePeriod(world: World, name: string, period: Period): P
   await requireReport(world, name, period, report);
   await requireJournals(world, name, period);
   await requireOwed(world, name);
-  return { name, period, report };
+  return report;
 }
 
 async function requireVerified(ledger: YearLedger, verifier: NoteVerifier, name: string): Promise<void> {
@@ -94,26 +89,44 @@ async function requireReport(
   for (const token of chain.tokens) {
     const account = report.accounts.find(({ asset }) => asset === token.address);
     const moved = account?.movements.reduce((sum, one) => sum + BigInt(one.in) - BigInt(one.out), 0n);
-    const books = model.balanceOf(chart.chain(token), commodityOf(token), toMs);
+    const booked = (holding: string) => model.balanceOf(holding, commodityOf(token), toMs);
+    const [books, unconfirmed] = [booked(chart.chain(token)), booked(chart.unconfirmed(token))];
+    const late = model.late(token, toMs);
+    const lateAtoms = Object.values(late)
+      .flat()
+      .map((line) => BigInt(line.split(' ')[1] ?? 0));
     requireSameAmounts(`${name}: ${token.symbol} at the payee`, {
       'by the model': model.held(token, toMs),
       'on the chain': await chain.balance(token, payTo, BigInt(read?.to_block ?? 0)),
       'closing of the report': BigInt(account?.closing.atoms ?? -1),
       'opening and movements': BigInt(account?.opening.atoms ?? -1) + (moved ?? 0n),
       'by the ledger': BigInt(account?.ledger.closing ?? -1),
-      'by the books, with what is late': books + model.late(token, toMs),
-    });
-    const bridge = account?.bridge;
-    requireSame(`${name}: ${token.symbol} that the bridge does not explain`, bridge?.not_explained, '0');
-    requireSameAmounts(`${name}: ${token.symbol} in the books at the payee`, {
-      'by the model': books,
-      'where the bridge begins': BigInt(bridge?.books ?? -1),
+      'by the books, with what is late': lateAtoms.reduce((sum, one) => sum + one, books + unconfirmed),
     });
     requireSameAmounts(`${name}: ${token.symbol} at the payee, opening`, {
       'by the model': model.held(token, fromMs),
       'of the report': BigInt(account?.opening.atoms ?? -1),
     });
+    const bridge = account?.bridge;
+    const lines = (bridge?.lines ?? []).filter(({ count }) => count > 0);
+    requireSame(
+      `${name}: the bridge of ${token.symbol}`,
+      [bridge?.books, bridge?.unconfirmed, bridge?.opening, bridge?.not_explained].concat(
+        lines.flatMap(linesOf).toSorted(),
+      ),
+      [String(books), String(unconfirmed), '0', '0'].concat(
+        Object.entries(late)
+          .flatMap(([reason, items]) => items.map((item) => `${reason} ${item}`))
+          .toSorted(),
+      ),
+    );
   }
+}
+
+function linesOf({ reason, items }: BridgeLineJson): string[] {
+  return items.map(
+    ({ quote_digest, transaction, atoms }) => `${reason} ${quote_digest ?? transaction} ${atoms}`,
+  );
 }
 
 async function requireJournals(world: World, name: string, period: Period): Promise<void> {
@@ -147,8 +160,8 @@ function sorted(balances: ReadonlyMap<string, bigint>): string[] {
 /** What is owed at this moment: refunds and prepaid credit. */
 async function requireOwed({ ledger, model, credit: balances }: World, name: string): Promise<void> {
   const due = [...model.payments.values()]
-    .filter(({ isDue }) => isDue)
-    .map((one) => `${one.name} ${one.atoms}`);
+    .filter(({ dueAtoms }) => dueAtoms > 0n)
+    .map((one) => `${one.name} ${one.dueAtoms}`);
   const { rows, contradicted } = await listRefundsDue(ledger.pool, 0, mostDue);
   const listed = rows.map(({ quote_digest: digest, amount }) => `${digest} ${amount}`);
   requireSame(`${name}: refunds due`, listed.toSorted(), due.toSorted());

@@ -4,10 +4,10 @@ import { beginRecovery, recordSearch, searchNetworks } from '../../src/recovery/
 import { readExportEnd } from '../../src/store/export.ts';
 import { readLogGeneration } from '../../src/store/log.ts';
 import { paymentKey as streamOfLost } from '../../src/store/streams.ts';
-import { chainId, network, paymentKey, payTo } from './chain.ts';
+import { chainId, network, paymentKey } from './chain.ts';
 import { chart, commodityOf } from './chart.ts';
 import { yearSigner } from './ledger.ts';
-import { refund } from './refunds.ts';
+import { refundTogether } from './refunds.ts';
 import { makeSale, readAgain, recordSale, settledAt, startSale } from './sale.ts';
 import { deliverAll, mineStep, settleAll } from './step.ts';
 import { count, inTurns, later, operators, setClock, type Sale, type World } from './world.ts';
@@ -16,7 +16,6 @@ const atOnce = 256;
 
 /**
  * A block of payments that the chain takes back: the payments of the block that replaces it are the same but for one, in another order.
- * The first half was delivered before.
  */
 export async function reorg(world: World, atMs: number, numbers: readonly number[]): Promise<void> {
   const { chain, model } = world;
@@ -84,23 +83,16 @@ export async function restore(world: World, atMs: number, numbers: readonly numb
   for (let hours = 1; hours <= 4; hours++) await mineStep(world, atMs + hours * 3_600_000);
   await setClock(world, atMs + 5 * 3_600_000);
   await recover(world, atMs);
-  for (const { payment, booked, token } of sales) {
+  const found = sales.map(({ payment, booked, token }) => {
+    const { atoms } = booked;
     const name: Hex = streamOfLost(payment);
-    const found = {
-      ...booked,
-      name,
-      blockMs: paidMs,
-      settledMs: world.nowMs,
-      bookedMs: world.nowMs,
-      isDue: true,
-    };
-    world.model.payments.set(name, found);
-    world.model.move(paidMs, token, booked.atoms);
-    world.model.post(world.nowMs, chart.chain(token), chart.refundsDue, commodityOf(token), booked.atoms);
-    later(world, 1, () =>
-      refund(world, { stream: name, booked: found, payer: payment.payer, from: payTo, isGoodwill: false }),
-    );
-  }
+    const lost = { ...booked, name, blockMs: paidMs, settledMs: world.nowMs, dueAtoms: atoms };
+    world.model.payments.set(name, lost);
+    world.model.move(paidMs, token, atoms);
+    world.model.post(world.nowMs, chart.chain(token), chart.refundsDue, commodityOf(token), atoms);
+    return lost;
+  });
+  later(world, 1, () => refundTogether(world, found));
   count(world, 'payments lost with the database, and found', sales.length);
 }
 

@@ -55,9 +55,9 @@ export class YearModel {
   exceptions(fromMs: number, toMs: number): string[] {
     const isIn = (ms: number): boolean => ms >= fromMs && ms < toMs;
     const found: string[] = [];
-    for (const { name, blockMs, settledMs, isDue } of this.payments.values()) {
+    for (const { name, blockMs, settledMs, dueAtoms } of this.payments.values()) {
       if (blockMs === undefined || blockMs >= toMs) continue;
-      if (isDue) found.push(`refund_due ${name}`);
+      if (dueAtoms > 0n) found.push(`refund_due ${name}`);
       else if (isIn(blockMs) !== isIn(settledMs)) found.push(`timing ${name}`);
     }
     for (const { name, blockMs, as } of this.transfers)
@@ -69,33 +69,21 @@ export class YearModel {
   matched(fromMs: number, toMs: number): number {
     const isIn = (ms: number): boolean => ms >= fromMs && ms < toMs;
     let count = 0;
-    for (const { blockMs, settledMs, isDue } of this.payments.values())
-      if (blockMs !== undefined && isIn(blockMs) && isIn(settledMs) && !isDue) count += 1;
+    for (const { blockMs, settledMs, dueAtoms } of this.payments.values())
+      if (blockMs !== undefined && isIn(blockMs) && isIn(settledMs) && dueAtoms === 0n) count += 1;
     return count;
   }
 
-  /** What the chain has at a time beyond what the books have: transfers before it that were booked later, or the other way round. */
-  late(token: YearToken, atMs: number): bigint {
-    let sum = 0n;
-    for (const { symbol, blockMs, bookedMs, atoms } of this.bookedMoves()) {
-      if (symbol !== token.symbol) continue;
-      if (blockMs < atMs && bookedMs >= atMs) sum += atoms;
-      if (blockMs >= atMs && bookedMs < atMs) sum -= atoms;
+  /** The transfers that the chain has at a time and the books do not yet, or the other way round: name and atoms, by reason. */
+  late({ symbol }: YearToken, atMs: number): Record<'recorded_after' | 'mined_after', string[]> {
+    const found = { recorded_after: [] as string[], mined_after: [] as string[] };
+    const all = [...this.payments.values()].map((one) => ({ ...one, bookedMs: one.settledMs }));
+    for (const { token, blockMs = Infinity, bookedMs, atoms, name } of [...all, ...this.transfers]) {
+      if (token.symbol !== symbol || atoms === 0n) continue;
+      if (blockMs < atMs && bookedMs >= atMs) found.recorded_after.push(`${name} ${atoms}`);
+      if (blockMs >= atMs && bookedMs < atMs) found.mined_after.push(`${name} ${-atoms}`);
     }
-    return sum;
-  }
-
-  *bookedMoves(): Generator<{
-    symbol: string;
-    blockMs: number;
-    bookedMs: number;
-    atoms: bigint;
-    name: string;
-  }> {
-    for (const { token, blockMs, bookedMs, atoms, name } of this.payments.values())
-      if (blockMs !== undefined) yield { symbol: token.symbol, blockMs, bookedMs, atoms, name };
-    for (const { token, blockMs, bookedMs, atoms, name } of this.transfers)
-      yield { symbol: token.symbol, blockMs, bookedMs, atoms, name };
+    return found;
   }
 }
 
@@ -108,9 +96,8 @@ export interface ModelPayment {
   blockMs: number | undefined;
   /** Recorded as settled. */
   settledMs: number;
-  /** Recorded as proven: from then on the books have it at its payee. */
-  bookedMs: number;
-  isDue: boolean;
+  /** What is owed back of it. */
+  dueAtoms: bigint;
 }
 
 /** A transfer that is no payment, by its transaction or by the stream that it refunds. */

@@ -1,63 +1,148 @@
+import { makeBatch } from '../../src/refunds/make-batch.ts';
+import { type BatchRecordOrder, recordBatch } from '../../src/refunds/record-batch.ts';
 import { recordRefund } from '../../src/refunds/record-refund.ts';
 import type { Address, Hex } from '../../src/domain/values/primitives.ts';
-import { payTo, vault } from './chain.ts';
+import { hex32Of } from '../support/synthetic-ledger.ts';
+import { multisig, network, payTo, vault } from './chain.ts';
 import { chart, commodityOf } from './chart.ts';
 import type { ModelPayment } from './model.ts';
-import { count, later, operators, stepsToFinal, type Sale, type World } from './world.ts';
+import { count, later, operators, type Sale, stepsToFinal, type World } from './world.ts';
 
-/** Of the dead letters every fifth is not refunded before the year is over. */
-const unrefunded = 5;
+/** How the dead letters of a year are refunded, in turn. */
+const ways = ['in_parts', 'by_the_vault', 'elsewhere', 'never', 'whole'] as const;
 
 export function refundLater(world: World, sale: Sale): void {
-  const { n, booked, payment, fate } = sale;
-  const isGoodwill = fate === 'goodwill';
-  if (!isGoodwill && Math.floor(n / 50) % unrefunded === 3) return;
-  const from = Math.floor(n / 50) % unrefunded === 1 ? vault : payTo;
-  later(world, 1 + (n % 4), () =>
-    refund(world, { stream: sale.digest, booked, payer: payment.payer, from, isGoodwill }),
-  );
+  const { n, booked, payment, digest: stream } = sale;
+  const order = { stream, booked, from: payTo, to: payment.payer, atoms: booked.atoms };
+  const at = 1 + (n % 4);
+  if (sale.fate === 'goodwill') return later(world, at, () => refund(world, { ...order, isGoodwill: true }));
+  switch (ways[Math.floor(n / 50) % ways.length]) {
+    case 'in_parts': {
+      const part = (booked.atoms * 2n) / 5n;
+      later(world, at, () => refund(world, { ...order, atoms: part }));
+      // the rest may follow in another month
+      return later(world, at + 8, () => refund(world, { ...order, atoms: booked.atoms - part }));
+    }
+    case 'by_the_vault':
+      return later(world, at, () => refund(world, { ...order, from: vault }));
+    case 'elsewhere': {
+      const to: Address = `0x${hex32Of(`${world.options.seed} new wallet ${n}`).slice(26)}`;
+      return later(world, at, () => refund(world, { ...order, to, evidence: `letter ${n}` }));
+    }
+    case 'whole':
+      return later(world, at, () => refund(world, order));
+    default:
+  }
 }
 
-export interface RefundOf {
+interface RefundOf {
   readonly stream: Hex;
   readonly booked: ModelPayment;
-  readonly payer: Address;
+  readonly atoms: bigint;
   /** The account of the operator that pays it. */
   readonly from: Address;
-  readonly isGoodwill: boolean;
+  readonly to: Address;
+  /** Why it goes to another address than the payer's. */
+  readonly evidence?: string;
+  readonly isGoodwill?: boolean;
 }
 
-/** Sends a whole payment back in the next block, and records that once it is final. */
-export async function refund(
-  world: World,
-  { stream, booked, payer, from, isGoodwill }: RefundOf,
-): Promise<void> {
+/** Sends a payment back in the next block, or a part of it, and records that once it is final. */
+async function refund(world: World, refundOf: RefundOf): Promise<void> {
+  const { stream, booked, atoms, from, to } = refundOf;
   const { chain, model } = world;
-  const { token, atoms } = booked;
-  const transaction = await chain.send(token, from, payer, atoms);
+  const { token } = booked;
+  const transaction = await chain.send(token, from, to, atoms);
   world.onMined.push(() => {
     const { blockMs } = world;
     if (from === payTo) model.move(blockMs, token, -atoms);
-    const transfer = {
-      name: stream,
-      token,
-      atoms: from === payTo ? -atoms : 0n,
-      blockMs,
-      bookedMs: Infinity,
-      as: 'refund' as const,
-    };
-    model.transfers.push(transfer);
+    const moved = from === payTo ? -atoms : 0n;
+    const sent = { name: stream, token, atoms: moved, blockMs, bookedMs: Infinity, as: 'refund' as const };
+    model.transfers.push(sent);
     later(world, stepsToFinal - 1, async () => {
-      const [operator] = operators;
-      const order = { quoteDigest: stream, paymentNonce: undefined, transaction, operator, isGoodwill };
-      const answer = await recordRefund(world.ledger, order, world.chains);
-      if (answer.kind !== 'recorded') throw new Error(`a refund was not recorded: ${JSON.stringify(answer)}`);
-      const holding = from === payTo ? chart.chain(token) : chart.treasury(token);
-      const owed = isGoodwill ? chart.goodwill : chart.refundsDue;
-      model.post(world.nowMs, owed, holding, commodityOf(token), atoms);
-      transfer.bookedMs = world.nowMs;
-      booked.isDue = false;
-      count(world, isGoodwill ? 'refunds in goodwill' : 'refunds');
+      await record(world, refundOf, transaction);
+      sent.bookedMs = world.nowMs;
     });
   });
+}
+
+async function record(world: World, refundOf: RefundOf, transaction: Hex): Promise<void> {
+  const { stream, booked, atoms, from, to, evidence, isGoodwill = false } = refundOf;
+  const { token } = booked;
+  const [operator] = operators;
+  const order = {
+    quoteDigest: stream,
+    paymentNonce: undefined,
+    transaction,
+    amount: atoms,
+    ...(evidence !== undefined && { elsewhere: { to, evidence } }),
+    operator,
+    isGoodwill,
+  };
+  const answer = await recordRefund(world.ledger, order, world.chains);
+  if (answer.kind !== 'recorded')
+    throw new Error(
+      `a refund was not recorded: ${JSON.stringify(answer, (_, value: unknown) => String(value))}`,
+    );
+  const holding = from === payTo ? chart.chain(token) : chart.treasury(token);
+  const owed = isGoodwill ? chart.goodwill : chart.refundsDue;
+  world.model.post(world.nowMs, owed, holding, commodityOf(token), atoms);
+  count(world, isGoodwill ? 'refunds in goodwill' : 'refunds');
+  if (!isGoodwill) booked.dueAtoms -= atoms;
+  if (atoms < booked.atoms) count(world, 'of them in part');
+  if (evidence !== undefined) count(world, 'of them to another address');
+}
+
+const mostInBatch = 1_000;
+const refundsATransaction = 100;
+
+/** Refunds all that is due of some payments by a batch, in one block, from a multisig that is no payee. */
+export async function refundTogether(world: World, payments: readonly ModelPayment[]): Promise<void> {
+  const made = await makeBatch(world.ledger.pool, { network, max: mostInBatch });
+  if (made.kind !== 'made') throw new Error(`no batch of refunds was made: ${made.kind}`);
+  const byName = new Map(payments.map((one) => [one.name, one]));
+  const refunds = made.batch.refunds.filter(({ quote_digest: name }) => byName.has(name));
+  const batch = { ...made.batch, refunds };
+  const transactions: Hex[] = [];
+  for (let next = 0; next < refunds.length; next += refundsATransaction) {
+    const calls = refunds.slice(next, next + refundsATransaction).map(({ call }) => call);
+    transactions.push(await world.chain.sendTogether(calls));
+  }
+  world.onMined.push(() => {
+    const { blockMs } = world;
+    const sent = payments.map(({ name, token }) => ({
+      name,
+      token,
+      atoms: 0n,
+      blockMs,
+      bookedMs: 0,
+      as: 'refund' as const,
+    }));
+    world.model.transfers.push(...sent);
+    later(world, stepsToFinal - 1, () =>
+      recordTogether(world, { batch, transactions, operator: operators[0] }, byName),
+    );
+  });
+}
+
+async function recordTogether(
+  world: World,
+  order: BatchRecordOrder,
+  byName: ReadonlyMap<string, ModelPayment>,
+): Promise<void> {
+  for await (const { refund: one, answer } of recordBatch(world.ledger, order, world.chains)) {
+    const booked = byName.get(one.quote_digest);
+    if (answer.kind !== 'recorded' || !booked)
+      throw new Error(`a refund of a batch was not recorded: ${answer.kind}`);
+    const { token, atoms } = booked;
+    world.model.post(
+      world.nowMs,
+      chart.refundsDue,
+      chart.treasury(token, multisig),
+      commodityOf(token),
+      atoms,
+    );
+    booked.dueAtoms = 0n;
+    count(world, 'refunds in a batch');
+  }
 }

@@ -79,7 +79,7 @@ export function makeSale(world: World, n: number, isPlain = false, terms: SaleTe
       payment: signed,
     },
     started: undefined,
-    booked: { name: digest, token, atoms, blockMs: undefined, settledMs: 0, bookedMs: 0, isDue: false },
+    booked: { name: digest, token, atoms, blockMs: undefined, settledMs: 0, dueAtoms: 0n },
   };
 }
 

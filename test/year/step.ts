@@ -71,7 +71,6 @@ export async function settleAll(
     model.payments.set(booked.name, booked);
     booked.blockMs = blockMs;
     booked.settledMs = nowMs;
-    booked.bookedMs = sale.isReported ? Infinity : nowMs;
     if (sale.isReported) world.reported.push({ sale, landed });
   });
   count(world, 'payments', sales.length);
@@ -90,7 +89,6 @@ async function confirmReported(world: World): Promise<void> {
       const [unproven, proven] = [chart.unproven(serviceId, jobIndex), chart.job(serviceId, jobIndex)];
       model.post(nowMs, unproven, proven, commodityOf(token), booked.atoms);
     }
-    booked.bookedMs = nowMs;
     count(world, 'payments confirmed later');
   }
 }
@@ -149,7 +147,7 @@ async function deliver(world: World, call: LeasedCall): Promise<void> {
   open.delete(sale.digest);
   if (fate === 'dead_letter') {
     model.post(nowMs, chart.undelivered, chart.refundsDue, commodityOf(token), booked.atoms);
-    booked.isDue = true;
+    booked.dueAtoms = booked.atoms;
     count(world, 'dead letters');
   } else if (fate !== 'top_up') {
     const income = isReported ? chart.unproven(serviceId, jobIndex) : chart.job(serviceId, jobIndex);

@@ -4,12 +4,14 @@ import { createChain } from '../../src/peers/chain/chain.ts';
 import { createRandom } from '../chaos/random.ts';
 import { hex32Of } from '../support/synthetic-ledger.ts';
 import { chainId, network, payTo, startYearChain, vault } from './chain.ts';
-import { closePeriod } from './close.ts';
+import { checkPeriod } from './close.ts';
+import { requireSame } from './compare.ts';
 import { chat, expire, grant } from './credit.ts';
 import { createYearLedger } from './ledger.ts';
 import { reorg, restore } from './misfortunes.ts';
 import { YearModel } from './model.ts';
 import { type AstrayEnd, ownMoney, strayMoney, sweep } from './operators.ts';
+import { closeByTwo, differencesSince } from './periods.ts';
 import { deliverAll, makeStep } from './step.ts';
 import { later, setClock, type World, type YearOptions } from './world.ts';
 
@@ -131,7 +133,22 @@ function sharesOf(all: number, parts: number): number[] {
 async function close(world: World, from: number, to: number, say: YearSetup['say']): Promise<void> {
   const period = { fromMs: Date.UTC(firstYear, from, 1), toMs: Date.UTC(firstYear, to, 1) };
   const name = to - from === 1 ? new Date(period.fromMs).toISOString().slice(0, 7) : 'the year';
-  const { report } = await closePeriod(world, name, period);
+  const report = await checkPeriod(world, name, period);
+  // the year is what its months are
+  if (to - from === 1) await closeByTwo(world.ledger, period, report);
+  else await requireUnchanged(world, to);
   const classes = Object.entries(report.classes).map(([one, { count }]) => `${one} ${count}`);
   say(`${name} is closed: ${report.ledger.size} events, ${classes.join(', ')}`);
+}
+
+/** Every month is still as it was closed. */
+async function requireUnchanged({ ledger }: World, months: number): Promise<void> {
+  for (let month = 0; month < months; month++) {
+    const period = { fromMs: Date.UTC(firstYear, month, 1), toMs: Date.UTC(firstYear, month + 1, 1) };
+    requireSame(
+      `month ${month + 1}: what changed since it was closed`,
+      await differencesSince(ledger, period),
+      [],
+    );
+  }
 }

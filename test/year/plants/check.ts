@@ -10,14 +10,16 @@ import { verifyDatabase } from '../../../src/verify/verify-database.ts';
 import { exceptionsIn } from '../../support/report-items.ts';
 import { reconcilePeriod } from '../close.ts';
 import { requireSame } from '../compare.ts';
+import { differencesSince } from '../periods.ts';
 import type { Sale, World } from '../world.ts';
 import { type Expected, Field, type Plant } from './field.ts';
+import { closed } from './closed.ts';
 import { onChain } from './on-chain.ts';
 import { recorded } from './recorded.ts';
 import { reported } from './reported.ts';
 import { tampered } from './tampered.ts';
 
-export const plants: readonly Plant[] = [...onChain, ...reported, ...recorded, ...tampered];
+export const plants: readonly Plant[] = [...onChain, ...reported, ...recorded, ...tampered, ...closed];
 
 /** All that the checks of a month-end find. */
 interface Found {
@@ -52,12 +54,18 @@ export async function findPlants(
     const goBack = await world.chain.remember();
     world.ledger = await sound.copy();
     try {
-      const field = new Field(world, sales);
+      const field = new Field(world, period, sales);
       const expected = await plant(field);
       if (!expected.isUnfinished) await field.finish();
       await world.ledger.seal();
       const found = await find(world, { period, verifier, kept, accepted: field.accepted });
       requireFound(name, before, expected, found);
+      if (expected.changed)
+        requireSame(
+          `${name}: what changed since the close`,
+          await differencesSince(world.ledger, period),
+          expected.changed,
+        );
       say(`found, and nothing besides: ${name}`);
     } catch (error) {
       failures.push(error instanceof Error ? (error.stack ?? error.message) : String(error));

@@ -1,10 +1,15 @@
 import type { EventData, LedgerEvent } from '../../../src/domain/events/event.ts';
 import { ofPayment } from '../../../src/domain/payments/payment.ts';
 import type { Account, TokenTerms } from '../../../src/domain/reconcile/reconcile.ts';
+import type { Claim } from '../../../src/store/append-batch.ts';
+import { readTransferHolders, transferClaim } from '../../../src/store/streams.ts';
+import type { Period } from '../../../src/domain/values/period.ts';
 import { placeData } from '../../../src/domain/payments/transfer-place.ts';
 import type { Address, Hex } from '../../../src/domain/values/primitives.ts';
 import { hex32Of } from '../../support/synthetic-ledger.ts';
 import { network, payTo, type YearToken } from '../chain.ts';
+import { reconcilePeriod } from '../close.ts';
+import { closeByTwo } from '../periods.ts';
 import { makeSale, recordSale, startSale } from '../sale.ts';
 import { deliverAll, mineStep, settleAll } from '../step.ts';
 import { operators, type Sale, setClock, type World } from '../world.ts';
@@ -26,6 +31,8 @@ export interface Expected {
   readonly checkpoint?: true;
   /** The code with which reconciling refuses the ledger. */
   readonly refused?: string;
+  /** What of the closed month is not as it was: the head of the log, exports. */
+  readonly changed?: readonly string[];
   /** A refund that is due contradicts the events of its payment. */
   readonly contradicted?: number;
   /** The newest block must not become final. */
@@ -48,12 +55,14 @@ export class Field {
   readonly topUps: readonly Sale[];
   /** The tokens that the configuration names at the end of the month. */
   readonly accepted: (TokenTerms & Account)[] = [];
+  readonly #period: Period;
   #next: number;
 
-  constructor(world: World, sales: readonly Sale[]) {
+  constructor(world: World, period: Period, sales: readonly Sale[]) {
     this.world = world;
+    this.#period = period;
     this.delivered = sales.filter(({ fate, isReported }) => fate === 'delivered' && !isReported);
-    this.due = sales.filter(({ booked }) => booked.isDue);
+    this.due = sales.filter(({ booked }) => booked.dueAtoms > 0n);
     this.topUps = sales.filter(({ fate }) => fate === 'top_up');
     this.#next = 9_000_000 + world.counts.size;
   }
@@ -111,15 +120,40 @@ export class Field {
   }
 
   /** Lets the newest block become final. */
-  async finish(): Promise<void> {
+  async finish(atMs = Math.max(this.world.nowMs, this.world.blockMs)): Promise<void> {
     const { world } = this;
-    for (let n = 1; n <= 3; n++) await world.chain.mine(Math.max(world.nowMs, world.blockMs) + n * 60_000);
-    await setClock(world, world.nowMs + 3_600_000);
+    for (let n = 1; n <= 3; n++) await this.mine(atMs + n * 60_000);
+    await setClock(world, atMs + 3_600_000);
   }
 
-  /** Appends what the program itself would not, past its checks and without claims. */
-  async append(stream: string, ...events: readonly LedgerEvent[]): Promise<void> {
-    const { outcome } = await this.world.ledger.lane.append({ stream, events });
+  /** Two persons close the month, once all of it is final. */
+  async close(): Promise<void> {
+    const { world } = this;
+    await this.finish(this.#period.toMs);
+    const verifier = await world.ledger.seal();
+    await closeByTwo(world.ledger, this.#period, await reconcilePeriod(world, this.#period, verifier));
+  }
+
+  /** Edits an event so that nothing else contradicts it, and makes all tree heads anew. */
+  async editAndSealAnew(): Promise<void> {
+    const { ledger } = this.world;
+    const seq = await this.seqOf(this.sale(this.delivered).digest, 'settlement_started');
+    await this.rewrite(seq, '"body_bytes":', '"body_bytes":9');
+    for (const table of ['log_head', 'log_tile']) await ledger.asInsider(`delete from tollbook.${table}`);
+    await ledger.asInsider(`update tollbook.log_tree set size = 0, edge = ''`);
+  }
+
+  /** Appends what the program itself would not, past its checks. Where its transfer is claimed already, it does without the claim. */
+  async append(stream: string, event: LedgerEvent, binding?: string): Promise<void> {
+    const { lane, pool } = this.world.ledger;
+    const { transaction, log_index: logIndex } = event.data as Partial<Place>;
+    const claims: Claim[] = [];
+    if (transaction !== undefined && logIndex !== undefined && binding !== undefined) {
+      const holders = await readTransferHolders(pool, network, transaction);
+      if (holders(logIndex) === undefined)
+        claims.push(transferClaim(network, transaction, logIndex, binding));
+    }
+    const { outcome } = await lane.append({ stream, events: [event], claims });
     if (outcome !== 'ok') throw new Error(`the plant was not recorded: ${outcome}`);
   }
 
@@ -133,7 +167,12 @@ export class Field {
     return { transaction: hex32Of('never sent'), ...placeData(await this.world.chain.newestPlace()) };
   }
 
-  refunded(sale: Sale, place: Place): LedgerEvent {
+  /** Records a refund of a whole payment. */
+  async refund(sale: Sale, place: Place): Promise<void> {
+    await this.append(sale.digest, this.#refunded(sale, place), `refund:${sale.payment.nonce}`);
+  }
+
+  #refunded(sale: Sale, place: Place): LedgerEvent {
     const { payment } = sale;
     const { payer, amount } = payment;
     const moved = { amount: String(amount), refunded_from: payTo, refunded_to: payer };
@@ -145,7 +184,7 @@ export class Field {
     to: Address,
     atoms: bigint,
     place: Place,
-  ): [stream: string, event: LedgerEvent] {
+  ): [stream: string, event: LedgerEvent, binding: string] {
     const data: EventData<'operator_sweep_recorded'> = {
       network,
       asset,
@@ -157,7 +196,11 @@ export class Field {
       ...place,
       operator: operators[0],
     };
-    return [`sweep:84532:${place.transaction}:${place.log_index}`, { type: 'operator_sweep_recorded', data }];
+    return [
+      `sweep:84532:${place.transaction}:${place.log_index}`,
+      { type: 'operator_sweep_recorded', data },
+      'sweep',
+    ];
   }
 
   /** The transaction of a payment that was paid. */
@@ -201,7 +244,7 @@ export function transferRecorded(
   from: Address,
   atoms: bigint,
   place: Place,
-): [stream: string, event: LedgerEvent] {
+): [stream: string, event: LedgerEvent, binding: string] {
   const terms = {
     network,
     asset,
@@ -215,5 +258,6 @@ export function transferRecorded(
   return [
     `transfer:84532:${place.transaction}:${place.log_index}`,
     { type: 'operator_transfer_recorded', data },
+    'astray',
   ];
 }

@@ -16,8 +16,8 @@ export const recorded: readonly Plant[] = [
       const place = await field.placeOf(
         await field.transfer(first.token, payTo, first.payment.payer, first.booked.atoms),
       );
-      await field.append(first.digest, field.refunded(first, place));
-      await field.append(second.digest, field.refunded(second, place));
+      await field.refund(first, place);
+      await field.refund(second, place);
       return {
         items: [`refund ${first.digest}`, `duplicate_claim ${second.digest}`],
         gone: [`refund_due ${first.digest}`, `refund_due ${second.digest}`],
@@ -33,7 +33,7 @@ export const recorded: readonly Plant[] = [
       const places = [];
       for (let n = 0; n < 2; n++)
         places.push(await field.placeOf(await field.transfer(token, payTo, payment.payer, booked.atoms)));
-      for (const place of places) await field.append(digest, field.refunded(sale, place));
+      for (const place of places) await field.refund(sale, place);
       return {
         items: [`refund ${digest}`, `refund ${digest}`],
         gone: [`refund_due ${digest}`],
@@ -46,7 +46,7 @@ export const recorded: readonly Plant[] = [
     async plant(field) {
       const sale = field.sale(field.due);
       const place = await field.placeOf(await field.transfer(sale.token, payTo, stranger, sale.booked.atoms));
-      await field.append(sale.digest, field.refunded(sale, place));
+      await field.refund(sale, place);
       return { items: [`payee_mismatch ${sale.digest}`], gone: [`refund_due ${sale.digest}`] };
     },
   },
@@ -54,7 +54,7 @@ export const recorded: readonly Plant[] = [
     name: 'a refund is recorded that was never sent',
     async plant(field) {
       const sale = field.sale(field.due);
-      await field.append(sale.digest, field.refunded(sale, await field.noPlace()));
+      await field.refund(sale, await field.noPlace());
       return { items: [`missing_on_chain ${sale.digest}`], gone: [`refund_due ${sale.digest}`] };
     },
   },
@@ -64,7 +64,7 @@ export const recorded: readonly Plant[] = [
       const sale = field.sale(field.due);
       const { token, payment, booked, digest } = sale;
       const place = await field.placeOf(await field.transfer(token, payTo, payment.payer, booked.atoms - 1n));
-      await field.append(digest, field.refunded(sale, place));
+      await field.refund(sale, place);
       return { items: [`amount_mismatch ${digest}`], gone: [`refund_due ${digest}`] };
     },
   },
