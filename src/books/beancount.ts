@@ -1,6 +1,7 @@
-import { decimalText, type Balance, type Commodity, type Entry } from '../domain/bookkeeping/entry.ts';
+import { decimalText, type Balance, type Commodity } from '../domain/bookkeeping/entry.ts';
 import { periodName, spanText } from '../domain/values/period.ts';
-import type { JournalPosting, JournalStyle } from './journal.ts';
+import type { EntryPart } from './books.ts';
+import { type JournalPosting, type JournalStyle, paymentTags } from './journal.ts';
 import { ExportError } from './source.ts';
 
 /** Beancount rounds decimals with more digits than this. */
@@ -18,14 +19,16 @@ export const beancount: JournalStyle = {
     `\n${before} * "Opening balances"\n${balances.map(posting).join('')}` +
     `\n${balances.map((balance) => assertion(first, balance)).join('')}`,
   unused: (balance, { first }) => assertion(first, balance),
-  entry: (entry, postings, day) =>
-    `\n${day} * ${entry.counterparty === undefined ? '' : `${quoted(entry.counterparty)} `}${quoted(entry.category)}\n` +
-    entryMetadata(entry) +
+  entry: (part, postings, day) =>
+    `\n${day} * ${part.entry.counterparty === undefined ? '' : `${quoted(part.entry.counterparty)} `}${quoted(part.entry.category)}\n` +
+    entryMetadata(part) +
     postings.map(posting).join(''),
+  continued: (balances, { first }) => `\n${balances.map((balance) => assertion(first, balance)).join('')}`,
   closing: (balances, { after }) => `\n${balances.map((balance) => assertion(after, balance)).join('')}`,
 };
 
-function entryMetadata(entry: Entry): string {
+function entryMetadata(part: EntryPart): string {
+  const { entry } = part;
   const { seq, event, recordedAt, occurredAt, quoteDigest, quoteSource, transaction, block, memo } = entry;
   return (
     `  seq: ${seq}\n` +
@@ -38,6 +41,7 @@ function entryMetadata(entry: Entry): string {
       transaction,
       block,
       memo,
+      ...paymentTags(part),
     })
   );
 }

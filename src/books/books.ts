@@ -2,19 +2,29 @@ import { accounts } from '../domain/bookkeeping/account.ts';
 import { type Balance, Balances, type Entry } from '../domain/bookkeeping/entry.ts';
 import { ReopenedQuotes, type SkimmedEvent } from '../domain/bookkeeping/reopened-quotes.ts';
 import { Bookkeeper } from '../domain/bookkeeping/bookkeeper.ts';
-import { decodeLeaf, type RecordedEvent } from '../domain/events/event.ts';
+import { decodeLeaf, type EventData, type RecordedEvent } from '../domain/events/event.ts';
 import { instantText, type Period } from '../domain/values/period.ts';
+import { PayoutBatches, sweepName } from './payout-batches.ts';
 import { ExportError, type LedgerSource } from './source.ts';
+
+export interface EntryPart {
+  readonly kind: 'entry';
+  readonly entry: Entry;
+  /** The sweep that is this entry, or that carried its payment away; undefined where none was recorded before the period's end. */
+  readonly payoutBatch: string | undefined;
+}
 
 /** The books of a period, in this order: how they open, every entry, how they close. */
 export type BooksPart =
   | { readonly kind: 'opening'; readonly balances: readonly Balance[] }
-  | { readonly kind: 'entry'; readonly entry: Entry }
+  | EntryPart
   | { readonly kind: 'closing'; readonly balances: readonly Balance[] };
 
 /** The books of a period. The ledger was read once already, so its errors are known before anything is written. */
 export interface Books {
   readonly period: Period;
+  /** Where a journal begins that continues those of the year, which began with the period; undefined for a journal by itself. */
+  readonly continuedAtMs: number | undefined;
   /** The events before its end. */
   readonly events: number;
   parts(): AsyncIterable<BooksPart>;
@@ -22,11 +32,17 @@ export interface Books {
 
 /**
  * Prepares the books of a period. An event belongs to a period by its recording time, so the events of a period are adjacent
- * and the books of a past period never change.
+ * and the books of a past period never change. `continuedAtMs`: a later moment of the period, at which a journal begins that continues
+ * the journals of the period before it.
  * @throws ExportError where the given ledger is incomplete or not readable
  */
-export async function openBooks(source: LedgerSource, period: Period): Promise<Books> {
+export async function openBooks(
+  source: LedgerSource,
+  period: Period,
+  continuedAtMs?: number,
+): Promise<Books> {
   const reopened = new ReopenedQuotes();
+  const batches = new PayoutBatches();
   let events = 0;
   let hasPassed = false;
   for await (const leaf of leavesOf(source)) {
@@ -39,21 +55,40 @@ export async function openBooks(source: LedgerSource, period: Period): Promise<B
         `event ${seq} is in the place of event ${events}: books need every event from the first on, without gaps`,
       );
     reopened.skim(event);
+    if (event.type === 'operator_sweep_recorded') batches.take(event.data as SweepData);
   }
   if (!hasPassed && !source.isCompleteTo(period.toMs))
     throw new ExportError(
       `the file has no event of ${instantText(period.toMs)} or later, so it may have been exported before the period ended: export the ledger again, or give the time of the export with --exported-at`,
     );
-  return { period, events, parts: () => keepBooks(source, period, events, (digest) => reopened.has(digest)) };
+  return {
+    period,
+    continuedAtMs,
+    events,
+    parts: () => keepBooks(source, period, events, { reopened, batches }),
+  };
+}
+
+type SweepData = EventData<'operator_sweep_recorded'>;
+
+/** What a first pass over the ledger finds out. */
+interface FirstPass {
+  readonly reopened: ReopenedQuotes;
+  readonly batches: PayoutBatches;
+}
+
+function batchOf(event: RecordedEvent, { payment }: Entry, batches: PayoutBatches): string | undefined {
+  if (event.type === 'operator_sweep_recorded') return sweepName(event.data);
+  return payment?.place && batches.of({ ...payment, ...payment.place });
 }
 
 async function* keepBooks(
   source: LedgerSource,
   period: Period,
   events: number,
-  isReopened: (digest: string) => boolean,
+  { reopened, batches }: FirstPass,
 ): AsyncGenerator<BooksPart> {
-  const bookkeeper = new Bookkeeper(isReopened);
+  const bookkeeper = new Bookkeeper((digest) => reopened.has(digest));
   let balances = new Balances();
   let isOpen = false;
   const open = (): BooksPart => {
@@ -71,7 +106,7 @@ async function* keepBooks(
     const entry = bookkeeper.post(event);
     if (!entry) continue;
     for (const move of entry.moves) balances.post(move);
-    if (isOpen) yield { kind: 'entry', entry };
+    if (isOpen) yield { kind: 'entry', entry, payoutBatch: batchOf(event, entry, batches) };
   }
   if (!isOpen) yield open();
   yield { kind: 'closing', balances: balances.list() };

@@ -6,8 +6,7 @@ export async function* csvOf({ period, parts }: Books): AsyncGenerator<string> {
   yield csvLine(columns.map(({ name }) => name));
   for await (const part of parts()) {
     if (part.kind !== 'entry') continue;
-    for (const row of rowsOf(part.entry, period))
-      yield csvLine(columns.map(({ of }) => String(of(row) ?? '')));
+    for (const row of rowsOf(part, period)) yield csvLine(columns.map(({ of }) => String(of(row) ?? '')));
   }
 }
 

@@ -1,6 +1,7 @@
-import { decimalText, type Commodity, type Entry } from '../domain/bookkeeping/entry.ts';
+import { type Balance, decimalText, type Commodity } from '../domain/bookkeeping/entry.ts';
 import { spanText } from '../domain/values/period.ts';
-import type { JournalPosting, JournalStyle } from './journal.ts';
+import type { EntryPart } from './books.ts';
+import { type JournalPosting, type JournalStyle, paymentTags } from './journal.ts';
 
 /** A journal that `hledger check --strict` accepts by itself. Every balance is asserted. */
 export const hledger: JournalStyle = {
@@ -12,16 +13,22 @@ export const hledger: JournalStyle = {
   opening: (balances, { before }) =>
     `\n${before} * Opening balances\n${balances.map((balance) => posting(balance, balance.atoms)).join('')}`,
   unused: (balance, { before }) => `${before} * Not used before\n${posting(balance, 0n)}`,
-  entry: (entry, postings, day) =>
-    `\n${day} * (${entry.seq}) ${[entry.counterparty, entry.category].filter((text) => text !== undefined).join(' | ')}\n` +
-    comment(entry) +
+  entry: (part, postings, day) =>
+    `\n${day} * (${part.entry.seq}) ${[part.entry.counterparty, part.entry.category].filter((text) => text !== undefined).join(' | ')}\n` +
+    comment(part) +
     postings.map((one) => posting(one)).join(''),
-  closing: (balances, { last }) =>
-    `\n${last} * Closing balances\n${balances.map((balance) => posting({ ...balance, atoms: 0n }, balance.atoms)).join('')}`,
+  continued: (balances, { before }) => asserted(`${before} * Balances of the journals before`, balances),
+  closing: (balances, { last }) => asserted(`${last} * Closing balances`, balances),
 };
 
+function asserted(title: string, balances: readonly Balance[]): string {
+  const lines = balances.map((balance) => posting({ ...balance, atoms: 0n }, balance.atoms));
+  return `\n${title}\n${lines.join('')}`;
+}
+
 /** Tags. Free text of operators is left out: hledger would read dates in comments. */
-function comment(entry: Entry): string {
+function comment(part: EntryPart): string {
+  const { entry } = part;
   const { event, recordedAt, occurredAt, quoteDigest, quoteSource, transaction, block } = entry;
   const tags = {
     event,
@@ -31,6 +38,7 @@ function comment(entry: Entry): string {
     quote_source: quoteSource,
     transaction,
     block,
+    ...paymentTags(part),
   };
   return Object.entries(tags)
     .map(([tag, value]) => (value === undefined ? '' : `    ; ${tag}:${value}\n`))

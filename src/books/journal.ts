@@ -1,7 +1,7 @@
 import { type Balance, Balances, type Commodity, type Entry } from '../domain/bookkeeping/entry.ts';
 import type { Period } from '../domain/values/period.ts';
 import { utc } from '../domain/values/time-zone.ts';
-import type { Books } from './books.ts';
+import type { Books, BooksPart, EntryPart } from './books.ts';
 
 /** One line of a transaction: above 0 a debit. */
 export interface JournalPosting {
@@ -20,7 +20,9 @@ export interface JournalStyle {
   /** An account that is used for the first time: its balance of the commodity was zero. */
   unused(balance: Balance, days: JournalDays): string;
   /** `day`: on which it was recorded. */
-  entry(entry: Entry, postings: readonly JournalPosting[], day: string): string;
+  entry(part: EntryPart, postings: readonly JournalPosting[], day: string): string;
+  /** The balances with which the journals before have ended, where this one continues them. */
+  continued(balances: readonly Balance[], days: JournalDays): string;
   closing(balances: readonly Balance[], days: JournalDays): string;
 }
 
@@ -44,38 +46,87 @@ function dayBeside(day: string, days: number): string {
   return utc.dayOf(utc.startOf(day) + days * dayMs);
 }
 
-/** The complete journal of one period. Accounts and commodities are declared before their first use. */
-export async function* journalOf({ period, parts }: Books, style: JournalStyle): AsyncGenerator<string> {
-  const days = daysOf(period);
+/**
+ * The journal of one period: complete, or the continuation of those before it, whose accounts and balances it knows from the same
+ * books. Accounts and commodities are declared before their first use.
+ */
+export async function* journalOf(
+  { period, continuedAtMs, parts }: Books,
+  style: JournalStyle,
+): AsyncGenerator<string> {
   const { zone = utc } = period;
-  const declared = new Set<string>();
-  const used = new Balances();
-  const declare = ({ account, commodity }: Pick<JournalPosting, 'account' | 'commodity'>): string => {
-    const texts: string[] = [];
-    if (!declared.has(commodity.name)) texts.push(style.commodity(commodity, days));
-    if (!declared.has(account)) texts.push(style.account(account, days));
-    declared.add(commodity.name).add(account);
-    return texts.join('');
-  };
-  yield style.head(period);
+  const fromMs = continuedAtMs ?? period.fromMs;
+  const shown = { ...period, fromMs };
+  const journal = new Journal(style, daysOf(shown));
+  yield style.head(shown);
+  let isShown = continuedAtMs === undefined;
   for await (const part of parts()) {
-    if (part.kind === 'entry') {
-      const postings = postingsOf(part.entry);
-      for (const posting of postings) {
-        if (used.has(posting.account, posting.commodity)) continue;
-        used.add(posting.account, posting.commodity, 0n);
-        yield `\n${declare(posting)}${style.unused({ ...posting, atoms: 0n }, days)}`;
-      }
-      yield style.entry(part.entry, postings, zone.dayOf(Date.parse(part.entry.recordedAt)));
-      continue;
+    const recordedMs = part.kind === 'entry' ? Date.parse(part.entry.recordedAt) : undefined;
+    if (!isShown && (part.kind === 'closing' || (recordedMs !== undefined && recordedMs >= fromMs))) {
+      isShown = true;
+      yield journal.continued();
     }
-    const balances = part.balances.filter(({ atoms }) => part.kind === 'closing' || atoms !== 0n);
-    for (const balance of balances) {
-      used.add(balance.account, balance.commodity, 0n);
-      yield declare(balance);
-    }
-    if (balances.length > 0) yield style[part.kind](balances, days);
+    const text =
+      part.kind === 'entry' ? journal.entry(part, zone.dayOf(recordedMs ?? 0)) : journal.balances(part);
+    if (isShown) yield text;
   }
+}
+
+/** What a journal has declared so far, and the balances that it leads to. */
+class Journal {
+  readonly #declared = new Set<string>();
+  readonly #used = new Balances();
+  readonly #style: JournalStyle;
+  readonly #days: JournalDays;
+
+  constructor(style: JournalStyle, days: JournalDays) {
+    this.#style = style;
+    this.#days = days;
+  }
+
+  entry(part: EntryPart, day: string): string {
+    const postings = postingsOf(part.entry);
+    const unused = postings.filter(({ account, commodity }) => !this.#used.has(account, commodity));
+    const declared = unused.map(
+      (posting) => `\n${this.#declare(posting)}${this.#style.unused({ ...posting, atoms: 0n }, this.#days)}`,
+    );
+    for (const { account, commodity, atoms } of postings) this.#used.add(account, commodity, atoms);
+    return declared.join('') + this.#style.entry(part, postings, day);
+  }
+
+  balances({ kind, balances }: Exclude<BooksPart, EntryPart>): string {
+    const shown = balances.filter(({ atoms }) => kind === 'closing' || atoms !== 0n);
+    const declared = shown.map((balance) => this.#declare(balance));
+    for (const { account, commodity, atoms } of shown)
+      this.#used.add(account, commodity, kind === 'opening' ? atoms : 0n);
+    return declared.join('') + (shown.length > 0 ? this.#style[kind](shown, this.#days) : '');
+  }
+
+  continued(): string {
+    const balances = this.#used.list();
+    return balances.length > 0 ? this.#style.continued(balances, this.#days) : '';
+  }
+
+  #declare({ account, commodity }: Pick<JournalPosting, 'account' | 'commodity'>): string {
+    const texts: string[] = [];
+    if (!this.#declared.has(commodity.name)) texts.push(this.#style.commodity(commodity, this.#days));
+    if (!this.#declared.has(account)) texts.push(this.#style.account(account, this.#days));
+    this.#declared.add(commodity.name).add(account);
+    return texts.join('');
+  }
+}
+
+/** Whose and what a payment is, by the names of a journal's tags. */
+export function paymentTags({ entry, payoutBatch }: EntryPart): Readonly<Record<string, string | undefined>> {
+  const { payment, accountName } = entry;
+  return {
+    job: payment && `${payment.serviceId}/${payment.jobIndex}`,
+    call: payment?.callId === undefined ? undefined : String(payment.callId),
+    nonce: payment?.nonce,
+    request: payment?.requestId,
+    account_name: accountName,
+    payout_batch: payoutBatch,
+  };
 }
 
 /** The postings of an entry, summed by account and commodity. */

@@ -30,7 +30,7 @@ export async function* parquetOf({ period, parts }: Books): AsyncGenerator<Buffe
     return takeBytes(writer);
   };
   for await (const part of parts()) {
-    if (part.kind === 'entry') group.push(...rowsOf(part.entry, period));
+    if (part.kind === 'entry') group.push(...rowsOf(part, period));
     if (group.length >= rowsInGroup) yield write();
   }
   if (group.length > 0) yield write();

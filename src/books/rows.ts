@@ -1,9 +1,11 @@
 import { decimalText, type Entry, type Move } from '../domain/bookkeeping/entry.ts';
+import type { EntryPart } from './books.ts';
 import type { Period } from '../domain/values/period.ts';
 import { utc } from '../domain/values/time-zone.ts';
 
 interface Row {
   readonly entry: Entry;
+  readonly payoutBatch: string | undefined;
   readonly move: Move;
   /** On which it was recorded, in the zone of the period. */
   readonly day: string;
@@ -49,13 +51,21 @@ export const columns: readonly Column[] = [
   { name: 'block', type: 'text', of: ({ entry }) => entry.block },
   { name: 'log_index', type: 'whole', of: ({ entry }) => optional(entry.logIndex) },
   { name: 'memo', type: 'text', of: ({ entry }) => entry.memo },
+  { name: 'service_id', type: 'whole', of: ({ entry }) => optional(entry.payment?.serviceId) },
+  { name: 'job_index', type: 'whole', of: ({ entry }) => optional(entry.payment?.jobIndex) },
+  { name: 'call_id', type: 'whole', of: ({ entry }) => optional(entry.payment?.callId) },
+  { name: 'payment_nonce', type: 'text', of: ({ entry }) => entry.payment?.nonce },
+  { name: 'request_id', type: 'text', of: ({ entry }) => entry.payment?.requestId },
+  { name: 'customer', type: 'text', of: ({ entry }) => entry.payment?.payer ?? entry.accountName },
+  { name: 'account_name', type: 'text', of: ({ entry }) => entry.accountName },
+  { name: 'payout_batch', type: 'text', of: ({ payoutBatch }) => payoutBatch },
 ];
 
 function optional(whole: number | undefined): bigint | undefined {
   return whole === undefined ? undefined : BigInt(whole);
 }
 
-export function rowsOf(entry: Entry, { zone = utc }: Period): Row[] {
+export function rowsOf({ entry, payoutBatch }: EntryPart, { zone = utc }: Period): Row[] {
   const day = zone.dayOf(Date.parse(entry.recordedAt));
-  return entry.moves.map((move, i) => ({ entry, move, day, leg: i + 1 }));
+  return entry.moves.map((move, i) => ({ entry, payoutBatch, move, day, leg: i + 1 }));
 }

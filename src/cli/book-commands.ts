@@ -15,6 +15,8 @@ export const bookCommands = {
       '  summary: opening, debits, credits and closing of each account, as CSV; summary-page: the same in Markdown;\n' +
       '  exit code 1 where the period is closed and the bytes are not those of the close;\n' +
       '  a journal begins with the balances brought forward, and asserts the balances at both ends;\n' +
+      '  --no-opening: it continues the journals of its year, which begins in January or with --year-from 2026-04, and can be\n' +
+      '  appended to them; the first one of the year has the opening;\n' +
       '  a late record is in the period of its recording, so a period always has the same bytes\n' +
       '  needs DATABASE_URL, or with --input a file of --format jsonl; --exported-at is the time of that export,\n' +
       '  needed if it has no event after the period',
@@ -24,6 +26,7 @@ export const bookCommands = {
     summary: 'compares the ledger of a period with the chains: payments, transfers and balances',
     usage:
       'tollbook reconcile --from 2026-11 --to 2026-12 (--rpc NETWORK=URL --pubkey KEY | --config FILE) [--json FILE|-]\n' +
+      '  [--csv FILE]  a line for each item\n' +
       '  reads the database that DATABASE_URL names, at the newest head of its log, and stores the result there\n' +
       'tollbook reconcile --from … --to … --input EXPORT --checkpoint FILE --pubkey KEY --rpc NETWORK=URL\n' +
       '  reads an export; needs no database\n' +

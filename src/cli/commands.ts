@@ -155,6 +155,13 @@ export const commands: Readonly<Record<string, Command | undefined>> & Record<st
     usage: 'tollbook sweeps list\n  needs DATABASE_URL',
     load: () => import('./commands/sweeps/list.ts'),
   },
+  'sweeps payments': {
+    summary: 'lists the payments that a sweep carried away',
+    usage:
+      'tollbook sweeps payments --tx TRANSACTION [--log INDEX] [--csv]\n' +
+      '  all of its token and payee since the sweep before it, by their blocks; needs DATABASE_URL',
+    load: () => import('./commands/sweeps/payments.ts'),
+  },
   'transfers record': {
     summary: 'records what a transfer to a payee is that no payment explains',
     usage:

@@ -156,6 +156,14 @@ describe('as CSV', () => {
       block: '77',
       log_index: '1',
       memo: '',
+      service_id: '1',
+      job_index: '1',
+      call_id: '',
+      payment_nonce: expect.stringMatching(/^0x[0-9a-f]{64}$/),
+      request_id: expect.stringMatching(/^[0-9a-f-]{36}$/),
+      customer: expect.stringMatching(/^0x[0-9a-f]{40}$/),
+      account_name: '',
+      payout_batch: '',
     });
   });
 

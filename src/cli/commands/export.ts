@@ -28,6 +28,8 @@ const options = {
   from: { type: 'string' },
   to: { type: 'string' },
   tz: { type: 'string' },
+  'no-opening': { type: 'boolean', default: false },
+  'year-from': { type: 'string' },
   input: { type: 'string' },
   'exported-at': { type: 'string' },
   out: { type: 'string' },
@@ -50,7 +52,7 @@ export async function run(args: readonly string[]): Promise<number> {
 }
 
 async function exportLedger({ 'from-seq': from = '1', out, ...rest }: Values): Promise<void> {
-  const ofBooks = (['from', 'to', 'tz', 'input', 'exported-at'] as const).find(
+  const ofBooks = (['from', 'to', 'tz', 'year-from', 'input', 'exported-at'] as const).find(
     (name) => rest[name] !== undefined,
   );
   if (ofBooks !== undefined)
@@ -109,12 +111,42 @@ async function writePeriod(
 ): Promise<boolean> {
   const period = takePeriod(values, source.nowMs);
   const hash = createHash('sha256');
-  await writeTo(values.out, hashed(writeBooks(await openBooks(source, period), format), hash));
+  const year = readYear(values, period, format);
+  const books = await openBooks(source, year?.period ?? period, year?.continuedAtMs);
+  await writeTo(values.out, hashed(writeBooks(books, format), hash));
+  // a journal without an opening is not what a close has pinned
+  if (year) return true;
   const closed = (await periods()).find(period);
   const comparison = closed && compareWithZone(closed, period, format, `0x${hash.digest('hex')}`);
   if (!closed || !comparison) return true;
   if (comparison.result !== 'same') fail(besideClose(closed, comparison));
   return comparison.result !== 'differs';
+}
+
+/**
+ * `--no-opening`: the books from the beginning of the year on, of which the journal shows the period. Undefined without it, and for the
+ * first journal of a year, which has the opening.
+ * @throws ArgumentError where the journals of the year do not fit together
+ */
+function readYear(
+  values: Values,
+  period: Period,
+  format: BookFormat,
+): { readonly period: Period; readonly continuedAtMs: number } | undefined {
+  const { 'no-opening': isContinued, 'year-from': from } = values;
+  if (!isContinued && from === undefined) return undefined;
+  if (!isContinued) throw new ArgumentError('--year-from goes with --no-opening');
+  if (format !== 'hledger' && format !== 'beancount')
+    throw new ArgumentError('--no-opening is for journals: --format hledger or beancount');
+  const { zone = utc, fromMs } = period;
+  if (zone.startOf(zone.dayOf(fromMs)) !== fromMs)
+    throw new ArgumentError('a journal that continues another begins at the beginning of a day');
+  const yearMs = parseInstant(from ?? `${zone.dayOf(fromMs).slice(0, 4)}-01`, zone);
+  if (yearMs === undefined || yearMs > fromMs)
+    throw new ArgumentError(
+      '--year-from is when the first journal begins, such as 2026-04, and not after --from',
+    );
+  return yearMs === fromMs ? undefined : { period: { ...period, fromMs: yearMs }, continuedAtMs: fromMs };
 }
 
 /** Days belong to a zone: an export by the days of another one has other bytes. */

@@ -18,6 +18,7 @@ import { withLedger } from '../ledger.ts';
 import { ArgumentError, readPairs, readRpcUrls } from '../arguments.ts';
 import { takePeriod } from '../period-choice.ts';
 import { besideClose } from '../period-text.ts';
+import { reconcileCsv } from '../reconcile-csv.ts';
 import { reconcileLines } from '../reconcile-table.ts';
 import { runReconcile } from '../run-reconcile.ts';
 import { pinnedReport } from '../check-period.ts';
@@ -62,6 +63,7 @@ function readValues(args: readonly string[]) {
       twice: { type: 'boolean', default: false },
       resume: { type: 'string' },
       json: { type: 'string' },
+      csv: { type: 'string' },
     },
   }).values;
 }
@@ -107,7 +109,7 @@ async function makeReport(values: Values, request: Request): Promise<Made> {
       request,
       ledgerInFile(input, checkpoints, verifier, request.size),
     );
-    await writeJson(values, report);
+    await writeReports(values, report);
     print(values, report);
     const periods = await findPeriods(openFileSource(input, Date.now()));
     return { report, isAsClosed: compareWithClose(values, report, periods.find(request.period), undefined) };
@@ -116,7 +118,7 @@ async function makeReport(values: Values, request: Request): Promise<Made> {
     const verifier = await givenVerifier(values.pubkey, request.config, pool);
     const source = await ledgerInDatabase(pool, verifier, request.size);
     const report = await reconcileWith(values, request, source);
-    await writeJson(values, report);
+    await writeReports(values, report);
     const id = await storeReconciliation(pool, reportText(report));
     print(values, report);
     if (values.json !== '-') say(`Stored as reconciliation ${id}.`);
@@ -130,7 +132,8 @@ function reconcileWith(values: Values, request: Request, source: LedgerSource): 
   return runReconcile({ ...request, twice: values.twice, resumeFile: values.resume }, source);
 }
 
-async function writeJson({ json }: Values, report: ReportJson): Promise<void> {
+async function writeReports({ json, csv }: Values, report: ReportJson): Promise<void> {
+  if (csv !== undefined) await writeFile(csv, reconcileCsv(report));
   if (json !== undefined && json !== '-') await writeFile(json, reportText(report));
 }
 

@@ -4,7 +4,7 @@ import { Commodities } from './commodity.ts';
 import { creditMoves, spendMoves } from './credit.ts';
 import type { Category, Commodity, Entry, Move } from './entry.ts';
 import { BooksError } from './books-error.ts';
-import { atomsOf, type BookedPayment, movesBetween, type Position, positionOf } from './payment.ts';
+import { atomsOf, type BookedPayment, movesBetween, type Position, namesOf, positionOf } from './payment.ts';
 import {
   movePayments,
   type ProgressType,
@@ -27,6 +27,8 @@ export class Bookkeeper {
   readonly #payees = new Set<string>();
   /** What is recorded of transfers that are no payment, by stream. */
   readonly #astray = new Map<string, AstrayTransfer>();
+  /** The names of credit accounts, by id. */
+  readonly #accountNames = new Map<number, string>();
   /** The last completion: the event with its cost follows it. */
   #lastChat: { readonly stream: string; readonly model: string } | undefined;
 
@@ -92,6 +94,9 @@ export class Bookkeeper {
       case 'spend_paid_out':
       case 'spend_failed':
         return this.#moveSpend(event);
+      case 'credit_account_opened':
+        this.#accountNames.set(event.data.account_id, event.data.name);
+        return undefined;
       case 'chat_completed':
         this.#lastChat = { stream: event.stream, model: event.data.model };
         return undefined;
@@ -101,7 +106,7 @@ export class Bookkeeper {
   }
 
   #start(event: EventOf<'settlement_started'>): undefined {
-    const { payment: signed } = event.data;
+    const { payment: signed, request_id: requestId } = event.data;
     this.#payees.add(`${signed.network}/${signed.pay_to}`);
     const quote = this.#quoteOf(event, event.stream);
     const { network, asset, payer, nonce } = signed;
@@ -113,6 +118,7 @@ export class Bookkeeper {
       token: this.#commodities.token(signed),
       payTo: signed.pay_to,
       signedAtoms: BigInt(signed.amount),
+      requestId,
       isSecond: false,
       topUp: undefined,
       refundedFrom: new Map(),
@@ -133,6 +139,7 @@ export class Bookkeeper {
       token: this.#commodities.token(event.data),
       payTo,
       signedAtoms: BigInt(amount),
+      requestId: undefined,
       isSecond: false,
       topUp: undefined,
       refundedFrom: new Map(),
@@ -142,6 +149,7 @@ export class Bookkeeper {
     return entryOf(event, 'payment', moves, {
       counterparty: payer,
       quoteDigest: event.stream,
+      payment,
       memo: 'recovered',
     });
   }
@@ -168,6 +176,8 @@ export class Bookkeeper {
       counterparty,
       quoteDigest: event.stream,
       quoteSource: quote.source,
+      // what was taken back is of the place that it had
+      payment: after.settled ? after : { ...after, settled: before.settled },
     });
   }
 
@@ -180,7 +190,11 @@ export class Bookkeeper {
       case 'settlement_reorged':
         return event.data.call === 'withdrawn' ? { isSecond: false, topUp: undefined } : {};
       case 'redelivery_requested':
-        return { serviceId: event.data.service_id, jobIndex: event.data.job_index };
+        return {
+          serviceId: event.data.service_id,
+          jobIndex: event.data.job_index,
+          requestId: event.data.request_id,
+        };
       case 'refunded':
         return {
           refundedFrom: withRefund(before, event, this.#holding(before.token, event.data.refunded_from)),
@@ -208,7 +222,13 @@ export class Bookkeeper {
     quote.payments = quote.payments.map((payment) => (payment === before ? after : payment));
     const moves = movesBetween(positionOf(before), positionOf(after), before.token);
     this.#quotes.settle(quoteDigest);
-    const of = { counterparty: `account:${account_id}`, quoteDigest, quoteSource: quote.source };
+    const of = {
+      counterparty: `account:${account_id}`,
+      quoteDigest,
+      quoteSource: quote.source,
+      payment: after,
+      accountName: this.#accountNames.get(account_id),
+    };
     return entryOf(
       event,
       isTopUp ? 'top_up' : 'top_up_reversal',
@@ -259,7 +279,11 @@ export class Bookkeeper {
     const model = this.#lastChat?.stream === event.stream ? this.#lastChat.model : undefined;
     const counterparty = `account:${event.data.account_id}`;
     const moves = creditMoves(event, model);
-    return entryOf(event, creditCategories[event.type], moves, { counterparty, memo: model });
+    return entryOf(event, creditCategories[event.type], moves, {
+      counterparty,
+      accountName: this.#accountNames.get(event.data.account_id),
+      memo: model,
+    });
   }
 
   #moveSpend(event: EventOf<'spend_earned' | 'spend_paid_out' | 'spend_failed'>): Entry | undefined {
@@ -339,6 +363,8 @@ function entryOf(
     readonly counterparty?: string;
     readonly quoteDigest?: string;
     readonly quoteSource?: string | undefined;
+    readonly payment?: BookedPayment;
+    readonly accountName?: string | undefined;
     readonly memo?: string | undefined;
     /** Where it moved on the chain, if not at the event's own place. */
     readonly place?: EntryFields | undefined;
@@ -354,6 +380,8 @@ function entryOf(
     recordedAt: event.at,
     occurredAt: block === undefined || category === 'reversal' ? event.at : blockTime(fields),
     moves,
+    payment: of.payment && namesOf(of.payment),
+    accountName: of.accountName,
     quoteDigest: of.quoteDigest,
     quoteSource: of.quoteSource,
     counterparty: of.counterparty,

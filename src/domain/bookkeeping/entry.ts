@@ -44,6 +44,23 @@ export type Category =
   | 'spend_paid_out'
   | 'spend_lost';
 
+/** The payment that an entry is about. */
+export interface EntryPayment {
+  readonly serviceId: number;
+  readonly jobIndex: number;
+  /** Undefined before its call is enqueued. */
+  readonly callId: number | undefined;
+  readonly nonce: string;
+  /** Of the request that it was made for; undefined for a recovered one without redelivery. */
+  readonly requestId: string | undefined;
+  readonly payer: string;
+  readonly network: string;
+  readonly asset: string;
+  readonly payTo: string;
+  /** Where its transfer is on the chain; undefined while that is not proven. */
+  readonly place: { readonly blockNumber: bigint; readonly logIndex: number } | undefined;
+}
+
 /** The postings of one event. */
 export interface Entry {
   readonly seq: number;
@@ -55,6 +72,9 @@ export interface Entry {
   /** The block's time for what happened on a chain, undefined where the node did not report it; else `recordedAt`. */
   readonly occurredAt: string | undefined;
   readonly moves: readonly Move[];
+  readonly payment: EntryPayment | undefined;
+  /** The name of the credit account that it is about. */
+  readonly accountName: string | undefined;
   readonly quoteDigest: string | undefined;
   /** Which service issued that quote; undefined for a 402 answer, and where the quote is lost. */
   readonly quoteSource: string | undefined;

@@ -1,6 +1,6 @@
 import { accounts, chainAccount, jobIncome, unconfirmedAccount } from './account.ts';
 import { type NamedProgress, refundedAtoms } from '../payments/payment-progress.ts';
-import type { Commodity, Move } from './entry.ts';
+import type { Commodity, EntryPayment, Move } from './entry.ts';
 
 /** What the books remember of one payment while it is open: its progress, and what only the books need. */
 export interface BookedPayment extends NamedProgress {
@@ -9,6 +9,8 @@ export interface BookedPayment extends NamedProgress {
   readonly token: Commodity;
   readonly payTo: string;
   readonly signedAtoms: bigint;
+  /** Of the request that it was made for. */
+  readonly requestId: string | undefined;
   /** It settled after another payment had settled for its quote. */
   readonly isSecond: boolean;
   /** Whether its call bought credit, and how many of its atoms that was taken back for. */
@@ -127,4 +129,23 @@ export function movesBetween(before: Position, after: Position, commodity: Commo
 
 function rootOf(account: string): string {
   return account.slice(0, account.indexOf(':'));
+}
+
+/** What an entry says of its payment. */
+export function namesOf({ payment, call, settled, payTo, ...of }: BookedPayment): EntryPayment {
+  const { network, asset, payer, nonce } = payment;
+  const { serviceId, jobIndex, requestId } = of;
+  const place = settled?.proof;
+  return {
+    serviceId,
+    jobIndex,
+    callId: call?.callId,
+    nonce,
+    requestId,
+    payer,
+    network,
+    asset,
+    payTo,
+    place: place && { blockNumber: place.blockNumber, logIndex: place.logIndex },
+  };
 }

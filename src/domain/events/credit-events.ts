@@ -19,7 +19,7 @@ export const creditEvents = {
     quoteState: 'none',
     uniqueness: 'none',
     credit: 'none',
-    bookkeeping: 'none',
+    bookkeeping: 'context',
     reopens: 'none',
     reconciliation: 'none',
     readModels: ['credit'],
