@@ -17,11 +17,11 @@ export const hledger: JournalStyle = {
     `\n${day} * (${part.entry.seq}) ${[part.entry.counterparty, part.entry.category].filter((text) => text !== undefined).join(' | ')}\n` +
     comment(part) +
     postings.map((one) => posting(one)).join(''),
-  continued: (balances, { before }) => asserted(`${before} * Balances of the journals before`, balances),
-  closing: (balances, { last }) => asserted(`${last} * Closing balances`, balances),
+  continued: (balances, { before }) => assertionsOf(`${before} * Balances of the journals before`, balances),
+  closing: (balances, { last }) => assertionsOf(`${last} * Closing balances`, balances),
 };
 
-function asserted(title: string, balances: readonly Balance[]): string {
+function assertionsOf(title: string, balances: readonly Balance[]): string {
   const lines = balances.map((balance) => posting({ ...balance, atoms: 0n }, balance.atoms));
   return `\n${title}\n${lines.join('')}`;
 }

@@ -35,9 +35,12 @@ function isReceipt({ category }: Entry): boolean {
 }
 
 function receivedBy({ moves }: Entry): bigint {
-  const isChain = (account: string): boolean => account.startsWith('Assets:Chain:');
   return moves.reduce(
     (sum, { debit, credit, atoms }) => sum + (isChain(debit) ? atoms : 0n) - (isChain(credit) ? atoms : 0n),
     0n,
   );
+}
+
+function isChain(account: string): boolean {
+  return account.startsWith('Assets:Chain:');
 }

@@ -105,6 +105,21 @@ describe('books are refused, with the reason, for', () => {
       [...books, ...month, '--input', '/dev/null', '--exported-at', '2999-01-01'],
       /--exported-at is when .* has passed/,
     ],
+    [
+      'a summary that continues another',
+      [...books, ...month, '--no-opening'],
+      /--no-opening is for journals/,
+    ],
+    [
+      'a journal that begins before its year',
+      ['--format', 'hledger', ...month, '--no-opening', '--year-from', '2026-04', '--input', '/dev/null'],
+      /--year-from is when the first journal begins/,
+    ],
+    [
+      'a time zone that does not exist',
+      [...books, ...month, '--tz', 'Mars'],
+      /there is none of the name Mars/,
+    ],
     ['a missing file', [...books, ...month, '--input', '/nowhere'], /\/nowhere cannot be read/],
   ])('%s', async (_, args, words) => {
     expect(await tollbook(['export', ...args])).toMatchObject({

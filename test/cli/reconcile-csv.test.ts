@@ -1,0 +1,44 @@
+import { expect, test } from 'vitest';
+import { reconcileCsv } from '../../src/cli/reconcile-csv.ts';
+import type { ReportJson } from '../../src/domain/reconcile/report.ts';
+import { readCsv } from '../books/support.ts';
+
+const [network, asset] = ['eip155:84532', `0x${'5f'.repeat(20)}`];
+
+test('the CSV of a reconciliation has a line for each item, with its class, amounts and explanation', () => {
+  const explained = { as: 'theft', note: 'a, "b"', operator: 'ada', at: '2026-11-01T00:00:00.000Z' };
+  const transfer = { of: 'transfer', network, asset, chain_amount: '5000001', transaction: '0x01' };
+  const owed = { of: 'payment', network, asset, ledger_amount: '7', seq: 3, carried: true };
+  const report = {
+    accounts: [{ network, asset, symbol: 'USDC', decimals: 6 }],
+    classes: {
+      foreign_use: {
+        kind: 'break',
+        count: 1,
+        items: [{ ...transfer, break_id: '0x02', explained }],
+        groups: [],
+      },
+      refund_due: { kind: 'open', count: 1, items: [owed], groups: [] },
+    },
+  } as unknown as ReportJson;
+  expect(readCsv(reconcileCsv(report))).toMatchObject([
+    {
+      class: 'refund_due',
+      kind: 'open',
+      ledger_amount: '0.000007',
+      ledger_atoms: '7',
+      carried: 'carried',
+      token: 'USDC',
+    },
+    {
+      class: 'foreign_use',
+      kind: 'break',
+      chain_amount: '5.000001',
+      chain_atoms: '5000001',
+      break_id: '0x02',
+      explained_as: 'theft',
+      explained_by: 'ada',
+      note: 'a, "b"',
+    },
+  ]);
+});
