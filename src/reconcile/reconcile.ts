@@ -87,7 +87,7 @@ export async function reconcile(options: ReconcileOptions): Promise<ReportJson> 
   const classified = classify({ facts, matcher, evidence, ranges: blocks, payees, tally });
   await refuseContradictions(classified, chains, networks);
   await checkDecimals(facts, options, tally);
-  bridge.takeFacts(facts, classified.before);
+  bridge.takeFacts(facts, classified.before, classified.missing);
   const { explanations } = facts;
   return reportJson({
     period: times,

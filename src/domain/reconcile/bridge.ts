@@ -89,15 +89,18 @@ export class BridgeBuilder {
     for (const [at, atoms] of this.#factSides(fact)) this.#add(at, 'taken_back', -atoms, outFields(fact));
   }
 
-  /** Takes every fact that is kept, once all items were noted. `before`: payments whose transfer is in a block before the period. */
-  takeFacts(facts: LedgerFacts, before: ReadonlySet<PaymentFact>): void {
+  /**
+   * Takes every fact that is kept, once all items were noted. `before`: payments whose transfer is in a block before the period;
+   * `missing`: transfers that the ledger has in such a block, and the chain has not.
+   */
+  takeFacts(facts: LedgerFacts, before: ReadonlySet<PaymentFact>, missing: ReadonlySet<OutFact>): void {
     for (const payment of facts.payments()) this.#payment(payment, before.has(payment));
     const outs = [...facts.outs, ...facts.straddling];
     for (const fact of outs) {
       const isRecorded = fact.of !== 'refund' && fact.of !== 'sweep';
       const isBooked = !isRecorded && facts.recorded(fact.recordedAt) !== 'after';
       const booked = isRecorded ? this.#booked.transferAt(fact) : isBooked ? fact : undefined;
-      this.#out(fact, facts.positionOfOut(fact) === 'before', booked);
+      this.#out(fact, facts.positionOfOut(fact) === 'before' && !missing.has(fact), booked);
     }
     const standing = new Set(outs.map(placeKey));
     for (const fact of this.#booked.transfers) if (!standing.has(placeKey(fact))) this.#takenBack(fact);

@@ -40,6 +40,8 @@ export interface Classified {
   readonly unseen: readonly PaymentFact[];
   /** Payments whose transfer is in a block before the period. */
   readonly before: ReadonlySet<PaymentFact>;
+  /** Transfers that the ledger has in a block before the period, and the chain has not. */
+  readonly missing: ReadonlySet<OutFact>;
 }
 
 /** Puts every fact and every transfer into exactly one class, with the amount that it moved. Pure. */
@@ -76,6 +78,7 @@ class Classification {
   readonly #contradictions: ChainTransfer[] = [];
   readonly #unseen: PaymentFact[] = [];
   readonly #before = new Set<PaymentFact>();
+  readonly #missing = new Set<OutFact>();
 
   constructor({ facts, matcher, evidence, ranges, payees, tally }: Sides) {
     this.#facts = facts;
@@ -99,13 +102,15 @@ class Classification {
     for (const payment of settled) this.#settled(payment);
     for (const payment of this.#matcher.payments) if (payment.status !== 'settled') this.#unsettled(payment);
     for (const out of this.#matcher.outs) this.#out(out);
+    for (const out of this.#facts.late) this.#lateOut(out);
     for (const fact of this.#facts.carried)
-      this.#tally.add('suspense', { ...outFields(fact, fact.to), carried: true });
+      if (!this.#missing.has(fact))
+        this.#tally.add('suspense', { ...outFields(fact, fact.to), carried: true });
     const spends = this.#facts.spends.toSorted((a, b) => Number(!a.transaction) - Number(!b.transaction));
     for (const spend of spends) this.#spend(spend);
     for (const transfer of this.#free.values()) this.#stranger(transfer);
-    const [contradictions, unseen, before] = [this.#contradictions, this.#unseen, this.#before];
-    return { ledger: this.#ledger, contradictions, unseen, before };
+    const [contradictions, unseen] = [this.#contradictions, this.#unseen];
+    return { ledger: this.#ledger, contradictions, unseen, before: this.#before, missing: this.#missing };
   }
 
   // Matching transfers to facts.
@@ -187,7 +192,9 @@ class Classification {
     const transfer = this.#found.get(payment);
     if (transfer) return this.#settledThere(payment, transfer);
     const position = this.#facts.positionOf(payment);
-    if (position === 'before') return this.#settledBefore(payment);
+    const isUnshown =
+      this.#facts.isLate(payment) && !this.#shown(payment).some((one) => this.#isFit(payment, one));
+    if (position === 'before' && !isUnshown) return this.#settledBefore(payment);
     if (position === 'after') return this.#settledAfter(payment);
     return this.#settledNowhere(payment);
   }
@@ -283,11 +290,50 @@ class Classification {
     this.#tally.add('unknown', fields, transfer);
   }
 
+  /** The transfers of a fact's receipt, where that was asked for. */
+  #shown(fact: PaymentFact | OutFact | SpendFact): readonly ChainTransfer[] {
+    const evidence = this.#evidence.of(fact);
+    return evidence?.kind === 'receipt' ? evidence.transfers : [];
+  }
+
+  #isPayee(network: string, address: string): boolean {
+    return this.#payees.has(`${network}/${address}`);
+  }
+
+  #outFields(out: OutFact): ItemFields {
+    const isFromElsewhere = !this.#isPayee(out.network, out.payTo) && this.#isPayee(out.network, out.to);
+    return outFields(out, isFromElsewhere ? out.to : out.payTo);
+  }
+
+  /** Its block is before the period: the opening has it, unless the chain has not. */
+  #lateOut(out: OutFact): void {
+    const { network, payTo, to, amount, logIndex } = out;
+    const there = this.#shown(out).find(
+      (one) => one.logIndex === logIndex && outMismatch(out, one) === undefined,
+    );
+    const own = this.#outFields(out);
+    if (there) {
+      // money in suspense is listed as such
+      if (out.of === 'suspense') return;
+      return this.#tally.add('timing', { ...own, ...chainFields(there), why: 'occurred_before' });
+    }
+    this.#missing.add(out);
+    if (this.#isPayee(network, payTo)) {
+      add(this.#ledger.opening, out, amount);
+      add(this.#ledger.out, out, amount);
+    }
+    if (this.#isPayee(network, to) && out.of !== 'refund') {
+      add(this.#ledger.opening, { ...out, payTo: to }, -amount);
+      add(this.#ledger.in, { ...out, payTo: to }, amount);
+    }
+    this.#tally.add('missing_on_chain', { ...own, why: `no_${out.of}` });
+  }
+
   #out(out: OutFact): void {
-    const isOfPayee = this.#payees.has(`${out.network}/${out.payTo}`);
+    const isOfPayee = this.#isPayee(out.network, out.payTo);
     if (isOfPayee) add(this.#ledger.out, out, out.amount);
-    const isToPayee = this.#payees.has(`${out.network}/${out.to}`);
-    const own = outFields(out, isOfPayee ? out.payTo : isToPayee ? out.to : out.payTo);
+    const isToPayee = this.#isPayee(out.network, out.to);
+    const own = this.#outFields(out);
     if (isToPayee) add(this.#ledger.in, { ...out, payTo: out.to }, out.amount);
     const placed = this.#found.get(out) ?? this.#nearOut(out);
     if (placed) {
@@ -300,9 +346,7 @@ class Classification {
     // its place is another fact's, or a payment's own nonce has moved it
     if (this.#matcher.late.has(out) || this.#matcher.placed.has(out))
       return this.#tally.add('duplicate_claim', own);
-    const evidence = this.#evidence.of(out);
-    const shown = evidence?.kind === 'receipt' ? evidence.transfers : [];
-    const fit = shown.find((transfer) => outMismatch(out, transfer) === undefined);
+    const fit = this.#shown(out).find((transfer) => outMismatch(out, transfer) === undefined);
     if (fit && (isOfPayee || isToPayee)) this.#contradictions.push(fit);
     else if (fit) this.#tally.add(out.of, { ...own, ...chainFields(fit), why: 'other_account' });
     else this.#tally.add('missing_on_chain', { ...own, why: `no_${out.of}` });
@@ -322,9 +366,8 @@ class Classification {
       this.#claim(spend, transfer);
       this.#tally.add('spend', { ...fields, ...chainFields(transfer), pay_to: transfer.to }, transfer);
     } else if (spend.transaction !== undefined && this.#payees.has(`${spend.network}/${spend.operator}`)) {
-      const evidence = this.#evidence.of(spend);
-      const shown = evidence?.kind === 'receipt' ? evidence.transfers : [];
-      if (!shown.some((one) => isPayout(spend, one))) this.#tally.add('missing_on_chain', fields);
+      if (!this.#shown(spend).some((one) => isPayout(spend, one)))
+        this.#tally.add('missing_on_chain', fields);
     }
   }
 

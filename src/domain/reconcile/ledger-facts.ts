@@ -79,10 +79,17 @@ export class LedgerFacts {
       .filter((fact) => fact.of === 'suspense' && this.positionOfOut(fact) === 'before');
   }
 
-  /** Refunds and sweeps that are on one side of the period's ends by their block and on the other by their recording; recorded transfers. */
+  /** Refunds and sweeps outside of the period's blocks that were recorded in it, or on the other side of one of its ends; recorded transfers. */
   get straddling(): readonly OutFact[] {
     const recorded = this.#recorded.all().filter((fact) => this.positionOfOut(fact) !== 'in');
     return [...this.#straddling, ...recorded];
+  }
+
+  /** Those that were recorded in the period and name a block before it: no earlier reconciliation has looked for them. */
+  get late(): readonly OutFact[] {
+    return this.straddling.filter(
+      (fact) => this.positionOfOut(fact) === 'before' && this.recorded(fact.recordedAt) === 'in',
+    );
   }
 
   /** What the books had at the end of the period. Asked for once the whole ledger was taken. */
@@ -116,6 +123,11 @@ export class LedgerFacts {
     return settled?.proof
       ? this.#blockPosition(network, settled.proof.blockNumber)
       : this.recorded(settled?.at ?? startedAt);
+  }
+
+  /** Whether it was recorded in the period and names a block before it, as `late`. */
+  isLate(payment: PaymentFact): boolean {
+    return this.positionOf(payment) === 'before' && this.recorded(payment.settled?.at ?? '') === 'in';
   }
 
   recorded(at: string): Position {
@@ -305,9 +317,10 @@ export class LedgerFacts {
 
   #out(fact: OutFact): void {
     const position = this.positionOfOut(fact);
-    const isBooked = this.recorded(fact.recordedAt) !== 'after';
+    const recorded = this.recorded(fact.recordedAt);
     if (position === 'in') this.#outs.push(fact);
-    else if ((position === 'before') !== isBooked) this.#straddling.push(fact);
+    else if (recorded === 'in' || (position === 'before') !== (recorded === 'before'))
+      this.#straddling.push(fact);
     this.#sumOut(fact);
   }
 

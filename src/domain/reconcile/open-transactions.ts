@@ -22,9 +22,10 @@ export function openTransactions(
   for (const payment of matcher.payments) {
     const { network, transaction } = payment;
     const isOpen = payment.status === 'settled' && !matcher.placed.has(payment);
-    if (isOpen && transaction !== undefined && facts.positionOf(payment) === 'in')
-      want({ network, transaction });
+    const isMeant = facts.positionOf(payment) === 'in' || facts.isLate(payment);
+    if (isOpen && transaction !== undefined && isMeant) want({ network, transaction });
   }
+  for (const out of facts.late) want(out);
   for (const out of matcher.outs) {
     // what an operator called no payment may be one: its receipt says so
     const isRecorded = out.of !== 'refund' && out.of !== 'sweep';

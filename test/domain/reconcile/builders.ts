@@ -107,6 +107,12 @@ export function receiptOf(
   return { kind: 'receipt', blockNumber, isReverted, transfers, authorizations: [] };
 }
 
+/** The receipt of a transfer in a block before the period. */
+export function shownBefore(transfer: ChainTransfer): NonNullable<Planted['evidence']>[number] {
+  const blockNumber = 999n;
+  return { transaction: transfer.transaction, is: receiptOf([{ ...transfer, blockNumber }], blockNumber) };
+}
+
 export function outTransfer(n: number, to: string): ChainTransfer {
   const { transfer } = jobOf(n);
   return { ...transfer, from: payTo, to, transaction: hex32Of(`out ${n}`), logIndex: 3 };

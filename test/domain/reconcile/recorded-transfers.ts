@@ -10,6 +10,7 @@ import {
   recordOf,
   returnedBy,
   reversalOf,
+  shownBefore,
   stranger,
   vault,
 } from './builders.ts';
@@ -23,7 +24,12 @@ export const recordedTransfers = {
   },
   suspenseOfEarlier: (n) => {
     const came = { ...jobOf(n).transfer, from: stranger, blockNumber: 998n };
-    return { events: [recordOf(came, 'suspense')], expected: [['suspense', came.transaction]] };
+    const expected = [['suspense', came.transaction]] as const;
+    return { events: [recordOf(came, 'suspense')], evidence: [shownBefore(came)], expected };
+  },
+  suspenseInventedBefore: (n) => {
+    const came = { ...jobOf(n).transfer, from: stranger, blockNumber: 998n };
+    return { events: [recordOf(came, 'suspense')], expected: [['missing_on_chain', came.transaction]] };
   },
   kept: (n) => {
     const came = { ...jobOf(n).transfer, from: stranger };
@@ -32,7 +38,8 @@ export const recordedTransfers = {
   },
   keptEarlier: (n) => {
     const came = { ...jobOf(n).transfer, from: stranger, blockNumber: 998n };
-    return { events: [recordOf(came, 'income')], expected: [] };
+    const expected = [['timing', came.transaction]] as const;
+    return { events: [recordOf(came, 'income')], evidence: [shownBefore(came)], expected };
   },
   returned: (n) => {
     const came = { ...jobOf(n).transfer, from: stranger };

@@ -47,7 +47,7 @@ export function reconcilePlanted(
   const wanted = openTransactions(facts, matcher, payees, receipts);
   const evidence = evidenceOf(planted, wanted);
   const classified = classify({ facts, matcher, evidence, ranges, payees, tally });
-  bridge.takeFacts(facts, classified.before);
+  bridge.takeFacts(facts, classified.before, classified.missing);
   /** The bridge of an account that had at the opening what the ledger says. */
   const bridgeOf = (of: typeof account) => {
     const before = classified.ledger.opening.get(accountKey(of)) ?? 0n;

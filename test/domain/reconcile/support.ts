@@ -14,6 +14,7 @@ import {
   eventsOf,
   completedWith,
   receiptOf,
+  shownBefore,
   outTransfer,
   sweepOf,
   spendOf,
@@ -57,7 +58,14 @@ export const kinds = {
   occurredBefore: (n) => {
     const job = jobOf(n);
     const events = eventsOf(job, completedWith(job, settledWith(job, { block_number: '999' })));
-    return { events, expected: [['timing', job.stream]] };
+    const evidence = [shownBefore(job.transfer)];
+    return { events, evidence, expected: [['timing', job.stream]] };
+  },
+  /** A block of an earlier period, whose reconciliation nobody makes again. */
+  inventedBefore: (n) => {
+    const job = jobOf(n);
+    const events = eventsOf(job, completedWith(job, settledWith(job, { block_number: '999' })));
+    return { events, expected: [['missing_on_chain', job.stream]] };
   },
   earlierPeriod: (n) => {
     const job = jobOf(n);
@@ -316,7 +324,26 @@ export const kinds = {
   },
   sweptToOtherPayeeEarlier: (n) => {
     const out = outTransfer(n, otherPayTo);
-    return { events: sweepOf(out, { block_number: '999' }), expected: [] };
+    const expected = [['timing', out.transaction]] as const;
+    return { events: sweepOf(out, { block_number: '999' }), evidence: [shownBefore(out)], expected };
+  },
+  sweepInventedBefore: (n) => {
+    const out = outTransfer(n, otherPayTo);
+    const expected = [['missing_on_chain', out.transaction]] as const;
+    return { events: sweepOf(out, { block_number: '999' }), expected };
+  },
+  /** The transaction moved something else. */
+  refundInventedBefore: (n) => {
+    const job = jobOf(n);
+    const out = { ...outTransfer(n, job.transfer.from), amount: job.transfer.amount, blockNumber: 999n };
+    const dead = make('dead_lettered', { call_id: n + 1, attempt: 1, reason: 'attempts_exhausted' });
+    const events = eventsOf(job, [job.started, job.settled, job.enqueued, dead, refundOf(job, out)]);
+    const evidence = [shownBefore({ ...out, to: stranger })];
+    const expected = [
+      ['matched', job.stream],
+      ['missing_on_chain', job.stream],
+    ] as const;
+    return { events, transfers: [job.transfer], evidence, expected };
   },
   sweptOtherwise: (n) => {
     const out = outTransfer(n, vault);
