@@ -61,6 +61,9 @@ test('the official client pays, exactly the price moves, and the runner gets the
     'x-net-idempotency-key': expect.stringMatching(/^0x[0-9a-f]{64}$/) as string,
     'x-net-attempt': '1',
     'x-net-max-result-bytes': '1048576',
+    'x-net-lease-id': expect.stringMatching(/^[0-9a-f-]{36}$/) as string,
+    'x-net-progress-token': expect.stringMatching(/^[\w-]{43}$/) as string,
+    'x-net-progress-url': `${gateway.url}/runner/calls/${paid.body.call_id}/progress`,
   });
   const events = await database.asOwner((owner) => expectSoundLedger(database.db, owner));
   expect(events.map(({ type }) => type)).toEqual([
