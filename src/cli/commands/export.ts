@@ -69,7 +69,7 @@ async function exportLedger({ 'from-seq': from = '1', out, ...rest }: Values): P
 async function exportBooks(values: Values, format: BookFormat): Promise<number> {
   const { input, tz, 'exported-at': exportedAt } = values;
   // mistakes that need no clock are reported before the database is opened
-  takePeriod(values, Infinity);
+  readYear(values, takePeriod(values, Infinity), format);
   if (values['from-seq'] !== undefined)
     throw new ArgumentError(
       '--from-seq is for --format jsonl: the books of a period are named by --from and --to',
