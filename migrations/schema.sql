@@ -689,6 +689,7 @@ CREATE INDEX payment_job ON tollbook.payment USING btree (generation, service_id
 CREATE INDEX payment_payer ON tollbook.payment USING btree (generation, payer, seq);
 CREATE INDEX payment_refund_due ON tollbook.payment USING btree (generation, seq) WHERE (refund_due IS NOT NULL);
 CREATE INDEX payment_state ON tollbook.payment USING btree (generation, state, seq) WHERE (state <> 'completed'::text);
+CREATE INDEX payment_transaction ON tollbook.payment USING btree (generation, transaction) WHERE (transaction IS NOT NULL);
 
 create table tollbook.payout (
   stream text collate "C" not null,
@@ -995,7 +996,7 @@ create function tollbook.settle_chat(p_move json, p_now timestamp with time zone
 create function tollbook.settle_uncontended(p_settled text, p_now timestamp with time zone) returns void language plpgsql volatile; -- 67de5ad303596251
 create function tollbook.stream_key(p_stream text) returns bytea language sql stable; -- 00399cb91698480e
 create function tollbook.stream_name(p_key bytea) returns text language sql stable; -- 80e2016f7d22b3ba
-create function tollbook.sweep_batches() returns void language plpgsql volatile; -- b34c5d62f972f7f9
+create function tollbook.sweep_batches() returns void language plpgsql volatile; -- c12d5539447cb4af
 create function tollbook.take_alert_messages(p_receiver text, p_max integer) returns TABLE(message_id bigint, kind text, subject text, status text, text text, details json, since timestamp with time zone, id text, tries integer, created_at timestamp with time zone) language sql volatile security definer; -- 428f3e6cd8f01a8d
 create function tollbook.take_anchor(p_origin text, p_name text, p_every_ms integer) returns TABLE(size bigint, note text) language sql volatile security definer; -- 0b2d413b779d98f5
 create function tollbook.take_budget_messages(p_channel text, p_max integer) returns TABLE(message_id bigint, account_id bigint, account text, key_id bigint, key_name text, percent integer, used bigint, budget bigint, budget_period text, budget_from date, until timestamp with time zone, tries integer, url text, secret text, created_at timestamp with time zone) language sql volatile security definer; -- d04774e5f0e5ad92

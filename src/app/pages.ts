@@ -1,11 +1,16 @@
+import type pg from 'pg';
+import type { LogConfig } from '../config/config.ts';
 import { consoleRoutes } from '../console/routes.ts';
 import { sections } from '../console/sections.ts';
 import type { ConsoleSite } from '../console/site.ts';
+import { signerIn } from '../domain/log/log-generation.ts';
 import { ownLogReader } from '../log/log-reader.ts';
 import { type Assets, readAssets } from '../pages/assets.ts';
 import { createLostPages } from '../pages/lost.ts';
 import { pagesRoutes } from '../pages/routes.ts';
 import type { Site } from '../pages/site.ts';
+import { readLogGeneration } from '../store/log.ts';
+import { signerOf } from './log.ts';
 import type { FeatureParts, RunningFeature } from './feature.ts';
 
 /** The files beside all pages. */
@@ -41,6 +46,13 @@ export function composePages(
   };
 }
 
+/** As `tollbook log key` prints them. */
+async function logKeys(pool: pg.Pool, log: LogConfig | undefined): Promise<readonly string[]> {
+  if (!log) return [];
+  const { generation } = await readLogGeneration(pool);
+  return signerIn(signerOf(log), generation).verifierKeys;
+}
+
 /** The operators' console. */
 export function composeConsole(
   { config, ledger, publicUrl, bodies, pageAddition: addition }: HostParts,
@@ -51,6 +63,7 @@ export function composeConsole(
     settings: { name: config.pages?.name ?? 'Tollbook' },
     hasCustomerPages: config.pages !== undefined,
     log: ownLogReader(ledger.pool, config.log),
+    logKeys: () => logKeys(ledger.pool, config.log),
     ledger,
     publicUrl,
     // the development wallet, which signs refunds

@@ -1,7 +1,13 @@
 import { activitySection } from './activity/activity.ts';
 import { operatorsSection } from './operators/operators.ts';
 import { overviewSection } from './overview/overview.ts';
+import { paymentsSection } from './payments/payments.ts';
 import type { Section } from './site.ts';
 
 /** The parts of the console, in the order of the navigation. */
-export const sections: readonly Section[] = [overviewSection, activitySection, operatorsSection];
+export const sections: readonly Section[] = [
+  overviewSection,
+  paymentsSection,
+  activitySection,
+  operatorsSection,
+];

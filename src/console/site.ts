@@ -18,6 +18,8 @@ export interface ConsoleSite extends PageHost {
   readonly chat: (() => ChatContext) | undefined;
   /** Proves what is in the ledger; undefined where it is not sealed. */
   readonly log: LogReader | undefined;
+  /** The public keys of the log's present generation, as auditors are given them. */
+  readonly logKeys: () => Promise<readonly string[]>;
   readonly hasCustomerPages: boolean;
   /** Those that are offered here, in the order of the navigation. */
   readonly sections: readonly Section[];

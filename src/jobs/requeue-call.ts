@@ -1,3 +1,4 @@
+import type { EventData } from '../domain/events/event.ts';
 import { foldQuote } from '../domain/payments/quote-state.ts';
 import { isTriggeredStream } from '../domain/triggers/trigger.ts';
 import { findCall } from '../store/calls.ts';
@@ -16,11 +17,18 @@ export type RequeueRefusal =
 
 export type RequeueResult = { readonly kind: 'requeued' } | RequeueRefusal;
 
+/** Who puts it back: the operator's token, or the operator's name. */
+export type RequeuedBy = Omit<EventData<'operator_requeued'>, 'call_id'>;
+
 /** Puts a dead-lettered call back in the queue, for the operator. */
-export async function requeueCall(context: Ledger, callId: number, tokenId?: number): Promise<RequeueResult> {
+export async function requeueCall(
+  context: Ledger,
+  callId: number,
+  by: RequeuedBy = {},
+): Promise<RequeueResult> {
   const found = await checkRequeue(context, callId);
   if (found.kind !== 'possible') return found;
-  const data = { call_id: callId, ...(tokenId === undefined ? {} : { token_id: tokenId }) };
+  const data = { call_id: callId, ...by };
   const { outcome } = await context.lane.append({
     stream: found.stream,
     // a refund recorded meanwhile moves the stream
@@ -28,7 +36,7 @@ export async function requeueCall(context: Ledger, callId: number, tokenId?: num
     events: [{ type: 'operator_requeued', data }],
     call: { op: 'requeue', callId },
   });
-  if (outcome === 'stale') return requeueCall(context, callId, tokenId);
+  if (outcome === 'stale') return requeueCall(context, callId, by);
   return { kind: outcome === 'ok' ? 'requeued' : 'not_dead' };
 }
 

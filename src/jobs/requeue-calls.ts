@@ -1,12 +1,11 @@
 import type { JobsContext } from './context.ts';
 import { type BatchReport, changeDeadLetters, type DeadLetterBatch } from './dead-letters.ts';
-import { checkRequeue, requeueCall, type RequeueRefusal } from './requeue-call.ts';
+import { checkRequeue, requeueCall, type RequeuedBy, type RequeueRefusal } from './requeue-call.ts';
 
 export interface RequeueBatch extends DeadLetterBatch {
   /** Nothing is changed: the report says what would be. */
   readonly isDryRun: boolean;
-  /** Of the operator's token. */
-  readonly tokenId?: number;
+  readonly by?: RequeuedBy;
 }
 
 export type RequeueReport = BatchReport<RequeueRefusal['kind']>;
@@ -19,7 +18,7 @@ export async function requeueCalls(
   return changeDeadLetters(context.db, batch, async (callId) => {
     const { kind } = await (batch.isDryRun
       ? checkRequeue(context, callId)
-      : requeueCall(context, callId, batch.tokenId));
+      : requeueCall(context, callId, batch.by));
     return kind === 'requeued' || kind === 'possible' ? { kind: 'done' } : { kind: 'skipped', why: kind };
   });
 }

@@ -15,6 +15,7 @@ const types = {
   'credit.js': 'text/javascript',
   'console.css': 'text/css',
   'console.js': 'text/javascript',
+  'proof.js': 'text/javascript',
   'icon.svg': 'image/svg+xml',
 } as const;
 

@@ -57,6 +57,9 @@ export const notices = {
     tone: 'good',
     text: 'The second factors were removed. The next sign-in sets a new one up.',
   },
+  call_requeued: { tone: 'good', text: 'The call is in the queue again.' },
+  call_given_up: { tone: 'good', text: 'The call was given up. Its refund is due.' },
+  settlement_resolved: { tone: 'good', text: 'The settlement was resolved.' },
   no_receipt: {
     tone: 'bad',
     text: 'That is no digest of a receipt. It is 0x and 64 digits from 0 to 9 and a to f.',

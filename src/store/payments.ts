@@ -76,7 +76,7 @@ export async function listLatestPayments(
   return readPage(pool, page);
 }
 
-function paymentsOf(db: LedgerDatabase, filters: PaymentFilters) {
+export function paymentsOf(db: LedgerDatabase, filters: PaymentFilters) {
   const { from, to, serviceId, jobIndex, payer, state, network, token } = filters;
   return db
     .selectFrom('tollbook.payment')

@@ -92,7 +92,7 @@ export const callEvents = {
     followUps: 'none',
   },
   operator_requeued: {
-    schema: z.strictObject({ ...call, token_id: count.optional() }),
+    schema: z.strictObject({ ...call, operator: operatorName.optional(), token_id: count.optional() }),
     transition: { of: 'call', from: ['dead_lettered'], to: 'enqueued' },
     quoteState: 'changes',
     uniqueness: 'none',

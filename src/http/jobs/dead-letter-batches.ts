@@ -37,7 +37,7 @@ export function deadLetterBatchRoutes(current: () => JobsContext) {
       const report = await requeueCalls(context, {
         ...batchOf(body.data),
         isDryRun: body.data.dry_run,
-        tokenId: operators.of(request).tokenId,
+        by: { token_id: operators.of(request).tokenId },
       });
       context.onCallReleased();
       return reply.send(requeueReportJson(report));

@@ -31,7 +31,9 @@ export function operatorRoutes(current: () => JobsContext) {
       async (request, reply) => {
         const context = current();
         const callId = idOf(request.params.call_id);
-        const { kind } = await requeueCall(context, callId, operators.of(request).tokenId);
+        const { kind } = await requeueCall(context, callId, {
+          token_id: operators.of(request).tokenId,
+        });
         if (kind === 'refunded') return sendRefusal(request, reply, 'call_refunded');
         if (kind === 'unpaid') return sendRefusal(request, reply, 'call_unpaid');
         if (kind === 'not_dead') return sendRefusal(request, reply, 'call_not_found');

@@ -18,7 +18,7 @@ import {
 import { asOf, cursorQuery, next } from './list.ts';
 import { quoteSource, recoveredJob, refundDue } from './refunds.ts';
 
-const states = [
+export const paymentStates = [
   'settling',
   'settlement_unknown',
   'settlement_failed',
@@ -48,7 +48,7 @@ export const paymentsQuery = z.strictObject({
   to: instant,
   ...job,
   payer: address.optional(),
-  state: z.enum(states).optional(),
+  state: z.enum(paymentStates).optional(),
   network: network.optional(),
   token: z
     .string()
@@ -62,7 +62,7 @@ const token = { network, asset: address, symbol, decimals };
 export const auditedPayment = z.strictObject({
   seq: count.meta({ description: 'The event that started the payment.' }),
   quote_digest: quoteDigest,
-  state: z.enum(states),
+  state: z.enum(paymentStates),
   at: time,
   ...recoveredJob,
   ...token,

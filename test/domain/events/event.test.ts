@@ -40,6 +40,7 @@ const optionalKeys: { readonly [T in EventType]?: readonly (keyof EventData<T>)[
   session_started: ['provider'],
   sign_in_refused: ['provider'],
   rate_changed: ['previous_rate', 'rate'],
+  operator_requeued: ['operator', 'token_id'],
   operator_settlement_resolved: ['transaction'],
   payment_recovered: ['block_time'],
   operator_transfer_recorded: ['returned'],

@@ -281,7 +281,7 @@ export const eventExamples: { readonly [T in EventType]: EventData<T> } = {
   },
   operator_models_loaded: { models: 2, models_sha256: bytesOf('cd', 32) },
   operator_config_refused: { mistakes: 2 },
-  operator_requeued: { call_id: 1 },
+  operator_requeued: { call_id: 1, operator: 'ada', token_id: 1 },
   operator_discarded: { call_id: 1, why: 'the model is gone', operator: 'ada' },
   operator_runner_paused: { runner: 'echo', reason: 'http_410' },
   operator_runner_resumed: { runner: 'echo' },
