@@ -60,8 +60,10 @@ export class YearModel {
       if (dueAtoms > 0n) found.push(`refund_due ${name}`);
       else if (isIn(blockMs) !== isIn(settledMs)) found.push(`timing ${name}`);
     }
-    for (const { name, blockMs, as } of this.transfers)
+    for (const { name, blockMs, bookedMs, as } of this.transfers) {
       if (isIn(blockMs) || (as === 'suspense' && blockMs < fromMs)) found.push(`${as} ${name}`);
+      else if (blockMs < fromMs && isIn(bookedMs)) found.push(`timing ${name}`);
+    }
     return found.toSorted();
   }
 
