@@ -24,6 +24,7 @@ export const beancount: JournalStyle = {
     entryMetadata(part) +
     postings.map(posting).join(''),
   continued: (balances, { first }) => `\n${balances.map((balance) => assertion(first, balance)).join('')}`,
+  price: ({ day, commodity, currency, text }) => `${day} price ${commodity} ${text} ${currency}\n`,
   closing: (balances, { after }) => `\n${balances.map((balance) => assertion(after, balance)).join('')}`,
 };
 
@@ -31,7 +32,7 @@ function entryMetadata(part: EntryPart): string {
   const { entry } = part;
   const { seq, event, recordedAt, occurredAt, quoteDigest, quoteSource, transaction, block, memo } = entry;
   return (
-    `  seq: ${seq}\n` +
+    (seq === undefined ? '' : `  seq: ${seq}\n`) +
     metadata({
       event,
       recorded: recordedAt,

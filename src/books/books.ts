@@ -1,10 +1,13 @@
 import { accounts } from '../domain/bookkeeping/account.ts';
 import { type Balance, Balances, type Entry } from '../domain/bookkeeping/entry.ts';
 import { ReopenedQuotes, type SkimmedEvent } from '../domain/bookkeeping/reopened-quotes.ts';
+import type { Rates } from '../domain/bookkeeping/rates.ts';
 import { Bookkeeper } from '../domain/bookkeeping/bookkeeper.ts';
 import { decodeLeaf, type EventData, type RecordedEvent } from '../domain/events/event.ts';
 import { instantText, type Period } from '../domain/values/period.ts';
 import { PayoutBatches, sweepName } from './payout-batches.ts';
+import type { Valuation } from './rows.ts';
+import { closeConversion } from './close-conversion.ts';
 import { ExportError, type LedgerSource } from './source.ts';
 
 export interface EntryPart {
@@ -20,6 +23,16 @@ export type BooksPart =
   | EntryPart
   | { readonly kind: 'closing'; readonly balances: readonly Balance[] };
 
+export interface BooksOptions {
+  readonly rates?: Rates | undefined;
+  /** The currency of the rows' worth, where rates name several. */
+  readonly valueIn?: string | undefined;
+  /** The currency of credit, for a ledger that does not say it. */
+  readonly currency?: string | undefined;
+  /** A later moment of the period, at which a journal begins that continues those of the period before it. */
+  readonly continuedAtMs?: number | undefined;
+}
+
 /** The books of a period. The ledger was read once already, so its errors are known before anything is written. */
 export interface Books {
   readonly period: Period;
@@ -27,22 +40,26 @@ export interface Books {
   readonly continuedAtMs: number | undefined;
   /** The events before its end. */
   readonly events: number;
+  /** What somebody stated that commodities are worth. */
+  readonly rates: Rates | undefined;
+  /** The currency in which rows say their worth. */
+  readonly valuation: Valuation | undefined;
   parts(): AsyncIterable<BooksPart>;
 }
 
 /**
  * Prepares the books of a period. An event belongs to a period by its recording time, so the events of a period are adjacent
- * and the books of a past period never change. `continuedAtMs`: a later moment of the period, at which a journal begins that continues
- * the journals of the period before it.
+ * and the books of a past period never change.
  * @throws ExportError where the given ledger is incomplete or not readable
  */
 export async function openBooks(
   source: LedgerSource,
   period: Period,
-  continuedAtMs?: number,
+  { rates, valueIn, currency: given, continuedAtMs }: BooksOptions = {},
 ): Promise<Books> {
   const reopened = new ReopenedQuotes();
   const batches = new PayoutBatches();
+  let currency: string | undefined;
   let events = 0;
   let hasPassed = false;
   for await (const leaf of leavesOf(source)) {
@@ -56,16 +73,23 @@ export async function openBooks(
       );
     reopened.skim(event);
     if (event.type === 'operator_sweep_recorded') batches.take(event.data as SweepData);
+    currency ??= currencyIn(event);
   }
   if (!hasPassed && !source.isCompleteTo(period.toMs))
     throw new ExportError(
       `the file has no event of ${instantText(period.toMs)} or later, so it may have been exported before the period ended: export the ledger again, or give the time of the export with --exported-at`,
     );
+  if (currency !== undefined && given !== undefined && currency !== given)
+    throw new ExportError(`--currency ${given}: the ledger says that its credit is in ${currency}`);
+  const valuation = rates && { rates, currency: valueCurrency(rates, valueIn) };
+  const found = { events, reopened, batches, currency: currency ?? given };
   return {
     period,
     continuedAtMs,
     events,
-    parts: () => keepBooks(source, period, events, { reopened, batches }),
+    rates,
+    valuation,
+    parts: () => keepBooks(source, period, rates, found),
   };
 }
 
@@ -73,8 +97,12 @@ type SweepData = EventData<'operator_sweep_recorded'>;
 
 /** What a first pass over the ledger finds out. */
 interface FirstPass {
+  /** The events before the end of the period. */
+  readonly events: number;
   readonly reopened: ReopenedQuotes;
   readonly batches: PayoutBatches;
+  /** That of credit. */
+  readonly currency: string | undefined;
 }
 
 function batchOf(event: RecordedEvent, { payment }: Entry, batches: PayoutBatches): string | undefined {
@@ -82,13 +110,35 @@ function batchOf(event: RecordedEvent, { payment }: Entry, batches: PayoutBatche
   return payment?.place && batches.of({ ...payment, ...payment.place });
 }
 
+function valueCurrency({ currencies }: Rates, given: string | undefined): string {
+  const [only, another] = currencies;
+  const chosen = given ?? (another === undefined ? only : undefined);
+  if (chosen !== undefined && currencies.includes(chosen)) return chosen;
+  throw new ExportError(
+    `--rates has rates in ${currencies.join(', ') || 'no currency'}: name one of them with --value-in`,
+  );
+}
+
+/** The currency of credit, where an event says it. */
+function currencyIn({ type, data }: SkimmedEvent): string | undefined {
+  if (!currencyTypes.has(type)) return undefined;
+  const { currency } = data as { readonly currency?: unknown };
+  return typeof currency === 'string' ? currency : undefined;
+}
+
+const currencyTypes: ReadonlySet<string> = new Set([
+  'credit_topped_up',
+  'credit_granted',
+  'operator_models_loaded',
+]);
+
 async function* keepBooks(
   source: LedgerSource,
   period: Period,
-  events: number,
-  { reopened, batches }: FirstPass,
+  rates: Rates | undefined,
+  { events, reopened, batches, currency }: FirstPass,
 ): AsyncGenerator<BooksPart> {
-  const bookkeeper = new Bookkeeper((digest) => reopened.has(digest));
+  const bookkeeper = new Bookkeeper((digest) => reopened.has(digest), currency);
   let balances = new Balances();
   let isOpen = false;
   const open = (): BooksPart => {
@@ -109,10 +159,15 @@ async function* keepBooks(
     if (isOpen) yield { kind: 'entry', entry, payoutBatch: batchOf(event, entry, batches) };
   }
   if (!isOpen) yield open();
+  const closing = rates && closeConversion(balances, period, rates);
+  if (closing) {
+    for (const move of closing.moves) balances.post(move);
+    yield { kind: 'entry', entry: closing, payoutBatch: undefined };
+  }
   yield { kind: 'closing', balances: balances.list() };
 }
 
-/** Assets and liabilities are brought forward; earlier income and expenses are summed up as equity. */
+/** Assets and liabilities are brought forward; earlier income, expenses and conversions are summed up as equity. */
 function openingOf(before: Balances): Balances {
   const opening = new Balances();
   for (const { account, commodity, atoms } of before.list())
@@ -121,7 +176,7 @@ function openingOf(before: Balances): Balances {
 }
 
 function isOfOnePeriod(account: string): boolean {
-  return account.startsWith('Income:') || account.startsWith('Expenses:');
+  return account.startsWith('Income:') || account.startsWith('Expenses:') || account === accounts.conversion;
 }
 
 async function* leavesOf(source: LedgerSource): AsyncGenerator<Buffer> {

@@ -1,8 +1,9 @@
 import type { Books } from './books.ts';
-import { columns, rowsOf } from './rows.ts';
+import { columnsOf, rowsOf } from './rows.ts';
 
 /** RFC 4180: a header, then one line per move, with CR LF. */
-export async function* csvOf({ period, parts }: Books): AsyncGenerator<string> {
+export async function* csvOf({ period, valuation, parts }: Books): AsyncGenerator<string> {
+  const columns = columnsOf(valuation);
   yield csvLine(columns.map(({ name }) => name));
   for await (const part of parts()) {
     if (part.kind !== 'entry') continue;

@@ -14,11 +14,12 @@ export const hledger: JournalStyle = {
     `\n${before} * Opening balances\n${balances.map((balance) => posting(balance, balance.atoms)).join('')}`,
   unused: (balance, { before }) => `${before} * Not used before\n${posting(balance, 0n)}`,
   entry: (part, postings, day) =>
-    `\n${day} * (${part.entry.seq}) ${[part.entry.counterparty, part.entry.category].filter((text) => text !== undefined).join(' | ')}\n` +
+    `\n${day} *${part.entry.seq === undefined ? '' : ` (${part.entry.seq})`} ${[part.entry.counterparty, part.entry.category].filter((text) => text !== undefined).join(' | ')}\n` +
     comment(part) +
     postings.map((one) => posting(one)).join(''),
   continued: (balances, { before }) => assertionsOf(`${before} * Balances of the journals before`, balances),
   closing: (balances, { last }) => assertionsOf(`${last} * Closing balances`, balances),
+  price: ({ day, commodity, currency, text }) => `P ${day} "${commodity}" ${text} "${currency}"\n`,
 };
 
 function assertionsOf(title: string, balances: readonly Balance[]): string {

@@ -1,4 +1,6 @@
 import { type Balance, Balances, type Commodity, type Entry } from '../domain/bookkeeping/entry.ts';
+import { currencyCommodity } from '../domain/bookkeeping/commodity.ts';
+import type { Rate, Rates } from '../domain/bookkeeping/rates.ts';
 import type { Period } from '../domain/values/period.ts';
 import { utc } from '../domain/values/time-zone.ts';
 import type { Books, BooksPart, EntryPart } from './books.ts';
@@ -24,6 +26,8 @@ export interface JournalStyle {
   /** The balances with which the journals before have ended, where this one continues them. */
   continued(balances: readonly Balance[], days: JournalDays): string;
   closing(balances: readonly Balance[], days: JournalDays): string;
+  /** What a unit of a commodity is worth. */
+  price(rate: Rate): string;
 }
 
 /** Journals have days only: balances are brought forward on the day before the period and asserted at both ends of it. */
@@ -51,7 +55,7 @@ function dayBeside(day: string, days: number): string {
  * books. Accounts and commodities are declared before their first use.
  */
 export async function* journalOf(
-  { period, continuedAtMs, parts }: Books,
+  { period, continuedAtMs, rates, parts }: Books,
   style: JournalStyle,
 ): AsyncGenerator<string> {
   const { zone = utc } = period;
@@ -70,6 +74,7 @@ export async function* journalOf(
       part.kind === 'entry' ? journal.entry(part, zone.dayOf(recordedMs ?? 0)) : journal.balances(part);
     if (isShown) yield text;
   }
+  if (rates) yield journal.prices(rates);
 }
 
 /** What a journal has declared so far, and the balances that it leads to. */
@@ -105,6 +110,16 @@ class Journal {
   continued(): string {
     const balances = this.#used.list();
     return balances.length > 0 ? this.#style.continued(balances, this.#days) : '';
+  }
+
+  /** The rates of its commodities in the period. */
+  prices(rates: Rates): string {
+    const { first, last } = this.#days;
+    const stated = [...this.#declared].toSorted().flatMap((name) => rates.of(name, first, last));
+    const currencies = new Set(stated.map(({ currency }) => currency));
+    const undeclared = [...currencies].toSorted().filter((currency) => !this.#declared.has(currency));
+    const commodities = undeclared.map((name) => this.#style.commodity(currencyCommodity(name), this.#days));
+    return `${commodities.join('')}\n${stated.map((rate) => this.#style.price(rate)).join('')}`;
   }
 
   #declare({ account, commodity }: Pick<JournalPosting, 'account' | 'commodity'>): string {

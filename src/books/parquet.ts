@@ -1,6 +1,6 @@
 import { ByteWriter, ParquetWriter } from 'hyparquet-writer';
 import type { Books } from './books.ts';
-import { type Column, columns, rowsOf } from './rows.ts';
+import { type Column, columnsOf, rowsOf } from './rows.ts';
 
 const rowsInGroup = 10_000;
 
@@ -10,15 +10,22 @@ const schemaTypes = {
   instant: { type: 'INT64', converted_type: 'TIMESTAMP_MILLIS' },
 } as const;
 
-const schema = [
-  { name: 'root', num_children: columns.length },
-  ...columns.map(({ name, type }) => ({ name, repetition_type: 'OPTIONAL' as const, ...schemaTypes[type] })),
-];
+function schemaOf(columns: readonly Column[]) {
+  return [
+    { name: 'root', num_children: columns.length },
+    ...columns.map(({ name, type }) => ({
+      name,
+      repetition_type: 'OPTIONAL' as const,
+      ...schemaTypes[type],
+    })),
+  ];
+}
 
 /** The rows of the CSV, typed. Atoms and amounts are text: no number type of Parquet is wide enough for them. */
-export async function* parquetOf({ period, parts }: Books): AsyncGenerator<Buffer> {
+export async function* parquetOf({ period, valuation, parts }: Books): AsyncGenerator<Buffer> {
+  const columns = columnsOf(valuation);
   const writer = new ByteWriter();
-  const parquet = new ParquetWriter({ writer, schema, createdBy: 'tollbook' });
+  const parquet = new ParquetWriter({ writer, schema: schemaOf(columns), createdBy: 'tollbook' });
   let group: ReturnType<typeof rowsOf> = [];
   const write = (): Buffer => {
     const columnData = columns.map((column) => ({

@@ -1,3 +1,4 @@
+import { type Rates, valueDecimals, valueOf } from '../domain/bookkeeping/rates.ts';
 import { decimalText, type Entry, type Move } from '../domain/bookkeeping/entry.ts';
 import type { EntryPart } from './books.ts';
 import type { Period } from '../domain/values/period.ts';
@@ -21,12 +22,15 @@ export interface Column {
   of(row: Row): Value;
 }
 
-/**
- * One row per move: an amount from the credit account to the debit account. Amounts are never negative; `gross`, `fee` and
- * `net` are in the token's units. The fee is 0: the facilitator or the sender of the transaction pays the gas.
- */
-export const columns: readonly Column[] = [
-  { name: 'seq', type: 'whole', of: ({ entry }) => BigInt(entry.seq) },
+/** What the moves are worth, by stated rates. */
+export interface Valuation {
+  readonly rates: Rates;
+  readonly currency: string;
+}
+
+/** One row per move: an amount from the credit account to the debit account, never negative, in the token's units. */
+const columns: readonly Column[] = [
+  { name: 'seq', type: 'whole', of: ({ entry }) => optional(entry.seq) },
   { name: 'leg', type: 'whole', of: ({ leg }) => BigInt(leg) },
   { name: 'date', type: 'text', of: ({ day }) => day },
   { name: 'recorded_at', type: 'instant', of: ({ entry }) => entry.recordedAt },
@@ -35,9 +39,7 @@ export const columns: readonly Column[] = [
   { name: 'event', type: 'text', of: ({ entry }) => entry.event },
   { name: 'debit_account', type: 'text', of: ({ move }) => move.debit },
   { name: 'credit_account', type: 'text', of: ({ move }) => move.credit },
-  { name: 'gross', type: 'text', of: ({ move }) => decimalText(move.atoms, move.commodity.decimals) },
-  { name: 'fee', type: 'text', of: ({ move }) => decimalText(0n, move.commodity.decimals) },
-  { name: 'net', type: 'text', of: ({ move }) => decimalText(move.atoms, move.commodity.decimals) },
+  { name: 'amount', type: 'text', of: ({ move }) => decimalText(move.atoms, move.commodity.decimals) },
   { name: 'commodity', type: 'text', of: ({ move }) => move.commodity.name },
   { name: 'token', type: 'text', of: ({ move }) => move.commodity.symbol },
   { name: 'token_address', type: 'text', of: ({ move }) => move.commodity.asset },
@@ -60,6 +62,28 @@ export const columns: readonly Column[] = [
   { name: 'account_name', type: 'text', of: ({ entry }) => entry.accountName },
   { name: 'payout_batch', type: 'text', of: ({ payoutBatch }) => payoutBatch },
 ];
+
+/** With a valuation also the worth of each row on the day of its recording; empty where no rate is known for that day. */
+export function columnsOf(valuation: Valuation | undefined): readonly Column[] {
+  if (!valuation) return columns;
+  const { rates, currency } = valuation;
+  const rateOf = ({ entry, move }: Row): string | undefined =>
+    move.commodity.name === currency
+      ? '1'
+      : rates.on(entry.recordedAt.slice(0, 10), move.commodity.name, currency)?.text;
+  const worth = (row: Row): string | undefined => {
+    const text = rateOf(row);
+    return text === undefined
+      ? undefined
+      : decimalText(valueOf(row.move.atoms, row.move.commodity, { text }), valueDecimals);
+  };
+  return [
+    ...columns,
+    { name: 'rate', type: 'text', of: rateOf },
+    { name: 'value', type: 'text', of: worth },
+    { name: 'value_currency', type: 'text', of: () => currency },
+  ];
+}
 
 function optional(whole: number | undefined): bigint | undefined {
   return whole === undefined ? undefined : BigInt(whole);

@@ -8,7 +8,11 @@ import { sha256 } from '../domain/payments/payment.ts';
 export function reloadEvent(settings: ChatConfig): LedgerEvent {
   return {
     type: 'operator_models_loaded',
-    data: { models: settings.models.length, models_sha256: modelsHash(settings) },
+    data: {
+      models: settings.models.length,
+      models_sha256: modelsHash(settings),
+      currency: settings.currency,
+    },
   };
 }
 

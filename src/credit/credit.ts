@@ -42,6 +42,8 @@ interface MoveOptions {
   readonly tokenId?: number | undefined;
   /** Idempotency key: a repeated move is done once and has the same result. */
   readonly requestId?: string | undefined;
+  /** The currency of the credit, where the process knows it. */
+  readonly currency?: string | undefined;
 }
 
 export type MoveResult =
@@ -80,7 +82,7 @@ async function move(
   op: 'grant' | 'expire',
   accountId: number,
   amountMicros: bigint,
-  { tokenId, requestId }: MoveOptions,
+  { tokenId, requestId, currency }: MoveOptions,
 ): Promise<MoveResult> {
   if (amountMicros <= 0n) throw new RangeError('the amount must be above zero');
   const moved = await lane.appendCredit({
@@ -92,6 +94,7 @@ async function move(
           account_id: accountId,
           amount_micros: String(amountMicros),
           ...(tokenId === undefined ? {} : { token_id: tokenId }),
+          ...(op === 'grant' && currency !== undefined && { currency }),
         },
       },
     ],

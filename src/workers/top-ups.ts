@@ -146,7 +146,8 @@ async function look(work: TopUps, { callId, stream: quoteDigest }: CallLease): P
   if (known.call?.status === 'dead_lettered') return { standing: 'failed', reason: 'dead_lettered' };
   if (known.status !== 'settled' || !isConfirmed(work, known)) return { standing: 'open' };
   const { network, asset, symbol, decimals, amount: atoms, payer } = known.payment;
-  const paid = { call_id: callId, quote_digest: quoteDigest, network, asset, symbol, decimals, atoms, payer };
+  const bought = { network, asset, symbol, decimals, atoms, payer, currency: work.currency };
+  const paid = { call_id: callId, quote_digest: quoteDigest, ...bought };
   const creditMicros = creditOf(state.quote, known.payment);
   // issued by a gateway that does not sell credit for this job
   if (creditMicros === undefined) return { standing: 'failed', reason: 'quote_without_credit' };

@@ -17,7 +17,11 @@ for (const tool of ['hledger', 'beancount'] as const) {
       const file = exportFile(twoMonths().both);
       const continued = async (month: typeof january) => {
         const source = openFileSource(file, Date.now(), march.toMs);
-        const books = await openBooks(source, { fromMs: january.fromMs, toMs: month.toMs }, month.fromMs);
+        const books = await openBooks(
+          source,
+          { fromMs: january.fromMs, toMs: month.toMs },
+          { continuedAtMs: month.fromMs },
+        );
         return Buffer.concat(await Array.fromAsync(writeBooks(books, tool))).toString();
       };
       const first = (await booksFrom(file, january, tool)).toString();

@@ -407,6 +407,8 @@ class Ledger:
         self.prices = {}
         # by stream: what an operator said of a transfer that is no payment
         self.astray = {}
+        # by account: what is left of granted and of bought credit; by recovered chat: the parts of its capture
+        self.parts, self.captures, self.recovered_chat = {}, {}, None
         self.top_ups, self.generation, self.recovered, self.selling = {}, 1, set(), set()
         # the periods of the books that are closed, in order
         self.periods = []
@@ -467,6 +469,8 @@ class Ledger:
             self.prices[stream] = data["price"]
         if kind == "chat_completed" and data["ending"] != "recovered" and stream in self.prices:
             self.check_cost(data, self.prices.pop(stream))
+        if kind == "chat_completed":
+            self.recovered_chat = stream if data["ending"] == "recovered" else None
         if kind in POSTINGS:
             self.move_credit(stream, kind, data["account_id"], int(data["amount_micros"]))
 
@@ -541,6 +545,31 @@ class Ledger:
             sides[target] = sides.get(target, 0) + micros
             if source in solid and sides[source] < 0:
                 raise Wrong(f"{kind}: {owner} has {sides[source]} micros {source}")
+        self.split_credit(stream, kind, account, micros)
+
+    def split_credit(self, stream, kind, account, micros):
+        """Granted credit is used and expires first, bought credit is reversed and given back first."""
+        parts = self.parts.setdefault(account, [0, 0])
+        if kind == "credit_granted":
+            parts[0] += micros
+        elif kind == "credit_topped_up":
+            parts[1] += micros
+        elif kind in ("credit_captured", "credit_expired"):
+            granted = min(micros, parts[0])
+            parts[0] -= granted
+            parts[1] -= micros - granted
+            if kind == "credit_captured" and self.recovered_chat == stream:
+                self.captures[stream] = micros - granted
+        elif kind == "credit_reversed":
+            bought = min(micros, parts[1])
+            parts[1] -= bought
+            parts[0] -= micros - bought
+        elif kind == "credit_corrected":
+            bought = min(micros, self.captures.pop(stream, micros))
+            parts[1] += bought
+            parts[0] += micros - bought
+        if min(parts) < 0 or sum(parts) != sum(self.credit[account].get(side, 0) for side in ("available", "held")):
+            raise Wrong(f"account {account}: granted and bought credit are not what is available and held")
 
     def apply(self, stream, kind, data, version):
         mine = self.payments.setdefault(stream, {}) if stream in self.quotes or stream in self.recovered else {}
@@ -829,6 +858,9 @@ def main():
     for fault in ([first] if first else []) + faults:
         print(f"WRONG {fault}")
     print(f"{tree.size} events, root {base64.b64encode(tree.root()).decode()}")
+    if ledger.parts:
+        granted, bought = (sum(parts[side] for parts in ledger.parts.values()) for side in (0, 1))
+        print(f"credit left: {granted} granted, {bought} bought")
     return 1 if first or faults else 0
 
 

@@ -166,7 +166,10 @@ async function requireOwed({ ledger, model, credit: balances }: World, name: str
   const listed = rows.map(({ quote_digest: digest, amount }) => `${digest} ${amount}`);
   requireSame(`${name}: refunds due`, listed.toSorted(), due.toSorted());
   requireSame(`${name}: refunds due that the events contradict`, contradicted, []);
-  const prepaid = -model.balanceOf(chart.prepaidCredit, credit, Infinity);
+  const prepaid = [chart.grantedCredit, chart.boughtCredit].reduce(
+    (sum, account) => sum - model.balanceOf(account, credit, Infinity),
+    0n,
+  );
   requireSameAmounts(`${name}: prepaid credit`, {
     'by the books of the model': prepaid,
     'by its accounts': [...balances.values()].reduce((sum, one) => sum + one, 0n),

@@ -26,7 +26,8 @@ export async function grant(world: World, name: string, micros: bigint): Promise
   const id = await openAccount(world, name);
   requireMoved(await grantCredit(world.ledger, id, micros));
   change(world, id, micros);
-  world.model.post(world.nowMs, chart.creditGrants, chart.prepaidCredit, credit, micros);
+  world.granted.set(id, (world.granted.get(id) ?? 0n) + micros);
+  world.model.post(world.nowMs, chart.creditGrants, chart.grantedCredit, credit, micros);
   count(world, 'grants');
   return id;
 }
@@ -37,7 +38,7 @@ export async function expire(world: World, id: number): Promise<void> {
   if (micros === 0n) return;
   requireMoved(await expireCredit(world.ledger, id, micros));
   change(world, id, -micros);
-  world.model.post(world.nowMs, chart.prepaidCredit, chart.breakage, credit, micros);
+  take(world, id, micros, { granted: chart.creditGrants, bought: chart.breakage });
   count(world, 'expiries');
 }
 
@@ -53,7 +54,7 @@ export async function chat(world: World, completions: number): Promise<void> {
 }
 
 async function complete(world: World, accountId: number, cost: bigint): Promise<void> {
-  const { ledger, options, counts, nowMs } = world;
+  const { ledger, options, counts } = world;
   const number = hex32Of(`${options.seed} chat ${counts.get('completions') ?? 0}`);
   const chatId = `${number.slice(2, 10)}-${number.slice(10, 14)}-4${number.slice(15, 18)}-8${number.slice(19, 22)}-${number.slice(22, 34)}`;
   const balance = world.credit.get(accountId) ?? 0n;
@@ -85,8 +86,22 @@ async function complete(world: World, accountId: number, cost: bigint): Promise<
   const move = { op: 'settle' as const, chatId, capturedMicros: cost, releasedMicros: hold - cost };
   requireOk(await ledger.lane.appendCredit({ stream: `chat:${chatId}`, events: settled, credit: move }));
   change(world, accountId, -cost);
-  world.model.post(nowMs, chart.prepaidCredit, chart.chat(model), credit, cost);
+  take(world, accountId, cost, { granted: chart.usedGrants, bought: chart.chat(model) });
   count(world, 'completions');
+}
+
+/** Books credit that is used or expires: what was granted first, then what was bought. */
+function take(
+  { model: books, granted, nowMs }: World,
+  id: number,
+  micros: bigint,
+  to: { readonly granted: string; readonly bought: string },
+): void {
+  const had = granted.get(id) ?? 0n;
+  const first = had < micros ? had : micros;
+  granted.set(id, had - first);
+  books.post(nowMs, chart.grantedCredit, to.granted, credit, first);
+  books.post(nowMs, chart.boughtCredit, to.bought, credit, micros - first);
 }
 
 function change({ credit: balances }: World, id: number, micros: bigint): void {

@@ -29,15 +29,15 @@ export class YearModel {
   }
 
   /**
-   * The balance of every account that is not zero as the books of a period close, as `account commodity`. Income and expenses are those of
-   * the period; all before it is equity.
+   * The balance of every account that is not zero as the books of a period close, as `account commodity`. Income, expenses and
+   * conversions are those of the period; all before it is equity.
    */
   balances(fromMs: number, toMs: number): Map<string, bigint> {
     const sums = new Map<string, bigint>();
     const add = (key: string, atoms: bigint) => sums.set(key, (sums.get(key) ?? 0n) + atoms);
     for (const { atMs, account, commodity, atoms } of this.#postings) {
       if (atMs >= toMs) continue;
-      const isEarlier = atMs < fromMs && /^(?:Income|Expenses):/.test(account);
+      const isEarlier = atMs < fromMs && /^(?:Income:|Expenses:|Equity:Conversion$)/.test(account);
       add(`${isEarlier ? 'Equity:Opening' : account} ${commodity}`, atoms);
     }
     return new Map([...sums].filter(([, atoms]) => atoms !== 0n));

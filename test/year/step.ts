@@ -135,7 +135,7 @@ async function deliver(world: World, call: LeasedCall): Promise<void> {
     if (credited.kind !== 'credited') throw new Error(`top-up ${sale.n} was refused`);
     world.credit.set(accountId, (world.credit.get(accountId) ?? 0n) + creditMicros);
     model.post(nowMs, chart.undelivered, chart.conversion, commodityOf(token), booked.atoms);
-    model.post(nowMs, chart.conversion, chart.prepaidCredit, credit, creditMicros);
+    model.post(nowMs, chart.conversion, chart.boughtCredit, credit, creditMicros);
     count(world, 'top-ups');
   }
   const outcome =

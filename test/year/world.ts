@@ -71,6 +71,8 @@ export interface World {
   reported: { readonly sale: Sale; readonly landed: Landed }[];
   /** By account id, in micros. */
   readonly credit: Map<number, bigint>;
+  /** What of it was granted; the rest was bought. */
+  readonly granted: Map<number, bigint>;
   /** What happened, by name, for the figures at the end. */
   readonly counts: Map<string, number>;
 }

@@ -57,6 +57,7 @@ export async function openWorld(options: YearOptions, { serverUrl }: YearSetup):
     open: new Map(),
     reported: [],
     credit: new Map(),
+    granted: new Map(),
     counts: new Map(),
   };
   await setClock(world, Date.UTC(firstYear, 0, 1));

@@ -1,15 +1,16 @@
 import { createHash, type Hash } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
-import { access, constants, rename, rm } from 'node:fs/promises';
+import { access, constants, readFile, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { parseArgs } from 'node:util';
-import { openBooks } from '../../books/books.ts';
+import { type BooksOptions, openBooks } from '../../books/books.ts';
 import { writeBooks } from '../../books/format.ts';
 import { ExportError, type LedgerSource, openDatabaseSource, openFileSource } from '../../books/source.ts';
 import { exportLines } from '../../books/export-leaves.ts';
 import { type BookFormat, bookFormats, isBookFormat } from '../../domain/bookkeeping/format.ts';
+import { readRates } from '../../domain/bookkeeping/rates.ts';
 import { BooksError } from '../../domain/bookkeeping/books-error.ts';
 import { parseInstant, type Period } from '../../domain/values/period.ts';
 import { utc } from '../../domain/values/time-zone.ts';
@@ -33,6 +34,9 @@ const options = {
   input: { type: 'string' },
   'exported-at': { type: 'string' },
   out: { type: 'string' },
+  rates: { type: 'string' },
+  'value-in': { type: 'string' },
+  currency: { type: 'string' },
 } as const;
 
 type Values = ReturnType<typeof parseArgs<{ options: typeof options }>>['values'];
@@ -52,9 +56,9 @@ export async function run(args: readonly string[]): Promise<number> {
 }
 
 async function exportLedger({ 'from-seq': from = '1', out, ...rest }: Values): Promise<void> {
-  const ofBooks = (['from', 'to', 'tz', 'year-from', 'input', 'exported-at'] as const).find(
-    (name) => rest[name] !== undefined,
-  );
+  const ofBooks = (
+    ['from', 'to', 'tz', 'year-from', 'input', 'exported-at', 'rates', 'value-in', 'currency'] as const
+  ).find((name) => rest[name] !== undefined);
   if (ofBooks !== undefined)
     throw new ArgumentError(`--${ofBooks} is for the books of a period: --format ${bookFormats.join(', ')}`);
   if (!/^[1-9]\d{0,14}$/.test(from))
@@ -102,6 +106,22 @@ async function writeFromFile(
   return writePeriod(source, values, format, () => findPeriods(source));
 }
 
+async function readOptions({ rates: file, 'value-in': valueIn, currency }: Values): Promise<BooksOptions> {
+  if (currency !== undefined && !/^[A-Z]{3,8}$/.test(currency))
+    throw new ArgumentError('--currency is the currency of credit: 3 to 8 capitals, such as USD');
+  if (file === undefined) {
+    if (valueIn !== undefined) throw new ArgumentError('--value-in goes with --rates');
+    return { currency };
+  }
+  const csv = await readFile(file, 'utf8').catch(() => {
+    throw new ArgumentError(`--rates ${file} cannot be read`);
+  });
+  const reading = readRates(csv);
+  if (reading.kind === 'problem')
+    throw new ArgumentError(`--rates ${file}, line ${reading.line}: ${reading.words}`);
+  return { rates: reading.rates, valueIn, currency };
+}
+
 /** Returns whether the period is not closed, or the export is that of the close. */
 async function writePeriod(
   source: LedgerSource,
@@ -110,12 +130,16 @@ async function writePeriod(
   periods: () => Promise<Periods>,
 ): Promise<boolean> {
   const period = takePeriod(values, source.nowMs);
+  const options = await readOptions(values);
   const hash = createHash('sha256');
   const year = readYear(values, period, format);
-  const books = await openBooks(source, year?.period ?? period, year?.continuedAtMs);
+  const books = await openBooks(source, year?.period ?? period, {
+    ...options,
+    continuedAtMs: year?.continuedAtMs,
+  });
   await writeTo(values.out, hashed(writeBooks(books, format), hash));
-  // a journal without an opening is not what a close has pinned
-  if (year) return true;
+  // a close pins neither a journal without an opening, nor what somebody stated beside the ledger
+  if (year || options.rates || options.currency !== undefined) return true;
   const closed = (await periods()).find(period);
   const comparison = closed && compareWithZone(closed, period, format, `0x${hash.digest('hex')}`);
   if (!closed || !comparison) return true;
@@ -138,6 +162,10 @@ function readYear(
   if (!isContinued) throw new ArgumentError('--year-from goes with --no-opening');
   if (format !== 'hledger' && format !== 'beancount')
     throw new ArgumentError('--no-opening is for journals: --format hledger or beancount');
+  if (values.rates !== undefined)
+    throw new ArgumentError(
+      '--rates closes the conversions of a whole period: export the year as one, such as --from 2026-01 --to 2027-01',
+    );
   const { zone = utc, fromMs } = period;
   if (zone.startOf(zone.dayOf(fromMs)) !== fromMs)
     throw new ArgumentError('a journal that continues another begins at the beginning of a day');

@@ -12,8 +12,9 @@ export const accounts = {
   refundsDue: 'Liabilities:RefundsDue',
   /** Came without a payment; nobody knows yet whose it is. */
   suspense: 'Liabilities:Suspense',
-  /** Credit that customers have not used. */
-  prepaidCredit: 'Liabilities:PrepaidCredit',
+  /** Credit that customers have not used, by its origin. */
+  grantedCredit: 'Liabilities:PrepaidCredit:Granted',
+  boughtCredit: 'Liabilities:PrepaidCredit:Bought',
   /** Tokens converted to credit, in both commodities. */
   conversion: 'Equity:Conversion',
   /** The other side of the balances before a period, with all earlier income and expenses. */
@@ -21,12 +22,16 @@ export const accounts = {
   /** Against income: delivered and refunded. */
   refunds: 'Income:Refunds',
   breakage: 'Income:Breakage',
+  /** What conversions of a period gained or lost, at the rates of its end. */
+  fx: 'Income:FX',
   /** Came without a payment, and is kept. */
   unattributed: 'Income:Unattributed',
   /** Spends carry no model's name. */
   spends: 'Income:Chat:SpendAuthorizations',
-  /** Credit granted without payment. */
+  /** Credit granted without payment, less what of it expired. */
   creditGrants: 'Expenses:CreditGrants',
+  /** Against that expense: granted credit that was used. It is no income. */
+  usedGrants: 'Expenses:CreditGrants:Used',
   /** Refunded, and the payment itself turned out not to stand. */
   lostRefunds: 'Expenses:LostRefunds',
   /** Credit that was used before its payment turned out not to stand. */

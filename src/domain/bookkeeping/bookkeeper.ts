@@ -1,8 +1,9 @@
 import { chainAccount, treasuryAccount } from './account.ts';
 import { astrayCategories, astrayPosition, type AstrayTransfer } from './astray.ts';
-import { Commodities } from './commodity.ts';
+import { Commodities, currencyCommodity } from './commodity.ts';
 import { creditMoves, spendMoves } from './credit.ts';
 import type { Category, Commodity, Entry, Move } from './entry.ts';
+import { CreditOrder, type PartedEvent } from '../credit/credit-parts.ts';
 import { BooksError } from './books-error.ts';
 import { atomsOf, type BookedPayment, movesBetween, type Position, namesOf, positionOf } from './payment.ts';
 import {
@@ -23,6 +24,8 @@ import { isTriggeredStream } from '../triggers/trigger.ts';
 export class Bookkeeper {
   readonly #quotes: OpenQuotes;
   readonly #commodities = new Commodities();
+  readonly #currency: Commodity;
+  readonly #credit = new CreditOrder();
   /** `network/address` of every payee so far. */
   readonly #payees = new Set<string>();
   /** What is recorded of transfers that are no payment, by stream. */
@@ -30,11 +33,15 @@ export class Bookkeeper {
   /** The names of credit accounts, by id. */
   readonly #accountNames = new Map<number, string>();
   /** The last completion: the event with its cost follows it. */
-  #lastChat: { readonly stream: string; readonly model: string } | undefined;
+  #lastChat: { readonly stream: string; readonly model: string; readonly isRecovered: boolean } | undefined;
 
-  /** `isReopened`: the quotes that must be kept after they seem closed (see ReopenedQuotes). */
-  constructor(isReopened: (digest: string) => boolean) {
+  /**
+   * @param isReopened the quotes that must be kept after they seem closed (see ReopenedQuotes)
+   * @param currency that of credit, such as `USD`; undefined where the ledger does not say it
+   */
+  constructor(isReopened: (digest: string) => boolean, currency?: string) {
     this.#quotes = new OpenQuotes(isReopened);
+    this.#currency = currencyCommodity(currency);
   }
 
   /** The number of quotes in memory: the only state that grows, with the number of open quotes. */
@@ -98,7 +105,11 @@ export class Bookkeeper {
         this.#accountNames.set(event.data.account_id, event.data.name);
         return undefined;
       case 'chat_completed':
-        this.#lastChat = { stream: event.stream, model: event.data.model };
+        this.#lastChat = {
+          stream: event.stream,
+          model: event.data.model,
+          isRecovered: event.data.ending === 'recovered',
+        };
         return undefined;
       default:
         return event satisfies never;
@@ -232,7 +243,7 @@ export class Bookkeeper {
     return entryOf(
       event,
       isTopUp ? 'top_up' : 'top_up_reversal',
-      [...moves, ...creditMoves(event, undefined)],
+      [...moves, ...this.#creditMoves(event)],
       of,
     );
   }
@@ -276,14 +287,23 @@ export class Bookkeeper {
   #moveCredit(
     event: EventOf<'credit_granted' | 'credit_captured' | 'credit_corrected' | 'credit_expired'>,
   ): Entry | undefined {
-    const model = this.#lastChat?.stream === event.stream ? this.#lastChat.model : undefined;
     const counterparty = `account:${event.data.account_id}`;
-    const moves = creditMoves(event, model);
-    return entryOf(event, creditCategories[event.type], moves, {
+    return entryOf(event, creditCategories[event.type], this.#creditMoves(event), {
       counterparty,
       accountName: this.#accountNames.get(event.data.account_id),
-      memo: model,
+      memo: this.#chatOf(event)?.model,
     });
+  }
+
+  #creditMoves(event: PartedEvent): Move[] {
+    const chat = this.#chatOf(event);
+    const parts = this.#credit.apply(event, chat?.isRecovered ?? false);
+    return creditMoves(event, parts, chat?.model, this.#currency);
+  }
+
+  /** The completion that an event of its stream follows. */
+  #chatOf({ stream }: RecordedEvent) {
+    return this.#lastChat?.stream === stream ? this.#lastChat : undefined;
   }
 
   #moveSpend(event: EventOf<'spend_earned' | 'spend_paid_out' | 'spend_failed'>): Entry | undefined {

@@ -1,15 +1,20 @@
 import { hashOf } from './account.ts';
 import type { Commodity } from './entry.ts';
 
-/** The currency of credit, in micros. The ledger does not say which currency it is. */
-export const creditCommodity: Commodity = {
-  name: 'CREDIT',
-  tag: 'Credit',
-  network: undefined,
-  asset: undefined,
-  symbol: 'CREDIT',
-  decimals: 6,
-};
+/** Where the ledger does not say which currency its credit is in. */
+const unknownCurrency = 'CREDIT';
+
+/** The currency of credit, in micros, such as `USD`. */
+export function currencyCommodity(currency = unknownCurrency): Commodity {
+  return {
+    name: currency,
+    tag: currency,
+    network: undefined,
+    asset: undefined,
+    symbol: currency,
+    decimals: 6,
+  };
+}
 
 interface Token {
   readonly network: string;

@@ -1,48 +1,52 @@
 import { accounts, chainAccount, chatIncome, spendsReceivable } from './account.ts';
-import { creditCommodity, type Commodities } from './commodity.ts';
-import type { Move } from './entry.ts';
+import type { Commodities } from './commodity.ts';
+import type { Commodity, Move } from './entry.ts';
+import type { CreditParts, PartedEvent } from '../credit/credit-parts.ts';
 import type { EventOf } from '../events/event.ts';
 
-type CreditEvent = EventOf<
-  | 'credit_granted'
-  | 'credit_topped_up'
-  | 'credit_reversed'
-  | 'credit_captured'
-  | 'credit_corrected'
-  | 'credit_expired'
->;
 type SpendEvent = EventOf<'spend_earned' | 'spend_paid_out' | 'spend_failed'>;
 
 /**
- * Credit is a liability until it is used, reversed or expires. Granted credit is an expense; bought credit comes out of
- * `Equity:Conversion`, where the token went in. Holds have no postings: held credit is still owed.
+ * Credit is a liability until it is used, reversed or expires. Granted credit is an expense, and its use or expiry goes against that
+ * expense; bought credit comes out of `Equity:Conversion`, where the token went in, and its use is income. Holds have no postings: held
+ * credit is still owed. `parts`: what the event moves by its origin.
  */
-export function creditMoves(event: CreditEvent, model: string | undefined): Move[] {
-  const { prepaidCredit, conversion, creditGrants, lostTopUps, breakage } = accounts;
-  const { amount_micros: micros } = event.data;
+export function creditMoves(
+  event: PartedEvent,
+  parts: CreditParts,
+  model: string | undefined,
+  currency: Commodity,
+): Move[] {
+  const { grantedCredit, boughtCredit, conversion, creditGrants, usedGrants, lostTopUps, breakage } =
+    accounts;
+  const { granted, bought } = parts;
+  const moves = (debit: string, credit: string, atoms: bigint): Move[] =>
+    atoms === 0n ? [] : [{ debit, credit, commodity: currency, atoms }];
   switch (event.type) {
     case 'credit_granted':
-      return moves(creditGrants, prepaidCredit, micros);
+      return moves(creditGrants, grantedCredit, granted);
     case 'credit_topped_up':
-      return moves(conversion, prepaidCredit, micros);
+      return moves(conversion, boughtCredit, bought);
     case 'credit_reversed':
       // the part that was used is lost
       return [
-        ...moves(prepaidCredit, conversion, micros),
-        ...moves(lostTopUps, conversion, event.data.missing_micros),
+        ...moves(boughtCredit, conversion, bought),
+        ...moves(grantedCredit, conversion, granted),
+        ...moves(lostTopUps, conversion, BigInt(event.data.missing_micros)),
       ];
     case 'credit_captured':
-      return moves(prepaidCredit, chatIncome(model), micros);
+      return [
+        ...moves(grantedCredit, usedGrants, granted),
+        ...moves(boughtCredit, chatIncome(model), bought),
+      ];
     case 'credit_corrected':
-      return moves(chatIncome(model), prepaidCredit, micros);
+      return [
+        ...moves(chatIncome(model), boughtCredit, bought),
+        ...moves(usedGrants, grantedCredit, granted),
+      ];
     case 'credit_expired':
-      return moves(prepaidCredit, breakage, micros);
+      return [...moves(grantedCredit, creditGrants, granted), ...moves(boughtCredit, breakage, bought)];
   }
-}
-
-function moves(debit: string, credit: string, micros: string): Move[] {
-  const atoms = BigInt(micros);
-  return atoms === 0n ? [] : [{ debit, credit, commodity: creditCommodity, atoms }];
 }
 
 /** A spend is income once it is earned, and a receivable until its operator has the tokens. */

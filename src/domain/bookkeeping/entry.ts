@@ -40,6 +40,7 @@ export type Category =
   | 'credit_use'
   | 'credit_correction'
   | 'credit_expiry'
+  | 'conversion_close'
   | 'spend_earned'
   | 'spend_paid_out'
   | 'spend_lost';
@@ -63,7 +64,8 @@ export interface EntryPayment {
 
 /** The postings of one event. */
 export interface Entry {
-  readonly seq: number;
+  /** Undefined for the entry that closes a period: no event is behind it. */
+  readonly seq: number | undefined;
   /** The event's type. */
   readonly event: string;
   readonly category: Category;

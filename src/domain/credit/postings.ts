@@ -1,4 +1,5 @@
 import type { CreditSide } from '../events/descriptor.ts';
+import { CreditOrder, isParted } from './credit-parts.ts';
 import { eventDescriptors, hasAspect, type LedgerEvent } from '../events/event.ts';
 
 /** One move of credit: what leaves one side arrives on the other. */
@@ -57,9 +58,17 @@ const nonNegative = ['available', 'held', 'used'] as const;
 /** The balances of all accounts, event by event. */
 export class CreditCheck {
   readonly #balances = new Map<number, Record<CreditSide, bigint>>();
+  readonly #order = new CreditOrder();
+  /** The stream of a completion whose process had ended, while its capture may follow. */
+  #recovered: string | undefined;
 
-  /** Applies the next event. Returns the problem, or undefined where no such side goes below zero. */
-  apply(event: LedgerEvent): string | undefined {
+  /**
+   * Applies the next event of a stream. Returns the problem, or undefined where no such side goes below zero, and an account's granted and
+   * bought credit are what it has available and held.
+   */
+  apply(event: LedgerEvent, stream: string): string | undefined {
+    if (event.type === 'chat_completed')
+      this.#recovered = event.data.ending === 'recovered' ? stream : undefined;
     const posting = postingOf(event);
     if (!posting) return undefined;
     const { accountId, from, to, amountMicros } = posting;
@@ -68,8 +77,12 @@ export class CreditCheck {
     balance[from] -= amountMicros;
     balance[to] += amountMicros;
     const short = nonNegative.find((side) => balance[side] < 0n);
-    return (
-      short && `account ${accountId} has ${balance[short]} micros ${short}: more credit was moved than it had`
-    );
+    if (short) return `account ${accountId} has ${balance[short]} micros ${short}: more credit was moved than it had`;
+    if (!isParted(event)) return undefined;
+    this.#order.apply({ ...event, stream }, this.#recovered === stream);
+    const { granted, bought } = this.#order.of(accountId);
+    return granted < 0n || bought < 0n || granted + bought !== balance.available + balance.held
+      ? `account ${accountId} has ${granted} granted and ${bought} bought micros, which are not the ${balance.available} that are available and the ${balance.held} that are held`
+      : undefined;
   }
 }

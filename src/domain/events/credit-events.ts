@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { accountNamePattern } from '../credit/price.ts';
 import type { EventFamily } from './descriptor.ts';
-import { address, count, decimals, hex32, micros, network, symbol, uint256 } from './fields.ts';
+import { address, count, currency, decimals, hex32, micros, network, symbol, uint256 } from './fields.ts';
 
 const ofAccount = { account_id: count, amount_micros: micros };
 /** The paid call that bought the credit, in its quote's stream. */
@@ -27,7 +27,7 @@ export const creditEvents = {
     followUps: 'none',
   },
   credit_granted: {
-    schema: z.strictObject({ ...ofAccount, token_id: count.optional() }),
+    schema: z.strictObject({ ...ofAccount, token_id: count.optional(), currency: currency.optional() }),
     transition: inAccount,
     quoteState: 'none',
     uniqueness: 'none',
@@ -50,6 +50,8 @@ export const creditEvents = {
       decimals,
       atoms: uint256,
       payer: address,
+      /** Of the credit; absent where an earlier version recorded it. */
+      currency: currency.optional(),
     }),
     transition: inAccount,
     quoteState: 'none',

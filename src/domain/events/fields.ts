@@ -20,6 +20,8 @@ export const count = z.int().min(0);
 export const micros = z.string().regex(/^(?:0|[1-9]\d{0,15})$/);
 /** Billionths of that currency, above zero, for a million tokens. */
 const nanosPerMillion = z.string().regex(/^[1-9]\d{0,15}$/);
+/** The name of the currency of credit. */
+export const currency = z.string().regex(/^[A-Z]{3,8}$/);
 /** The prices of a model. Without one for the cache its tokens cost what input does. */
 export const modelPrice = z.strictObject({
   input_nanos: nanosPerMillion,

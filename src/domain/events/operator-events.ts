@@ -5,6 +5,7 @@ import { type EventFamily, note, recordOnly } from './descriptor.ts';
 import {
   address,
   count,
+  currency,
   hex32,
   ofTransfer,
   operatorName,
@@ -44,7 +45,7 @@ export const operatorEvents = {
   },
   operator_models_loaded: {
     ...recordOnly,
-    schema: z.strictObject({ models: count, models_sha256: hex32 }),
+    schema: z.strictObject({ models: count, models_sha256: hex32, currency: currency.optional() }),
     transition: note,
   },
   /** The usage that an upstream reported for a completion cannot be true: the operator decides about the upstream. */

@@ -137,7 +137,7 @@ export class LedgerCheck {
       this.#recover(event) ??
       this.#claimSpend(event, stream) ??
       this.#topUps.apply(event, (digest) => this.#streams.get(digest)) ??
-      this.#credit.apply(event)
+      this.#credit.apply(event, stream)
     );
   }
 

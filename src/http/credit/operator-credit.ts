@@ -34,8 +34,10 @@ const badRequestId = {
 };
 
 /** Keys and credit of model chat, for an operator: every route requires a token with the scope it names. */
-export function operatorCreditRoutes(ledger: Pick<ChatContext, 'pool' | 'db' | 'lane' | 'identity'>) {
-  const { db, lane, identity } = ledger;
+export function operatorCreditRoutes(
+  ledger: Pick<ChatContext, 'pool' | 'db' | 'lane' | 'identity' | 'settings'>,
+) {
+  const { db, lane, identity, settings } = ledger;
   const notify = (account: string, name: string): void => {
     const userId = userOfAccount(account);
     if (!identity || userId === undefined) return;
@@ -117,6 +119,7 @@ export function operatorCreditRoutes(ledger: Pick<ChatContext, 'pool' | 'db' | '
         const result = await grantCredit(ledger, accountId, amountMicros, {
           tokenId: operator.tokenId,
           requestId: requestId && String(requestId),
+          currency: settings.currency,
         });
         if (result.kind === 'request_id_taken') return sendRefusal(request, reply, 'idempotency_conflict');
         if (result.kind === 'not_allowed') return sendRefusal(request, reply, 'account_full');
