@@ -77,7 +77,8 @@ export class CreditCheck {
     balance[from] -= amountMicros;
     balance[to] += amountMicros;
     const short = nonNegative.find((side) => balance[side] < 0n);
-    if (short) return `account ${accountId} has ${balance[short]} micros ${short}: more credit was moved than it had`;
+    if (short)
+      return `account ${accountId} has ${balance[short]} micros ${short}: more credit was moved than it had`;
     if (!isParted(event)) return undefined;
     this.#order.apply({ ...event, stream }, this.#recovered === stream);
     const { granted, bought } = this.#order.of(accountId);
