@@ -11,6 +11,8 @@ import { absence, complaintsOf, hledgerBalances, isAbsent } from '../support/jou
 import { temporaryFolder } from '../support/program.ts';
 import { exportFile, january, readCsv } from './support.ts';
 
+const chatId = '00000000-0000-4000-8000-00000000000b';
+
 /** In January 2000 atoms of USDC buy 2.10 USD of credit, of which an account with 1 USD granted uses 1.50. */
 function ledger(currency?: string): string {
   const quote = paidQuote(1);
@@ -22,10 +24,14 @@ function ledger(currency?: string): string {
   const account = (type: string, data: object): StreamEvent =>
     ({ stream: 'account:7', event: { type, data: { account_id: 7, ...data } } }) as StreamEvent;
   const chat = (type: string, data: object): StreamEvent =>
-    ({ stream: 'chat:00000000-0000-4000-8000-00000000000b', event: { type, data } }) as StreamEvent;
-  const bought = { amount_micros: '2100000', call_id: 11, quote_digest: quote.stream };
+    ({ stream: `chat:${chatId}`, event: { type, data } }) as StreamEvent;
+  const { network, asset, symbol, decimals, amount: atoms, payer } = quote.terms;
+  const paid = { network, asset, symbol, decimals, atoms, payer };
+  const bought = { amount_micros: '2100000', call_id: 11, quote_digest: quote.stream, ...paid };
   const said = currency === undefined ? {} : { currency };
-  const completed = { ending: 'completed', model: 'small', cost_micros: '1500000' };
+  const tokens = { prompt_tokens: 1, completion_tokens: 1, is_estimate: false };
+  const completed = { ending: 'completed', model: 'small', cost_micros: '1500000', ...tokens };
+  const captured = { account_id: 7, chat_id: chatId, amount_micros: '1500000', is_estimate: false };
   return exportFile(
     recorded(
       [
@@ -34,7 +40,7 @@ function ledger(currency?: string): string {
         account('credit_topped_up', { ...bought, ...said }),
         ...quote.events,
         chat('chat_completed', completed),
-        chat('credit_captured', { account_id: 7, amount_micros: '1500000', is_estimate: false }),
+        chat('credit_captured', captured),
       ],
       booksStartMs,
     ),
@@ -81,10 +87,10 @@ describe('with rates', () => {
         'Assets:Chain:Eip155-84532:USDC:0x909090-909090 0.002000 USDC-84532',
         'Equity:Conversion 2.000000 USD',
         'Equity:Conversion -0.002000 USDC-84532',
-        'Expenses:CreditGrants 1.000000 USD',
+        'Expenses:CreditGrants:Given 1.000000 USD',
         'Expenses:CreditGrants:Used -1.000000 USD',
-        expect.stringMatching(/^Income:Chat:Small-\w{8} -0\.500000 USD$/),
         'Income:FX 0.100000 USD',
+        expect.stringMatching(/^Income:Chat:Small-\w{8} -0\.500000 USD$/),
         'Liabilities:PrepaidCredit:Bought -1.600000 USD',
       ]);
     },

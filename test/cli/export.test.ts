@@ -59,7 +59,7 @@ describe("the books of a gateway's ledger", () => {
     expect([inside.code, outside.code, inside.stderr, outside.stderr]).toEqual([0, 0, '', '']);
     expect(readFileSync(out, 'utf8')).toBe(inside.stdout);
     const rows = readCsv(inside.stdout);
-    const records = rows.map(({ category, gross, token }) => `${category} ${gross} ${token}`);
+    const records = rows.map(({ category, amount, token }) => `${category} ${amount} ${token}`);
     expect(records.toSorted()).toEqual([
       'dead_letter 3.264000 USDC',
       'delivery 3.264000 EURC',

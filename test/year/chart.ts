@@ -8,7 +8,7 @@ export const chart = {
   grantedCredit: 'Liabilities:PrepaidCredit:Granted',
   boughtCredit: 'Liabilities:PrepaidCredit:Bought',
   conversion: 'Equity:Conversion',
-  creditGrants: 'Expenses:CreditGrants',
+  creditGrants: 'Expenses:CreditGrants:Given',
   usedGrants: 'Expenses:CreditGrants:Used',
   breakage: 'Income:Breakage',
   goodwill: 'Income:Refunds',

@@ -29,7 +29,7 @@ export const accounts = {
   /** Spends carry no model's name. */
   spends: 'Income:Chat:SpendAuthorizations',
   /** Credit granted without payment, less what of it expired. */
-  creditGrants: 'Expenses:CreditGrants',
+  creditGrants: 'Expenses:CreditGrants:Given',
   /** Against that expense: granted credit that was used. It is no income. */
   usedGrants: 'Expenses:CreditGrants:Used',
   /** Refunded, and the payment itself turned out not to stand. */

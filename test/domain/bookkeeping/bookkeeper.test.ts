@@ -170,14 +170,14 @@ describe('a payment in the books', () => {
 
 /** The balances in the currency after moves of credit; the payments of top-ups are left out. */
 function movesOfCredit(events: readonly StreamEvent[]): Record<string, bigint> {
-  const [order, balances] = [new CreditOrder(), new Balances()];
+  const [order, balances, currency] = [new CreditOrder(), new Balances(), currencyCommodity('USD')];
   let recoveredChat = '';
   let model = '';
   for (const event of recorded(events)) {
     if (event.type === 'chat_completed') [recoveredChat, model] = [event.stream, event.data.model];
     if (!isParted(event)) continue;
     const parts = order.apply(event, event.stream === recoveredChat);
-    for (const move of creditMoves(event, parts, model, currencyCommodity('USD'))) balances.post(move);
+    for (const move of creditMoves(event, parts, model, currency)) balances.post(move);
   }
   return Object.fromEntries(
     balances.list().flatMap(({ account, atoms }) => (atoms === 0n ? [] : [[account, atoms]])),
@@ -208,7 +208,7 @@ describe('prepaid credit in the books', () => {
   test('that was granted is a liability until its use, and its use goes against its expense: it is no income', () => {
     const events = [granted, completed, captured];
     expect(balancesOf(entriesOf(recorded(events)))).toEqual({
-      'Expenses:CreditGrants CREDIT': 9_000_000n,
+      'Expenses:CreditGrants:Given CREDIT': 9_000_000n,
       'Expenses:CreditGrants:Used CREDIT': -400n,
       'Liabilities:PrepaidCredit:Granted CREDIT': -8_999_600n,
     });
@@ -219,7 +219,7 @@ describe('prepaid credit in the books', () => {
     expect(moved).toEqual({
       'Liabilities:PrepaidCredit:Bought': -4_999_600n,
       'Equity:Conversion': 5_000_000n,
-      'Expenses:CreditGrants': 9_000_000n,
+      'Expenses:CreditGrants:Given': 9_000_000n,
       'Expenses:CreditGrants:Used': -9_000_000n,
       [chatIncome('small')]: -400n,
     });
