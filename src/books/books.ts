@@ -1,12 +1,11 @@
 import { accounts } from '../domain/bookkeeping/account.ts';
 import { type Balance, Balances, type Entry } from '../domain/bookkeeping/entry.ts';
 import { ReopenedQuotes, type SkimmedEvent } from '../domain/bookkeeping/reopened-quotes.ts';
-import type { Rates } from '../domain/bookkeeping/rates.ts';
+import type { Rates, Valuation } from '../domain/bookkeeping/rates.ts';
 import { Bookkeeper } from '../domain/bookkeeping/bookkeeper.ts';
 import { decodeLeaf, type EventData, type RecordedEvent } from '../domain/events/event.ts';
 import { instantText, type Period } from '../domain/values/period.ts';
 import { PayoutBatches, sweepName } from './payout-batches.ts';
-import type { Valuation } from './rows.ts';
 import { closeConversion } from './close-conversion.ts';
 import { ExportError, type LedgerSource } from './source.ts';
 

@@ -1,4 +1,4 @@
-import { type Rates, valueDecimals, valueOf } from '../domain/bookkeeping/rates.ts';
+import { type Valuation, valueDecimals, valueOf } from '../domain/bookkeeping/rates.ts';
 import { decimalText, type Entry, type Move } from '../domain/bookkeeping/entry.ts';
 import type { EntryPart } from './books.ts';
 import type { Period } from '../domain/values/period.ts';
@@ -20,12 +20,6 @@ export interface Column {
   readonly name: string;
   readonly type: 'text' | 'whole' | 'instant';
   of(row: Row): Value;
-}
-
-/** What the moves are worth, by stated rates. */
-export interface Valuation {
-  readonly rates: Rates;
-  readonly currency: string;
 }
 
 /** One row per move: an amount from the credit account to the debit account, never negative, in the token's units. */

@@ -13,6 +13,11 @@ import { exportFile, january, readCsv } from './support.ts';
 
 const chatId = '00000000-0000-4000-8000-00000000000b';
 
+const accountEvent = (type: string, data: object): StreamEvent =>
+  ({ stream: 'account:7', event: { type, data: { account_id: 7, ...data } } }) as StreamEvent;
+const chatEvent = (type: string, data: object): StreamEvent =>
+  ({ stream: `chat:${chatId}`, event: { type, data } }) as StreamEvent;
+
 /** In January 2000 atoms of USDC buy 2.10 USD of credit, of which an account with 1 USD granted uses 1.50. */
 function ledger(currency?: string): string {
   const quote = paidQuote(1);
@@ -21,10 +26,6 @@ function ledger(currency?: string): string {
   quote.enqueue();
   const events = quote.events.splice(0);
   quote.complete();
-  const account = (type: string, data: object): StreamEvent =>
-    ({ stream: 'account:7', event: { type, data: { account_id: 7, ...data } } }) as StreamEvent;
-  const chat = (type: string, data: object): StreamEvent =>
-    ({ stream: `chat:${chatId}`, event: { type, data } }) as StreamEvent;
   const { network, asset, symbol, decimals, amount: atoms, payer } = quote.terms;
   const paid = { network, asset, symbol, decimals, atoms, payer };
   const bought = { amount_micros: '2100000', call_id: 11, quote_digest: quote.stream, ...paid };
@@ -36,11 +37,11 @@ function ledger(currency?: string): string {
     recorded(
       [
         ...events,
-        account('credit_granted', { amount_micros: '1000000' }),
-        account('credit_topped_up', { ...bought, ...said }),
+        accountEvent('credit_granted', { amount_micros: '1000000' }),
+        accountEvent('credit_topped_up', { ...bought, ...said }),
         ...quote.events,
-        chat('chat_completed', completed),
-        chat('credit_captured', captured),
+        chatEvent('chat_completed', completed),
+        chatEvent('credit_captured', captured),
       ],
       booksStartMs,
     ),
@@ -66,12 +67,13 @@ const csv = `date,commodity,currency,rate
 `;
 
 describe('with rates', () => {
-  test.each(['hledger', 'beancount'] as const)('%s accepts the journal, prices included', async (tool) => {
-    if (isAbsent(tool)) return void console.warn(absence(tool));
-    const file = path.join(temporaryFolder(), `books.${tool}`);
-    writeFileSync(file, await booksOf(ledger('USD'), tool, { rates: ratesOf(csv), valueIn: 'USD' }));
-    expect(await complaintsOf(tool, file)).toBe('');
-  });
+  for (const tool of ['hledger', 'beancount'] as const) {
+    test.skipIf(isAbsent(tool))(`${tool} accepts the journal, prices included${absence(tool)}`, async () => {
+      const file = path.join(temporaryFolder(), `books.${tool}`);
+      writeFileSync(file, await booksOf(ledger('USD'), tool, { rates: ratesOf(csv), valueIn: 'USD' }));
+      expect(await complaintsOf(tool, file)).toBe('');
+    });
+  }
 
   test.skipIf(isAbsent('hledger'))(
     `conversions are closed into Income:FX at the rate of the period's last day${absence('hledger')}`,

@@ -111,6 +111,11 @@ describe('books are refused, with the reason, for', () => {
       /--no-opening is for journals/,
     ],
     [
+      'rates of a journal that continues another',
+      ['--format', 'hledger', ...month, '--no-opening', '--rates', '/dev/null'],
+      /--rates closes the conversions of a whole period/,
+    ],
+    [
       'a journal that begins before its year',
       ['--format', 'hledger', ...month, '--no-opening', '--year-from', '2026-04', '--input', '/dev/null'],
       /--year-from is when the first journal begins/,

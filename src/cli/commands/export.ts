@@ -74,6 +74,7 @@ async function exportBooks(values: Values, format: BookFormat): Promise<number> 
   const { input, tz, 'exported-at': exportedAt } = values;
   // mistakes that need no clock are reported before the database is opened
   readYear(values, takePeriod(values, Infinity), format);
+  const stated = await readStated(values);
   if (values['from-seq'] !== undefined)
     throw new ArgumentError(
       '--from-seq is for --format jsonl: the books of a period are named by --from and --to',
@@ -87,9 +88,9 @@ async function exportBooks(values: Values, format: BookFormat): Promise<number> 
     input === undefined
       ? await withLedger(async ({ pool }) => {
           const periods = async (): Promise<Periods> => (await readPeriods(pool)).periods;
-          return writePeriod(await openDatabaseSource(pool), values, format, periods);
+          return writePeriod(await openDatabaseSource(pool), values, stated, { format, periods });
         })
-      : await writeFromFile(input, exportedAtMs, values, format);
+      : await writeFromFile(input, exportedAtMs, values, { format, stated });
   return isAsClosed ? exitCodes.done : exitCodes.refused;
 }
 
@@ -97,16 +98,17 @@ async function writeFromFile(
   input: string,
   exportedAtMs: number,
   values: Values,
-  format: BookFormat,
+  { format, stated }: { readonly format: BookFormat; readonly stated: BooksOptions },
 ): Promise<boolean> {
   await access(input).catch(() => {
     throw new ArgumentError(`--input ${input} cannot be read`);
   });
   const source = openFileSource(input, Date.now(), exportedAtMs);
-  return writePeriod(source, values, format, () => findPeriods(source));
+  return writePeriod(source, values, stated, { format, periods: () => findPeriods(source) });
 }
 
-async function readOptions({ rates: file, 'value-in': valueIn, currency }: Values): Promise<BooksOptions> {
+/** What the caller states beside the ledger. */
+async function readStated({ rates: file, 'value-in': valueIn, currency }: Values): Promise<BooksOptions> {
   if (currency !== undefined && !/^[A-Z]{3,8}$/.test(currency))
     throw new ArgumentError('--currency is the currency of credit: 3 to 8 capitals, such as USD');
   if (file === undefined) {
@@ -126,20 +128,19 @@ async function readOptions({ rates: file, 'value-in': valueIn, currency }: Value
 async function writePeriod(
   source: LedgerSource,
   values: Values,
-  format: BookFormat,
-  periods: () => Promise<Periods>,
+  stated: BooksOptions,
+  { format, periods }: { readonly format: BookFormat; readonly periods: () => Promise<Periods> },
 ): Promise<boolean> {
   const period = takePeriod(values, source.nowMs);
-  const options = await readOptions(values);
   const hash = createHash('sha256');
   const year = readYear(values, period, format);
   const books = await openBooks(source, year?.period ?? period, {
-    ...options,
+    ...stated,
     continuedAtMs: year?.continuedAtMs,
   });
   await writeTo(values.out, hashed(writeBooks(books, format), hash));
   // a close pins neither a journal without an opening, nor what somebody stated beside the ledger
-  if (year || options.rates || options.currency !== undefined) return true;
+  if (year || stated.rates || stated.currency !== undefined) return true;
   const closed = (await periods()).find(period);
   const comparison = closed && compareWithZone(closed, period, format, `0x${hash.digest('hex')}`);
   if (!closed || !comparison) return true;

@@ -50,6 +50,12 @@ export class Rates {
   }
 }
 
+/** The rates by which rows say their worth, in one of their currencies. */
+export interface Valuation {
+  readonly rates: Rates;
+  readonly currency: string;
+}
+
 export type RatesReading =
   | { readonly kind: 'rates'; readonly rates: Rates }
   /** `line`: counted from 1. */
