@@ -43,6 +43,23 @@ describe.skipIf(!isNatsInstalled)('calls that go over a broker', () => {
     await expectSound(database);
   });
 
+  test('who has paid sees what the handler says of its call while it works', async () => {
+    const database = await createDatabase();
+    const name = ownName();
+    const gateway = await gatewayOn(nats(), { name, database, chain });
+    const finish = Promise.withResolvers<string>();
+    await consuming(nats(), name, (given) => {
+      given.progress({ fraction: 0.5, message: 'half' });
+      return finish.promise;
+    });
+    const call = await pay(gateway);
+    await eventually(async () =>
+      expect((await call.receipt()).progress).toMatchObject({ fraction: 0.5, message: 'half' }),
+    );
+    finish.resolve('done');
+    expect(await reachesState(call, 'completed')).not.toHaveProperty('progress');
+  });
+
   test('a call that its handler cannot do now is delivered again, and one that it refuses is a dead letter with its words', async () => {
     const database = await createDatabase();
     const name = ownName();
