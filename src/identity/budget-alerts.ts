@@ -1,11 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { creditText } from '../domain/credit/price.ts';
-import {
-  customerAddresses,
-  customerUrl,
-  sendCustomerWebhook,
-  webhookSecretText,
-} from '../peers/http/customer-webhook.ts';
+import { webhookSecretText } from '../domain/values/webhook-secret.ts';
+import { customerAddresses, customerUrl, sendCustomerWebhook } from '../peers/http/customer-webhook.ts';
 import {
   type BudgetMessage,
   endBudgetMessage,

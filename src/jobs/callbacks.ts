@@ -1,20 +1,9 @@
 import { callbackBody, callEnd } from '../domain/payments/callback.ts';
-import { foldQuote, type PaymentState } from '../domain/payments/quote-state.ts';
+import { foldQuote } from '../domain/payments/quote-state.ts';
 import { backOffMs, withJitterMs } from '../domain/values/back-off.ts';
 import type { Hex } from '../domain/values/primitives.ts';
-import {
-  customerAddresses,
-  customerUrl,
-  sendCustomerWebhook,
-  webhookSecretText,
-} from '../peers/http/customer-webhook.ts';
-import {
-  endCallback,
-  findCallback,
-  putCallback,
-  returnCallback,
-  type TakenCallback,
-} from '../store/callbacks.ts';
+import { customerAddresses, customerUrl, sendCustomerWebhook } from '../peers/http/customer-webhook.ts';
+import { endCallback, putCallback, returnCallback, type TakenCallback } from '../store/callbacks.ts';
 import { readStream } from '../store/streams.ts';
 import { type JobsContext, nowSecs } from './context.ts';
 import type { BoundRequest, JobHead } from './job-request.ts';
@@ -53,30 +42,6 @@ export async function keepCallback(
 ): Promise<void> {
   const url = callbackUrl === undefined ? undefined : customerUrl(callbackUrl, publicUrl());
   if (url) await putCallback(pool, { stream: digest, binding }, url.href);
-}
-
-/** What became of the callback of a payment, for the receipt of whoever paid; undefined where it has none. */
-export async function readCallback(
-  { db, receiptKeys }: Pick<JobsContext, 'db' | 'receiptKeys'>,
-  digest: Hex,
-  payment: PaymentState,
-) {
-  const { binding } = payment.recovered?.redelivery ?? payment;
-  const found = binding === '' ? undefined : await findCallback(db, digest, binding as Hex);
-  if (!found) return undefined;
-  const { state, tries, lastFailure, at } = found;
-  return {
-    state,
-    tries,
-    ...(lastFailure !== undefined && { last_failure: lastFailure }),
-    ...(at && { at: at.toISOString() }),
-    secret: callbackSecretText(receiptKeys, digest),
-  };
-}
-
-/** The secret that verifies the callbacks of a quote's calls, for its client. */
-export function callbackSecretText(keys: JobsContext['receiptKeys'], digest: Hex): string {
-  return webhookSecretText(callbackSecrets(keys, digest)[0]);
 }
 
 const backOff = { firstMs: 5_000, longestMs: 3_600_000 };

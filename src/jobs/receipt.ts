@@ -14,7 +14,7 @@ import {
 import { findProgress } from '../store/call-progress.ts';
 import { type CallResult, findDeletion, readResult } from '../store/calls.ts';
 import { readStream } from '../store/streams.ts';
-import { readCallback } from './callbacks.ts';
+import { readCallback } from './read-callback.ts';
 import type { JobsContext } from './context.ts';
 
 /** What a receipt is read with. */

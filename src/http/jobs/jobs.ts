@@ -8,7 +8,7 @@ import { encodeHeader } from '../../domain/payments/x402.ts';
 import { v1NameOf } from '../../domain/payments/x402-v1.ts';
 import type { JobAnswer, Refused } from '../../jobs/answer.ts';
 import type { JobsContext } from '../../jobs/context.ts';
-import { callbackSecretText } from '../../jobs/callbacks.ts';
+import { callbackSecretText } from '../../jobs/read-callback.ts';
 import { dryRun, refuseDryRunByHead } from '../../jobs/dry-run.ts';
 import { type JobHead, type OpenedRequest, openRequest } from '../../jobs/job-request.ts';
 import { sendDryRun } from './dry-run.ts';

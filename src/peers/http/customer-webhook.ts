@@ -7,11 +7,6 @@ import { createWebhook, type WebhookAnswer, type WebhookMessage } from './webhoo
 const timeoutMs = 10_000;
 const maxUrlChars = 2_000;
 
-/** The secret as libraries of Standard Webhooks take it: they decode the base64 behind the prefix. */
-export function webhookSecretText(secret: string): string {
-  return `whsec_${Buffer.from(secret).toString('base64')}`;
-}
-
 /** Which addresses of customers a gateway with this address may call: one of this machine calls those of this machine as well. */
 export function customerAddresses(publicUrl: string): AddressRule {
   const isOwn = isOnLoopback(publicUrl);
