@@ -16,7 +16,10 @@ const digest = `0x${'a'.repeat(64)}`;
 
 test.each([
   [['exprt'], 'tollbook has no command exprt; `tollbook --help` lists them all'],
-  [['refunds', 'list'], 'tollbook has no command refunds list; there is: refunds due, refunds record'],
+  [
+    ['refunds', 'list'],
+    'tollbook has no command refunds list; there is: refunds due, refunds batch, refunds record',
+  ],
   // an ignored filter would look like a filter without results
   [['refunds', 'due', '--from', '2026-01'], 'tollbook refunds due takes no arguments, not --from'],
   [['verify', 'absent.jsonl', ...key], 'the export absent.jsonl cannot be read: there is no such file'],

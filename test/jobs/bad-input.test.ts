@@ -10,7 +10,7 @@ import { header, offerOf, type Payment, payer, signOffer, type SignOptions } fro
 
 const chain = useChain();
 const job = '/x402/jobs/1/0';
-const nowSecs = Math.floor(Date.now() / 1_000);
+const secsFromNow = (secs: number) => String(Math.floor(Date.now() / 1_000) + secs);
 
 type Change = (payment: Payment) => unknown;
 const authorization =
@@ -27,64 +27,68 @@ const accepted =
   });
 const other = `0x${'7'.repeat(40)}`;
 
-/** Each payment is honestly signed over `signed`, then changed: reason → what is wrong with it. */
-const badPayments: readonly [name: string, reason: string, change: Change, signed?: SignOptions['signed']][] =
+/** Each payment is honestly signed over what `signed` says when its test runs, then changed: reason → what is wrong with it. */
+const badPayments: readonly [
+  name: string,
+  reason: string,
+  change: Change,
+  signed?: () => NonNullable<SignOptions['signed']>,
+][] = [
+  ['another network', 'matches_no_option', accepted({ network: 'eip155:1' })],
+  ['a network that is none', 'undecodable_payment', accepted({ network: 'base-sepolia' })],
+  ['another asset', 'matches_no_option', accepted({ asset: other })],
+  ['another payee in the offer', 'matches_no_option', accepted({ payTo: other })],
+  ['another amount in the offer', 'matches_no_option', accepted({ amount: '1' })],
+  ['another scheme', 'matches_no_option', accepted({ scheme: 'upto' })],
+  ['no quote', 'names_no_quote', accepted({ extra: {} })],
   [
-    ['another network', 'matches_no_option', accepted({ network: 'eip155:1' })],
-    ['a network that is none', 'undecodable_payment', accepted({ network: 'base-sepolia' })],
-    ['another asset', 'matches_no_option', accepted({ asset: other })],
-    ['another payee in the offer', 'matches_no_option', accepted({ payTo: other })],
-    ['another amount in the offer', 'matches_no_option', accepted({ amount: '1' })],
-    ['another scheme', 'matches_no_option', accepted({ scheme: 'upto' })],
-    ['no quote', 'names_no_quote', accepted({ extra: {} })],
-    [
-      'a quote that was never issued',
-      'unknown_quote',
-      accepted({ extra: { quoteDigest: `0x${'1'.repeat(64)}` } }),
-    ],
-    ['another payee', 'recipient_mismatch', (p) => p, { to: other }],
-    ['too little', 'authorization_value_mismatch', (p) => p, { value: '3263999' }],
-    ['too much', 'authorization_value_mismatch', (p) => p, { value: '3264001' }],
-    ['an expired authorization', 'authorization_expired', (p) => p, { validBefore: String(nowSecs - 10) }],
-    [
-      'one about to expire',
-      'authorization_expires_too_soon',
-      (p) => p,
-      { validBefore: String(nowSecs + 20) },
-    ],
-    [
-      'one that is not yet valid',
-      'authorization_not_yet_valid',
-      (p) => p,
-      { validAfter: String(nowSecs + 600) },
-    ],
-    [
-      'one valid absurdly long',
-      'authorization_valid_too_long',
-      (p) => p,
-      { validBefore: String(nowSecs + 86_400) },
-    ],
-    ['hex where decimals belong', 'not_a_decimal', authorization({ value: '0x31ce00' })],
-    ['leading zeros', 'not_a_decimal', authorization({ value: '03264000' })],
-    ['a sign', 'not_a_decimal', authorization({ value: '+3264000' })],
-    ['a number with an exponent', 'not_a_decimal', authorization({ validAfter: '1e3' })],
-    ['numbers instead of strings', 'undecodable_payment', authorization({ value: 3_264_000 })],
-    ['junk keys', 'unknown_payload_field', authorization({ junk: 'x' })],
-    ['a short nonce', 'undecodable_payment', authorization({ nonce: '0x12' })],
-    [
-      'a cut signature',
-      'malformed_signature',
-      (p) => ({ ...p, payload: { ...p.payload, signature: p.payload.signature.slice(0, -2) } }),
-    ],
-    [
-      'a signature of another account',
-      'invalid_exact_evm_signature',
-      authorization({ from: privateKeyToAccount(devnetKeys.operator).address }),
-    ],
-    ['version 3', 'undecodable_payment', (p) => ({ ...p, x402Version: 3 })],
-    ['a list', 'undecodable_payment', (p) => [p]],
-    ['null', 'undecodable_payment', () => null],
-  ];
+    'a quote that was never issued',
+    'unknown_quote',
+    accepted({ extra: { quoteDigest: `0x${'1'.repeat(64)}` } }),
+  ],
+  ['another payee', 'recipient_mismatch', (p) => p, () => ({ to: other })],
+  ['too little', 'authorization_value_mismatch', (p) => p, () => ({ value: '3263999' })],
+  ['too much', 'authorization_value_mismatch', (p) => p, () => ({ value: '3264001' })],
+  ['an expired authorization', 'authorization_expired', (p) => p, () => ({ validBefore: secsFromNow(-10) })],
+  [
+    'one about to expire',
+    'authorization_expires_too_soon',
+    (p) => p,
+    () => ({ validBefore: secsFromNow(20) }),
+  ],
+  [
+    'one that is not yet valid',
+    'authorization_not_yet_valid',
+    (p) => p,
+    () => ({ validAfter: secsFromNow(600) }),
+  ],
+  [
+    'one valid absurdly long',
+    'authorization_valid_too_long',
+    (p) => p,
+    () => ({ validBefore: secsFromNow(86_400) }),
+  ],
+  ['hex where decimals belong', 'not_a_decimal', authorization({ value: '0x31ce00' })],
+  ['leading zeros', 'not_a_decimal', authorization({ value: '03264000' })],
+  ['a sign', 'not_a_decimal', authorization({ value: '+3264000' })],
+  ['a number with an exponent', 'not_a_decimal', authorization({ validAfter: '1e3' })],
+  ['numbers instead of strings', 'undecodable_payment', authorization({ value: 3_264_000 })],
+  ['junk keys', 'unknown_payload_field', authorization({ junk: 'x' })],
+  ['a short nonce', 'undecodable_payment', authorization({ nonce: '0x12' })],
+  [
+    'a cut signature',
+    'malformed_signature',
+    (p) => ({ ...p, payload: { ...p.payload, signature: p.payload.signature.slice(0, -2) } }),
+  ],
+  [
+    'a signature of another account',
+    'invalid_exact_evm_signature',
+    authorization({ from: privateKeyToAccount(devnetKeys.operator).address }),
+  ],
+  ['version 3', 'undecodable_payment', (p) => ({ ...p, x402Version: 3 })],
+  ['a list', 'undecodable_payment', (p) => [p]],
+  ['null', 'undecodable_payment', () => null],
+];
 
 test.each(badPayments)(
   'a payment with %s is refused with a reason, recorded and not charged',
@@ -93,7 +97,7 @@ test.each(badPayments)(
     const gateway = await startTestGateway({ database, chain });
     const before = await chain.balance(payTo);
     const offer = offerOf(await gateway.post(job, { body: 'x' }));
-    const payment = change(await signOffer(offer, { nowSecs, ...(signed ? { signed } : {}) }));
+    const payment = change(await signOffer(offer, signed ? { signed: signed() } : {}));
     const answer = await gateway.post(job, { body: 'x', headers: header(payment) });
     expect(answer).toMatchObject({ status: 402, json: { code: 'payment_invalid', reason } });
     expect(offerOf(answer).accepts[0]?.extra['quoteDigest']).toBe(answer.json.quote_digest);

@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { findAccountId } from '../../src/store/credit.ts';
 import { accountNameOf } from '../../src/store/identity.ts';
+import { fastestMs } from '../support/fastest.ts';
 import { signInByWallet } from '../support/identity.ts';
 import { startSite } from '../support/site.ts';
 
@@ -21,14 +22,11 @@ test('the page of usage is there in under 100 ms with a million completions behi
     ),
   );
   await gateway.database.asOwner((owner) => owner.query('analyze tollbook.usage_day'));
-  const timesMs: number[] = [];
-  for (let tries = 0; tries < 10; tries++) {
-    const startedMs = performance.now();
+  const page = async () => {
     const { status, text } = await browser.get('/usage');
-    timesMs.push(performance.now() - startedMs);
     expect(status).toBe(200);
     // thirty days of them
     expect(text).toContain('300,000');
-  }
-  expect(Math.min(...timesMs)).toBeLessThan(100);
+  };
+  expect(await fastestMs(100, page)).toBeLessThan(100);
 });

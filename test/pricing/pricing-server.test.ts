@@ -194,16 +194,17 @@ const refused = (words: string) => ({
 });
 
 test('a proof of work that is missing, wrong, stale, of the future or used is refused; a right one is accepted once', async () => {
-  const ask = grpcClient((await startPricing({ proofOfWorkBits: 10 })).url);
+  const ask = grpcClient((await startPricing({ proofOfWorkBits: 16 })).url);
   const now = nowSecs();
-  const proof = prove(10, now);
-  await expect(ask()).rejects.toMatchObject(refused('a proof of work of 10 bits is required'));
+  // of 16 bits, so that no other nonce and no other request fits by chance
+  const proof = prove(16, now);
+  await expect(ask()).rejects.toMatchObject(refused('a proof of work of 16 bits is required'));
   const wrong = { timestamp: now, nonce: proof.nonce + 1 };
-  await expect(ask({ proof_of_work: wrong })).rejects.toMatchObject(refused('10 zero bits'));
-  await expect(ask({ proof_of_work: proof, requester })).rejects.toMatchObject(refused('10 zero bits'));
-  const stale = prove(10, now - 130);
+  await expect(ask({ proof_of_work: wrong })).rejects.toMatchObject(refused('16 zero bits'));
+  await expect(ask({ proof_of_work: proof, requester })).rejects.toMatchObject(refused('16 zero bits'));
+  const stale = prove(16, now - 130);
   await expect(ask({ proof_of_work: stale })).rejects.toMatchObject(refused('is older than 120 s'));
-  const future = prove(10, now + 130);
+  const future = prove(16, now + 130);
   await expect(ask({ proof_of_work: future })).rejects.toMatchObject(refused('in the future'));
   await expectSigned(await ask({ proof_of_work: proof }));
   await expect(ask({ proof_of_work: proof })).rejects.toMatchObject(refused('was used before'));

@@ -4,6 +4,7 @@ import { projectNext } from '../../src/projections/project.ts';
 import { createStreamMemory } from '../../src/projections/stream-memory.ts';
 import { listCompletions } from '../../src/store/completions.ts';
 import { createDatabase } from '../support/database.ts';
+import { fastestMs } from '../support/fastest.ts';
 import { rareKeyId, rareModel, recordCompletions } from '../support/synthetic-completions.ts';
 
 test('the first page of usage takes under 100 ms with a million completions behind it', async () => {
@@ -15,25 +16,19 @@ test('the first page of usage takes under 100 ms with a million completions behi
       from generate_series(1, 100) day, generate_series(1, 40) key, generate_series(1, 10) model; analyze tollbook.usage_day`),
   );
   const filters = { accountId: 1, from: '2026-01-01', to: '2026-12-31' };
-  const timesMs: number[] = [];
-  for (let tries = 0; tries < 5; tries++) {
-    const startMs = performance.now();
+  const page = async () => {
     const { rows } = await listUsage(database.pool, filters, usageDimensions, undefined, 100);
-    timesMs.push(performance.now() - startMs);
     expect(rows).toHaveLength(100);
-  }
+  };
   // what the customers' page asks for first
   const month = { ...filters, from: '2026-03-12', to: '2026-04-10' };
-  const pageTimesMs: number[] = [];
-  for (let tries = 0; tries < 5; tries++) {
-    const startMs = performance.now();
+  const firstPage = async () => {
     for (const by of usageDimensions) await listUsage(database.pool, month, [by], undefined, 1_000);
-    pageTimesMs.push(performance.now() - startMs);
-  }
-  expect(Math.min(...pageTimesMs)).toBeLessThan(100);
+  };
+  expect(await fastestMs(100, page)).toBeLessThan(100);
+  expect(await fastestMs(100, firstPage)).toBeLessThan(100);
   const [total] = (await listUsage(database.pool, filters, ['key'], undefined, 100)).rows;
   expect(total?.requests).toBe('25000');
-  expect(Math.min(...timesMs)).toBeLessThan(100);
 });
 
 test('a list of completions by any filter is the newest of those that match, in pages that follow one another', async () => {
