@@ -1,4 +1,5 @@
 import { activitySection } from './activity/activity.ts';
+import { callsSection } from './calls/calls.ts';
 import { operatorsSection } from './operators/operators.ts';
 import { overviewSection } from './overview/overview.ts';
 import { paymentsSection } from './payments/payments.ts';
@@ -8,6 +9,7 @@ import type { Section } from './site.ts';
 export const sections: readonly Section[] = [
   overviewSection,
   paymentsSection,
+  callsSection,
   activitySection,
   operatorsSection,
 ];

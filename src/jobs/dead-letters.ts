@@ -41,7 +41,8 @@ export async function changeDeadLetters<Why extends string>(
   batch: DeadLetterBatch,
   change: (callId: number) => Promise<BatchStep<Why>>,
 ): Promise<BatchReport<Why>> {
-  const { callIds, next } = await chooseDeadLetters(db, batch);
+  const { rows, next } = await listDeadLetters(db, batch);
+  const callIds = rows.map(({ callId }) => callId);
   return { ...(await changeEach(callIds, change)), next };
 }
 
@@ -63,12 +64,13 @@ export async function changeEach<Why extends string>(
   return { done, skipped };
 }
 
-async function chooseDeadLetters(
+/** The dead letters of one batch; `next` as in its report. */
+export async function listDeadLetters(
   db: JobsContext['db'],
   { choice, after, max }: DeadLetterBatch,
-): Promise<{ readonly callIds: readonly number[]; readonly next: number | undefined }> {
+): Promise<{ readonly rows: readonly DeadLetterRow[]; readonly next: number | undefined }> {
   const { cause, ...filter } = choice;
-  const callIds: number[] = [];
+  const found: DeadLetterRow[] = [];
   const size = cause === undefined ? max : pageSize;
   let next = after;
   for (let read = 0; read < maxRead; read += size) {
@@ -76,12 +78,12 @@ async function chooseDeadLetters(
     for (const row of rows) {
       next = row.callId;
       if (cause !== undefined && causeOf(row).key !== cause) continue;
-      callIds.push(row.callId);
-      if (callIds.length === max) return { callIds, next };
+      found.push(row);
+      if (found.length === max) return { rows: found, next };
     }
-    if (rows.length < size) return { callIds, next: undefined };
+    if (rows.length < size) return { rows: found, next: undefined };
   }
-  return { callIds, next };
+  return { rows: found, next };
 }
 
 function causeOf({ reason, error }: DeadLetterRow) {

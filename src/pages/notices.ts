@@ -59,6 +59,10 @@ export const notices = {
   },
   call_requeued: { tone: 'good', text: 'The call is in the queue again.' },
   call_given_up: { tone: 'good', text: 'The call was given up. Its refund is due.' },
+  runner_paused: { tone: 'good', text: 'The runner is paused. Its calls wait until it is resumed.' },
+  runner_paused_already: { tone: 'plain', text: 'The runner was paused already.' },
+  runner_resumed: { tone: 'good', text: 'The runner gets calls again.' },
+  runner_not_paused: { tone: 'plain', text: 'The runner was not paused.' },
   settlement_resolved: { tone: 'good', text: 'The settlement was resolved.' },
   no_receipt: {
     tone: 'bad',

@@ -17,6 +17,8 @@ export interface DeadLetterFilter {
 /** A dead letter, as far as its cause needs it. */
 export interface DeadLetterRow {
   readonly callId: number;
+  /** That of its quote, or its own where a trigger made it. */
+  readonly stream: string;
   readonly serviceId: number;
   readonly jobIndex: number;
   readonly reason: string | null;
@@ -36,6 +38,7 @@ export async function findDeadLetters(
     .selectFrom('tollbook.call')
     .select([
       'call_id as callId',
+      'stream',
       'service_id as serviceId',
       'job_index as jobIndex',
       'last_reason as reason',
