@@ -31,6 +31,8 @@ export async function composeAssets(): Promise<{
 
 type HostParts = Pick<FeatureParts, 'config' | 'ledger' | 'publicUrl' | 'bodies' | 'pageAddition'>;
 
+type ConsoleParts = HostParts & Pick<FeatureParts, 'isStopping' | 'logger'>;
+
 /** The customers' pages. */
 export function composePages(
   { config, ledger, publicUrl, bodies, pageAddition: addition }: HostParts,
@@ -55,7 +57,7 @@ async function logKeys(pool: pg.Pool, log: LogConfig | undefined): Promise<reado
 
 /** The operators' console. */
 export function composeConsole(
-  { config, ledger, publicUrl, bodies, pageAddition: addition }: HostParts,
+  { config, ledger, publicUrl, bodies, pageAddition: addition, isStopping, logger }: ConsoleParts,
   parts: Pick<ConsoleSite, 'console' | 'identity' | 'auth' | 'chat' | 'jobs' | 'assets'>,
 ): RunningFeature {
   const site: ConsoleSite = {
@@ -66,6 +68,8 @@ export function composeConsole(
     logKeys: () => logKeys(ledger.pool, config.log),
     ledger,
     publicUrl,
+    isStopping,
+    logger,
     // the development wallet, which signs refunds
     addition,
     sections: sections.filter(({ isOffered }) => isOffered?.(parts) ?? true),

@@ -1,5 +1,6 @@
 import type { ChatContext } from '../chat/context.ts';
 import type { ConsoleConfig } from '../config/config.ts';
+import type { OperatorLog } from '../domain/values/operator-log.ts';
 import type { OperatorRole } from '../domain/identity/operator-role.ts';
 import type { Operator, OperatorLedger } from '../identity/operators.ts';
 import type { JobsContext } from '../jobs/context.ts';
@@ -21,6 +22,8 @@ export interface ConsoleSite extends PageHost {
   /** The public keys of the log's present generation, as auditors are given them. */
   readonly logKeys: () => Promise<readonly string[]>;
   readonly hasCustomerPages: boolean;
+  readonly isStopping: () => boolean;
+  readonly logger: OperatorLog;
   /** Those that are offered here, in the order of the navigation. */
   readonly sections: readonly Section[];
 }

@@ -126,15 +126,16 @@ const maxGroups = maxGrouped;
 /** The most causes that a list has. */
 const maxListed = 1_000;
 
-/** Groups dead letters by cause, from behind a call id on. */
+/** Groups dead letters by cause, from behind a call id on: `most` of them in one look. */
 export async function groupDeadLetters(
   db: JobsContext['db'],
   filter: DeadLetterFilter,
   after: number,
+  most = maxGrouped,
 ): Promise<CauseReport> {
   const found = new Map<string, CauseGroup>();
   let next: number | undefined = after;
-  for (let read = 0; read < maxGrouped && next !== undefined; read += groupedAtOnce) {
+  for (let read = 0; read < most && next !== undefined; read += groupedAtOnce) {
     const rows: DeadLetterRow[] = await findDeadLetters(db, filter, next, groupedAtOnce);
     for (const row of rows) addGroup(found, groupOf(row));
     next = rows.length < groupedAtOnce ? undefined : rows.at(-1)?.callId;

@@ -16,6 +16,7 @@ const types = {
   'console.css': 'text/css',
   'console.js': 'text/javascript',
   'proof.js': 'text/javascript',
+  'overview.js': 'text/javascript',
   'icon.svg': 'image/svg+xml',
 } as const;
 

@@ -218,6 +218,12 @@ function send<Host extends PageHost>(
         .header('content-length', String(answer.length))
         .type('application/octet-stream')
         .send(answer.bytes);
+    case 'events':
+      boundReader(reply.raw);
+      // asks proxies not to buffer the stream
+      return reply
+        .headers({ 'content-type': 'text/event-stream', 'x-accel-buffering': 'no' })
+        .send(answer.body);
     case 'view': {
       const code = said ?? visit.query.get('notice') ?? '';
       const notice = isNotice(code) ? notices[code] : undefined;

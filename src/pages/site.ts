@@ -119,4 +119,10 @@ export interface File {
   readonly length: number;
 }
 
-export type Answer = View | Redirect | Data | File;
+/** Events that the server sends (`text/event-stream`), for the module of a page. */
+export interface Events {
+  readonly kind: 'events';
+  readonly body: Readable;
+}
+
+export type Answer = View | Redirect | Data | File | Events;

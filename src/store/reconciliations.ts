@@ -44,6 +44,23 @@ export async function listReconciliations(
     .execute();
 }
 
+/** The reconciliation that was made last; undefined where none was made. */
+export async function findLastReconciliation(
+  pool: pg.Pool,
+): Promise<Pick<ReconciliationRow, 'id' | 'from' | 'to' | 'breaks' | 'at'> | undefined> {
+  return queriesOn(pool)
+    .selectFrom('tollbook.reconciliation')
+    .select(['id', 'breaks'])
+    .select(({ ref }) => [
+      time(ref('period_from')).as('from'),
+      time(ref('period_to')).as('to'),
+      time(ref('at')).as('at'),
+    ])
+    .orderBy('id', 'desc')
+    .limit(1)
+    .executeTakeFirst();
+}
+
 /** The stored report of a period that read the most of the ledger; undefined where there is none. */
 export async function findReportOf(
   pool: pg.Pool,
