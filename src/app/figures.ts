@@ -155,16 +155,8 @@ export function jobsFigures({ status, read, isCircuitOpen, rates, listings }: Jo
       'Dead letters, which wait for an operator; at most 10,000 are counted',
       () => read.value?.queue.deadCalls,
     ),
-    one(
-      'tollbook_settlements_open',
-      'Settlements without a known outcome, of all processes',
-      () => read.value?.queue.openSettlements.count,
-    ),
-    one(
-      'tollbook_settlement_oldest_open_seconds',
-      'How long ago the oldest settlement without a known outcome was started; 0 where there is none',
-      () => read.value && read.value.queue.openSettlements.oldestMs / 1_000,
-    ),
+    ...settlementFigures(read),
+    ...callbackFigures(read),
     {
       name: 'tollbook_runner_paused',
       help: '1 while deliveries to this runner are paused',
@@ -229,6 +221,39 @@ export function triggerFigures(
         counts.all().map(({ trigger, outcome, count }) => ({ labels: { trigger, outcome }, value: count })),
     },
     age('triggers', read),
+  ];
+}
+
+function settlementFigures(read: JobsFigures['read']): Figure[] {
+  return [
+    one(
+      'tollbook_settlements_open',
+      'Settlements without a known outcome, of all processes',
+      () => read.value?.queue.openSettlements.count,
+    ),
+    one(
+      'tollbook_settlement_oldest_open_seconds',
+      'How long ago the oldest settlement without a known outcome was started; 0 where there is none',
+      () => read.value && read.value.queue.openSettlements.oldestMs / 1_000,
+    ),
+  ];
+}
+
+function callbackFigures(read: JobsFigures['read']): Figure[] {
+  return [
+    one(
+      'tollbook_callbacks_due',
+      'Callbacks that wait to be sent, for the first time or again; at most 10,000 are counted; missing where clients are not called back',
+      () => read.value?.queue.dueCallbacks?.count,
+    ),
+    one(
+      'tollbook_callback_oldest_due_seconds',
+      'How old the oldest end of a call is whose callback waits to be sent; 0 where there is none',
+      () => {
+        const due = read.value?.queue.dueCallbacks;
+        return due && due.oldestMs / 1_000;
+      },
+    ),
   ];
 }
 

@@ -9,10 +9,11 @@ import { type RunningBroker, startBroker } from './broker.ts';
 import type { FeatureParts, RunningFeature } from './feature.ts';
 import { jobsFigures } from './figures.ts';
 import { type JobRates, openJobRates } from './job-rates.ts';
-import { timedChain, timedFacilitator, timedRunner } from './timed-peers.ts';
+import { timedCallbacks, timedChain, timedFacilitator, timedRunner } from './timed-peers.ts';
 import { tracedLookup } from './traced-ledger.ts';
 import { tracedChain, tracedFacilitator } from './traced-peers.ts';
 import { createResultStore } from '../peers/results/create-result-store.ts';
+import { sendCallback } from '../jobs/callbacks.ts';
 import type { JobsContext } from '../jobs/context.ts';
 import { registerJobRoutes } from './job-routes.ts';
 import { createEventAllowance } from '../jobs/event-allowance.ts';
@@ -234,7 +235,7 @@ export async function composeJobs(parts: Parts): Promise<RunningJobs> {
       loops.push(startDeadLetterDiscarder(current));
       const { results } = context;
       if (results) loops.push(startResultSweeper({ ...context, results }));
-      loops.push(...startCallbackSender(current));
+      loops.push(...startCallbackSender(current, timedCallbacks(sendCallback, parts.metrics)));
       loops.push(startResolver(current), startConfirmer(current), startRateAsker(current));
     },
     prepareReload(next) {

@@ -1,3 +1,4 @@
+import type { sendCallback } from '../jobs/callbacks.ts';
 import type { Metrics, PeerRequest } from '../metrics/metrics.ts';
 import type { Chain } from '../peers/chain/chain.ts';
 import type { Facilitator } from '../peers/facilitator/facilitator.ts';
@@ -47,6 +48,21 @@ export function timedChain(chain: Chain, name: string, metrics: Metrics | undefi
 export function timedRunner(runner: PushRunner, name: string, metrics: Metrics | undefined): PushRunner {
   if (!metrics) return runner;
   return { ...runner, push: timed(metrics, { peer: 'runner', name, operation: 'push' }, runner.push) };
+}
+
+type Call = typeof sendCallback;
+
+/** Sends callbacks, with their duration and what became of each measured where metrics are wanted. */
+export function timedCallbacks(send: Call, metrics: Metrics | undefined): Call {
+  if (!metrics) return send;
+  return async (...args) => {
+    const startedMs = performance.now();
+    const outcome = await send(...args);
+    const secs = (performance.now() - startedMs) / 1_000;
+    if (outcome !== 'nothing_to_tell')
+      metrics.peerAnswered({ peer: 'client', operation: 'call_back', outcome, secs });
+    return outcome;
+  };
 }
 
 /** An upstream, with the time until it begins or refuses to answer measured where metrics are wanted. */

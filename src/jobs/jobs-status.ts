@@ -6,6 +6,7 @@ import { readWaitingCalls, type WaitingCalls } from '../store/calls.ts';
 import {
   type Backlog,
   readDeliveries,
+  readDueCallbacks,
   readOpenSettlements,
   type ServiceDeliveries,
 } from '../store/figures.ts';
@@ -89,6 +90,8 @@ interface CallQueue {
   readonly deliveries: readonly ServiceDeliveries[];
   readonly deadCalls: number;
   readonly openSettlements: Backlog;
+  /** Undefined where clients are not called back. */
+  readonly dueCallbacks?: Backlog;
 }
 
 export const notCheckedYet: CheckedJobs = {
@@ -112,16 +115,17 @@ export async function checkJobs(context: JobsContext): Promise<CheckedJobs> {
   return { queue, runners, facilitator, chains };
 }
 
-async function readQueue({ db, pool, log }: JobsContext): Promise<CallQueue | undefined> {
+async function readQueue({ config, db, pool, log }: JobsContext): Promise<CallQueue | undefined> {
   try {
-    const [waiting, deliveries, dead, openSettlements] = await Promise.all([
+    const [waiting, deliveries, dead, openSettlements, dueCallbacks] = await Promise.all([
       readWaitingCalls(pool),
       readDeliveries(pool),
       countDeadLetters(db),
       readOpenSettlements(pool),
+      config.callbacks ? readDueCallbacks(pool) : undefined,
     ]);
     const deadCalls = dead.reduce((sum, { calls }) => sum + calls, 0);
-    return { waiting, deliveries, deadCalls, openSettlements };
+    return { waiting, deliveries, deadCalls, openSettlements, ...(dueCallbacks && { dueCallbacks }) };
   } catch (err) {
     log.warn({ err }, 'the waiting calls could not be read');
     return undefined;

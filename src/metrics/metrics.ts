@@ -30,7 +30,7 @@ export interface AnsweredRequest {
 
 /** A request of this process to a peer. */
 export interface PeerRequest {
-  readonly peer: 'facilitator' | 'chain' | 'runner' | 'upstream';
+  readonly peer: 'facilitator' | 'chain' | 'runner' | 'upstream' | 'client';
   /** Which of them, by its name in the configuration; left out where there is one. */
   readonly name?: string;
   readonly operation: string;

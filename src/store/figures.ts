@@ -58,6 +58,18 @@ export async function readOpenSettlements(pool: pg.Pool): Promise<Backlog> {
   return backlogOf(rows[0]);
 }
 
+const mostCallbacks = 10_000;
+
+/** Callbacks that wait to be sent, for the first time or again: at most 10,000 are counted. Their age is that of the event that they tell. */
+export async function readDueCallbacks(pool: pg.Pool): Promise<Backlog> {
+  // raw SQL: a limit inside of an aggregate
+  const { rows } = await pool.query<BacklogRow>(
+    `select count(*)::int, extract(epoch from tollbook.clock() - min(seen_at))::float8 * 1000 as oldest_ms
+     from (select seen_at from tollbook.callback where due_at is not null limit ${mostCallbacks}) due`,
+  );
+  return backlogOf(rows[0]);
+}
+
 /** Credit that is held for completions under way, of all processes. */
 export async function readHolds(pool: pg.Pool): Promise<Backlog> {
   // raw SQL: the interval's epoch; a hold lives as long as its completion, so there are few

@@ -1,7 +1,7 @@
-import { sendCallback } from '../jobs/callbacks.ts';
+import type { sendCallback } from '../jobs/callbacks.ts';
 import type { JobsContext } from '../jobs/context.ts';
 import { createPromiseTracker } from '../runtime/promise-tracker.ts';
-import { collectCallbacks, takeCallbacks } from '../store/callbacks.ts';
+import { collectCallbacks, type TakenCallback, takeCallbacks } from '../store/callbacks.ts';
 import { type Loop, startLoop } from './loop.ts';
 
 const pollMs = 1_000;
@@ -9,14 +9,17 @@ const maxEvents = 5_000;
 /** One that never answers takes one of these places for ten seconds at a time, and no place of deliveries. */
 const atOnce = 32;
 
-/** Calls the clients back whose paid calls have ended: each callback in one process at a time. None where the configuration allows none. */
-export function startCallbackSender(current: () => JobsContext): readonly Loop[] {
+/**
+ * Calls the clients back whose paid calls have ended: each callback in one process at a time. None where the configuration allows none.
+ * @param call sends one
+ */
+export function startCallbackSender(current: () => JobsContext, call: typeof sendCallback): readonly Loop[] {
   const { config, pool, log } = current();
   if (!config.callbacks) return [];
   const running = createPromiseTracker();
-  const send = async (taken: Parameters<typeof sendCallback>[1]): Promise<void> => {
+  const send = async (taken: TakenCallback): Promise<void> => {
     try {
-      await sendCallback(current(), taken);
+      await call(current(), taken);
     } catch (error) {
       // it is due again in a minute
       log.error({ err: error, quote_digest: taken.stream }, 'a callback could not be sent');

@@ -7,6 +7,7 @@ import { requeueCall } from '../../src/jobs/requeue-call.ts';
 import { collectCallbacks, eraseCallbacks, putCallback, takeCallbacks } from '../../src/store/callbacks.ts';
 import { pruneRows } from '../../src/store/pruning.ts';
 import { laneOn } from '../support/credit.ts';
+import { readDueCallbacks } from '../../src/store/figures.ts';
 import { createDatabase } from '../support/database.ts';
 import { useChain } from '../support/devnet.ts';
 import {
@@ -187,6 +188,38 @@ test('a receiver that never answers holds up neither deliveries nor the callback
   await payAndCall(gateway, receiver.url);
   await completeCall(gateway, await leaseOne(gateway));
   await eventually(() => expect(receiver.received).toHaveLength(1));
+});
+
+const sent = (outcome: string): string =>
+  `tollbook_peer_request_duration_seconds_count{peer="client",operation="call_back",outcome="${outcome}"}`;
+
+test('the metrics say what became of each callback that was sent, how many wait to be sent, and for how long', async () => {
+  const database = await createDatabase();
+  const bearer = 'a-token-of-the-metrics-with-32-letters';
+  const gateway = await startTestGateway({
+    database,
+    chain,
+    tables: `${allowed}[metrics]\ntoken_env = "METRICS_TOKEN"\n`,
+    env: { OTHER_TOKEN: otherToken, METRICS_TOKEN: bearer },
+  });
+  const values = async (...series: readonly string[]): Promise<(number | undefined)[]> => {
+    const { text } = await gateway.get('/metrics', { authorization: `Bearer ${bearer}` });
+    const lines = new Map(text.split('\n').map((line) => line.split(/ (?=[^ ]*$)/) as [string, string]));
+    return series.map((one) => (lines.has(one) ? Number(lines.get(one)) : undefined));
+  };
+  const receiver = await startReceiver();
+  const refusing = await startReceiver((response) => void response.writeHead(500).end());
+  const gone = await startReceiver((response) => void response.writeHead(410).end());
+  for (const [nth, { url }] of [receiver, refusing, gone].entries())
+    await payAndCall(gateway, url, `call ${nth}`);
+  for (let nth = 0; nth < 3; nth++) await completeCall(gateway, await leaseOne(gateway));
+  await eventually(async () =>
+    expect(await values(sent('delivered'), sent('failed'), sent('given_up'))).toEqual([1, 1, 1]),
+  );
+  // what the gauges are, which are read every half minute
+  const due = await readDueCallbacks(database.pool);
+  expect(due.count).toBe(1);
+  expect(due.oldestMs).toBeGreaterThan(0);
 });
 
 test('a redirect is not followed, and what a receiver refuses is sent again with one id until it is given up', async () => {
