@@ -1,5 +1,6 @@
 import { activitySection } from './activity/activity.ts';
 import { callsSection } from './calls/calls.ts';
+import { booksSection } from './books/books.ts';
 import { operatorsSection } from './operators/operators.ts';
 import { overviewSection } from './overview/overview.ts';
 import { paymentsSection } from './payments/payments.ts';
@@ -10,6 +11,7 @@ export const sections: readonly Section[] = [
   overviewSection,
   paymentsSection,
   callsSection,
+  booksSection,
   activitySection,
   operatorsSection,
 ];

@@ -63,6 +63,8 @@ export const notices = {
   runner_paused_already: { tone: 'plain', text: 'The runner was paused already.' },
   runner_resumed: { tone: 'good', text: 'The runner gets calls again.' },
   runner_not_paused: { tone: 'plain', text: 'The runner was not paused.' },
+  break_explained: { tone: 'good', text: 'Your explanation is recorded, and the next reports carry it.' },
+  break_opened: { tone: 'good', text: 'The break is open again. The next reports say so.' },
   settlement_resolved: { tone: 'good', text: 'The settlement was resolved.' },
   no_receipt: {
     tone: 'bad',

@@ -30,8 +30,8 @@ type Admit<Any, V> = (visit: Any, again: string | undefined) => Admission<V> | P
 export interface FormOptions<Any> {
   /** Fields that are never repeated: passwords. */
   readonly secrets?: readonly string[];
-  /** The page that has the form, where it is not the form's own path. */
-  readonly shownAt?: string;
+  /** The page that has the form, where it is not the form's own path; of the path's parameters, where it has some. */
+  readonly shownAt?: string | ((params: Readonly<Record<string, string>>) => string);
   /** Above this a form is refused. */
   readonly maxBytes?: number;
   /** Shows a form that is too old with what was typed, where an address could not keep that much. */
@@ -95,7 +95,8 @@ export function createRequests<Host extends PageHost>(
         }
         const fields = request.body instanceof URLSearchParams ? request.body : new URLSearchParams();
         const form = isLookUp ? lookUpForm : formOf(site, visit, fields);
-        const again = withKept(shownAt ?? visit.path, fields, secrets);
+        const page = typeof shownAt === 'function' ? shownAt(visit.params) : (shownAt ?? visit.path);
+        const again = withKept(page, fields, secrets);
         const admission = await admit(visit, again);
         if (admission.kind === 'refused') return send(frame, visit, reply, admission.answer);
         const { visit: own } = admission;

@@ -24,11 +24,28 @@ export function storeReconciliation(pool: pg.Pool, report: string): Promise<numb
 }
 
 /** Reconciliations after a number, in the order they were made. */
-export async function listReconciliations(
+export function listReconciliations(
   pool: pg.Pool,
   afterId: number,
   limit: number,
 ): Promise<ReconciliationRow[]> {
+  return rowsOf(pool).where('id', '>', afterId).orderBy('id').limit(limit).execute();
+}
+
+/** Reconciliations, the latest first; those before a number where one is given. */
+export function latestReconciliations(
+  pool: pg.Pool,
+  beforeId: number | undefined,
+  limit: number,
+): Promise<ReconciliationRow[]> {
+  return rowsOf(pool)
+    .$if(beforeId !== undefined, (query) => query.where('id', '<', beforeId ?? 0))
+    .orderBy('id', 'desc')
+    .limit(limit)
+    .execute();
+}
+
+function rowsOf(pool: pg.Pool) {
   return queriesOn(pool)
     .selectFrom('tollbook.reconciliation')
     .select(['id', 'size', 'root', 'result', 'breaks', 'open_items'])
@@ -37,11 +54,7 @@ export async function listReconciliations(
       time(ref('period_to')).as('to'),
       hex(ref('sha256')).as('report_sha256'),
       time(ref('at')).as('at'),
-    ])
-    .where('id', '>', afterId)
-    .orderBy('id')
-    .limit(limit)
-    .execute();
+    ]);
 }
 
 /** The reconciliation that was made last; undefined where none was made. */

@@ -23,10 +23,18 @@ interface Shown {
 }
 
 const path = '/console/payments/:digest';
-const subject = ({ params }: OperatorVisit): string | undefined => params['digest'];
+const about = {
+  role: 'operator',
+  subject: ({ params }: OperatorVisit): string | undefined => params['digest'],
+  shownAt: pageOf,
+} as const;
+
+function pageOf(params: OperatorVisit['params']): string {
+  return `/console/payments/${params['digest'] ?? ''}`;
+}
 
 function back({ params }: OperatorVisit, notice: NoticeCode): Answer {
-  return { kind: 'redirect', to: `/console/payments/${params['digest'] ?? ''}`, notice };
+  return { kind: 'redirect', to: pageOf(params), notice };
 }
 
 /** What an operator does about one payment: requeue its call, give it up, resolve its settlement. */
@@ -36,7 +44,7 @@ export function paymentActions(
   show: (visit: OperatorVisit, mistake: string) => Promise<View>,
 ): void {
   if (!jobs) return;
-  console.act(`${path}/requeue`, { role: 'operator', action: 'requeue_call', subject }, async (visit) => {
+  console.act(`${path}/requeue`, { ...about, action: 'requeue_call' }, async (visit) => {
     const context = jobs();
     const { name: operator } = visit.operator;
     const callId = await callOf(visit);
@@ -47,54 +55,46 @@ export function paymentActions(
     return back(visit, 'call_requeued');
   });
 
-  console.act(
-    `${path}/give-up`,
-    { role: 'operator', action: 'give_up_call', subject },
-    async (visit, { fields }) => {
-      const why = fields.get('why')?.trim() ?? '';
-      if (!operatorTextPattern.test(why)) return show(visit, textMistake);
-      const by = { why, operator: visit.operator.name };
-      const callId = await callOf(visit);
-      if (callId === undefined) return show(visit, noCall);
-      const { kind } = await discardCall(jobs(), callId, by);
-      if (kind === 'not_found')
-        return show(visit, 'This call is not in the outbox any more. Nothing was changed.');
-      if (kind === 'with_runner')
-        return show(
-          visit,
-          'A runner has this call under a lease: it can still be completed. Nothing was changed.',
-        );
-      return back(visit, 'call_given_up');
-    },
-  );
-
-  console.act(
-    `${path}/resolve`,
-    { role: 'operator', action: 'resolve_settlement', subject },
-    async (visit, { fields }) => {
-      const context = jobs();
-      const digest = visit.params['digest'] ?? '';
-      const evidence = fields.get('evidence')?.trim() ?? '';
-      const transaction = fields.get('transaction')?.trim().toLowerCase() ?? '';
-      if (!isHex32(digest)) return show(visit, 'There is no such quote.');
-      if (!operatorTextPattern.test(evidence)) return show(visit, textMistake);
-      const isUnpaid = fields.get('result') === 'unpaid';
-      if (!isUnpaid && !isHex32(transaction))
-        return show(visit, 'A transaction is 0x and 64 hexadecimal digits.');
-      const result =
-        isUnpaid || !isHex32(transaction)
-          ? { kind: 'unpaid' as const }
-          : { kind: 'paid' as const, transaction };
-      const resolution = { result, evidence, operator: visit.operator.name };
-      const { kind } = await resolveSettlementByOperator(
-        context,
-        digest,
-        resolution,
-        (network) => [...context.chains].find(([name]) => name === network)?.[1],
+  console.act(`${path}/give-up`, { ...about, action: 'give_up_call' }, async (visit, { fields }) => {
+    const why = fields.get('why')?.trim() ?? '';
+    if (!operatorTextPattern.test(why)) return show(visit, textMistake);
+    const by = { why, operator: visit.operator.name };
+    const callId = await callOf(visit);
+    if (callId === undefined) return show(visit, noCall);
+    const { kind } = await discardCall(jobs(), callId, by);
+    if (kind === 'not_found')
+      return show(visit, 'This call is not in the outbox any more. Nothing was changed.');
+    if (kind === 'with_runner')
+      return show(
+        visit,
+        'A runner has this call under a lease: it can still be completed. Nothing was changed.',
       );
-      return kind === 'recorded' ? back(visit, 'settlement_resolved') : show(visit, resolveMistakes[kind]);
-    },
-  );
+    return back(visit, 'call_given_up');
+  });
+
+  console.act(`${path}/resolve`, { ...about, action: 'resolve_settlement' }, async (visit, { fields }) => {
+    const context = jobs();
+    const digest = visit.params['digest'] ?? '';
+    const evidence = fields.get('evidence')?.trim() ?? '';
+    const transaction = fields.get('transaction')?.trim().toLowerCase() ?? '';
+    if (!isHex32(digest)) return show(visit, 'There is no such quote.');
+    if (!operatorTextPattern.test(evidence)) return show(visit, textMistake);
+    const isUnpaid = fields.get('result') === 'unpaid';
+    if (!isUnpaid && !isHex32(transaction))
+      return show(visit, 'A transaction is 0x and 64 hexadecimal digits.');
+    const result =
+      isUnpaid || !isHex32(transaction)
+        ? { kind: 'unpaid' as const }
+        : { kind: 'paid' as const, transaction };
+    const resolution = { result, evidence, operator: visit.operator.name };
+    const { kind } = await resolveSettlementByOperator(
+      context,
+      digest,
+      resolution,
+      (network) => [...context.chains].find(([name]) => name === network)?.[1],
+    );
+    return kind === 'recorded' ? back(visit, 'settlement_resolved') : show(visit, resolveMistakes[kind]);
+  });
 }
 
 /** The call of a quote's payment: of the one that a receipt reports, where there are several. */

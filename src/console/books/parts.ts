@@ -1,0 +1,58 @@
+import { html, type Html } from '../../domain/values/html.ts';
+import { explorerLink } from '../payments/explorer.ts';
+import { tokenAmount } from '../../pages/jobs/token-amount.ts';
+import { shortId } from '../../pages/parts.ts';
+import type { View } from '../../pages/site.ts';
+
+export const booksPath = '/console/books';
+
+const tabs = [[booksPath, 'Reconciliations']] as const;
+
+export type BooksTab = (typeof tabs)[number][0];
+
+/** A page of the books, with the way to the other parts of them. */
+export function booksView(
+  tab: BooksTab,
+  title: string,
+  body: Html,
+  more: Partial<Pick<View, 'status' | 'scripts'>> = {},
+): View {
+  const nav = html`<nav aria-label="Books" class="tabs">
+    <ul>
+      ${tabs.map(([path, label]) => html`<li><a href="${path}" ${path === tab && html`aria-current="page"`}>${label}</a></li>`)}
+    </ul>
+  </nav>`;
+  return { kind: 'view', title, section: booksPath, body: html`${nav}${body}`, ...more };
+}
+
+/** A token as a report names it; where nobody knows the decimals, amounts are atoms. */
+export interface ReportedToken {
+  readonly network: string;
+  readonly asset?: string | undefined;
+  readonly symbol?: string | null | undefined;
+  readonly decimals?: number | null | undefined;
+}
+
+/** An amount of a report, with its sign. */
+export function reportedAmount(
+  atoms: string | null | undefined,
+  { network, asset, symbol, decimals }: ReportedToken,
+): Html | undefined {
+  if (atoms === null || atoms === undefined) return undefined;
+  const name = symbol ?? (asset === undefined ? '' : `${asset.slice(0, 8)}…`);
+  return tokenAmount(BigInt(atoms), { symbol: name, decimals: decimals ?? 0, network });
+}
+
+/** The links of a payment and of a transaction that a report names. */
+export function paymentLink(digest: string): Html {
+  return html`<a href="/console/payments/${digest}">${digest.slice(0, 10)}…</a>`;
+}
+
+export function transactionWithLink(network: string, transaction: string): Html {
+  return html`${shortId(transaction, 'the transaction')} ${explorerLink(network, transaction)}`;
+}
+
+/** `amount_mismatch` as a person reads it. */
+export function words(code: string): string {
+  return code.replaceAll('_', ' ');
+}
