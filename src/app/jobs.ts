@@ -251,7 +251,7 @@ export async function composeJobs(parts: Parts): Promise<RunningJobs> {
       };
       return {
         record: () => offerPrices(renewed.pool, renewed.priceList),
-        events: [reloadEvent(renewed.catalog)],
+        events: [reloadEvent(renewed.catalog, context.catalog)],
         putInForce() {
           putRatesInForce();
           closeReplaced(context, renewed);

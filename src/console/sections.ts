@@ -1,6 +1,8 @@
 import { activitySection } from './activity/activity.ts';
 import { callsSection } from './calls/calls.ts';
 import { booksSection } from './books/books.ts';
+import { chatSection } from './chat/chat.ts';
+import { jobsSection } from './jobs/jobs.ts';
 import { operatorsSection } from './operators/operators.ts';
 import { overviewSection } from './overview/overview.ts';
 import { paymentsSection } from './payments/payments.ts';
@@ -12,6 +14,8 @@ export const sections: readonly Section[] = [
   paymentsSection,
   callsSection,
   booksSection,
+  jobsSection,
+  chatSection,
   activitySection,
   operatorsSection,
 ];

@@ -40,6 +40,8 @@ export async function openCreditAccount({ pool, lane }: Ledger, name: string): P
 interface MoveOptions {
   /** The operator's token that requested the move. */
   readonly tokenId?: number | undefined;
+  /** Who moved it, and why, where a person did. */
+  readonly by?: { readonly operator: string; readonly why: string } | undefined;
   /** Idempotency key: a repeated move is done once and has the same result. */
   readonly requestId?: string | undefined;
   /** The currency of the credit, where the process knows it. */
@@ -82,7 +84,7 @@ async function move(
   op: 'grant' | 'expire',
   accountId: number,
   amountMicros: bigint,
-  { tokenId, requestId, currency }: MoveOptions,
+  { tokenId, by, requestId, currency }: MoveOptions,
 ): Promise<MoveResult> {
   if (amountMicros <= 0n) throw new RangeError('the amount must be above zero');
   const moved = await lane.appendCredit({
@@ -94,6 +96,7 @@ async function move(
           account_id: accountId,
           amount_micros: String(amountMicros),
           ...(tokenId === undefined ? {} : { token_id: tokenId }),
+          ...by,
           ...(op === 'grant' && currency !== undefined && { currency }),
         },
       },

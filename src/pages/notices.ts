@@ -65,6 +65,7 @@ export const notices = {
   runner_not_paused: { tone: 'plain', text: 'The runner was not paused.' },
   break_explained: { tone: 'good', text: 'Your explanation is recorded, and the next reports carry it.' },
   break_opened: { tone: 'good', text: 'The break is open again. The next reports say so.' },
+  credit_granted: { tone: 'good', text: 'The credit was granted.' },
   settlement_resolved: { tone: 'good', text: 'The settlement was resolved.' },
   no_receipt: {
     tone: 'bad',

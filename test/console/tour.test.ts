@@ -10,8 +10,8 @@ const chromium = useBrowser();
 /** Opened by the tests of the sign-in, where they lead somewhere. */
 const ofSignIn = ['/console/sign-in', '/console/second-factor', '/console/invitation'];
 
-/** Toured by the tests of these sections, which have paid for jobs. */
-const ofJobs = /^\/console\/(?:payments|calls)/;
+/** Toured by the tests of these sections, which have paid for jobs and opened accounts. */
+const ofSections = /^\/console\/(?:payments|calls|jobs|chat)/;
 
 /** Of one run or break: toured by the tests of the books, which have some. */
 const ofBooks = /^\/console\/books\/reconciliations\//;
@@ -34,7 +34,7 @@ test.skipIf(!hasBrowser)(
     // events, not a page: test/console/overview.test.ts
     const live = '/console/live';
     const known = (path: string): boolean =>
-      path === live || ofSignIn.includes(path) || ofJobs.test(path) || ofBooks.test(path);
+      path === live || ofSignIn.includes(path) || ofSections.test(path) || ofBooks.test(path);
     expect(tour.unseen(await registeredConsole('GET')).filter((path) => !known(path))).toEqual([]);
   },
 );

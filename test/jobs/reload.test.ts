@@ -47,6 +47,13 @@ test('a thousand reloads under load: no request sees a mixed configuration', asy
   const loaded = events.filter(({ type }) => type === 'operator_config_loaded');
   expect(loaded).toHaveLength(1_000);
   expect(new Set(loaded.map(({ data }) => JSON.stringify(data))).size).toBe(2);
+  const [cheaper, dearer] = ['1000000000000000', '2000000000000000'].map((price_wei) => ({
+    mode: 'public_paid',
+    price_wei,
+  }));
+  expect(loaded.at(-1)?.data).toMatchObject({
+    changes: [{ service_id: 1, job_index: 0, was: dearer, now: cheaper }],
+  });
 });
 
 const onlyEuros = (text: string): string => text.replace(/\[\[accepted_tokens\]\][^[]+/, '');

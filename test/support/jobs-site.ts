@@ -10,6 +10,8 @@ import { startTestRunner, type Delivery, type Reaction, type TestRunner } from '
 export interface JobsSite extends TestGateway {
   readonly database: TestDatabase;
   readonly runner: TestRunner;
+  /** What its configuration is made from, for a reload. */
+  readonly options: TestGatewayOptions;
   browser(address?: string): Browser;
 }
 
@@ -98,7 +100,7 @@ export async function startJobsSite(
   onTestFinished(() => model.close());
   const runner = await startTestRunner(behave);
   const database = options.database ?? (await createDatabase());
-  const gateway = await startTestGateway({
+  const given: TestGatewayOptions = {
     database,
     chain,
     runnerUrl: runner.url,
@@ -122,9 +124,11 @@ seal_every_ms = 50
 name = "Testbook"
 ${oneModel(model.url)}
 ${tables}`,
-  });
+  };
+  const gateway = await startTestGateway(given);
   return {
     ...gateway,
+    options: given,
     database,
     runner,
     browser: (address = '203.0.113.1') => createBrowser(gateway.url, address),

@@ -5,7 +5,7 @@ import { pathWith } from '../../pages/own-path.ts';
 import { type Column, count, table, time } from '../../pages/parts.ts';
 import type { View } from '../../pages/site.ts';
 import type { OperatorVisit, Section } from '../site.ts';
-import { contextOf } from './context.ts';
+import { contextOf } from '../jobs-context.ts';
 import { deadLetterPages, deadPath } from './dead-letters.ts';
 import { outboxPages } from './outbox.ts';
 import { runnerActions, runnersSheet } from './runners.ts';

@@ -15,7 +15,8 @@ import type { DeadLetterRow } from '../../store/dead-letters.ts';
 import { cursorOf } from '../cursor.ts';
 import type { Console, OperatorVisit } from '../site.ts';
 import { type BatchesDone, runBatches, skipTexts } from './batches.ts';
-import { callLink, contextOf } from './context.ts';
+import { contextOf } from '../jobs-context.ts';
+import { callLink } from './links.ts';
 
 export const deadPath = '/console/calls/dead';
 const shownRows = 50;

@@ -8,7 +8,8 @@ import { listOutbox, type OutboxCall, type OutboxPlace, outboxPlaces } from '../
 import { cursorOf } from '../cursor.ts';
 import { selectField } from '../select-field.ts';
 import type { Console, OperatorVisit } from '../site.ts';
-import { callLink, contextOf } from './context.ts';
+import { contextOf } from '../jobs-context.ts';
+import { callLink } from './links.ts';
 
 const path = '/console/calls/outbox';
 const shownRows = 50;

@@ -6,7 +6,8 @@ import { badge, type Column, form, table, time } from '../../pages/parts.ts';
 import { problemView } from '../../pages/problem.ts';
 import { countOutbox, type OutboxCount, type OutboxPlace } from '../../store/outbox.ts';
 import type { Console, OperatorVisit } from '../site.ts';
-import { contextOf, linkedCount } from './context.ts';
+import { contextOf } from '../jobs-context.ts';
+import { linkedCount } from './links.ts';
 import { outboxAddress } from './outbox.ts';
 
 const path = '/console/calls';

@@ -1,9 +1,27 @@
 import { z } from 'zod';
 import { accountNamePattern } from '../credit/price.ts';
 import type { EventFamily } from './descriptor.ts';
-import { address, count, currency, decimals, hex32, micros, network, symbol, uint256 } from './fields.ts';
+import {
+  address,
+  count,
+  currency,
+  decimals,
+  hex32,
+  micros,
+  network,
+  operatorName,
+  operatorText,
+  symbol,
+  uint256,
+} from './fields.ts';
 
 const ofAccount = { account_id: count, amount_micros: micros };
+/** Who moved it: an operator's token, or a person, with the reason. */
+const byOperator = {
+  token_id: count.optional(),
+  operator: operatorName.optional(),
+  why: operatorText.optional(),
+};
 /** The paid call that bought the credit, in its quote's stream. */
 const ofTopUp = { call_id: count, quote_digest: hex32 };
 const ofChat = { ...ofAccount, chat_id: z.uuid(), key_id: count.optional() };
@@ -27,7 +45,7 @@ export const creditEvents = {
     followUps: 'none',
   },
   credit_granted: {
-    schema: z.strictObject({ ...ofAccount, token_id: count.optional(), currency: currency.optional() }),
+    schema: z.strictObject({ ...ofAccount, ...byOperator, currency: currency.optional() }),
     transition: inAccount,
     quoteState: 'none',
     uniqueness: 'none',
@@ -82,7 +100,7 @@ export const creditEvents = {
     followUps: 'none',
   },
   credit_expired: {
-    schema: z.strictObject({ ...ofAccount, token_id: count.optional() }),
+    schema: z.strictObject({ ...ofAccount, ...byOperator }),
     transition: inAccount,
     quoteState: 'none',
     uniqueness: 'none',

@@ -1,5 +1,6 @@
 import { accountNamePattern } from '../credit/price.ts';
 import { z } from 'zod';
+import { invocationModes } from '../payments/job.ts';
 import { operatorScopes } from '../identity/operator-scope.ts';
 import { type EventFamily, note, recordOnly } from './descriptor.ts';
 import {
@@ -16,6 +17,9 @@ import {
 } from './fields.ts';
 
 const { network, asset, symbol, decimals, amount, pay_to } = settlementTerms;
+
+/** How a job is sold; left out where it is not priced. */
+const soldAs = z.strictObject({ mode: z.enum(invocationModes), price_wei: amount });
 
 /** What an operator does beside payments: tokens, the configuration, runners and sweeps. */
 export const operatorEvents = {
@@ -35,7 +39,23 @@ export const operatorEvents = {
   },
   operator_config_loaded: {
     ...recordOnly,
-    schema: z.strictObject({ jobs: count, catalog_sha256: hex32 }),
+    /** `changes` has the first of the jobs that the configuration changed; `more_changes` counts the others. */
+    schema: z.strictObject({
+      jobs: count,
+      catalog_sha256: hex32,
+      changes: z
+        .array(
+          z.strictObject({
+            service_id: count,
+            job_index: count,
+            was: soldAs.optional(),
+            now: soldAs.optional(),
+          }),
+        )
+        .max(50)
+        .optional(),
+      more_changes: count.optional(),
+    }),
     transition: note,
   },
   operator_config_refused: {

@@ -251,7 +251,12 @@ export const eventExamples: { readonly [T in EventType]: EventData<T> } = {
   payer_mismatch: { ...ofPayment, settled_payer: payer },
   operator_token_created: { token_id: 1, scopes: ['audit:read'], accounts: ['acme'] },
   operator_token_revoked: { token_id: 1 },
-  operator_config_loaded: { jobs: 3, catalog_sha256: bytesOf('ab', 32) },
+  operator_config_loaded: {
+    jobs: 3,
+    catalog_sha256: bytesOf('ab', 32),
+    changes: [{ service_id: 1, job_index: 0, now: { mode: 'public_paid', price_wei: '5' } }],
+    more_changes: 1,
+  },
   spend_accepted: {
     ...ofSpend,
     service_id: '18446744073709551615',
@@ -329,7 +334,7 @@ export const eventExamples: { readonly [T in EventType]: EventData<T> } = {
   },
   chat_failed: { reason: 'unreachable', model: 'vendor/large', upstream: 'primary' },
   credit_account_opened: { account_id: 7, name: 'acme' },
-  credit_granted: { account_id: 7, amount_micros: '5000000', token_id: 1 },
+  credit_granted: { account_id: 7, amount_micros: '5000000', operator: 'ada', why: 'an outage' },
   credit_topped_up: {
     account_id: 7,
     amount_micros: '5000000',

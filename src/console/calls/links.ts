@@ -1,14 +1,6 @@
-import type { JobsContext } from '../../jobs/context.ts';
 import { html, type Html } from '../../domain/values/html.ts';
 import { isHex32 } from '../../domain/values/primitives.ts';
 import { count } from '../../pages/parts.ts';
-import type { OperatorVisit } from '../site.ts';
-
-/** The jobs of the configuration in force. The section is offered only where there are some. */
-export function contextOf({ site }: OperatorVisit): JobsContext {
-  if (!site.jobs) throw new Error('this gateway sells no jobs');
-  return site.jobs();
-}
 
 /** The id of a call, which leads to the payment that bought it; a trigger's call has none. */
 export function callLink({ callId, stream }: { readonly callId: number; readonly stream: string }): Html {
