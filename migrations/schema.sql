@@ -886,7 +886,7 @@ create function tollbook.admit_uncontended(p_admitted text, p_moment timestamp w
 create function tollbook.advance_cursor(p_name text, p_max integer, OUT previous bigint, OUT last bigint) returns record language plpgsql volatile; -- 337ea455e6d4ca14
 create function tollbook.append(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_commands json) returns json language plpgsql volatile security definer; -- 628f354f8f3271ec
 create function tollbook.append_uncontended(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_content bytea, p_types text, p_data text, p_streams text, p_expected text, p_bodies text, p_claims text, p_added text, p_call_ids text, p_call_ops text, p_leases text, p_issued text DEFAULT ''::text, p_admitted text DEFAULT ''::text, p_settled text DEFAULT ''::text) returns json language plpgsql volatile security definer; -- bd9db88e88613138
-create function tollbook.apply_projection(p_generation integer, p_from bigint, p_to bigint, p_payments json, p_calls json, p_accounts json, p_usage json, p_completions json) returns boolean language plpgsql volatile security definer; -- fb7c7a339d79eea8
+create function tollbook.apply_projection(p_generation integer, p_from bigint, p_to bigint, p_payments json, p_calls json, p_accounts json, p_usage json, p_completions json) returns boolean language plpgsql volatile security definer; -- 670959dcbf85d50f
 create function tollbook.are_held(p_settled text) returns boolean language plpgsql volatile; -- 6101736227a5357f
 create function tollbook.begin_chain_look(p_name text, p_network text, p_terms bytea, p_lease_ms integer) returns TABLE(look bigint, reached json, earlier json) language sql volatile security definer; -- 11efd76d7e99d03d
 create function tollbook.begin_cron_look(p_name text, p_terms bytea) returns TABLE(handled_until timestamp with time zone, seen_until timestamp with time zone) language sql volatile security definer; -- c9a956c1a7b604a4
@@ -894,6 +894,7 @@ create function tollbook.begin_listing_look(p_url text, p_lease_ms integer) retu
 create function tollbook.begin_projection() returns integer language sql volatile security definer; -- d53f91b8f56b0cf5
 create function tollbook.begin_prune_round(p_every_secs integer) returns boolean language sql volatile security definer; -- cd139bf1352aafde
 create function tollbook.begin_rate_round(p_network text, p_asset text, p_terms bytea, p_lease_ms integer) returns TABLE(round bigint, rate text, observed_at timestamp with time zone, valid_until timestamp with time zone, recorded text) language sql volatile security definer; -- f412c0b33e6b11b9
+create function tollbook.body_hash(p_body_id uuid) returns TABLE(sha256 text, bytes bigint) language sql stable security definer; -- ebfc5825169fd403
 create function tollbook.budget_end(p_period text, p_start date) returns timestamp with time zone language sql immutable; -- 52194709abff461d
 create function tollbook.budget_start(p_period text, p_known date, p_now timestamp with time zone) returns date language sql immutable; -- b614b6b7454a61f1
 create function tollbook.check_api_key(p_subject text, p_per_minute integer, p_hash bytea) returns TABLE(code text, retry_ms bigint) language plpgsql volatile security definer; -- d97d99ec44535906
@@ -984,6 +985,7 @@ create function tollbook.renew_chain_look(p_name text, p_network text, p_terms b
 create function tollbook.report_alerts(p_process uuid, p_conditions json, p_is_complete boolean, p_receivers text[], p_repeat_secs integer, p_quiet_secs integer) returns TABLE(is_sender boolean, kind text, subject text, status text, text text) language plpgsql volatile security definer; -- c524497c3ed7dc48
 create function tollbook.report_progress(p_call_id bigint, p_lease_id uuid, p_fraction double precision, p_message text) returns boolean language sql volatile security definer; -- dbd2fd9002d4d469
 create function tollbook.resend_payout(p_stream text, p_reason text) returns void language sql volatile security definer; -- d02a8e5e1a9d0502
+create function tollbook.result_hash(p_call_id bigint, p_attempt integer) returns TABLE(sha256 text, bytes bigint) language sql stable security definer; -- 07d350c46f1c2fd0
 create function tollbook.return_budget_message(p_message_id bigint) returns void language sql volatile security definer; -- 92e2794778d3a6ed
 create function tollbook.return_callback(p_stream text, p_binding bytea, p_seq bigint, p_delay_ms bigint, p_failure text) returns void language sql volatile security definer; -- b5e7bec7627e11b9
 create function tollbook.revoke_api_key(p_key_id bigint) returns boolean language sql volatile security definer; -- 6a5586e07575b4cd
@@ -1026,6 +1028,7 @@ grant execute on function tollbook.begin_listing_look(text,integer) to tollbook_
 grant execute on function tollbook.begin_projection() to tollbook_writer;
 grant execute on function tollbook.begin_prune_round(integer) to tollbook_writer;
 grant execute on function tollbook.begin_rate_round(text,text,bytea,integer) to tollbook_writer;
+grant execute on function tollbook.body_hash(uuid) to tollbook_writer;
 grant execute on function tollbook.budget_end(text,date) to tollbook_writer;
 grant execute on function tollbook.budget_start(text,date,timestamp with time zone) to tollbook_writer;
 grant execute on function tollbook.check_api_key(text,integer,bytea) to tollbook_writer;
@@ -1104,6 +1107,7 @@ grant execute on function tollbook.renew_chain_look(text,text,bytea,bigint,integ
 grant execute on function tollbook.report_alerts(uuid,json,boolean,text[],integer,integer) to tollbook_writer;
 grant execute on function tollbook.report_progress(bigint,uuid,double precision,text) to tollbook_writer;
 grant execute on function tollbook.resend_payout(text,text) to tollbook_writer;
+grant execute on function tollbook.result_hash(bigint,integer) to tollbook_writer;
 grant execute on function tollbook.return_budget_message(bigint) to tollbook_writer;
 grant execute on function tollbook.return_callback(text,bytea,bigint,bigint,text) to tollbook_writer;
 grant execute on function tollbook.revoke_api_key(bigint) to tollbook_writer;

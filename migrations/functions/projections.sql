@@ -76,11 +76,13 @@ begin
     ) old on true
   ), changed_call as (
     update paid_call set seq = c.seq, status = c.status, attempts = c.attempts, enqueued_at = c.enqueued_at, ended_at = c.ended_at
-    from incoming_call c where paid_call.ctid = c.place
+    from incoming_call c where paid_call.ctid = c.place and c.status is not null
+  ), withdrawn_call as (
+    delete from paid_call using incoming_call c where paid_call.ctid = c.place and c.status is null
   ), added_call as (
     insert into paid_call (generation, call_id, seq, service_id, job_index, status, attempts, enqueued_at, ended_at)
     select p_generation, call_id, seq, service_id, job_index, status, attempts, enqueued_at, ended_at
-    from incoming_call where place is null
+    from incoming_call where place is null and status is not null
   ), changed as (
     update payment set
       service_id = i.service_id, job_index = i.job_index, state = i.state, transaction = hex_bytes(i.transaction),

@@ -26,7 +26,12 @@ export class TreeRoots implements Roots {
   }
 
   append(leaf: Buffer): void {
-    this.#edge.append(leafHash(leaf));
+    this.appendHash(leafHash(leaf));
+  }
+
+  /** The same for a leaf that was hashed already. */
+  appendHash(hash: Buffer): void {
+    this.#edge.append(hash);
     this.#note();
   }
 

@@ -77,7 +77,7 @@ async function project(
   const rows = quotes.map(paymentRowsOf);
   const isOurs = await applyProjection(pool, projection, last, {
     payments: rows.flatMap(({ payments }) => payments),
-    calls: rows.flatMap(({ calls }) => calls),
+    calls: rows.flatMap(({ calls, withdrawn }) => [...calls, ...withdrawn]),
     accounts: accountCreditOf(ofCredit),
     usage: usageChanges(chats, projection.seq),
     completions: completionRowsOf(chats),

@@ -1,18 +1,22 @@
-import type { RecordedEvent } from '../domain/events/event.ts';
+import { type RecordedEvent, typesListing } from '../domain/events/event.ts';
 import { refundReason } from '../domain/payments/refund.ts';
 import { refundedAtoms } from '../domain/payments/payment-progress.ts';
 import { foldQuote, jobOf, type PaymentState, type QuoteState } from '../domain/payments/quote-state.ts';
-import type { CallRow, PaymentRow } from '../store/projection.ts';
+import type { CallRow, PaymentRow, WithdrawnCall } from '../store/projection.ts';
+
+const changing: ReadonlySet<string> = new Set(typesListing('readModels', 'payments'));
 
 /** The payments and calls of one stream: a fold over the given events. */
 export function paymentRowsOf(events: readonly RecordedEvent[]): {
   payments: PaymentRow[];
   calls: CallRow[];
+  withdrawn: WithdrawnCall[];
 } {
   const state = foldQuote(events);
   const started = events.filter(({ type }) => type === 'settlement_started' || type === 'payment_recovered');
-  const last = events.at(-1);
-  if (!last) return { payments: [], calls: [] };
+  // an event that changes nothing here counts in no step, whatever other events the step has
+  const last = events.findLast(({ type }) => changing.has(type));
+  if (!last) return { payments: [], calls: [], withdrawn: [] };
   const job = jobOf(state);
   const payments: PaymentRow[] = [];
   const calls: CallRow[] = [];
@@ -48,7 +52,15 @@ export function paymentRowsOf(events: readonly RecordedEvent[]): {
     });
     if (call && job) calls.push({ ...call, service_id: job.serviceId, job_index: job.jobIndex });
   }
-  return { payments, calls };
+  return { payments, calls, withdrawn: withdrawnFrom(events, calls) };
+}
+
+/** Calls that were enqueued and belong to no payment any more. */
+function withdrawnFrom(events: readonly RecordedEvent[], calls: readonly CallRow[]): WithdrawnCall[] {
+  const left = new Set(calls.map(({ call_id: id }) => id));
+  return events.flatMap(({ type, data }) =>
+    type === 'enqueued' && !left.has(data.call_id) ? { call_id: data.call_id, status: null } : [],
+  );
 }
 
 /** The state of a payment: that of its refund as a whole, else of its call, else of its settlement. */
@@ -79,12 +91,14 @@ function callRow(
   if (!enqueued) return undefined;
   const attempts = ownEvents.flatMap(({ data }) => ('attempt' in data ? data.attempt : []));
   const isEnded = call.status === 'completed' || call.status === 'dead_lettered';
+  // not the last event of the call: a dead letter that is given up ended before, and no step reads that it was given up
+  const end = isEnded && ownEvents.findLast(({ type }) => type === call.status);
   return {
     call_id: call.callId,
     seq,
     status: call.status,
     attempts: Math.max(0, ...attempts),
     enqueued_at: enqueued.at,
-    ended_at: isEnded ? (ownEvents.at(-1)?.at ?? null) : null,
+    ended_at: end ? end.at : null,
   };
 }

@@ -8,6 +8,7 @@ import { projectToHead } from '../projections/project.ts';
 import type { LedgerDatabase } from '../store/database.ts';
 import type { Lane } from '../store/lane.ts';
 import { createPaymentLookup } from '../store/payment-lookup.ts';
+import { astrayClaims } from '../store/recorded-claims.ts';
 import { readStream, readTransferHolders } from '../store/streams.ts';
 import {
   type Chains,
@@ -19,7 +20,7 @@ import {
   requireFinal,
 } from './final-transfers.ts';
 import { type KnownToken, knownPayees } from './known-payees.ts';
-import { type AstrayRecord, claimsOf, standing, transferStream } from './recorded-transfer.ts';
+import { type AstrayRecord, standing, transferStream } from './recorded-transfer.ts';
 
 /** An operator's explanation of a transfer to a payee that is no payment. */
 export interface AstrayOrder {
@@ -118,7 +119,7 @@ async function tryAstray(
   // the books show that it came before they show that it went
   if (!record && order.use.as === 'returned')
     events.unshift({ type: 'operator_transfer_recorded', data: suspense });
-  const [own, ...others] = claimsOf(wanted);
+  const [own, ...others] = astrayClaims(wanted);
   const claims = record || !own ? others : [own, ...others];
   const { outcome } = await ledger.lane.append({ stream, expect: version, events, claims });
   return outcome === 'ok' ? { kind: 'recorded', record: wanted } : 'again';

@@ -12,8 +12,9 @@ import { foldQuote, type PaymentState, type QuoteState } from '../domain/payment
 import { placeData } from '../domain/payments/transfer-place.ts';
 import type { Transfer } from '../peers/chain/chain.ts';
 import type { Lane } from '../store/lane.ts';
+import { refundClaim } from '../store/recorded-claims.ts';
 import { listPayees } from '../store/refunds.ts';
-import { readStream, readTransferHolders, transferClaim } from '../store/streams.ts';
+import { readStream, readTransferHolders } from '../store/streams.ts';
 import {
   type Chains,
   type MinedTransfers,
@@ -139,13 +140,12 @@ async function tryRefund(
     (await requireFinal(chains, payment.network, mined)) ??
     (await checkPaidBefore(chains, known, payment, mined));
   if (notYet) return notYet;
+  const refunded = refundedData(order, payment, mined, chosen.transfer);
   const { outcome } = await ledger.lane.append({
     stream: order.quoteDigest,
     expect: quote.version,
-    events: [{ type: 'refunded', data: refundedData(order, payment, mined, chosen.transfer) }],
-    claims: [
-      transferClaim(payment.network, order.transaction, chosen.transfer.logIndex, `refund:${payment.nonce}`),
-    ],
+    events: [{ type: 'refunded', data: refunded }],
+    claims: [refundClaim(refunded, payment.nonce)],
   });
   // another command claimed the transfer or refunded the payment: look again
   return outcome === 'ok'

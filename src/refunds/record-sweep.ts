@@ -5,7 +5,8 @@ import { placeData } from '../domain/payments/transfer-place.ts';
 import type { LedgerDatabase } from '../store/database.ts';
 import type { Lane } from '../store/lane.ts';
 import { findRefundsDueTo } from '../store/refunds.ts';
-import { readTransferHolders, transferClaim } from '../store/streams.ts';
+import { sweepClaim } from '../store/recorded-claims.ts';
+import { readTransferHolders } from '../store/streams.ts';
 import {
   type Chains,
   type MinedTransfers,
@@ -130,13 +131,12 @@ async function appendAll(
 
 /** Undefined where it is recorded now; otherwise the stream that claims the transfer. */
 async function appendOne(lane: Lane, sweep: Sweep): Promise<string | undefined> {
-  const { network, transaction, log_index } = sweep;
   const stream = streamOf(sweep);
   const appended = await lane.append({
     stream,
     expect: 0,
     events: [{ type: 'operator_sweep_recorded', data: sweep }],
-    claims: [transferClaim(network as Caip2, transaction, log_index, 'sweep')],
+    claims: [sweepClaim(sweep)],
   });
   if (appended.outcome === 'ok') return undefined;
   return 'stream' in appended ? appended.stream : stream;

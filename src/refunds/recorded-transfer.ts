@@ -1,7 +1,5 @@
-import { type EventData, type RecordedEvent } from '../domain/events/event.ts';
-import { type Caip2, chainIdOf } from '../domain/values/primitives.ts';
-import type { Claim } from '../store/append-batch.ts';
-import { transferClaim } from '../store/streams.ts';
+import type { EventData, RecordedEvent } from '../domain/events/event.ts';
+import { chainIdOf } from '../domain/values/primitives.ts';
 
 /** A transfer that is no payment, as an operator recorded it. */
 export type AstrayRecord = EventData<'operator_transfer_recorded'>;
@@ -31,14 +29,4 @@ export function standing(events: readonly RecordedEvent[]): {
   const last = events.at(-1);
   const record = last?.type === 'operator_transfer_recorded' ? last.data : undefined;
   return { version: last?.version ?? 0, record };
-}
-
-/** The claims that a record holds: its transfer, then the one that gave it back. */
-export function claimsOf(record: AstrayRecord): Claim[] {
-  const { returned } = record;
-  const network = record.network as Caip2;
-  return [
-    transferClaim(network, record.transaction, record.log_index, 'astray'),
-    ...(returned ? [transferClaim(network, returned.transaction, returned.log_index, 'return')] : []),
-  ];
 }

@@ -2,9 +2,10 @@ import type pg from 'pg';
 import type { Caip2, Hex } from '../domain/values/primitives.ts';
 import type { Lane } from '../store/lane.ts';
 import { listStreams } from '../store/refunds.ts';
+import { astrayClaims } from '../store/recorded-claims.ts';
 import { readStream } from '../store/streams.ts';
 import { type Refused, refused } from './final-transfers.ts';
-import { type AstrayRecord, claimsOf, standing, transferStreams } from './recorded-transfer.ts';
+import { type AstrayRecord, standing, transferStreams } from './recorded-transfer.ts';
 
 /** An operator's statement that a record of a transfer is wrong. */
 export interface ReversalOrder {
@@ -45,7 +46,7 @@ export async function reverseAstray(
       events: [
         { type: 'operator_transfer_reversed', data: { network, transaction, log_index, why, operator } },
       ],
-      freed: claimsOf(record),
+      freed: astrayClaims(record),
     });
     if (outcome === 'ok') return { kind: 'reversed', record };
   }

@@ -7,13 +7,13 @@ import { LaneFullError } from '../store/lane.ts';
 import { isProcessSilent } from '../store/processes.ts';
 import { endExposure } from '../store/exposure.ts';
 import { findClaim, readStream } from '../store/streams.ts';
+import { spendClaims } from '../store/recorded-claims.ts';
 import { nonceUsed } from './authorize-spend.ts';
 import type { SpendContext } from './context.ts';
 import { releasedEvent } from './record-spend.ts';
 import { invalidSpend, type SpendRefusal } from './refusal.ts';
 import {
   type AcceptedSpend,
-  claimsOf,
   factsIn,
   factsOf,
   type SpendFacts,
@@ -43,7 +43,7 @@ export async function acceptSpend(
   const { settings, pool, lane } = context;
   const hasSecret = spend.secret !== undefined;
   const binding = bindingOf(spend, body);
-  const claims = claimsOf(settings, spend, binding);
+  const claims = spendClaims(settings, spend.auth, spend.digest, binding);
   const stream = spendStream(chatId);
   const accepted = acceptedEvent(context, spend, chatId, binding);
   if (spend.isNonceUsed && !(await findClaim(pool, claims.request))) return nonceUsed(spend.auth);

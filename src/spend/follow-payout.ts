@@ -12,7 +12,7 @@ import {
   type PayoutOutcome,
   unavailable,
 } from './payout.ts';
-import { authFromData } from './spend.ts';
+import { authFromData } from '../domain/spend/recorded-spend.ts';
 
 /**
  * Checks a payout transaction that was sent: records the payout once its block is final, raises the fee of one that does not

@@ -15,7 +15,7 @@ import {
   type PayoutOutcome,
   unavailable,
 } from './payout.ts';
-import { authFromData } from './spend.ts';
+import { authFromData } from '../domain/spend/recorded-spend.ts';
 
 /** Transactions are sent and not waited for: a slow one delays no other payout. */
 const waitMs = 0;

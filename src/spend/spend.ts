@@ -1,7 +1,7 @@
 import type { SpendConfig } from '../config/config.ts';
 import type { EventData } from '../domain/events/event.ts';
 import type { SpendAuth, SpendDomain } from '../domain/spend/spend-auth.ts';
-import type { Address, Hex } from '../domain/values/primitives.ts';
+import type { Hex } from '../domain/values/primitives.ts';
 import type { Landed } from '../peers/prepaid/prepaid-contract.ts';
 import type { Claim } from '../store/append-batch.ts';
 import type { SpendRecorder } from './spend-recorder.ts';
@@ -69,34 +69,4 @@ export function factsIn(data: EventData<'spend_accepted'>): SpendFacts {
 /** Where a transaction landed, as events contain it. */
 export function landedData({ transaction, block }: Landed) {
   return { transaction, block_number: String(block.number), block_hash: block.hash };
-}
-
-/** The spend authorization that the ledger holds, complete enough to be landed again. */
-export function authFromData(data: EventData<'spend_accepted'>): SpendAuth {
-  return {
-    commitment: data.commitment as Hex,
-    serviceId: BigInt(data.service_id),
-    jobIndex: data.job_index,
-    amount: BigInt(data.amount),
-    operator: data.operator as Address,
-    nonce: BigInt(data.nonce),
-    expiry: BigInt(data.expiry),
-    signature: data.signature as Hex,
-  };
-}
-
-/**
- * The claims of a spend, however the authorization is spelled. `nonce`: one spend at a time per account and nonce. `request`:
- * one request per spend; it outlives the other, and is freed only where the spend was not made public.
- */
-export function claimsOf(
-  { chainId, contract }: SpendConfig,
-  { auth, digest }: Pick<VerifiedSpend, 'auth' | 'digest'>,
-  binding: Hex,
-): { readonly nonce: Claim; readonly request: Claim } {
-  const of = { owner: auth.commitment, scope: `${chainId}/${contract}`, binding };
-  return {
-    nonce: { kind: 'spend_auth', key: String(auth.nonce), ...of },
-    request: { kind: 'spend_request', key: digest, ...of },
-  };
 }

@@ -4,6 +4,9 @@ import { poll } from '../runtime/poll.ts';
 import { type LedgerDatabase, queriesOn } from './database.ts';
 import { leafBytes } from './expressions.ts';
 
+/** A row is missing without which the database is no ledger: somebody has removed or changed it. */
+export class DamagedLedgerError extends Error {}
+
 /** The end of an export, and the ledger's own counts there; read in one statement. */
 export interface ExportEnd {
   /** The lane's last sequence number. */
@@ -48,7 +51,7 @@ export async function readExportEnd(pool: pg.Pool): Promise<ExportEnd> {
     ])
     .where('lane.lane_id', '=', 1)
     .executeTakeFirst();
-  if (!row) throw new Error('the ledger has no lane');
+  if (!row) throw new DamagedLedgerError('lane: the row of the ledger is missing');
   return row;
 }
 

@@ -4,6 +4,7 @@ import type { LogGeneration } from '../domain/log/log-generation.ts';
 import { hashBytes } from '../domain/log/merkle.ts';
 import { queriesOn } from './database.ts';
 import { leafBytes, streamKey } from './expressions.ts';
+import { DamagedLedgerError } from './export.ts';
 import { backlogOf, type Backlog, type BacklogRow } from './figures.ts';
 import { callFunction, callTableFunction } from './functions.ts';
 
@@ -234,6 +235,43 @@ export async function readTiles(
     values: [places.map(({ level }) => level), places.map(({ tile }) => tile)],
   });
   return new Map(rows.map(({ level, tile, hashes }) => [`${level}/${tile}`, hashes]));
+}
+
+/** The tree, and what the tiles of each level hold. */
+export async function readStoredTree(pool: pg.Pool): Promise<{
+  readonly size: number;
+  readonly edge: Buffer;
+  /** The largest head under any origin. */
+  readonly newest: number | null;
+  readonly levels: readonly { readonly level: number; readonly tiles: number; readonly bytes: number }[];
+}> {
+  // raw SQL: one statement, so that its parts belong together
+  const { rows } = await pool.query<{
+    size: number;
+    edge: Buffer;
+    newest: number | null;
+    levels: { level: number; tiles: number; bytes: number }[];
+  }>(
+    `select tree.size, tree.edge, (select max(head.size) from tollbook.log_head head) as newest,
+      (select coalesce(json_agg(level order by level.level), '[]') from (
+        select level, count(*) as tiles, sum(octet_length(hashes)) as bytes from tollbook.log_tile group by level) level) as levels
+     from tollbook.log_tree tree`,
+  );
+  const [tree] = rows;
+  if (!tree || rows.length > 1)
+    throw new DamagedLedgerError('log_tree: the row of the tree is missing, or there are several');
+  return tree;
+}
+
+/** The origins under which heads were signed. */
+export async function readOrigins(pool: pg.Pool): Promise<string[]> {
+  const rows = await queriesOn(pool)
+    .selectFrom('tollbook.log_head')
+    .select('origin')
+    .distinct()
+    .orderBy('origin')
+    .execute();
+  return rows.map(({ origin }) => origin);
 }
 
 /** The leaves of `count` events after a place, in order. */

@@ -50,6 +50,12 @@ export interface CallRow {
   readonly ended_at: string | null;
 }
 
+/** A call that was taken back with its payment: it has no row any more. */
+export interface WithdrawnCall {
+  readonly call_id: number;
+  readonly status: null;
+}
+
 /** A generation of the read models, and its cursor. */
 export interface Projection {
   readonly generation: number;
@@ -154,7 +160,7 @@ export function applyProjection(
     completions,
   }: {
     readonly payments: readonly PaymentRow[];
-    readonly calls: readonly CallRow[];
+    readonly calls: readonly (CallRow | WithdrawnCall)[];
     /** What to add to each account. */
     readonly accounts: readonly AccountCredit[];
     readonly usage: readonly UsageRow[];

@@ -129,3 +129,15 @@ export async function readReconciliation(
     .where('id', '=', id)
     .executeTakeFirst();
 }
+
+/** The heads that stored reports are pinned to; a root in base64. */
+export async function readReconciledRoots(
+  pool: pg.Pool,
+): Promise<readonly { readonly size: number; readonly root: string }[]> {
+  return queriesOn(pool)
+    .selectFrom('tollbook.reconciliation')
+    .select(['size', 'root'])
+    .distinct()
+    .where('size', '>', 0)
+    .execute();
+}

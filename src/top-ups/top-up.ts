@@ -1,4 +1,5 @@
 import type { EventData, LedgerEvent } from '../domain/events/event.ts';
+import { reversalId, topUpId } from '../domain/credit/top-up-request.ts';
 import type { Address } from '../domain/values/primitives.ts';
 import type { CreditCommand } from '../store/append-batch.ts';
 import { findAccount } from '../store/credit.ts';
@@ -155,14 +156,4 @@ async function findDone({ pool, db }: Ledger, callId: number): Promise<ToppedUp 
 export async function hasToppedUp(ledger: Pick<Ledger, 'pool'>, callId: number): Promise<boolean> {
   const known = await readTopUp(ledger, callId);
   return known !== undefined && known.topUp.reversedAtoms < known.topUp.atoms;
-}
-
-/** By what was reversed before. */
-function reversalId(callId: number, reversedAtoms: bigint): string {
-  return reversedAtoms === 0n ? `reverse:${callId}` : `reverse:${callId}:${reversedAtoms}`;
-}
-
-/** Contains a colon, so that no operator's idempotency key can be the same. */
-function topUpId(callId: number): string {
-  return `top_up:${callId}`;
 }

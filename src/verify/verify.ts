@@ -186,15 +186,17 @@ export function verdictLines(
     `${events} events, root ${root.toString('base64')}`,
     fault === undefined
       ? 'ok     every event: its place, its bytes, versions, claims, signatures, legal transitions'
-      : `WRONG  first at event ${fault.seq}: ${fault.words}`,
+      : `WRONG  ${fault.seq === 0 ? '' : `first at event ${fault.seq}: `}${fault.words}`,
     ...(contractPayments === 0 ? [] : [`-      ${notRecovered(contractPayments)}`]),
     hasCounters
       ? fault === undefined
         ? 'ok     the counters are the fold of the events'
         : '-      counters: see above'
       : '-      the input has no counters',
-    ...(wrongRows?.map(({ table, words }) => `WRONG  read model ${table}: ${words}`) ?? []),
-    ...(wrongRows?.length === 0 ? ['ok     every row of the read models is the fold of the events'] : []),
+    ...(wrongRows?.map(({ table, words }) => `WRONG  row of ${table}: ${words}`) ?? []),
+    ...(wrongRows?.length === 0
+      ? ['ok     every row of the read models, claims, calls and credit is the fold of the events']
+      : []),
     ...checkpointLines,
     ...(checkpoints.length === 0
       ? ['-      no checkpoint was given: nothing proves that this is the sealed ledger']

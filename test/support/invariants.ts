@@ -3,6 +3,7 @@ import { expect } from 'vitest';
 import type { RecordedEvent } from '../../src/domain/events/event.ts';
 import type { LedgerDatabase } from '../../src/store/database.ts';
 import { checkedFaults, ledgerFaults } from './ledger-faults.ts';
+import { rowFaults } from './row-faults.ts';
 
 export { allEvents } from './ledger-faults.ts';
 
@@ -11,7 +12,10 @@ export async function expectSoundLedger(db: LedgerDatabase, owner: pg.Client): P
   const { events, faults } = await ledgerFaults(db, owner);
   expect(faults).toEqual([]);
   // the lane's own tests append meaningless events; a gateway's events must be legal
-  if (events.some(({ type }) => ofGateways.has(type))) expect(await checkedFaults(owner)).toEqual([]);
+  if (events.some(({ type }) => ofGateways.has(type))) {
+    expect(await checkedFaults(owner)).toEqual([]);
+    expect(await rowFaults(owner)).toEqual([]);
+  }
   return events;
 }
 

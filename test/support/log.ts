@@ -3,12 +3,15 @@ import { exportLines } from '../../src/books/export-leaves.ts';
 import type { StreamEvent } from './synthetic-ledger.ts';
 import { noteSigner, parseVerifierKey } from '../../src/domain/log/checkpoint.ts';
 import { leafHash, RightEdge } from '../../src/domain/log/merkle.ts';
+import { encodeClaim } from '../../src/store/claim-key.ts';
 import { writerRole } from '../../src/store/database.ts';
 import { openLane } from '../../src/store/lane.ts';
 import { readLeaves } from '../../src/store/log.ts';
 import { sealNext } from '../../src/log/seal.ts';
+import { claimsOfStream } from '../../src/verify/rows/stream-claims.ts';
 import type { TestDatabase } from './database.ts';
 import { newStream, refused } from './events.ts';
+import { allEvents } from './ledger-faults.ts';
 
 export const testSeed = Buffer.alloc(32, 42);
 export const testSigner = noteSigner('jobs.example/log', [testSeed]);
@@ -70,4 +73,20 @@ export async function exportTo(file: string, { pool }: TestDatabase, fromSeq = 1
   const lines: Buffer[] = [];
   for await (const line of exportLines(pool, fromSeq)) lines.push(line);
   writeFileSync(file, Buffer.concat(lines));
+}
+
+/** Inserts the claims that a synthetic ledger must hold, which `appendAll` leaves out. */
+export async function insertClaims(database: TestDatabase): Promise<void> {
+  const streams = Map.groupBy(await allEvents(database.db), ({ stream }) => stream);
+  const claims = [...streams.values()].flatMap((events) => claimsOfStream(events).known);
+  await database.asOwner(async (owner) => {
+    for (const { claim, stream } of claims) {
+      const { key, binding } = encodeClaim(claim);
+      await owner.query(
+        `insert into tollbook.claim (key, binding, stream)
+          values (decode($1, 'hex'), decode($2, 'hex'), tollbook.stream_key($3))`,
+        [key, binding, stream],
+      );
+    }
+  });
 }

@@ -2,8 +2,9 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { onTestFinished, describe, expect, test } from 'vitest';
 import { startModelUpstream } from '../../src/devnet/model-upstream.ts';
-import type { LedgerEvent } from '../../src/domain/events/event.ts';
 import { reverseTopUp, topUp } from '../../src/top-ups/top-up.ts';
+import type { Lane } from '../../src/store/lane.ts';
+import { refundClaim } from '../../src/store/recorded-claims.ts';
 import { leaseTopUps } from '../../src/store/top-ups.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
 import { expectBooks, laneOn } from '../support/credit.ts';
@@ -104,17 +105,22 @@ test('a token is credited at its configured rate, rounded down', async () => {
   });
 });
 
-/** What gives the one payment of a database back. */
-async function refundOf(database: TestDatabase, change: object = {}): Promise<LedgerEvent> {
+/** Appends what gives the one payment of a database back, as `refunds record` does. */
+async function appendRefund(
+  database: TestDatabase,
+  lane: Lane,
+  stream: string,
+  change: { readonly amount?: string; readonly log_index?: number } = {},
+): Promise<void> {
   const [settled] = await eventsOf(database, 'payment_settled');
   if (!settled) throw new Error('nothing was paid');
   const { network, asset, payer, payment_nonce, amount } = settled.data;
   const place = { transaction: nowhere, block_number: '9', block_hash: nowhere, log_index: 1 };
   const named = { network, asset, payer, payment_nonce, amount };
-  return {
-    type: 'refunded',
-    data: { ...named, refunded_from: payTo, refunded_to: payer, ...place, operator: 'ann', ...change },
-  };
+  const data = { ...named, refunded_from: payTo, refunded_to: payer, ...place, operator: 'ann', ...change };
+  const claims = [refundClaim(data, payment_nonce)];
+  const { outcome } = await lane.append({ stream, events: [{ type: 'refunded', data }], claims });
+  expect(outcome).toBe('ok');
 }
 
 describe('one payment gives credit once', () => {
@@ -182,7 +188,7 @@ describe('one payment gives credit once', () => {
 
   test('and none when it was refunded meanwhile', async () => {
     const { database, facts, ledger } = await leasedTopUp();
-    await ledger.lane.append({ stream: facts.quote_digest, events: [await refundOf(database)] });
+    await appendRefund(database, ledger.lane, facts.quote_digest);
     await database.moveClock(61);
     await startTopUpGateway(chain, { database });
     await eventually(async () => {
@@ -198,7 +204,7 @@ describe('one payment gives credit once', () => {
     await database.moveClock(61);
     await startTopUpGateway(chain, { database });
     await eventually(async () => expect(await eventsOf(database, 'completed')).toHaveLength(1));
-    await ledger.lane.append({ stream: facts.quote_digest, events: [await refundOf(database)] });
+    await appendRefund(database, ledger.lane, facts.quote_digest);
     await eventually(async () => {
       const [taken] = await eventsOf(database, 'credit_reversed');
       expect(taken?.data).toMatchObject({ amount_micros: '10000000', missing_micros: '0' });
@@ -211,11 +217,8 @@ describe('one payment gives credit once', () => {
     await database.moveClock(61);
     await startTopUpGateway(chain, { database });
     await eventually(async () => expect(await eventsOf(database, 'completed')).toHaveLength(1));
-    const refund = async (amount: string, log_index: number) =>
-      ledger.lane.append({
-        stream: facts.quote_digest,
-        events: [await refundOf(database, { amount, log_index })],
-      });
+    const refund = (amount: string, log_index: number) =>
+      appendRefund(database, ledger.lane, facts.quote_digest, { amount, log_index });
     await refund('3333333', 1);
     const taken = async () =>
       (await eventsOf(database, 'credit_reversed')).map(({ data }) => [data.amount_micros, data.atoms]);

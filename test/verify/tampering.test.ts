@@ -20,7 +20,7 @@ import {
 } from '../support/synthetic-ledger.ts';
 import { createDatabase } from '../support/database.ts';
 import { expectIndependent } from '../support/independent.ts';
-import { exportTo, rootOfEvents, appendAll, testSigner, testVerifier } from '../support/log.ts';
+import { exportTo, insertClaims, rootOfEvents, appendAll, testSigner, testVerifier } from '../support/log.ts';
 import { temporaryFolder, tollbook } from '../support/program.ts';
 import { tamperings } from '../support/tampering.ts';
 import { checkpointFiles, keepCheckpoint, sealedLedger, tamper, verifyBoth } from '../support/verify.ts';
@@ -385,6 +385,7 @@ test('from the shell: an export in pieces, verified offline, exit 0, 1 or 64', a
     '57 events are not yet covered by a checkpoint that holds: events 115 to 171',
   );
   expect(sound).toMatchObject({ code: 0, stderr: '' });
+  await insertClaims(database);
   expect(await tollbook(['verify', ...key], env)).toMatchObject({ code: 0, stderr: '' });
   expect(await tollbook(['verify', file, ...given])).toMatchObject({ code: 64 });
   expect(await tollbook(['verify', file, ...given, '--pubkey', 'a+b+c'])).toMatchObject({ code: 64 });

@@ -6,7 +6,7 @@ import type { BridgeLineJson } from '../../src/domain/reconcile/bridge-json.ts';
 import type { ReportJson } from '../../src/domain/reconcile/report.ts';
 import type { Period } from '../../src/domain/values/period.ts';
 import { createScanner } from '../../src/peers/chain/transfer-scan.ts';
-import { checkReadModels } from '../../src/projections/check-read-models.ts';
+import { checkReadModels } from '../../src/verify/rows/check-rows.ts';
 import { projectToHead } from '../../src/projections/project.ts';
 import { ledgerInDatabase } from '../../src/reconcile/ledger-source.ts';
 import { reconcile, type ReconcileOptions } from '../../src/reconcile/reconcile.ts';

@@ -4,7 +4,7 @@ import { verifyFile } from '../../verify/verify-file.ts';
 import { verifyDatabase } from '../../verify/verify-database.ts';
 import { type ReceiptVerdict, verifyReceipt } from '../../verify/verify-receipt.ts';
 import { CheckpointError, type NoteVerifier } from '../../domain/log/checkpoint.ts';
-import { checkReadModels } from '../../projections/check-read-models.ts';
+import { checkRows } from '../../verify/rows/check-rows.ts';
 import { readCheckpoints, readReceiptFile, readVerifier, requireExport } from '../given-proof.ts';
 import { withLedger } from '../ledger.ts';
 import { ArgumentError } from '../arguments.ts';
@@ -50,7 +50,7 @@ export async function run(args: readonly string[]): Promise<number> {
   }
   return withLedger(async ({ pool }) => {
     const verdict = await verifyDatabase(pool, checkpoints, verifier);
-    const wrongRows = await checkReadModels(pool);
+    const wrongRows = await checkRows(pool);
     for (const line of verdictLines(verdict, wrongRows)) say(line);
     return verdict.isSound && wrongRows.length === 0 ? 0 : 1;
   });

@@ -1,6 +1,6 @@
 import type { NoteVerifier } from '../../../src/domain/log/checkpoint.ts';
 import type { Period } from '../../../src/domain/values/period.ts';
-import { checkReadModels } from '../../../src/projections/check-read-models.ts';
+import { checkReadModels } from '../../../src/verify/rows/check-rows.ts';
 import { projectToHead } from '../../../src/projections/project.ts';
 import { listRefundsDue } from '../../../src/refunds/list-refunds-due.ts';
 import { ReconcileError } from '../../../src/reconcile/reconcile-error.ts';

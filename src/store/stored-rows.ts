@@ -1,0 +1,204 @@
+import type pg from 'pg';
+import { DamagedLedgerError } from './export.ts';
+import { ledgerTables } from './schema.ts';
+import { notCompared } from './table-checks.ts';
+
+/** The tables as they are, and the events that they were made from, in one snapshot. */
+export interface RowSnapshot {
+  readonly client: Pick<pg.Pool, 'query'>;
+  /** The generation of the read models that is read. */
+  readonly generation: number;
+  /** The last event that it includes. */
+  readonly seq: number;
+  /** The last event of the ledger. */
+  readonly head: number;
+}
+
+/** A row that is not the fold of the events; `stored` or `expected` is null where there is no such row. */
+export interface WrongRow {
+  readonly table: string;
+  readonly expected: Readonly<Record<string, unknown>> | null;
+  readonly stored: Readonly<Record<string, unknown>> | null;
+}
+
+/** Columns of a row as its table has them: bytes as `\x` and hexadecimal digits, times as RFC 3339. */
+export type ExpectedRow = Readonly<Record<string, unknown>>;
+
+/** Does something with the tables of one moment. It writes nothing. */
+export async function withStoredRows<T>(
+  pool: pg.Pool,
+  work: (snapshot: RowSnapshot) => Promise<T>,
+): Promise<T> {
+  const client = await pool.connect();
+  try {
+    await client.query('begin isolation level repeatable read read only');
+    // a sum over millions of rows
+    await client.query(`set local statement_timeout = '10min'`);
+    await client.query(`set local idle_in_transaction_session_timeout = '1min'`);
+    const { rows } = await client.query<{ generation: number; seq: number; head: number }>(
+      `select generation, seq, (select coalesce(max(seq), 0) from tollbook.event where lane_id = 1) as head
+        from tollbook.projection where is_active`,
+    );
+    const [active] = rows;
+    if (!active || rows.length > 1)
+      throw new DamagedLedgerError('projection: the read models have no active generation');
+    return await work({ client, ...active });
+  } finally {
+    await client.query('rollback').catch(() => {});
+    client.release();
+  }
+}
+
+/** The place of the next event; undefined where there is none. */
+export async function findNextSeq({ client }: RowSnapshot, afterSeq: number): Promise<number | undefined> {
+  const { rows } = await client.query<{ seq: number }>(
+    'select seq from tollbook.event where lane_id = 1 and seq > $1 order by seq limit 1',
+    [afterSeq],
+  );
+  return rows[0]?.seq;
+}
+
+/** The streams of these types of events within a part of the ledger. */
+export async function readStreamsOf(
+  { client }: RowSnapshot,
+  types: readonly string[],
+  afterSeq: number,
+  lastSeq: number,
+): Promise<string[]> {
+  const { rows } = await client.query<{ stream: string }>(
+    `select tollbook.stream_name(stream) as stream from tollbook.event
+      where lane_id = 1 and seq > $1 and seq <= $2 and type = any ($3::text[]) group by stream`,
+    [afterSeq, lastSeq, types],
+  );
+  return rows.map(({ stream }) => stream);
+}
+
+/** The leaves of these types of events within a part of the ledger, in order. */
+export async function readLeavesOf(
+  { client }: RowSnapshot,
+  types: readonly string[],
+  afterSeq: number,
+  lastSeq: number,
+): Promise<string[]> {
+  const { rows } = await client.query<{ leaf: string }>(
+    `select tollbook.leaf_text(event) as leaf from tollbook.event
+      where lane_id = 1 and seq > $1 and seq <= $2 and type = any ($3::text[]) order by seq`,
+    [afterSeq, lastSeq, types],
+  );
+  return rows.map(({ leaf }) => leaf);
+}
+
+/** Tables whose rows are folded from events: what identifies a row, and the columns that the events do not determine. */
+const foldedTables = {
+  payment: { key: 'seq', isGenerated: true, notCompared: notCompared('payment') },
+  paid_call: { key: 'call_id', isGenerated: true, notCompared: [] },
+  completion: { key: 'account_id, seq', isGenerated: true, notCompared: [] },
+  account_credit: { key: 'account_id', isGenerated: true, notCompared: [] },
+  account: { key: 'account_id', isGenerated: false, notCompared: notCompared('account') },
+  chat_hold: { key: 'chat_id', isGenerated: false, notCompared: notCompared('chat_hold') },
+  credit_request: { key: 'request_id', isGenerated: false, notCompared: notCompared('credit_request') },
+} as const satisfies Readonly<Record<string, FoldedBy>>;
+export type FoldedTable = keyof typeof foldedTables;
+type GeneratedTable = 'payment' | 'paid_call' | 'completion' | 'account_credit';
+
+interface FoldedBy {
+  readonly key: string;
+  /** Whether a row belongs to a generation of the read models. */
+  readonly isGenerated: boolean;
+  readonly notCompared: readonly string[];
+}
+
+/** Of these rows the first that are missing or differ. */
+export async function findWrongRows(
+  { client, generation }: RowSnapshot,
+  table: FoldedTable,
+  expected: readonly ExpectedRow[],
+): Promise<WrongRow[]> {
+  if (expected.length === 0) return [];
+  const { key, isGenerated }: FoldedBy = foldedTables[table];
+  const given = isGenerated ? expected.map((row) => ({ generation, ...row })) : expected;
+  const columns = comparedColumns(table);
+  const of = (row: string): string => columns.map((column) => `${row}.${column}`).join(', ');
+  const { rows } = await client.query<WrongRow>(
+    `select '${table}' as "table", ${asJson('e', columns)} as expected,
+        case when s.${columns[0]} is not null then ${asJson('s', columns)} end as stored
+      from json_populate_recordset(null::tollbook.${table}, $1) e
+      left join tollbook.${table} s using (${isGenerated ? 'generation, ' : ''}${key})
+      where row(${of('e')}) is distinct from row(${of('s')}) limit 20`,
+    [JSON.stringify(given)],
+  );
+  return rows;
+}
+
+/** The first rows whose keys are none of these. */
+export async function findOtherRows(
+  { client }: RowSnapshot,
+  table: 'account' | 'chat_hold' | 'credit_request',
+  keys: readonly (string | number)[],
+  condition = 'true',
+): Promise<WrongRow[]> {
+  const { key } = foldedTables[table];
+  const { rows } = await client.query<WrongRow>(
+    `select '${table}' as "table", null as expected, ${asJson('s', comparedColumns(table))} as stored
+      from tollbook.${table} s
+      where ${condition} and not exists (select from unnest($1::text[]) known where known = s.${key}::text) limit 20`,
+    [keys],
+  );
+  return rows;
+}
+
+function comparedColumns(table: FoldedTable): string[] {
+  const { notCompared: others }: FoldedBy = foldedTables[table];
+  return Object.keys(ledgerTables[`tollbook.${table}`]).filter((column) => !others.includes(column));
+}
+
+/** Bytes as `\x` and hexadecimal digits, times as RFC 3339. A role that may not read a whole row reads these columns. */
+function asJson(row: string, columns: readonly string[]): string {
+  return `json_build_object(${columns.map((column) => `'${column}', ${row}.${column}`).join(', ')})`;
+}
+
+/** Rows of payments within a part of the ledger that no event there has started. */
+export async function findStrayPayments(
+  { client, generation }: RowSnapshot,
+  afterSeq: number,
+  lastSeq: number,
+  started: readonly number[],
+): Promise<WrongRow[]> {
+  const { rows } = await client.query<WrongRow>(
+    `select 'payment' as "table", null as expected, to_json(s) as stored from tollbook.payment s
+      where generation = $1 and seq > $2 and seq <= $3 and seq <> all ($4::bigint[]) limit 20`,
+    [generation, afterSeq, lastSeq, started],
+  );
+  return rows;
+}
+
+/** How many rows a table has, which finds rows that no event has made. */
+export async function countRows({ client, generation }: RowSnapshot, table: GeneratedTable): Promise<number> {
+  const { rows } = await client.query<{ n: number }>(
+    `select count(*) as n from tollbook.${table} where generation = $1`,
+    [generation],
+  );
+  return rows[0]?.n ?? 0;
+}
+
+/** The first rows without an origin: calls without their payment, completions without their admission. */
+export async function findStrayRows(
+  { client, generation }: RowSnapshot,
+  table: Exclude<GeneratedTable, 'payment'>,
+): Promise<WrongRow[]> {
+  const { rows } = await client.query<WrongRow>(
+    `select '${table}' as "table", null as expected, to_json(s) as stored from tollbook.${table} s
+      where s.generation = $1 and not exists (${origins[table]}) limit 20`,
+    [generation],
+  );
+  return rows;
+}
+
+const origins = {
+  paid_call: `select from tollbook.payment p
+    where p.generation = s.generation and p.seq = s.seq and p.call_id = s.call_id`,
+  completion: `select from tollbook.event e where e.lane_id = 1 and e.seq = s.seq and e.type = 'chat_admitted'
+    and (e.data::json->>'account_id')::bigint = s.account_id`,
+  account_credit: `select from tollbook.event e where e.type = 'credit_account_opened'
+    and (e.data::json->>'account_id')::bigint = s.account_id`,
+} as const;

@@ -1,0 +1,291 @@
+/** What `tollbook verify` compares of one table. Every table of the schema has its entry; a test fails for one that is missing. */
+export type TableCheck =
+  | {
+      /** What its rows follow from. */
+      readonly follows: string;
+      /** Columns that nothing determines, each with the reason. */
+      readonly notCompared?: Readonly<Record<string, string>>;
+      /** Why a row that was removed is not named; undefined: it is. */
+      readonly removed?: string;
+      /** Why a row that was added is not named; undefined: it is. */
+      readonly added?: string;
+    }
+  /** Why nothing of it is compared. */
+  | { readonly notFollowing: string };
+
+const byClock = 'a time by the clock, which may be set back';
+const inNoEvent = 'in no event';
+const attempts = 'how often and when it was tried is in no event';
+const shortLived = 'a state of the moment: gateways write it anew all the time';
+const ofPeople = 'people and their sign-ins, of which the ledger has ids alone';
+const ofConfiguration = 'from the configuration, not from events';
+const readModel = { follows: 'the events up to the cursor of the read models' } as const;
+const pruned = 'rows are deleted after their time';
+
+export const tableChecks = {
+  'tollbook.event': {
+    follows:
+      'every column is a part of its leaf: checked against all events before it, the log and the checkpoints',
+  },
+  'tollbook.lane': {
+    follows: 'the number of events, and the calls of the outbox',
+    notCompared: {
+      batch: 'a number of each append',
+      at: 'the time of the last append, which may have recorded nothing; never before the last event',
+      halt_reason: 'how gateways halt the ledger is in no event',
+      halt_known_seq: 'as halt_reason',
+      halt_found_seq: 'as halt_reason',
+      halted_at: 'as halt_reason',
+    },
+  },
+  'tollbook.lane_counter': {
+    follows: 'the events, counted by type: the sum of the rows of a type',
+    notCompared: { batch: 'a number of the append that counted' },
+  },
+  'tollbook.lane_lock': { follows: 'one row for the one lane' },
+  'tollbook.claim': {
+    follows: 'the events of the payments, refunds, sweeps, spends and triggers that hold them',
+    notCompared: { key: "only of a caller's nonce: an event has its hash alone. Other keys are compared" },
+  },
+  'tollbook.call': {
+    follows: 'the events of its payment or trigger: its state, its job, its token and its claims',
+    notCompared: {
+      created_at: byClock,
+      traceparent: 'for tracing alone',
+      last_error: "a runner's words are in no event",
+      last_reason: attempts,
+      last_runner: attempts,
+      lease_id: shortLived,
+      attempt: 'a lease counts before its event',
+      failures: attempts,
+      refusals: attempts,
+      due_at: attempts,
+      order_key: ofConfiguration,
+      key_limit: ofConfiguration,
+      key_slot: ofConfiguration,
+      key_turn: ofConfiguration,
+      keeps_key: ofConfiguration,
+      waits: ofConfiguration,
+      key_failures: ofConfiguration,
+      call_id: 'of a call that was not enqueued yet: no event names it before. Others are compared',
+      claims: 'the key of a claim of a caller’s nonce; the others are compared',
+    },
+    removed: 'only of a failed payment: its call is dropped without an event once the payment can never land',
+  },
+  'tollbook.call_body': {
+    follows: 'for each call of the outbox, the hash and the length of its body in the events',
+    notCompared: { content_type: inNoEvent, created_at: byClock },
+    removed: 'of a call that has ended: deleted after its time',
+    added: 'stored before its payment is recorded, and of no effect without a call',
+  },
+  'tollbook.call_result': {
+    follows: 'for each completed call, the hash and the length of its result in the events',
+    notCompared: {
+      call_id: 'a result that was moved is missing at its place',
+      attempt: 'as call_id',
+      lease_id: inNoEvent,
+      content_type: inNoEvent,
+      created_at: byClock,
+    },
+    removed: 'deleted after its time, and by earlier versions without a note',
+    added: 'stored before its completion is recorded, and never shown without it',
+  },
+  'tollbook.deleted_result': {
+    notFollowing: 'says when a result was deleted',
+  },
+  'tollbook.result_upload': {
+    notFollowing:
+      'parts of results in a store of their own; the hash of a completed one is compared with its event',
+  },
+  'tollbook.callback': {
+    notFollowing:
+      'where clients want to be called, and whether they were; of a URL an event has a part of a hash alone',
+  },
+  'tollbook.call_progress': { notFollowing: shortLived },
+  'tollbook.runner_gone': { notFollowing: shortLived },
+
+  'tollbook.account': {
+    follows: 'the events of credit: name, balance, held and used credit',
+    notCompared: {
+      created_at: byClock,
+      disabled_at: 'set before its event is recorded',
+      closed_at: byClock,
+    },
+  },
+  'tollbook.chat_hold': {
+    follows: 'the completions under way: their account, key and held credit',
+    notCompared: {
+      process_id: shortLived,
+      budget_from: 'of the period that the clock says',
+      started_at: 'that the answer began is in no event',
+      created_at: byClock,
+    },
+  },
+  'tollbook.credit_request': {
+    follows: 'bought credit and its reversal: account, amount and the balance after it',
+    notCompared: { created_at: byClock },
+    removed: "an operator's idempotency key, which no event has; those of bought credit are named",
+    added: "an operator's idempotency key, which no event has; those of bought credit are named",
+  },
+  'tollbook.recovered_chat': {
+    notFollowing:
+      'for a day, completions whose cost may still be corrected; what is returned is checked in the events',
+  },
+  'tollbook.api_key': {
+    follows: 'the events that made and revoked it: its account',
+    notCompared: {
+      hash: inNoEvent,
+      prefix: inNoEvent,
+      name: inNoEvent,
+      models: inNoEvent,
+      cap: inNoEvent,
+      spent: 'what was spent with it is in the completions',
+      budget: inNoEvent,
+      budget_period: inNoEvent,
+      budget_from: 'of the period that the clock says',
+      budget_spent: 'as budget_from',
+      budget_used: 'as budget_from',
+      budget_told: 'as budget_from',
+      created_at: byClock,
+      expires_at: inNoEvent,
+      revoked_at: 'a time by the clock; that it was revoked is compared',
+      last_used_at: byClock,
+      is_of_user: inNoEvent,
+    },
+    removed: pruned,
+    // one that is older than every key with an event is of an earlier version
+  },
+  'tollbook.operator_token': {
+    follows: 'the events that made and revoked it: its scopes and accounts',
+    notCompared: {
+      name: inNoEvent,
+      hash: inNoEvent,
+      created_at: byClock,
+      expires_at: inNoEvent,
+      revoked_at: 'a time by the clock; that it was revoked is compared',
+    },
+    removed: pruned,
+    // named as well: one that was made while verify began, or whose process ended before its event; it is to be revoked
+  },
+  'tollbook.account_webhook': { notFollowing: ofPeople },
+  'tollbook.budget_message': { notFollowing: 'messages that wait to be sent' },
+
+  'tollbook.log_tile': { follows: 'the hashes of the events, as far as they are sealed' },
+  'tollbook.log_tree': { follows: 'the hashes of the events, and the newest head' },
+  'tollbook.log_head': {
+    follows: 'the root of the first events, and the note; its signature with --pubkey',
+    notCompared: { at: byClock },
+    removed: 'old heads that nothing refers to are deleted; the newest one and anchored ones are named',
+  },
+  'tollbook.log_anchored_head': {
+    follows: 'a head of that size',
+    removed: 'that an anchor has a head is in no event: the anchor itself has it',
+  },
+  'tollbook.log_anchor': {
+    notFollowing:
+      'what an anchor received last: compared with the anchor itself, by gateways and with --checkpoint',
+  },
+
+  'tollbook.payment': {
+    ...readModel,
+    notCompared: {
+      last_seq:
+        'earlier versions counted events that change nothing of a payment, with some steps and not with others',
+    },
+  },
+  'tollbook.paid_call': readModel,
+  'tollbook.completion': readModel,
+  'tollbook.account_credit': readModel,
+  'tollbook.job_day': readModel,
+  'tollbook.payee': readModel,
+  'tollbook.usage_day': readModel,
+  'tollbook.projection': {
+    notFollowing: 'the cursor of the read models, whose rows are compared with the events up to it',
+  },
+
+  'tollbook.reconciliation': {
+    follows: 'the report in it, and the root of its events',
+    notCompared: { id: 'a number', at: byClock },
+    removed: 'that a report was stored is in no event',
+    added: 'a copy of a report is refused, and another one has its own root and figures',
+  },
+
+  'tollbook.payout': {
+    follows: 'a spend that was earned; its expiry',
+    notCompared: {
+      status: attempts,
+      attempts,
+      last_reason: attempts,
+      due_at: attempts,
+      created_at: byClock,
+      transaction: 'recorded once its block is final',
+      checks: attempts,
+    },
+    removed: pruned,
+  },
+  'tollbook.spend_exposure': {
+    follows: 'the spend that its stream accepted: account, contract, nonce and amount',
+    notCompared: { status: attempts, created_at: byClock },
+    removed: pruned,
+  },
+  'tollbook.follow_up': {
+    follows: 'an event that needs it: its network and its block',
+    notCompared: {
+      first_search_block: 'found on the chain',
+      tries: attempts,
+      created_at: byClock,
+      due_at: attempts,
+      retry_at: attempts,
+    },
+    removed: 'one that is done is deleted',
+  },
+  'tollbook.ledger_cursor': { notFollowing: 'how far each worker has read' },
+
+  'tollbook.price_list': { notFollowing: ofConfiguration },
+  'tollbook.price_window': { notFollowing: 'offers of the configuration; what was paid is in its quote' },
+  'tollbook.rate_round': { notFollowing: 'what sources said last; the rate in force is in its event' },
+  'tollbook.chain_cursor': { notFollowing: 'how far a trigger has read its chain' },
+  'tollbook.cron_cursor': { notFollowing: 'how far a schedule has fired' },
+  'tollbook.listing_look': { notFollowing: shortLived },
+
+  'tollbook.alert': { notFollowing: shortLived },
+  'tollbook.alert_message': { notFollowing: 'messages that wait to be sent' },
+  'tollbook.alert_sender': { notFollowing: shortLived },
+  'tollbook.event_allowance': { notFollowing: shortLived },
+  'tollbook.rate_window': { notFollowing: shortLived },
+  'tollbook.process': { notFollowing: shortLived },
+  'tollbook.gateway_process': { notFollowing: shortLived },
+  'tollbook.worker_process': { notFollowing: shortLived },
+  'tollbook.lane_batch': {
+    notFollowing: 'the last answer to each gateway, for an append that is sent again',
+  },
+  'tollbook.prune_round': { notFollowing: shortLived },
+  'tollbook.prune_sum': { notFollowing: 'counts of deleted rows until they are recorded' },
+  'tollbook.secret': { notFollowing: 'a key' },
+  'tollbook.database_identity': { notFollowing: 'which server this is' },
+  'tollbook.function_file': { notFollowing: 'hashes of the functions, compared by `tollbook migrate`' },
+  'tollbook.migration': { notFollowing: 'which migrations ran' },
+
+  'identity.credential': { notFollowing: ofPeople },
+  'identity.operator': {
+    follows: 'the events that gave and took the role of a name',
+    notCompared: { created_at: byClock },
+    removed: 'one without a row has no rights',
+  },
+  'identity.operator_factor': { notFollowing: ofPeople },
+  'identity.operator_invitation': { notFollowing: ofPeople },
+  'identity.operator_recovery_code': { notFollowing: ofPeople },
+  'identity.operator_session': { notFollowing: ofPeople },
+  'identity.session': { notFollowing: ofPeople },
+  'identity.siwe_nonce': { notFollowing: ofPeople },
+  'identity.user': { notFollowing: ofPeople },
+  'identity.verification': { notFollowing: ofPeople },
+  'identity.wallet': { notFollowing: ofPeople },
+} as const satisfies Readonly<Record<string, TableCheck>>;
+
+/** The columns of a table that are not compared. */
+export function notCompared(
+  table: 'payment' | 'account' | 'chat_hold' | 'credit_request',
+): readonly string[] {
+  return Object.keys(tableChecks[`tollbook.${table}`].notCompared);
+}

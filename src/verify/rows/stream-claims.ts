@@ -1,0 +1,101 @@
+import type { EventData, RecordedEvent } from '../../domain/events/event.ts';
+import { authFromData } from '../../domain/spend/recorded-spend.ts';
+import { spendAuthDigest } from '../../domain/spend/spend-auth.ts';
+import { type Address, chainIdOf } from '../../domain/values/primitives.ts';
+import { bytesToHex } from 'viem/utils';
+import type { Claim } from '../../store/lane-command.ts';
+import { astrayClaims, spendClaims, sweepClaim } from '../../store/recorded-claims.ts';
+import { firingClaim } from '../../store/streams.ts';
+import { type PaymentRows, paymentsOf } from './payment-rows.ts';
+
+/** The types of events that begin what holds claims; a payment may begin in the middle of its stream. */
+export const claimingTypes = [
+  'settlement_started',
+  'payment_recovered',
+  'spend_accepted',
+  'call_triggered',
+  'operator_sweep_recorded',
+  'operator_transfer_recorded',
+] as const;
+
+/** A claim that must be in the database, or may be only while its payment's call is in the outbox. */
+export interface StreamClaim {
+  readonly claim: Claim;
+  readonly stream: string;
+  /** The payment whose call must be in the outbox for the claim to be held; undefined: it is held. */
+  readonly withCallOf: string | undefined;
+}
+
+/** A claim of a caller's nonce: an event has only the hash of the nonce, so its key is not known. */
+export interface NonceClaim {
+  readonly stream: string;
+  /** The claim of the payment's quote: the nonce is bound to the same. */
+  readonly quote: Claim;
+  readonly withCallOf: string | undefined;
+}
+
+export interface StreamClaims {
+  readonly known: readonly StreamClaim[];
+  readonly nonces: readonly NonceClaim[];
+}
+
+/** The claims of some payments of a stream. */
+export function claimsOfPayments(stream: string, payments: readonly PaymentRows[]): StreamClaims {
+  const known: StreamClaim[] = [];
+  const nonces: NonceClaim[] = [];
+  for (const payment of payments) {
+    for (const { claim, held } of payment.claims())
+      known.push({ claim, stream, withCallOf: held === 'certain' ? undefined : payment.key });
+    const nonce = payment.nonceClaim();
+    if (nonce) {
+      const { quote, held } = nonce;
+      nonces.push({ stream, quote, withCallOf: held === 'certain' ? undefined : payment.key });
+    }
+  }
+  return { known, nonces };
+}
+
+/** The claims that a whole stream holds, whatever it is of. */
+export function claimsOfStream(events: readonly RecordedEvent[]): StreamClaims {
+  const [first] = events;
+  if (!first) return { known: [], nonces: [] };
+  const { stream } = first;
+  const of = (claims: readonly Claim[]): StreamClaims => ({
+    known: claims.map((claim) => ({ claim, stream, withCallOf: undefined })),
+    nonces: [],
+  });
+  switch (first.type) {
+    case 'spend_accepted':
+      return of(claimsOfSpend(first.data, events));
+    case 'call_triggered': {
+      const { trigger: kind, trigger_name: name, trigger_id: id, body_sha256: binding } = first.data;
+      return of([firingClaim({ kind, name, id }, binding)]);
+    }
+    case 'operator_sweep_recorded':
+      return of([sweepClaim(first.data)]);
+    case 'operator_transfer_recorded': {
+      const last = events.at(-1);
+      return of(last?.type === 'operator_transfer_recorded' ? astrayClaims(last.data) : []);
+    }
+    default:
+      return claimsOfPayments(stream, paymentsOf(events));
+  }
+}
+
+/**
+ * A spend that was released has freed its nonce; where it may be public it stays bound to its request. The claim of the request is that of
+ * the first spend which the same authorization made: `isBound` says so of a later one.
+ */
+function claimsOfSpend(
+  accepted: EventData<'spend_accepted'>,
+  events: readonly RecordedEvent[],
+): readonly Claim[] {
+  const { network, contract, binding } = accepted;
+  const chainId = chainIdOf(network) ?? 0;
+  const auth = authFromData(accepted);
+  const digest = bytesToHex(spendAuthDigest({ chainId, contract: contract as Address }, auth));
+  const { nonce, request } = spendClaims({ chainId, contract }, auth, digest, binding);
+  const released = events.find(({ type }) => type === 'spend_released');
+  if (released?.type !== 'spend_released') return [request, nonce];
+  return released.data.may_have_landed ? [request] : [];
+}

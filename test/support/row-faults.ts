@@ -1,0 +1,16 @@
+import type pg from 'pg';
+import { openPool, writerRole } from '../../src/store/database.ts';
+import { checkRows } from '../../src/verify/rows/check-rows.ts';
+
+/** What the row check of `tollbook verify` says of the database that an owner is connected to. */
+export async function rowFaults(owner: pg.Client): Promise<string[]> {
+  const { user = '', password, database = '', host, port } = owner;
+  const auth = [user, ...(typeof password === 'string' ? [password] : [])].map(encodeURIComponent).join(':');
+  const url = `postgresql://${auth}@/${encodeURIComponent(database)}?host=${encodeURIComponent(host)}&port=${port}`;
+  const pool = openPool({ url, maxConnections: 1, role: writerRole });
+  try {
+    return (await checkRows(pool)).map(({ table, words }) => `${table}: ${words}`);
+  } finally {
+    await pool.end();
+  }
+}
