@@ -1,3 +1,4 @@
+import type { AgedItem } from '../domain/bookkeeping/aging.ts';
 import { accounts } from '../domain/bookkeeping/account.ts';
 import { type Balance, Balances, type Entry } from '../domain/bookkeeping/entry.ts';
 import { ReopenedQuotes, type SkimmedEvent } from '../domain/bookkeeping/reopened-quotes.ts';
@@ -20,7 +21,12 @@ export interface EntryPart {
 export type BooksPart =
   | { readonly kind: 'opening'; readonly balances: readonly Balance[] }
   | EntryPart
-  | { readonly kind: 'closing'; readonly balances: readonly Balance[] };
+  | {
+      readonly kind: 'closing';
+      readonly balances: readonly Balance[];
+      /** The payments without an outcome, which no balance has. */
+      readonly openSettlements: readonly AgedItem[];
+    };
 
 export interface BooksOptions {
   readonly rates?: Rates | undefined;
@@ -163,7 +169,7 @@ async function* keepBooks(
     for (const move of closing.moves) balances.post(move);
     yield { kind: 'entry', entry: closing, payoutBatch: undefined };
   }
-  yield { kind: 'closing', balances: balances.list() };
+  yield { kind: 'closing', balances: balances.list(), openSettlements: bookkeeper.openSettlements() };
 }
 
 /** Assets and liabilities are brought forward; earlier income, expenses and conversions are summed up as equity. */

@@ -28,6 +28,7 @@ export function closeConversion(balances: Balances, { toMs }: Period, rates: Rat
   const sides = worth > 0n ? { debit: fx, credit: conversion } : { debit: conversion, credit: fx };
   return {
     seq: undefined,
+    stream: undefined,
     event: 'closing',
     category: 'conversion_close',
     recordedAt: at,

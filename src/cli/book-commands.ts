@@ -1,3 +1,4 @@
+import { agingFormats } from '../books/aging-text.ts';
 import { bookFormats } from '../domain/bookkeeping/format.ts';
 import { explanationClasses } from '../domain/events/break-events.ts';
 
@@ -24,6 +25,18 @@ export const bookCommands = {
       '              entry of conversions; --value-in is the currency of rows where the file has several\n' +
       '  --currency  that of credit, for a ledger that does not say it',
     load: () => import('./commands/export.ts'),
+  },
+  aging: {
+    summary:
+      'lists what was open at a date, with its age: settlements, refunds due, suspense, spends, prepaid credit',
+    usage:
+      `tollbook aging [--as-of 2026-11-01] [--format ${agingFormats.join('|')}] [--tz Europe/Berlin] [--currency USD]\n` +
+      '  [--input EXPORT --exported-at 2026-12-01T08:00:00Z]\n' +
+      '  --as-of  the moment: the beginning of a month or day, or an RFC 3339 time; default: now;\n' +
+      '           --as-of 2026-11 is how October ended, and the sums are the balances of its journals\n' +
+      '  credit is listed by grant and purchase, and the oldest is used first;\n' +
+      '  needs DATABASE_URL, or with --input a file of `export --format jsonl`',
+    load: () => import('./commands/aging.ts'),
   },
   reconcile: {
     summary: 'compares the ledger of a period with the chains: payments, transfers and balances',

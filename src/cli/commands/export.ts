@@ -7,7 +7,7 @@ import { pipeline } from 'node:stream/promises';
 import { parseArgs } from 'node:util';
 import { type BooksOptions, openBooks } from '../../books/books.ts';
 import { writeBooks } from '../../books/format.ts';
-import { ExportError, type LedgerSource, openDatabaseSource, openFileSource } from '../../books/source.ts';
+import { ExportError, type LedgerSource } from '../../books/source.ts';
 import { exportLines } from '../../books/export-leaves.ts';
 import { type BookFormat, bookFormats, isBookFormat } from '../../domain/bookkeeping/format.ts';
 import { readRates } from '../../domain/bookkeeping/rates.ts';
@@ -19,24 +19,22 @@ import { compareExport, type Comparison } from '../../periods/compare-period.ts'
 import { findPeriods, readPeriods } from '../../periods/read-periods.ts';
 import { ArgumentError, exitCodes } from '../arguments.ts';
 import { withLedger } from '../ledger.ts';
-import { readZone, takePeriod } from '../period-choice.ts';
+import { readCurrency, sourceOptions, withBooksSource } from '../books-source.ts';
+import { takePeriod } from '../period-choice.ts';
 import { besideClose } from '../period-text.ts';
 import { fail } from '../terminal.ts';
 
 const options = {
+  ...sourceOptions,
   format: { type: 'string', default: 'jsonl' },
   'from-seq': { type: 'string' },
   from: { type: 'string' },
   to: { type: 'string' },
-  tz: { type: 'string' },
   'no-opening': { type: 'boolean', default: false },
   'year-from': { type: 'string' },
-  input: { type: 'string' },
-  'exported-at': { type: 'string' },
   out: { type: 'string' },
   rates: { type: 'string' },
   'value-in': { type: 'string' },
-  currency: { type: 'string' },
 } as const;
 
 type Values = ReturnType<typeof parseArgs<{ options: typeof options }>>['values'];
@@ -71,7 +69,6 @@ async function exportLedger({ 'from-seq': from = '1', out, ...rest }: Values): P
 }
 
 async function exportBooks(values: Values, format: BookFormat): Promise<number> {
-  const { input, tz, 'exported-at': exportedAt } = values;
   // mistakes that need no clock are reported before the database is opened
   readYear(values, takePeriod(values, Infinity), format);
   const stated = await readStated(values);
@@ -79,38 +76,18 @@ async function exportBooks(values: Values, format: BookFormat): Promise<number> 
     throw new ArgumentError(
       '--from-seq is for --format jsonl: the books of a period are named by --from and --to',
     );
-  const exportedAtMs = exportedAt === undefined ? -Infinity : parseInstant(exportedAt, readZone(tz));
-  if (exportedAtMs === undefined || exportedAtMs > Date.now() || (exportedAt && input === undefined))
-    throw new ArgumentError(
-      '--exported-at is when the file of --input was exported: a date or time that has passed',
-    );
-  const isAsClosed =
-    input === undefined
-      ? await withLedger(async ({ pool }) => {
-          const periods = async (): Promise<Periods> => (await readPeriods(pool)).periods;
-          return writePeriod(await openDatabaseSource(pool), values, stated, { format, periods });
-        })
-      : await writeFromFile(input, exportedAtMs, values, { format, stated });
+  const isAsClosed = await withBooksSource(values, ({ source, pool }) => {
+    const periods = async (): Promise<Periods> =>
+      pool ? (await readPeriods(pool)).periods : findPeriods(source);
+    return writePeriod(source, values, stated, { format, periods });
+  });
   return isAsClosed ? exitCodes.done : exitCodes.refused;
 }
 
-async function writeFromFile(
-  input: string,
-  exportedAtMs: number,
-  values: Values,
-  { format, stated }: { readonly format: BookFormat; readonly stated: BooksOptions },
-): Promise<boolean> {
-  await access(input).catch(() => {
-    throw new ArgumentError(`--input ${input} cannot be read`);
-  });
-  const source = openFileSource(input, Date.now(), exportedAtMs);
-  return writePeriod(source, values, stated, { format, periods: () => findPeriods(source) });
-}
-
 /** What the caller states beside the ledger. */
-async function readStated({ rates: file, 'value-in': valueIn, currency }: Values): Promise<BooksOptions> {
-  if (currency !== undefined && !/^[A-Z]{3,8}$/.test(currency))
-    throw new ArgumentError('--currency is the currency of credit: 3 to 8 capitals, such as USD');
+async function readStated(values: Values): Promise<BooksOptions> {
+  const { rates: file, 'value-in': valueIn } = values;
+  const currency = readCurrency(values);
   if (file === undefined) {
     if (valueIn !== undefined) throw new ArgumentError('--value-in goes with --rates');
     return { currency };

@@ -1,19 +1,23 @@
 import { chainAccount, treasuryAccount } from './account.ts';
+import type { AgedItem } from './aging.ts';
 import { astrayCategories, astrayPosition, type AstrayTransfer } from './astray.ts';
 import { Commodities, currencyCommodity } from './commodity.ts';
 import { creditMoves, spendMoves } from './credit.ts';
-import type { Category, Commodity, Entry, Move } from './entry.ts';
+import type { Commodity, Entry, Move } from './entry.ts';
 import { CreditOrder, type PartedEvent } from '../credit/credit-parts.ts';
 import { BooksError } from './books-error.ts';
-import { atomsOf, type BookedPayment, movesBetween, type Position, namesOf, positionOf } from './payment.ts';
 import {
-  movePayments,
-  type ProgressType,
-  recoveredProgress,
-  startedProgress,
-} from '../payments/payment-progress.ts';
+  atomsOf,
+  type BookedPayment,
+  isUnsettled,
+  movesBetween,
+  type Position,
+  positionOf,
+} from './payment.ts';
+import { movePayments, recoveredProgress, startedProgress } from '../payments/payment-progress.ts';
+import { categories, creditCategories, entryOf, type MovingType, spendCategories } from './event-entry.ts';
 import { type BookedQuote, OpenQuotes } from './open-quotes.ts';
-import { type EventOf, hasAspect, type RecordedEvent, type TypesWith } from '../events/event.ts';
+import { type EventOf, hasAspect, type RecordedEvent } from '../events/event.ts';
 import { isTriggeredStream } from '../triggers/trigger.ts';
 
 /**
@@ -47,6 +51,22 @@ export class Bookkeeper {
   /** The number of quotes in memory: the only state that grows, with the number of open quotes. */
   get openQuotes(): number {
     return this.#quotes.size;
+  }
+
+  /** The payments of which nobody knows yet whether they settle. */
+  openSettlements(): AgedItem[] {
+    return [...this.#quotes.list()].flatMap(([name, { payments }]) =>
+      payments.filter(isUnsettled).map(({ payment, token, signedAtoms, startedAt }) => ({
+        kind: 'settlement',
+        account: undefined,
+        name,
+        counterparty: payment.payer,
+        accountName: undefined,
+        commodity: token,
+        atoms: signedAtoms,
+        since: startedAt,
+      })),
+    );
   }
 
   /**
@@ -130,6 +150,7 @@ export class Bookkeeper {
       payTo: signed.pay_to,
       signedAtoms: BigInt(signed.amount),
       requestId,
+      startedAt: event.at,
       isSecond: false,
       topUp: undefined,
       refundedFrom: new Map(),
@@ -151,6 +172,7 @@ export class Bookkeeper {
       payTo,
       signedAtoms: BigInt(amount),
       requestId: undefined,
+      startedAt: event.at,
       isSecond: false,
       topUp: undefined,
       refundedFrom: new Map(),
@@ -332,86 +354,4 @@ function reversedBy({ data }: EventOf<'credit_reversed'>, payment: BookedPayment
   return data.atoms === undefined
     ? atomsOf(payment)
     : (payment.topUp?.reversedAtoms ?? 0n) + BigInt(data.atoms);
-}
-
-type MovingType = Exclude<
-  ProgressType & TypesWith<'bookkeeping'>,
-  'settlement_unknown' | 'settlement_failed'
->;
-
-const categories: Readonly<Record<MovingType, Category>> = {
-  payment_settled: 'payment',
-  settlement_confirmed: 'confirmation',
-  settlement_disproved: 'reversal',
-  settlement_reorged: 'reversal',
-  refunded: 'refund',
-  redelivery_requested: 'requeue',
-  enqueued: 'requeue',
-  enqueued_again: 'requeue',
-  completed: 'delivery',
-  dead_lettered: 'dead_letter',
-  operator_requeued: 'requeue',
-};
-
-const creditCategories = {
-  credit_granted: 'credit_grant',
-  credit_captured: 'credit_use',
-  credit_corrected: 'credit_correction',
-  credit_expired: 'credit_expiry',
-} as const;
-
-const spendCategories = {
-  spend_earned: 'spend_earned',
-  spend_paid_out: 'spend_paid_out',
-  spend_failed: 'spend_lost',
-} as const;
-
-/** The fields of an entry that an event may have beside its moves. */
-interface EntryFields {
-  readonly transaction?: string | undefined;
-  readonly block_number?: string | undefined;
-  readonly log_index?: number | undefined;
-  readonly block_time?: number | undefined;
-  readonly reason?: string | undefined;
-}
-
-function entryOf(
-  event: RecordedEvent,
-  category: Category,
-  moves: readonly Move[],
-  of: {
-    readonly counterparty?: string;
-    readonly quoteDigest?: string;
-    readonly quoteSource?: string | undefined;
-    readonly payment?: BookedPayment;
-    readonly accountName?: string | undefined;
-    readonly memo?: string | undefined;
-    /** Where it moved on the chain, if not at the event's own place. */
-    readonly place?: EntryFields | undefined;
-  },
-): Entry | undefined {
-  if (moves.length === 0) return undefined;
-  const fields = of.place ?? (event.data as EntryFields);
-  const { transaction, block_number: block, log_index: logIndex } = fields;
-  return {
-    seq: event.seq,
-    event: event.type,
-    category,
-    recordedAt: event.at,
-    occurredAt: block === undefined || category === 'reversal' ? event.at : blockTime(fields),
-    moves,
-    payment: of.payment && namesOf(of.payment),
-    accountName: of.accountName,
-    quoteDigest: of.quoteDigest,
-    quoteSource: of.quoteSource,
-    counterparty: of.counterparty,
-    transaction,
-    block,
-    logIndex,
-    memo: of.memo ?? fields.reason,
-  };
-}
-
-function blockTime({ block_time: secs }: EntryFields): string | undefined {
-  return secs === undefined ? undefined : new Date(secs * 1_000).toISOString();
 }

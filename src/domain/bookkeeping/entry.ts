@@ -66,6 +66,8 @@ export interface EntryPayment {
 export interface Entry {
   /** Undefined for the entry that closes a period: no event is behind it. */
   readonly seq: number | undefined;
+  /** That of the event. */
+  readonly stream: string | undefined;
   /** The event's type. */
   readonly event: string;
   readonly category: Category;

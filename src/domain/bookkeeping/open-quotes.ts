@@ -47,6 +47,11 @@ export class OpenQuotes {
     else this.#expiring.set(endsHour, [digest]);
   }
 
+  /** All of them, by their digests. */
+  list(): Iterable<readonly [digest: string, BookedQuote]> {
+    return this.#quotes;
+  }
+
   find(digest: string): BookedQuote | undefined {
     return this.#quotes.get(digest);
   }

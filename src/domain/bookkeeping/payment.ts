@@ -11,6 +11,8 @@ export interface BookedPayment extends NamedProgress {
   readonly signedAtoms: bigint;
   /** Of the request that it was made for. */
   readonly requestId: string | undefined;
+  /** RFC 3339, by the time of recording. */
+  readonly startedAt: string;
   /** It settled after another payment had settled for its quote. */
   readonly isSecond: boolean;
   /** Whether its call bought credit, and how many of its atoms that was taken back for. */
@@ -42,6 +44,11 @@ function dueOf({
 export function isClosed(payment: BookedPayment): boolean {
   const isDelivered = payment.call?.status === 'completed' && refundedAtoms(payment) >= partsOf(payment).owed;
   return basisOf(payment) === 'proven' && (payment.isRefunded || isDelivered);
+}
+
+/** Whether its settlement has no outcome. */
+export function isUnsettled({ status }: BookedPayment): boolean {
+  return status === 'settling' || status === 'settlement_unknown';
 }
 
 /** Debits above 0, credits below, all of one payment: they add up to 0. */
