@@ -1,4 +1,4 @@
-import { sql } from 'kysely';
+import { type RawBuilder, sql } from 'kysely';
 import type pg from 'pg';
 import { queriesOn } from './database.ts';
 import { streamName } from './expressions.ts';
@@ -7,9 +7,30 @@ import { activeGeneration, type ListedPayment, paymentsOf, readPage } from './pa
 /** Of one way to find them, before they are put in order. */
 const mostOfOneWay = 200;
 
+/** The expression of the index: a transaction as sixteen words of two bytes. */
+const words = sql.raw<number[]>(
+  `array[${Array.from({ length: 16 }, (_, word) => `get_byte(transaction, ${2 * word}) * 256 + get_byte(transaction, ${2 * word + 1})`).join(', ')}]`,
+);
+const digitsAWord = 4;
+/** Wherever they begin, so many digits have a whole word in them. */
+const fewestInside = 2 * digitsAWord - 1;
+
+/** The words that digits contain, for each place within a word at which they may begin. */
+function wordsWithin(digits: string): readonly (readonly number[])[] {
+  return Array.from({ length: digitsAWord }, (_, skipped) =>
+    (digits.slice(skipped).match(/.{4}/g) ?? []).map((word) => Number.parseInt(word, 16)),
+  );
+}
+
+/** Whether the digits are anywhere in the transaction: by the index, then by the digits themselves. */
+function isInside(digits: string): RawBuilder<boolean> {
+  const ways = wordsWithin(digits).map((found) => sql`${words} @> ${found}::int[]`);
+  return sql`length(transaction) = 32 and (${sql.join(ways, sql` or `)}) and position(${digits} in encode(transaction, 'hex')) > 0`;
+}
+
 /**
- * Up to `limit` payments whose quote, transaction or payer begins with these hexadecimal digits, 4 to 64 of them; the newest first. Each
- * way is a range of an index, and finds up to 200.
+ * Up to `limit` payments whose quote, transaction or payer begins with these hexadecimal digits, 4 to 64 of them, or whose transaction
+ * has them anywhere, where they are 7 or more; the newest first. Each way is by an index, and finds up to 200.
  */
 export async function searchPayments(
   pool: pg.Pool,
@@ -20,13 +41,16 @@ export async function searchPayments(
   const [lowest, highest] = ['0', 'f'].map((end) => Buffer.from(digits.padEnd(64, end), 'hex'));
   const [lowestPayer, highestPayer] = [lowest, highest].map((end) => end?.subarray(0, 20));
   const isPayer = digits.length <= 40;
-  // raw SQL: three ranges of three indexes, each with a limit of its own
+  // raw SQL: four ways of four indexes, each with a limit of its own
   const found = sql<number>`(
     (select seq from tollbook.payment where generation = ${activeGeneration(db)}
       and transaction between ${lowest} and ${highest} order by transaction limit ${mostOfOneWay})
     union all
     (select seq from tollbook.payment where ${isPayer} and generation = ${activeGeneration(db)}
       and payer between ${lowestPayer} and ${highestPayer} order by payer, seq desc limit ${mostOfOneWay})
+    union all
+    (select seq from tollbook.payment where generation = ${activeGeneration(db)}
+      and ${digits.length < fewestInside ? sql`false` : isInside(digits)} limit ${mostOfOneWay})
     union all
     (select seq from tollbook.event where stream between ${lowest} and ${highest}
       and type in ('settlement_started', 'payment_recovered') order by stream limit ${mostOfOneWay}))`;

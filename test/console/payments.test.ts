@@ -1,10 +1,14 @@
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { readStream } from '../../src/store/streams.ts';
 import { hasBrowser, useBrowser } from '../support/browser.ts';
 import { browserOf, operatorTab, signInOperator } from '../support/console.ts';
-import { useChain } from '../support/devnet.ts';
-import { type JobsSite, startJobsSite } from '../support/jobs-site.ts';
-import { formsIn, postForm } from '../support/site.ts';
+import { type TestChain, useChain } from '../support/devnet.ts';
+import { startFacilitatorProxy } from '../support/facilitator-proxy.ts';
+import { echo, type JobsSite, startJobsSite } from '../support/jobs-site.ts';
+import { landPayment } from '../support/onchain.ts';
+import { header, payer, quoteAndSign } from '../support/payer.ts';
+import { startRpcProxy } from '../support/rpc-proxy.ts';
+import { formsIn, postForm, sendForm } from '../support/site.ts';
 import { registeredConsole, startTour } from '../support/tour.ts';
 import { eventually } from '../support/wait.ts';
 import { payForOneJob } from '../../src/devnet/client.ts';
@@ -132,6 +136,10 @@ test('a payment is found by quote, call, payer and the beginning of each; what i
     payment.payer.slice(0, 9),
     payment.quote_digest.slice(0, 11),
     payment.transaction?.slice(2, 9) ?? '',
+    // from a middle and the end, with an even and an odd number of digits
+    payment.transaction?.slice(21, 29) ?? '',
+    payment.transaction?.slice(24, 31) ?? '',
+    payment.transaction?.slice(-11) ?? '',
   ])
     expect([part, (await search(part)).text.includes(page)]).toEqual([part, true]);
   expect((await search('0xdeadbeefdeadbeef')).text).toContain('No such payment');
@@ -139,4 +147,70 @@ test('a payment is found by quote, call, payer and the beginning of each; what i
   const csv = (await ada.get('/console/payments.csv')).text.split('\r\n');
   expect(csv).toHaveLength(3);
   expect(csv[1]).toContain(payment.quote_digest);
+});
+
+test('an operator gives a call up with a reason, under their name', async () => {
+  const { site, payment } = await startWithDeadLetter();
+  const ada = browserOf(site, await signInOperator(site, { role: 'operator' }));
+  const path = `/console/payments/${payment.quote_digest}`;
+  const action = `${path}/give-up`;
+  const refused = await sendForm(ada, path, { why: '' }, { action });
+  expect([refused.status, refused.text]).toEqual([409, expect.stringContaining('Nothing was changed')]);
+  const done = await sendForm(ada, path, { why: 'the model is gone' }, { action });
+  expect(done.headers.get('location')).toBe(`${path}?notice=call_given_up`);
+  expect((await lastEvents(site, payment.quote_digest)).at(-1)).toEqual({
+    type: 'operator_discarded',
+    data: { call_id: payment.call_id, why: 'the model is gone', operator: 'ada' },
+  });
+});
+
+test('an operator resolves an unknown settlement by its transaction; one that does not carry it is refused', async () => {
+  const rpc = await startRpcProxy(chain.rpcUrl);
+  const proxy = await startFacilitatorProxy(chain.facilitatorUrl);
+  onTestFinished(() => proxy.close());
+  const behind = { ...chain, rpcUrl: rpc.url, facilitatorUrl: proxy.url } as TestChain;
+  const site = await startJobsSite(behind, echo, { tables: '[console]\n' });
+  const paid = await quoteAndSign(site, '/x402/jobs/1/1', 'x');
+  proxy.faults.settle = 'server_error';
+  // what the gateway would find by itself
+  rpc.lie = ({ method }) =>
+    ['eth_call', 'eth_getLogs'].includes(method)
+      ? { error: { code: -32_000, message: 'not now' } }
+      : undefined;
+  const sent = await site.post('/x402/jobs/1/1', { body: 'x', headers: header(paid) });
+  expect([sent.status, sent.json.code]).toEqual([503, 'settlement_pending']);
+  const transaction = await landPayment(chain.rpcUrl, paid);
+  const ada = browserOf(site, await signInOperator(site, { role: 'operator' }));
+  const digest = paid.accepted.extra['quoteDigest'] ?? '';
+  const path = `/console/payments/${digest}`;
+  const resolve = (typed: Record<string, string>) =>
+    sendForm(ada, path, { evidence: 'seen in the explorer', ...typed }, { action: `${path}/resolve` });
+  expect((await resolve({ result: 'unpaid', transaction: '' })).text).toContain('can still move');
+  expect((await resolve({ result: 'paid', transaction: '0x12' })).status).toBe(409);
+  const done = await resolve({ result: 'paid', transaction });
+  expect(done.headers.get('location')).toBe(`${path}?notice=settlement_resolved`);
+  const events = await lastEvents(site, digest);
+  expect(events.find(({ type }) => type === 'operator_settlement_resolved')?.data).toMatchObject({
+    operator: 'ada',
+    evidence: 'seen in the explorer',
+  });
+  expect(events.map(({ type }) => type)).toContain('payment_settled');
+});
+
+test('a payment is found by its payer and their payment id', async () => {
+  const site = await startJobsSite(chain, echo, { tables: '[console]\n' });
+  const paid = await quoteAndSign(site, '/x402/jobs/1/1', 'x');
+  const id = 'pay_7d5d747be160e280504c099d984bcfe0';
+  const named = { ...paid, extensions: { 'payment-identifier': { info: { required: false, id } } } };
+  expect((await site.post('/x402/jobs/1/1', { body: 'x', headers: header(named) })).status).toBe(202);
+  const ada = browserOf(site, await signInOperator(site));
+  const found = await ada.get(`/console/payments?q=${encodeURIComponent(`${payer.address} ${id}`)}`);
+  expect(found.headers.get('location')).toBe(`/console/payments/${paid.accepted.extra['quoteDigest']}`);
+});
+
+test('a value that a spreadsheet would run is text in the file of payments', async () => {
+  const { site } = await startWithDeadLetter();
+  await site.database.asOwner((owner) => owner.query(`update tollbook.payment set symbol = '=1+"2",'`));
+  const ada = browserOf(site, await signInOperator(site));
+  expect((await ada.get('/console/payments.csv')).text).toContain(`,"'=1+""2"",",`);
 });

@@ -1,4 +1,5 @@
 import { Readable } from 'node:stream';
+import { csvLine } from '../../books/csv.ts';
 import { html, type Html } from '../../domain/values/html.ts';
 import { isHex32, parseAddress } from '../../domain/values/primitives.ts';
 import { paymentStates } from '../../http/schemas/projections.ts';
@@ -8,7 +9,7 @@ import { tokenAmount } from '../../pages/jobs/token-amount.ts';
 import type { Answer, View } from '../../pages/site.ts';
 import { findStreamOfCall, searchPayments } from '../../store/payment-search.ts';
 import { type ListedPayment, listLatestPayments } from '../../store/payments.ts';
-import { readStream } from '../../store/streams.ts';
+import { findClaim, paymentIdClaim, readStream } from '../../store/streams.ts';
 import { cursorOf } from '../cursor.ts';
 import { selectField } from '../select-field.ts';
 import type { OperatorVisit, Section } from '../site.ts';
@@ -52,6 +53,10 @@ async function onlyOne({ site }: OperatorVisit, text: string): Promise<string | 
   const { pool } = site.ledger;
   const digest = text.toLowerCase();
   if (isHex32(digest) && (await readStream(pool, digest)).events.length > 0) return digest;
+  // an id of a payment is unique within its payer alone
+  const [, payer, id] = /^(0x[0-9a-f]{40})\s+(\S+)$/i.exec(text) ?? [];
+  if (payer !== undefined && id !== undefined)
+    return findClaim(pool, paymentIdClaim(payer.toLowerCase(), id, ''));
   return /^[1-9]\d{0,14}$/.test(text) ? findStreamOfCall(pool, Number(text)) : undefined;
 }
 
@@ -106,7 +111,7 @@ function listView(visit: OperatorVisit, { rows, next }: Shown): View {
         ? empty(
             isFiltered ? 'No such payment' : 'No payments yet',
             isFiltered
-              ? 'A part of a quote, transaction or payer is its beginning: four hexadecimal digits or more.'
+              ? 'A part is four hexadecimal digits or more of the beginning of a quote, transaction or payer, or seven of anywhere in a transaction.'
               : 'Each payment is here a moment after it began.',
           )
         : html`<section class="sheet" data-rows>${table('Payments', columns, rows)}</section>`
@@ -127,12 +132,14 @@ function searchForm({ query }: OperatorVisit): Html {
         name="q"
         type="search"
         value="${query.get('q') ?? ''}"
-        maxlength="80"
+        maxlength="200"
         data-search
         aria-describedby="q-hint"
         autocomplete="off"
       />
-      <p class="hint" id="q-hint">Quote, transaction, payer, or the beginning of one; the id of a call</p>
+      <p class="hint" id="q-hint">
+        Quote, transaction, payer, or a part of one; the id of a call; a payer and its payment id
+      </p>
     </div>
     ${selectField({ label: 'State', name: 'state', values: paymentStates, value: query.get('state'), any: 'any' })}
     ${field({ label: 'From', name: 'from', type: 'date', value: query.get('from'), isOptional: true })}
@@ -186,10 +193,10 @@ const csvColumns = [
   'refund_due',
 ] as const satisfies readonly (keyof ListedPayment)[];
 
-/** What the page shows, and what its next pages do: at most 10,000 rows. No value has a comma or a quote. */
+/** What the page shows, and what its next pages do: at most 10,000 rows. */
 async function csvOf(visit: OperatorVisit): Promise<Answer> {
   const { rows } = await readShown(visit, csvRows);
-  const lines = rows.map((row) => csvColumns.map((column) => row[column] ?? '').join(','));
-  const bytes = Buffer.from(`${[csvColumns.join(','), ...lines].join('\r\n')}\r\n`);
+  const lines = rows.map((row) => csvLine(csvColumns.map((column) => String(row[column] ?? ''))));
+  const bytes = Buffer.from([csvLine(csvColumns), ...lines].join(''));
   return { kind: 'file', name: 'payments.csv', bytes: Readable.from([bytes]), length: bytes.length };
 }
