@@ -17,6 +17,7 @@ const types = {
   'console.js': 'text/javascript',
   'proof.js': 'text/javascript',
   'overview.js': 'text/javascript',
+  'refund.js': 'text/javascript',
   'icon.svg': 'image/svg+xml',
 } as const;
 

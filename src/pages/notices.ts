@@ -66,6 +66,11 @@ export const notices = {
   break_explained: { tone: 'good', text: 'Your explanation is recorded, and the next reports carry it.' },
   break_opened: { tone: 'good', text: 'The break is open again. The next reports say so.' },
   credit_granted: { tone: 'good', text: 'The credit was granted.' },
+  refund_recorded: { tone: 'good', text: 'The refund is recorded.' },
+  refund_dropped: {
+    tone: 'good',
+    text: 'It is recorded that this refund was not sent. It can be sent again.',
+  },
   settlement_resolved: { tone: 'good', text: 'The settlement was resolved.' },
   no_receipt: {
     tone: 'bad',

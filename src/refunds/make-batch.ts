@@ -2,7 +2,9 @@ import type pg from 'pg';
 import { type BatchedRefund, type RefundBatch, transferCall } from '../domain/payments/refund-batch.ts';
 import type { Caip2, Hex } from '../domain/values/primitives.ts';
 import type { RefundDueRow } from '../store/refunds.ts';
+import { refundStream } from '../domain/payments/refund-sending.ts';
 import { listRefundsDue } from './list-refunds-due.ts';
+import { readAllSending } from './send-refund.ts';
 
 const rowsAtOnce = 1_000;
 
@@ -18,6 +20,8 @@ export type BatchAnswer =
       readonly batch: RefundBatch;
       /** Due as well, and left out: only a facilitator or an operator says that they were paid. */
       readonly unproven: readonly string[];
+      /** Due as well, and left out: somebody has begun to send them from the console. */
+      readonly underWay: readonly { readonly quoteDigest: string; readonly operator: string }[];
       /** Further refunds are due on the network. */
       readonly isCut: boolean;
     }
@@ -31,20 +35,31 @@ export type BatchAnswer =
 export async function makeBatch(pool: pg.Pool, { network, max }: BatchOrder): Promise<BatchAnswer> {
   const refunds: BatchedRefund[] = [];
   const unproven: string[] = [];
+  const underWay: { quoteDigest: string; operator: string }[] = [];
   let isCut = false;
   let asOfSeq = 0;
   for (let after: number | undefined = 0; after !== undefined && !isCut;) {
     const page = await listRefundsDue(pool, after, rowsAtOnce);
     if (page.contradicted.length > 0) return { kind: 'contradicted', seqs: page.contradicted };
     asOfSeq = page.asOfSeq;
-    for (const row of page.rows.filter((one) => one.network === network)) {
-      if (row.block_number === null) unproven.push(row.quote_digest);
+    const rows = page.rows.filter((one) => one.network === network);
+    const sending = await readAllSending(pool, rows);
+    for (const row of rows) {
+      const sent = sending.get(refundStream(row.quote_digest, row.payment_nonce));
+      if (sent) underWay.push({ quoteDigest: row.quote_digest, operator: sent.started.operator });
+      else if (row.block_number === null) unproven.push(row.quote_digest);
       else if (refunds.length === max) isCut = true;
       else refunds.push(refundIn(row));
     }
     after = page.listed.length < rowsAtOnce ? undefined : page.listed.at(-1);
   }
-  return { kind: 'made', batch: { version: 1, network, as_of_seq: asOfSeq, refunds }, unproven, isCut };
+  return {
+    kind: 'made',
+    batch: { version: 1, network, as_of_seq: asOfSeq, refunds },
+    unproven,
+    underWay,
+    isCut,
+  };
 }
 
 function refundIn(row: RefundDueRow): BatchedRefund {

@@ -13,8 +13,8 @@ const ofSignIn = ['/console/sign-in', '/console/second-factor', '/console/invita
 /** Toured by the tests of these sections, which have paid for jobs and opened accounts. */
 const ofSections = /^\/console\/(?:payments|calls|jobs|chat)/;
 
-/** Of one run or break: toured by the tests of the books, which have some. */
-const ofBooks = /^\/console\/books\/reconciliations\//;
+/** Of one run, break or refund: toured by the tests of the books, which have some. */
+const ofBooks = /^\/console\/books\/(?:reconciliations\/|refunds)/;
 
 test.skipIf(!hasBrowser)(
   'every page of the console is accessible in light and dark, fits a phone, and asks nobody else',

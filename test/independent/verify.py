@@ -336,6 +336,9 @@ STEPS = {
     "session_ended": ("session", {"started"}, "ended"),
     "operator_transfer_recorded": ("transfer", {None, "recorded", "reversed"}, "recorded"),
     "operator_transfer_reversed": ("transfer", {"recorded"}, "reversed"),
+    "operator_refund_started": ("refund", {None, "ended"}, "started"),
+    "operator_refund_sent": ("refund", {"started"}, None),
+    "operator_refund_ended": ("refund", {"started"}, "ended"),
     "operator_break_explained": ("break", {None, "explained"}, "explained"),
     "operator_period_closed": ("period", {None, "recorded"}, "recorded"),
     "operator_period_reviewed": ("period", {None, "recorded"}, "recorded"),
@@ -343,7 +346,7 @@ STEPS = {
     "ledger_recovered": ("recovery", {None}, "recovered"),
     "network_searched": ("recovery", {"recovered"}, None),
 }
-IDS = {"chat": "chat_id", "spend": "chat_id", "account": "account_id", "key": "key_id", "user": "user_id", "session": "session_id", "recovery": "generation", "transfer": None, "break": "break_id"}
+IDS = {"chat": "chat_id", "spend": "chat_id", "account": "account_id", "key": "key_id", "user": "user_id", "session": "session_id", "recovery": "generation", "transfer": None, "break": "break_id", "refund": "refund_id"}
 # which side of an account loses and which one gets; the others are the operator's, and may go below zero
 POSTINGS = {
     "credit_granted": ("granted", "available"),

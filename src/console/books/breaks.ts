@@ -173,7 +173,7 @@ async function breakView(visit: OperatorVisit, mistake?: string, typed?: URLSear
     </section>
     ${includesRole(visit.operator.role, 'finance') && explainForm(visit, typed)}`;
   const status = mistake === undefined ? 200 : 409;
-  return booksView(booksPath, `Break ${breakId.slice(0, 10)}`, body, { status });
+  return booksView(visit.site, booksPath, `Break ${breakId.slice(0, 10)}`, body, { status });
 }
 
 function explainForm(visit: OperatorVisit, typed: URLSearchParams | undefined): Html {

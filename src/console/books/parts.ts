@@ -3,23 +3,32 @@ import { explorerLink } from '../payments/explorer.ts';
 import { tokenAmount } from '../../pages/jobs/token-amount.ts';
 import { shortId } from '../../pages/parts.ts';
 import type { View } from '../../pages/site.ts';
+import type { ConsoleSite } from '../site.ts';
 
 export const booksPath = '/console/books';
 
-const tabs = [[booksPath, 'Reconciliations']] as const;
+export const refundsPath = `${booksPath}/refunds`;
 
-export type BooksTab = (typeof tabs)[number][0];
+/** The parts of the books; `jobs`: only where jobs are sold. */
+const tabs = [
+  { path: booksPath, label: 'Reconciliations', jobs: false },
+  { path: refundsPath, label: 'Refunds due', jobs: true },
+] as const;
+
+export type BooksTab = (typeof tabs)[number]['path'];
 
 /** A page of the books, with the way to the other parts of them. */
 export function booksView(
+  { jobs }: Pick<ConsoleSite, 'jobs'>,
   tab: BooksTab,
   title: string,
   body: Html,
   more: Partial<Pick<View, 'status' | 'scripts'>> = {},
 ): View {
+  const shown = tabs.filter((one) => jobs !== undefined || !one.jobs);
   const nav = html`<nav aria-label="Books" class="tabs">
     <ul>
-      ${tabs.map(([path, label]) => html`<li><a href="${path}" ${path === tab && html`aria-current="page"`}>${label}</a></li>`)}
+      ${shown.map(({ path, label }) => html`<li><a href="${path}" ${path === tab && html`aria-current="page"`}>${label}</a></li>`)}
     </ul>
   </nav>`;
   return { kind: 'view', title, section: booksPath, body: html`${nav}${body}`, ...more };
@@ -55,4 +64,9 @@ export function transactionWithLink(network: string, transaction: string): Html 
 /** `amount_mismatch` as a person reads it. */
 export function words(code: string): string {
   return code.replaceAll('_', ' ');
+}
+
+/** The page of one payment's refund. */
+export function refundPath(of: { readonly quote_digest: string; readonly payment_nonce: string }): string {
+  return `${refundsPath}/${of.quote_digest}/${of.payment_nonce}`;
 }

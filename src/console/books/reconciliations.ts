@@ -59,7 +59,7 @@ async function listView({ site, query }: OperatorVisit): Promise<View> {
       ${before !== undefined && html`<a class="button plain" href="${booksPath}">The latest</a>`}
       ${next !== undefined && html`<a class="button plain" href="${pathWith(booksPath, { before: String(next) })}">Earlier</a>`}
     </p>`;
-  return booksView(booksPath, 'Reconciliations', body);
+  return booksView(site, booksPath, 'Reconciliations', body);
 }
 
 function resultBadge(result: ReportJson['result'], explained = false): Html {
@@ -111,7 +111,7 @@ async function runView(visit: OperatorVisit, mistake?: string): Promise<View> {
     </section>
     ${await breaksOf(visit, stored)} ${openItems(report)} ${balancesOf(report)}`;
   const status = mistake === undefined ? 200 : 409;
-  return booksView(booksPath, `Reconciliation ${id}`, body, { status });
+  return booksView(visit.site, booksPath, `Reconciliation ${id}`, body, { status });
 }
 
 const completenessTexts = {

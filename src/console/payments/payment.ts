@@ -1,4 +1,5 @@
-import { foldQuote, type PaymentState } from '../../domain/payments/quote-state.ts';
+import { foldQuote, type PaymentState, type QuoteState } from '../../domain/payments/quote-state.ts';
+import { refundReason, remainingAtoms } from '../../domain/payments/refund.ts';
 import { html, type Html } from '../../domain/values/html.ts';
 import { isHex32 } from '../../domain/values/primitives.ts';
 import { visibleText } from '../../domain/values/visible-text.ts';
@@ -11,6 +12,7 @@ import { problemView } from '../../pages/problem.ts';
 import type { View } from '../../pages/site.ts';
 import type { Console, ConsoleSite, OperatorVisit } from '../site.ts';
 import { actionForms, callIdOf, paymentActions } from './actions.ts';
+import { refundPath } from '../books/parts.ts';
 import { explorerLink } from './explorer.ts';
 import { stateBadge } from './state-badge.ts';
 import { timeline } from './timeline.ts';
@@ -44,7 +46,8 @@ async function paymentView(visit: OperatorVisit, mistake?: string): Promise<View
       ${quote.payments.length === 0 && html`<p class="muted">No payment for this quote was started.</p>`}
     </section>
     ${callId !== undefined && callSection(callId, call)}
-    ${actionForms(visit, { digest, payments: quote.payments, call })} ${await proofSection(site, history)}
+    ${actionForms(visit, { digest, payments: quote.payments, call })} ${refundLinks(quote, digest)}
+    ${await proofSection(site, history)}
     <section class="sheet" data-rows>
       <h2>Events</h2>
       ${timeline(history.events)}
@@ -57,6 +60,26 @@ async function paymentView(visit: OperatorVisit, mistake?: string): Promise<View
     scripts: ['proof.js'],
     body,
   };
+}
+
+/** The refunds that are due for a quote: one for each payment of it that was not delivered. */
+function refundLinks(quote: QuoteState, digest: string): Html | undefined {
+  const due = quote.payments.filter((payment) => refundReason(quote, payment) !== undefined);
+  if (due.length === 0) return undefined;
+  return html`<section class="sheet">
+    <h2>Refund</h2>
+    ${due.map(
+      (state) =>
+        html`<p>
+          ${tokenAmount(remainingAtoms(state), state.payment)} are due to the payer.
+          <a
+            class="button plain"
+            href="${refundPath({ quote_digest: digest, payment_nonce: state.payment.nonce })}"
+            >Refund it</a
+          >
+        </p>`,
+    )}
+  </section>`;
 }
 
 function moneyOf({ payment, status, startedAt, refunds, settled }: PaymentState): Html {

@@ -15,6 +15,7 @@ export type EntityKind =
   | 'session'
   | 'sweep'
   | 'transfer'
+  | 'refund'
   | 'break'
   | 'period'
   | 'recovery';

@@ -13,6 +13,7 @@ import { paymentEvents } from './payment-events.ts';
 import { periodEvents } from './period-events.ts';
 import { rateEvents } from './rate-events.ts';
 import { recoveryEvents } from './recovery-events.ts';
+import { refundEvents } from './refund-events.ts';
 import { requestEvents } from './request-events.ts';
 import { retentionEvents } from './retention-events.ts';
 import { spendEvents } from './spend-events.ts';
@@ -31,6 +32,7 @@ export const eventDescriptors = {
   ...operatorEvents,
   ...consoleEvents,
   ...transferEvents,
+  ...refundEvents,
   ...breakEvents,
   ...periodEvents,
   ...recoveryEvents,

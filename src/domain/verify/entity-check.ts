@@ -102,6 +102,8 @@ function idOf(data: LedgerEvent['data'], kind: EntityKind): string | number | un
       return 'swept_to' in data ? transferName(data) : undefined;
     case 'transfer':
       return transferIn(data);
+    case 'refund':
+      return 'refund_id' in data ? data.refund_id : undefined;
     case 'break':
       return 'break_id' in data ? data.break_id : undefined;
     case 'period':

@@ -66,7 +66,7 @@ function unknownText(purpose) {
 }
 
 /** A choice, where the browser has several. */
-function offerWallets(form, wallets) {
+export function offerWallets(form, wallets) {
   const choice = form.querySelector('[data-wallets]');
   if (wallets.length < 2) return;
   choice.hidden = false;
@@ -94,7 +94,7 @@ function mark(item, state, text) {
   item.querySelector('[data-detail]').textContent = text;
 }
 
-function stepsOf(place) {
+export function stepsOf(place) {
   const list = place.querySelector('[data-steps]');
   const outcome = place.querySelector('[data-outcome]');
   return {

@@ -4,13 +4,19 @@
 const announceMs = 150;
 const hexBytes = /^0x(?:[0-9a-f]{2})+$/i;
 
-/** Why a payment ended before anything was charged: sentences for people. */
-export class Stop extends Error {}
+/** Why it ended before any money moved: sentences for people. */
+export class Stop extends Error {
+  /** @param next what to do */
+  constructor(what, next = '') {
+    const charged = /nothing was charged/i.test(what) ? '' : ' Nothing was charged.';
+    super(`${what}${charged}${next && ` ${next}`}`);
+    this.what = what;
+    this.next = next;
+  }
+}
 
-/** @param next what to do */
-export function stop(what, next = '') {
-  const charged = /nothing was charged/i.test(what) ? '' : ' Nothing was charged.';
-  return new Stop(`${what}${charged}${next && ` ${next}`}`);
+export function stop(what, next) {
+  return new Stop(what, next);
 }
 
 /**
@@ -96,11 +102,11 @@ function isOf(option, { network, asset }) {
   return option.network === network && option.asset.toLowerCase() === asset.toLowerCase();
 }
 
-async function chainOf(provider) {
+export async function chainOf(provider) {
   return `eip155:${BigInt(await request(provider, 'eth_chainId'))}`;
 }
 
-async function changeNetwork(purchase, provider, network) {
+export async function changeNetwork(purchase, provider, network) {
   const chainId = `0x${BigInt(network.slice('eip155:'.length)).toString(16)}`;
   const change = () => provider.request({ method: 'wallet_switchEthereumChain', params: [{ chainId }] });
   try {
@@ -138,7 +144,7 @@ function wrongNetwork(purchase, network, what) {
 }
 
 /** Undefined where the wallet cannot say: the gateway then finds out before anything is charged. */
-async function balanceOf(provider, asset, payer) {
+export async function balanceOf(provider, asset, payer) {
   const data = `0x70a08231${payer.slice(2).padStart(64, '0')}`;
   try {
     const answer = await provider.request({ method: 'eth_call', params: [{ to: asset, data }, 'latest'] });
@@ -199,7 +205,7 @@ async function request(provider, method, params, { rejected = 'Your wallet has r
 }
 
 /** Some wallets put the code of what went wrong inside of their own. */
-function codeOf(error) {
+export function codeOf(error) {
   return error?.data?.originalError?.code ?? error?.code;
 }
 

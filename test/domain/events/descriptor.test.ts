@@ -15,6 +15,7 @@ import { recoveryEvents } from '../../../src/domain/events/recovery-events.ts';
 import { requestEvents } from '../../../src/domain/events/request-events.ts';
 import { retentionEvents } from '../../../src/domain/events/retention-events.ts';
 import { spendEvents } from '../../../src/domain/events/spend-events.ts';
+import { refundEvents } from '../../../src/domain/events/refund-events.ts';
 import { transferEvents } from '../../../src/domain/events/transfer-events.ts';
 import { triggerEvents } from '../../../src/domain/events/trigger-events.ts';
 
@@ -30,6 +31,7 @@ describe('the event descriptors', () => {
       operatorEvents,
       consoleEvents,
       transferEvents,
+      refundEvents,
       breakEvents,
       periodEvents,
       chatEvents,

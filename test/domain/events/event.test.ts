@@ -46,6 +46,7 @@ const optionalKeys: { readonly [T in EventType]?: readonly (keyof EventData<T>)[
   payment_recovered: ['block_time'],
   operator_transfer_recorded: ['returned'],
   operator_period_closed: ['despite'],
+  operator_refund_ended: ['why'],
   operator_break_explained: ['transaction', 'log_index', 'quote_digest'],
   redelivery_requested: ['quote_digest'],
   ledger_recovered: [

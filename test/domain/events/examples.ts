@@ -3,6 +3,7 @@ import { optionJson } from '../../../src/domain/payments/quote.ts';
 import { paymentToData } from '../../../src/domain/payments/payment.ts';
 import { signedPayment } from '../payments/payment-support.ts';
 import { bytesOf, nowSecs, option, payer } from '../payments/support.ts';
+import { refundExamples } from './refund-examples.ts';
 
 export const ofPayment = {
   network: 'eip155:84532',
@@ -129,6 +130,7 @@ export const eventExamples: { readonly [T in EventType]: EventData<T> } = {
     why: 'it was a payment',
     operator: 'ada',
   },
+  ...refundExamples,
   operator_break_explained: {
     break_id: digest,
     as: 'known_transfer',

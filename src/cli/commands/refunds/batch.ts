@@ -23,11 +23,13 @@ export async function run(args: readonly string[]): Promise<number> {
       );
       return 1;
     }
-    const { batch, unproven, isCut } = made;
+    const { batch, unproven, underWay, isCut } = made;
     for (const digest of unproven)
       say(
         `left out: quote ${digest} is not proven on the chain: only the facilitator or an operator says that it was paid`,
       );
+    for (const { quoteDigest, operator } of underWay)
+      say(`left out: ${operator} is sending the refund of quote ${quoteDigest} from the console`);
     if (batch.refunds.length === 0) {
       say(`No refund is due on ${order.network} that the chain proves. No file was written.`);
       return 0;

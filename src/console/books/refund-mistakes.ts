@@ -1,0 +1,43 @@
+import type { RefundRefusal } from '../../refunds/record-refund.ts';
+import type { SendRefusal } from '../../refunds/send-refund.ts';
+
+/** Why a wallet is not asked, or a refund not dropped. */
+export const sendMistakes: Readonly<Record<SendRefusal, string>> = {
+  not_due: 'No refund of this payment is due any more.',
+  payment_unproven: 'Only the facilitator or an operator says that this was paid: no block proves it yet.',
+  under_way:
+    'This refund is being sent already, by you in another page or by somebody else. Load this page again.',
+  not_started: 'Nobody is sending this refund at present. Load this page again.',
+  landed: 'Its transaction is in a block, so it has moved money: record it. Nothing was changed.',
+  pending: 'Its transaction waits for a block, so it may still move money. Nothing was changed.',
+  chain_unavailable: 'The chain could not be asked for its transaction. Nothing was changed; try again.',
+};
+
+/** Why a refund is not recorded by a transaction. */
+export const recordMistakes: Readonly<Record<RefundRefusal, string>> = {
+  network_unknown: 'The gateway has no RPC for the network of this payment.',
+  wrong_chain: 'The RPC of this network serves another chain.',
+  chain_unavailable: 'The chain could not be reached; try again.',
+  transaction_unknown: 'The chain does not know this transaction.',
+  transaction_failed: 'This transaction failed: it moved nothing.',
+  not_final: 'This transaction is not final yet: try again in a while.',
+  quote_unknown: 'There is no such quote.',
+  payment_unknown: 'This quote has no such payment.',
+  payment_ambiguous: 'This quote was paid more than once.',
+  not_paid: 'This quote is not paid: there is nothing to refund.',
+  payment_unproven: 'Only a facilitator reported the payment, and the chain does not show it.',
+  refunded_before: 'The whole payment was already refunded by other transactions.',
+  too_much: 'This is more than is left of the payment.',
+  to_payee: 'This address is a payee of yours: money that goes there is not refunded.',
+  delivered:
+    'Its call was completed. A refund of goodwill is recorded by the command tollbook refunds record.',
+  call_open: 'Its call may still be delivered: give it up first.',
+  other_address: 'This transaction does not transfer the token to the payer.',
+  other_amount: 'This transaction transfers another amount than what is left of the payment.',
+  other_token: 'This transaction transfers another token to the payer.',
+  no_transfer: 'This transaction has no such transfer.',
+  moved_nothing: 'This transfer is from an address to itself.',
+  before_payment: 'This transfer is older than the payment.',
+  transfer_claimed: 'This transfer is already recorded for another purpose.',
+  superseded: 'Another command was recorded meanwhile; try again.',
+};

@@ -1,0 +1,306 @@
+import { formatUnits } from 'viem/utils';
+import { includesRole } from '../../domain/identity/operator-role.ts';
+import { foldQuote, type PaymentState, type QuoteState } from '../../domain/payments/quote-state.ts';
+import { refundReason, remainingAtoms } from '../../domain/payments/refund.ts';
+import type { RefundSending } from '../../domain/payments/refund-sending.ts';
+import { html, type Html } from '../../domain/values/html.ts';
+import { operatorTextPattern } from '../../domain/values/operator-words.ts';
+import { type Caip2, isHex32 } from '../../domain/values/primitives.ts';
+import type { JobsContext } from '../../jobs/context.ts';
+import { walletNetworks } from '../../pages/known-networks.ts';
+import { noticeOf } from '../../pages/layout.ts';
+import { tokenAmount } from '../../pages/jobs/token-amount.ts';
+import type { NoticeCode } from '../../pages/notices.ts';
+import { badge, field, form, shortId, time } from '../../pages/parts.ts';
+import { notFound } from '../../pages/problem.ts';
+import type { Answer, Data, View } from '../../pages/site.ts';
+import { readMined, requireFinal } from '../../refunds/final-transfers.ts';
+import {
+  dropRefund,
+  noteSentRefund,
+  readSending,
+  recordSentRefund,
+  type RefundOf,
+  startRefund,
+} from '../../refunds/send-refund.ts';
+import { readStream } from '../../store/streams.ts';
+import type { Console, OperatorVisit } from '../site.ts';
+import { booksView, paymentLink, refundsPath, transactionWithLink } from './parts.ts';
+import { recordMistakes, sendMistakes } from './refund-mistakes.ts';
+
+const path = `${refundsPath}/:digest/:nonce`;
+
+export const reasonTexts: Readonly<Record<string, string>> = {
+  dead_lettered: 'its call is a dead letter',
+  never_enqueued: 'it never had a call',
+  paid_twice: 'another payment took its quote',
+  recovered: 'the ledger had lost it, and the chain shows it',
+};
+
+/** One refund: sent by the operator's wallet, or recorded by its transaction. Each step is recorded before the next one. */
+export function refundPages(console: Console, jobs: () => JobsContext): void {
+  const about = { role: 'finance', shownAt: pageOf, subject } as const;
+  console.show(path, (visit) => refundView(visit, jobs()));
+  console.show(`${path}/transaction`, (visit) => progressOf(visit, jobs()));
+
+  console.act(`${path}/start`, { ...about, action: 'start_refund' }, async (visit) => {
+    const of = named(visit);
+    if (!of) return data(404, 'There is no such payment. Nothing was sent.');
+    const started = await startRefund(visit.site.ledger, { ...of, operator: visit.operator.name });
+    if (started.kind === 'refused')
+      return data(409, `${sendMistakes[started.code]} Nothing was sent by this page.`);
+    return { kind: 'data', status: 200, json: { network: started.network, call: started.call } };
+  });
+
+  console.act(`${path}/sent`, { ...about, action: 'note_sent_refund' }, async (visit, { fields }) => {
+    const of = named(visit);
+    const transaction = fields.get('transaction')?.toLowerCase() ?? '';
+    if (!of || !isHex32(transaction)) return data(400, 'This is no transaction. It was not recorded.');
+    const by = { ...of, transaction, operator: visit.operator.name };
+    const noted = await noteSentRefund(visit.site.ledger, by);
+    return noted.kind === 'refused' ? data(409, sendMistakes[noted.code]) : data(200, 'recorded');
+  });
+
+  console.act(`${path}/drop`, { ...about, action: 'drop_refund' }, async (visit, { fields }) => {
+    const of = named(visit);
+    const why = fields.get('why')?.trim() ?? '';
+    if (!of) return notFound('payment');
+    if (!operatorTextPattern.test(why)) return refundView(visit, jobs(), whyMistake);
+    const by = { ...of, why, operator: visit.operator.name };
+    const dropped = await dropRefund(visit.site.ledger, by, jobs().chains);
+    return dropped.kind === 'refused'
+      ? refundView(visit, jobs(), sendMistakes[dropped.code])
+      : back(visit, 'refund_dropped');
+  });
+
+  console.act(`${path}/record`, { ...about, action: 'record_refund' }, async (visit, { fields }) => {
+    const of = named(visit);
+    const transaction = fields.get('transaction')?.trim().toLowerCase() ?? '';
+    if (!of) return notFound('payment');
+    if (!isHex32(transaction))
+      return refundView(
+        visit,
+        jobs(),
+        'A transaction is 0x and 64 hexadecimal digits. Nothing was recorded.',
+      );
+    const by = { ...of, transaction, operator: visit.operator.name };
+    const answer = await recordSentRefund(visit.site.ledger, by, jobs().chains);
+    return answer.kind === 'refused'
+      ? refundView(visit, jobs(), `${recordMistakes[answer.code]} Nothing was recorded.`)
+      : back(visit, 'refund_recorded');
+  });
+}
+
+const whyMistake =
+  'Why you know that it was not sent is kept for ever: 1 to 200 visible ASCII characters, without "@". Nothing was recorded.';
+
+function data(status: number, message: string): Data {
+  return { kind: 'data', status, json: { message } };
+}
+
+function pageOf(params: OperatorVisit['params']): string {
+  return `${refundsPath}/${params['digest'] ?? ''}/${params['nonce'] ?? ''}`;
+}
+
+function subject({ params }: OperatorVisit): string {
+  return params['digest'] ?? '';
+}
+
+function back({ params }: OperatorVisit, notice: NoticeCode): Answer {
+  return { kind: 'redirect', to: pageOf(params), notice };
+}
+
+function named({ params }: OperatorVisit): RefundOf | undefined {
+  const { digest: quoteDigest = '', nonce: paymentNonce = '' } = params;
+  return isHex32(quoteDigest) && isHex32(paymentNonce) ? { quoteDigest, paymentNonce } : undefined;
+}
+
+/** How far the transaction of a refund is, for the module of the page. */
+async function progressOf(visit: OperatorVisit, { chains }: JobsContext): Promise<Answer> {
+  const of = named(visit);
+  const { sending } = of ? await readSending(visit.site.ledger.pool, of) : {};
+  const transaction = sending?.transaction;
+  const answer = (state: string, text = ''): Data => ({
+    kind: 'data',
+    status: 200,
+    json: { state, text, transaction },
+  });
+  if (!sending || transaction === undefined) return answer('none');
+  const network = sending.started.network as Caip2;
+  const mined = await readMined(chains, network, transaction);
+  if (mined.kind === 'refused')
+    return mined.code === 'transaction_failed'
+      ? answer('failed', 'The transaction failed, so nothing was sent. Say so below, then send it again.')
+      : answer('waiting', mined.detail ?? recordMistakes[mined.code]);
+  const early = await requireFinal(chains, network, mined);
+  return early ? answer('waiting', early.detail ?? recordMistakes[early.code]) : answer('final');
+}
+
+async function refundView(visit: OperatorVisit, context: JobsContext, mistake?: string): Promise<View> {
+  const { site, params } = visit;
+  const of = named(visit);
+  const quote = foldQuote(of ? (await readStream(site.ledger.pool, of.quoteDigest)).events : []);
+  const state = quote.payments.find(({ payment }) => payment.nonce === of?.paymentNonce);
+  if (!of || !state) return notFound('payment');
+  const { sending } = await readSending(site.ledger.pool, of);
+  const reason = refundReason(quote, state);
+  const body = html`<p><a href="${refundsPath}">Refunds due</a></p>
+    <div class="head">
+      <h1>Refund of payment ${shortId(of.quoteDigest, 'the digest of the quote')}</h1>
+      ${reason === undefined ? badge('not due') : badge('due', 'bad')}
+    </div>
+    ${mistake !== undefined && noticeOf({ tone: 'bad', text: mistake })}
+    ${factsOf(quote, state, of.quoteDigest)}
+    ${includesRole(visit.operator.role, 'finance') && waysOf(visit, { context, state, sending, isDue: reason !== undefined })}
+    ${!includesRole(visit.operator.role, 'finance') && sending && sendingNotice(sending)}`;
+  return booksView(site, refundsPath, `Refund ${(params['digest'] ?? '').slice(0, 10)}`, body, {
+    status: mistake === undefined ? 200 : 409,
+    scripts: ['refund.js'],
+  });
+}
+
+function factsOf(quote: QuoteState, state: PaymentState, quoteDigest: string): Html {
+  const { payment, settled, refunds } = state;
+  const { network, payer } = payment;
+  const reason = refundReason(quote, state);
+  return html`<section class="sheet">
+    <h2>What is owed</h2>
+    <dl class="facts">
+      <dt>Left to refund</dt>
+      <dd>${tokenAmount(remainingAtoms(state), payment)} on ${network}</dd>
+      <dt>Paid</dt>
+      <dd>
+        ${tokenAmount(BigInt(payment.amount), payment)}${settled && html` by ${transactionWithLink(network, settled.transaction)}`}
+      </dd>
+      <dt>To</dt>
+      <dd>${shortId(payer, 'the payer')} <span class="hint">the payer</span></dd>
+      <dt>Why</dt>
+      <dd>${reason === undefined ? 'No refund is due.' : (reasonTexts[reason] ?? reason)}</dd>
+      ${refunds.map(
+        (refund) =>
+          html`<dt>Refunded</dt>
+            <dd>
+              ${tokenAmount(refund.amount, payment)} by ${transactionWithLink(network, refund.transaction)}
+            </dd>`,
+      )}
+      <dt>Payment</dt>
+      <dd>${paymentLink(quoteDigest)}</dd>
+    </dl>
+  </section>`;
+}
+
+interface Ways {
+  readonly context: JobsContext;
+  readonly state: PaymentState;
+  readonly sending: RefundSending | undefined;
+  readonly isDue: boolean;
+}
+
+function waysOf(visit: OperatorVisit, ways: Ways): Html | undefined {
+  const { state, sending, isDue } = ways;
+  if (sending)
+    return html`${sendingNotice(sending)} ${walletSheet(visit, ways)}
+      <section class="sheet">
+        <h2>Record it</h2>
+        ${recordForm(visit, sending.transaction)}
+      </section>
+      <section class="sheet">
+        <h2>It was not sent</h2>
+        ${form(
+          visit,
+          `${pageOf(visit.params)}/drop`,
+          html`${field({ label: 'How you know', name: 'why', maxLength: 200, autocomplete: 'off', hint: 'Look into the wallet that was asked first: what it has sent, and what waits there. Then the refund can be sent again.' })}
+            <button class="danger" data-confirm="Press again: it was not sent, and never will be">
+              It was not sent
+            </button>`,
+        )}
+      </section>`;
+  if (!isDue) return undefined;
+  if (!state.settled?.proof)
+    return noticeOf({
+      tone: 'warn',
+      text: 'Only the facilitator or an operator says that this was paid: no block proves it yet, so no wallet is asked.',
+    });
+  return html`${walletSheet(visit, ways)}
+    <details class="sheet">
+      <summary>It was sent in another way</summary>
+      ${recordForm(visit, undefined)}
+    </details>`;
+}
+
+function sendingNotice({ started, startedAt, transaction }: RefundSending): Html {
+  return html`<div class="notice warn" role="alert">
+    ${started.operator} began to send ${tokenAmount(BigInt(started.amount), started)} at
+    ${time(new Date(startedAt))}.
+    ${
+      transaction === undefined
+        ? 'Whether the wallet has sent it is not known: look there before you do anything, so that it is not paid twice.'
+        : html`The wallet answered with ${transactionWithLink(started.network, transaction)}. It is recorded
+          once the chain shows it as final.`
+    }
+  </div>`;
+}
+
+function recordForm(visit: OperatorVisit, transaction: string | undefined): Html {
+  return form(
+    visit,
+    `${pageOf(visit.params)}/record`,
+    html`${field({ label: 'Transaction', name: 'transaction', value: transaction ?? visit.query.get('transaction'), maxLength: 66, autocomplete: 'off', hint: 'It must be final, and have moved exactly what is left to the payer: the chain is asked.' })}
+      <button>Record the refund</button>`,
+  );
+}
+
+const steps = [
+  ['connect', 'Connect the wallet'],
+  ['check', 'Check the network and what the wallet has'],
+  ['claim', 'Record that you send it'],
+  ['send', 'Confirm the transfer in the wallet'],
+  ['final', 'Wait until the chain shows it as final'],
+  ['record', 'Record the refund'],
+] as const;
+
+/** Sends it, or follows what was sent: assets/refund.js makes it work. */
+function walletSheet(visit: OperatorVisit, { context, state, sending }: Ways): Html {
+  const { network, asset, symbol, decimals, payer: to } = state.payment;
+  const token = { network, asset, symbol, decimals, to, amount: String(remainingAtoms(state)) };
+  const networks = walletNetworks(context.settings.networks);
+  return html`<section
+    class="sheet pay"
+    data-refund="${pageOf(visit.params)}"
+    data-token="${JSON.stringify(token)}"
+    data-networks="${JSON.stringify(networks)}"
+    data-state="${sending === undefined ? 'due' : 'sending'}"
+    data-transaction="${sending?.transaction ?? ''}"
+  >
+    <h2>${sending ? 'What the wallet sent' : 'Refund with a wallet'}</h2>
+    <div class="notice" data-without-wallet>
+      ${
+        sending
+          ? 'This page follows the transaction with JavaScript.'
+          : html`This needs JavaScript and a wallet in this browser. Without one, send it in another way, such
+              as by <code>tollbook refunds batch</code>, and record its transaction below.`
+      }
+    </div>
+    ${
+      !sending &&
+      html`<form method="post" action="${pageOf(visit.params)}/start" hidden>
+        <input type="hidden" name="form" value="${visit.token}" />
+        <fieldset data-wallets hidden>
+          <legend>Wallet</legend>
+          <div class="choices"></div>
+        </fieldset>
+        <button>Send ${formatUnits(remainingAtoms(state), decimals)} ${symbol} from the wallet</button>
+      </form>`
+    }
+    <ol class="steps" data-steps hidden>
+      ${steps.map(
+        ([name, label]) =>
+          html`<li data-step="${name}" data-state="open">
+            <span class="label">${label}</span> <span class="unseen" data-mark></span>
+            <span class="hint" data-detail></span>
+          </li>`,
+      )}
+    </ol>
+    <p class="notice" data-outcome role="status" hidden></p>
+  </section>`;
+}

@@ -1,0 +1,192 @@
+// Refunding a payment with the wallet of the operator's browser.
+//
+// That the refund is sent is recorded before the wallet is asked, and its transaction as soon as the wallet names it. What the wallet named
+// is kept in this browser until the gateway has it. A page that is loaded again goes on from there, and never asks a wallet twice.
+
+import { offerWallets, stepsOf } from './pay-form.js';
+import {
+  balanceOf,
+  amountText,
+  chainOf,
+  changeNetwork,
+  codeOf,
+  connect,
+  findWallets,
+  networkText,
+  pause,
+  Stop,
+} from './wallet.js';
+
+const followMs = 2_000;
+const place = document.querySelector('[data-refund]');
+
+/** Something went wrong of which the sentence says what was sent. */
+class Told extends Error {}
+
+if (place) await begin();
+
+async function begin() {
+  const { refund: path, state, transaction } = place.dataset;
+  const token = JSON.parse(place.dataset.token);
+  const refund = { path, token, networks: JSON.parse(place.dataset.networks) };
+  const steps = stepsOf(place);
+  const hint = place.querySelector('[data-without-wallet]');
+  if (state === 'sending') {
+    const known = transaction || localStorage.getItem(keyOf(path));
+    hint.hidden = true;
+    if (!known) return;
+    await run(steps, async () => {
+      if (!transaction) await note(path, known);
+      await follow(path, steps);
+    });
+    return;
+  }
+  const form = place.querySelector('form');
+  const wallets = await findWallets();
+  hint.hidden = wallets.length > 0;
+  form.hidden = wallets.length === 0;
+  offerWallets(form, wallets);
+  form.addEventListener('submit', (event) => {
+    event.preventDefault();
+    const { provider } = wallets[Number(new FormData(form).get('wallet') ?? 0)];
+    for (const button of form.querySelectorAll('button')) button.disabled = true;
+    void run(steps, async () => {
+      try {
+        await send(refund, provider, steps.show);
+      } catch (error) {
+        // nothing is under way: it may be tried again
+        if (error instanceof Stop)
+          for (const button of form.querySelectorAll('button')) button.disabled = false;
+        throw error;
+      }
+      await follow(path, steps);
+    });
+  });
+}
+
+async function run(steps, work) {
+  steps.begin();
+  try {
+    await work();
+  } catch (error) {
+    const text =
+      error instanceof Stop
+        ? `${error.what} Nothing was sent. ${error.next}`
+        : error instanceof Told
+          ? error.message
+          : `This page failed: ${error?.message ?? error}. Load it again before you do anything else.`;
+    steps.end({ kind: 'stopped', text });
+  }
+}
+
+async function send({ path, token, networks }, provider, show) {
+  show('connect', 'active', 'Your wallet asks whether this page may see your address.');
+  const from = await connect(provider);
+  show('connect', 'done', from);
+  show('check', 'active');
+  if ((await chainOf(provider)) !== token.network) {
+    show(
+      'check',
+      'active',
+      `Your wallet asks whether to change to ${networkText({ networks }, token.network)}.`,
+    );
+    await changeNetwork({ networks }, provider, token.network);
+    if ((await chainOf(provider)) !== token.network)
+      throw new Stop(
+        'Your wallet is on another network.',
+        `Change it to ${networkText({ networks }, token.network)}.`,
+      );
+  }
+  const has = await balanceOf(provider, token.asset, from);
+  if (has !== undefined && has < BigInt(token.amount))
+    throw new Stop(
+      `Your wallet has ${amountText(has, token)}, and ${amountText(token.amount, token)} are needed.`,
+    );
+  show('check', 'done', `${amountText(token.amount, token)} on ${networkText({ networks }, token.network)}`);
+  show('claim', 'active');
+  const { call } = await post(`${path}/start`);
+  show('claim', 'done');
+  show('send', 'active', `Check in your wallet that ${amountText(token.amount, token)} go to ${token.to}.`);
+  const transaction = await transfer(provider, { from, ...call, value: '0x0' }, path);
+  localStorage.setItem(keyOf(path), transaction);
+  show('send', 'done', transaction);
+  await note(path, transaction);
+}
+
+/** What the wallet sent. A refusal of its user ends it; after anything else nobody knows. */
+async function transfer(provider, call, path) {
+  let answer;
+  try {
+    answer = await provider.request({ method: 'eth_sendTransaction', params: [call] });
+  } catch (error) {
+    if (codeOf(error) !== 4001)
+      throw new Told(
+        'Your wallet did not say whether it has sent the refund. Look there, then load this page again and say what you found.',
+      );
+    await post(`${path}/drop`, { why: 'The transfer was refused in the wallet' }, { isPage: true });
+    throw new Stop('You have refused the transfer in your wallet.', 'Load this page again to send it.');
+  }
+  if (!/^0x[0-9a-f]{64}$/i.test(answer ?? ''))
+    throw new Told('Your wallet answered without a transaction. Look there, then load this page again.');
+  return answer.toLowerCase();
+}
+
+async function note(path, transaction) {
+  await post(`${path}/sent`, { transaction });
+  localStorage.removeItem(keyOf(path));
+}
+
+/** Waits until the transaction is final, then records the refund by it. */
+async function follow(path, steps) {
+  let transaction;
+  for (;;) {
+    const answer = await fetch(`${path}/transaction`, { headers: { accept: 'application/json' } }).catch(
+      () => undefined,
+    );
+    const {
+      state,
+      text,
+      transaction: known,
+    } = answer?.ok ? await answer.json() : { state: 'waiting', text: 'The gateway did not answer.' };
+    if (answer && [401, 403].includes(answer.status))
+      throw new Told('Your session has ended. Sign in and open this page again: it goes on from here.');
+    if (state === 'none') throw new Told('This refund is not under way any more. Load this page again.');
+    if (state === 'failed') throw new Told(text);
+    transaction = known;
+    if (state === 'final') break;
+    steps.show('final', 'waiting', text);
+    await pause(followMs);
+  }
+  steps.show('final', 'done', '');
+  steps.show('record', 'active', '');
+  const form = document.querySelector('form[action$="/record"]');
+  form.elements.transaction.value = transaction;
+  form.requestSubmit();
+}
+
+/** @param isPage whether a redirect to a page is the answer of what was done */
+async function post(path, fields = {}, { isPage = false } = {}) {
+  const form = document.querySelector('main input[name="form"]').value;
+  let answer;
+  try {
+    answer = await fetch(path, {
+      method: 'POST',
+      headers: { accept: 'application/json' },
+      body: new URLSearchParams({ form, ...fields }),
+      redirect: 'manual',
+    });
+  } catch {
+    throw new Told('The gateway cannot be reached. Load this page again before you do anything else.');
+  }
+  if (answer.type === 'opaqueredirect') {
+    if (isPage) return undefined;
+    throw new Told('Your session has ended, or this page is too old. Load it again: it goes on from there.');
+  }
+  const said = answer.headers.get('content-type')?.includes('json') ? await answer.json() : {};
+  if (answer.ok) return said;
+  throw new Told(said.message ?? `The gateway answered with status ${answer.status}. Load this page again.`);
+}
+
+function keyOf(path) {
+  return `tollbook.refund:${path}`;
+}
