@@ -216,7 +216,7 @@ test('the metrics say what became of each callback that was sent, how many wait 
   await eventually(async () =>
     expect(await values(sent('delivered'), sent('failed'), sent('given_up'))).toEqual([1, 1, 1]),
   );
-  // what the gauges are, which are read every half minute
+  // what the gauges are, which are read every five seconds
   const due = await readDueCallbacks(database.pool);
   expect(due.count).toBe(1);
   expect(due.oldestMs).toBeGreaterThan(0);
