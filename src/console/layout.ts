@@ -75,7 +75,7 @@ function who(visit: VisitOf<ConsoleSite>): Html {
   const { operator, user } = visit.visitor ?? {};
   return html`<div class="who">
     <span class="who-name"
-      >${operator?.name ?? user?.email}
+      >${operator?.until ? html`<a href="/console/factors">${operator.name}</a>` : (operator?.name ?? user?.email)}
       ${operator && html`<span class="badge plain">${operator.role}</span>`}</span
     >${form(visit, '/console/sign-out', html`<button class="quiet small">Sign out</button>`)}
   </div>`;

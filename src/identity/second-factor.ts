@@ -12,6 +12,7 @@ import {
 } from '../store/operators.ts';
 import type { Identity } from './context.ts';
 import { type OperatorLedger, recordInConsole } from './operators.ts';
+import { checkNewPasskey, checkPasskey, type NewPasskey, type PasskeyAnswer, sealedKey } from './passkeys.ts';
 import { seal, unseal } from './sealed-values.ts';
 import type { SessionUser } from './sessions.ts';
 
@@ -20,7 +21,7 @@ export interface Prover extends Pick<SessionUser, 'userId' | 'sessionId'> {
   readonly name: string;
 }
 
-type FactorKind = 'totp' | 'recovery_code';
+type FactorKind = 'totp' | 'passkey' | 'recovery_code';
 
 const secretBytes = 20;
 const recoveryCodes = 10;
@@ -61,27 +62,76 @@ export type FirstFactorProof =
   /** The user has a second factor already. */
   | { readonly kind: 'not_first' };
 
-/** Adds the first second factor of a user, proven by its first code, and starts a session of the console. */
+/** What a form says of a new second factor: the first code of an authenticator app, or a new passkey. */
+export type NewFactor =
+  | { readonly kind: 'totp'; readonly sealed: string; readonly code: string }
+  | ({ readonly kind: 'passkey' } & PasskeyAnswer);
+
+/** Adds the first second factor of a user, proven by its first use, and starts a session of the console. */
 export async function addFirstFactor(
   identity: Identity,
   prover: Prover,
-  { sealed, code, hours }: { readonly sealed: string; readonly code: string; readonly hours: number },
+  added: NewFactor,
+  hours: number,
 ): Promise<FirstFactorProof> {
   const { userId } = prover;
   const limited = await takeGuess(identity, prover);
   if (limited) return limited;
   if ((await listFactors(identity.pool, userId)).length > 0) return { kind: 'not_first' };
-  const secret = offeredBytes(identity, userId, sealed);
-  const step = secret && totpStep(secret, code, nowMsOf(identity));
-  if (secret === undefined || step === undefined) return { kind: 'wrong' };
+  const keep = await checkNew(identity, prover, added);
+  if (!keep) return { kind: 'wrong' };
   const codes = Array.from({ length: recoveryCodes }, () => base32(randomBytes(10)));
   await putRecoveryCodes(
     identity.pool,
     userId,
     codes.map((one) => recoveryHash(userId, one)),
   );
-  await keepTotp(identity, prover, secret, step);
-  return { kind: 'proven', token: await begin(identity, prover, 'totp', hours), recoveryCodes: codes };
+  await keep();
+  return { kind: 'proven', token: await begin(identity, prover, added.kind, hours), recoveryCodes: codes };
+}
+
+/** Adds another second factor for who has proven one in this session. */
+export async function addFactorBeside(
+  identity: Identity,
+  prover: Prover,
+  added: NewFactor,
+): Promise<{ readonly kind: 'added' } | Exclude<FactorProof, { readonly kind: 'proven' }>> {
+  const limited = await takeGuess(identity, prover);
+  if (limited) return limited;
+  const keep = await checkNew(identity, prover, added);
+  if (!keep) return { kind: 'wrong' };
+  await keep();
+  return { kind: 'added' };
+}
+
+/** What keeps a new factor that was proven; undefined where it was not. */
+async function checkNew(
+  identity: Identity,
+  prover: Prover,
+  added: NewFactor,
+): Promise<(() => Promise<void>) | undefined> {
+  if (added.kind === 'passkey') {
+    const passkey = await checkNewPasskey(identity, prover, added);
+    return passkey && (() => keepPasskey(identity, prover, passkey));
+  }
+  const secret = offeredBytes(identity, prover.userId, added.sealed);
+  const step = secret && totpStep(secret, added.code, nowMsOf(identity));
+  return secret === undefined || step === undefined
+    ? undefined
+    : () => keepTotp(identity, prover, secret, step);
+}
+
+async function keepPasskey(
+  ledger: Identity,
+  { name, userId }: Prover,
+  { credentialId, publicKey }: NewPasskey,
+): Promise<void> {
+  await recordInConsole(ledger, {
+    type: 'operator_factor_added',
+    data: { name, user_id: userId, factor: 'passkey' },
+  });
+  const key = sealedKey(ledger.settings.secrets, userId, publicKey);
+  await addFactor(ledger.pool, { userId, kind: 'passkey', credentialId, key, lastStep: 0 });
 }
 
 /** Adds the secret of one-time codes. The ledger has it before it counts. */
@@ -99,20 +149,24 @@ export async function keepTotp(
   await addFactor(ledger.pool, { userId, kind: 'totp', credentialId: undefined, key, lastStep });
 }
 
-/** Starts a session of the console for who knows a code of the second factor, or a recovery code. */
+/** Starts a session of the console for who knows a code of the second factor, or a recovery code, or has a passkey. */
 export async function proveFactor(
   identity: Identity,
   prover: Prover,
-  { code, hours }: { readonly code: string; readonly hours: number },
+  proof: { readonly code: string } | PasskeyAnswer,
+  hours: number,
 ): Promise<FactorProof> {
   const limited = await takeGuess(identity, prover);
   if (limited) return limited;
-  const factor = await kindOf(identity, prover.userId, code.replaceAll(/[\s-]/g, ''));
+  const factor =
+    'code' in proof
+      ? await kindOf(identity, prover.userId, proof.code.replaceAll(/[\s-]/g, ''))
+      : (await checkPasskey(identity, prover, proof)) && 'passkey';
   if (factor) return { kind: 'proven', token: await begin(identity, prover, factor, hours) };
   const { name, userId } = prover;
   await recordInConsole(identity, {
     type: 'operator_sign_in_refused',
-    data: { name, user_id: userId, reason: 'wrong_code' },
+    data: { name, user_id: userId, reason: 'code' in proof ? 'wrong_code' : 'wrong_passkey' },
   });
   return { kind: 'wrong' };
 }

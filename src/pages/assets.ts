@@ -18,6 +18,7 @@ const types = {
   'proof.js': 'text/javascript',
   'overview.js': 'text/javascript',
   'refund.js': 'text/javascript',
+  'passkey.js': 'text/javascript',
   'icon.svg': 'image/svg+xml',
 } as const;
 

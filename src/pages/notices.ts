@@ -17,6 +17,7 @@ export const notices = {
     tone: 'good',
     text: 'That wallet cannot sign in to this account any more. Sessions that it began go on: end them below.',
   },
+  factor_added: { tone: 'good', text: 'The second factor was added. It opens the console from now on.' },
   key_revoked: { tone: 'good', text: 'The key was revoked. It is refused from now on.' },
   session_required: { tone: 'plain', text: 'Sign in to see that page.' },
   session_over: {

@@ -160,12 +160,13 @@ export interface Factor {
   readonly credentialId: string | undefined;
   readonly key: Buffer;
   readonly lastStep: number;
+  readonly createdAt: Date;
 }
 
 export async function listFactors(pool: pg.Pool, userId: string): Promise<Factor[]> {
   const rows = await queriesOn(pool)
     .selectFrom('identity.operator_factor')
-    .select(['factor_id', 'kind', 'credential_id', 'key', 'last_step'])
+    .select(['factor_id', 'kind', 'credential_id', 'key', 'last_step', 'created_at'])
     .where('user_id', '=', userId)
     .orderBy('created_at')
     .execute();
@@ -175,12 +176,13 @@ export async function listFactors(pool: pg.Pool, userId: string): Promise<Factor
     credentialId: row.credential_id ?? undefined,
     key: row.key,
     lastStep: row.last_step,
+    createdAt: row.created_at,
   }));
 }
 
 export async function addFactor(
   pool: pg.Pool,
-  factor: Omit<Factor, 'factorId'> & { readonly userId: string },
+  factor: Omit<Factor, 'factorId' | 'createdAt'> & { readonly userId: string },
 ): Promise<void> {
   await queriesOn(pool)
     .insertInto('identity.operator_factor')

@@ -2,20 +2,23 @@ import { html, type Html } from '../../domain/values/html.ts';
 import {
   addFirstFactor,
   type FactorProof,
+  type NewFactor,
   offerSecret,
   proveFactor,
   type Prover,
 } from '../../identity/second-factor.ts';
+import { askPasskey, offerPasskey, takesPasskeys } from '../../identity/passkeys.ts';
 import { listFactors } from '../../store/operators.ts';
 import { ownCookie } from '../../pages/cookies.ts';
 import { noticeOf } from '../../pages/layout.ts';
 import { pathWith } from '../../pages/own-path.ts';
 import { copyButton, field, form } from '../../pages/parts.ts';
 import type { Admission, Requests } from '../../pages/requests.ts';
-import type { View } from '../../pages/site.ts';
+import type { Answer, View } from '../../pages/site.ts';
 import { notOperator } from '../refused-views.ts';
 import type { ConsoleSite } from '../site.ts';
 import { type AnyVisit, nextOf } from './next.ts';
+import { passkeyAnswerOf, passkeyFields, passkeyForm, passkeyScript } from './passkey.ts';
 
 /** The cookie of a console's session, which counts beside that of the user's session alone. */
 export const consoleCookie = 'console';
@@ -24,7 +27,7 @@ const path = '/console/second-factor';
 
 type Refused = Exclude<FactorProof, { readonly kind: 'proven' }>;
 
-interface ProvingVisit {
+export interface ProvingVisit {
   readonly visit: AnyVisit;
   readonly prover: Prover;
   readonly next: string;
@@ -37,37 +40,62 @@ export function secondFactorPages(requests: Requests<ConsoleSite>): void {
     return factorView(own);
   });
 
-  requests.post(path, { secrets: ['code'] }, prove, async (own, { fields }) => {
-    const { site } = own.visit;
-    const code = fields.get('code') ?? '';
-    const result = await proveFactor(site.identity, own.prover, { code, hours: site.console.sessionHours });
-    if (result.kind !== 'proven') return factorView(own, { result });
-    return { kind: 'redirect', to: nextOf(own.visit, fields), cookies: [cookieFor(site, result.token)] };
-  });
+  requests.post(path, { secrets: ['code'] }, prove, (own, { fields }) =>
+    proven(own, fields, { code: fields.get('code') ?? '' }),
+  );
 
-  requests.post(`${path}/new`, { secrets: ['code', 'sealed'], shownAt: path }, prove, async (own, sent) => {
-    const { site } = own.visit;
-    const [code = '', sealed = ''] = [
-      sent.fields.get('code') ?? undefined,
-      sent.fields.get('sealed') ?? undefined,
-    ];
-    const plain = code.replaceAll(/\s/g, '');
-    const hours = site.console.sessionHours;
-    const result = await addFirstFactor(site.identity, own.prover, { sealed, code: plain, hours });
-    switch (result.kind) {
-      case 'not_first':
-        return { kind: 'redirect', to: pathWith(path, { next: own.next }) };
-      case 'wrong':
-      case 'limited':
-        return factorView(own, { result, sealed });
-      case 'proven':
-        return codesView(result.recoveryCodes, nextOf(own.visit, sent.fields), cookieFor(site, result.token));
+  const passkeyOptions = { secrets: passkeyFields, shownAt: path };
+  requests.post(`${path}/passkey`, passkeyOptions, prove, (own, { fields }) =>
+    proven(own, fields, passkeyAnswerOf(fields)),
+  );
+
+  requests.post(`${path}/new`, { secrets: ['code', 'sealed'], shownAt: path }, prove, (own, { fields }) =>
+    added(own, fields, codeOf(fields)),
+  );
+
+  requests.post(`${path}/new-passkey`, passkeyOptions, prove, (own, { fields }) =>
+    added(own, fields, { kind: 'passkey', ...passkeyAnswerOf(fields) }),
+  );
+}
+
+/** The first code of an authenticator app, with the secret that its form carries. */
+export function codeOf(fields: URLSearchParams): Extract<NewFactor, { kind: 'totp' }> {
+  const code = (fields.get('code') ?? '').replaceAll(/\s/g, '');
+  return { kind: 'totp', sealed: fields.get('sealed') ?? '', code };
+}
+
+async function proven(
+  own: ProvingVisit,
+  fields: URLSearchParams,
+  proof: Parameters<typeof proveFactor>[2],
+): Promise<Answer> {
+  const { site } = own.visit;
+  const result = await proveFactor(site.identity, own.prover, proof, site.console.sessionHours);
+  const next = nextOf(own.visit, fields);
+  if (result.kind !== 'proven')
+    return factorView({ ...own, next }, { text: textOf(result, !('code' in proof)), result });
+  return { kind: 'redirect', to: next, cookies: [cookieFor(site, result.token)] };
+}
+
+async function added(own: ProvingVisit, fields: URLSearchParams, factor: NewFactor): Promise<Answer> {
+  const { site } = own.visit;
+  const result = await addFirstFactor(site.identity, own.prover, factor, site.console.sessionHours);
+  const next = nextOf(own.visit, fields);
+  switch (result.kind) {
+    case 'not_first':
+      return { kind: 'redirect', to: pathWith(path, { next }) };
+    case 'wrong':
+    case 'limited': {
+      const text = textOf(result, factor.kind === 'passkey');
+      return factorView({ ...own, next }, { text, result, ...(factor.kind === 'totp' && factor) });
     }
-  });
+    case 'proven':
+      return codesView(result.recoveryCodes, next, cookieFor(site, result.token));
+  }
 }
 
 /** Who may prove a second factor: an operator with a session. */
-function prove(visit: AnyVisit, again: string | undefined): Admission<ProvingVisit> {
+export function prove(visit: AnyVisit, again: string | undefined): Admission<ProvingVisit> {
   const { visitor } = visit;
   const next = nextOf(visit, visit.query);
   if (!visitor) {
@@ -89,18 +117,30 @@ function cookieFor({ publicUrl }: ConsoleSite, token: string): string {
 
 async function factorView(
   { visit, prover, next }: ProvingVisit,
-  { result, sealed }: { readonly result?: Refused; readonly sealed?: string } = {},
+  {
+    text,
+    result,
+    sealed,
+  }: { readonly text?: string; readonly result?: Refused; readonly sealed?: string } = {},
 ): Promise<View> {
   const { site } = visit;
-  const isFirst = (await listFactors(site.ledger.pool, prover.userId)).length === 0;
-  const given = visit.query.get('next') === null ? next : nextOf(visit, visit.query);
-  const fields = html`<input type="hidden" name="next" value="${given}" />
-    ${field({ label: 'Code', name: 'code', autocomplete: 'one-time-code', hasFocus: true, maxLength: 32, ...(!isFirst && { hint: 'Six digits of your app. A recovery code does as well.' }) })}
+  const factors = await listFactors(site.ledger.pool, prover.userId);
+  const isFirst = factors.length === 0;
+  const hasCodes = factors.some(({ kind }) => kind === 'totp');
+  const fields = html`<input type="hidden" name="next" value="${next}" />
+    ${field({ label: hasCodes || isFirst ? 'Code' : 'Recovery code', name: 'code', autocomplete: 'one-time-code', hasFocus: hasCodes || isFirst, maxLength: 32, ...(hasCodes && { hint: 'Six digits of your app. A recovery code does as well.' }) })}
     <button class="wide">Continue</button>`;
   const body = html`<div class="sheet">
     <h1>${isFirst ? 'Set up a second factor' : 'Second factor'}</h1>
-    ${result && noticeOf({ tone: 'bad', text: textOf(result) })}
-    ${isFirst ? offer(visit, prover, sealed, fields) : form(visit, path, fields)}
+    ${text !== undefined && noticeOf({ tone: 'bad', text })}
+    ${
+      isFirst
+        ? [
+            appOffer(visit, prover, `${path}/new`, { sealed, fields }),
+            await passkeyOffer(visit, prover, `${path}/new-passkey`, next),
+          ]
+        : [await passkeyQuestion(visit, prover, next), form(visit, path, fields)]
+    }
   </div>`;
   const status = result?.kind === 'limited' ? 429 : result ? 403 : 200;
   return {
@@ -108,27 +148,59 @@ async function factorView(
     title: 'Second factor',
     isNarrow: true,
     status,
+    scripts: [passkeyScript],
     body,
     ...(result?.kind === 'limited' && { retryAfterSecs: result.waitSecs }),
   };
 }
 
-function textOf(result: Refused): string {
+export function textOf(result: Refused, isPasskey: boolean): string {
   if (result.kind === 'limited') return `Too many attempts. Try again in ${result.waitSecs} seconds.`;
-  return 'This code is not right, or it was used before. Wait for the next one and try again.';
+  return isPasskey
+    ? 'This passkey was not accepted: it is not one of yours, or your browser took too long. Try again.'
+    : 'This code is not right, or it was used before. Wait for the next one and try again.';
 }
 
-function offer(visit: AnyVisit, prover: Prover, sealed: string | undefined, fields: Html): Html {
+/** A form for a new passkey, where browsers make some for this address. */
+export async function passkeyOffer(
+  visit: AnyVisit,
+  prover: Prover,
+  action: string,
+  next: string,
+): Promise<Html | undefined> {
   const { site } = visit;
-  const secret = offerSecret(site.identity, prover, `${site.settings.name} console`, sealed);
+  if (!takesPasskeys(site.publicUrl())) return undefined;
+  const question = await offerPasskey(site.identity, prover, issuerOf(site));
+  return passkeyForm(visit, action, question, { does: 'create', label: 'Use a passkey', next });
+}
+
+async function passkeyQuestion(visit: AnyVisit, prover: Prover, next: string): Promise<Html | undefined> {
+  const question = await askPasskey(visit.site.identity, prover);
+  const how = { does: 'get', label: 'Use your passkey', next } as const;
+  return question && passkeyForm(visit, `${path}/passkey`, question, how);
+}
+
+function issuerOf({ settings }: ConsoleSite): string {
+  return `${settings.name} console`;
+}
+
+/** A form for the first code of an authenticator app, with the secret that makes its codes. */
+export function appOffer(
+  visit: AnyVisit,
+  prover: Prover,
+  action: string,
+  { sealed, fields }: { readonly sealed: string | undefined; readonly fields: Html },
+): Html {
+  const { site } = visit;
+  const secret = offerSecret(site.identity, prover, issuerOf(site), sealed);
   const groups = secret.text.replaceAll(/(.{4})(?=.)/g, '$1 ');
   return html`<p>
-      The console opens with a code that an authenticator app makes. Add this account to yours, then type the
-      code that it shows.
+      An authenticator app makes codes that open the console. Add this account to yours, then type the code
+      that it shows.
     </p>
     <p><a class="button plain" href="${secret.uri}">Open the authenticator app</a></p>
     <p class="secret"><code>${groups}</code>${copyButton(secret.text, 'the secret')}</p>
-    ${form(visit, `${path}/new`, html`<input type="hidden" name="sealed" value="${secret.sealed}" />${fields}`)}`;
+    ${form(visit, action, html`<input type="hidden" name="sealed" value="${secret.sealed}" />${fields}`)}`;
 }
 
 function codesView(codes: readonly string[], next: string, cookie: string): View {
@@ -140,7 +212,7 @@ function codesView(codes: readonly string[], next: string, cookie: string): View
     body: html`<div class="sheet">
       <h1>Recovery codes</h1>
       <p>
-        Each opens the console once, in place of a code of your app. They are shown only now: print them, or
+        Each opens the console once, in place of your second factor. They are shown only now: print them, or
         keep them in a safe place.
       </p>
       <pre class="code">${codes.join('\n')}</pre>

@@ -10,6 +10,7 @@ import { type Refusal, refusedView } from '../../pages/sign-in/refusal.ts';
 import { providerButtons, toProvider } from '../../pages/sign-in/ways.ts';
 import type { View } from '../../pages/site.ts';
 import type { ConsoleSite } from '../site.ts';
+import { factorPages } from './factors.ts';
 import { invitationPages } from './invitation.ts';
 import { type AnyVisit, anyone, nextOf } from './next.ts';
 import { consoleCookie, secondFactorPages } from './second-factor.ts';
@@ -57,6 +58,7 @@ export function signInPages(requests: Requests<ConsoleSite>): void {
   });
 
   secondFactorPages(requests);
+  factorPages(requests);
   invitationPages(requests);
 }
 
