@@ -30,6 +30,7 @@ test.skipIf(!hasBrowser)(
     await tour.open('/console/activity', 'console-activity');
     await tour.open('/console/activity?before=20', 'console-activity-earlier');
     await tour.open('/console/operators', 'console-operators');
+    await tour.open('/console/factors', 'console-factors');
     await tour.open('/console/books', 'console-books-empty');
     // events, not a page: test/console/overview.test.ts
     const live = '/console/live';
