@@ -16,4 +16,4 @@ language sql stable security definer set search_path = tollbook, pg_temp as $$
   where result.call_id = p_call_id and result.attempt = p_attempt
 $$;
 
-grant execute on function tollbook.body_hash, tollbook.result_hash to tollbook_writer;
+grant execute on function tollbook.body_hash, tollbook.result_hash to tollbook_writer, tollbook_reader;

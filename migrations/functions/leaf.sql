@@ -24,4 +24,4 @@ create or replace function tollbook.leaf(p_event tollbook.event) returns bytea l
   select convert_to(tollbook.leaf_text(p_event), 'UTF8')
 $$;
 
-grant execute on function tollbook.stream_key, tollbook.stream_name, tollbook.leaf_text, tollbook.leaf to tollbook_writer;
+grant execute on function tollbook.stream_key, tollbook.stream_name, tollbook.leaf_text, tollbook.leaf to tollbook_writer, tollbook_reader;

@@ -193,5 +193,6 @@ begin
   return old.generation;
 end $$;
 
+grant execute on function tollbook.hex_bytes, tollbook.hex_text, tollbook.first_payment_since, tollbook.first_completion_since to tollbook_reader;
 grant execute on function tollbook.hex_bytes, tollbook.hex_text, tollbook.apply_projection, tollbook.first_payment_since, tollbook.first_completion_since,
   tollbook.begin_projection, tollbook.activate_projection to tollbook_writer;

@@ -5,6 +5,7 @@ import { explanationClasses } from '../domain/events/break-events.ts';
 /** The commands of the books: exports, reconciliation, periods. */
 export const bookCommands = {
   export: {
+    isReading: true,
     summary: 'writes the ledger, or the books of a period, to a file',
     usage:
       'tollbook export [--format jsonl] [--from-seq N] [--out FILE]\n' +
@@ -39,10 +40,12 @@ export const bookCommands = {
     load: () => import('./commands/aging.ts'),
   },
   reconcile: {
+    isReading: true,
     summary: 'compares the ledger of a period with the chains: payments, transfers and balances',
     usage:
       'tollbook reconcile --from 2026-11 --to 2026-12 (--rpc NETWORK=URL --pubkey KEY | --config FILE) [--json FILE|-]\n' +
       '  [--csv FILE]  a line for each item\n' +
+      '  [--no-store]  keeps no report in the database, as with the reader role\n' +
       '  reads the database that DATABASE_URL names, at the newest head of its log, and stores the result there\n' +
       'tollbook reconcile --from … --to … --input EXPORT --checkpoint FILE --pubkey KEY --rpc NETWORK=URL\n' +
       '  reads an export; needs no database\n' +
@@ -52,7 +55,7 @@ export const bookCommands = {
       '  --twice              reads every log a second time\n' +
       '  --resume FILE        saves the read logs there, and continues from them\n' +
       '  exit code 0 without a break, 1 with a break that is open, or where the period is closed with another report, 3 where each break is explained,\n' +
-      '  2 if a log could not be read: then nothing is stored',
+      '  2 if a log could not be read, then nothing is stored, or if the report could not be stored',
     load: () => import('./commands/reconcile.ts'),
   },
   'reconcile explain': {
@@ -89,16 +92,19 @@ export const bookCommands = {
     load: () => import('./commands/period/reopen.ts'),
   },
   'period list': {
+    isReading: true,
     summary: 'lists the periods that were closed, reviewed and reopened, with their persons',
     usage: 'tollbook period list\n  needs DATABASE_URL',
     load: () => import('./commands/period/list.ts'),
   },
   'period show': {
+    isReading: true,
     summary: 'prints all that the close of a period has recorded',
     usage: 'tollbook period show 2026-10 [--json]\n  needs DATABASE_URL',
     load: () => import('./commands/period/show.ts'),
   },
   'period check': {
+    isReading: true,
     summary: 'compares a closed period with its hashes, and names what differs',
     usage:
       'tollbook period check 2026-10 [--rpc NETWORK=URL --pubkey KEY | --config FILE] [--report FILE]\n' +

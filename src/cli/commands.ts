@@ -10,6 +10,8 @@ export interface CommandModule {
 interface Command {
   readonly summary: string;
   readonly usage: string;
+  /** It works with the reader's role of the database. */
+  readonly isReading?: true;
   load(): Promise<CommandModule>;
 }
 
@@ -99,6 +101,7 @@ export const commands: Readonly<Record<string, Command | undefined>> & Record<st
     load: () => import('./commands/auth-dry-run.ts'),
   },
   settlements: {
+    isReading: true,
     summary: 'lists the payments with an unknown settlement',
     usage: 'tollbook settlements\n  needs DATABASE_URL',
     load: () => import('./commands/settlements/list.ts'),
@@ -111,6 +114,7 @@ export const commands: Readonly<Record<string, Command | undefined>> & Record<st
     load: () => import('./commands/settlements/resolve.ts'),
   },
   'refunds due': {
+    isReading: true,
     summary: 'lists the payments with a refund due',
     usage:
       'tollbook refunds due\n  a refund is due where a payment has a dead-lettered call or none; needs DATABASE_URL',
@@ -151,6 +155,7 @@ export const commands: Readonly<Record<string, Command | undefined>> & Record<st
     load: () => import('./commands/sweeps/record.ts'),
   },
   'sweeps list': {
+    isReading: true,
     summary: 'lists the recorded sweeps, the newest first',
     usage: 'tollbook sweeps list\n  needs DATABASE_URL',
     load: () => import('./commands/sweeps/list.ts'),
@@ -183,6 +188,7 @@ export const commands: Readonly<Record<string, Command | undefined>> & Record<st
     load: () => import('./commands/transfers/reverse.ts'),
   },
   'transfers list': {
+    isReading: true,
     summary: 'lists what was recorded of such transfers, the newest first',
     usage: 'tollbook transfers list\n  needs DATABASE_URL',
     load: () => import('./commands/transfers/list.ts'),
@@ -324,17 +330,20 @@ export const commands: Readonly<Record<string, Command | undefined>> & Record<st
     load: () => import('./commands/credit/expire.ts'),
   },
   'credit list': {
+    isReading: true,
     summary: 'lists the accounts with their balance, held credit and use',
     usage: 'tollbook credit list\n  needs DATABASE_URL',
     load: () => import('./commands/credit/list.ts'),
   },
   'spend list': {
+    isReading: true,
     summary: 'lists the earned spends whose payout failed or is late',
     usage: 'tollbook spend list\n  needs DATABASE_URL',
     load: () => import('./commands/spend/list.ts'),
   },
   ...bookCommands,
   verify: {
+    isReading: true,
     summary: 'verifies an export against checkpoints and the public key, the database, or one receipt',
     usage:
       'tollbook verify EXPORT --checkpoint OLD --checkpoint NEW --pubkey KEY\n' +

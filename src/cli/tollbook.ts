@@ -6,6 +6,8 @@ import { ConfigError } from '../config/mistakes.ts';
 
 outlastReaders();
 
+const readerSuffices = 'DATABASE_URL may be of a user with the reader role alone (docs/operations/roles.md).';
+
 /** A command's name is one argument, or two such as `config check`. The other arguments belong to the command. */
 const [first = '', second = '', ...rest] = process.argv.slice(2);
 const named = (name: string) => (Object.hasOwn(commands, name) ? commands[name] : undefined);
@@ -29,7 +31,11 @@ if (!command) {
 } else {
   const args = twoWords ? rest : process.argv.slice(3);
   if (args.includes('--help'))
-    say(`tollbook ${twoWords ? `${first} ${second}` : first}: ${command.summary}\n\n${command.usage}`);
+    say(
+      [`tollbook ${twoWords ? `${first} ${second}` : first}: ${command.summary}`, '', command.usage]
+        .concat(command.isReading ? ['', readerSuffices] : [])
+        .join('\n'),
+    );
   else {
     try {
       const { run } = await command.load();

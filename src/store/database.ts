@@ -133,6 +133,8 @@ function lend(client: pg.PoolClient): PostgresPoolClient {
 
 /** Function files and grants name the gateway's role so; in a database it has the name of the database after it. */
 export const writerRole = 'tollbook_writer';
+/** The same for the role that reads the ledger and writes nothing. */
+export const readerRole = 'tollbook_reader';
 
 /**
  * Whether an error means that the database is unreachable: network codes, PostgreSQL's fatal and shutdown errors, a write on a

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { type Kysely, sql } from 'kysely';
 import pg from 'pg';
-import { writerRole } from './database.ts';
+import { readerRole, writerRole } from './database.ts';
 
 const folder = new URL('../../migrations/functions/', import.meta.url);
 
@@ -51,22 +51,32 @@ async function appliedHashes(db: Kysely<unknown>): Promise<ReadonlyMap<string, s
   return new Map(rows.map(({ name, sha256 }) => [name, sha256]));
 }
 
-/** SQL text with the gateway's role of one database in place of the general name; without a role, this user. */
-export function writerNamed(text: string, role: string | undefined): string {
+/** The roles of one database that get rights; undefined: this user, who has them as the owner. */
+export interface GrantedRoles {
+  readonly writer: string | undefined;
+  readonly reader: string | undefined;
+}
+
+/** SQL text with the roles of one database in place of their general names. */
+export function rolesNamed(text: string, { writer, reader }: GrantedRoles): string {
+  return roleNamed(roleNamed(text, writerRole, writer), readerRole, reader);
+}
+
+function roleNamed(text: string, general: string, role: string | undefined): string {
   const name = role === undefined ? 'current_user' : pg.escapeIdentifier(role);
-  return text.replaceAll(new RegExp(`\\b${writerRole}\\b`, 'g'), () => name);
+  return text.replaceAll(new RegExp(`\\b${general}\\b`, 'g'), () => name);
 }
 
 /**
- * Applies the changed files, or all, and drops the functions that no file defines any more. Their grants are for `role`.
+ * Applies the changed files, or all, and drops the functions that no file defines any more. Their grants are for `roles`.
  * Returns the names of the files it applied. To be called in a transaction.
  */
 export async function applyFunctionFiles(
   db: Kysely<unknown>,
-  role: string | undefined,
+  roles: GrantedRoles,
   areAll: boolean,
 ): Promise<string[]> {
-  const files = (await readFunctionFiles()).map((file) => ({ ...file, text: writerNamed(file.text, role) }));
+  const files = (await readFunctionFiles()).map((file) => ({ ...file, text: rolesNamed(file.text, roles) }));
   const applied = await appliedHashes(db);
   const changed = files.filter(({ name, sha256 }) => areAll || applied.get(name) !== sha256);
   const removed = [...applied.keys()].filter((name) => !files.some((file) => file.name === name));

@@ -4,11 +4,19 @@ import pg from 'pg';
 import { backOffMs } from '../domain/values/back-off.ts';
 import { pause } from '../runtime/pause.ts';
 import { openPool, queriesOn } from './database.ts';
-import { applyFunctionFiles, changedFunctionFiles, writerNamed } from './function-files.ts';
-import { createWriterRole, revokeAll, writerRolesOf } from './writer-role.ts';
+import { applyFunctionFiles, changedFunctionFiles, type GrantedRoles, rolesNamed } from './function-files.ts';
+import {
+  createReaderRole,
+  createWriterRole,
+  readerRolesOf,
+  revokeAll,
+  writerRolesOf,
+} from './writer-role.ts';
 
 const migrationFolder = new URL('../../migrations/', import.meta.url);
 const grantsName = 'grants.sql';
+/** Apart from the others: without the role, its revocations would be the owner's. */
+const readerGrantsName = 'reader-grants.sql';
 
 /**
  * A waiting ALTER TABLE stops every later statement on its table, so a migration waits for a lock only this long, and then
@@ -22,8 +30,10 @@ const longestRetryMs = 600_000;
 const outsideTransaction = /^-- outside a transaction\b/;
 
 export interface MigrateOptions {
-  /** Another role than the database's own. */
+  /** Another role for gateways than the database's own. */
   readonly role?: string;
+  /** Another role for readers than the database's own. */
+  readonly readerRole?: string;
   /** Other files than the repository's. */
   readonly folder?: URL;
   /** Called with a sentence for the operator where something was left out that this user may not do. */
@@ -40,7 +50,7 @@ export interface MigrateOptions {
  */
 export async function migrate(
   url: string,
-  { role: givenRole, folder = migrationFolder, onNotice }: MigrateOptions = {},
+  { role: givenRole, readerRole: givenReader, folder = migrationFolder, onNotice }: MigrateOptions = {},
 ): Promise<string[]> {
   return onOneConnection(url, async (db) => {
     await lockMigrations(db);
@@ -48,11 +58,13 @@ export async function migrate(
     const newer = await describeNewer(db, folder);
     if (newer !== undefined) throw new Error(newer);
     const { role, exists, missingSql } = await createWriterRole(db, givenRole);
+    const reader = await createReaderRole(db, givenReader);
     await createMigrationTable(db);
     const missing = await missingMigrations(db, folder);
     for (const name of missing)
       await applyMigration(db, name, await readFile(new URL(`${name}.sql`, folder), 'utf8'));
-    const ran = await retryLocks(() => applyFunctions(db, exists ? role : undefined, missing.length > 0));
+    const roles = { writer: exists ? role : undefined, reader };
+    const ran = await retryLocks(() => applyFunctions(db, roles, missing.length > 0));
     if (missingSql !== undefined) onNotice?.(withoutRole(role, exists, missingSql));
     return [...missing, ...ran];
   });
@@ -157,17 +169,19 @@ async function applyMigration(db: Kysely<unknown>, name: string, text: string): 
  */
 async function applyFunctions(
   db: Kysely<unknown>,
-  role: string | undefined,
+  roles: GrantedRoles,
   hasNewTables: boolean,
 ): Promise<string[]> {
-  const before = await writerRolesOf(db);
-  const isRoleNew = role !== undefined && !before.includes(role);
+  const before = [...(await writerRolesOf(db)), ...(await readerRolesOf(db))];
+  const { writer, reader } = roles;
+  const wanted = [writer, reader].filter((role) => role !== undefined);
+  const isRoleNew = wanted.some((role) => !before.includes(role));
   return inTransaction(db, async (trx) => {
-    for (const old of before) if (old !== role) await revokeAll(trx, old);
-    const ran = await applyFunctionFiles(trx, role, isRoleNew);
+    for (const old of before) if (!wanted.includes(old)) await revokeAll(trx, old);
+    const ran = await applyFunctionFiles(trx, roles, isRoleNew);
     if (ran.length > 0 || hasNewTables) {
-      const grants = await readFile(new URL(grantsName, migrationFolder), 'utf8');
-      await sql.raw(writerNamed(grants, role)).execute(trx);
+      for (const name of [grantsName, ...(reader === undefined ? [] : [readerGrantsName])])
+        await sql.raw(rolesNamed(await readFile(new URL(name, migrationFolder), 'utf8'), roles)).execute(trx);
     }
     return ran;
   });

@@ -1,13 +1,18 @@
 import { type Kysely, sql } from 'kysely';
 import pg from 'pg';
-import { sessionConfig, writerRole } from './database.ts';
+import { readerRole, sessionConfig, writerRole } from './database.ts';
 
 /**
  * The role as which gateways work on this database: `tollbook_writer_` and the database's name. Roles belong to the whole
  * server, so one name for all databases would let the gateway of one write in another.
  */
-const ownName = `'${writerRole}_' || case when octet_length(current_database()) < 48 then current_database()
+const ownName = roleName(writerRole);
+
+/** A role's name with the database's after it, as an SQL expression. */
+function roleName(general: string): string {
+  return `'${general}_' || case when octet_length(current_database()) < 48 then current_database()
   else md5(current_database()) end`;
+}
 
 /** The roles that may append here. */
 const granted = `select role.oid, role.rolname as name from pg_proc, aclexplode(proacl) acl join pg_roles role on role.oid = acl.grantee
@@ -38,6 +43,16 @@ export async function writerRolesOf(db: Kysely<unknown>): Promise<string[]> {
   return rows.map(({ name }) => name);
 }
 
+/** The roles that may read this database. */
+export async function readerRolesOf(db: Kysely<unknown>): Promise<string[]> {
+  const { rows } = await sql<{ name: string }>`
+    select role.rolname as name from pg_namespace, aclexplode(nspacl) acl join pg_roles role on role.oid = acl.grantee
+    where nspname = 'tollbook' and (role.rolname = ${readerRole} or role.rolname like ${`${readerRole}\\_%`})`.execute(
+    db,
+  );
+  return rows.map(({ name }) => name);
+}
+
 /** What an administrator has to run, where this user may not do it; it ends with a semicolon. */
 interface RoleNeeds {
   readonly role: string;
@@ -64,14 +79,33 @@ export async function createWriterRole(
         exists: false,
         missingSql: `create role ${pg.escapeIdentifier(role)} nologin; ${grant}`,
       };
-    try {
-      await sql`create role ${sql.id(role)} nologin`.execute(db);
-    } catch (error) {
-      // another run may have created it meanwhile
-      if (!(await exists(db, role))) throw error;
-    }
+    await createRole(db, role);
   }
   return { role, exists: true, ...((await joinRole(db, role)) ? {} : { missingSql: grant }) };
+}
+
+/**
+ * Creates the role that may only read, by default the database's own, where this user may. It gets no member.
+ * Returns its name; undefined where it does not exist.
+ */
+export async function createReaderRole(db: Kysely<unknown>, given?: string): Promise<string | undefined> {
+  const { rows } = await sql<{ role: string; mayCreate: boolean }>`
+    select ${given === undefined ? sql.raw(roleName(readerRole)) : given} as role, rolsuper or rolcreaterole as "mayCreate"
+      from pg_roles where rolname = current_user`.execute(db);
+  const { role = '', mayCreate = false } = rows[0] ?? {};
+  if (await exists(db, role)) return role;
+  if (!mayCreate) return undefined;
+  await createRole(db, role);
+  return role;
+}
+
+async function createRole(db: Kysely<unknown>, role: string): Promise<void> {
+  try {
+    await sql`create role ${sql.id(role)} nologin`.execute(db);
+  } catch (error) {
+    // another run may have created it meanwhile
+    if (!(await exists(db, role))) throw error;
+  }
 }
 
 async function exists(db: Kysely<unknown>, name: string): Promise<boolean> {

@@ -22,7 +22,8 @@ async function emptyDatabase(): Promise<string> {
   await query(serverUrl.replace('DATABASE', 'postgres'), `create database ${name}`);
   onTestFinished(async () => {
     await query(serverUrl.replace('DATABASE', 'postgres'), `drop database ${name} with (force)`);
-    await query(serverUrl.replace('DATABASE', 'postgres'), `drop role if exists tollbook_writer_${name}`);
+    for (const role of ['writer', 'reader'])
+      await query(serverUrl.replace('DATABASE', 'postgres'), `drop role if exists tollbook_${role}_${name}`);
   });
   return serverUrl.replace('DATABASE', name);
 }

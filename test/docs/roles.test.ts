@@ -22,7 +22,7 @@ async function runBlock(url: string, block: string, name: string): Promise<void>
     .replaceAll(/\bledger\b|\b(ledger_owner|gateway|gateway_2|reader)\b/g, (found) =>
       found === 'ledger' ? name : `${name}_${found}`,
     )
-    .replaceAll('tollbook_writer_ledger', `tollbook_writer_${name}`);
+    .replaceAll(/tollbook_(writer|reader)_ledger/g, `tollbook_$1_${name}`);
   await withClient(url, async (client) => {
     // a database cannot be created within a transaction, which several statements of one message are
     for (const statement of text.split(/;\n/)) if (statement !== '') await client.query(statement);
@@ -41,7 +41,8 @@ test('with the roles of the page the owner migrates, the gateway appends and cha
       await admin.query(`drop database if exists ${name} with (force)`);
       for (const role of ['ledger_owner', 'gateway', 'gateway_2', 'reader'])
         await admin.query(`drop role if exists ${name}_${role}`);
-      await admin.query(`drop role if exists tollbook_writer_${name}`);
+      for (const role of ['writer', 'reader'])
+        await admin.query(`drop role if exists tollbook_${role}_${name}`);
     }),
   );
   await runBlock(server, forServer, name);

@@ -26,7 +26,7 @@ async function connect(url: string): Promise<pg.Client> {
   return client;
 }
 
-const further = { role: 'tollbook_writer' };
+const further = { role: 'tollbook_writer', readerRole: 'tollbook_reader' };
 
 test('each migration is committed by itself and has no limit of time, and a run after a failed one goes on there', async () => {
   const { url, pool } = await createDatabase();
@@ -98,7 +98,8 @@ test('databases of one server have writer roles of their own, and a copy gets it
   onTestFinished(async () => {
     for (const name of names) {
       await admin.query(`drop database if exists ${name} with (force)`);
-      await admin.query(`drop role if exists tollbook_writer_${name}`);
+      for (const kind of ['writer', 'reader'])
+        await admin.query(`drop role if exists tollbook_${kind}_${name}`);
     }
   });
   const urlOf = (name: string) => server.replace('DATABASE', name);

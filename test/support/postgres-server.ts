@@ -6,7 +6,7 @@ import pg from 'pg';
 import type { TestProject } from 'vitest/node';
 import { processEnvironment } from '../../src/config/environment.ts';
 import { startEmbeddedPostgres } from '../../src/devnet/postgres.ts';
-import { writerRole } from '../../src/store/database.ts';
+import { readerRole, writerRole } from '../../src/store/database.ts';
 import { migrate } from '../../src/store/migrations.ts';
 
 declare module 'vitest' {
@@ -90,8 +90,8 @@ async function makeTemplate(url: string): Promise<void> {
   await admin.connect();
   await admin.query(`drop database if exists ${templateDatabase} with (force)`);
   await admin.query(`create database ${templateDatabase}`);
-  // one role for all copies
-  await migrate(url.replace('DATABASE', templateDatabase), { role: writerRole });
+  // the same roles for all copies
+  await migrate(url.replace('DATABASE', templateDatabase), { role: writerRole, readerRole });
   await admin.end();
 }
 

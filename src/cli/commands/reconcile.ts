@@ -1,4 +1,5 @@
 import { writeFile } from 'node:fs/promises';
+import type pg from 'pg';
 import { parseArgs } from 'node:util';
 import { ReconcileError } from '../../reconcile/reconcile-error.ts';
 import { ledgerInDatabase, ledgerInFile, type LedgerSource } from '../../reconcile/ledger-source.ts';
@@ -24,13 +25,19 @@ import { runReconcile } from '../run-reconcile.ts';
 import { pinnedReport } from '../check-period.ts';
 import { fail, say } from '../terminal.ts';
 
-/** Exit code 0 without a break, 1 with a break that is open, 3 where each break is explained, 2 if the chain or the ledger could not be read, 64 for wrong arguments. */
+/** Exit code 0 without a break, 1 with a break that is open, 3 where each break is explained, 2 if the chain or the ledger could not be read or the report not stored, 64 for wrong arguments. */
 export async function run(args: readonly string[]): Promise<number> {
   const values = readValues(args);
   try {
     const request = readRequest(values);
     const config = values.config === undefined ? undefined : await readConfig(values.config);
-    const { report, isAsClosed } = await makeReport(values, { ...request, config });
+    const { report, isAsClosed, notStored } = await makeReport(values, { ...request, config });
+    if (notStored !== undefined) {
+      fail(
+        `the report is complete, but was not stored: ${notStored}. --no-store makes one without storing it`,
+      );
+      return 2;
+    }
     return isAsClosed ? exitCodeOf(report) : 1;
   } catch (error) {
     if (error instanceof ConfigError) throw error;
@@ -64,6 +71,7 @@ function readValues(args: readonly string[]) {
       resume: { type: 'string' },
       json: { type: 'string' },
       csv: { type: 'string' },
+      'no-store': { type: 'boolean', default: false },
     },
   }).values;
 }
@@ -96,6 +104,8 @@ interface Made {
   readonly report: ReportJson;
   /** False where the period is closed, and the close has another report. */
   readonly isAsClosed: boolean;
+  /** Why the report was not stored. */
+  readonly notStored?: string;
 }
 
 async function makeReport(values: Values, request: Request): Promise<Made> {
@@ -119,13 +129,27 @@ async function makeReport(values: Values, request: Request): Promise<Made> {
     const source = await ledgerInDatabase(pool, verifier, request.size);
     const report = await reconcileWith(values, request, source);
     await writeReports(values, report);
-    const id = await storeReconciliation(pool, reportText(report));
+    const stored = values['no-store'] ? undefined : await store(pool, report);
     print(values, report);
-    if (values.json !== '-') say(`Stored as reconciliation ${id}.`);
+    if (stored?.kind === 'stored' && values.json !== '-') say(`Stored as reconciliation ${stored.id}.`);
     const closed = (await readPeriods(pool)).periods.find(request.period);
     const pinned = closed && (await pinnedReport(pool, closed));
-    return { report, isAsClosed: compareWithClose(values, report, closed, pinned) };
+    const isAsClosed = compareWithClose(values, report, closed, pinned);
+    return { report, isAsClosed, ...(stored?.kind === 'failed' && { notStored: stored.reason }) };
   });
+}
+
+type Stored =
+  | { readonly kind: 'stored'; readonly id: number }
+  /** The report is printed all the same. */
+  | { readonly kind: 'failed'; readonly reason: string };
+
+async function store(pool: pg.Pool, report: ReportJson): Promise<Stored> {
+  try {
+    return { kind: 'stored', id: await storeReconciliation(pool, reportText(report)) };
+  } catch (error) {
+    return { kind: 'failed', reason: error instanceof Error ? error.message : String(error) };
+  }
 }
 
 function reconcileWith(values: Values, request: Request, source: LedgerSource): Promise<ReportJson> {
