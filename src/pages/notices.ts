@@ -67,6 +67,12 @@ export const notices = {
   break_explained: { tone: 'good', text: 'Your explanation is recorded, and the next reports carry it.' },
   break_opened: { tone: 'good', text: 'The break is open again. The next reports say so.' },
   credit_granted: { tone: 'good', text: 'The credit was granted.' },
+  period_closed: { tone: 'good', text: 'The period is closed. Another person reviews it.' },
+  period_reviewed: {
+    tone: 'good',
+    text: 'Ledger and exports are as they were closed. Your review is recorded.',
+  },
+  period_reopened: { tone: 'good', text: 'The period is open again.' },
   refund_recorded: { tone: 'good', text: 'The refund is recorded.' },
   refund_dropped: {
     tone: 'good',

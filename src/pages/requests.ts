@@ -214,9 +214,9 @@ function send<Host extends PageHost>(
       return reply.code(answer.status).send(answer.json);
     case 'file':
       boundReader(reply.raw);
+      if (answer.length !== undefined) reply.header('content-length', String(answer.length));
       return reply
         .header('content-disposition', `attachment; filename="${answer.name}"`)
-        .header('content-length', String(answer.length))
         .type('application/octet-stream')
         .send(answer.bytes);
     case 'events':

@@ -115,8 +115,8 @@ export interface File {
   /** Letters, digits, dots and dashes. */
   readonly name: string;
   readonly bytes: Readable;
-  /** In bytes. */
-  readonly length: number;
+  /** In bytes; left out where it is not known before the last one is made. */
+  readonly length?: number;
 }
 
 /** Events that the server sends (`text/event-stream`), for the module of a page. */

@@ -204,6 +204,28 @@ export async function readAnchorState(pool: pg.Pool, origin: string, name: strin
   };
 }
 
+/** The anchors that were due at least once for a log. */
+export async function listAnchorNames(pool: pg.Pool, origin: string): Promise<string[]> {
+  const rows = await queriesOn(pool)
+    .selectFrom('tollbook.log_anchor')
+    .select('name')
+    .where('origin', '=', origin)
+    .orderBy('name')
+    .execute();
+  return rows.map(({ name }) => name);
+}
+
+/** The newest heads under an origin, the largest first. */
+export async function latestHeads(pool: pg.Pool, origin: string, limit: number): Promise<StoredHead[]> {
+  return queriesOn(pool)
+    .selectFrom('tollbook.log_head')
+    .select(['size', 'root', 'note'])
+    .where('origin', '=', origin)
+    .orderBy('size', 'desc')
+    .limit(limit)
+    .execute();
+}
+
 /** Heads under an origin that are larger than a size, in order. */
 export async function readHeads(
   pool: pg.Pool,

@@ -14,7 +14,7 @@ const ofSignIn = ['/console/sign-in', '/console/second-factor', '/console/invita
 const ofSections = /^\/console\/(?:payments|calls|jobs|chat)/;
 
 /** Of one run, break or refund: toured by the tests of the books, which have some. */
-const ofBooks = /^\/console\/books\/(?:reconciliations\/|refunds)/;
+const ofBooks = /^\/console\/books\/(?:reconciliations\/|refunds|periods\/|money|exports)/;
 
 test.skipIf(!hasBrowser)(
   'every page of the console is accessible in light and dark, fits a phone, and asks nobody else',
@@ -32,6 +32,8 @@ test.skipIf(!hasBrowser)(
     await tour.open('/console/operators', 'console-operators');
     await tour.open('/console/factors', 'console-factors');
     await tour.open('/console/books', 'console-books-empty');
+    await tour.open('/console/books/periods', 'console-periods-empty');
+    await tour.open('/console/books/log', 'console-log-empty');
     // events, not a page: test/console/overview.test.ts
     const live = '/console/live';
     const known = (path: string): boolean =>

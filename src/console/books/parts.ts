@@ -7,12 +7,18 @@ import type { ConsoleSite } from '../site.ts';
 
 export const booksPath = '/console/books';
 
+export const periodsPath = `${booksPath}/periods`;
 export const refundsPath = `${booksPath}/refunds`;
+export const moneyPath = `${booksPath}/money`;
+export const logPath = `${booksPath}/log`;
 
 /** The parts of the books; `jobs`: only where jobs are sold. */
 const tabs = [
   { path: booksPath, label: 'Reconciliations', jobs: false },
+  { path: periodsPath, label: 'Periods', jobs: false },
   { path: refundsPath, label: 'Refunds due', jobs: true },
+  { path: moneyPath, label: 'Sweeps and others', jobs: true },
+  { path: logPath, label: 'Log', jobs: false },
 ] as const;
 
 export type BooksTab = (typeof tabs)[number]['path'];

@@ -12,6 +12,7 @@ import { latestReconciliations, type ReconciliationRow } from '../../store/recon
 import { cursorOf } from '../cursor.ts';
 import type { Console, OperatorVisit } from '../site.ts';
 import { balancesOf } from './balances.ts';
+import { exportsAndClose } from './periods.ts';
 import { breakPages, itemsTable, readExplanations } from './breaks.ts';
 import { booksPath, booksView, words } from './parts.ts';
 import { reportOf, type StoredReport } from './stored-report.ts';
@@ -76,7 +77,8 @@ async function reportFile(visit: OperatorVisit): Promise<Answer> {
   return { kind: 'file', name, bytes: Readable.from([bytes]), length: bytes.length };
 }
 
-async function runView(visit: OperatorVisit, mistake?: string): Promise<View> {
+/** The page of a run; with what an action was refused with. */
+export async function runView(visit: OperatorVisit, mistake?: string): Promise<View> {
   const stored = await reportOf(visit);
   if (!stored) return notFound('reconciliation');
   const { id, report, sha256 } = stored;
@@ -109,7 +111,8 @@ async function runView(visit: OperatorVisit, mistake?: string): Promise<View> {
         <dd><code class="hash">${sha256}</code> ${copyButton(sha256, 'the hash of the report')}</dd>
       </dl>
     </section>
-    ${await breaksOf(visit, stored)} ${openItems(report)} ${balancesOf(report)}`;
+    ${await breaksOf(visit, stored)} ${openItems(report)} ${balancesOf(report)}
+    ${exportsAndClose(visit, id, report)}`;
   const status = mistake === undefined ? 200 : 409;
   return booksView(visit.site, booksPath, `Reconciliation ${id}`, body, { status });
 }
