@@ -101,8 +101,8 @@ async function close(visit: OperatorVisit, fields: URLSearchParams): Promise<Ans
   if (closed === 'busy') return busy;
   if (closed.kind === 'refused') return `Not closed: ${closed.message}. Nothing was recorded.`;
   const { periods } = await readPeriods(site.ledger.pool);
-  const to_ = `${periodsPath}/${periods.find(period)?.close.seq ?? ''}`;
-  return { kind: 'redirect', to: to_, notice: 'period_closed' };
+  const closedAt = `${periodsPath}/${periods.find(period)?.close.seq ?? ''}`;
+  return { kind: 'redirect', to: closedAt, notice: 'period_closed' };
 }
 
 /** Compares the ledger with the close, and records the review where they agree. The chains are compared by the command. */
