@@ -1,59 +1,27 @@
 import { includesRole } from '../domain/identity/operator-role.ts';
 import { html, type Html } from '../domain/values/html.ts';
-import { additionLinks, noticeOf } from '../pages/layout.ts';
-import type { Tone } from '../pages/notices.ts';
+import { type Notice, renderWhole } from '../pages/document.ts';
 import { form } from '../pages/parts.ts';
 import type { View, VisitOf } from '../pages/site.ts';
 import type { ConsoleSite } from './site.ts';
 
 /** A whole document of the console. */
-export function renderConsole(
-  visit: VisitOf<ConsoleSite>,
-  view: View,
-  notice: { readonly tone: Tone; readonly text: string } | undefined,
-): string {
+export function renderConsole(visit: VisitOf<ConsoleSite>, view: View, notice: Notice | undefined): string {
   const { site, visitor } = visit;
   const { name } = site.settings;
   const isIn = visitor?.operator?.until !== undefined;
-  return String(
-    html`<!doctype html>
-      <html lang="en">
-        <head>
-          <meta charset="utf-8" />
-          <meta name="viewport" content="width=device-width, initial-scale=1" />
-          <meta name="color-scheme" content="light dark" />
-          <title>${view.title} · ${name} console</title>
-          <link rel="icon" type="image/svg+xml" href="${site.assets.href('icon.svg')}" />
-          <link rel="stylesheet" href="${site.assets.href('pages.css')}" />
-          <link rel="stylesheet" href="${site.assets.href('console.css')}" />
-          ${site.addition && additionLinks(site.addition)}
-          ${(['pages.js', 'console.js', ...(view.scripts ?? [])] as const).map(
-            (file) => html`<script type="module" src="${site.assets.href(file)}"></script>`,
-          )}
-        </head>
-        <body class="console">
-          <a class="skip" href="#main">Skip to the content</a>
-          <header class="top">
-            <div class="wrap">
-              <a class="brand" href="/console"
-                ><img src="${site.assets.href('icon.svg')}" width="26" height="26" alt="" />${name}
-                <span class="badge plain">console</span></a
-              >
-              ${isIn && navigation(visit, view.section)} ${visitor && who(visit)}
-            </div>
-          </header>
-          ${site.addition?.notice}
-          <main id="main" class="wrap${view.isNarrow ? ' narrow' : ''}" tabindex="-1">
-            ${notice && noticeOf(notice)} ${view.body}
-          </main>
-          <footer class="wrap">
-            ${isIn && html`<button type="button" class="quiet small" data-keys hidden>Keys: ?</button>`}
-            <a href="/docs">API reference</a><span>${name}</span>
-          </footer>
-          ${isIn && keysDialog}
-        </body>
-      </html> `,
-  );
+  return renderWhole(site, view, notice, {
+    title: `${view.title} · ${name} console`,
+    stylesheets: ['pages.css', 'console.css'],
+    scripts: ['pages.js', 'console.js'],
+    bodyClass: 'console',
+    home: '/console',
+    brand: html`${name} <span class="badge plain">console</span>`,
+    navigation: html`${isIn && navigation(visit, view.section)} ${visitor && who(visit)}`,
+    footer: html`${isIn && html`<button type="button" class="quiet small" data-keys hidden>Keys: ?</button>`}
+      <a href="/docs">API reference</a><span>${name}</span>`,
+    end: isIn && keysDialog,
+  });
 }
 
 function navigation({ site, visitor }: VisitOf<ConsoleSite>, current: string | undefined): Html {

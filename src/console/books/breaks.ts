@@ -7,7 +7,7 @@ import type { ItemFields } from '../../domain/reconcile/tally.ts';
 import { html, type Html, type Shown } from '../../domain/values/html.ts';
 import { operatorTextPattern } from '../../domain/values/operator-words.ts';
 import { isHex32 } from '../../domain/values/primitives.ts';
-import { noticeOf } from '../../pages/layout.ts';
+import { noticeOf } from '../../pages/document.ts';
 import { badge, type Column, field, form, shortId, table, time } from '../../pages/parts.ts';
 import { notFound } from '../../pages/problem.ts';
 import type { View } from '../../pages/site.ts';

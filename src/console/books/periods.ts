@@ -8,7 +8,7 @@ import { operatorTextPattern } from '../../domain/values/operator-words.ts';
 import { type Period, periodName } from '../../domain/values/period.ts';
 import { findTimeZone, utc } from '../../domain/values/time-zone.ts';
 import { ExportError, openDatabaseSource } from '../../books/source.ts';
-import { noticeOf } from '../../pages/layout.ts';
+import { noticeOf } from '../../pages/document.ts';
 import type { NoticeCode } from '../../pages/notices.ts';
 import { pathWith } from '../../pages/own-path.ts';
 import { badge, type Column, copyButton, count, empty, field, form, table, time } from '../../pages/parts.ts';

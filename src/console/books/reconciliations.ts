@@ -3,7 +3,7 @@ import { allClasses } from '../../domain/reconcile/reconcile.ts';
 import type { ReportJson } from '../../domain/reconcile/report.ts';
 import type { ClassJson } from '../../domain/reconcile/tally.ts';
 import { html, type Html } from '../../domain/values/html.ts';
-import { noticeOf } from '../../pages/layout.ts';
+import { noticeOf } from '../../pages/document.ts';
 import { pathWith } from '../../pages/own-path.ts';
 import { badge, type Column, copyButton, count, empty, table, time } from '../../pages/parts.ts';
 import type { Answer, View } from '../../pages/site.ts';

@@ -8,7 +8,7 @@ import { operatorTextPattern } from '../../domain/values/operator-words.ts';
 import { type Caip2, isHex32 } from '../../domain/values/primitives.ts';
 import type { JobsContext } from '../../jobs/context.ts';
 import { walletNetworks } from '../../pages/known-networks.ts';
-import { noticeOf } from '../../pages/layout.ts';
+import { noticeOf } from '../../pages/document.ts';
 import { tokenAmount } from '../../pages/jobs/token-amount.ts';
 import type { NoticeCode } from '../../pages/notices.ts';
 import { badge, field, form, shortId, time } from '../../pages/parts.ts';

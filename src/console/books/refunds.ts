@@ -1,7 +1,7 @@
 import { refundStream } from '../../domain/payments/refund-sending.ts';
 import { html, type Html } from '../../domain/values/html.ts';
 import { pathWith } from '../../pages/own-path.ts';
-import { noticeOf } from '../../pages/layout.ts';
+import { noticeOf } from '../../pages/document.ts';
 import { tokenAmount } from '../../pages/jobs/token-amount.ts';
 import { badge, type Column, empty, shortId, table, time } from '../../pages/parts.ts';
 import type { View } from '../../pages/site.ts';

@@ -7,7 +7,7 @@ import { type DeadLetterChoice, listDeadLetters, maxChanged } from '../../jobs/d
 import { discardCalls } from '../../jobs/discard-calls.ts';
 import { requeueCall } from '../../jobs/requeue-call.ts';
 import { requeueCalls } from '../../jobs/requeue-calls.ts';
-import { noticeOf } from '../../pages/layout.ts';
+import { noticeOf } from '../../pages/document.ts';
 import { pathWith } from '../../pages/own-path.ts';
 import { type Column, count, empty, field, form, table, time } from '../../pages/parts.ts';
 import type { Answer, View } from '../../pages/site.ts';

@@ -7,7 +7,7 @@ import { accountStream, grantCredit } from '../../credit/credit.ts';
 import { type ApiKey, listKeysOf } from '../../store/api-keys.ts';
 import { type Account, findAccount } from '../../store/credit.ts';
 import { readLatestEvents } from '../../store/streams.ts';
-import { noticeOf } from '../../pages/layout.ts';
+import { noticeOf } from '../../pages/document.ts';
 import { pathWith } from '../../pages/own-path.ts';
 import { amount, badge, type Column, field, form, personName, table, time } from '../../pages/parts.ts';
 import { problemView } from '../../pages/problem.ts';

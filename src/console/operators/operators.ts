@@ -5,7 +5,7 @@ import { sendInvitationMail } from '../../identity/auth-mails.ts';
 import { invitationUrl, inviteOperator } from '../../identity/invitations.ts';
 import { grantRole, removeFactors, withdrawRole } from '../../identity/operators.ts';
 import { findOperatorNamed, type ListedOperator, listOperators } from '../../store/operators.ts';
-import { noticeOf } from '../../pages/layout.ts';
+import { noticeOf } from '../../pages/document.ts';
 import type { NoticeCode } from '../../pages/notices.ts';
 import { badge, type Column, field, form, personName, table } from '../../pages/parts.ts';
 import type { Answer, View } from '../../pages/site.ts';

@@ -5,7 +5,7 @@ import { isHex32 } from '../../domain/values/primitives.ts';
 import { visibleText } from '../../domain/values/visible-text.ts';
 import { readPaymentHistory, type PaymentHistory } from '../../projections/payment-history.ts';
 import { type CallDetails, findCallDetails } from '../../store/payment-search.ts';
-import { noticeOf } from '../../pages/layout.ts';
+import { noticeOf } from '../../pages/document.ts';
 import { tokenAmount } from '../../pages/jobs/token-amount.ts';
 import { copyButton, shortId, time } from '../../pages/parts.ts';
 import { problemView } from '../../pages/problem.ts';

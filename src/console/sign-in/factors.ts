@@ -1,6 +1,6 @@
 import { html, type Html } from '../../domain/values/html.ts';
 import { addFactorBeside, type NewFactor } from '../../identity/second-factor.ts';
-import { noticeOf } from '../../pages/layout.ts';
+import { noticeOf } from '../../pages/document.ts';
 import { type Column, field, table, time } from '../../pages/parts.ts';
 import { pathWith } from '../../pages/own-path.ts';
 import type { Admission, Requests } from '../../pages/requests.ts';

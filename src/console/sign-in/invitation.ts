@@ -2,7 +2,7 @@ import { html, type Html } from '../../domain/values/html.ts';
 import { acceptInvitation, type Acceptance, readInvitation } from '../../identity/invitations.ts';
 import type { Invitation } from '../../store/operators.ts';
 import { findUserIds, markEmailProven } from '../../store/identity.ts';
-import { noticeOf } from '../../pages/layout.ts';
+import { noticeOf } from '../../pages/document.ts';
 import { pathWith } from '../../pages/own-path.ts';
 import { field, form } from '../../pages/parts.ts';
 import { problemView } from '../../pages/problem.ts';

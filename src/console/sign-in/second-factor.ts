@@ -10,7 +10,7 @@ import {
 import { askPasskey, offerPasskey, takesPasskeys } from '../../identity/passkeys.ts';
 import { listFactors } from '../../store/operators.ts';
 import { ownCookie } from '../../pages/cookies.ts';
-import { noticeOf } from '../../pages/layout.ts';
+import { noticeOf } from '../../pages/document.ts';
 import { pathWith } from '../../pages/own-path.ts';
 import { copyButton, field, form } from '../../pages/parts.ts';
 import type { Admission, Requests } from '../../pages/requests.ts';

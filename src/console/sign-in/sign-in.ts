@@ -1,6 +1,6 @@
 import { html } from '../../domain/values/html.ts';
 import { endedCookie } from '../../pages/cookies.ts';
-import { noticeOf } from '../../pages/layout.ts';
+import { noticeOf } from '../../pages/document.ts';
 import { pathWith } from '../../pages/own-path.ts';
 import { field, form } from '../../pages/parts.ts';
 import { problemView } from '../../pages/problem.ts';

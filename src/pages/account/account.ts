@@ -6,7 +6,7 @@ import {
   listCredentials,
   listWallets,
 } from '../../store/sign-in-ways.ts';
-import { noticeOf } from '../layout.ts';
+import { noticeOf } from '../document.ts';
 import type { NoticeCode } from '../notices.ts';
 import { badge, field, form, personName, shortId, time } from '../parts.ts';
 import type { Pages } from '../serve.ts';

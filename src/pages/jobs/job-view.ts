@@ -3,7 +3,7 @@ import { mediaTypeOf } from '../../domain/payments/job-input.ts';
 import { priceJson } from '../../http/jobs/prices.ts';
 import { type Job, jobUrl } from '../../jobs/catalog.ts';
 import type { JobsContext } from '../../jobs/context.ts';
-import { noticeOf } from '../layout.ts';
+import { noticeOf } from '../document.ts';
 import { copyButton, personName } from '../parts.ts';
 import { walletNetworks } from '../known-networks.ts';
 import type { View } from '../site.ts';

@@ -2,7 +2,7 @@ import { parseCredit } from '../../domain/credit/price.ts';
 import { apiKeyNamePattern } from '../../domain/identity/api-key.ts';
 import { html, type Html } from '../../domain/values/html.ts';
 import type { ApiKeyRequest } from '../../identity/user-api-keys.ts';
-import { noticeOf } from '../layout.ts';
+import { noticeOf } from '../document.ts';
 import { field, form } from '../parts.ts';
 import type { SignedInVisit } from '../site.ts';
 

@@ -1,5 +1,5 @@
 import { html } from '../../domain/values/html.ts';
-import { noticeOf } from '../layout.ts';
+import { noticeOf } from '../document.ts';
 import { field, form } from '../parts.ts';
 import { notFound } from '../problem.ts';
 import type { Pages } from '../serve.ts';

@@ -1,5 +1,5 @@
 import { html, type Html } from '../../domain/values/html.ts';
-import { noticeOf } from '../layout.ts';
+import { noticeOf } from '../document.ts';
 import { pathWith } from '../own-path.ts';
 import { field, form } from '../parts.ts';
 import { endedCookie } from '../cookies.ts';

@@ -1,5 +1,5 @@
 import { html } from '../../domain/values/html.ts';
-import { noticeOf } from '../layout.ts';
+import { noticeOf } from '../document.ts';
 import { pathWith } from '../own-path.ts';
 import { field, form, personName } from '../parts.ts';
 import { notFound } from '../problem.ts';

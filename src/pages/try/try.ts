@@ -8,7 +8,7 @@ import { html } from '../../domain/values/html.ts';
 import { clientOf } from '../../domain/values/client-address.ts';
 import { addressOf } from '../../http/server/request-values.ts';
 import { poll } from '../../runtime/poll.ts';
-import { noticeOf } from '../layout.ts';
+import { noticeOf } from '../document.ts';
 import { notices } from '../notices.ts';
 import type { Pages } from '../serve.ts';
 import type { Sent, View, Visit } from '../site.ts';
