@@ -14,7 +14,7 @@ export const beancount: JournalStyle = {
     `option "title" "Tollbook ${periodName(period)}"\n`,
   commodity: ({ name, network, asset, symbol, decimals }, { before }) =>
     `\n${before} commodity ${name}\n` + metadata({ network, asset, symbol }) + `  decimals: ${decimals}\n`,
-  account: (account, { before }) => `${before} open ${account}\n`,
+  account: (account, { before }, code) => `${before} open ${account}\n${metadata({ code })}`,
   opening: (balances, { before, first }) =>
     `\n${before} * "Opening balances"\n${balances.map(posting).join('')}` +
     `\n${balances.map((balance) => assertion(first, balance)).join('')}`,

@@ -1,4 +1,5 @@
 import type { AgedItem } from '../domain/bookkeeping/aging.ts';
+import type { AccountMap } from '../domain/bookkeeping/account-map.ts';
 import { accounts } from '../domain/bookkeeping/account.ts';
 import { type Balance, Balances, type Entry } from '../domain/bookkeeping/entry.ts';
 import { ReopenedQuotes, type SkimmedEvent } from '../domain/bookkeeping/reopened-quotes.ts';
@@ -34,6 +35,8 @@ export interface BooksOptions {
   readonly valueIn?: string | undefined;
   /** The currency of credit, for a ledger that does not say it. */
   readonly currency?: string | undefined;
+  /** Other names of accounts. */
+  readonly accountMap?: AccountMap | undefined;
   /** A later moment of the period, at which a journal begins that continues those of the period before it. */
   readonly continuedAtMs?: number | undefined;
 }
@@ -49,6 +52,8 @@ export interface Books {
   readonly rates: Rates | undefined;
   /** The currency in which rows say their worth. */
   readonly valuation: Valuation | undefined;
+  /** Whose names the accounts have. */
+  readonly accountMap: AccountMap | undefined;
   parts(): AsyncIterable<BooksPart>;
 }
 
@@ -60,7 +65,7 @@ export interface Books {
 export async function openBooks(
   source: LedgerSource,
   period: Period,
-  { rates, valueIn, currency: given, continuedAtMs }: BooksOptions = {},
+  { rates, valueIn, currency: given, continuedAtMs, accountMap }: BooksOptions = {},
 ): Promise<Books> {
   const reopened = new ReopenedQuotes();
   const batches = new PayoutBatches();
@@ -94,7 +99,11 @@ export async function openBooks(
     events,
     rates,
     valuation,
-    parts: () => keepBooks(source, period, rates, found),
+    accountMap,
+    parts: () => {
+      const parts = keepBooks(source, period, rates, found);
+      return accountMap ? renamed(parts, accountMap) : parts;
+    },
   };
 }
 
@@ -170,6 +179,19 @@ async function* keepBooks(
     yield { kind: 'entry', entry: closing, payoutBatch: undefined };
   }
   yield { kind: 'closing', balances: balances.list(), openSettlements: bookkeeper.openSettlements() };
+}
+
+async function* renamed(parts: AsyncIterable<BooksPart>, map: AccountMap): AsyncGenerator<BooksPart> {
+  for await (const part of parts) {
+    if (part.kind === 'entry')
+      yield { ...part, entry: { ...part.entry, moves: part.entry.moves.map((move) => map.move(move)) } };
+    else yield { ...part, balances: map.balances(part.balances) };
+  }
+  const found = map.findParent();
+  if (found)
+    throw new ExportError(
+      `--accounts: ${found.parent} is the parent of ${found.child}, and tools would add the one to the other: give it a name of its own`,
+    );
 }
 
 /** Assets and liabilities are brought forward; earlier income, expenses and conversions are summed up as equity. */

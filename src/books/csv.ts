@@ -2,8 +2,9 @@ import type { Books } from './books.ts';
 import { columnsOf, rowsOf } from './rows.ts';
 
 /** RFC 4180: a header, then one line per move, with CR LF. */
-export async function* csvOf({ period, valuation, parts }: Books): AsyncGenerator<string> {
-  const columns = columnsOf(valuation);
+export async function* csvOf(books: Books): AsyncGenerator<string> {
+  const { period, parts } = books;
+  const columns = columnsOf(books);
   yield csvLine(columns.map(({ name }) => name));
   for await (const part of parts()) {
     if (part.kind !== 'entry') continue;

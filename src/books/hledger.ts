@@ -9,7 +9,7 @@ export const hledger: JournalStyle = {
     `; Books of a Tollbook ledger, ${spanText(period)}, by the time of recording.\ndecimal-mark .\n`,
   commodity: ({ name, network, asset, symbol, decimals }) =>
     `\n; ${[symbol, network, asset, `${decimals} decimals`].filter((text) => text !== undefined).join(', ')}\ncommodity "${name}"\n`,
-  account: (account) => `account ${account}\n`,
+  account: (account, _, code) => `account ${account}${code === undefined ? '' : `  ; code:${code}`}\n`,
   opening: (balances, { before }) =>
     `\n${before} * Opening balances\n${balances.map((balance) => posting(balance, balance.atoms)).join('')}`,
   unused: (balance, { before }) => `${before} * Not used before\n${posting(balance, 0n)}`,

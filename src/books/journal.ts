@@ -1,3 +1,4 @@
+import type { AccountMap } from '../domain/bookkeeping/account-map.ts';
 import { type Balance, Balances, type Commodity, type Entry } from '../domain/bookkeeping/entry.ts';
 import { currencyCommodity } from '../domain/bookkeeping/commodity.ts';
 import type { Rate, Rates } from '../domain/bookkeeping/rates.ts';
@@ -16,7 +17,8 @@ export interface JournalPosting {
 export interface JournalStyle {
   head(period: Period): string;
   commodity(commodity: Commodity, days: JournalDays): string;
-  account(account: string, days: JournalDays): string;
+  /** With the code that a map of accounts gives it. */
+  account(account: string, days: JournalDays, code: string | undefined): string;
   /** The balances at the period's start, brought forward. */
   opening(balances: readonly Balance[], days: JournalDays): string;
   /** An account that is used for the first time: its balance of the commodity was zero. */
@@ -55,13 +57,13 @@ function dayBeside(day: string, days: number): string {
  * books. Accounts and commodities are declared before their first use.
  */
 export async function* journalOf(
-  { period, continuedAtMs, rates, parts }: Books,
+  { period, continuedAtMs, rates, accountMap, parts }: Books,
   style: JournalStyle,
 ): AsyncGenerator<string> {
   const { zone = utc } = period;
   const fromMs = continuedAtMs ?? period.fromMs;
   const shown = { ...period, fromMs };
-  const journal = new Journal(style, daysOf(shown));
+  const journal = new Journal(style, daysOf(shown), accountMap);
   yield style.head(shown);
   let isShown = continuedAtMs === undefined;
   for await (const part of parts()) {
@@ -83,10 +85,12 @@ class Journal {
   readonly #used = new Balances();
   readonly #style: JournalStyle;
   readonly #days: JournalDays;
+  readonly #map: AccountMap | undefined;
 
-  constructor(style: JournalStyle, days: JournalDays) {
+  constructor(style: JournalStyle, days: JournalDays, map: AccountMap | undefined) {
     this.#style = style;
     this.#days = days;
+    this.#map = map;
   }
 
   entry(part: EntryPart, day: string): string {
@@ -125,7 +129,8 @@ class Journal {
   #declare({ account, commodity }: Pick<JournalPosting, 'account' | 'commodity'>): string {
     const texts: string[] = [];
     if (!this.#declared.has(commodity.name)) texts.push(this.#style.commodity(commodity, this.#days));
-    if (!this.#declared.has(account)) texts.push(this.#style.account(account, this.#days));
+    if (!this.#declared.has(account))
+      texts.push(this.#style.account(account, this.#days, this.#map?.codeOf(account)));
     this.#declared.add(commodity.name).add(account);
     return texts.join('');
   }

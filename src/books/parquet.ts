@@ -22,8 +22,9 @@ function schemaOf(columns: readonly Column[]) {
 }
 
 /** The rows of the CSV, typed. Atoms and amounts are text: no number type of Parquet is wide enough for them. */
-export async function* parquetOf({ period, valuation, parts }: Books): AsyncGenerator<Buffer> {
-  const columns = columnsOf(valuation);
+export async function* parquetOf(books: Books): AsyncGenerator<Buffer> {
+  const { period, parts } = books;
+  const columns = columnsOf(books);
   const writer = new ByteWriter();
   const parquet = new ParquetWriter({ writer, schema: schemaOf(columns), createdBy: 'tollbook' });
   let group: ReturnType<typeof rowsOf> = [];

@@ -1,6 +1,6 @@
 import { type Valuation, valueDecimals, valueOf } from '../domain/bookkeeping/rates.ts';
 import { decimalText, type Entry, type Move } from '../domain/bookkeeping/entry.ts';
-import type { EntryPart } from './books.ts';
+import type { Books, EntryPart } from './books.ts';
 import type { Period } from '../domain/values/period.ts';
 import { utc } from '../domain/values/time-zone.ts';
 
@@ -58,8 +58,8 @@ const columns: readonly Column[] = [
 ];
 
 /** With a valuation also the worth of each row on the day of its recording; empty where no rate is known for that day. */
-export function columnsOf(valuation: Valuation | undefined): readonly Column[] {
-  if (!valuation) return columns;
+function valueColumns(valuation: Valuation | undefined): readonly Column[] {
+  if (!valuation) return [];
   const { rates, currency } = valuation;
   const rateOf = ({ entry, move }: Row): string | undefined =>
     move.commodity.name === currency
@@ -72,11 +72,24 @@ export function columnsOf(valuation: Valuation | undefined): readonly Column[] {
       : decimalText(valueOf(row.move.atoms, row.move.commodity, { text }), valueDecimals);
   };
   return [
-    ...columns,
     { name: 'rate', type: 'text', of: rateOf },
     { name: 'value', type: 'text', of: worth },
     { name: 'value_currency', type: 'text', of: () => currency },
   ];
+}
+
+/** The columns of an export; with codes of accounts also those of the two accounts. */
+export function columnsOf({
+  valuation,
+  accountMap,
+}: Pick<Books, 'valuation' | 'accountMap'>): readonly Column[] {
+  const codes: Column[] = accountMap
+    ? [
+        { name: 'debit_code', type: 'text', of: ({ move }) => accountMap.codeOf(move.debit) },
+        { name: 'credit_code', type: 'text', of: ({ move }) => accountMap.codeOf(move.credit) },
+      ]
+    : [];
+  return [...columns, ...valueColumns(valuation), ...codes];
 }
 
 function optional(whole: number | undefined): bigint | undefined {

@@ -1,7 +1,8 @@
+import type { AccountMap } from '../domain/bookkeeping/account-map.ts';
 import { Balances, type Balance, type Commodity, decimalText } from '../domain/bookkeeping/entry.ts';
 import { periodName, spanText } from '../domain/values/period.ts';
 import type { Books } from './books.ts';
-import { csvLine } from './csv.ts';
+import { csvField, csvLine } from './csv.ts';
 
 /** One account in one commodity over a period, in atoms: closing is opening and debits less credits. Above 0 is a debit. */
 interface SummaryLine {
@@ -47,20 +48,22 @@ const sums = ['opening', 'debits', 'credits', 'closing'] as const;
 /** A header, then one line per account and commodity. */
 export async function* summaryCsv(books: Books): AsyncGenerator<string> {
   const named = ['account', 'commodity', 'token', 'token_address', 'network', 'decimals'];
-  yield csvLine([...named, ...sums, ...sums.map((sum) => `${sum}_atoms`)]);
+  const { accountMap } = books;
+  yield csvLine([...named, ...sums, ...sums.map((sum) => `${sum}_atoms`), ...(accountMap ? ['code'] : [])]);
   for (const line of await summarize(books)) {
     const { account, commodity } = line;
     const { name, symbol, asset = '', network = '', decimals } = commodity;
     const texts = [account, name, symbol, asset, network, String(decimals)];
     const amounts = sums.map((sum) => decimalText(line[sum], decimals));
     // a number is no formula, also where it begins with a minus
-    yield [csvLine(texts).trimEnd(), ...amounts, ...sums.map((sum) => line[sum])].join(',') + '\r\n';
+    const code = accountMap ? [csvField(accountMap.codeOf(account) ?? '')] : [];
+    yield [csvLine(texts).trimEnd(), ...amounts, ...sums.map((sum) => line[sum]), ...code].join(',') + '\r\n';
   }
 }
 
 /** A page in Markdown: a table for each commodity. Its sums show that the books are balanced. */
 export async function* summaryPage(books: Books): AsyncGenerator<string> {
-  const { period } = books;
+  const { period, accountMap } = books;
   yield (
     `# Summary of the books: ${periodName(period)}\n\n` +
       `${capital(spanText(period))}, by the time of recording. Debits are positive, credits negative.\n`
@@ -68,10 +71,10 @@ export async function* summaryPage(books: Books): AsyncGenerator<string> {
   const byCommodity = Map.groupBy(await summarize(books), ({ commodity }) => commodity);
   const ordered = [...byCommodity].toSorted(([a], [b]) => (a.name < b.name ? -1 : 1));
   if (ordered.length === 0) yield '\nNo account has a balance or a movement.\n';
-  for (const [commodity, lines] of ordered) yield tableOf(commodity, lines);
+  for (const [commodity, lines] of ordered) yield tableOf(commodity, lines, accountMap);
 }
 
-function tableOf(commodity: Commodity, lines: readonly SummaryLine[]): string {
+function tableOf(commodity: Commodity, lines: readonly SummaryLine[], map: AccountMap | undefined): string {
   const { name, symbol, network, asset, decimals } = commodity;
   const of = [symbol, network, asset, `${decimals} decimals`].filter((text) => text !== undefined);
   const row = (title: string, amountOf: (sum: (typeof sums)[number]) => bigint): string =>
@@ -80,9 +83,14 @@ function tableOf(commodity: Commodity, lines: readonly SummaryLine[]): string {
   return (
     `\n## ${name}\n\n${of.join(', ')}\n\n` +
     '| Account | Opening | Debits | Credits | Closing |\n|---|--:|--:|--:|--:|\n' +
-    lines.map((line) => row(line.account, (sum) => line[sum])).join('') +
+    lines.map((line) => row(titleOf(line, map), (sum) => line[sum])).join('') +
     row('Sum', total)
   );
+}
+
+function titleOf({ account }: SummaryLine, map: AccountMap | undefined): string {
+  const code = map?.codeOf(account);
+  return code === undefined ? account : `${code} ${account}`;
 }
 
 function capital(text: string): string {

@@ -12,6 +12,7 @@ export const bookCommands = {
       '  one line for each event with its sealed leaf bytes, then the counters; with --from-seq, --out is appended to\n' +
       `tollbook export --format ${bookFormats.join('|')} --from 2026-11 --to 2026-12 [--tz Europe/Berlin]\n` +
       '  [--out FILE] [--input EXPORT [--exported-at 2026-12-01T08:00:00Z]] [--rates FILE [--value-in EUR]] [--currency USD]\n' +
+      '  [--accounts FILE]\n' +
       '  the books of a period in the past, from --from until before --to: months, days or RFC 3339 times;\n' +
       '  --tz: where days and months begin, and the days in the files are counted; default UTC;\n' +
       '  summary: opening, debits, credits and closing of each account, as CSV; summary-page: the same in Markdown;\n' +
@@ -24,7 +25,8 @@ export const bookCommands = {
       '  needed if it has no event after the period\n' +
       '  --rates     a CSV of date, commodity, currency and rate: prices in journals, the worth of each row, and a closing\n' +
       '              entry of conversions; --value-in is the currency of rows where the file has several\n' +
-      '  --currency  that of credit, for a ledger that does not say it',
+      '  --currency  that of credit, for a ledger that does not say it\n' +
+      '  --accounts  TOML: other names of accounts, and codes, by account or by what it begins with',
     load: () => import('./commands/export.ts'),
   },
   aging: {

@@ -157,7 +157,9 @@ export const commands: Readonly<Record<string, Command | undefined>> & Record<st
   'sweeps list': {
     isReading: true,
     summary: 'lists the recorded sweeps, the newest first',
-    usage: 'tollbook sweeps list\n  needs DATABASE_URL',
+    usage:
+      'tollbook sweeps list [--from 2026-11] [--to 2026-12] [--tz Europe/Berlin]\n' +
+      '  those recorded from --from until before --to; --tz: where days begin and times are told; needs DATABASE_URL',
     load: () => import('./commands/sweeps/list.ts'),
   },
   'sweeps payments': {
@@ -190,7 +192,9 @@ export const commands: Readonly<Record<string, Command | undefined>> & Record<st
   'transfers list': {
     isReading: true,
     summary: 'lists what was recorded of such transfers, the newest first',
-    usage: 'tollbook transfers list\n  needs DATABASE_URL',
+    usage:
+      'tollbook transfers list [--from 2026-11] [--to 2026-12] [--tz Europe/Berlin]\n' +
+      '  those recorded from --from until before --to; --tz: where days begin and times are told; needs DATABASE_URL',
     load: () => import('./commands/transfers/list.ts'),
   },
   'calls dead': {

@@ -145,12 +145,19 @@ export async function listPayees(pool: pg.Pool, network: Caip2): Promise<KnownPa
     .execute();
 }
 
+/** Records of a span of time: from the first moment on, and before the other one. */
+export interface RecordedWithin {
+  readonly fromMs?: number | undefined;
+  readonly toMs?: number | undefined;
+}
+
 /** Recorded sweeps, the newest first. */
 export async function listSweeps(
   pool: pg.Pool,
   limit: number,
+  within: RecordedWithin = {},
 ): Promise<EventOf<'operator_sweep_recorded'>[]> {
-  const events = await listEvents(pool, 'sweep:', limit);
+  const events = await listEvents(pool, 'sweep:', limit, within);
   return events.filter((event) => event.type === 'operator_sweep_recorded');
 }
 
@@ -158,20 +165,28 @@ export async function listSweeps(
 export async function listTransfers(
   pool: pg.Pool,
   limit: number,
+  within: RecordedWithin = {},
 ): Promise<EventOf<'operator_transfer_recorded' | 'operator_transfer_reversed'>[]> {
-  const events = await listEvents(pool, 'transfer:', limit);
+  const events = await listEvents(pool, 'transfer:', limit, within);
   return events.filter(
     (event) => event.type === 'operator_transfer_recorded' || event.type === 'operator_transfer_reversed',
   );
 }
 
 /** The newest events of the streams whose names begin so; the beginning ends with a colon. */
-async function listEvents(pool: pg.Pool, beginning: string, limit: number): Promise<RecordedEvent[]> {
+async function listEvents(
+  pool: pg.Pool,
+  beginning: string,
+  limit: number,
+  { fromMs, toMs }: RecordedWithin,
+): Promise<RecordedEvent[]> {
   const rows = await queriesOn(pool)
     .selectFrom('tollbook.event')
     .select(leafText.as('leaf'))
     .where('stream', '>=', streamKey(beginning))
     .where('stream', '<', streamKey(endOf(beginning)))
+    .$if(fromMs !== undefined, (query) => query.where('at', '>=', new Date(fromMs ?? 0)))
+    .$if(toMs !== undefined, (query) => query.where('at', '<', new Date(toMs ?? 0)))
     .orderBy('seq', 'desc')
     .limit(limit)
     .execute();

@@ -6,6 +6,8 @@ import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { parseArgs } from 'node:util';
 import { type BooksOptions, openBooks } from '../../books/books.ts';
+import { readAccountMap } from '../../config/account-map.ts';
+import type { AccountMap } from '../../domain/bookkeeping/account-map.ts';
 import { writeBooks } from '../../books/format.ts';
 import { ExportError, type LedgerSource } from '../../books/source.ts';
 import { exportLines } from '../../books/export-leaves.ts';
@@ -35,6 +37,7 @@ const options = {
   out: { type: 'string' },
   rates: { type: 'string' },
   'value-in': { type: 'string' },
+  accounts: { type: 'string' },
 } as const;
 
 type Values = ReturnType<typeof parseArgs<{ options: typeof options }>>['values'];
@@ -55,7 +58,18 @@ export async function run(args: readonly string[]): Promise<number> {
 
 async function exportLedger({ 'from-seq': from = '1', out, ...rest }: Values): Promise<void> {
   const ofBooks = (
-    ['from', 'to', 'tz', 'year-from', 'input', 'exported-at', 'rates', 'value-in', 'currency'] as const
+    [
+      'from',
+      'to',
+      'tz',
+      'year-from',
+      'input',
+      'exported-at',
+      'rates',
+      'value-in',
+      'currency',
+      'accounts',
+    ] as const
   ).find((name) => rest[name] !== undefined);
   if (ofBooks !== undefined)
     throw new ArgumentError(`--${ofBooks} is for the books of a period: --format ${bookFormats.join(', ')}`);
@@ -88,9 +102,10 @@ async function exportBooks(values: Values, format: BookFormat): Promise<number> 
 async function readStated(values: Values): Promise<BooksOptions> {
   const { rates: file, 'value-in': valueIn } = values;
   const currency = readCurrency(values);
+  const accountMap = await readAccounts(values.accounts);
   if (file === undefined) {
     if (valueIn !== undefined) throw new ArgumentError('--value-in goes with --rates');
-    return { currency };
+    return { currency, accountMap };
   }
   const csv = await readFile(file, 'utf8').catch(() => {
     throw new ArgumentError(`--rates ${file} cannot be read`);
@@ -98,7 +113,15 @@ async function readStated(values: Values): Promise<BooksOptions> {
   const reading = readRates(csv);
   if (reading.kind === 'problem')
     throw new ArgumentError(`--rates ${file}, line ${reading.line}: ${reading.words}`);
-  return { rates: reading.rates, valueIn, currency };
+  return { rates: reading.rates, valueIn, currency, accountMap };
+}
+
+async function readAccounts(file: string | undefined): Promise<AccountMap | undefined> {
+  if (file === undefined) return undefined;
+  const toml = await readFile(file, 'utf8').catch(() => {
+    throw new ArgumentError(`--accounts ${file} cannot be read`);
+  });
+  return readAccountMap(toml, file);
 }
 
 /** Returns whether the period is not closed, or the export is that of the close. */
@@ -117,7 +140,7 @@ async function writePeriod(
   });
   await writeTo(values.out, hashed(writeBooks(books, format), hash));
   // a close pins neither a journal without an opening, nor what somebody stated beside the ledger
-  if (year || stated.rates || stated.currency !== undefined) return true;
+  if (year || stated.rates || stated.currency !== undefined || stated.accountMap) return true;
   const closed = (await periods()).find(period);
   const comparison = closed && compareWithZone(closed, period, format, `0x${hash.digest('hex')}`);
   if (!closed || !comparison) return true;

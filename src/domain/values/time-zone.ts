@@ -7,6 +7,8 @@ export interface TimeZone {
   dayOf(ms: number): string;
   /** The first instant of a day `YYYY-MM-DD`, in Unix milliseconds. */
   startOf(day: string): number;
+  /** RFC 3339 to the second with the offset; UTC in milliseconds. */
+  textOf(ms: number): string;
 }
 
 const dayMs = 86_400_000;
@@ -17,6 +19,7 @@ export const utc: TimeZone = {
   name: 'UTC',
   dayOf: (ms) => new Date(ms).toISOString().slice(0, 10),
   startOf: (day) => Date.parse(`${day}T00:00:00Z`),
+  textOf: (ms) => new Date(ms).toISOString(),
 };
 
 /** The zone of that name; undefined where there is none. */
@@ -64,7 +67,14 @@ function zoneOf(format: Intl.DateTimeFormat, name: string): TimeZone {
       const first = Math.min(...starts.filter((ms) => dayOf(ms) === day));
       return Number.isFinite(first) ? first : wall - offsetAt(wall);
     },
+    textOf: (ms) => new Date(ms + offsetAt(ms)).toISOString().slice(0, 19) + offsetText(offsetAt(ms)),
   };
+}
+
+function offsetText(offsetMs: number): string {
+  const minutes = Math.abs(offsetMs) / 60_000;
+  const [hours, rest] = [Math.floor(minutes / 60), minutes % 60].map((part) => String(part).padStart(2, '0'));
+  return `${offsetMs < 0 ? '-' : '+'}${hours}:${rest}`;
 }
 
 /** How far the clocks of a zone are ahead of UTC at an instant. */

@@ -66,3 +66,12 @@ test('the hint for an empty period names the end of the month in its zone', () =
   const reading = parsePeriod('2026-10', '2026-10', nowMs, zone('Europe/Berlin'));
   expect(reading).toMatchObject({ refusal: { message: expect.stringMatching(/--to 2026-11$/) } });
 });
+
+test('a time in a zone is the same instant, with the offset of its day', () => {
+  for (const name of ['UTC', 'Europe/Berlin', 'America/New_York', 'Asia/Kolkata'])
+    for (const ms of [Date.parse('2026-01-15T12:00:01Z'), Date.parse('2026-07-15T23:30:59Z')])
+      expect(Date.parse(zone(name).textOf(ms))).toBe(ms);
+  expect(zone('America/New_York').textOf(Date.parse('2026-01-15T02:00:00Z'))).toBe(
+    '2026-01-14T21:00:00-05:00',
+  );
+});

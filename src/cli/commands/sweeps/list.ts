@@ -1,17 +1,19 @@
 import { listSweeps } from '../../../store/refunds.ts';
 import { withLedger } from '../../ledger.ts';
+import { readListSpan } from '../../list-span.ts';
 import { moneyText } from '../../money-text.ts';
 import { say } from '../../terminal.ts';
 
 const maxRows = 1_000;
 
-export async function run(): Promise<number> {
-  const sweeps = await withLedger(({ pool }) => listSweeps(pool, maxRows));
+export async function run(args: readonly string[]): Promise<number> {
+  const span = readListSpan(args);
+  const sweeps = await withLedger(({ pool }) => listSweeps(pool, maxRows, span));
   if (sweeps.length === 0) say('No sweep is recorded.');
   for (const { at, data } of sweeps) {
     const { network, operator } = data;
     say(
-      `${at}  ${moneyText(data)} on ${network}, by ${operator}\n` +
+      `${span.zone.textOf(Date.parse(at))}  ${moneyText(data)} on ${network}, by ${operator}\n` +
         `  from ${data.pay_to} to ${data.swept_to}, transaction ${data.transaction}, log ${data.log_index}`,
     );
   }

@@ -1,18 +1,21 @@
 import { listTransfers } from '../../../store/refunds.ts';
+import { readListSpan } from '../../list-span.ts';
 import { withLedger } from '../../ledger.ts';
 import { say } from '../../terminal.ts';
 import { useText } from '../../transfer-text.ts';
 
 const maxRows = 1_000;
 
-export async function run(): Promise<number> {
-  const transfers = await withLedger(({ pool }) => listTransfers(pool, maxRows));
+export async function run(args: readonly string[]): Promise<number> {
+  const span = readListSpan(args);
+  const transfers = await withLedger(({ pool }) => listTransfers(pool, maxRows, span));
   if (transfers.length === 0) say('No transfer is recorded.');
   for (const { at, type, data } of transfers) {
     const { network, transaction, log_index: logIndex, operator } = data;
     const what =
       type === 'operator_transfer_recorded' ? useText(data) : `what was recorded is reversed: ${data.why}`;
-    say(`${at}  ${what}, by ${operator}\n  on ${network}, transaction ${transaction}, log ${logIndex}`);
+    const when = span.zone.textOf(Date.parse(at));
+    say(`${when}  ${what}, by ${operator}\n  on ${network}, transaction ${transaction}, log ${logIndex}`);
   }
   return 0;
 }

@@ -1,0 +1,31 @@
+import { parseArgs } from 'node:util';
+import { parseInstant } from '../domain/values/period.ts';
+import type { TimeZone } from '../domain/values/time-zone.ts';
+import { ArgumentError } from './arguments.ts';
+import { readZone } from './period-choice.ts';
+
+/** Which records a list shows, by the time of recording, and where its times are told. */
+export interface ListSpan {
+  readonly zone: TimeZone;
+  readonly fromMs: number | undefined;
+  readonly toMs: number | undefined;
+}
+
+/** `--from`, `--to` and `--tz` of a list, each of which may be left out. Throws an ArgumentError where one is not valid. */
+export function readListSpan(args: readonly string[]): ListSpan {
+  const { values } = parseArgs({
+    args: [...args],
+    options: { from: { type: 'string' }, to: { type: 'string' }, tz: { type: 'string' } },
+  });
+  const zone = readZone(values.tz);
+  const [fromMs, toMs] = (['from', 'to'] as const).map((end) => {
+    const text = values[end];
+    const ms = text === undefined ? undefined : parseInstant(text, zone);
+    if (text !== undefined && ms === undefined)
+      throw new ArgumentError(`--${end} is a date or time: 2026-11, 2026-11-01 or 2026-11-01T08:00:00Z`);
+    return ms;
+  });
+  if (fromMs !== undefined && toMs !== undefined && fromMs >= toMs)
+    throw new ArgumentError('--to is after --from, and not part of what is listed');
+  return { zone, fromMs, toMs };
+}
