@@ -238,8 +238,9 @@ class Classification {
       transaction === undefined ? [] : this.#claimed.get(transactionKey({ network, transaction }));
     const isTaken = taken?.some((transfer) => paymentMismatch(payment, transfer) === undefined);
     const place = this.#matcher.placed.get(payment);
-    const isLate = this.#matcher.late.has(payment) || (place && !this.#free.has(transferKey(place)));
-    if (isTaken || isLate) return this.#wanting('duplicate_claim', payment);
+    const isDisplaced =
+      this.#matcher.displaced.has(payment) || (place && !this.#free.has(transferKey(place)));
+    if (isTaken || isDisplaced) return this.#wanting('duplicate_claim', payment);
     const evidence = this.#evidence.of(payment);
     if (evidence?.kind === 'pending') return this.#add('not_final', payment, undefined, 'pending');
     if (evidence?.kind !== 'receipt') {
@@ -300,14 +301,25 @@ class Classification {
     return this.#payees.has(`${network}/${address}`);
   }
 
+  /** The payees among the two ends of a transfer. */
+  #payeesOf({ network, payTo, to }: OutFact): {
+    readonly from: string | undefined;
+    readonly to: string | undefined;
+  } {
+    const payee = (address: string): string | undefined =>
+      this.#isPayee(network, address) ? address : undefined;
+    return { from: payee(payTo), to: payee(to) };
+  }
+
+  /** Under the payee that it is from; where that is none, under the one that it is to. */
   #outFields(out: OutFact): ItemFields {
-    const isFromElsewhere = !this.#isPayee(out.network, out.payTo) && this.#isPayee(out.network, out.to);
-    return outFields(out, isFromElsewhere ? out.to : out.payTo);
+    const { from, to } = this.#payeesOf(out);
+    return outFields(out, from ?? to ?? out.payTo);
   }
 
   /** Its block is before the period: the opening has it, unless the chain has not. */
   #lateOut(out: OutFact): void {
-    const { network, payTo, to, amount, logIndex } = out;
+    const { amount, logIndex } = out;
     const there = this.#shown(out).find(
       (one) => one.logIndex === logIndex && outMismatch(out, one) === undefined,
     );
@@ -318,11 +330,12 @@ class Classification {
       return this.#tally.add('timing', { ...own, ...chainFields(there), why: 'occurred_before' });
     }
     this.#missing.add(out);
-    if (this.#isPayee(network, payTo)) {
+    const { from, to } = this.#payeesOf(out);
+    if (from !== undefined) {
       add(this.#ledger.opening, out, amount);
       add(this.#ledger.out, out, amount);
     }
-    if (this.#isPayee(network, to) && out.of !== 'refund') {
+    if (to !== undefined && out.of !== 'refund') {
       add(this.#ledger.opening, { ...out, payTo: to }, -amount);
       add(this.#ledger.in, { ...out, payTo: to }, amount);
     }
@@ -330,11 +343,10 @@ class Classification {
   }
 
   #out(out: OutFact): void {
-    const isOfPayee = this.#isPayee(out.network, out.payTo);
-    if (isOfPayee) add(this.#ledger.out, out, out.amount);
-    const isToPayee = this.#isPayee(out.network, out.to);
+    const { from, to } = this.#payeesOf(out);
+    if (from !== undefined) add(this.#ledger.out, out, out.amount);
+    if (to !== undefined) add(this.#ledger.in, { ...out, payTo: to }, out.amount);
     const own = this.#outFields(out);
-    if (isToPayee) add(this.#ledger.in, { ...out, payTo: out.to }, out.amount);
     const placed = this.#found.get(out) ?? this.#nearOut(out);
     if (placed) {
       if (!this.#found.has(out)) this.#claim(out, placed);
@@ -344,10 +356,10 @@ class Classification {
       return this.#tally.add(outMismatch(out, placed) ?? out.of, fields, placed);
     }
     // its place is another fact's, or a payment's own nonce has moved it
-    if (this.#matcher.late.has(out) || this.#matcher.placed.has(out))
+    if (this.#matcher.displaced.has(out) || this.#matcher.placed.has(out))
       return this.#tally.add('duplicate_claim', own);
     const fit = this.#shown(out).find((transfer) => outMismatch(out, transfer) === undefined);
-    if (fit && (isOfPayee || isToPayee)) this.#contradictions.push(fit);
+    if (fit && (from !== undefined || to !== undefined)) this.#contradictions.push(fit);
     else if (fit) this.#tally.add(out.of, { ...own, ...chainFields(fit), why: 'other_account' });
     else this.#tally.add('missing_on_chain', { ...own, why: `no_${out.of}` });
   }

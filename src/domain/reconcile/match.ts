@@ -12,7 +12,7 @@ export class Matcher {
   /** The transfer at the place that the fact names. */
   readonly placed = new Map<Fact, ChainTransfer>();
   /** Facts whose place belongs to another fact already. */
-  readonly late = new Set<Fact>();
+  readonly displaced = new Set<Fact>();
   /** Transfers that may belong to a fact, and unknown ones, in the order of the chain. */
   readonly candidates: ChainTransfer[] = [];
   readonly payments: readonly PaymentFact[];
@@ -54,7 +54,7 @@ export class Matcher {
     const [first, ...others] = this.#facts.get(transferKey(transfer)) ?? [];
     if (first) {
       this.placed.set(first, transfer);
-      for (const other of others) this.late.add(other);
+      for (const other of others) this.displaced.add(other);
       return;
     }
     // any account can make a token log a transfer of 0 between two addresses
