@@ -42,6 +42,7 @@ test.skipIf(!hasBrowser)(
     const { page } = tab;
     const tour = startTour(tab);
     await tour.open('/console/books', 'console-books');
+    expect((await browserOf(site, ada).get('/console')).text).toContain('1 in the last reconciliation');
     await page.locator('tbody a').first().click();
     await page.getByRole('heading', { name: `Reconciliation ${id}` }).waitFor();
     await tour.look('console-reconciliation');
@@ -51,6 +52,7 @@ test.skipIf(!hasBrowser)(
     await page.getByLabel('Note').fill('A deposit of our own, of 24 November');
     await page.getByRole('button', { name: 'Record it' }).click();
     await page.getByText('Your explanation is recorded').waitFor();
+    expect((await browserOf(site, ada).get('/console')).text).not.toContain('in the last reconciliation');
     await page.getByText('A deposit of our own, of 24 November').waitFor();
     await tour.look('console-break');
     expect(await said()).toMatchObject([

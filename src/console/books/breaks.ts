@@ -121,8 +121,13 @@ export function itemsTable(
 }
 
 function saidBadge(said: readonly Explained[] | undefined): Html {
-  const last = said?.at(-1)?.data;
-  return last && last.as !== 'open' ? badge(words(last.as), 'good') : badge('open', 'bad');
+  return isSaidOpen(said) ? badge('open', 'bad') : badge(words(said?.at(-1)?.data.as ?? ''), 'good');
+}
+
+/** Whether a break is not explained: nothing was said of it, or last that it is open again. */
+export function isSaidOpen(said: readonly Explained[] | undefined): boolean {
+  const last = said?.at(-1)?.data.as;
+  return last === undefined || last === 'open';
 }
 
 function amountIn(report: ReportJson, item: ItemFields, atoms: string | undefined): Shown {

@@ -3,6 +3,7 @@ import { pathWith } from '../../pages/own-path.ts';
 import { type FiringAlert, listFiringAlerts } from '../../store/alerts.ts';
 import { countedUnknown, readUnknownSettlements } from '../../store/live-figures.ts';
 import { findLastReconciliation } from '../../store/reconciliations.ts';
+import { countOpenBreaks } from '../books/open-breaks.ts';
 import type { ConsoleSite } from '../site.ts';
 
 /** Something that does not end without a person. */
@@ -65,12 +66,13 @@ async function deadLetters({ jobs, ledger }: ConsoleSite): Promise<readonly Need
 
 async function breaksOfLastRun(site: ConsoleSite): Promise<readonly Need[]> {
   const last = await findLastReconciliation(site.ledger.pool);
-  if (!last || last.breaks === 0) return [];
+  const open = last && last.breaks > 0 ? await countOpenBreaks(site.ledger.pool, last.id) : 0;
+  if (!last || open === 0) return [];
   const period = `${last.from.slice(0, 10)} to ${last.to.slice(0, 10)}`;
   return [
     {
-      title: last.breaks === 1 ? 'break' : 'breaks',
-      text: `${last.breaks} in the last reconciliation, of ${period}: the ledger and the chain differ.`,
+      title: open === 1 ? 'break' : 'breaks',
+      text: `${open} in the last reconciliation, of ${period}: the ledger and the chain differ, and nobody has explained it.`,
       since: new Date(last.at),
       path: offered(site, '/console/books'),
     },
