@@ -1,5 +1,6 @@
 import type { EventData } from '../domain/events/event.ts';
 import { foldQuote } from '../domain/payments/quote-state.ts';
+import { foldSending, refundStream } from '../domain/payments/refund-sending.ts';
 import { isTriggeredStream } from '../domain/triggers/trigger.ts';
 import { findCall } from '../store/calls.ts';
 import { readStream } from '../store/streams.ts';
@@ -12,6 +13,8 @@ export type RequeueRefusal =
   | { readonly kind: 'not_dead' }
   /** Its payment was refunded, or a part of it. */
   | { readonly kind: 'refunded' }
+  /** An operator's wallet was asked to send its refund, which is neither recorded nor dropped yet. */
+  | { readonly kind: 'refund_under_way' }
   /** The settlement of its payment was taken back, and it is not settled again. */
   | { readonly kind: 'unpaid' };
 
@@ -57,5 +60,12 @@ export async function checkRequeue(
   const payment = quote.payments.find((paid) => paid.call?.callId === callId);
   if (payment && payment.refunds.length > 0) return { kind: 'refunded' };
   if (payment?.status !== 'settled') return { kind: 'unpaid' };
+  if (await isBeingRefunded(context, call.stream, payment.payment.nonce)) return { kind: 'refund_under_way' };
   return { kind: 'possible', stream: call.stream, version: quote.version };
+}
+
+/** What a wallet may have sent moves money although no event of the payment says so yet: its call is not delivered beside it. */
+async function isBeingRefunded({ pool }: Ledger, quoteDigest: string, nonce: string): Promise<boolean> {
+  const { events } = await readStream(pool, refundStream(quoteDigest, nonce));
+  return foldSending(events) !== undefined;
 }

@@ -10,7 +10,9 @@ import { makeBatch } from '../../src/refunds/make-batch.ts';
 import { listRefundsDue } from '../../src/refunds/list-refunds-due.ts';
 import { readStream } from '../../src/store/streams.ts';
 import { hasBrowser, useBrowser } from '../support/browser.ts';
+import { requeueCall } from '../../src/jobs/requeue-call.ts';
 import { browserOf, operatorTab, signInOperator } from '../support/console.ts';
+import { laneOn } from '../support/credit.ts';
 import { useChain } from '../support/devnet.ts';
 import { startJobsSite } from '../support/jobs-site.ts';
 import { transferToken } from '../support/onchain.ts';
@@ -163,6 +165,26 @@ test('of two operators who begin at the same moment one is asked for money, and 
   const dropped = await postForm(bob, `${path}/drop`, { ...other, why: 'I did not see it' });
   expect([dropped.status, dropped.text]).toEqual([409, expect.stringContaining('it has moved money')]);
   expect(await steps()).toEqual(['operator_refund_started', 'operator_refund_sent']);
+});
+
+test('a dead letter whose refund is being sent is not queued again, and is once it is said that nothing was sent', async () => {
+  const { site, database, due, path, steps } = await startWithRefundDue();
+  const ada = browserOf(site, await signInOperator(site, { role: 'finance' }));
+  const fieldsOf = async (end: string) =>
+    formsIn((await ada.get(path)).text).find(({ action }) => action.endsWith(end))?.fields ?? {};
+  const context = { ...database, lane: laneOn(database) };
+  const callId = (await readStream(database.pool, due.quote_digest)).events.flatMap((event) =>
+    event.type === 'dead_lettered' ? [event.data.call_id] : [],
+  )[0];
+  const started = await postForm(ada, `${path}/start`, await fieldsOf('/start'), {
+    accept: 'application/json',
+  });
+  expect(started.status).toBe(200);
+  expect(await requeueCall(context, callId ?? 0)).toEqual({ kind: 'refund_under_way' });
+  const fields = { ...(await fieldsOf('/drop')), why: 'The wallet was closed' };
+  expect((await postForm(ada, `${path}/drop`, fields)).status).toBe(303);
+  expect(await steps()).toEqual(['operator_refund_started', 'operator_refund_ended']);
+  expect(await requeueCall(context, callId ?? 0)).toEqual({ kind: 'requeued' });
 });
 
 test('a viewer sends, drops and records no refund, by page or by API; a transfer of another amount is not recorded', async () => {

@@ -11,6 +11,7 @@ export type SkipReason = RequeueRefusal['kind'];
 export const skipTexts: Readonly<Record<SkipReason, string>> = {
   not_dead: 'it is no dead letter any more',
   refunded: 'its payment was refunded, so it is not delivered',
+  refund_under_way: 'a refund of its payment is being sent, so it is not delivered',
   unpaid: 'its payment is not settled at present',
 };
 

@@ -117,6 +117,8 @@ const textMistake =
 const requeueMistakes = {
   not_dead: 'This call is no dead letter any more. Nothing was changed.',
   refunded: 'The payment of this call was refunded, so it is not delivered. Nothing was changed.',
+  refund_under_way:
+    'A refund of this payment is being sent, so its call is not delivered. Nothing was changed.',
   unpaid: 'The payment of this call is not settled at present. Nothing was changed.',
 } as const;
 

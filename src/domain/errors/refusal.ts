@@ -200,6 +200,11 @@ export const refusals = {
     status: 409,
     sentence: 'The payment for this call was refunded, so the call cannot be queued again.',
   },
+  refund_under_way: {
+    status: 409,
+    sentence:
+      'A refund of the payment for this call is being sent, so the call cannot be queued again. Record the refund, or say that it was not sent, and try again.',
+  },
   call_leased: {
     status: 409,
     sentence:

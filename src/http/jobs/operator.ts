@@ -35,6 +35,7 @@ export function operatorRoutes(current: () => JobsContext) {
           token_id: operators.of(request).tokenId,
         });
         if (kind === 'refunded') return sendRefusal(request, reply, 'call_refunded');
+        if (kind === 'refund_under_way') return sendRefusal(request, reply, 'refund_under_way');
         if (kind === 'unpaid') return sendRefusal(request, reply, 'call_unpaid');
         if (kind === 'not_dead') return sendRefusal(request, reply, 'call_not_found');
         context.onCallReleased();

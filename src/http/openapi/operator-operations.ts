@@ -50,6 +50,7 @@ export const requeueOperation: Operation = {
     'invalid_request',
     'call_not_found',
     'call_refunded',
+    'refund_under_way',
     'call_unpaid',
     'body_too_large',
     ...operatorRefusals,

@@ -105,7 +105,9 @@ export const requeueRequest = z
 
 export const requeueReport = z.strictObject({
   requeued: count.meta({ description: 'Dead letters that are in the queue again, or would be.' }),
-  skipped: z.array(z.strictObject({ call_id: callId, why: z.enum(['not_dead', 'refunded', 'unpaid']) })),
+  skipped: z.array(
+    z.strictObject({ call_id: callId, why: z.enum(['not_dead', 'refunded', 'refund_under_way', 'unpaid']) }),
+  ),
   next,
 });
 export type RequeueReportJson = z.infer<typeof requeueReport>;

@@ -12,6 +12,7 @@ const options = { ...choiceOptions, all: { type: 'boolean' }, 'dry-run': { type:
 const whySkipped = {
   not_dead: 'is no dead letter any more',
   refunded: 'its payment was refunded',
+  refund_under_way: 'a refund of its payment is being sent',
   unpaid: 'its payment is not settled at present',
 } as const;
 
@@ -35,6 +36,8 @@ async function requeueOne([text, ...more]: readonly string[]): Promise<number> {
   if (kind === 'requeued') say(`Call ${id} is queued again.`);
   else if (kind === 'refunded')
     fail(`The payment for call ${id} was refunded, so the call is not delivered.`);
+  else if (kind === 'refund_under_way')
+    fail(`A refund of the payment for call ${id} is being sent, so the call is not delivered.`);
   else if (kind === 'unpaid')
     fail(`The payment for call ${id} is not settled at present, so the call is not delivered.`);
   else fail(`There is no dead-lettered call ${id}.`);
