@@ -1,12 +1,5 @@
 import { isIP } from 'node:net';
-import {
-  type AuthenticationResponseJSON,
-  generateAuthenticationOptions,
-  generateRegistrationOptions,
-  type RegistrationResponseJSON,
-  verifyAuthenticationResponse,
-  verifyRegistrationResponse,
-} from '@simplewebauthn/server';
+import type { AuthenticationResponseJSON, RegistrationResponseJSON } from '@simplewebauthn/server';
 import { type Factor, listFactors, takeStep } from '../store/operators.ts';
 import type { Identity } from './context.ts';
 import { seal, unseal } from './sealed-values.ts';
@@ -44,6 +37,8 @@ export interface NewPasskey {
 }
 
 const answeredWithinMs = 300_000;
+/** Loaded once an operator is asked for a passkey. */
+const webAuthn = () => import('@simplewebauthn/server');
 
 /** Whether browsers make passkeys for the address of this gateway: for a name, not for an IP address. */
 export function takesPasskeys(publicUrl: string): boolean {
@@ -57,6 +52,7 @@ export async function offerPasskey(
   issuer: string,
 ): Promise<PasskeyQuestion> {
   const known = await passkeysOf(identity, asked.userId);
+  const { generateRegistrationOptions } = await webAuthn();
   const options = await generateRegistrationOptions({
     rpName: issuer,
     rpID: hostOf(identity.publicUrl()),
@@ -79,6 +75,7 @@ export async function checkNewPasskey(
 ): Promise<NewPasskey | undefined> {
   const question = openQuestion(identity, newPurpose(asked), answer.sealed);
   if (!question) return undefined;
+  const { verifyRegistrationResponse } = await webAuthn();
   const verified = await orUndefined(() =>
     verifyRegistrationResponse({
       ...expectedOf(identity, question),
@@ -96,6 +93,7 @@ export async function checkNewPasskey(
 export async function askPasskey(identity: PasskeyParts, asked: Asked): Promise<PasskeyQuestion | undefined> {
   const known = await passkeysOf(identity, asked.userId);
   if (known.length === 0) return undefined;
+  const { generateAuthenticationOptions } = await webAuthn();
   const options = await generateAuthenticationOptions({
     rpID: hostOf(identity.publicUrl()),
     timeout: answeredWithinMs,
@@ -120,6 +118,7 @@ export async function checkPasskey(
   const passkey = known.find(({ id }) => id === answer.credentialId);
   const publicKey = passkey && unseal(settings.secrets, keyPurpose(asked.userId), passkey.factor.key);
   if (!question || !passkey || !publicKey) return false;
+  const { verifyAuthenticationResponse } = await webAuthn();
   const verified = await orUndefined(() =>
     verifyAuthenticationResponse({
       ...expectedOf(identity, question),
