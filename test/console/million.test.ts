@@ -20,6 +20,13 @@ test('the overview and the search for payments take under 100 ms with many payme
   const { pool } = database;
   const [transaction, payer] = await database.asOwner(async (owner) => {
     await fillPayments((statement) => owner.query(statement), payments);
+    // pages name the quotes of the rows that they show, by the events that began their payments; nothing is to be folded
+    await owner.query(
+      `insert into tollbook.event (lane_id, seq, stream, version, type, at, data)
+       select 1, seq, sha256(('stream ' || seq)::bytea), 2, 'settlement_started', at, '{}' from tollbook.payment
+       where seq > ${payments - 60} or payer = (select payer from tollbook.payment where seq = 777)`,
+    );
+    await owner.query(`update tollbook.projection set seq = ${payments}`);
     const { rows } = await owner.query<{ transaction: string; payer: string }>(
       `select ${transactionSql('n')} as transaction, substr(md5('payer ' || n % 5000), 1, 12) as payer from (select 777 as n) one`,
     );
@@ -34,6 +41,11 @@ test('the overview and the search for payments take under 100 ms with many payme
   const ofPayer = Math.min(50, payments / 5_000);
   const looks = {
     overview: async () => expect((await ada.get('/console')).text).toContain('unknown settlement'),
+    'the page of payments': async () => expect((await ada.get('/console/payments')).status).toBe(200),
+    'the page of a search': async () => {
+      const { text } = await ada.get(`/console/payments?q=${payer}`);
+      expect(text).toContain(payer);
+    },
     'the newest payments': () => list(),
     'payments of a state': () => list('settlement_unknown'),
     'the beginning of a transaction': () => search(transaction.slice(0, 12), 1),
