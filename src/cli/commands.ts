@@ -159,7 +159,7 @@ export const commands: Readonly<Record<string, Command | undefined>> & Record<st
     summary: 'lists the recorded sweeps, the newest first',
     usage:
       'tollbook sweeps list [--from 2026-11] [--to 2026-12] [--tz Europe/Berlin]\n' +
-      '  those recorded from --from until before --to; --tz: where days begin and times are told; needs DATABASE_URL',
+      '  those recorded from --from until before --to; --tz: the zone of days and times; needs DATABASE_URL',
     load: () => import('./commands/sweeps/list.ts'),
   },
   'sweeps payments': {
@@ -194,7 +194,7 @@ export const commands: Readonly<Record<string, Command | undefined>> & Record<st
     summary: 'lists what was recorded of such transfers, the newest first',
     usage:
       'tollbook transfers list [--from 2026-11] [--to 2026-12] [--tz Europe/Berlin]\n' +
-      '  those recorded from --from until before --to; --tz: where days begin and times are told; needs DATABASE_URL',
+      '  those recorded from --from until before --to; --tz: the zone of days and times; needs DATABASE_URL',
     load: () => import('./commands/transfers/list.ts'),
   },
   'calls dead': {

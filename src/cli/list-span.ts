@@ -4,7 +4,7 @@ import type { TimeZone } from '../domain/values/time-zone.ts';
 import { ArgumentError } from './arguments.ts';
 import { readZone } from './period-choice.ts';
 
-/** Which records a list shows, by the time of recording, and where its times are told. */
+/** Which records a list shows, by the time of recording, and the time zone that it is shown in. */
 export interface ListSpan {
   readonly zone: TimeZone;
   readonly fromMs: number | undefined;

@@ -38,7 +38,7 @@ export type SendRefusal =
   | 'payment_unproven'
   /** Somebody else, or another page, is sending it. */
   | 'under_way'
-  /** Nobody has begun to send it. */
+  /** No operator has begun to send it. */
   | 'not_started'
   /** Its transaction is in a block, so money may have moved. */
   | 'landed'

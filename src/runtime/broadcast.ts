@@ -13,7 +13,7 @@ interface BroadcastOptions {
   readonly onFault: (fault: unknown) => void;
 }
 
-/** @param read never runs twice at the same time, and not at all while nobody follows */
+/** @param read never runs twice at the same time, and not at all without a follower */
 export function createBroadcast<T>(
   read: () => Promise<T>,
   { everyMs, isStopping, onFault }: BroadcastOptions,

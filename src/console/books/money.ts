@@ -8,7 +8,7 @@ import type { Console, OperatorVisit } from '../site.ts';
 import { booksView, moneyPath, words } from './parts.ts';
 
 type Sweep = EventOf<'operator_sweep_recorded'>;
-type Astray = EventOf<'operator_transfer_recorded' | 'operator_transfer_reversed'>;
+type Transfer = EventOf<'operator_transfer_recorded' | 'operator_transfer_reversed'>;
 
 const shownRows = 200;
 
@@ -19,7 +19,7 @@ export function moneyPages(console: Console): void {
 
 async function moneyView({ site }: OperatorVisit): Promise<View> {
   const { pool } = site.ledger;
-  const [sweeps, astray] = [await listSweeps(pool, shownRows), await listTransfers(pool, shownRows)];
+  const [sweeps, transfers] = [await listSweeps(pool, shownRows), await listTransfers(pool, shownRows)];
   const body = html`<div class="head"><h1>Sweeps and other transfers</h1></div>
     ${
       sweeps.length === 0
@@ -33,16 +33,16 @@ async function moneyView({ site }: OperatorVisit): Promise<View> {
           </section>`
     }
     ${
-      astray.length === 0
+      transfers.length === 0
         ? empty(
             'No other transfer is recorded',
             html`Money that came without a payment is recorded by <code>tollbook transfers record</code>.`,
           )
         : html`<section class="sheet" data-rows>
-            ${table('Transfers that are no payment, the newest first', astrayColumns, astray)}
+            ${table('Transfers that are no payment, the newest first', transferColumns, transfers)}
           </section>`
     }
-    ${Math.max(sweeps.length, astray.length) === shownRows && html`<p class="hint">The newest ${shownRows} of each: the exports have them all.</p>`}`;
+    ${Math.max(sweeps.length, transfers.length) === shownRows && html`<p class="hint">The newest ${shownRows} of each: the exports have them all.</p>`}`;
   return booksView(site, moneyPath, 'Sweeps and other transfers', body);
 }
 
@@ -54,7 +54,7 @@ const sweepColumns: Column<Sweep>[] = [
   { label: 'By', cell: ({ data }) => data.operator },
 ];
 
-const astrayColumns: Column<Astray>[] = [
+const transferColumns: Column<Transfer>[] = [
   { label: 'Recorded', cell: ({ at }) => time(new Date(at)) },
   {
     label: 'As',

@@ -3,7 +3,7 @@ import type { ReportJson } from '../../domain/reconcile/report.ts';
 import { readReconciliation } from '../../store/reconciliations.ts';
 import { isSaidOpen, readExplanations } from './breaks.ts';
 
-/** Of the breaks of a stored report, those that nobody has explained until now. Breaks that a report only counts are open. */
+/** Of the breaks of a stored report, those without an explanation until now. Breaks that a report only counts are open. */
 export async function countOpenBreaks(pool: pg.Pool, id: number): Promise<number> {
   const stored = await readReconciliation(pool, id);
   if (!stored) return 0;

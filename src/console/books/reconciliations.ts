@@ -132,7 +132,7 @@ function networkFact(network: ReportJson['networks'][number]): Html {
     </dd>`;
 }
 
-/** The breaks, those first that nobody had explained. */
+/** The breaks, the unexplained ones first. */
 async function breaksOf(visit: OperatorVisit, { id, report }: StoredReport): Promise<Html> {
   const all = allClasses.flatMap((name) =>
     report.classes[name]?.kind === 'break'

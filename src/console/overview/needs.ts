@@ -16,7 +16,7 @@ export interface Need {
   readonly path: string | undefined;
 }
 
-/** So many dead letters are told apart by cause. */
+/** So many dead letters are grouped by cause. */
 const groupedDeadLetters = 2_000;
 const shownCauses = 5;
 
@@ -28,7 +28,7 @@ export async function readNeeds(site: ConsoleSite): Promise<readonly Need[]> {
     breaksOfLastRun(site),
     listFiringAlerts(site.ledger.db),
   ]);
-  // dead letters are told by cause
+  // dead letters are listed by cause
   const others = alerts.filter(({ kind }) => kind !== 'dead_letters');
   return [...unknown, ...breaks, ...dead, ...others.map((alert) => needOf(site, alert))];
 }

@@ -53,7 +53,7 @@ export class Bookkeeper {
     return this.#quotes.size;
   }
 
-  /** The payments of which nobody knows yet whether they settle. */
+  /** The payments whose settlement is not known yet. */
   openSettlements(): AgedItem[] {
     return [...this.#quotes.list()].flatMap(([name, { payments }]) =>
       payments.filter(isUnsettled).map(({ payment, token, signedAtoms, startedAt }) => ({

@@ -16,7 +16,7 @@ export interface RefundSending {
   readonly started: EventData<'operator_refund_started'>;
   /** RFC 3339. */
   readonly startedAt: string;
-  /** What the wallet answered; undefined where nobody knows whether it was sent. */
+  /** What the wallet answered; undefined where it is unknown whether it was sent. */
   readonly transaction: Hex | undefined;
 }
 

@@ -113,7 +113,7 @@ async function send({ path, token, networks }, provider, show) {
   await note(path, transaction);
 }
 
-/** What the wallet sent. A refusal of its user ends it; after anything else nobody knows. */
+/** What the wallet sent. A refusal of its user ends it; after anything else the outcome is unknown. */
 async function transfer(provider, call, path) {
   let answer;
   try {
