@@ -1,3 +1,4 @@
+import { bridgeReasonTexts } from '../domain/reconcile/bridge.ts';
 import type { AccountJson, ReportJson } from '../domain/reconcile/report.ts';
 import type { ClassJson, GroupJson, ItemFields } from '../domain/reconcile/tally.ts';
 import type { BridgeLineJson } from '../domain/reconcile/bridge-json.ts';
@@ -88,14 +89,6 @@ function accountLines(account: AccountJson): string[] {
   ];
 }
 
-const reasonTexts: Readonly<Record<string, string>> = {
-  recorded_after: 'recorded after the end',
-  mined_after: 'mined after the end',
-  taken_back: 'taken back after the end',
-  not_final: 'not final',
-  unknown: 'unsettled',
-};
-
 /** From the books' closing to the chain's, each item a line, so that nothing is left to be added up by hand. */
 function bridgeLines({ bridge, closing }: AccountJson, amount: (atoms: string) => string): string[] {
   if (!bridge) return bridge === null ? ['  there are no books: the events contradict each other'] : [];
@@ -108,7 +101,7 @@ function bridgeLines({ bridge, closing }: AccountJson, amount: (atoms: string) =
     ...optional('in the treasury', bridge.treasury),
     ...optional('at the opening', bridge.opening),
     ...bridge.lines.flatMap(({ reason, count, atoms, items }) => [
-      row(reasonTexts[reason] ?? reason, String(count), signed(atoms)),
+      row(bridgeReasonTexts[reason] ?? reason, String(count), signed(atoms)),
       ...items.slice(0, mostShown).map((item) => `    ${signed(item.atoms)}  ${bridgeItem(item)}`),
       ...(count > mostShown ? [`    and ${count - mostShown} more`] : []),
     ]),

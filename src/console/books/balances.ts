@@ -1,3 +1,4 @@
+import { bridgeReasonTexts } from '../../domain/reconcile/bridge.ts';
 import type { AccountJson, ReportJson } from '../../domain/reconcile/report.ts';
 import { html, type Html } from '../../domain/values/html.ts';
 import { shortId } from '../../pages/parts.ts';
@@ -8,14 +9,6 @@ type BridgeItem = Bridge['lines'][number]['items'][number];
 
 /** Items of a line that are shown; the report has them all. */
 const mostItems = 20;
-
-const reasonTexts: Readonly<Record<string, string>> = {
-  recorded_after: 'recorded after the end',
-  mined_after: 'mined after the end',
-  taken_back: 'taken back after the end',
-  not_final: 'not final',
-  unknown: 'unsettled',
-};
 
 /** Each account of a report: opening, movements and closing on the chain, and the way from there to the books. */
 export function balancesOf({ accounts }: ReportJson): Html {
@@ -96,7 +89,7 @@ function bridgeTable(bridge: Bridge, account: AccountJson, money: (atoms: string
         ${optional('Not confirmed yet', bridge.unconfirmed)} ${optional('In the treasury', bridge.treasury)}
         ${optional('At the opening', bridge.opening)}
         ${bridge.lines.map(({ reason, count, atoms }) =>
-          line(`${reasonTexts[reason] ?? words(reason)} (${count})`, money(atoms)),
+          line(`${bridgeReasonTexts[reason] ?? words(reason)} (${count})`, money(atoms)),
         )}
         ${closing.atoms !== null && line('So the chain has', money(closing.atoms))}
       </tbody>
@@ -106,7 +99,7 @@ function bridgeTable(bridge: Bridge, account: AccountJson, money: (atoms: string
       ({ reason, count, items }) =>
         items.length > 0 &&
         html`<details>
-          <summary>${reasonTexts[reason] ?? words(reason)}: ${count}</summary>
+          <summary>${bridgeReasonTexts[reason] ?? words(reason)}: ${count}</summary>
           <ul class="rows">
             ${items.slice(0, mostItems).map((item) => html`<li>${bridgeItem(item, account)}</li>`)}
           </ul>

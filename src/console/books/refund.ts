@@ -1,7 +1,7 @@
 import { formatUnits } from 'viem/utils';
 import { includesRole } from '../../domain/identity/operator-role.ts';
 import { foldQuote, type PaymentState, type QuoteState } from '../../domain/payments/quote-state.ts';
-import { refundReason, remainingAtoms } from '../../domain/payments/refund.ts';
+import { refundReason, refundReasonTexts, remainingAtoms } from '../../domain/payments/refund.ts';
 import type { RefundSending } from '../../domain/payments/refund-sending.ts';
 import { html, type Html } from '../../domain/values/html.ts';
 import { operatorTextPattern } from '../../domain/values/operator-words.ts';
@@ -29,13 +29,6 @@ import { booksView, paymentLink, refundsPath, transactionWithLink } from './part
 import { recordMistakes, sendMistakes } from './refund-mistakes.ts';
 
 const path = `${refundsPath}/:digest/:nonce`;
-
-export const reasonTexts: Readonly<Record<string, string>> = {
-  dead_lettered: 'its call is a dead letter',
-  never_enqueued: 'it never had a call',
-  paid_twice: 'another payment took its quote',
-  recovered: 'the ledger had lost it, and the chain shows it',
-};
 
 /** One refund: sent by the operator's wallet, or recorded by its transaction. Each step is recorded before the next one. */
 export function refundPages(console: Console, jobs: () => JobsContext): void {
@@ -175,7 +168,7 @@ function factsOf(quote: QuoteState, state: PaymentState, quoteDigest: string): H
       <dt>To</dt>
       <dd>${shortId(payer, 'the payer')} <span class="hint">the payer</span></dd>
       <dt>Why</dt>
-      <dd>${reason === undefined ? 'No refund is due.' : (reasonTexts[reason] ?? reason)}</dd>
+      <dd>${reason === undefined ? 'No refund is due.' : (refundReasonTexts[reason] ?? reason)}</dd>
       ${refunds.map(
         (refund) =>
           html`<dt>Refunded</dt>

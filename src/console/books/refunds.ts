@@ -1,3 +1,4 @@
+import { refundReasonTexts } from '../../domain/payments/refund.ts';
 import { refundStream } from '../../domain/payments/refund-sending.ts';
 import { html, type Html } from '../../domain/values/html.ts';
 import { pathWith } from '../../pages/own-path.ts';
@@ -11,7 +12,7 @@ import type { RefundDueRow } from '../../store/refunds.ts';
 import { cursorOf } from '../cursor.ts';
 import type { Console, ConsoleSite, OperatorVisit } from '../site.ts';
 import { booksView, paymentLink, refundPath, refundsPath } from './parts.ts';
-import { reasonTexts, refundPages } from './refund.ts';
+import { refundPages } from './refund.ts';
 
 const shownRows = 50;
 
@@ -36,7 +37,7 @@ async function listView({ site, query }: OperatorVisit): Promise<View> {
     { label: 'Age', cell: ({ age_secs: secs }) => ageText(secs) },
     { label: 'Amount', isNumber: true, cell: (row) => tokenAmount(BigInt(row.amount), row) },
     { label: 'To', cell: ({ payer }) => shortId(payer, 'the payer') },
-    { label: 'Why', cell: ({ why }) => reasonTexts[why] ?? why },
+    { label: 'Why', cell: ({ why }) => refundReasonTexts[why] ?? why },
     { label: 'Payment', cell: ({ quote_digest: digest }) => paymentLink(digest) },
     {
       label: 'State',

@@ -1,7 +1,7 @@
-import { priceText } from '../../domain/credit/price.ts';
 import { html, type Html } from '../../domain/values/html.ts';
 import type { ChatContext } from '../../chat/context.ts';
 import type { ModelConfig } from '../../config/models.ts';
+import { modelColumns } from '../../pages/model-columns.ts';
 import { badge, type Column, count, table } from '../../pages/parts.ts';
 import type { View } from '../../pages/site.ts';
 import type { OperatorVisit, Section } from '../site.ts';
@@ -39,21 +39,9 @@ async function chatView(visit: OperatorVisit): Promise<View> {
 const circuitTones = { closed: 'good', probing: 'warn', open: 'bad' } as const;
 
 function columnsFor({ health, settings }: ChatContext): Column<ModelConfig>[] {
-  const price = (nanos: bigint | undefined): Html | string =>
-    nanos === undefined ? 'free' : html`${priceText(nanos)} <span class="unit">${settings.currency}</span>`;
   return [
     { label: 'Model', cell: ({ name }) => html`<code>${name}</code>` },
-    { label: 'Context', isNumber: true, cell: ({ contextLength }) => count(contextLength) },
-    {
-      label: 'Input, a million tokens',
-      isNumber: true,
-      cell: (model) => price(model.price?.inputNanosPerMillion),
-    },
-    {
-      label: 'Output, a million tokens',
-      isNumber: true,
-      cell: (model) => price(model.price?.outputNanosPerMillion),
-    },
+    ...modelColumns(settings.currency),
     {
       label: 'Upstreams',
       cell: ({ targets }) =>

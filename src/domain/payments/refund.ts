@@ -8,6 +8,14 @@ export const refundReasons = ['dead_lettered', 'never_enqueued', 'paid_twice', '
  */
 export type RefundReason = (typeof refundReasons)[number];
 
+/** What people read for each reason; read models have them as text. */
+export const refundReasonTexts: Readonly<Record<string, string>> = {
+  dead_lettered: 'its call is a dead letter',
+  never_enqueued: 'it never had a call',
+  paid_twice: 'another payment took its quote',
+  recovered: 'the ledger had lost it, and the chain shows it',
+} satisfies Record<RefundReason, string>;
+
 /** Why a refund is due for a payment of this quote; undefined where none is, or the whole of it was refunded. */
 export function refundReason(state: QuoteState, payment: PaymentState): RefundReason | undefined {
   if (payment.status !== 'settled' || payment.isRefunded) return undefined;

@@ -9,6 +9,15 @@ import type { ItemFields } from './tally.ts';
 /** Why the books and the chain differ by an item: its class, or on which side of the end of the period it is. */
 type BridgeReason = ItemClass | 'recorded_after' | 'mined_after' | 'taken_back';
 
+/** What people read for those reasons whose name does not say it. */
+export const bridgeReasonTexts: Readonly<Record<string, string>> = {
+  recorded_after: 'recorded after the end',
+  mined_after: 'mined after the end',
+  taken_back: 'taken back after the end',
+  not_final: 'not final',
+  unknown: 'unsettled',
+};
+
 /** An item by which they differ. */
 interface BridgeItem {
   /** How much more of it the chain has. */

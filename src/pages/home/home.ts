@@ -1,10 +1,10 @@
-import { priceText } from '../../domain/credit/price.ts';
 import { html, type Html } from '../../domain/values/html.ts';
 import type { ModelConfig } from '../../config/config.ts';
 import { listUserApiKeys } from '../../identity/user-api-keys.ts';
 import { findAccount } from '../../store/credit.ts';
 import { snippetsFor } from '../keys/snippets.ts';
 import { amount, type Column, count, empty, personName, table } from '../parts.ts';
+import { modelColumns } from '../model-columns.ts';
 import { pathWith } from '../own-path.ts';
 import type { Pages } from '../serve.ts';
 import type { SignedInVisit, View, Visit } from '../site.ts';
@@ -76,24 +76,12 @@ function welcome(visit: Visit): View {
 }
 
 function modelsTable(models: Iterable<ModelConfig>, currency: string): Html {
-  const price = (nanos: bigint | undefined): Html | string =>
-    nanos === undefined ? 'free' : html`${priceText(nanos)} <span class="unit">${currency}</span>`;
   const columns: Column<ModelConfig>[] = [
     {
       label: 'Model',
       cell: ({ name }) => html`<a href="${pathWith('/try', { model: name })}"><code>${name}</code></a>`,
     },
-    { label: 'Context', isNumber: true, cell: ({ contextLength }) => count(contextLength) },
-    {
-      label: 'Input, a million tokens',
-      isNumber: true,
-      cell: (model) => price(model.price?.inputNanosPerMillion),
-    },
-    {
-      label: 'Output, a million tokens',
-      isNumber: true,
-      cell: (model) => price(model.price?.outputNanosPerMillion),
-    },
+    ...modelColumns(currency),
   ];
   return html`<section class="sheet">${table('Models', columns, [...models])}</section>`;
 }

@@ -1,3 +1,4 @@
+import { refundReasonTexts } from '../../../domain/payments/refund.ts';
 import { projectToHead } from '../../../projections/project.ts';
 import { listRefundsDue, type RefundsDue } from '../../../refunds/list-refunds-due.ts';
 import type { RefundDueRow } from '../../../store/refunds.ts';
@@ -7,13 +8,6 @@ import { moneyText } from '../../money-text.ts';
 import { fail, say } from '../../terminal.ts';
 
 const pageSize = 1_000;
-
-const reasons: Readonly<Record<string, string>> = {
-  dead_lettered: 'its call is a dead letter',
-  never_enqueued: 'it never had a call',
-  paid_twice: 'another payment took its quote',
-  recovered: 'the ledger had lost it, and the chain shows it',
-};
 
 export async function run(): Promise<number> {
   return withLedger(async (ledger) => {
@@ -40,7 +34,7 @@ export async function run(): Promise<number> {
 function show(row: RefundDueRow): void {
   const { network, why } = row;
   say(
-    `${quoteText(row.quote_digest, row.quote_source)}  due since ${row.since} (${row.age_secs} s)  ${reasons[why] ?? why}\n` +
+    `${quoteText(row.quote_digest, row.quote_source)}  due since ${row.since} (${row.age_secs} s)  ${refundReasonTexts[why] ?? why}\n` +
       `  ${moneyText(row)} on ${network} to ${row.payer}\n` +
       `  payment ${row.payment_nonce}, paid to ${row.pay_to} by ${row.transaction}`,
   );
