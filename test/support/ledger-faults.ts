@@ -1,3 +1,4 @@
+import { sql } from 'kysely';
 import type pg from 'pg';
 import type { RecordedEvent } from '../../src/domain/events/event.ts';
 import { LedgerCheck } from '../../src/domain/verify/ledger-check.ts';
@@ -15,37 +16,39 @@ export async function allEvents(db: LedgerDatabase): Promise<RecordedEvent[]> {
   }
 }
 
-/** Descriptions of what is wrong with a ledger, from its tables alone: gaps, wrong versions, wrong counters. */
-export async function ledgerFaults(
-  db: LedgerDatabase,
-  owner: pg.Client,
-): Promise<{ events: RecordedEvent[]; faults: string[] }> {
-  const events = await allEvents(db);
+/**
+ * Descriptions of what is wrong with a ledger, from its tables alone: gaps, wrong versions, wrong counters. All is read in one snapshot, so
+ * that gateways may append meanwhile.
+ */
+export function ledgerFaults(db: LedgerDatabase): Promise<{ events: RecordedEvent[]; faults: string[] }> {
+  return db.transaction().setIsolationLevel('repeatable read').setAccessMode('read only').execute(faultsIn);
+}
+
+async function faultsIn(snapshot: LedgerDatabase): Promise<{ events: RecordedEvent[]; faults: string[] }> {
+  const events = await allEvents(snapshot);
   const faults = [...orderFaults(events)];
   const countOf = countByType(events);
 
-  const { asOfSeq, counters } = await readCounters(db);
+  const { asOfSeq, counters } = await readCounters(snapshot);
   if (asOfSeq !== events.length) faults.push(`the lane has seq ${asOfSeq}, but ${events.length} events`);
   faults.push(...differences('the public counter', counters, countersFrom(countOf)));
-  const rows = await owner.query<{ type: string; count: string }>(
-    'select type, sum(count)::bigint as count from tollbook.lane_counter group by type',
-  );
+  const rows = await sql<{ type: string; count: string }>`
+    select type, sum(count)::text as count from tollbook.lane_counter group by type`.execute(snapshot);
   const counted = Object.fromEntries(rows.rows.map(({ type, count }) => [type, Number(count)]));
   faults.push(...differences('the counter of events', counted, Object.fromEntries(countOf)));
 
-  const open = await owner.query<{ lane: string; actual: string }>(
-    `select open_calls || ' open, ' || unsettled_calls || ' unsettled and ' || triggered_calls || ' triggered calls' as lane, (
+  const open = await sql<{ lane: string; actual: string }>`
+    select open_calls || ' open, ' || unsettled_calls || ' unsettled and ' || triggered_calls || ' triggered calls' as lane, (
       select count(*) filter (where status not in ('dead', 'watched')) || ' open, '
         || count(*) filter (where status in ('pending', 'unpaid')) || ' unsettled and '
         || count(*) filter (where status <> 'dead' and trigger_kind is not null) || ' triggered calls' from tollbook.call) as actual
-    from tollbook.lane`,
-  );
+    from tollbook.lane`.execute(snapshot);
   const { lane, actual } = open.rows[0] ?? {};
   if (lane !== actual) faults.push(`the lane counts ${lane}, and there are ${actual}`);
   return { events, faults };
 }
 
-/** The result of the ledger check for a gateway's ledger: bytes, claims, legal transitions. */
+/** The result of the ledger check for a gateway's ledger: bytes, claims, legal transitions. One query, and so one snapshot. */
 export async function checkedFaults(owner: pg.Client): Promise<string[]> {
   const check = new LedgerCheck();
   const { rows } = await owner.query<{ leaf: Buffer }>(

@@ -2,7 +2,7 @@ import type pg from 'pg';
 import { openPool, writerRole } from '../../src/store/database.ts';
 import { checkRows } from '../../src/verify/rows/check-rows.ts';
 
-/** What the row check of `tollbook verify` says of the database that an owner is connected to. */
+/** What the row check of `tollbook verify` says of the database that an owner is connected to. It reads one snapshot. */
 export async function rowFaults(owner: pg.Client): Promise<string[]> {
   const { user = '', password, database = '', host, port } = owner;
   const auth = [user, ...(typeof password === 'string' ? [password] : [])].map(encodeURIComponent).join(':');

@@ -1,4 +1,3 @@
-import pg from 'pg';
 import type { RecordedEvent } from '../../../src/domain/events/event.ts';
 import type { Address } from '../../../src/domain/values/primitives.ts';
 import { countByType, countersFrom } from '../../../src/domain/events/counters.ts';
@@ -121,13 +120,10 @@ async function readLedger(
   url: string,
 ): Promise<{ events: RecordedEvent[]; faults: string[]; accounts: AccountState[] }> {
   const pool = openPool({ url, maxConnections: 2 });
-  const owner = new pg.Client(url);
-  await owner.connect();
   try {
     const db = openDatabase(pool);
-    return { ...(await ledgerFaults(db, owner)), accounts: await listAccounts(db) };
+    return { ...(await ledgerFaults(db)), accounts: await listAccounts(db) };
   } finally {
-    await owner.end();
     await pool.end();
   }
 }
