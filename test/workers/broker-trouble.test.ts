@@ -54,6 +54,25 @@ describe.skipIf(!isNatsInstalled)('a broker in trouble', () => {
     await expectSound(database);
   });
 
+  test('whose stream was deleted has it again a second later, once a slow server has removed the files of the old one', async () => {
+    const database = await createDatabase();
+    const name = ownName();
+    const log = logLines();
+    await gatewayOn(nats(), { name, database, chain, logger: log.logger });
+    const manager = await managerOn(nats());
+    const { callStream } = brokerNames(name);
+    const beforeMs = Date.now();
+    await manager.streams.delete(callStream);
+    const { created } = await eventually(() => manager.streams.info(callStream));
+    expect(Date.parse(created) - beforeMs).toBeGreaterThan(950);
+    const told = log.lines.filter(
+      ({ msg }) => msg === 'the broker cannot be reached: its calls wait in the database',
+    );
+    expect(told.map(({ detail }) => detail)).toEqual([
+      `the stream ${callStream} was deleted: the gateway makes it again in a moment`,
+    ]);
+  });
+
   test.each(['stream', 'consumer'] as const)(
     'whose %s was deleted has it again without a restart, and every call is done',
     async (what) => {

@@ -220,13 +220,14 @@ function createPreparation(
 ): Preparation {
   let isRunning = false;
   let isWanted = false;
+  const seen = new Set<string>();
   const run = async (): Promise<void> => {
     while (isWanted && !ended.aborted) {
       isWanted = false;
       try {
         const mistakes = [
           ...payloadMistake(connection, maxBodyBytes),
-          ...(await prepareStreams(manager, settings, runners)),
+          ...(await prepareStreams(manager, settings, runners, seen)),
         ];
         if (!isWanted) enter(mistakes.length > 0 ? { kind: 'wrong', mistakes } : { kind: 'ready' });
         // an operator corrects them at the broker

@@ -28,16 +28,20 @@ type OwnConsumer = Pick<
 
 /**
  * Creates the streams and consumers that are missing. Returns how those that exist differ from what the configuration says: they are not
- * changed. Throws where the broker does not answer.
+ * changed. Throws where the broker does not answer, and where a stream was deleted: only the next call creates it again. A server that still
+ * removes the files of the old one (2.9) would remove those of the new one as well, and then counts its messages and delivers none.
+ * @param seen the streams that exist as far as is known; empty at first
  */
 export async function prepareStreams(
   manager: JetStreamManager,
   settings: Settings,
   runners: readonly string[],
+  seen: Set<string>,
 ): Promise<string[]> {
   const names = brokerNames(settings.name);
   const mistakes: string[] = [];
-  for (const stream of streamsOf(names, settings)) mistakes.push(...(await prepareStream(manager, stream)));
+  for (const stream of streamsOf(names, settings))
+    mistakes.push(...(await prepareStream(manager, stream, seen)));
   const consumers = [
     ...runners.map((runner) => [names.callStream, consumerOf(runner, names.callsOf(runner))] as const),
     [names.resultStream, consumerOf(names.resultConsumer, names.everyResult)] as const,
@@ -88,11 +92,22 @@ function consumerOf(name: string, subject: string): OwnConsumer {
   };
 }
 
-async function prepareStream(manager: JetStreamManager, wanted: OwnStream): Promise<string[]> {
-  const found = await unlessMissing(() => manager.streams.info(wanted.name));
-  if (found) return differences(`stream ${wanted.name}`, wanted, found.config);
+async function prepareStream(
+  manager: JetStreamManager,
+  wanted: OwnStream,
+  seen: Set<string>,
+): Promise<string[]> {
+  const { name } = wanted;
+  const found = await unlessMissing(() => manager.streams.info(name));
+  if (!found && seen.delete(name))
+    throw new Error(`the stream ${name} was deleted: the gateway makes it again in a moment`);
+  if (found) {
+    seen.add(name);
+    return differences(`stream ${name}`, wanted, found.config);
+  }
   try {
     await manager.streams.add(wanted);
+    seen.add(name);
     return [];
   } catch (error) {
     // one server alone
