@@ -3,5 +3,6 @@ import { complaint } from './node-version.mjs';
 
 if (complaint) {
   process.stderr.write(`${complaint}\n`);
-  process.exitCode = 1;
+  // could not be done, as in the table of exit codes
+  process.exitCode = 2;
 } else await import('./dist/cli/tollbook.js');

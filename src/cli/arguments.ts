@@ -1,4 +1,5 @@
 import { userInfo } from 'node:os';
+import { parseArgs, type ParseArgsConfig } from 'node:util';
 import { plainHttpWarning } from '../config/urls.ts';
 import { operatorNamePattern, operatorTextPattern } from '../domain/values/operator-words.ts';
 import { chainIdOf } from '../domain/values/primitives.ts';
@@ -7,11 +8,26 @@ import { fail } from './terminal.ts';
 const dayMs = 86_400_000;
 const maxDays = 3_650;
 
-/** Exit codes of every command: sysexits.h, where it has one. */
-export const exitCodes = { done: 0, refused: 1, wrongArguments: 64, wrongConfig: 78 } as const;
-
-/** Wrong arguments. The message says what is expected; the command exits with code 64 and has changed nothing. */
+/** Wrong arguments. The message says what is expected; the command has changed nothing. */
 export class ArgumentError extends Error {}
+
+/**
+ * Reads the arguments of a command, as `parseArgs` of node:util does. Throws an ArgumentError where an option that has one value is given
+ * twice: `parseArgs` would silently take the last.
+ */
+export function readOptions<Config extends ParseArgsConfig>(
+  config: Config,
+): ReturnType<typeof parseArgs<Config>> {
+  const parsed = parseArgs(config);
+  const { tokens = [] } = parseArgs({ ...config, strict: false, tokens: true });
+  const given = new Set<string>();
+  for (const token of tokens) {
+    if (token.kind !== 'option' || config.options?.[token.name]?.multiple === true) continue;
+    if (given.has(token.name)) throw new ArgumentError(`--${token.name} is given twice: give it once`);
+    given.add(token.name);
+  }
+  return parsed;
+}
 
 /** A database id in decimal. Throws an ArgumentError with `expected` where the text is none. */
 export function readId(text: string | undefined, expected: string): number {

@@ -2,6 +2,8 @@ import { agingFormats } from '../books/aging-text.ts';
 import { bookFormats } from '../domain/bookkeeping/format.ts';
 import { explanationClasses } from '../domain/events/break-events.ts';
 
+const notAsClosed = 'the period is not as it was closed';
+
 /** The commands of the books: exports, reconciliation, periods. */
 export const bookCommands = {
   export: {
@@ -16,7 +18,6 @@ export const bookCommands = {
       '  the books of a period in the past, from --from until before --to: months, days or RFC 3339 times;\n' +
       '  --tz: where days and months begin, and the days in the files are counted; default UTC;\n' +
       '  summary: opening, debits, credits and closing of each account, as CSV; summary-page: the same in Markdown;\n' +
-      '  exit code 1 where the period is closed and the bytes are not those of the close;\n' +
       '  a journal begins with the balances brought forward, and asserts the balances at both ends;\n' +
       '  --no-opening: it continues the journals of its year, which begins in January or with --year-from 2026-04, and can be\n' +
       '  appended to them; the first one of the year has the opening;\n' +
@@ -27,6 +28,10 @@ export const bookCommands = {
       '              entry of conversions; --value-in is the currency of rows where the file has several\n' +
       '  --currency  that of credit, for a ledger that does not say it\n' +
       '  --accounts  TOML: other names of accounts, and codes, by account or by what it begins with',
+    exits: {
+      finding:
+        'the period is closed, and the bytes are not those of the close; or events contradict each other',
+    },
     load: () => import('./commands/export.ts'),
   },
   aging: {
@@ -39,6 +44,7 @@ export const bookCommands = {
       '           --as-of 2026-11 is how October ended, and the sums are the balances of its journals\n' +
       '  credit is listed by grant and purchase, and the oldest is used first;\n' +
       '  needs DATABASE_URL, or with --input a file of `export --format jsonl`',
+    exits: { finding: 'events contradict each other' },
     load: () => import('./commands/aging.ts'),
   },
   reconcile: {
@@ -56,8 +62,11 @@ export const bookCommands = {
       '  --block NETWORK=N    reads up to that block; needed to repeat a period that was not final\n' +
       '  --twice              reads every log a second time\n' +
       '  --resume FILE        saves the read logs there, and continues from them\n' +
-      '  exit code 0 without a break, 1 with a break that is open, or where the period is closed with another report, 3 where each break is explained,\n' +
-      '  2 if a log could not be read, then nothing is stored, or if the report could not be stored',
+      '  where a side cannot be read, nothing is stored',
+    exits: {
+      finding: 'a break that nobody has explained; or the period is closed with another report',
+      explained: 'there are breaks, and each is explained',
+    },
     load: () => import('./commands/reconcile.ts'),
   },
   'reconcile explain': {
@@ -78,6 +87,7 @@ export const bookCommands = {
       '  --report   its reconciliation, of `reconcile --json`; default: the stored one that read the most of the ledger\n' +
       '  --despite  closes it although breaks are not explained, and says why\n' +
       '  needs DATABASE_URL',
+    exits: { finding: 'breaks are not explained, or the ledger is not the one that was reconciled' },
     load: () => import('./commands/period/close.ts'),
   },
   'period review': {
@@ -85,6 +95,7 @@ export const bookCommands = {
     usage:
       'tollbook period review 2026-10 --by NAME [--rpc NETWORK=URL --pubkey KEY | --config FILE]\n' +
       '  with a node of each chain it reconciles again, and says so in the record; needs DATABASE_URL',
+    exits: { finding: notAsClosed },
     load: () => import('./commands/period/review.ts'),
   },
   'period reopen': {
@@ -113,7 +124,8 @@ export const bookCommands = {
       'tollbook period check 2026-10 --input EXPORT [--rpc NETWORK=URL --pubkey KEY --checkpoint FILE]\n' +
       '  with a node of each chain it reconciles again, at the head of the close\n' +
       '  --report  the reconciliation of the close, to name what differs; default: the stored one\n' +
-      '  exit code 1 where something differs; needs DATABASE_URL, or with --input an export of --format jsonl',
+      '  needs DATABASE_URL, or with --input an export of --format jsonl',
+    exits: { finding: notAsClosed },
     load: () => import('./commands/period/check.ts'),
   },
 } as const;

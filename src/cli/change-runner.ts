@@ -1,7 +1,7 @@
-import { parseArgs } from 'node:util';
 import { runnerName } from '../domain/values/runner-name.ts';
 import { pauseRunner, resumeRunner } from '../jobs/pause-runner.ts';
-import { ArgumentError, exitCodes, readOperator } from './arguments.ts';
+import { ArgumentError, readOperator, readOptions } from './arguments.ts';
+import { type ExitCode, exitCodes } from './exit-codes.ts';
 import { withLedger } from './ledger.ts';
 import { fail, say } from './terminal.ts';
 
@@ -11,8 +11,8 @@ const verbs = {
 } as const;
 
 /** The commands `runners pause` and `runners resume`. */
-export async function changeRunner(args: readonly string[], verb: keyof typeof verbs): Promise<number> {
-  const { values, positionals } = parseArgs({
+export async function changeRunner(args: readonly string[], verb: keyof typeof verbs): Promise<ExitCode> {
+  const { values, positionals } = readOptions({
     args: [...args],
     allowPositionals: true,
     options: { by: { type: 'string' } },
@@ -25,5 +25,5 @@ export async function changeRunner(args: readonly string[], verb: keyof typeof v
   const { kind } = await withLedger((ledger) => change(ledger, { name }, { operator }));
   if (kind === 'changed') say(`Runner ${name} ${done}.`);
   else fail(`Runner ${name} ${unchanged}.`);
-  return kind === 'changed' ? exitCodes.done : exitCodes.refused;
+  return kind === 'changed' ? exitCodes.done : exitCodes.notDone;
 }

@@ -1,12 +1,12 @@
-import { parseArgs } from 'node:util';
 import { setUserDisabled } from '../identity/users.ts';
-import { ArgumentError, exitCodes, readOperator } from './arguments.ts';
+import { ArgumentError, readOperator, readOptions } from './arguments.ts';
+import { type ExitCode, exitCodes } from './exit-codes.ts';
 import { withLedger } from './ledger.ts';
 import { fail, say } from './terminal.ts';
 
 /** The commands `users disable` and `users enable`. */
-export async function changeUser(args: readonly string[], verb: 'disable' | 'enable'): Promise<number> {
-  const { values, positionals } = parseArgs({
+export async function changeUser(args: readonly string[], verb: 'disable' | 'enable'): Promise<ExitCode> {
+  const { values, positionals } = readOptions({
     args: [...args],
     allowPositionals: true,
     options: { by: { type: 'string' } },
@@ -25,12 +25,12 @@ export async function changeUser(args: readonly string[], verb: 'disable' | 'ena
       return exitCodes.done;
     case 'unchanged':
       fail(`User ${change.userId} is ${isDisabled ? 'disabled already' : 'not disabled'}.`);
-      return exitCodes.refused;
+      return exitCodes.notDone;
     case 'several':
       fail(`Several users have this wallet: name one by its id, ${change.userIds.join(' or ')}.`);
-      return exitCodes.refused;
+      return exitCodes.notDone;
     case 'unknown':
       fail('There is no user with this id, email address or wallet.');
-      return exitCodes.refused;
+      return exitCodes.notDone;
   }
 }

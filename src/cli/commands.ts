@@ -1,10 +1,11 @@
 import { operatorRoles } from '../domain/identity/operator-role.ts';
 import { operatorScopes } from '../domain/identity/operator-scope.ts';
 import { bookCommands } from './book-commands.ts';
+import type { ExitCode, OwnExits } from './exit-codes.ts';
 
 /** A command's file. `run` gets the arguments after the command's name and returns the exit code. */
 export interface CommandModule {
-  run(args: readonly string[]): Promise<number>;
+  run(args: readonly string[]): Promise<ExitCode>;
 }
 
 interface Command {
@@ -12,8 +13,13 @@ interface Command {
   readonly usage: string;
   /** It works with the reader's role of the database. */
   readonly isReading?: true;
+  /** The exit codes that not every command has. */
+  readonly exits?: OwnExits;
   load(): Promise<CommandModule>;
 }
+
+const wrongConfiguration = 'the configuration has mistakes';
+const changedRows = 'the read models say something else than the events: somebody has changed them';
 
 /** Every command. Its file is loaded only when the command runs, so that `--help` stays fast. */
 export const commands: Readonly<Record<string, Command | undefined>> & Record<string, Command> = {
@@ -36,7 +42,7 @@ export const commands: Readonly<Record<string, Command | undefined>> & Record<st
     usage:
       "tollbook pay SERVICE JOB 'BODY' [--dir .tollbook | --gateway URL] [--wait-secs 0]\n" +
       '  --gateway    another gateway on a devnet, instead of that of `npm start`\n' +
-      '  --wait-secs  waits so long until the gateway offers the job; exit code 1 where it is not paid for',
+      '  --wait-secs  waits so long until the gateway offers the job',
     load: () => import('./commands/pay.ts'),
   },
   serve: {
@@ -44,18 +50,20 @@ export const commands: Readonly<Record<string, Command | undefined>> & Record<st
     usage:
       'tollbook serve --config FILE [--workers all|none|only] [--quiet | --go-live --by NAME --why TEXT]\n' +
       '  --quiet    serves reads alone and makes no request to anyone, for a copy of the ledger\n' +
-      '  --go-live  runs `tollbook go-live` first; needs DATABASE_URL; exit code 78 if the file has mistakes\n' +
+      '  --go-live  runs `tollbook go-live` first; needs DATABASE_URL\n' +
       '  SIGHUP reloads prices, rates, policies, tokens and models; SIGTERM finishes accepted requests and stops',
+    exits: { wrongConfiguration },
     load: () => import('./commands/serve.ts'),
   },
   pricing: {
     summary: "answers what a job costs by gRPC and Connect, with the operator's signature",
     usage:
       'tollbook pricing --config FILE [--bind 127.0.0.1:8404] [--key-file FILE] [--quote-ttl-secs 300] [--proof-of-work-bits 0]\n' +
-      '  reads only log_level and the prices of the file, which may be that of a gateway; exit code 78 if these have mistakes\n' +
+      '  reads only log_level and the prices of the file, which may be that of a gateway\n' +
       "  the operator's private key is read from TOLLBOOK_OPERATOR_KEY or from the file, never from an argument\n" +
       '  --proof-of-work-bits  what a client must compute before it asks, against floods; 0 requires none, 32 is the most\n' +
       '  SIGHUP reloads the prices; SIGTERM answers accepted requests and stops; needs no database',
+    exits: { wrongConfiguration },
     load: () => import('./commands/pricing.ts'),
   },
   migrate: {
@@ -70,7 +78,7 @@ export const commands: Readonly<Record<string, Command | undefined>> & Record<st
       'tollbook recover --config FILE --by NAME [--rpc NETWORK=URL] [--since TIME] [--dry-run] [--force]\n' +
       '  stop every gateway first; refuses where nothing is wrong, unless --force\n' +
       '  --since    searches payments since then; default: the time of the last event that was kept\n' +
-      '  --dry-run  changes nothing; exit code 2: unfinished, run it again; needs DATABASE_URL',
+      '  --dry-run  changes nothing; a recovery that is not finished says so, and is run again; needs DATABASE_URL',
     load: () => import('./commands/recover.ts'),
   },
   'go-live': {
@@ -89,7 +97,8 @@ export const commands: Readonly<Record<string, Command | undefined>> & Record<st
       '                asks the sources of rates, and says what they answered, how old it is and how far from the others\n' +
       '  --no-secrets  reads no secret, and says which were not checked\n' +
       '  without it DATABASE_URL is checked too, where it is set\n' +
-      '  changes nothing; exit code 0, or 78 if the file has mistakes',
+      '  changes nothing',
+    exits: { wrongConfiguration },
     load: () => import('./commands/config/check.ts'),
   },
   'auth-dry-run': {
@@ -97,7 +106,8 @@ export const commands: Readonly<Record<string, Command | undefined>> & Record<st
     usage:
       "tollbook auth-dry-run SERVICE JOB 'BODY' [--url http://127.0.0.1:8402] [--key-file FILE] [--nonce TEXT] [--ttl-secs 300]\n" +
       '  the key is read from TOLLBOOK_CALLER_KEY or from the file, never from an argument;\n' +
-      '  settles nothing and uses no nonce; exit code 0 if the request would be allowed, else 1',
+      '  settles nothing and uses no nonce',
+    exits: { finding: 'the gateway would refuse the request' },
     load: () => import('./commands/auth-dry-run.ts'),
   },
   settlements: {
@@ -118,6 +128,7 @@ export const commands: Readonly<Record<string, Command | undefined>> & Record<st
     summary: 'lists the payments with a refund due',
     usage:
       'tollbook refunds due\n  a refund is due where a payment has a dead-lettered call or none; needs DATABASE_URL',
+    exits: { finding: changedRows },
     load: () => import('./commands/refunds/due.ts'),
   },
   'refunds batch': {
@@ -127,6 +138,7 @@ export const commands: Readonly<Record<string, Command | undefined>> & Record<st
       '  --out   the batch: a call for each refund, and the payment that it refunds; `refunds record --batch` reads it\n' +
       '  --safe  the same calls for the transaction builder of a Safe\n' +
       '  nothing is recorded and nothing is sent; needs DATABASE_URL',
+    exits: { finding: changedRows },
     load: () => import('./commands/refunds/batch.ts'),
   },
   'refunds record': {
@@ -140,7 +152,7 @@ export const commands: Readonly<Record<string, Command | undefined>> & Record<st
       "  --to        another address than the payer's, with --evidence of why\n" +
       '  --goodwill  records it although the call was completed or may still be\n' +
       'tollbook refunds record --batch FILE --tx TRANSACTION... (--rpc NETWORK=URL | --config FILE) [--by NAME]\n' +
-      '  records each refund of the batch that the transactions have paid; ends with 1 where one of them is missing\n' +
+      '  records each refund of the batch that the transactions have paid, and names those that are missing: then it is not done\n' +
       '  --by        the operator; default: your account on this machine; needs DATABASE_URL',
     load: () => import('./commands/refunds/record.ts'),
   },
@@ -357,7 +369,8 @@ export const commands: Readonly<Record<string, Command | undefined>> & Record<st
       '  verifies the database that DATABASE_URL names\n' +
       'tollbook verify --receipt FILE --pubkey KEY\n' +
       '  verifies the proofs of one receipt, the JSON of GET /x402/receipts/{quote_digest}; opens no connection\n' +
-      '  exit code 0 if everything is valid, else 1 with the first wrong event',
+      '  names the first wrong event, or the two checkpoints between which something was changed',
+    exits: { finding: 'something is not valid' },
     load: () => import('./commands/verify.ts'),
   },
   'log key': {

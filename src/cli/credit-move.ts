@@ -1,7 +1,7 @@
-import { parseArgs } from 'node:util';
 import { creditText, parseCredit, requestIdPattern } from '../domain/credit/price.ts';
 import { findCreditAccount, type grantCredit } from '../credit/credit.ts';
-import { ArgumentError } from './arguments.ts';
+import { ArgumentError, readOptions } from './arguments.ts';
+import { type ExitCode, exitCodes } from './exit-codes.ts';
 import { withLedger } from './ledger.ts';
 import { fail, say } from './terminal.ts';
 
@@ -11,8 +11,8 @@ export async function moveCredit(
   args: readonly string[],
   move: typeof grantCredit,
   refused: string,
-): Promise<number> {
-  const { values, positionals } = parseArgs({
+): Promise<ExitCode> {
+  const { values, positionals } = readOptions({
     args: [...args],
     allowPositionals: true,
     options: { id: { type: 'string' } },
@@ -37,12 +37,12 @@ export async function moveCredit(
   });
   if (result.kind === 'no_account') {
     fail(`There is no account ${account}; \`tollbook keys create --account ${account}\` opens it.`);
-    return 1;
+    return exitCodes.notDone;
   }
   if (result.kind !== 'moved') {
     fail(result.kind === 'not_allowed' ? refused : 'Nothing was done: that id was used for another request.');
-    return 1;
+    return exitCodes.notDone;
   }
   say(`${account} can spend ${creditText(result.balanceMicros)} now.`);
-  return 0;
+  return exitCodes.done;
 }

@@ -12,7 +12,10 @@ export async function withLedger<T>(
   const url = await readDatabaseUrl(processEnvironment());
   const role = await grantedWriterRole(url).catch((cause: unknown) => {
     const reason = cause instanceof Error ? cause.message : String(cause);
-    throw new Error(`the database that DATABASE_URL names cannot be used: ${reason}`, { cause });
+    throw new Error(
+      `the database that DATABASE_URL names cannot be used: ${reason}. Nothing was done: check the URL, and that its server runs`,
+      { cause },
+    );
   });
   const pool = openPool({ url, role, maxConnections: 2 });
   const lane = openLane({ url, role, flushers: 1 });

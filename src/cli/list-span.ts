@@ -1,7 +1,6 @@
-import { parseArgs } from 'node:util';
 import { parseInstant } from '../domain/values/period.ts';
 import type { TimeZone } from '../domain/values/time-zone.ts';
-import { ArgumentError } from './arguments.ts';
+import { ArgumentError, readOptions } from './arguments.ts';
 import { readZone } from './period-choice.ts';
 
 /** Which records a list shows, by the time of recording, and the time zone that it is shown in. */
@@ -13,7 +12,7 @@ export interface ListSpan {
 
 /** `--from`, `--to` and `--tz` of a list, each of which may be left out. Throws an ArgumentError where one is not valid. */
 export function readListSpan(args: readonly string[]): ListSpan {
-  const { values } = parseArgs({
+  const { values } = readOptions({
     args: [...args],
     options: { from: { type: 'string' }, to: { type: 'string' }, tz: { type: 'string' } },
   });

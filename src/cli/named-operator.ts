@@ -1,12 +1,11 @@
-import { parseArgs } from 'node:util';
-import { ArgumentError, readOperator } from './arguments.ts';
+import { ArgumentError, readOperator, readOptions } from './arguments.ts';
 
 /** The operator whom a command is about, and who runs it. Throws an ArgumentError where none is named. */
 export function readNamedOperator(
   args: readonly string[],
   verb: string,
 ): { readonly name: string; readonly by: string } {
-  const { values, positionals } = parseArgs({
+  const { values, positionals } = readOptions({
     args: [...args],
     allowPositionals: true,
     options: { by: { type: 'string' } },

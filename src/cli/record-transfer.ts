@@ -6,6 +6,7 @@ import type { Chains, Refused } from '../refunds/final-transfers.ts';
 import type { LedgerDatabase } from '../store/database.ts';
 import type { Lane } from '../store/lane.ts';
 import { ArgumentError, readRpcUrls, requireChains } from './arguments.ts';
+import { type ExitCode, exitCodes } from './exit-codes.ts';
 import { closeChains, openChains, readConfig } from './chains.ts';
 import { withLedger } from './ledger.ts';
 import { fail, say } from './terminal.ts';
@@ -53,32 +54,32 @@ interface Sources {
 
 /**
  * Runs `record` with the ledger and the chains, and prints the lines that it returns or the message of its refusal.
- * Returns the exit code: 0 also where the transaction was recorded before.
+ * It is `done` also where the transaction was recorded before.
  */
 export async function recordTransfer<Code extends string>(
   sources: ChainSources,
   messages: Readonly<Record<Code, string>>,
   record: (sources: Sources) => Promise<readonly string[] | Refused<Code>>,
-): Promise<number> {
+): Promise<ExitCode> {
   return withSources(sources, async (opened) => {
     const answer = await record(opened);
     if ('code' in answer) {
       fail(refusalText(answer, messages));
-      return 1;
+      return exitCodes.notDone;
     }
     for (const line of answer) say(line);
-    return 0;
+    return exitCodes.done;
   });
 }
 
-/** The same for several at once, each with its line. Returns exit code 1 where one of them is refused. */
+/** The same for several at once, each with its line. It is `notDone` where one of them is refused. */
 export async function recordEach<Code extends string>(
   sources: ChainSources,
   messages: Readonly<Record<Code, string>>,
   record: (
     sources: Sources,
   ) => AsyncIterable<{ readonly line: string } | (Refused<Code> & { readonly subject: string })>,
-): Promise<number> {
+): Promise<ExitCode> {
   return withSources(sources, async (opened) => {
     let refused = 0;
     for await (const answer of record(opened)) {
@@ -88,7 +89,7 @@ export async function recordEach<Code extends string>(
         fail(`${answer.subject}: ${refusalText(answer, messages)}`);
       }
     }
-    return refused === 0 ? 0 : 1;
+    return refused === 0 ? exitCodes.done : exitCodes.notDone;
   });
 }
 
@@ -101,8 +102,8 @@ function refusalText<Code extends string>(
 
 async function withSources(
   sources: ChainSources,
-  work: (sources: Sources) => Promise<number>,
-): Promise<number> {
+  work: (sources: Sources) => Promise<ExitCode>,
+): Promise<ExitCode> {
   const config = sources.config === undefined ? undefined : await readConfig(sources.config);
   const chains = openChains(config, sources.rpcUrls);
   try {

@@ -142,7 +142,7 @@ describe('tollbook aging', () => {
       [[], '--input needs --as-of'],
     ] as const) {
       const ended = await run(...args);
-      expect(ended).toMatchObject({ code: 64, stderr: expect.stringContaining(words) });
+      expect(ended).toMatchObject({ code: 2, stderr: expect.stringContaining(words) });
     }
   });
 });

@@ -25,10 +25,8 @@ const recordedUnderWayMs = 5_000;
 const finalMs = 3_500;
 /** Clients find a gateway that should not have started, and pay it. */
 const sellingMs = 3_000;
-/** The command's code where payments may still land: what has landed is on record. */
-const unfinished = 2;
-/** Its code where it needs another argument. */
-const wrongUse = 64;
+/** What the command says where payments may still land: what has landed is on record. */
+const unfinished = /The recovery is not finished/;
 /** A session outlives its gateway while a message of it is still on its way. */
 const lastSessionMs = 20_000;
 
@@ -85,7 +83,7 @@ export async function recoverLedger(parts: RecoveryParts): Promise<LedgerRecover
       ...charged.map(([nonce]) => ({ kind: 'charged_after_halt' as const, words: `payment ${nonce}` })),
       ...failureOf({ code, output }),
     ],
-    isUnfinished: code === unfinished,
+    isUnfinished: code !== 0 && unfinished.test(output),
   };
 }
 
@@ -123,7 +121,7 @@ export async function recoverAgain({
 }
 
 function failureOf({ code, output }: Ended): Violation[] {
-  if (code === 0 || code === unfinished) return [];
+  if (code === 0 || unfinished.test(output)) return [];
   return [{ kind: 'ledger_unsound', words: `tollbook recover ended with ${code}: ${output}` }];
 }
 
@@ -171,7 +169,7 @@ async function recoverAsOperator(
   const configFile = participants.configFiles[0] ?? '';
   const first = await recover(environment, url, configFile);
   const [lost] = events;
-  if (first.code !== wrongUse || !first.output.includes('--since TIME') || !lost) return first;
+  if (first.code === 0 || !first.output.includes('--since TIME') || !lost) return first;
   faults.count('recover --since');
   return recover(environment, url, configFile, ['--since', lost.at]);
 }

@@ -161,7 +161,7 @@ test.each([
   [['runners', 'resume']],
 ])('the arguments %j are no valid command, and the usage is shown', async (args) => {
   const { code, stdout, stderr } = await tollbook(args);
-  expect(code).toBe(64);
+  expect(code).toBe(2);
   expect(stderr).not.toBe('');
   expect(stdout + stderr).toMatch(/tollbook /);
 });

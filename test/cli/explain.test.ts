@@ -84,7 +84,7 @@ test('an explanation names one break of a stored report, a class, a note and who
   const given = ['--class', 'other', '--note', 'x', '--by', 'ada'];
   const id = `0x${'ab'.repeat(32)}`;
   expect(await run(['explain', id, ...given])).toMatchObject({
-    code: 1,
+    code: 2,
     stderr: expect.stringContaining('reconcile again'),
   });
   for (const args of [
@@ -96,7 +96,7 @@ test('an explanation names one break of a stored report, a class, a note and who
     [id, '--class', 'other', '--by', 'ada'],
     [id, '--class', 'other', '--note', 'x'],
   ])
-    expect(await run(['explain', ...args])).toMatchObject({ code: 64 });
+    expect(await run(['explain', ...args])).toMatchObject({ code: 2 });
 });
 
 /** A report with these breaks. */

@@ -84,7 +84,7 @@ describe("the books of a gateway's ledger", () => {
     const database = await createDatabase();
     const args = ['export', '--format', 'csv', '--from', '2026-01', '--to', '2999-01'];
     const ended = await tollbook(args, { DATABASE_URL: database.url });
-    expect(ended).toMatchObject({ code: 64, stderr: expect.stringMatching(/not over: it ends at 2999/) });
+    expect(ended).toMatchObject({ code: 2, stderr: expect.stringMatching(/not over: it ends at 2999/) });
   });
 });
 
@@ -128,7 +128,7 @@ describe('books are refused, with the reason, for', () => {
     ['a missing file', [...books, ...month, '--input', '/nowhere'], /\/nowhere cannot be read/],
   ])('%s', async (_, args, words) => {
     expect(await tollbook(['export', ...args])).toMatchObject({
-      code: 64,
+      code: 2,
       stderr: expect.stringMatching(words),
     });
   });
@@ -137,7 +137,7 @@ describe('books are refused, with the reason, for', () => {
     const input = exportFile(twoMonths().first);
     const args = ['--format', 'csv', '--from', '2998-01', '--to', '2999-01', '--input', input];
     const ended = await tollbook(['export', ...args]);
-    expect(ended).toMatchObject({ code: 64, stderr: expect.stringMatching(/in the future/) });
+    expect(ended).toMatchObject({ code: 2, stderr: expect.stringMatching(/in the future/) });
   });
 
   test('an export that ends before the period, and no file is written', async () => {
@@ -145,7 +145,7 @@ describe('books are refused, with the reason, for', () => {
     const out = path.join(temporaryFolder(), 'books.csv');
     const ended = await tollbook(['export', ...books, ...month, '--input', input, '--out', out]);
     expect(ended).toMatchObject({
-      code: 1,
+      code: 2,
       stderr: expect.stringMatching(/may have been exported before the period ended/),
     });
     expect([existsSync(out), existsSync(`${out}.partial`)]).toEqual([false, false]);

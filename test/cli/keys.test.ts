@@ -29,13 +29,13 @@ test('an operator creates a key, grants credit to its account, expires some of i
   for (let times = 0; times < 2; times++)
     expect(await run(...again)).toMatchObject({ code: 0, stdout: 'alice can spend 2.000001 now.\n' });
   expect(await run('credit', 'grant', ...again.slice(2))).toMatchObject({
-    code: 1,
+    code: 2,
     stderr: 'Nothing was done: that id was used for another request.\n',
   });
   expect(await run('credit', 'grant', 'alice', '4')).toMatchObject({ code: 0 });
   const tooMuch = await run('credit', 'expire', 'alice', '6.000002');
   expect(tooMuch).toMatchObject({
-    code: 1,
+    code: 2,
     stdout: '',
     stderr: expect.stringContaining('Nothing was expired'),
   });
@@ -72,9 +72,9 @@ test('an unknown account or key is reported, and changes nothing', async () => {
     run('keys', 'list', '--account', 'nobody'),
     run('keys', 'revoke', '7'),
   ]);
-  expect(granted).toMatchObject({ code: 1, stderr: expect.stringContaining('no account nobody') });
-  expect(listed).toMatchObject({ code: 1, stderr: 'There is no account nobody.\n' });
-  expect(revoked).toMatchObject({ code: 1, stderr: 'There is no key 7.\n' });
+  expect(granted).toMatchObject({ code: 2, stderr: expect.stringContaining('no account nobody') });
+  expect(listed).toMatchObject({ code: 2, stderr: 'There is no account nobody.\n' });
+  expect(revoked).toMatchObject({ code: 2, stderr: 'There is no key 7.\n' });
   expect(await expectBooks(database)).toEqual([]);
 });
 
@@ -93,6 +93,6 @@ test.each([
   [['credit', 'expire', 'alice', '0.00'], 'above 0'],
 ])('the invalid arguments %j are refused with the reason, without a database', async (args, expected) => {
   const { code, stdout, stderr } = await tollbook(args);
-  expect({ code, stdout }).toEqual({ code: 64, stdout: '' });
+  expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
   expect(stderr).toContain(expected);
 });

@@ -37,8 +37,8 @@ test('the list of sweeps has those of its dates alone, and tells times in the zo
   expect((await list('--to', '2000-01')).stdout).toBe('No sweep is recorded.\n');
   expect((await list('--from', '2999-01')).stdout).toBe('No sweep is recorded.\n');
   expect(await list('--from', 'monday')).toMatchObject({
-    code: 64,
+    code: 2,
     stderr: expect.stringContaining('--from is a date'),
   });
-  expect(await list('--from', '2026-02', '--to', '2026-01')).toMatchObject({ code: 64 });
+  expect(await list('--from', '2026-02', '--to', '2026-01')).toMatchObject({ code: 2 });
 });

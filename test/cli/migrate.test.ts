@@ -83,7 +83,7 @@ test('several databases of one server can be migrated concurrently', async () =>
 test('a gateway refuses a database that was never migrated, and changes nothing in it', async () => {
   const url = await emptyDatabase();
   const { code, stderr } = await serve(url).ended;
-  expect(code).toBe(1);
+  expect(code).toBe(2);
   expect(stderr).toContain(all.join(', '));
   expect(stderr).toContain('tollbook migrate');
   expect((await query(url, `select to_regnamespace('tollbook') as schema`)).rows).toEqual([{ schema: null }]);
@@ -95,7 +95,7 @@ test('a gateway refuses a database that lacks the latest migration', async () =>
   const latest = numbered.at(-1) ?? '';
   await query(url, `delete from tollbook.migration where name = '${latest}'`);
   const { code, stderr } = await serve(url).ended;
-  expect(code).toBe(1);
+  expect(code).toBe(2);
   expect(stderr).toContain(`lacks migrations (${latest})`);
 });
 
@@ -131,10 +131,10 @@ test('a function file whose text has changed is applied again, and a gateway ref
 
 test('without a database, migrate names what is missing and never prints the password', async () => {
   expect(await tollbook(['migrate'])).toMatchObject({
-    code: 78,
+    code: 2,
     stderr: expect.stringContaining('DATABASE_URL'),
   });
   const nowhere = await tollbook(['migrate'], { DATABASE_URL: 'postgres://user:hunter2@127.0.0.1:1/none' });
-  expect(nowhere).toMatchObject({ code: 1, stderr: expect.stringContaining('127.0.0.1:1') });
+  expect(nowhere).toMatchObject({ code: 2, stderr: expect.stringContaining('127.0.0.1:1') });
   expect(nowhere.stderr).not.toContain('hunter2');
 });

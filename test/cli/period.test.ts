@@ -112,7 +112,7 @@ test('a command of periods names one period that is over, and persons and reason
     [['check', '2026-10', '--checkpoint', 'x'], /--checkpoint goes with --input/],
   ] as const)
     expect(await tollbook(['period', ...args])).toMatchObject({
-      code: 64,
+      code: 2,
       stderr: expect.stringMatching(words),
     });
 });

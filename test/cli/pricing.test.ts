@@ -100,5 +100,5 @@ test.each([
   [['--config', 'a', '--x402'], "Unknown option '--x402'"],
 ])('wrong use is refused: %j', async (args, words) => {
   const ended = await tollbook(['pricing', ...args], env);
-  expect(ended).toMatchObject({ code: 64, stdout: '', stderr: expect.stringContaining(words) });
+  expect(ended).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining(words) });
 });

@@ -130,9 +130,9 @@ test.each([
   [['--from', '2999-01', '--to', '2999-02'], /the period is in the future/],
   [['--from', '2026-01', '--to', '2026-02', '--rpc', 'base=http://x'], /--rpc is NETWORK=URL/],
   [['--from', '2026-01', '--to', '2026-02', '--checkpoint', 'x'], /--checkpoint goes with --input/],
-])('wrong arguments end with exit code 64: %s', async (args, words) => {
+])('wrong arguments end with exit code 2: %s', async (args, words) => {
   const ended = await tollbook(['reconcile', ...args]);
-  expect(ended).toMatchObject({ code: 64, stdout: '' });
+  expect(ended).toMatchObject({ code: 2, stdout: '' });
   expect(ended.stderr).toMatch(words);
 });
 

@@ -228,7 +228,7 @@ test('what keeps a gateway from starting is a sentence that says what to do', as
   const start = async (url: string, config = file): Promise<string> => {
     const env = { DATABASE_URL: url, TOLLBOOK_RUNNER_TOKEN: 'a-runner-token-of-enough-characters' };
     const { code, stdout, stderr } = await tollbook(['serve', '--config', config], env);
-    expect(code).toBe(1);
+    expect(code).toBe(2);
     expect(stdout).not.toContain('stack');
     return stderr;
   };
@@ -260,7 +260,7 @@ test('the operator lists a dead letter and puts it back in the queue', async () 
   const env = { DATABASE_URL: database.url };
   const runner = await startTestRunner(({ attempt }) => (attempt <= 2 ? { status: 500 } : done));
   const { digest, callId } = await pay(await serve(database, runner));
-  expect(await tollbook(['calls', 'requeue', '999'], env)).toMatchObject({ code: 1 });
+  expect(await tollbook(['calls', 'requeue', '999'], env)).toMatchObject({ code: 2 });
   await eventually(async () => expect(await typesOf(database, digest)).toContain('dead_lettered'));
   const { code, stdout } = await tollbook(['calls', 'dead'], env);
   expect(code).toBe(0);
@@ -310,10 +310,10 @@ test('the operator pauses a runner, and no call goes to it until it is resumed',
   const env = { DATABASE_URL: database.url };
   const runner = await startTestRunner(() => done);
   const change = (verb: string) => tollbook(['runners', verb, 'runner-1', '--by', 'ada'], env);
-  expect(await change('resume')).toMatchObject({ code: 1 });
+  expect(await change('resume')).toMatchObject({ code: 2 });
   expect(await change('pause')).toMatchObject({ code: 0, stderr: '' });
   const { digest } = await pay(await serve(database, runner));
-  expect(await change('pause')).toMatchObject({ code: 1 });
+  expect(await change('pause')).toMatchObject({ code: 2 });
   expect(runner.deliveries).toEqual([]);
   expect(await change('resume')).toMatchObject({ code: 0, stderr: '' });
   await eventually(async () => expect(await typesOf(database, digest)).toContain('completed'));
@@ -354,7 +354,7 @@ test('an operator token is created, listed without its secret, and revoked', asy
   expect(listed.stdout).toMatch(/^ +1 {2}auditor +audit:read {2}until /);
   expect(listed.stdout).not.toContain(made.stdout.trim());
   expect(await tollbook(['tokens', 'revoke', '1'], env)).toMatchObject({ code: 0 });
-  expect(await tollbook(['tokens', 'revoke', '1'], env)).toMatchObject({ code: 1 });
+  expect(await tollbook(['tokens', 'revoke', '1'], env)).toMatchObject({ code: 2 });
   expect((await tollbook(['tokens', 'list'], env)).stdout).toContain('revoked');
 });
 
@@ -366,7 +366,7 @@ test.each([
   ['days that are no number', ['name', '--scope', 'audit:read', '--days', 'soon']],
 ])('a token with %s is a usage error', async (_, args) => {
   const env = { DATABASE_URL: 'postgresql://nobody@127.0.0.1:1/none' };
-  expect(await tollbook(['tokens', 'create', ...args], env)).toMatchObject({ code: 64 });
+  expect(await tollbook(['tokens', 'create', ...args], env)).toMatchObject({ code: 2 });
 });
 
 test('a caller checks a restricted job from the shell: it prints a table, exits with 0 or 1, and takes no key in an argument', async () => {
@@ -385,6 +385,6 @@ test('a caller checks a restricted job from the shell: it prints a table, exits 
   expect(disabled.code).toBe(1);
   expect(disabled.stdout).toMatch(/pass {2}permission[\s\S]*refused: 403 x402_disabled/);
   expect(await tollbook(['auth-dry-run', '1', '4', 'hello', '--url', gateway.url])).toMatchObject({
-    code: 64,
+    code: 2,
   });
 });

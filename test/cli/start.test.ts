@@ -214,11 +214,11 @@ describe('a running start', () => {
 
   test('`pay` reports why it could not pay', async () => {
     const disabled = await tollbook(['pay', '1', '2', 'x', '--dir', dir]);
-    expect(disabled).toMatchObject({ code: 1, stderr: expect.stringContaining('x402_disabled') });
+    expect(disabled).toMatchObject({ code: 2, stderr: expect.stringContaining('x402_disabled') });
     const missing = await tollbook(['pay', '1', '1', '--dir', dir]);
-    expect(missing).toMatchObject({ code: 64, stderr: expect.stringContaining('SERVICE JOB') });
+    expect(missing).toMatchObject({ code: 2, stderr: expect.stringContaining('SERVICE JOB') });
     const nowhere = await tollbook(['pay', '1', '1', 'x', '--dir', temporaryFolder()]);
-    expect(nowhere).toMatchObject({ code: 1, stderr: expect.stringContaining('npm start') });
+    expect(nowhere).toMatchObject({ code: 2, stderr: expect.stringContaining('npm start') });
   });
 
   test('writes a configuration with which a second gateway serves the same ledger', async () => {
@@ -248,7 +248,7 @@ describe('a running start', () => {
 
   test('refuses a second start in its folder', async () => {
     const { code, stdout, stderr } = await tollbook(['start', '--dir', dir, ...onPort]);
-    expect(code).toBe(1);
+    expect(code).toBe(2);
     expect(stderr).toContain(`already runs in this folder (process ${program.pid})`);
     expect(stdout).toBe('');
     expect(await getJson(`${url}/x402/stats`)).toMatchObject({ status: 'ok' });
@@ -320,7 +320,7 @@ test('a port that is taken is reported, and no process is left running', async (
   });
   onTestFinished(() => endProcessesAround(dir));
   const { code, stderr } = await tollbook(['start', '--dir', dir, ...onPort]);
-  expect(code).toBe(1);
+  expect(code).toBe(2);
   expect(stderr).toContain(`Port ${port} is in use`);
   await expectNoProcesses(dir, []);
 });

@@ -56,16 +56,17 @@ test.each([
     ],
     '--out /absent/a.csv cannot be written: its folder does not exist or is not writable',
   ],
-])('wrong arguments are refused with one line and exit code 64: %s', async (args, words) => {
-  expect(await tollbook(args)).toMatchObject({ code: 64, stdout: '', stderr: `${words}\n` });
+])('wrong arguments are refused with one line and exit code 2: %s', async (args, words) => {
+  expect(await tollbook(args)).toMatchObject({ code: 2, stdout: '', stderr: `${words}\n` });
 });
 
 test('an unreachable database is reported in one line, without its password', async () => {
   const ended = await tollbook(['refunds', 'due'], {
     DATABASE_URL: 'postgresql://ada:secret@127.0.0.1:1/books',
   });
-  const words = 'the database that DATABASE_URL names cannot be used: connect ECONNREFUSED 127.0.0.1:1';
-  expect(ended).toMatchObject({ code: 1, stdout: '', stderr: `${words}\n` });
+  const words =
+    'the database that DATABASE_URL names cannot be used: connect ECONNREFUSED 127.0.0.1:1. Nothing was done: check the URL, and that its server runs';
+  expect(ended).toMatchObject({ code: 2, stdout: '', stderr: `${words}\n` });
 });
 
 test('a checkpoint stays valid with empty lines at its end, which editors and shells add', async () => {
@@ -96,7 +97,7 @@ test('the ports that are chosen are checked together, before anything is started
   const dir = temporaryFolder();
   const args = ['start', '--dir', dir, '--port', gateway, '--chain-port', chain];
   const { code, stdout, stderr } = await tollbook(args);
-  expect({ code, stdout }).toEqual({ code: 1, stdout: '' });
+  expect({ code, stdout }).toEqual({ code: 2, stdout: '' });
   expect(stderr).toContain(
     `Port ${gateway} is in use, and the gateway needs it: choose another with --port.`,
   );
@@ -104,6 +105,6 @@ test('the ports that are chosen are checked together, before anything is started
     `Port ${chain} is in use, and the chain needs it: choose another with --chain-port.`,
   );
   expect(existsSync(path.join(dir, 'postgres'))).toBe(false);
-  expect(await tollbook(['devnet', '--dir', dir, '--chain-port', chain])).toMatchObject({ code: 1 });
-  expect(await tollbook(['devnet', '--chain-port', 'x'])).toMatchObject({ code: 64 });
+  expect(await tollbook(['devnet', '--dir', dir, '--chain-port', chain])).toMatchObject({ code: 2 });
+  expect(await tollbook(['devnet', '--chain-port', 'x'])).toMatchObject({ code: 2 });
 });

@@ -60,7 +60,7 @@ test('tollbook.service gives a gateway the time that a stop takes, and does not 
   const { config } = await loadConfig(configFile, secrets);
   const stopSecs = config.drainDelaySecs + config.shutdownGraceSecs;
   expect(Number(settingsOf('tollbook.service', 'TimeoutStopSec')[0])).toBeGreaterThan(stopSecs);
-  expect(settingsOf('tollbook.service', 'RestartPreventExitStatus')).toEqual(['64 78']);
+  expect(settingsOf('tollbook.service', 'RestartPreventExitStatus')).toEqual(['78']);
 });
 
 /** The unit's command; its credentials are in a folder of the name that stands for `%d`. */

@@ -8,10 +8,8 @@ import type { Rig } from './rig.ts';
 const payingMs = 3_000;
 /** A session outlives its gateway while a message of it is still on its way. */
 const lastSessionMs = 20_000;
-/** The command's code where payments may still land: what has landed is on record. */
-const unfinished = 2;
-/** Its code where it needs another argument. */
-const wrongUse = 64;
+/** What the command says where payments may still land: what has landed is on record. */
+const unfinished = /The recovery is not finished/;
 
 /** The database is restored from a backup that lacks the last events. The operator recovers the ledger to end it. */
 export async function loseEvents(rig: Rig): Promise<() => Promise<void>> {
@@ -40,8 +38,10 @@ async function recover({ gateways, databaseUrl, tollbook }: Rig, since: string):
   );
   const command = ['recover', '--config', gateways[0]?.configFile ?? '', '--by', 'drill'];
   const first = await tollbook(...command);
-  const { code, output } = first.code === wrongUse ? await tollbook(...command, '--since', since) : first;
-  if (code !== 0 && code !== unfinished) throw new Error(`tollbook recover ended with ${code}: ${output}`);
+  const needsTime = first.code !== 0 && first.output.includes('--since TIME');
+  const { code, output } = needsTime ? await tollbook(...command, '--since', since) : first;
+  if (code !== 0 && !unfinished.test(output))
+    throw new Error(`tollbook recover ended with ${code}: ${output}`);
   for (const { slot } of gateways) slot.resume();
   await Promise.all(gateways.map(({ slot }) => slot.untilUp()));
 }

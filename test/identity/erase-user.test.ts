@@ -61,7 +61,7 @@ test('an erased person is nowhere in the database, mails and ledger, and the led
   await grantCredit(ledger, accountId, 2_500_000n, { requestId: 'invoice-lovelace-1' });
 
   const refused = await tollbook(['users', 'erase', email, '--by', 'grace'], env);
-  expect(refused).toMatchObject({ code: 1, stderr: expect.stringContaining('has 2.5 of credit') as string });
+  expect(refused).toMatchObject({ code: 2, stderr: expect.stringContaining('has 2.5 of credit') as string });
   expect((await browser.get('/api/keys')).status).toBe(200);
 
   const erased = await tollbook(['users', 'erase', email, '--forfeit', '--by', 'grace'], env);

@@ -368,7 +368,7 @@ describe("an operator's decision", () => {
     await reaches(gateway, payment, 'completed');
     expect(await typesOf(digestOf(payment))).toContain('operator_settlement_resolved');
     const again = await resolve(database, digestOf(payment), '--unpaid', ...words);
-    expect(again.code).toBe(1);
+    expect(again.code).toBe(2);
     expect(again.stderr).toContain('no settlement of that quote is open');
   });
 
@@ -385,7 +385,7 @@ describe("an operator's decision", () => {
   test('that a settlement is unpaid is refused while its authorization can still be settled', async () => {
     const { database, gateway, payment } = await openPayment();
     const ended = await resolve(database, digestOf(payment), '--unpaid', ...words);
-    expect(ended.code).toBe(1);
+    expect(ended.code).toBe(2);
     expect(ended.stderr).toContain('its authorization has not expired');
     expect((await receiptOf(gateway, payment)).state).toBe('settlement_unknown');
   });
@@ -399,7 +399,7 @@ describe("an operator's decision", () => {
     [[nowhere, '--unpaid', '--evidence', 'seen', '--by', 'a b'], '--by'],
   ])('is refused without its required arguments: %j', async (args, message) => {
     const ended = await resolve({ url: 'postgresql://unknown@127.0.0.1:9/none' }, ...args);
-    expect(ended.code).toBe(64);
+    expect(ended.code).toBe(2);
     expect(ended.stderr).toContain(message);
   });
 });

@@ -75,7 +75,7 @@ test('a restored older backup is refused with a message that says what to do; un
   const file = path.join(temporaryFolder(), 'gateway.toml');
   writeFileSync(file, booksConfig({ tables }));
   const refused = await tollbook(['serve', '--config', file], { ...booksEnv, DATABASE_URL: database.url });
-  expect(refused).toMatchObject({ code: 1, stderr: expect.stringMatching(/the last 12 events are missing/) });
+  expect(refused).toMatchObject({ code: 2, stderr: expect.stringMatching(/the last 12 events are missing/) });
 
   await startBooks(database, { tables, origin: `${origin}/2` });
   await eventually(async () =>
@@ -312,7 +312,7 @@ test('the command line creates a key', async () => {
   expect(Buffer.from(stdout.trim(), 'base64')).toHaveLength(32);
   expect(parseVerifierKey(/public key: (\S+)/.exec(stderr)?.[1] ?? '').name).toBe('jobs.example/log');
   expect(stderr).not.toContain(stdout.trim());
-  expect(await tollbook(['log', 'key', 'two words'])).toMatchObject({ code: 64 });
+  expect(await tollbook(['log', 'key', 'two words'])).toMatchObject({ code: 2 });
 });
 
 test('an anchor that lacks checkpoints for long, and one whose key has little ether, are alerts until that ends', async () => {

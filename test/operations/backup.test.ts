@@ -132,7 +132,7 @@ test.skipIf(isMissing)(
       code: 0,
     });
     const refused = {
-      code: 1,
+      code: 2,
       stderr: expect.stringMatching(/are missing: nothing was changed.*`tollbook recover/),
     };
     expect(await goLive(url(5433))).toMatchObject(refused);
@@ -158,7 +158,7 @@ test.skipIf(isMissing)(
     expect(fromDump.quiet?.reason).toMatch(/this is a copy, or the ledger was moved/);
     await fromDump.stop();
     expect(await goLive(restored)).toMatchObject({
-      code: 1,
+      code: 2,
       stderr: expect.stringMatching(/recovered into another database/),
     });
     writeFileSync(config, configText({ database: {} as TestDatabase, chain, runnerUrl: runner.url }));

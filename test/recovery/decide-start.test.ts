@@ -112,7 +112,7 @@ test('a quiet process goes live by itself after the command, which names its ope
   await program.says(/"msg":"quiet: this gateway serves reads alone[^]*"msg":"listening"/);
 
   const command = ['go-live', '--config', file, '--by', 'ada'];
-  expect(await tollbook(command, env)).toMatchObject({ code: 64, stderr: expect.stringMatching(/--why/) });
+  expect(await tollbook(command, env)).toMatchObject({ code: 2, stderr: expect.stringMatching(/--why/) });
   const went = await tollbook([...command, '--why', 'the disk is lost'], env);
   expect(went).toMatchObject({
     code: 0,

@@ -131,7 +131,7 @@ test('a payment that a restored database has lost is found on the chain and reco
 
   await passValidity(chain);
   expect(await recover()).toMatchObject({ code: 0 });
-  expect(await recover()).toMatchObject({ code: 1, stderr: expect.stringMatching(/Nothing is wrong/) });
+  expect(await recover()).toMatchObject({ code: 2, stderr: expect.stringMatching(/Nothing is wrong/) });
 
   expect(await allEvents(database.db)).toSatisfy(
     (all: readonly RecordedEvent[]) =>

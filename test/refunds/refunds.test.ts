@@ -388,15 +388,15 @@ test('the commands list refunds due, record refunds and sweeps once, list them, 
   });
   expect(await run(...order)).toMatchObject({ code: 0, stdout: expect.stringContaining('Recorded before') });
   expect(await run('sweeps', 'record', '--network', network, '--tx', transaction)).toMatchObject({
-    code: 1,
+    code: 2,
     stderr: expect.stringContaining('already recorded for another purpose'),
   });
   expect(await tollbook(['refunds', 'due'], env)).toMatchObject({ code: 0, stdout: 'No refund is due.\n' });
   expect(await tollbook(['sweeps', 'list'], env)).toMatchObject({ stdout: 'No sweep is recorded.\n' });
   expect(await run('refunds', 'record', '--quote-digest', '0x1', '--tx', transaction)).toMatchObject({
-    code: 64,
+    code: 2,
   });
-  expect(await tollbook(order, env)).toMatchObject({ code: 64, stderr: expect.stringContaining('--config') });
+  expect(await tollbook(order, env)).toMatchObject({ code: 2, stderr: expect.stringContaining('--config') });
   // an RPC is enough: finance holds no secret of the gateway's
   const alone = ['--rpc', `${network}=${chain.rpcUrl}`];
   const again = await tollbook([...order, ...alone], env);
@@ -411,10 +411,10 @@ test('the commands list refunds due, record refunds and sweeps once, list them, 
     stdout: expect.stringMatching(/^Swept: 0\.000001 USDC \(1 atoms\) from /),
   });
   expect(await tollbook([...swept, '--rpc', `eip155:1=${chain.rpcUrl}`], env)).toMatchObject({
-    code: 1,
+    code: 2,
     stderr: `no RPC of that network is configured: name one with --rpc or --config (${network})\n`,
   });
-  expect(await run('sweeps', 'record', '--network', 'base', '--tx', transaction)).toMatchObject({ code: 64 });
+  expect(await run('sweeps', 'record', '--network', 'base', '--tx', transaction)).toMatchObject({ code: 2 });
 });
 
 function namedOf(history: readonly StreamEvent[]) {

@@ -277,7 +277,7 @@ describe('the packed packages', () => {
       const options = { cwd: consumer, env: quietEnvironment() };
       const asCommand = run(command, [path.join(dir, 'bin.mjs'), 'serve'], options);
       await expect(asCommand).rejects.toMatchObject({
-        code: 1,
+        code: 2,
         stderr: expect.stringMatching(needs) as string,
       });
       const asLibrary = run(

@@ -1,16 +1,13 @@
-import { parseArgs } from 'node:util';
 import { ageBooks } from '../../books/age-books.ts';
 import { agingFormats, agingText, isAgingFormat } from '../../books/aging-text.ts';
-import { ExportError } from '../../books/source.ts';
-import { BooksError } from '../../domain/bookkeeping/books-error.ts';
 import { instantText, parseInstant } from '../../domain/values/period.ts';
-import { ArgumentError, exitCodes } from '../arguments.ts';
+import { ArgumentError, readOptions } from '../arguments.ts';
+import { type ExitCode, exitCodes } from '../exit-codes.ts';
 import { readCurrency, sourceOptions, withBooksSource } from '../books-source.ts';
 import { readZone } from '../period-choice.ts';
-import { fail } from '../terminal.ts';
 
-export async function run(args: readonly string[]): Promise<number> {
-  const { values } = parseArgs({
+export async function run(args: readonly string[]): Promise<ExitCode> {
+  const { values } = readOptions({
     args: [...args],
     options: {
       ...sourceOptions,
@@ -25,18 +22,12 @@ export async function run(args: readonly string[]): Promise<number> {
   if (asOf !== undefined && asOfMs === undefined)
     throw new ArgumentError('--as-of is a date or time: 2026-11, 2026-11-01 or 2026-11-01T08:00:00Z');
   const currency = readCurrency(values);
-  try {
-    await withBooksSource(values, async ({ source }) => {
-      const { nowMs } = source;
-      if (asOfMs !== undefined && asOfMs > nowMs)
-        throw new ArgumentError(`--as-of is in the future: now it is ${instantText(nowMs)}`);
-      const aging = await ageBooks(source, asOfMs ?? nowMs, { currency });
-      for (const text of agingText(aging, format)) process.stdout.write(text);
-    });
-    return exitCodes.done;
-  } catch (error) {
-    if (!(error instanceof ExportError) && !(error instanceof BooksError)) throw error;
-    fail(error.message);
-    return exitCodes.refused;
-  }
+  await withBooksSource(values, async ({ source }) => {
+    const { nowMs } = source;
+    if (asOfMs !== undefined && asOfMs > nowMs)
+      throw new ArgumentError(`--as-of is in the future: now it is ${instantText(nowMs)}`);
+    const aging = await ageBooks(source, asOfMs ?? nowMs, { currency });
+    for (const text of agingText(aging, format)) process.stdout.write(text);
+  });
+  return exitCodes.done;
 }

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import { parseArgs } from 'node:util';
 import { privateKeyToAccount } from 'viem/accounts';
 import { z } from 'zod';
 import { processEnvironment } from '../../config/environment.ts';
@@ -8,6 +7,8 @@ import { callerMessage } from '../../domain/payments/caller-signature.ts';
 import { type JobId, parseJobId } from '../../domain/payments/job.ts';
 import type { Hex } from '../../domain/values/primitives.ts';
 import { fail, say } from '../terminal.ts';
+import { ArgumentError, readOptions } from '../arguments.ts';
+import { type ExitCode, exitCodes } from '../exit-codes.ts';
 
 const keyVariable = 'TOLLBOOK_CALLER_KEY';
 
@@ -24,8 +25,8 @@ const answer = z.object({
 });
 
 /** Signs a request as its caller would, and asks the gateway what it would say to it. Exit code 0 where it is allowed. */
-export async function run(args: readonly string[]): Promise<number> {
-  const { values, positionals } = parseArgs({
+export async function run(args: readonly string[]): Promise<ExitCode> {
+  const { values, positionals } = readOptions({
     args: [...args],
     allowPositionals: true,
     options: {
@@ -40,14 +41,12 @@ export async function run(args: readonly string[]): Promise<number> {
   const job = parseJobId(service, index);
   const key = await readKey(values['key-file']);
   const ttlSecs = Number(values['ttl-secs']);
-  if (!job || !Number.isInteger(ttlSecs)) {
-    fail("which job? tollbook auth-dry-run SERVICE JOB 'BODY'");
-    return 64;
-  }
-  if (!key) {
-    fail(`set the caller's private key in ${keyVariable} or in --key-file FILE, never as an argument`);
-    return 64;
-  }
+  if (!job) throw new ArgumentError("which job? tollbook auth-dry-run SERVICE JOB 'BODY'");
+  if (!Number.isInteger(ttlSecs)) throw new ArgumentError('--ttl-secs is a whole number of seconds');
+  if (!key)
+    throw new ArgumentError(
+      `set the caller's private key in ${keyVariable} or in --key-file FILE, never as an argument`,
+    );
   const headers = await signedHeaders(key, job, body, values.nonce ?? randomUUID(), ttlSecs);
   const response = await fetch(`${values.url}/x402/jobs/${service}/${index}/auth-dry-run`, {
     method: 'POST',
@@ -57,10 +56,10 @@ export async function run(args: readonly string[]): Promise<number> {
   const parsed = answer.safeParse(await response.json().catch(() => undefined));
   if (!parsed.success) {
     fail(`${values.url} answered ${response.status}, and not as a Tollbook does`);
-    return 1;
+    return exitCodes.notDone;
   }
   print(response.status, parsed.data);
-  return parsed.data.allowed === true ? 0 : 1;
+  return parsed.data.allowed === true ? exitCodes.done : exitCodes.finding;
 }
 
 async function readKey(file: string | undefined): Promise<Hex | undefined> {

@@ -1,14 +1,14 @@
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
-import { parseArgs } from 'node:util';
 import { startDevnet } from '../../devnet/devnet.ts';
 import { requireFreePorts } from '../../devnet/ports.ts';
-import { readPort } from '../arguments.ts';
+import { readOptions, readPort } from '../arguments.ts';
+import { type ExitCode, exitCodes } from '../exit-codes.ts';
 import { say, untilSignal } from '../terminal.ts';
 
 /** The devnet as a process of its own. Under `npm start` it sends its addresses to its parent process, and ends with it. */
-export async function run(args: readonly string[]): Promise<number> {
-  const { values } = parseArgs({
+export async function run(args: readonly string[]): Promise<ExitCode> {
+  const { values } = readOptions({
     args: [...args],
     options: { dir: { type: 'string', default: '.tollbook' }, 'chain-port': { type: 'string' } },
   });
@@ -25,7 +25,7 @@ export async function run(args: readonly string[]): Promise<number> {
   await stop();
   // the channel to the parent would keep this process
   if (process.connected) process.disconnect();
-  return 0;
+  return exitCodes.done;
 }
 
 function untilOrphaned(): Promise<unknown> {

@@ -4,22 +4,21 @@ import { access, constants, readFile, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { parseArgs } from 'node:util';
 import { type BooksOptions, openBooks } from '../../books/books.ts';
 import { readAccountMap } from '../../config/account-map.ts';
 import type { AccountMap } from '../../domain/bookkeeping/account-map.ts';
 import { writeBooks } from '../../books/format.ts';
-import { ExportError, type LedgerSource } from '../../books/source.ts';
+import type { LedgerSource } from '../../books/source.ts';
 import { exportLines } from '../../books/export-leaves.ts';
 import { type BookFormat, bookFormats, isBookFormat } from '../../domain/bookkeeping/format.ts';
 import { readRates } from '../../domain/bookkeeping/rates.ts';
-import { BooksError } from '../../domain/bookkeeping/books-error.ts';
 import { parseInstant, type Period } from '../../domain/values/period.ts';
 import { utc } from '../../domain/values/time-zone.ts';
 import type { ClosedPeriod, Periods } from '../../domain/periods/periods.ts';
 import { compareExport, type Comparison } from '../../periods/compare-period.ts';
 import { findPeriods, readPeriods } from '../../periods/read-periods.ts';
-import { ArgumentError, exitCodes } from '../arguments.ts';
+import { ArgumentError, readOptions } from '../arguments.ts';
+import { type ExitCode, exitCodes } from '../exit-codes.ts';
 import { withLedger } from '../ledger.ts';
 import { readCurrency, sourceOptions, withBooksSource } from '../books-source.ts';
 import { takePeriod } from '../period-choice.ts';
@@ -40,20 +39,15 @@ const options = {
   accounts: { type: 'string' },
 } as const;
 
-type Values = ReturnType<typeof parseArgs<{ options: typeof options }>>['values'];
+type Values = ReturnType<typeof readOptions<{ options: typeof options }>>['values'];
 
-export async function run(args: readonly string[]): Promise<number> {
-  const { values } = parseArgs({ args: [...args], options });
-  try {
-    if (values.format === 'jsonl') await exportLedger(values);
-    else if (isBookFormat(values.format)) return await exportBooks(values, values.format);
-    else throw new ArgumentError(`unknown format: --format is jsonl, ${bookFormats.join(', ')}`);
-    return exitCodes.done;
-  } catch (error) {
-    if (!(error instanceof ExportError) && !(error instanceof BooksError)) throw error;
-    fail(error.message);
-    return exitCodes.refused;
-  }
+export async function run(args: readonly string[]): Promise<ExitCode> {
+  const { values } = readOptions({ args: [...args], options });
+  if (isBookFormat(values.format)) return exportBooks(values, values.format);
+  if (values.format !== 'jsonl')
+    throw new ArgumentError(`unknown format: --format is jsonl, ${bookFormats.join(', ')}`);
+  await exportLedger(values);
+  return exitCodes.done;
 }
 
 async function exportLedger({ 'from-seq': from = '1', out, ...rest }: Values): Promise<void> {
@@ -82,7 +76,7 @@ async function exportLedger({ 'from-seq': from = '1', out, ...rest }: Values): P
   });
 }
 
-async function exportBooks(values: Values, format: BookFormat): Promise<number> {
+async function exportBooks(values: Values, format: BookFormat): Promise<ExitCode> {
   // mistakes that need no clock are reported before the database is opened
   readYear(values, takePeriod(values, Infinity), format);
   const stated = await readStated(values);
@@ -95,7 +89,7 @@ async function exportBooks(values: Values, format: BookFormat): Promise<number> 
       pool ? (await readPeriods(pool)).periods : findPeriods(source);
     return writePeriod(source, values, stated, { format, periods });
   });
-  return isAsClosed ? exitCodes.done : exitCodes.refused;
+  return isAsClosed ? exitCodes.done : exitCodes.finding;
 }
 
 /** What the caller states beside the ledger. */

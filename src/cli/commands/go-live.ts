@@ -1,10 +1,10 @@
-import { parseArgs } from 'node:util';
-import { ArgumentError, exitCodes } from '../arguments.ts';
+import { ArgumentError, readOptions } from '../arguments.ts';
+import { type ExitCode, exitCodes } from '../exit-codes.ts';
 import { readConfig } from '../chains.ts';
 import { readGoLive, takeLive } from '../go-live.ts';
 
-export async function run(args: readonly string[]): Promise<number> {
-  const { values } = parseArgs({
+export async function run(args: readonly string[]): Promise<ExitCode> {
+  const { values } = readOptions({
     args: [...args],
     options: { config: { type: 'string' }, by: { type: 'string' }, why: { type: 'string' } },
   });
@@ -12,5 +12,5 @@ export async function run(args: readonly string[]): Promise<number> {
     throw new ArgumentError("--config is missing: name the gateway's configuration");
   const request = readGoLive(values.by, values.why);
   const isLive = await takeLive(await readConfig(values.config), values.config, request);
-  return isLive ? exitCodes.done : exitCodes.refused;
+  return isLive ? exitCodes.done : exitCodes.notDone;
 }

@@ -1,16 +1,16 @@
-import { parseArgs } from 'node:util';
 import { devnetKeys } from '../../devnet/accounts.ts';
 import { payForOneJob, untilOffered } from '../../devnet/client.ts';
 import { readDescription } from '../../devnet/description.ts';
 import { parseJobId } from '../../domain/payments/job.ts';
 import type { Hex } from '../../domain/values/primitives.ts';
-import { ArgumentError } from '../arguments.ts';
-import { fail, say } from '../terminal.ts';
+import { ArgumentError, readOptions } from '../arguments.ts';
+import { type ExitCode, exitCodes } from '../exit-codes.ts';
+import { say } from '../terminal.ts';
 
 const longestWaitSecs = 3_600;
 
-export async function run(args: readonly string[]): Promise<number> {
-  const { values, positionals } = parseArgs({
+export async function run(args: readonly string[]): Promise<ExitCode> {
+  const { values, positionals } = readOptions({
     args: [...args],
     allowPositionals: true,
     options: {
@@ -21,16 +21,14 @@ export async function run(args: readonly string[]): Promise<number> {
   });
   const [service = '', index = '', body] = positionals;
   const job = parseJobId(service, index);
-  if (!job || body === undefined) {
-    fail("what shall be paid for? npm run pay -- SERVICE JOB 'BODY'");
-    return 64;
-  }
+  if (!job || body === undefined)
+    throw new ArgumentError("what shall be paid for? npm run pay -- SERVICE JOB 'BODY'");
   const waitSecs = readWait(values['wait-secs']);
   const { gatewayUrl, privateKey } = await payerAt(values.gateway, values.dir);
   await untilOffered(gatewayUrl, job, waitSecs * 1_000);
   const { result } = await payForOneJob({ gatewayUrl, privateKey, ...job, body, onStep: say });
   say(`result: ${result.toString('utf8')}`);
-  return 0;
+  return exitCodes.done;
 }
 
 /** Every devnet has the same payer, whose key is public. */

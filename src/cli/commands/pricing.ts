@@ -1,4 +1,3 @@
-import { parseArgs } from 'node:util';
 import type { Logger } from 'pino';
 import { createLogger } from '../../app/logger.ts';
 import { processEnvironment } from '../../config/environment.ts';
@@ -9,11 +8,12 @@ import { createPricingEngine } from '../../pricing/pricing-engine.ts';
 import { type PricingServer, servePricing } from '../../pricing/pricing-server.ts';
 import { maxProofBits } from '../../pricing/proof-of-work.ts';
 import { keySigner } from '../../pricing/signer.ts';
-import { ArgumentError, exitCodes } from '../arguments.ts';
+import { ArgumentError, readOptions } from '../arguments.ts';
+import { type ExitCode, exitCodes } from '../exit-codes.ts';
 import { twoSignals } from '../terminal.ts';
 
 /** Answers prices with the operator's signature. Needs no ledger, and does not sell by x402. */
-export async function run(args: readonly string[]): Promise<number> {
+export async function run(args: readonly string[]): Promise<ExitCode> {
   const request = readRequest(args);
   const signals = twoSignals();
   // a SIGHUP during the start must not end the process; the configuration was read just now
@@ -53,7 +53,7 @@ interface Request {
 }
 
 function readRequest(args: readonly string[]): Request {
-  const { values } = parseArgs({
+  const { values } = readOptions({
     args: [...args],
     options: {
       config: { type: 'string' },
@@ -107,9 +107,13 @@ async function reload(
   }
 }
 
-async function stop(server: PricingServer, second: Promise<NodeJS.Signals>, logger: Logger): Promise<number> {
+async function stop(
+  server: PricingServer,
+  second: Promise<NodeJS.Signals>,
+  logger: Logger,
+): Promise<ExitCode> {
   const ending = await Promise.race([server.stop(), second]);
-  if (typeof ending === 'string') process.exit(exitCodes.refused);
+  if (typeof ending === 'string') process.exit(exitCodes.notDone);
   const facts = { requests_cut: ending.requestsCut };
   if (ending.requestsCut === 0) logger.info(facts, 'stopped: every request has its answer');
   else logger.warn(facts, 'stopped: requests for a price were cut after 10 s');

@@ -1,6 +1,5 @@
 import { writeFile } from 'node:fs/promises';
 import type pg from 'pg';
-import { parseArgs } from 'node:util';
 import { ReconcileError } from '../../reconcile/reconcile-error.ts';
 import { ledgerInDatabase, ledgerInFile, type LedgerSource } from '../../reconcile/ledger-source.ts';
 import type { Config } from '../../config/config.ts';
@@ -16,7 +15,8 @@ import { storeReconciliation } from '../../store/reconciliations.ts';
 import { readConfig } from '../chains.ts';
 import { givenVerifier, readCheckpoints, requireExport } from '../given-proof.ts';
 import { withLedger } from '../ledger.ts';
-import { ArgumentError, readPairs, readRpcUrls } from '../arguments.ts';
+import { ArgumentError, readOptions, readPairs, readRpcUrls } from '../arguments.ts';
+import { type ExitCode, exitCodes } from '../exit-codes.ts';
 import { takePeriod } from '../period-choice.ts';
 import { besideClose } from '../period-text.ts';
 import { reconcileCsv } from '../reconcile-csv.ts';
@@ -25,8 +25,7 @@ import { runReconcile } from '../run-reconcile.ts';
 import { pinnedReport } from '../check-period.ts';
 import { fail, say } from '../terminal.ts';
 
-/** Exit code 0 without a break, 1 with a break that is open, 3 where each break is explained, 2 if the chain or the ledger could not be read or the report not stored, 64 for wrong arguments. */
-export async function run(args: readonly string[]): Promise<number> {
+export async function run(args: readonly string[]): Promise<ExitCode> {
   const values = readValues(args);
   try {
     const request = readRequest(values);
@@ -36,25 +35,25 @@ export async function run(args: readonly string[]): Promise<number> {
       fail(
         `the report is complete, but was not stored: ${notStored}. --no-store makes one without storing it`,
       );
-      return 2;
+      return exitCodes.notDone;
     }
-    return isAsClosed ? exitCodeOf(report) : 1;
+    return isAsClosed ? exitCodeOf(report) : exitCodes.finding;
   } catch (error) {
     if (error instanceof ConfigError) throw error;
     const isArgument = error instanceof ArgumentError || error instanceof CheckpointError;
     const message = error instanceof Error ? error.message : String(error);
     fail(isArgument || error instanceof ReconcileError ? message : `nothing was stored: ${message}`);
-    return isArgument ? 64 : 2;
+    return exitCodes.notDone;
   }
 }
 
-function exitCodeOf({ result, breaks, breaks_explained: explained }: ReportJson): number {
-  if (result !== 'breaks') return 0;
-  return breaks === explained ? 3 : 1;
+function exitCodeOf({ result, breaks, breaks_explained: explained }: ReportJson): ExitCode {
+  if (result !== 'breaks') return exitCodes.done;
+  return breaks === explained ? exitCodes.explained : exitCodes.finding;
 }
 
 function readValues(args: readonly string[]) {
-  return parseArgs({
+  return readOptions({
     args: [...args],
     options: {
       from: { type: 'string' },

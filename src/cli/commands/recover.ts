@@ -1,4 +1,3 @@
-import { parseArgs } from 'node:util';
 import type pg from 'pg';
 import { compareConfiguredAnchors } from '../../app/anchors.ts';
 import { signerOf } from '../../app/log.ts';
@@ -19,16 +18,14 @@ import type { LostPayment } from '../../recovery/search-network.ts';
 import { readExportEnd } from '../../store/export.ts';
 import { readLogGeneration } from '../../store/log.ts';
 import { countGatewaySessions, readHalt, readRecovery, type Recovery } from '../../store/recovery.ts';
-import { ArgumentError, readOperator, readRpcUrls } from '../arguments.ts';
+import { ArgumentError, readOperator, readOptions, readRpcUrls } from '../arguments.ts';
+import { type ExitCode, exitCodes } from '../exit-codes.ts';
 import { openScanners, readConfig } from '../chains.ts';
 import { publishFirstCheckpoint } from '../first-checkpoint.ts';
 import { withLedger } from '../ledger.ts';
 import { moneyText } from '../money-text.ts';
 import { startProgress } from '../progress.ts';
 import { fail, say } from '../terminal.ts';
-
-/** Exit code 0: recovered; 1: nothing is wrong, or a gateway runs; 2: unfinished, to be run again; 64: wrong arguments. */
-const exitCodes = { done: 0, refused: 1, unfinished: 2 } as const;
 
 const nothingWrong = 'Nothing is wrong, as far as the anchors and the database tell';
 
@@ -44,7 +41,7 @@ interface Request {
 
 type Ledger = Parameters<Parameters<typeof withLedger>[0]>[0];
 
-export async function run(args: readonly string[]): Promise<number> {
+export async function run(args: readonly string[]): Promise<ExitCode> {
   const request = await readRequest(args);
   const chains = openScanners(request.config, request.rpcUrls);
   try {
@@ -55,7 +52,7 @@ export async function run(args: readonly string[]): Promise<number> {
 }
 
 async function readRequest(args: readonly string[]): Promise<Request> {
-  const { values } = parseArgs({
+  const { values } = readOptions({
     args: [...args],
     options: {
       config: { type: 'string' },
@@ -86,7 +83,7 @@ async function recover(
   ledger: Ledger,
   request: Request,
   chains: ReadonlyMap<string, ChainScanner>,
-): Promise<number> {
+): Promise<ExitCode> {
   const { pool } = ledger;
   const { config, operator, isDryRun } = request;
   const signer = config.log && signerOf(config.log);
@@ -96,7 +93,7 @@ async function recover(
   if (!loss) {
     if (earlier && !request.isForced) return search(ledger, request, earlier, chains);
     fail(`${nothingWrong}: nothing was changed. --force recovers nevertheless.`);
-    return exitCodes.refused;
+    return exitCodes.notDone;
   }
   const sinceSecs = request.sinceSecs ?? loss.sinceSecs;
   if (sinceSecs === undefined)
@@ -110,12 +107,12 @@ async function recover(
     fail(
       'A gateway is connected to this database: nothing was changed. Stop every gateway, then run the command again.',
     );
-    return exitCodes.refused;
+    return exitCodes.notDone;
   }
   const recovery = await beginRecovery(ledger, { loss, sinceSecs, operator, signer, after });
   if (!recovery) {
     fail('another command recovers this ledger at this moment: run the command again when that has ended');
-    return exitCodes.unfinished;
+    return exitCodes.notDone;
   }
   say(`Recovered: the ledger goes on after event ${loss.keptSeq}.`);
   if (signer) await publishFirstCheckpoint(pool, config, signer);
@@ -178,7 +175,7 @@ async function trial(
   request: Request,
   sinceSecs: number,
   chains: ReadonlyMap<string, ChainScanner>,
-): Promise<number> {
+): Promise<ExitCode> {
   const progress = startProgress();
   const options = { ...optionsOf(request, chains, sinceSecs, Date.now()), onProgress: progress.at };
   for await (const found of searchNetworks(ledger, options, new Set())) {
@@ -196,7 +193,7 @@ async function search(
   request: Request,
   recovery: Recovery,
   chains: ReadonlyMap<string, ChainScanner>,
-): Promise<number> {
+): Promise<ExitCode> {
   const progress = startProgress();
   const { data, at, searched } = recovery;
   const sinceSecs = Math.min(data.since, request.sinceSecs ?? data.since);
@@ -215,12 +212,12 @@ async function search(
   }
   if (networks === 0) {
     fail(`${nothingWrong}: nothing was changed. --force recovers nevertheless.`);
-    return exitCodes.refused;
+    return exitCodes.notDone;
   }
   if (count > 0) say(`${count} payments were found and recorded: see \`tollbook refunds due\`.`);
   if (!isFinished) {
     fail('The recovery is not finished: run the same command again.');
-    return exitCodes.unfinished;
+    return exitCodes.notDone;
   }
   say('The recovery is finished: every network was searched. Start the gateways.');
   return exitCodes.done;

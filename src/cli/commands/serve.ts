@@ -1,4 +1,3 @@
-import { parseArgs } from 'node:util';
 import type { Logger } from 'pino';
 import { databaseWarning, readDatabaseUrl } from '../../config/database-url.ts';
 import { processEnvironment } from '../../config/environment.ts';
@@ -8,13 +7,14 @@ import { createLogger } from '../../app/logger.ts';
 import type { Ending } from '../../app/shut-down.ts';
 import { type RunningGateway, startGateway, type WorkersMode } from '../../app/start.ts';
 import type { Quiet } from '../../app/running-gateway.ts';
-import { ArgumentError, exitCodes } from '../arguments.ts';
+import { ArgumentError, readOptions } from '../arguments.ts';
+import { type ExitCode, exitCodes } from '../exit-codes.ts';
 import { type GoLiveRequest, readGoLive, takeLive } from '../go-live.ts';
 import { twoSignals } from '../terminal.ts';
 
 const workersModes = ['all', 'none', 'only'] as const satisfies readonly WorkersMode[];
 
-export async function run(args: readonly string[]): Promise<number> {
+export async function run(args: readonly string[]): Promise<ExitCode> {
   const request = readRequest(args);
   const signals = twoSignals();
   // a SIGHUP during the start must not end the process; the configuration was read just now
@@ -25,7 +25,7 @@ export async function run(args: readonly string[]): Promise<number> {
   const logger = createLogger(config.logLevel);
   for (const warning of [...warnings, databaseWarning(databaseUrl, env) ?? []].flat())
     logger.warn({ warning }, 'the configuration has a warning');
-  if (request.goLive && !(await takeLive(config, request.file, request.goLive))) return exitCodes.refused;
+  if (request.goLive && !(await takeLive(config, request.file, request.goLive))) return exitCodes.notDone;
   const { workers, quiet } = request;
   const start = () => startGateway({ config, databaseUrl, logger, workers, quiet });
   let gateway = await start();
@@ -45,7 +45,7 @@ export async function run(args: readonly string[]): Promise<number> {
   if (typeof ending === 'object') return logEnd(ending, logger);
   const requestsCut = gateway.openRequests();
   logger.warn({ signal: ending, requests_cut: requestsCut }, 'stopped at once by a second signal');
-  process.exit(exitCodes.refused);
+  process.exit(exitCodes.notDone);
 }
 
 interface Request {
@@ -56,7 +56,7 @@ interface Request {
 }
 
 function readRequest(args: readonly string[]): Request {
-  const { values } = parseArgs({
+  const { values } = readOptions({
     args: [...args],
     options: {
       config: { type: 'string' },
@@ -83,7 +83,7 @@ async function isSignalled(first: Promise<NodeJS.Signals>, { over }: Quiet): Pro
 }
 
 /** The last line of the log: how it ended. */
-function logEnd({ requestsCut, workLeft }: Ending, logger: Logger): number {
+function logEnd({ requestsCut, workLeft }: Ending, logger: Logger): ExitCode {
   const facts = { requests_cut: requestsCut, work_left: workLeft };
   if (requestsCut === 0 && workLeft === 0) logger.info(facts, 'stopped: every request has its answer');
   else

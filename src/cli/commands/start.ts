@@ -1,6 +1,5 @@
 import { mkdir } from 'node:fs/promises';
 import path from 'node:path';
-import { parseArgs } from 'node:util';
 import { payForOneJob } from '../../devnet/client.ts';
 import { openDemoUser } from '../../devnet/demo-user.ts';
 import { type DevnetDescription, earlierSecrets, writeDescription } from '../../devnet/description.ts';
@@ -11,7 +10,8 @@ import { startEmbeddedPostgres } from '../../devnet/postgres.ts';
 import { createLogger } from '../../app/logger.ts';
 import { startGateway } from '../../app/start.ts';
 import { migrate } from '../../store/migrations.ts';
-import { readPort } from '../arguments.ts';
+import { readOptions, readPort } from '../arguments.ts';
+import { type ExitCode, exitCodes } from '../exit-codes.ts';
 import { requireFreePorts } from '../../devnet/ports.ts';
 import { demoOperator, describe, devnetSecrets } from '../start/description.ts';
 import { makeDemoData, removeUnfinishedDemoData } from '../start/demo-data.ts';
@@ -21,8 +21,8 @@ import { whatNext } from '../start/next-steps.ts';
 import { fail, say, untilSignal } from '../terminal.ts';
 
 /** Runs everything on this machine, pays for one job as a check, and runs until Ctrl-C. */
-export async function run(args: readonly string[]): Promise<number> {
-  const { values } = parseArgs({
+export async function run(args: readonly string[]): Promise<ExitCode> {
+  const { values } = readOptions({
     args: [...args],
     options: {
       dir: { type: 'string', default: '.tollbook' },
@@ -43,7 +43,7 @@ export async function run(args: readonly string[]): Promise<number> {
     fail(
       `Tollbook already runs in this folder (process ${lock.pid}). Stop it first, or use another folder: npm start -- --dir FOLDER`,
     );
-    return 1;
+    return exitCodes.notDone;
   }
   const stops: (() => Promise<unknown>)[] = [async () => lock.unlock()];
   try {
@@ -56,7 +56,7 @@ export async function run(args: readonly string[]): Promise<number> {
     if (!values['demo-data'] || (await makeDemoData(dir, values.port, signal)))
       await startAll(dir, { port: values.port, chain: chain[0] }, stops, signal);
     say(`${await signal}: stopping`);
-    return 0;
+    return exitCodes.done;
   } finally {
     for (const stop of stops.toReversed()) await stop();
   }

@@ -1,21 +1,20 @@
-import { parseArgs } from 'node:util';
 import { ExportVerifier, verdictLines } from '../../verify/verify.ts';
 import { verifyFile } from '../../verify/verify-file.ts';
 import { verifyDatabase } from '../../verify/verify-database.ts';
 import { type ReceiptVerdict, verifyReceipt } from '../../verify/verify-receipt.ts';
-import { CheckpointError, type NoteVerifier } from '../../domain/log/checkpoint.ts';
 import { checkRows } from '../../verify/rows/check-rows.ts';
 import { readCheckpoints, readReceiptFile, readVerifier, requireExport } from '../given-proof.ts';
 import { withLedger } from '../ledger.ts';
-import { ArgumentError } from '../arguments.ts';
+import { ArgumentError, readOptions } from '../arguments.ts';
+import { type ExitCode, exitCodes } from '../exit-codes.ts';
 import { fail, say } from '../terminal.ts';
 
 /**
  * Verifies an export with nothing but checkpoints and the public key; without an export, the database. With `--receipt`, the proofs of one
  * receipt.
  */
-export async function run(args: readonly string[]): Promise<number> {
-  const { values, positionals } = parseArgs({
+export async function run(args: readonly string[]): Promise<ExitCode> {
+  const { values, positionals } = readOptions({
     args: [...args],
     allowPositionals: true,
     options: {
@@ -25,14 +24,7 @@ export async function run(args: readonly string[]): Promise<number> {
     },
   });
   const [file, ...more] = positionals;
-  let verifier: NoteVerifier | undefined;
-  try {
-    if (values.pubkey !== undefined) verifier = await readVerifier(values.pubkey);
-  } catch (error) {
-    if (!(error instanceof CheckpointError)) throw error;
-    fail(error.message);
-    return 64;
-  }
+  const verifier = values.pubkey === undefined ? undefined : await readVerifier(values.pubkey);
   if (values.receipt !== undefined) {
     if (!verifier || file !== undefined || values.checkpoint.length > 0)
       throw new ArgumentError('--receipt is checked with --pubkey alone');
@@ -46,25 +38,25 @@ export async function run(args: readonly string[]): Promise<number> {
   if (file !== undefined) {
     const verdict = await verifyFile(file, new ExportVerifier(checkpoints, verifier));
     for (const line of verdictLines(verdict)) say(line);
-    return verdict.isSound ? 0 : 1;
+    return verdict.isSound ? exitCodes.done : exitCodes.finding;
   }
   return withLedger(async ({ pool }) => {
     const verdict = await verifyDatabase(pool, checkpoints, verifier);
     const wrongRows = await checkRows(pool);
     for (const line of verdictLines(verdict, wrongRows)) say(line);
-    return verdict.isSound && wrongRows.length === 0 ? 0 : 1;
+    return verdict.isSound && wrongRows.length === 0 ? exitCodes.done : exitCodes.finding;
   });
 }
 
-function tellReceipt(verdict: ReceiptVerdict): number {
+function tellReceipt(verdict: ReceiptVerdict): ExitCode {
   if (verdict.kind === 'not_proven') {
     fail(`not proven: ${verdict.reason}`);
-    return 1;
+    return exitCodes.finding;
   }
   const { head, events, pending } = verdict;
   for (const { seq, type } of events)
     say(`event ${seq}${type === undefined ? '' : ` (${type})`} is in the log`);
   if (pending > 0) say(`${pending} more events are not in it yet`);
   say(`proven: ${head.origin}, ${head.size} events, root ${head.root.toString('base64')}`);
-  return 0;
+  return exitCodes.done;
 }

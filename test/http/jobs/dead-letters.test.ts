@@ -265,6 +265,6 @@ test('the commands group, requeue and give up dead letters by cause', async () =
     ['discard', '--why', 'nothing is named'],
     ['dead', '--service', '1'],
   ])
-    expect((await run(...wrong)).code).toBe(64);
+    expect((await run(...wrong)).code).toBe(2);
   await sound(database);
 });

@@ -1,17 +1,17 @@
-import { parseArgs } from 'node:util';
 import { failureCause } from '../../../domain/values/failure-cause.ts';
 import { type CauseReport, groupDeadLetters, joinCauses, listed } from '../../../jobs/dead-letters.ts';
 import { listDeadCalls } from '../../../store/calls.ts';
-import { ArgumentError } from '../../arguments.ts';
+import { ArgumentError, readOptions } from '../../arguments.ts';
+import { type ExitCode, exitCodes } from '../../exit-codes.ts';
 import { choiceOptions, readChoice } from '../../dead-letter-choice.ts';
 import { withLedger } from '../../ledger.ts';
 import { say } from '../../terminal.ts';
 
 const maxRows = 1_000;
 
-export async function run(args: readonly string[]): Promise<number> {
+export async function run(args: readonly string[]): Promise<ExitCode> {
   const options = { ...choiceOptions, 'by-cause': { type: 'boolean' } } as const;
-  const { values } = parseArgs({ args: [...args], options });
+  const { values } = readOptions({ args: [...args], options });
   const { 'by-cause': isByCause = false, ...named } = values;
   const choice = readChoice(named);
   if (isByCause && choice?.cause === undefined) return sayCauses(choice ?? {});
@@ -31,10 +31,10 @@ export async function run(args: readonly string[]): Promise<number> {
         `cause ${failureCause(call.last_reason, call.last_error).key}  ${call.last_error ?? ''}`.trimEnd(),
     );
   }
-  return 0;
+  return exitCodes.done;
 }
 
-async function sayCauses(filter: Parameters<typeof groupDeadLetters>[1]): Promise<number> {
+async function sayCauses(filter: Parameters<typeof groupDeadLetters>[1]): Promise<ExitCode> {
   const { groups, others } = await withLedger(async ({ db }) => {
     let report: CauseReport = { groups: [], others: 0, next: 0 };
     while (report.next !== undefined)
@@ -51,5 +51,5 @@ async function sayCauses(filter: Parameters<typeof groupDeadLetters>[1]): Promis
     );
   }
   if (others > 0) say(`${others} calls of other causes, too many to list.`);
-  return 0;
+  return exitCodes.done;
 }

@@ -1,8 +1,8 @@
-import { parseArgs } from 'node:util';
 import { type DeadLetterChoice, maxChanged } from '../../../jobs/dead-letters.ts';
 import { discardCall, type DiscardRecord } from '../../../jobs/discard-call.ts';
 import { discardCalls } from '../../../jobs/discard-calls.ts';
-import { ArgumentError, exitCodes, readId, readOperator, readOperatorText } from '../../arguments.ts';
+import { ArgumentError, readId, readOperator, readOperatorText, readOptions } from '../../arguments.ts';
+import { type ExitCode, exitCodes } from '../../exit-codes.ts';
 import { choiceOptions, readChoice, runBatches } from '../../dead-letter-choice.ts';
 import { withLedger } from '../../ledger.ts';
 import { fail, say } from '../../terminal.ts';
@@ -15,8 +15,8 @@ const options = {
   by: { type: 'string' },
 } as const;
 
-export async function run(args: readonly string[]): Promise<number> {
-  const { values, positionals } = parseArgs({ args: [...args], allowPositionals: true, options });
+export async function run(args: readonly string[]): Promise<ExitCode> {
+  const { values, positionals } = readOptions({ args: [...args], allowPositionals: true, options });
   const { all = false, 'dry-run': isDryRun = false, why: reason, by: name, ...named } = values;
   const choice = readChoice(named);
   const isMany = all || isDryRun || choice !== undefined;
@@ -29,7 +29,7 @@ export async function run(args: readonly string[]): Promise<number> {
   return isMany ? discardMany(choice ?? {}, isDryRun, by) : discardOne(id, by);
 }
 
-async function discardOne(id: number, by: DiscardRecord): Promise<number> {
+async function discardOne(id: number, by: DiscardRecord): Promise<ExitCode> {
   const discarded = await withLedger((ledger) => discardCall(ledger, id, by));
   const { kind } = discarded;
   if (kind === 'discarded' && discarded.isPaid)
@@ -40,10 +40,14 @@ async function discardOne(id: number, by: DiscardRecord): Promise<number> {
       `A runner has call ${id} under a lease and may still complete it: pause the runner and try again later.`,
     );
   else fail(`There is no call ${id} that waits or is a dead letter.`);
-  return kind === 'discarded' ? exitCodes.done : exitCodes.refused;
+  return kind === 'discarded' ? exitCodes.done : exitCodes.notDone;
 }
 
-async function discardMany(choice: DeadLetterChoice, isDryRun: boolean, by: DiscardRecord): Promise<number> {
+async function discardMany(
+  choice: DeadLetterChoice,
+  isDryRun: boolean,
+  by: DiscardRecord,
+): Promise<ExitCode> {
   const { done, skipped } = await withLedger((ledger) =>
     runBatches(
       (after) => discardCalls(ledger, { choice, after, max: maxChanged, isDryRun, by }),

@@ -1,8 +1,8 @@
-import { parseArgs } from 'node:util';
 import { type DeadLetterChoice, maxChanged } from '../../../jobs/dead-letters.ts';
 import { requeueCalls } from '../../../jobs/requeue-calls.ts';
 import { requeueCall } from '../../../jobs/requeue-call.ts';
-import { ArgumentError, exitCodes, readId } from '../../arguments.ts';
+import { ArgumentError, readId, readOptions } from '../../arguments.ts';
+import { type ExitCode, exitCodes } from '../../exit-codes.ts';
 import { choiceOptions, readChoice, runBatches } from '../../dead-letter-choice.ts';
 import { withLedger } from '../../ledger.ts';
 import { fail, say } from '../../terminal.ts';
@@ -16,8 +16,8 @@ const whySkipped = {
   unpaid: 'its payment is not settled at present',
 } as const;
 
-export async function run(args: readonly string[]): Promise<number> {
-  const { values, positionals } = parseArgs({ args: [...args], allowPositionals: true, options });
+export async function run(args: readonly string[]): Promise<ExitCode> {
+  const { values, positionals } = readOptions({ args: [...args], allowPositionals: true, options });
   const { all = false, 'dry-run': isDryRun = false, ...named } = values;
   const choice = readChoice(named);
   if (!all && !isDryRun && !choice) return requeueOne(positionals);
@@ -28,7 +28,7 @@ export async function run(args: readonly string[]): Promise<number> {
   return requeueMany(choice ?? {}, isDryRun);
 }
 
-async function requeueOne([text, ...more]: readonly string[]): Promise<number> {
+async function requeueOne([text, ...more]: readonly string[]): Promise<ExitCode> {
   const expected = 'name the call: tollbook calls requeue CALL_ID, as `tollbook calls dead` shows it';
   if (more.length > 0) throw new ArgumentError(expected);
   const id = readId(text, expected);
@@ -41,10 +41,10 @@ async function requeueOne([text, ...more]: readonly string[]): Promise<number> {
   else if (kind === 'unpaid')
     fail(`The payment for call ${id} is not settled at present, so the call is not delivered.`);
   else fail(`There is no dead-lettered call ${id}.`);
-  return kind === 'requeued' ? exitCodes.done : exitCodes.refused;
+  return kind === 'requeued' ? exitCodes.done : exitCodes.notDone;
 }
 
-async function requeueMany(choice: DeadLetterChoice, isDryRun: boolean): Promise<number> {
+async function requeueMany(choice: DeadLetterChoice, isDryRun: boolean): Promise<ExitCode> {
   const { done, skipped } = await withLedger((ledger) =>
     runBatches(
       (after) => requeueCalls(ledger, { choice, after, max: maxChanged, isDryRun }),

@@ -1,4 +1,3 @@
-import { parseArgs } from 'node:util';
 import { askChains } from '../../../app/chain-facts.ts';
 import { located } from '../../../app/chain-findings.ts';
 import { askRates } from '../../../app/rate-findings.ts';
@@ -7,11 +6,12 @@ import { databaseWarning, namesDatabase, readDatabaseUrl } from '../../../config
 import { processEnvironment } from '../../../config/environment.ts';
 import { loadConfig } from '../../../config/load.ts';
 import { ConfigError, formatMistake } from '../../../config/mistakes.ts';
-import { ArgumentError } from '../../arguments.ts';
+import { ArgumentError, readOptions } from '../../arguments.ts';
+import { type ExitCode, exitCodes } from '../../exit-codes.ts';
 import { fail, say } from '../../terminal.ts';
 
-export async function run(args: readonly string[]): Promise<number> {
-  const { values, positionals } = parseArgs({
+export async function run(args: readonly string[]): Promise<ExitCode> {
+  const { values, positionals } = readOptions({
     args: [...args],
     allowPositionals: true,
     options: { online: { type: 'boolean' }, 'no-secrets': { type: 'boolean' } },
@@ -33,7 +33,7 @@ export async function run(args: readonly string[]): Promise<number> {
   say(
     `${file} is valid: ${jobs} priced ${jobs === 1 ? 'job' : 'jobs'}, ${config.jobs?.acceptedTokens.length ?? 0} accepted tokens.`,
   );
-  return 0;
+  return exitCodes.done;
 }
 
 /** @throws ConfigError with every mistake that a chain shows */

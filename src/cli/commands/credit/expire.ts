@@ -1,7 +1,8 @@
 import { expireCredit } from '../../../credit/credit.ts';
 import { moveCredit } from '../../credit-move.ts';
+import type { ExitCode } from '../../exit-codes.ts';
 
-export function run(args: readonly string[]): Promise<number> {
+export function run(args: readonly string[]): Promise<ExitCode> {
   return moveCredit(
     'expire',
     args,

@@ -2,8 +2,9 @@ import { creditText } from '../../../domain/credit/price.ts';
 import { listAccounts } from '../../../store/credit.ts';
 import { withLedger } from '../../ledger.ts';
 import { say } from '../../terminal.ts';
+import { type ExitCode, exitCodes } from '../../exit-codes.ts';
 
-export async function run(): Promise<number> {
+export async function run(): Promise<ExitCode> {
   const accounts = await withLedger(({ db }) => listAccounts(db));
   if (accounts.length === 0) say('There are no accounts.');
   for (const { name, balanceMicros, heldMicros, usedMicros } of accounts) {
@@ -12,5 +13,5 @@ export async function run(): Promise<number> {
     );
     say(`${name.padEnd(24)}  balance ${balance}  held ${held}  used ${used}`);
   }
-  return 0;
+  return exitCodes.done;
 }

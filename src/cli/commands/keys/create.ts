@@ -1,16 +1,16 @@
-import { parseArgs } from 'node:util';
 import { apiKeyNamePattern } from '../../../domain/identity/api-key.ts';
 import { accountNamePattern, parseCredit } from '../../../domain/credit/price.ts';
 import { modelNamePattern } from '../../../domain/events/fields.ts';
 import { issueApiKey } from '../../../identity/api-keys.ts';
 import { openCreditAccount } from '../../../credit/credit.ts';
-import { ArgumentError, exitCodes, readExpiry } from '../../arguments.ts';
+import { ArgumentError, readExpiry, readOptions } from '../../arguments.ts';
+import { type ExitCode, exitCodes } from '../../exit-codes.ts';
 import { type BudgetTerms, budgetPeriods } from '../../../store/api-keys.ts';
 import { withLedger } from '../../ledger.ts';
 import { fail, say } from '../../terminal.ts';
 
-export async function run(args: readonly string[]): Promise<number> {
-  const { values } = parseArgs({
+export async function run(args: readonly string[]): Promise<ExitCode> {
+  const { values } = readOptions({
     args: [...args],
     options: {
       account: { type: 'string' },

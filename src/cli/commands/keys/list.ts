@@ -1,12 +1,13 @@
-import { parseArgs } from 'node:util';
 import { creditText } from '../../../domain/credit/price.ts';
 import { findCreditAccount } from '../../../credit/credit.ts';
 import { type ListedKey, listApiKeys } from '../../../store/api-keys.ts';
 import { withLedger } from '../../ledger.ts';
 import { fail, say } from '../../terminal.ts';
+import { readOptions } from '../../arguments.ts';
+import { type ExitCode, exitCodes } from '../../exit-codes.ts';
 
-export async function run(args: readonly string[]): Promise<number> {
-  const { values } = parseArgs({ args: [...args], options: { account: { type: 'string' } } });
+export async function run(args: readonly string[]): Promise<ExitCode> {
+  const { values } = readOptions({ args: [...args], options: { account: { type: 'string' } } });
   const { account } = values;
   const keys = await withLedger(async ({ pool, db }) => {
     if (account === undefined) return listApiKeys(db);
@@ -15,11 +16,11 @@ export async function run(args: readonly string[]): Promise<number> {
   });
   if (!keys) {
     fail(`There is no account ${account}.`);
-    return 1;
+    return exitCodes.notDone;
   }
   if (keys.length === 0) say('There are no keys.');
   for (const key of keys) say(line(key));
-  return 0;
+  return exitCodes.done;
 }
 
 function line(key: ListedKey): string {

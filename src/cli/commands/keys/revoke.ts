@@ -1,14 +1,15 @@
 import { revokeKey } from '../../../identity/api-keys.ts';
 import { ArgumentError, readId } from '../../arguments.ts';
+import { type ExitCode, exitCodes } from '../../exit-codes.ts';
 import { withLedger } from '../../ledger.ts';
 import { fail, say } from '../../terminal.ts';
 
-export async function run([text, ...more]: readonly string[]): Promise<number> {
+export async function run([text, ...more]: readonly string[]): Promise<ExitCode> {
   const expected = 'name one key: tollbook keys revoke ID, as `tollbook keys list` shows it';
   if (more.length > 0) throw new ArgumentError(expected);
   const id = readId(text, expected);
   const done = await withLedger((ledger) => revokeKey(ledger, { keyId: id }));
   if (done) say(`Key ${id} is revoked in every process.`);
   else fail(`There is no key ${id}.`);
-  return done ? 0 : 1;
+  return done ? exitCodes.done : exitCodes.notDone;
 }

@@ -1,17 +1,17 @@
 import { randomBytes } from 'node:crypto';
-import { parseArgs } from 'node:util';
 import { signerOf } from '../../../app/log.ts';
 import { noteSigner, originPattern } from '../../../domain/log/checkpoint.ts';
 import { signerIn } from '../../../domain/log/log-generation.ts';
 import { readLogGeneration } from '../../../store/log.ts';
-import { ArgumentError } from '../../arguments.ts';
+import { ArgumentError, readOptions } from '../../arguments.ts';
+import { type ExitCode, exitCodes } from '../../exit-codes.ts';
 import { readConfig } from '../../chains.ts';
 import { withLedger } from '../../ledger.ts';
 import { fail, say } from '../../terminal.ts';
 
 /** Makes a key; with a configuration, prints the public keys of its log, the newest generation last. */
-export async function run(args: readonly string[]): Promise<number> {
-  const { values, positionals } = parseArgs({
+export async function run(args: readonly string[]): Promise<ExitCode> {
+  const { values, positionals } = readOptions({
     args: [...args],
     allowPositionals: true,
     options: { config: { type: 'string' } },
@@ -24,14 +24,14 @@ export async function run(args: readonly string[]): Promise<number> {
   say(seed.toString('base64'));
   fail(`The line above is the secret seed: store it only where key_env or key_file names it.
 Auditors get this public key: ${noteSigner(origin, [seed]).verifierKeys[0]}`);
-  return 0;
+  return exitCodes.done;
 }
 
-async function printKeys(file: string): Promise<number> {
+async function printKeys(file: string): Promise<ExitCode> {
   const { log } = await readConfig(file);
   if (!log) throw new ArgumentError(`${file} has no [log]: its ledger is not sealed`);
   const { generation } = await withLedger(({ pool }) => readLogGeneration(pool));
   for (let number = 1; number <= generation; number++)
     for (const key of signerIn(signerOf(log), number).verifierKeys) say(key);
-  return 0;
+  return exitCodes.done;
 }

@@ -1,12 +1,12 @@
 import path from 'node:path';
-import { parseArgs } from 'node:util';
 import { readDescription } from '../../../devnet/description.ts';
 import { fromBase32, totpCode } from '../../../domain/identity/totp.ts';
-import { exitCodes } from '../../arguments.ts';
+import { readOptions } from '../../arguments.ts';
+import { type ExitCode, exitCodes } from '../../exit-codes.ts';
 import { say } from '../../terminal.ts';
 
-export async function run(args: readonly string[]): Promise<number> {
-  const { values } = parseArgs({
+export async function run(args: readonly string[]): Promise<ExitCode> {
+  const { values } = readOptions({
     args: [...args],
     options: { dir: { type: 'string', default: '.tollbook' } },
   });

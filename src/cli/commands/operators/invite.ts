@@ -1,13 +1,13 @@
-import { parseArgs } from 'node:util';
 import { isRole, operatorRoles } from '../../../domain/identity/operator-role.ts';
 import { operatorNamePattern } from '../../../domain/values/operator-words.ts';
 import { invitationHours, invitationUrl, inviteOperator } from '../../../identity/invitations.ts';
-import { ArgumentError, exitCodes, readOperator } from '../../arguments.ts';
+import { ArgumentError, readOperator, readOptions } from '../../arguments.ts';
+import { type ExitCode, exitCodes } from '../../exit-codes.ts';
 import { withLedger } from '../../ledger.ts';
 import { fail, say } from '../../terminal.ts';
 
-export async function run(args: readonly string[]): Promise<number> {
-  const { values, positionals } = parseArgs({
+export async function run(args: readonly string[]): Promise<ExitCode> {
+  const { values, positionals } = readOptions({
     args: [...args],
     allowPositionals: true,
     options: {
@@ -32,7 +32,7 @@ export async function run(args: readonly string[]): Promise<number> {
   const invited = await withLedger((ledger) => inviteOperator(ledger, { name, email, role, by }));
   if (invited.kind === 'name_taken') {
     fail(`${name} is, or was, another operator: names are never given twice. Nothing was changed.`);
-    return exitCodes.refused;
+    return exitCodes.notDone;
   }
   say(invitationUrl(new URL(url).origin, invited.token));
   fail(`The link is valid for ${invitationHours} hours, and once. Give it to the owner of ${email} alone.`);

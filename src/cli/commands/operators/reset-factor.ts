@@ -1,15 +1,15 @@
 import { removeFactors } from '../../../identity/operators.ts';
-import { exitCodes } from '../../arguments.ts';
 import { withLedger } from '../../ledger.ts';
 import { readNamedOperator } from '../../named-operator.ts';
 import { fail, say } from '../../terminal.ts';
+import { type ExitCode, exitCodes } from '../../exit-codes.ts';
 
-export async function run(args: readonly string[]): Promise<number> {
+export async function run(args: readonly string[]): Promise<ExitCode> {
   const named = readNamedOperator(args, 'reset-factor');
   if (await withLedger((ledger) => removeFactors(ledger, named))) {
     say(`${named.name} has no second factor any more: the next sign-in to the console sets one up.`);
     return exitCodes.done;
   }
   fail(`There is no operator ${named.name}.`);
-  return exitCodes.refused;
+  return exitCodes.notDone;
 }

@@ -1,10 +1,10 @@
 import { withdrawRole } from '../../../identity/operators.ts';
-import { exitCodes } from '../../arguments.ts';
 import { withLedger } from '../../ledger.ts';
 import { readNamedOperator } from '../../named-operator.ts';
 import { fail, say } from '../../terminal.ts';
+import { type ExitCode, exitCodes } from '../../exit-codes.ts';
 
-export async function run(args: readonly string[]): Promise<number> {
+export async function run(args: readonly string[]): Promise<ExitCode> {
   const named = readNamedOperator(args, 'withdraw');
   const { kind } = await withLedger((ledger) => withdrawRole(ledger, { ...named, isLastAllowed: true }));
   if (kind === 'withdrawn') {
@@ -12,5 +12,5 @@ export async function run(args: readonly string[]): Promise<number> {
     return exitCodes.done;
   }
   fail(`There is no operator ${named.name} with a role. Invitations of the name were ended.`);
-  return exitCodes.refused;
+  return exitCodes.notDone;
 }

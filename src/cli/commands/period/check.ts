@@ -1,9 +1,9 @@
-import { parseArgs } from 'node:util';
 import { openDatabaseSource, openFileSource } from '../../../books/source.ts';
 import { findPeriods } from '../../../periods/read-periods.ts';
 import type { Comparison } from '../../../periods/compare-period.ts';
 import type { ClosedPeriod } from '../../../domain/periods/periods.ts';
-import { ArgumentError, exitCodes } from '../../arguments.ts';
+import { ArgumentError, readOptions } from '../../arguments.ts';
+import { type ExitCode, exitCodes } from '../../exit-codes.ts';
 import { chainOptions, readChainCheck } from '../../chain-check.ts';
 import { checkClosed, pinnedReport } from '../../check-period.ts';
 import { requireExport } from '../../given-proof.ts';
@@ -19,10 +19,10 @@ const options = {
   checkpoint: { type: 'string', multiple: true, default: [] as string[] },
   report: { type: 'string' },
 } as const;
-type Values = ReturnType<typeof parseArgs<{ options: typeof options }>>['values'];
+type Values = ReturnType<typeof readOptions<{ options: typeof options }>>['values'];
 
-export async function run(args: readonly string[]): Promise<number> {
-  const { values, positionals } = parseArgs({ args: [...args], allowPositionals: true, options });
+export async function run(args: readonly string[]): Promise<ExitCode> {
+  const { values, positionals } = readOptions({ args: [...args], allowPositionals: true, options });
   const { input } = values;
   if (input === undefined && values.checkpoint.length > 0)
     throw new ArgumentError('--checkpoint goes with --input: the database has its own');
@@ -39,7 +39,7 @@ export async function run(args: readonly string[]): Promise<number> {
   });
 }
 
-async function checkFile(file: string, values: Values, positionals: readonly string[]): Promise<number> {
+async function checkFile(file: string, values: Values, positionals: readonly string[]): Promise<ExitCode> {
   await requireExport(file);
   const source = openFileSource(file, Date.now());
   const closed = findClosed(await findPeriods(source), positionals);
@@ -52,15 +52,15 @@ async function givenReport({ report }: Values) {
   return report === undefined ? undefined : readReport(report);
 }
 
-function notClosed(words: string): number {
+function notClosed(words: string): ExitCode {
   fail(words);
-  return exitCodes.refused;
+  return exitCodes.notDone;
 }
 
-function verdict(closed: ClosedPeriod, comparisons: readonly Comparison[]): number {
+function verdict(closed: ClosedPeriod, comparisons: readonly Comparison[]): ExitCode {
   say(periodLine(closed));
   for (const comparison of comparisons) say(comparisonLine(comparison));
   const isSame = comparisons.every(({ result }) => result !== 'differs');
   say(isSame ? 'as it was closed' : 'NOT AS IT WAS CLOSED');
-  return isSame ? exitCodes.done : exitCodes.refused;
+  return isSame ? exitCodes.done : exitCodes.finding;
 }

@@ -1,17 +1,20 @@
-import { parseArgs } from 'node:util';
 import { openDatabaseSource } from '../../../books/source.ts';
 import type { ReportJson } from '../../../domain/reconcile/report.ts';
-import { closePeriod } from '../../../periods/close-period.ts';
+import { closePeriod, type CloseRefusalCode } from '../../../periods/close-period.ts';
 import { findReportOf } from '../../../store/reconciliations.ts';
-import { exitCodes, readOperator, readOperatorText } from '../../arguments.ts';
+import { readOperator, readOperatorText, readOptions } from '../../arguments.ts';
+import { type ExitCode, exitCodes } from '../../exit-codes.ts';
 import { readReport } from '../../given-report.ts';
 import { withLedger } from '../../ledger.ts';
 import { takeNamedPeriod } from '../../period-choice.ts';
 import { namedPeriod } from '../../period-text.ts';
 import { fail, say } from '../../terminal.ts';
 
-export async function run(args: readonly string[]): Promise<number> {
-  const { values, positionals } = parseArgs({
+/** The refusals that say that ledger or chain is not as it must be. */
+const findings: ReadonlySet<CloseRefusalCode> = new Set(['open_breaks', 'ledger_wrong', 'other_ledger']);
+
+export async function run(args: readonly string[]): Promise<ExitCode> {
+  const { values, positionals } = readOptions({
     args: [...args],
     allowPositionals: true,
     options: {
@@ -37,13 +40,13 @@ export async function run(args: readonly string[]): Promise<number> {
       fail(
         `no reconciliation of ${namedPeriod({ period })} is stored: reconcile it first. Nothing was recorded`,
       );
-      return exitCodes.refused;
+      return exitCodes.notDone;
     }
     const report = typeof stored === 'string' ? (JSON.parse(stored) as ReportJson) : stored;
     const result = await closePeriod({ pool, lane }, { period, report, operator, despite });
     if (result.kind === 'refused') {
       fail(`${namedPeriod({ period })} was not closed: ${result.message}`);
-      return exitCodes.refused;
+      return findings.has(result.code) ? exitCodes.finding : exitCodes.notDone;
     }
     const { head, breaks, open_items: open } = result.data;
     say(

@@ -1,13 +1,13 @@
-import { parseArgs } from 'node:util';
 import { reopenPeriod } from '../../../periods/move-period.ts';
-import { exitCodes, readOperator, readOperatorText } from '../../arguments.ts';
+import { readOperator, readOperatorText, readOptions } from '../../arguments.ts';
+import { type ExitCode, exitCodes } from '../../exit-codes.ts';
 import { withLedger } from '../../ledger.ts';
 import { readClosed } from '../../period-choice.ts';
 import { namedPeriod } from '../../period-text.ts';
 import { fail, say } from '../../terminal.ts';
 
-export async function run(args: readonly string[]): Promise<number> {
-  const { values, positionals } = parseArgs({
+export async function run(args: readonly string[]): Promise<ExitCode> {
+  const { values, positionals } = readOptions({
     args: [...args],
     allowPositionals: true,
     options: { reason: { type: 'string' }, by: { type: 'string' } },
@@ -18,12 +18,12 @@ export async function run(args: readonly string[]): Promise<number> {
     const found = await readClosed(pool, positionals);
     if (found.kind === 'none') {
       fail(found.words);
-      return exitCodes.refused;
+      return exitCodes.notDone;
     }
     const result = await reopenPeriod({ pool, lane }, found.closed.period, { operator, reason });
     if (result.kind === 'refused') {
       fail(`${namedPeriod(found.closed)} was not opened again: ${result.message}`);
-      return exitCodes.refused;
+      return exitCodes.notDone;
     }
     say(`Open again: ${namedPeriod(found.closed)}.`);
     return exitCodes.done;

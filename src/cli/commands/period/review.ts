@@ -1,8 +1,8 @@
-import { parseArgs } from 'node:util';
 import { openDatabaseSource } from '../../../books/source.ts';
 import { reviewPeriod } from '../../../periods/move-period.ts';
 import { readPeriods } from '../../../periods/read-periods.ts';
-import { exitCodes, readOperator } from '../../arguments.ts';
+import { readOperator, readOptions } from '../../arguments.ts';
+import { type ExitCode, exitCodes } from '../../exit-codes.ts';
 import { chainOptions, readChainCheck } from '../../chain-check.ts';
 import { checkClosed, pinnedReport } from '../../check-period.ts';
 import { withLedger } from '../../ledger.ts';
@@ -10,9 +10,9 @@ import { readClosed } from '../../period-choice.ts';
 import { comparisonLine, namedPeriod } from '../../period-text.ts';
 import { fail, say } from '../../terminal.ts';
 
-export async function run(args: readonly string[]): Promise<number> {
+export async function run(args: readonly string[]): Promise<ExitCode> {
   const options = { ...chainOptions, by: { type: 'string' } } as const;
-  const { values, positionals } = parseArgs({ args: [...args], allowPositionals: true, options });
+  const { values, positionals } = readOptions({ args: [...args], allowPositionals: true, options });
   const operator = readOperator(values.by ?? '');
   return withLedger(async ({ pool, lane }) => {
     const found = await readClosed(pool, positionals);
@@ -25,8 +25,10 @@ export async function run(args: readonly string[]): Promise<number> {
     const pinned = await pinnedReport(pool, closed);
     const comparisons = await checkClosed(closed, await openDatabaseSource(pool), chains, pinned);
     for (const comparison of comparisons) say(comparisonLine(comparison));
-    if (comparisons.some(({ result }) => result === 'differs'))
-      return refuse(`${namedPeriod(closed)} was not reviewed: it is not as it was closed`);
+    if (comparisons.some(({ result }) => result === 'differs')) {
+      fail(`${namedPeriod(closed)} was not reviewed: it is not as it was closed`);
+      return exitCodes.finding;
+    }
     const result = await reviewPeriod({ pool, lane }, closed, { operator, reconciled: chains !== undefined });
     if (result.kind === 'refused')
       return refuse(`${namedPeriod(closed)} was not reviewed: ${result.message}`);
@@ -35,7 +37,7 @@ export async function run(args: readonly string[]): Promise<number> {
   });
 }
 
-function refuse(words: string): number {
+function refuse(words: string): ExitCode {
   fail(words);
-  return exitCodes.refused;
+  return exitCodes.notDone;
 }

@@ -1,12 +1,12 @@
-import { parseArgs } from 'node:util';
-import { exitCodes } from '../../arguments.ts';
+import { readOptions } from '../../arguments.ts';
+import { type ExitCode, exitCodes } from '../../exit-codes.ts';
 import { withLedger } from '../../ledger.ts';
 import { readClosed } from '../../period-choice.ts';
 import { periodLines } from '../../period-text.ts';
 import { fail, say } from '../../terminal.ts';
 
-export async function run(args: readonly string[]): Promise<number> {
-  const { values, positionals } = parseArgs({
+export async function run(args: readonly string[]): Promise<ExitCode> {
+  const { values, positionals } = readOptions({
     args: [...args],
     allowPositionals: true,
     options: { json: { type: 'boolean', default: false } },
@@ -15,7 +15,7 @@ export async function run(args: readonly string[]): Promise<number> {
     const found = await readClosed(pool, positionals);
     if (found.kind === 'none') {
       fail(found.words);
-      return exitCodes.refused;
+      return exitCodes.notDone;
     }
     const { close, review } = found.closed;
     if (values.json) say(JSON.stringify({ close, review: review ?? null }, undefined, 2));

@@ -1,13 +1,14 @@
-import { parseArgs } from 'node:util';
 import { rebuildProjections } from '../../../projections/project.ts';
 import { withLedger } from '../../ledger.ts';
 import { fail, say } from '../../terminal.ts';
+import { readOptions } from '../../arguments.ts';
+import { type ExitCode, exitCodes } from '../../exit-codes.ts';
 
 const eventsAtOnce = 5_000;
 const reportEvery = 100_000;
 
-export async function run(args: readonly string[]): Promise<number> {
-  parseArgs({ args: [...args], options: {} });
+export async function run(args: readonly string[]): Promise<ExitCode> {
+  readOptions({ args: [...args], options: {} });
   let reported = 0;
   const events = await withLedger(({ pool }) =>
     rebuildProjections(pool, eventsAtOnce, (seq) => {
@@ -17,5 +18,5 @@ export async function run(args: readonly string[]): Promise<number> {
     }),
   );
   say(`The read models were rebuilt from ${events} events.`);
-  return 0;
+  return exitCodes.done;
 }

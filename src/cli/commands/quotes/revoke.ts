@@ -1,12 +1,12 @@
-import { parseArgs } from 'node:util';
 import { revokeQuotes } from '../../../jobs/revoke-quotes.ts';
 import { parseInstant } from '../../../domain/values/period.ts';
-import { ArgumentError, exitCodes, readOperator } from '../../arguments.ts';
+import { ArgumentError, readOperator, readOptions } from '../../arguments.ts';
+import { type ExitCode, exitCodes } from '../../exit-codes.ts';
 import { withLedger } from '../../ledger.ts';
 import { fail, say } from '../../terminal.ts';
 
-export async function run(args: readonly string[]): Promise<number> {
-  const { values } = parseArgs({
+export async function run(args: readonly string[]): Promise<ExitCode> {
+  const { values } = readOptions({
     args: [...args],
     options: { before: { type: 'string' }, by: { type: 'string' } },
   });
@@ -25,11 +25,11 @@ export async function run(args: readonly string[]): Promise<number> {
       fail(
         `Quotes were revoked up to ${new Date(result.beforeSecs * 1_000).toISOString()} already: nothing changes.`,
       );
-      return exitCodes.refused;
+      return exitCodes.notDone;
     case 'in_future':
       fail(
         'That time is in the future: quotes that do not exist yet cannot be revoked. Nothing was changed.',
       );
-      return exitCodes.refused;
+      return exitCodes.notDone;
   }
 }

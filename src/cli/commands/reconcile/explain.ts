@@ -1,10 +1,10 @@
-import { parseArgs } from 'node:util';
 import type pg from 'pg';
 import { explanationClasses } from '../../../domain/events/break-events.ts';
 import type { ReportJson } from '../../../domain/reconcile/report.ts';
 import { explainBreak, type Explanation, findBreak } from '../../../reconcile/explain-break.ts';
 import { newestReports } from '../../../store/reconciliations.ts';
-import { ArgumentError, exitCodes, readOperator, readOperatorText } from '../../arguments.ts';
+import { ArgumentError, readOperator, readOperatorText, readOptions } from '../../arguments.ts';
+import { type ExitCode, exitCodes } from '../../exit-codes.ts';
 import { readReport } from '../../given-report.ts';
 import { withLedger } from '../../ledger.ts';
 import { fail, say } from '../../terminal.ts';
@@ -15,8 +15,8 @@ const messages = {
   ambiguous: 'several breaks begin so: give more of the digits',
 } as const;
 
-export async function run(args: readonly string[]): Promise<number> {
-  const { values, positionals } = parseArgs({
+export async function run(args: readonly string[]): Promise<ExitCode> {
+  const { values, positionals } = readOptions({
     args: [...args],
     allowPositionals: true,
     options: {
@@ -42,7 +42,7 @@ export async function run(args: readonly string[]): Promise<number> {
     const found = await findBreak(given ?? storedReports(pool), beginning);
     if (found.kind !== 'found') {
       fail(messages[found.kind]);
-      return exitCodes.refused;
+      return exitCodes.notDone;
     }
     await explainBreak(lane, found, explanation);
     const { itemClass, breakId } = found;

@@ -1,17 +1,17 @@
 import { writeFile } from 'node:fs/promises';
-import { parseArgs } from 'node:util';
 import { safeBatch } from '../../../domain/payments/refund-batch.ts';
 import { type Caip2, chainIdOf } from '../../../domain/values/primitives.ts';
 import { projectToHead } from '../../../projections/project.ts';
 import { type BatchOrder, makeBatch } from '../../../refunds/make-batch.ts';
-import { ArgumentError } from '../../arguments.ts';
+import { ArgumentError, readOptions } from '../../arguments.ts';
+import { type ExitCode, exitCodes } from '../../exit-codes.ts';
 import { withLedger } from '../../ledger.ts';
 import { moneyText } from '../../money-text.ts';
 import { fail, say } from '../../terminal.ts';
 
 const mostRefunds = 500;
 
-export async function run(args: readonly string[]): Promise<number> {
+export async function run(args: readonly string[]): Promise<ExitCode> {
   const { order, out, safe } = readRequest(args);
   return withLedger(async (ledger) => {
     await projectToHead(ledger);
@@ -21,7 +21,7 @@ export async function run(args: readonly string[]): Promise<number> {
         `The read models say something else about the payments that events ${made.seqs.join(', ')} started. ` +
           'No file was written. Pay nothing before `tollbook verify` is sound.',
       );
-      return 1;
+      return exitCodes.finding;
     }
     const { batch, unproven, underWay, isCut } = made;
     for (const digest of unproven)
@@ -32,7 +32,7 @@ export async function run(args: readonly string[]): Promise<number> {
       say(`left out: ${operator} is sending the refund of quote ${quoteDigest} from the console`);
     if (batch.refunds.length === 0) {
       say(`No refund is due on ${order.network} that the chain proves. No file was written.`);
-      return 0;
+      return exitCodes.done;
     }
     await writeFile(out, `${JSON.stringify(batch, undefined, 2)}\n`);
     if (safe !== undefined)
@@ -43,12 +43,12 @@ export async function run(args: readonly string[]): Promise<number> {
       `${batch.refunds.length} refunds in ${[out, safe].filter((file) => file !== undefined).join(' and ')}.`,
     );
     if (isCut) say('More are due: record these first, then make the next batch.');
-    return 0;
+    return exitCodes.done;
   });
 }
 
 function readRequest(args: readonly string[]): { order: BatchOrder; out: string; safe: string | undefined } {
-  const { values } = parseArgs({
+  const { values } = readOptions({
     args: [...args],
     options: {
       network: { type: 'string', default: '' },

@@ -6,10 +6,11 @@ import { withLedger } from '../../ledger.ts';
 import { quoteText } from '../../quote-text.ts';
 import { moneyText } from '../../money-text.ts';
 import { fail, say } from '../../terminal.ts';
+import { type ExitCode, exitCodes } from '../../exit-codes.ts';
 
 const pageSize = 1_000;
 
-export async function run(): Promise<number> {
+export async function run(): Promise<ExitCode> {
   return withLedger(async (ledger) => {
     await projectToHead(ledger);
     let listed = 0;
@@ -22,12 +23,12 @@ export async function run(): Promise<number> {
       after = page.listed.length < pageSize ? undefined : page.listed.at(-1);
     }
     if (listed === 0) say('No refund is due.');
-    if (contradicted.length === 0) return 0;
+    if (contradicted.length === 0) return exitCodes.done;
     fail(
       `The read models say something else about the payments that events ${contradicted.join(', ')} started: somebody has changed ` +
         'them. The list above is what the events say. Pay nothing before `tollbook verify` is sound.',
     );
-    return 1;
+    return exitCodes.finding;
   });
 }
 

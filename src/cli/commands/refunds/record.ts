@@ -1,5 +1,4 @@
 import { readFile } from 'node:fs/promises';
-import { parseArgs } from 'node:util';
 import { type RefundBatch, refundBatch } from '../../../domain/payments/refund-batch.ts';
 import { isHex32, type Hex } from '../../../domain/values/primitives.ts';
 import { recordBatch } from '../../../refunds/record-batch.ts';
@@ -9,7 +8,8 @@ import {
   recordRefund,
   type RefundRefusal,
 } from '../../../refunds/record-refund.ts';
-import { ArgumentError, readOperator, readOperatorText } from '../../arguments.ts';
+import { ArgumentError, readOperator, readOperatorText, readOptions } from '../../arguments.ts';
+import type { ExitCode } from '../../exit-codes.ts';
 import { chainMessages } from '../../chain-messages.ts';
 import { moneyText } from '../../money-text.ts';
 import {
@@ -46,7 +46,7 @@ const messages: Readonly<Record<RefundRefusal, string>> = {
   superseded: 'another command was recorded meanwhile: try again',
 };
 
-export async function run(args: readonly string[]): Promise<number> {
+export async function run(args: readonly string[]): Promise<ExitCode> {
   const request = await readRequest(args);
   if ('batch' in request)
     return recordEach(request.sources, messages, async function* ({ ledger, chains }) {
@@ -80,7 +80,7 @@ type Request = { readonly sources: ChainSources } & (
 );
 
 async function readRequest(args: readonly string[]): Promise<Request> {
-  const { values } = parseArgs({
+  const { values } = readOptions({
     args: [...args],
     options: {
       ...transferOptions,

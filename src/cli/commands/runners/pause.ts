@@ -1,5 +1,6 @@
 import { changeRunner } from '../../change-runner.ts';
+import type { ExitCode } from '../../exit-codes.ts';
 
-export function run(args: readonly string[]): Promise<number> {
+export function run(args: readonly string[]): Promise<ExitCode> {
   return changeRunner(args, 'pause');
 }

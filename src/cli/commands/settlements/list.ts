@@ -2,10 +2,11 @@ import { listOpenSettlements } from '../../../jobs/open-settlements.ts';
 import { withLedger } from '../../ledger.ts';
 import { quoteText } from '../../quote-text.ts';
 import { say } from '../../terminal.ts';
+import { type ExitCode, exitCodes } from '../../exit-codes.ts';
 
 const maxRows = 1_000;
 
-export async function run(): Promise<number> {
+export async function run(): Promise<ExitCode> {
   const rows = await withLedger((ledger) => listOpenSettlements(ledger, maxRows));
   if (rows.length === 0) say('No settlement is open.');
   for (const { digest, quoteSource, since, reason, payment, hints, isWithRunner } of rows) {
@@ -18,7 +19,7 @@ export async function run(): Promise<number> {
     if (payment) say(`  nonce ${payment.nonce}, valid until ${until(payment.valid_before)}`);
     for (const hint of hints) say(`  a facilitator returned transaction ${hint}`);
   }
-  return 0;
+  return exitCodes.done;
 }
 
 function until(validBefore: string): string {

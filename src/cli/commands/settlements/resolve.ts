@@ -1,4 +1,3 @@
-import { parseArgs } from 'node:util';
 import { isHex32 } from '../../../domain/values/primitives.ts';
 import {
   type OperatorResolution,
@@ -7,7 +6,8 @@ import {
 } from '../../../jobs/resolve-settlement-by-operator.ts';
 import { closeChains, openChains, readConfig } from '../../chains.ts';
 import { withLedger } from '../../ledger.ts';
-import { ArgumentError, exitCodes, readOperator, readOperatorText } from '../../arguments.ts';
+import { ArgumentError, readOperator, readOperatorText, readOptions } from '../../arguments.ts';
+import { type ExitCode, exitCodes } from '../../exit-codes.ts';
 import { fail, say } from '../../terminal.ts';
 
 const messages: Readonly<Record<Exclude<OperatorResolutionResult['kind'], 'recorded'>, string>> = {
@@ -21,8 +21,8 @@ const messages: Readonly<Record<Exclude<OperatorResolutionResult['kind'], 'recor
   superseded: 'another decision was recorded meanwhile; check the settlement again',
 };
 
-export async function run(args: readonly string[]): Promise<number> {
-  const { values, positionals } = parseArgs({
+export async function run(args: readonly string[]): Promise<ExitCode> {
+  const { values, positionals } = readOptions({
     args: [...args],
     allowPositionals: true,
     options: {
@@ -56,7 +56,7 @@ export async function run(args: readonly string[]): Promise<number> {
     );
     if (kind !== 'recorded') {
       fail(messages[kind]);
-      return exitCodes.refused;
+      return exitCodes.notDone;
     }
     const isPaid = resolution.result.kind === 'paid';
     say(isPaid ? 'Recorded as paid; its call is released to the runner.' : 'Recorded as not paid.');

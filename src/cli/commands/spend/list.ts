@@ -2,10 +2,11 @@ import { listTroubledPayouts } from '../../../store/payouts.ts';
 import { readStream } from '../../../store/streams.ts';
 import { withLedger } from '../../ledger.ts';
 import { say } from '../../terminal.ts';
+import { type ExitCode, exitCodes } from '../../exit-codes.ts';
 
 const maxRows = 1_000;
 
-export async function run(): Promise<number> {
+export async function run(): Promise<ExitCode> {
   await withLedger(async ({ pool }) => {
     const spends = await listTroubledPayouts(pool, maxRows);
     if (spends.length === 0) say('Every earned spend is paid out, or will be on time.');
@@ -20,5 +21,5 @@ export async function run(): Promise<number> {
       say(`  account ${commitment}, nonce ${nonce}, authorization ${hash}`);
     }
   });
-  return 0;
+  return exitCodes.done;
 }

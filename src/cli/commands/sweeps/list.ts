@@ -3,10 +3,11 @@ import { withLedger } from '../../ledger.ts';
 import { readListSpan } from '../../list-span.ts';
 import { moneyText } from '../../money-text.ts';
 import { say } from '../../terminal.ts';
+import { type ExitCode, exitCodes } from '../../exit-codes.ts';
 
 const maxRows = 1_000;
 
-export async function run(args: readonly string[]): Promise<number> {
+export async function run(args: readonly string[]): Promise<ExitCode> {
   const span = readListSpan(args);
   const sweeps = await withLedger(({ pool }) => listSweeps(pool, maxRows, span));
   if (sweeps.length === 0) say('No sweep is recorded.');
@@ -17,5 +18,5 @@ export async function run(args: readonly string[]): Promise<number> {
         `  from ${data.pay_to} to ${data.swept_to}, transaction ${data.transaction}, log ${data.log_index}`,
     );
   }
-  return 0;
+  return exitCodes.done;
 }

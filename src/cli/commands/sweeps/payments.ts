@@ -1,16 +1,16 @@
-import { parseArgs } from 'node:util';
 import { csvLine } from '../../../books/csv.ts';
 import { type CarriedPayment, sweepParts } from '../../../books/sweep-payments.ts';
 import { openDatabaseSource } from '../../../books/source.ts';
 import { decimalText, type Entry } from '../../../domain/bookkeeping/entry.ts';
-import { ArgumentError, exitCodes } from '../../arguments.ts';
+import { ArgumentError, readOptions } from '../../arguments.ts';
+import { type ExitCode, exitCodes } from '../../exit-codes.ts';
 import { withLedger } from '../../ledger.ts';
 import { fail, say } from '../../terminal.ts';
 
 const header = ['quote_digest', 'payment_nonce', 'payer', 'transaction', 'block', 'amount', 'token'];
 
-export async function run(args: readonly string[]): Promise<number> {
-  const { values } = parseArgs({
+export async function run(args: readonly string[]): Promise<ExitCode> {
+  const { values } = readOptions({
     args: [...args],
     options: { tx: { type: 'string' }, log: { type: 'string' }, csv: { type: 'boolean', default: false } },
   });
@@ -40,7 +40,7 @@ export async function run(args: readonly string[]): Promise<number> {
           ? 'the transaction has several sweeps: name one with --log'
           : 'no sweep of this transaction is recorded',
       );
-      return exitCodes.refused;
+      return exitCodes.notDone;
     }
     const { commodity, atoms } = move;
     const text = (amount: bigint): string => `${decimalText(amount, commodity.decimals)} ${commodity.symbol}`;

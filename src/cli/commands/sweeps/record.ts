@@ -1,4 +1,3 @@
-import { parseArgs } from 'node:util';
 import {
   recordSweep,
   type Sweep,
@@ -8,7 +7,8 @@ import {
 import { type Caip2, chainIdOf } from '../../../domain/values/primitives.ts';
 import { chainMessages } from '../../chain-messages.ts';
 import { moneyText } from '../../money-text.ts';
-import { ArgumentError, readOperator } from '../../arguments.ts';
+import { ArgumentError, readOperator, readOptions } from '../../arguments.ts';
+import type { ExitCode } from '../../exit-codes.ts';
 import {
   type ChainSources,
   readChainSources,
@@ -26,7 +26,7 @@ const messages: Readonly<Record<SweepRefusal, string>> = {
   transfer_claimed: 'all its transfers are already recorded for another purpose',
 };
 
-export async function run(args: readonly string[]): Promise<number> {
+export async function run(args: readonly string[]): Promise<ExitCode> {
   const { order, sources } = readRequest(args);
   return recordTransfer(sources, messages, async ({ ledger, chains, config }) => {
     const answer = await recordSweep(ledger, order, chains, config?.jobs?.acceptedTokens ?? []);
@@ -40,7 +40,7 @@ export async function run(args: readonly string[]): Promise<number> {
 }
 
 function readRequest(args: readonly string[]): { order: SweepOrder; sources: ChainSources } {
-  const { values } = parseArgs({
+  const { values } = readOptions({
     args: [...args],
     options: {
       ...transferOptions,

@@ -1,4 +1,3 @@
-import { parseArgs } from 'node:util';
 import { accountNamePattern } from '../../../domain/credit/price.ts';
 import {
   accountScopes,
@@ -6,12 +5,13 @@ import {
   operatorScopes,
 } from '../../../domain/identity/operator-scope.ts';
 import { issueOperatorToken } from '../../../identity/operator-tokens.ts';
-import { ArgumentError, readExpiry } from '../../arguments.ts';
+import { ArgumentError, readExpiry, readOptions } from '../../arguments.ts';
+import { type ExitCode, exitCodes } from '../../exit-codes.ts';
 import { withLedger } from '../../ledger.ts';
 import { fail, say } from '../../terminal.ts';
 
-export async function run(args: readonly string[]): Promise<number> {
-  const { values, positionals } = parseArgs({
+export async function run(args: readonly string[]): Promise<ExitCode> {
+  const { values, positionals } = readOptions({
     args: [...args],
     allowPositionals: true,
     options: {
@@ -37,7 +37,7 @@ export async function run(args: readonly string[]): Promise<number> {
   );
   say(token);
   fail(`Token ${tokenId} is shown only now; the database has its hash.`);
-  return 0;
+  return exitCodes.done;
 }
 
 function isScope(text: string): text is OperatorScope {

@@ -1,8 +1,9 @@
 import { listTokens, type OperatorToken } from '../../../store/operator-tokens.ts';
 import { withLedger } from '../../ledger.ts';
 import { say } from '../../terminal.ts';
+import { type ExitCode, exitCodes } from '../../exit-codes.ts';
 
-export async function run(): Promise<number> {
+export async function run(): Promise<ExitCode> {
   const tokens = await withLedger(({ db }) => listTokens(db));
   if (tokens.length === 0) say('There are no tokens.');
   for (const token of tokens) {
@@ -10,7 +11,7 @@ export async function run(): Promise<number> {
       `${String(token.tokenId).padStart(4)}  ${token.name.padEnd(24)}  ${token.scopes.join(' ')}${only(token)}  ${standing(token)}`,
     );
   }
-  return 0;
+  return exitCodes.done;
 }
 
 function only({ accounts }: OperatorToken): string {

@@ -1,12 +1,13 @@
 import { revokeOperatorToken } from '../../../identity/operator-tokens.ts';
 import { readId } from '../../arguments.ts';
+import { type ExitCode, exitCodes } from '../../exit-codes.ts';
 import { withLedger } from '../../ledger.ts';
 import { fail, say } from '../../terminal.ts';
 
-export async function run([text]: readonly string[]): Promise<number> {
+export async function run([text]: readonly string[]): Promise<ExitCode> {
   const id = readId(text, 'name the token: tollbook tokens revoke ID, as `tollbook tokens list` shows it');
   const done = await withLedger((ledger) => revokeOperatorToken(ledger, id));
   if (done) say(`Token ${id} is revoked in every process.`);
   else fail(`There is no active token ${id}.`);
-  return done ? 0 : 1;
+  return done ? exitCodes.done : exitCodes.notDone;
 }

@@ -3,10 +3,11 @@ import { readListSpan } from '../../list-span.ts';
 import { withLedger } from '../../ledger.ts';
 import { say } from '../../terminal.ts';
 import { useText } from '../../transfer-text.ts';
+import { type ExitCode, exitCodes } from '../../exit-codes.ts';
 
 const maxRows = 1_000;
 
-export async function run(args: readonly string[]): Promise<number> {
+export async function run(args: readonly string[]): Promise<ExitCode> {
   const span = readListSpan(args);
   const transfers = await withLedger(({ pool }) => listTransfers(pool, maxRows, span));
   if (transfers.length === 0) say('No transfer is recorded.');
@@ -17,5 +18,5 @@ export async function run(args: readonly string[]): Promise<number> {
     const when = span.zone.textOf(Date.parse(at));
     say(`${when}  ${what}, by ${operator}\n  on ${network}, transaction ${transaction}, log ${logIndex}`);
   }
-  return 0;
+  return exitCodes.done;
 }

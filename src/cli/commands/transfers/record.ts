@@ -1,7 +1,7 @@
-import { parseArgs } from 'node:util';
 import { type Caip2, chainIdOf, isHex32 } from '../../../domain/values/primitives.ts';
 import { type AstrayOrder, type AstrayRefusal, recordAstray } from '../../../refunds/record-astray.ts';
-import { ArgumentError, readOperator } from '../../arguments.ts';
+import { ArgumentError, readOperator, readOptions } from '../../arguments.ts';
+import type { ExitCode } from '../../exit-codes.ts';
 import { chainMessages } from '../../chain-messages.ts';
 import {
   type ChainSources,
@@ -30,7 +30,7 @@ const messages: Readonly<Record<AstrayRefusal, string>> = {
   superseded: 'another command was recorded meanwhile: try again',
 };
 
-export async function run(args: readonly string[]): Promise<number> {
+export async function run(args: readonly string[]): Promise<ExitCode> {
   const { order, sources } = readRequest(args);
   return recordTransfer(sources, messages, async ({ ledger, chains, config }) => {
     const answer = await recordAstray(ledger, order, chains, config?.jobs?.acceptedTokens ?? []);
@@ -41,7 +41,7 @@ export async function run(args: readonly string[]): Promise<number> {
 }
 
 function readRequest(args: readonly string[]): { order: AstrayOrder; sources: ChainSources } {
-  const { values } = parseArgs({
+  const { values } = readOptions({
     args: [...args],
     options: {
       ...transferOptions,

@@ -1,7 +1,7 @@
-import { parseArgs } from 'node:util';
 import { type Caip2, chainIdOf } from '../../../domain/values/primitives.ts';
 import { type ReversalRefusal, reverseAstray } from '../../../refunds/reverse-astray.ts';
-import { ArgumentError, exitCodes, readOperator, readOperatorText } from '../../arguments.ts';
+import { ArgumentError, readOperator, readOperatorText, readOptions } from '../../arguments.ts';
+import { type ExitCode, exitCodes } from '../../exit-codes.ts';
 import { withLedger } from '../../ledger.ts';
 import { readLog, readTransaction } from '../../record-transfer.ts';
 import { fail, say } from '../../terminal.ts';
@@ -13,8 +13,8 @@ const messages: Readonly<Record<ReversalRefusal, string>> = {
   superseded: 'another command was recorded meanwhile: try again',
 };
 
-export async function run(args: readonly string[]): Promise<number> {
-  const { values } = parseArgs({
+export async function run(args: readonly string[]): Promise<ExitCode> {
+  const { values } = readOptions({
     args: [...args],
     options: {
       network: { type: 'string', default: '' },
@@ -36,7 +36,7 @@ export async function run(args: readonly string[]): Promise<number> {
   const answer = await withLedger((ledger) => reverseAstray(ledger, order));
   if (answer.kind === 'refused') {
     fail(messages[answer.code] + (answer.detail === undefined ? '' : ` (${answer.detail})`));
-    return exitCodes.refused;
+    return exitCodes.notDone;
   }
   say(`Reversed: ${useText(answer.record)}.`);
   return exitCodes.done;

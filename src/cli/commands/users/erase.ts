@@ -1,15 +1,15 @@
-import { parseArgs } from 'node:util';
 import { processEnvironment } from '../../../config/environment.ts';
 import { loadConfig } from '../../../config/load.ts';
 import { creditText } from '../../../domain/credit/price.ts';
 import { eraseUser, type ErasureResult } from '../../../identity/erase-user.ts';
 import { eraseMails } from '../../../peers/mail/mailer.ts';
-import { ArgumentError, exitCodes, readOperator } from '../../arguments.ts';
+import { ArgumentError, readOperator, readOptions } from '../../arguments.ts';
+import { type ExitCode, exitCodes } from '../../exit-codes.ts';
 import { withLedger } from '../../ledger.ts';
 import { fail, say } from '../../terminal.ts';
 
-export async function run(args: readonly string[]): Promise<number> {
-  const { values, positionals } = parseArgs({
+export async function run(args: readonly string[]): Promise<ExitCode> {
+  const { values, positionals } = readOptions({
     args: [...args],
     allowPositionals: true,
     options: {
@@ -45,7 +45,7 @@ async function mailDirOf(file: string): Promise<string> {
   return dir;
 }
 
-function refuse(result: Exclude<ErasureResult, { kind: 'erased' }>): number {
+function refuse(result: Exclude<ErasureResult, { kind: 'erased' }>): ExitCode {
   switch (result.kind) {
     case 'unknown':
       fail('There is no user with this id, email address or wallet.');
@@ -69,5 +69,5 @@ function refuse(result: Exclude<ErasureResult, { kind: 'erased' }>): number {
       );
     }
   }
-  return exitCodes.refused;
+  return exitCodes.notDone;
 }

@@ -1,6 +1,5 @@
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { parseArgs } from 'node:util';
 import { createLogger } from '../../../app/logger.ts';
 import { startGateway } from '../../../app/start.ts';
 import { createDemoClock, setDatabaseClock, takeProcessClock } from '../../../devnet/demo-clock.ts';
@@ -19,6 +18,8 @@ import { say } from '../../terminal.ts';
 import { demoOperator, describe, devnetSecrets } from '../description.ts';
 import { developmentGateway } from '../development-config.ts';
 import { makeMonth, refusedByRunner } from './activity.ts';
+import { readOptions } from '../../arguments.ts';
+import { exitCodes } from '../../exit-codes.ts';
 
 const monthMs = 30 * 86_400_000;
 const finalPatienceMs = 30_000;
@@ -100,9 +101,9 @@ async function recordOneRefund(
   }
 }
 
-const { values } = parseArgs({ options: { dir: { type: 'string' }, port: { type: 'string' } } });
+const { values } = readOptions({ options: { dir: { type: 'string' }, port: { type: 'string' } } });
 // it ends with `npm start`
-process.once('disconnect', () => process.exit(1));
+process.once('disconnect', () => process.exit(exitCodes.notDone));
 await makePast(values.dir ?? '', values.port ?? '');
 process.removeAllListeners('disconnect');
 if (process.connected) process.disconnect();

@@ -1,0 +1,39 @@
+declare const ofTheTable: unique symbol;
+
+/** An exit code of the table below. A plain number is none, so a command cannot return a code that the table does not have. */
+export type ExitCode = number & { readonly [ofTheTable]: true };
+
+const code = (number: number): ExitCode => number as ExitCode;
+
+/** The exit codes of every command: the one table. docs/finance.md has it for those who run them. */
+export const exitCodes = {
+  /** Done, and nothing is wrong. */
+  done: code(0),
+  /** What the command read is not as it must be: a break that nobody has explained, or tampering. */
+  finding: code(1),
+  /** Could not be done, for example with wrong arguments or without the database. Standard error says why, and what to do. */
+  notDone: code(2),
+  /** There are breaks, and each is explained. */
+  explained: code(3),
+  /**
+   * The configuration has mistakes. Only of the commands that serve, which systemd must not start again with the same configuration
+   * (deploy/systemd/tollbook.service), and of the one that checks it for them. From every other command a wrong configuration is `notDone`.
+   */
+  wrongConfiguration: code(78),
+} as const;
+
+/** What the codes that only some commands have mean for one of them. */
+export type OwnExits = Readonly<Partial<Record<'finding' | 'explained' | 'wrongConfiguration', string>>>;
+
+/** What a command's help says of its exit codes. */
+export function exitLines({ finding, explained, wrongConfiguration }: OwnExits = {}): string[] {
+  const meanings: readonly (readonly [ExitCode, string | undefined])[] = [
+    [exitCodes.done, 'done'],
+    [exitCodes.finding, finding],
+    [exitCodes.notDone, 'could not be done: standard error says why'],
+    [exitCodes.explained, explained],
+    [exitCodes.wrongConfiguration, wrongConfiguration],
+  ];
+  const given = meanings.filter(([, meaning]) => meaning !== undefined);
+  return ['exit codes:', ...given.map(([number, meaning]) => `  ${String(number).padEnd(4)}${meaning}`)];
+}
