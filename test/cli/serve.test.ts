@@ -212,7 +212,7 @@ test('a gateway that stops is not ready first, serves until the delay is over, a
   await new Promise((resolve) => setTimeout(resolve, 1_100));
   hurried.kill('SIGTERM');
   const [calm, cut] = [await patient.ended, await hurried.ended];
-  expect([calm.code, cut.code]).toEqual([0, 1]);
+  expect([calm.code, cut.code]).toEqual([0, 2]);
   expect(lastLine(calm)).toMatchObject({ level: 'info', msg: 'stopped: every request has its answer' });
   expect(lastLine(cut)).toMatchObject({
     level: 'warn',

@@ -102,7 +102,7 @@ test('a batch whose file names another payee records nothing for that payee', as
   ];
   const { code, stderr } = await tollbook(order, env);
   expect([code, stderr]).toEqual([
-    1,
+    2,
     expect.stringContaining(`quote ${digest}: that transaction does not transfer`),
   ]);
   expect((await allEvents(database.db)).filter(({ type }) => type === 'refunded')).toEqual([]);
