@@ -9,6 +9,16 @@ import { temporaryFolder, tollbook } from '../support/program.ts';
 const month = ['--from', '2026-01', '--to', '2026-02'];
 const unreachable = { DATABASE_URL: 'postgresql://ada:secret@127.0.0.1:1/books' };
 
+async function codeOf(...args: string[]) {
+  return (await tollbook(args, unreachable)).code;
+}
+
+/** Those that the help of a command lists. */
+async function codesOf(...args: string[]) {
+  const { stdout } = await tollbook([...args, '--help']);
+  return [...stdout.matchAll(/^ {2}(\d+) +\S/gm)].map(([, code]) => Number(code));
+}
+
 test('the table has five codes, and a plain number is none of them', () => {
   expect(exitCodes).toEqual({ done: 0, finding: 1, notDone: 2, explained: 3, wrongConfiguration: 78 });
   // @ts-expect-error a command that returns a number does not compile
@@ -115,7 +125,6 @@ test('a database that cannot be reached ends every command of finance with 2 and
 test('mistakes in the configuration end the commands that serve with 78, which systemd does not start again, and every other with 2', async () => {
   const file = path.join(temporaryFolder(), 'gateway.toml');
   writeFileSync(file, 'bind_adress = "127.0.0.1:8402"\n');
-  const codeOf = async (...args: string[]) => (await tollbook(args, unreachable)).code;
   expect(
     await Promise.all([
       codeOf('serve', '--config', file),
@@ -132,10 +141,6 @@ test('mistakes in the configuration end the commands that serve with 78, which s
 });
 
 test('the help of a command lists its own exit codes, with what they mean for it', async () => {
-  const codesOf = async (...args: string[]) =>
-    [...(await tollbook([...args, '--help'])).stdout.matchAll(/^ {2}(\d+) +\S/gm)].map(([, code]) =>
-      Number(code),
-    );
   expect(await codesOf('reconcile')).toEqual([0, 1, 2, 3]);
   expect(await codesOf('verify')).toEqual([0, 1, 2]);
   expect(await codesOf('keys', 'list')).toEqual([0, 2]);
