@@ -52,11 +52,11 @@ begin
 
   with
   command as materialized (
-    select t.ord::int as ord, t.stream, t.expect, t.events, t.claims as wanted_claims, t.freed, t.lost, t.lost_stream, t.issued_at, c.*
+    select t.ord::int as ord, t.stream, t.expect, t.events, t.claims as wanted_claims, t.freed, t.lost, t.lost_stream, t.issued_at, t.ends_at, c.*
     from rows from (
       json_to_recordset(p_commands) as (
-        stream text, expect int, events json, claims json, freed json, lost json, lost_stream text, issued_at bigint, call json)
-    ) with ordinality as t(stream, expect, events, claims, freed, lost, lost_stream, issued_at, call, ord)
+        stream text, expect int, events json, claims json, freed json, lost json, lost_stream text, issued_at bigint, ends_at bigint, call json)
+    ) with ordinality as t(stream, expect, events, claims, freed, lost, lost_stream, issued_at, ends_at, call, ord)
     left join lateral json_to_record(t.call) as c(
       op text, call_id bigint, lease_id uuid, service_id bigint, job_index bigint, body_id uuid, network text,
       asset text, symbol text, caller text, payment text, delay_ms bigint, error text, reason text, runner text, claims json, traceparent text,
@@ -107,6 +107,8 @@ begin
         when command.expect <> current.version then 'stale'
         -- the quote that it takes was revoked, perhaps after the gateway had read the last revocation
         when command.issued_at < (select quotes_revoked_before()) then 'stale'
+        -- it waited too long: whoever has read this clock since may have been told that it will not be recorded
+        when to_timestamp(command.ends_at) <= moment then 'stale'
         when command.call_id is not null and not coalesce(case command.op
           when 'release' then target.status in ('pending', 'watched', 'unpaid')
           when 'remove' then target.status in ('pending', 'watched')

@@ -12,7 +12,7 @@
 create or replace function tollbook.append_uncontended(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint,
   p_content bytea, p_types text, p_data text, p_streams text, p_expected text, p_bodies text, p_claims text, p_added text,
   p_call_ids text, p_call_ops text, p_leases text, p_issued text default '',
-  p_admitted text default '', p_settled text default '') returns json
+  p_admitted text default '', p_settled text default '', p_ends text default '') returns json
 language plpgsql security definer set search_path = tollbook, pg_temp
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
 as $$
@@ -102,6 +102,10 @@ begin
   end if;
 
   moment := date_trunc('milliseconds', clock());
+  -- a command has waited past its end: tollbook.append says which
+  if p_ends <> '' and extract(epoch from moment) >= any (string_to_array(p_ends, U&'\001F')::bigint[]) then
+    return null;
+  end if;
   if p_settled <> '' and not are_held(p_settled) then return null; end if;
   -- the last check, because it writes where all admissions fit
   if p_admitted <> '' then

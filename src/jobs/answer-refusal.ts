@@ -1,16 +1,20 @@
 import type { JobAnswer, PaymentRequired, Refused } from './answer.ts';
+import type { LaneCommand } from '../store/append-batch.ts';
 import type { JobsContext } from './context.ts';
 import { type OpenedRequest, requestStream } from './job-request.ts';
 import { answerKnownPayment, lookUpPayment, type SentRequest } from './known-payment.ts';
 import { LaneFullError } from '../store/lane.ts';
 import { offerNamed, quoteJob } from './quote-job.ts';
+import { append } from './start-payment.ts';
 import { isRunnerSilent } from './runner-silence.ts';
 import type { ErrorRefusal, JobRefusal, OfferRefusal, RefusalRecord } from './refusal.ts';
 
 /**
  * The only place that records a refusal and answers. What strangers leave in the ledger is bounded: without a key for quotes, one
- * beyond the gateway's own limit is not issued; with a key it is summarised. Their refusals are then only counted. Writing a new quote takes time: if another request with the same payment has started it meanwhile, the answer
- * is that payment's own, since a payer who gets a 402 signs again and pays twice.
+ * beyond the gateway's own limit is not issued; with a key it is summarised. Their refusals are then only counted. A payer who gets a
+ * 402 signs again and pays twice, so the last look whether another request has started the same payment comes after an append: a start that
+ * was decided before can be read by then, even where its commit took long, and one that is decided later is stale where the payment
+ * was refused for its time.
  */
 export async function answerRefusal(
   context: JobsContext,
@@ -26,11 +30,13 @@ export async function answerRefusal(
   }
   const isOnlyCounted =
     'job' in refusal && hasKey && refusal.record.kind !== 'none' && !context.rejectionEvents.take();
-  const [answer] = await Promise.all([
+  const [answer, isAppended] = await Promise.all([
     'job' in refusal ? offerJob(context, refusal) : errorAnswer(refusal),
     isOnlyCounted ? sum(context, refusal.record) : recordRefusal(context, request, refusal),
   ]);
   if (answer.kind === 'payment_required' && paid) {
+    if (!isAppended && (await append(context, nothingFor(request))).outcome === 'full')
+      return { kind: 'refused', code: 'overloaded', reason: 'lane_full' };
     const lookUp = await lookUpPayment(context, paid.decoded);
     const known = await answerKnownPayment(context, paid, lookUp);
     if (known.kind === 'answered') return known.answer;
@@ -41,32 +47,39 @@ export async function answerRefusal(
 
 /**
  * A client over its budget gets its answer, and its refusal is only counted; so is one that a full lane does not take. A denied
- * caller is recorded in the quote's own stream only while nothing else has happened to that quote.
+ * caller is recorded in the quote's own stream only while nothing else has happened to that quote. True where it was appended.
  */
 export async function recordRefusal(
   context: Pick<JobsContext, 'lane' | 'requestTally'>,
   request: Pick<OpenedRequest, 'requestId' | 'charge'>,
   { record }: Pick<JobRefusal, 'record'>,
-): Promise<void> {
-  if (record.kind === 'none') return;
+): Promise<boolean> {
+  if (record.kind === 'none') return false;
   if (record.kind === 'summed' || request.charge.waitSecs() > 0) return sum(context, record);
   const { event } = record;
   try {
     if (record.kind === 'in_quote') {
       const { digest, version } = record;
       const appended = await context.lane.append({ stream: digest, expect: version, events: [event] });
-      if (appended.outcome === 'ok') return;
+      if (appended.outcome === 'ok') return true;
     }
     await context.lane.append({ stream: requestStream(request), events: [event] });
+    return true;
   } catch (error) {
     if (!(error instanceof LaneFullError)) throw error;
-    sum(context, record);
+    return sum(context, record);
   }
 }
 
-function sum({ requestTally }: Pick<JobsContext, 'requestTally'>, record: RefusalRecord): void {
+function sum({ requestTally }: Pick<JobsContext, 'requestTally'>, record: RefusalRecord): false {
   if (record.kind !== 'none')
     requestTally.addRefusal(record.kind === 'summed' ? record.type : record.event.type);
+  return false;
+}
+
+/** Only its place in the order of appends counts. */
+function nothingFor(request: Pick<OpenedRequest, 'requestId'>): LaneCommand {
+  return { stream: requestStream(request), events: [] };
 }
 
 /** No quote for what would be refused when it is paid. */

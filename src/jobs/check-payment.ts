@@ -1,5 +1,4 @@
 import type { DecodedPayment } from '../domain/payments/decode-payment.ts';
-import { windowError } from '../domain/payments/payment-window.ts';
 import type { AuthMode } from '../domain/payments/job.ts';
 import { type Address, chainIdOf } from '../domain/values/primitives.ts';
 import {
@@ -16,10 +15,10 @@ import { isAccountClosed } from '../store/user-erasure.ts';
 import { type Job, type Restriction, sellsCredit } from './catalog.ts';
 import { topUpOrderOf } from './check-request.ts';
 import { checkSignature, type SignatureCheck } from './check-signature.ts';
-import { type JobsContext, nowSecs, openPaidCalls } from './context.ts';
+import { type JobsContext, openPaidCalls } from './context.ts';
 import { findCharged } from './find-charged.ts';
 import type { BoundRequest } from './job-request.ts';
-import { type MatchedPayment, paymentWindow } from './match-quote.ts';
+import type { MatchedPayment } from './match-quote.ts';
 import {
   callerDenied,
   callerNonceReplay,
@@ -51,6 +50,8 @@ export interface AuthorizedCaller {
   readonly address: Address;
   /** A delegated caller uses each nonce for one payment. */
   readonly nonce: string | undefined;
+  /** From when on a delegated caller's signature is refused, in Unix seconds. */
+  readonly expiry: number | undefined;
 }
 
 /** Steps 4 to 6: every check of a matched payment before it is claimed, local checks first. */
@@ -143,13 +144,13 @@ async function checkVerified(
   const { maxOutstandingCalls, maxUnsettledCalls } = context.config.limits;
   if (openPaidCalls(context) >= maxOutstandingCalls) return enqueueFailed(job, digest, 'outbox_full');
   if (unsettledCalls >= maxUnsettledCalls) return enqueueFailed(job, digest, 'too_many_unsettled');
-  // verification took time: settling must still fit into the authorization
-  const late = windowError(payment.validAfter, payment.validBefore, paymentWindow(context, nowSecs(context)));
-  if (late && landing.kind !== 'landed') {
-    return rejectedPayment(job, { stage: 'shape', reason: late, quote_digest: digest });
-  }
   const caller = job.restriction &&
-    found && { mode: job.restriction.authMode, address: found.caller, nonce: found.claim?.nonce };
+    found && {
+      mode: job.restriction.authMode,
+      address: found.caller,
+      nonce: found.claim?.nonce,
+      expiry: found.claim?.expiry,
+    };
   return { ...verified, kind: 'checked', caller, topUpOrder: topUpOrderOf(request, job) };
 }
 

@@ -27,7 +27,7 @@ import { logSecondSecret } from '../runtime/second-secret.ts';
 import type { KnownPayment } from '../store/payment-lookup.ts';
 import { findPriceWindow } from '../store/price-windows.ts';
 import { type Job, optionIn, sellsCredit } from './catalog.ts';
-import { type JobsContext, nowSecs } from './context.ts';
+import type { JobsContext } from './context.ts';
 import type { BoundRequest } from './job-request.ts';
 import { newQuote } from './quote-job.ts';
 import { type JobRefusal, refusal, rejectedPayment } from './refusal.ts';
@@ -43,6 +43,8 @@ export interface MatchedPayment {
   readonly paymentId: string | undefined;
   /** Events that open the stream, in the append that starts the payment: its quote, where the ledger does not have it yet. */
   readonly opening: readonly LedgerEvent[];
+  /** From when on its terms cannot be paid any more, in Unix seconds. */
+  readonly termsEndAt: number;
   /** When its price was quoted, in Unix seconds; undefined for a price that is in force. */
   readonly pricedAt: number | undefined;
   /** Of the body, where the quote is bound to one. */
@@ -71,7 +73,7 @@ export async function matchQuote(
   }
   const matched = terms
     ? matchNamedQuote(context, request, job, decoded, lookUp)
-    : await matchOwnQuote(context, job, decoded, lookUp.revokedBefore);
+    : await matchOwnQuote(context, job, decoded, lookUp);
   return matched.kind === 'refusal' ? matched : { ...matched, paymentId: identifier?.id };
 }
 
@@ -113,8 +115,8 @@ function matchNamedQuote(
   const late = isExpired || lateBecause !== undefined ? refuse(lateBecause ?? 'quote_expired') : undefined;
   const pricedAt = quote.issued_at;
   const { bodyKeccak256 } = binding;
-  const matched = { kind: 'matched', digest, state, payment, opening, pricedAt, bodyKeccak256 } as const;
-  return { ...matched, ...(late ? { late } : {}) };
+  const ofQuote = { digest, state, opening, pricedAt, termsEndAt: quote.expires_at, bodyKeccak256 };
+  return { kind: 'matched', payment, ...ofQuote, ...(late ? { late } : {}) };
 }
 
 /** A quote that no event names yet is the one that the payment echoes, if that authenticates itself: its start records it. */
@@ -166,14 +168,13 @@ async function matchOwnQuote(
   context: JobsContext,
   job: Job,
   decoded: DecodedPayment,
-  revokedBefore: number,
+  { revokedBefore, quote: { nowSecs: now } }: KnownPayment,
 ): Promise<Matched | JobRefusal> {
   const unmatched = (reason: string): JobRefusal => rejectedPayment(job, { stage: 'match', reason });
   const { acceptedTokens, quoteTtlSecs } = context.settings;
   const tokens = hasOwnScheme(decoded) ? payableInV1(acceptedTokens) : [];
   const token = await findSignedToken(context, decoded, tokens);
   if (!token) return unmatched('matches_no_option');
-  const now = nowSecs(context);
   const check = (terms: OwnTerms) => checkTimely(context, decoded, terms.option, now);
   // a price of a rate that is not current any more counts only where it was offered, and while that lasts
   const hasRate = context.offers.hasRate(token);
@@ -190,21 +191,23 @@ async function matchOwnQuote(
   const { option, priceWei, pricedAt } = terms;
   const quote = newQuote({ ...job, priceWei, options: [option] }, now, quoteTtlSecs);
   const opening: LedgerEvent[] = [{ type: 'quote_issued', data: quoteToData(quote) }];
-  const digest = quoteDigest(quote);
-  const matched = { kind: 'matched', digest, state: emptyQuoteState, payment, opening, pricedAt } as const;
-  return { ...matched, ...(late ? { late } : {}) };
+  const termsEndAt = Math.min(quote.expiresAt, terms.endAt);
+  const ofQuote = { digest: quoteDigest(quote), state: emptyQuoteState, opening, pricedAt, termsEndAt };
+  return { kind: 'matched', payment, ...ofQuote, ...(late ? { late } : {}) };
 }
 
-/** What a version 1 payment pays: the price and when it was offered, undefined for the present one. */
+/** What a version 1 payment pays: the price, when it was offered (undefined for the present one), and from when on it ends. */
 interface OwnTerms {
   readonly option: SettlementOption;
   readonly priceWei: bigint;
   readonly pricedAt: number | undefined;
+  /** Unix seconds. A price that is in force has no end yet. */
+  readonly endAt: number;
 }
 
 function presentTerms({ options, priceWei }: Job, token: AcceptedToken): OwnTerms | undefined {
   const option = options.find((one) => tokenName(one) === tokenName(token));
-  return option && { option, priceWei, pricedAt: undefined };
+  return option && { option, priceWei, pricedAt: undefined, endAt: Infinity };
 }
 
 /** The terms that another gateway offers, or that were offered before the price changed. */
@@ -219,8 +222,9 @@ async function earlierTerms(
   const option = optionIn(token, BigInt(value));
   const window = await findPriceWindow(pool, job, option, revokedBefore);
   if (!window || sellsCredit(job) !== (window.creditMicros !== undefined)) return undefined;
-  const { priceWei, creditMicros, offeredAt: pricedAt } = window;
-  return { option: creditMicros === undefined ? option : { ...option, creditMicros }, priceWei, pricedAt };
+  const { priceWei, creditMicros, offeredAt: pricedAt, endAt } = window;
+  const bought = creditMicros === undefined ? option : { ...option, creditMicros };
+  return { option: bought, priceWei, pricedAt, endAt };
 }
 
 /** The times a payment must fit into now, settling included. */

@@ -1,5 +1,6 @@
 import { jobKey } from '../domain/payments/job.ts';
 import type { LedgerEvent } from '../domain/events/event.ts';
+import { settleEndSecs } from '../domain/payments/payment-window.ts';
 import { ofPayment, paymentToData, sha256 } from '../domain/payments/payment.ts';
 import { orderedUuid } from '../domain/values/ordered-uuid.ts';
 import type { AppendOutcome, CallChange, Claim, LaneCommand } from '../store/append-batch.ts';
@@ -12,6 +13,7 @@ import type { Job } from './catalog.ts';
 import type { CheckedPayment } from './check-payment.ts';
 import type { JobsContext } from './context.ts';
 import { type BoundRequest, requestStream } from './job-request.ts';
+import { paymentWindow } from './match-quote.ts';
 import {
   enqueueFailed,
   type ErrorRefusal,
@@ -114,8 +116,22 @@ function startClaims(request: BoundRequest, job: Job, checked: CheckedPayment): 
   return claims;
 }
 
+/**
+ * From when on the request would be refused, in Unix seconds. A start that waits for the ledger is not recorded after that: its payer may
+ * have been told meanwhile, by any gateway, that the payment is refused. Undefined for a payment that has landed, which is never refused.
+ */
+function endOf(
+  context: JobsContext,
+  { payment, termsEndAt, landing, caller }: CheckedPayment,
+): number | undefined {
+  if (landing.kind === 'landed') return undefined;
+  const { settleMarginSecs } = paymentWindow(context, termsEndAt);
+  const settleEnd = settleEndSecs(payment.validBefore, settleMarginSecs);
+  return Math.min(termsEndAt, settleEnd, caller?.expiry ?? Infinity);
+}
+
 function startCommand(
-  { settings }: JobsContext,
+  context: JobsContext,
   request: BoundRequest,
   job: Job,
   checked: CheckedPayment,
@@ -128,6 +144,7 @@ function startCommand(
     stream: digest,
     expect: state.version,
     issuedAt: pricedAt,
+    endsAt: endOf(context, checked),
     events: startEvents(request, checked),
     claims: startClaims(request, job, checked),
     lost: {
@@ -154,7 +171,7 @@ function startCommand(
       // credit is sold without a runner
       order: job.isTopUp
         ? undefined
-        : callOrder(settings.jobPolicies.get(jobKey(job)), request, caller?.address),
+        : callOrder(context.settings.jobPolicies.get(jobKey(job)), request, caller?.address),
       payment: paymentKey(payment),
       delayMs: firstLookMs,
     },

@@ -77,6 +77,7 @@ export function encodeCommand(command: LaneCommand): EncodedCommand {
   const parts = [`"stream":${JSON.stringify(command.stream)}`, `"events":${eventsJson(events)}`];
   if (command.expect !== undefined) parts.push(`"expect":${command.expect}`);
   if (command.issuedAt !== undefined) parts.push(`"issued_at":${command.issuedAt}`);
+  if (command.endsAt !== undefined) parts.push(`"ends_at":${command.endsAt}`);
   const claims = command.claims?.map(encodeClaim) ?? [];
   if (claims.length > 0) parts.push(`"claims":${JSON.stringify(claims)}`);
   if (command.freed?.length) parts.push(`"freed":${JSON.stringify(command.freed.map(encodeClaim))}`);

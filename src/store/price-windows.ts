@@ -33,6 +33,8 @@ export interface PriceWindow {
   readonly creditMicros: bigint | undefined;
   /** Unix seconds. */
   readonly offeredAt: number;
+  /** When it ends, in Unix seconds. */
+  readonly endAt: number;
 }
 
 /**
@@ -45,9 +47,10 @@ export async function findPriceWindow(
   { network, asset, transferMethod, payTo, amount }: SettlementOption,
   revokedBefore: number,
 ): Promise<PriceWindow | undefined> {
-  const { rows } = await pool.query<{ price: string; credit: string | null; offered: number }>({
+  const { rows } = await pool.query<{ price: string; credit: string | null; offered: number; end: number }>({
     name: 'find_price_window',
-    text: `select price_wei as price, credit_micros as credit, extract(epoch from offered_at)::float8 as offered
+    text: `select price_wei as price, credit_micros as credit, extract(epoch from offered_at)::float8 as offered,
+        extract(epoch from valid_until)::float8 as "end"
       from tollbook.price_window join tollbook.price_list using (list_id)
       where service_id = $1 and job_index = $2 and network = $3 and asset = $4 and transfer_method = $5 and pay_to = $6
         and amount = $7 and valid_until > tollbook.clock() and offered_at >= to_timestamp($8)
@@ -60,5 +63,6 @@ export async function findPriceWindow(
     priceWei: BigInt(row.price),
     creditMicros: row.credit === null ? undefined : BigInt(row.credit),
     offeredAt: Math.floor(row.offered),
+    endAt: Math.floor(row.end),
   };
 }

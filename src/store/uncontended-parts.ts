@@ -14,6 +14,8 @@ export interface UncontendedParts {
   readonly expected: string;
   /** When the quote that it takes was issued; empty for a command that takes none. */
   readonly issuedAt: string;
+  /** Empty for a command without an end. */
+  readonly endsAt: string;
   readonly types: string;
   readonly data: string;
   readonly events: number;
@@ -34,7 +36,7 @@ export interface UncontendedParts {
  * checking or completing it, sums refusals or quotes, ends a halt, or has text that would have to be escaped.
  */
 export function uncontendedParts(
-  { stream, expect, issuedAt, freed = [], lost, call }: LaneCommand,
+  { stream, expect, issuedAt, endsAt, freed = [], lost, call }: LaneCommand,
   events: readonly EncodedEvent[],
   claims: readonly EncodedClaim[],
 ): UncontendedParts | undefined {
@@ -56,6 +58,7 @@ export function uncontendedParts(
     stream,
     expected: expect === undefined ? '' : String(expect),
     issuedAt: issuedAt === undefined ? '' : String(issuedAt),
+    endsAt: endsAt === undefined ? '' : String(endsAt),
     types: events.map(({ type }) => type).join(separators.field),
     data,
     events: events.length,

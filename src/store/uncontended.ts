@@ -38,6 +38,7 @@ export function uncontendedStatement(
     all.flatMap(({ issuedAt }) => (issuedAt === '' ? [] : [issuedAt])),
     all.flatMap(({ admitted }) => admitted ?? []),
     all.flatMap(({ settled }) => settled ?? []),
+    all.flatMap(({ endsAt }) => (endsAt === '' ? [] : [endsAt])),
   ];
   const content = createHash('sha256').update(batchText(commands)).digest('hex');
   const joined = lists.map((list) => textLiteral(list.join(separators.item))).join(',');

@@ -7,6 +7,8 @@ export interface Ambushes {
   failFirstSettle(nonce: string): void;
   /** The same, and the append of that failure is stalled until another settle request of this payment has landed. */
   stallFailure(nonce: string): void;
+  /** The append that starts this payment is stalled until it is let go. */
+  stallStart(nonce: string): { readonly begun: Promise<void>; letGo(): void };
   /** The facilitator answers each request with this payment with an error of its own. */
   provokeErrors(nonce: string): void;
   /** The planned answer to a request, if there is one. */
@@ -51,11 +53,17 @@ export function createAmbushes(onStall: (nonce: string, isOver: () => boolean) =
   const failing = new Set<string>();
   const provoking = new Set<string>();
   const stalled = new Map<string, Waiting>();
+  const starts = new Map<string, { readonly begin: () => void; readonly over: Promise<void> }>();
   return {
     failFirstSettle: (nonce) => void failing.add(nonce),
     stallFailure(nonce) {
       failing.add(nonce);
       stalled.set(nonce, { over: Promise.withResolvers(), ended: Promise.withResolvers() });
+    },
+    stallStart(nonce) {
+      const [begun, over] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+      starts.set(nonce, { begin: () => begun.resolve(), over: over.promise });
+      return { begun: begun.promise, letGo: () => over.resolve() };
     },
     provokeErrors: (nonce) => void provoking.add(nonce),
     async answer({ place, nonce, signature, about }, forward) {
@@ -71,6 +79,14 @@ export function createAmbushes(onStall: (nonce: string, isOver: () => boolean) =
       return reply;
     },
     stallOf(append) {
+      const start =
+        append.includes('settlement_started') && [...starts].find(([nonce]) => append.includes(nonce));
+      if (start) {
+        const [nonce, { begin, over }] = start;
+        starts.delete(nonce);
+        begin();
+        return { over: Promise.race([over, sleep(longestStallMs)]), end: () => {} };
+      }
       if (!append.includes('"settlement_failed"')) return undefined;
       const found = [...stalled].find(([nonce]) => append.includes(nonce));
       if (!found) return undefined;

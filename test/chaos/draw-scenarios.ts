@@ -22,6 +22,14 @@ const kindShares: Partial<Record<ScenarioKind, number>> = {
   spent_id: 2,
 };
 
+const version2Kinds: ReadonlySet<ScenarioKind> = new Set([
+  'quote_rivals',
+  'bound_rivals',
+  'spent_id',
+  'last_moment',
+  'credit_buyer',
+]);
+
 export function makeScenario(random: Random, index: number, options: ScheduleOptions): Scenario {
   const slow = slowKinds(options)[index];
   const picked = pickKind(random);
@@ -35,8 +43,7 @@ export function makeScenario(random: Random, index: number, options: ScheduleOpt
         ? 'delegated'
         : random.pick(['pushed', 'pushed', 'leased', 'leased', other] as const);
   // a version 1 payment names no quote, has no id, and always uses the first token
-  const isVersion2 =
-    kind === 'quote_rivals' || kind === 'bound_rivals' || kind === 'spent_id' || kind === 'credit_buyer';
+  const isVersion2 = version2Kinds.has(kind);
   const version = !isVersion2 && random.chance(0.15) ? 1 : 2;
   return {
     id: `v${index}`,
@@ -53,7 +60,7 @@ export function makeScenario(random: Random, index: number, options: ScheduleOpt
 
 /** The scenarios that take long. A payment without balance ends only when its authorization expires. */
 function slowKinds({ run, processes }: ScheduleOptions): readonly ScenarioKind[] {
-  const stalled = processes > 1 ? (['stalled_failure'] as const) : [];
+  const stalled = processes > 1 ? (['stalled_failure', 'last_moment'] as const) : [];
   return run % 3 === 2 ? ['poor', 'late_landing', ...stalled] : stalled;
 }
 

@@ -1,4 +1,8 @@
-import { pay, payerOf, type RunningScenario, sign } from './scenario-parts.ts';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { z } from 'zod';
+import type { Offer } from '../support/payer.ts';
+import { askForOffer } from './client.ts';
+import { pay, payerOf, type RunningScenario, sign, signThis } from './scenario-parts.ts';
 import type { SignedOnce } from './records.ts';
 
 /** How many payments a client signs for one caller nonce, or under one id of its own. */
@@ -34,6 +38,41 @@ export async function payWithStalledFailure(running: RunningScenario): Promise<v
   if (!signed) return;
   running.parts.ambushes.stallFailure(signed.nonce);
   await pay(running, signed);
+}
+
+/** How long before the end of its quote a payment is sent, and how long its start may take to reach the database. */
+const [sentBeforeMs, longestStartMs] = [3_000, 10_000];
+/** A client waits for the end of a short quote alone. */
+const longestWaitMs = 15_000;
+
+/**
+ * A payment is sent just before its quote ends, and the append of its start is stalled. When the quote has ended its client asks the other
+ * gateways: where they refuse the payment, it must not be started any more.
+ */
+export async function payAtTheLastMoment(running: RunningScenario): Promise<void> {
+  const { parts, random, request } = running;
+  const offer = await askForOffer(parts, random, request);
+  if (!offer) return;
+  const signed = await signThis(running, offer, payerOf(running));
+  const endMs = endOf(offer);
+  const [url = '', ...others] = random.shuffled(parts.urls);
+  if (endMs === undefined || endMs - Date.now() > longestWaitMs) return void (await pay(running, signed));
+  const pause = (ms: number) => sleep(Math.max(0, ms), undefined, { signal: parts.deadline }).catch(() => {});
+  const askAt = (urls: readonly string[], who: string) =>
+    pay({ ...running, parts: { ...parts, urls } }, signed, random.fork(who));
+  await pause(endMs - sentBeforeMs - Date.now());
+  const stall = parts.ambushes.stallStart(signed.nonce);
+  const first = askAt([url], 'first');
+  await Promise.race([stall.begun, first, pause(longestStartMs)]);
+  await pause(endMs + 100 - Date.now());
+  await askAt(others, 'again').finally(() => stall.letGo());
+  await first;
+}
+
+/** When the offer's quote ends, in Unix milliseconds; undefined where the offer does not say so. */
+function endOf({ accepts: [first] }: Offer): number | undefined {
+  const quote = z.object({ expiresAt: z.int() }).safeParse(first?.extra['quote']);
+  return quote.success ? quote.data.expiresAt * 1_000 : undefined;
 }
 
 /** Lands a payment whose refusal was true when it was sent. */

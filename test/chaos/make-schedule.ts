@@ -30,7 +30,9 @@ function makeUsual(random: Random, options: ScheduleOptions): Schedule {
   const sellsCredit = hasCredit(options);
   // a spend whose block is replaced is never paid, and its account's later ones have the wrong nonce
   const reorgs = turnover || sellsCredit ? [] : makeReorgs(random.fork('reorgs'), options);
-  const configs = makeConfigs(random.fork('configs'), options);
+  const configs = makeConfigs(random.fork('configs'), options).map((config) =>
+    hasShortQuotes(options) ? { ...config, quoteTtlSecs: shortQuoteSecs } : config,
+  );
   return {
     // a gateway that is killed forgets which events were acknowledged
     strikes: loses ? strikes.filter(({ what }) => what !== 'kill_gateway') : strikes,
@@ -45,6 +47,13 @@ function makeUsual(random: Random, options: ScheduleOptions): Schedule {
     isSiege: false,
     hasCredit: sellsCredit,
   };
+}
+
+/** A client of the kind `last_moment` waits for the end of its quote. */
+const shortQuoteSecs = 10;
+
+function hasShortQuotes({ run, kind, processes }: ScheduleOptions): boolean {
+  return processes > 1 && (run % 4 === 3 || kind === 'last_moment');
 }
 
 /** Longer than gateways take to notice a reorg, shorter than the time limit of a runner that leases. */

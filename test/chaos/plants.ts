@@ -30,6 +30,17 @@ export const plants: readonly Plant[] = [
     caughtBy: ['refused_though_paid'],
   },
   {
+    name: 'started-after-its-end',
+    edits: [
+      {
+        file: 'src/jobs/start-payment.ts',
+        find: `    endsAt: endOf(context, checked),`,
+        replace: `    endsAt: checked.landing.kind === 'landed' ? endOf(context, checked) : undefined,`,
+      },
+    ],
+    caughtBy: ['started_after_its_end', 'refused_though_paid'],
+  },
+  {
     name: 'enqueued-before-the-append',
     edits: [
       {

@@ -190,6 +190,7 @@ export async function makeRun(options: RunOptions): Promise<RunReport> {
     const checked = await checkRun({
       loss,
       found: [...recovery.found, ...foundAgain],
+      isClockMoved: schedule.clockSteps.some(({ of }) => of === 'database'),
       maxOtherEvents: schedule.isSiege ? maxOtherEvents(schedule) : undefined,
       believesLies: schedule.configs.some(({ confirm }) => confirm !== 'required'),
       environment,

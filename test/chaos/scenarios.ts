@@ -8,7 +8,12 @@ import { callerHeaders } from '../support/caller.ts';
 import type { Presentation, SignedOnce } from './records.ts';
 import { askForOffer } from './client.ts';
 import { flood, payWithoutMoney, provokeFacilitator } from './hostile-scenarios.ts';
-import { landLate, payWithSpentCredentials, payWithStalledFailure } from './late-scenarios.ts';
+import {
+  landLate,
+  payAtTheLastMoment,
+  payWithSpentCredentials,
+  payWithStalledFailure,
+} from './late-scenarios.ts';
 import type { Random } from './random.ts';
 import {
   fund,
@@ -115,6 +120,7 @@ const scenarioSteps: Readonly<Record<ScenarioKind, ScenarioStep>> = {
   spent_nonce: payWithSpentCredentials,
   spent_id: payWithSpentCredentials,
   stalled_failure: payWithStalledFailure,
+  last_moment: payAtTheLastMoment,
   unfunded: payWithoutMoney,
   provoker: provokeFacilitator,
   flooder: flood,

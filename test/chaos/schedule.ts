@@ -85,6 +85,8 @@ export type ScenarioKind =
   | 'spent_id'
   /** A reported failure whose append is stalled while another gateway settles the payment again. */
   | 'stalled_failure'
+  /** A payment just before the end of its quote, whose start reaches the database after it. */
+  | 'last_moment'
   /** A payer without balance. */
   | 'unfunded'
   /** A stranger whose payments make the facilitator answer 500. */

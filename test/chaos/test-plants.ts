@@ -13,6 +13,20 @@ export interface TestPlant extends Bug {
 
 export const testPlants: readonly TestPlant[] = [
   {
+    name: 'last-look-before-earlier-appends',
+    edits: [
+      {
+        file: 'src/jobs/answer-refusal.ts',
+        find: `if (!isAppended && (await append(context, nothingFor(request))).outcome === 'full')`,
+        replace: `if (!isAppended && context.lane.state.halt)`,
+      },
+    ],
+    caughtByTest: {
+      file: 'test/jobs/late-starts.test.ts',
+      name: 'a payment whose start was decided in time and is committed late is never refused meanwhile',
+    },
+  },
+  {
     name: 'all-claims-are-read',
     edits: [
       {

@@ -29,6 +29,8 @@ interface Step {
   readonly stream: number;
   readonly expect: 'right' | 'wrong' | 'any';
   readonly events: number;
+  /** Whether it has an end, and whether that is over. */
+  readonly end: 'none' | 'over' | 'later';
   /** Whether its quote was counted by a sum before. */
   readonly isSummarised: boolean;
   readonly claims: readonly number[];
@@ -41,12 +43,16 @@ interface Step {
   readonly leases: number;
 }
 
+/** The time of a stopped database, in Unix seconds. */
+const stoppedAtSecs = Math.floor(Date.parse('2026-11-22T12:00:00.123Z') / 1_000);
+
 const rarely = fc.integer({ min: 0, max: 9 }).map((n) => n === 0);
 
 const step: fc.Arbitrary<Step> = fc.record({
   stream: fc.integer({ min: 0, max: 20 }),
   expect: fc.constantFrom('right', 'right', 'right', 'right', 'any', 'any', 'wrong'),
   events: fc.integer({ min: 0, max: 3 }),
+  end: fc.constantFrom('none', 'none', 'none', 'later', 'later', 'over'),
   isSummarised: fc.boolean(),
   claims: fc.uniqueArray(fc.integer({ min: 0, max: 60 }), { maxLength: 3 }),
   binding: fc.integer({ min: 0, max: 1 }),
@@ -92,6 +98,7 @@ function commandOf({ run, versions, calls }: Model, given: Step): LaneCommand {
   return {
     stream,
     expect: expected,
+    endsAt: { none: undefined, over: stoppedAtSecs, later: stoppedAtSecs + 1 }[given.end],
     events: Array.from({ length: given.events }, (_, i) => (i === 0 ? quoteIssued(given) : refused())),
     ...(given.frees ? { freed: claims } : { claims }),
     ...(given.recordsLoss ? { lost: { stream: `${run}:lost`, events: { payment: [replayDenied()] } } } : {}),

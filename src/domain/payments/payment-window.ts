@@ -14,6 +14,11 @@ export function latestValidBefore(nowSecs: number, maxTimeoutSecs: number): numb
   return nowSecs + maxTimeoutSecs + clockSkewSecs;
 }
 
+/** From when on a signature that is valid before a time is not settled any more; all in Unix seconds. */
+export function settleEndSecs(validBefore: bigint, settleMarginSecs: number): number {
+  return Number(validBefore) - settleMarginSecs + 1;
+}
+
 /** Why a signature's validity (Unix seconds) does not fit the window: a reason code. Undefined where it fits. */
 export function windowError(
   validAfter: bigint,
@@ -24,7 +29,8 @@ export function windowError(
   // the token requires a block time after it, not at it
   if (validAfter >= now) return 'authorization_not_yet_valid';
   if (validBefore <= now) return 'authorization_expired';
-  if (validBefore < now + BigInt(window.settleMarginSecs)) return 'authorization_expires_too_soon';
+  if (window.nowSecs >= settleEndSecs(validBefore, window.settleMarginSecs))
+    return 'authorization_expires_too_soon';
   if (validBefore > BigInt(latestValidBefore(window.nowSecs, window.maxTimeoutSecs)))
     return 'authorization_valid_too_long';
   return undefined;

@@ -12,6 +12,7 @@ import { balanceOf } from '../../../src/devnet/token.ts';
 import { type AccountState, creditViolations } from './credit.ts';
 import { countEarned, readChainSpends, spendViolations } from './spends.ts';
 import { answerViolations, countExcused } from './answers.ts';
+import { endViolations } from './ends.ts';
 import { bindingViolations } from './bindings.ts';
 import { growthViolations, salesViolations } from './sales.ts';
 import { moneyViolations } from './money.ts';
@@ -42,6 +43,8 @@ export interface CheckParts {
   readonly found?: readonly Violation[];
   /** How many events may belong to no payment. */
   readonly maxOtherEvents?: number | undefined;
+  /** Whether the ledger's clock was moved. */
+  readonly isClockMoved?: boolean;
   /** Scenarios whose payment must succeed at once. */
   readonly mustSell: readonly string[];
 }
@@ -93,6 +96,7 @@ export async function checkRun(parts: CheckParts): Promise<Checked> {
     ...creditViolations({ ...facts, accounts }),
     ...spendViolations({ records, events, chain }),
     ...bindingViolations(events, records),
+    ...(parts.isClockMoved ? [] : endViolations(events)),
     ...salesViolations(records, parts.mustSell),
     ...records.awaitedBodies.map(violation('body_awaited')),
     ...(parts.maxOtherEvents === undefined ? [] : growthViolations(events, payments, parts.maxOtherEvents)),

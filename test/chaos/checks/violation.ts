@@ -11,6 +11,7 @@ export type ViolationKind =
   | 'nonce_used_twice'
   | 'payment_id_used_twice'
   | 'started_though_invalid'
+  | 'started_after_its_end'
   | 'binding_broken'
   | 'sales_stopped'
   | 'ledger_flooded'

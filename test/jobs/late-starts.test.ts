@@ -1,0 +1,159 @@
+import pg from 'pg';
+import { expect, onTestFinished, test } from 'vitest';
+import type { Claim } from '../../src/store/append-batch.ts';
+import { clockAt, stoppedDatabase } from '../support/append-ways.ts';
+import { laneOn } from '../support/credit.ts';
+import { createDatabase, type TestDatabase } from '../support/database.ts';
+import { newStream, refused } from '../support/events.ts';
+import { useChain } from '../support/devnet.ts';
+import { payTo, startTestGateway, type TestGateway, type TestGatewayOptions } from '../support/gateway.ts';
+import { expectSoundLedger } from '../support/invariants.ts';
+import { header, offerOf, quoteAndSign, signOffer, v1Header } from '../support/payer.ts';
+import { eventually } from '../support/wait.ts';
+
+const chain = useChain();
+const job = '/x402/jobs/1/0';
+const price = 3_264_000n;
+
+/** Two gateways of one ledger, whose quotes are valid for a minute. */
+async function twoGateways(
+  database: TestDatabase,
+  changes: Pick<TestGatewayOptions, 'change'> = {},
+): Promise<[TestGateway, TestGateway]> {
+  const options = {
+    ...changes,
+    database,
+    chain,
+    top: 'quote_key_env = "QUOTE_KEY"\npublic_url = "http://jobs.example"\nquote_ttl_secs = 60',
+    env: { QUOTE_KEY: 'the-key-of-quotes-of-the-test-gateway' },
+  };
+  return [await startTestGateway(options), await startTestGateway(options)];
+}
+
+const atTwicePrice = (text: string): string => text.replaceAll('"1000000000000000"', '"2000000000000000"');
+
+/** Runs SQL of the database's owner in a transaction that stays open until the returned function is called. */
+async function holdOpen({ url }: TestDatabase, sql: string): Promise<() => Promise<void>> {
+  const owner = new pg.Client(url);
+  await owner.connect();
+  onTestFinished(() => owner.end());
+  await owner.query(`begin; ${sql}`);
+  return async () => {
+    await owner.query('commit');
+  };
+}
+
+/** Waits until so many appends wait for a lock. */
+function appendsWait(database: TestDatabase, count: number): Promise<void> {
+  return eventually(async () => {
+    const { rowCount } = await database.asOwner((owner) =>
+      owner.query(
+        `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
+           and query like '%tollbook.append%' and pid <> pg_backend_pid()`,
+      ),
+    );
+    expect(rowCount).toBe(count);
+  });
+}
+
+test('a payment whose start waits for the ledger past the end of its quote is refused by every gateway, and never settled', async () => {
+  const database = await createDatabase();
+  const [first, second] = await twoGateways(database);
+  const payment = await quoteAndSign(first, job, 'x');
+  const before = await chain.balance(payTo);
+  const release = await holdOpen(database, 'select from tollbook.lane_lock for update');
+  const send = ({ post }: TestGateway) => post(job, { body: 'x', headers: header(payment) });
+  const started = send(first);
+  await appendsWait(database, 1);
+  await database.moveClock(61);
+  const sentAgain = send(second);
+  await appendsWait(database, 2);
+  await release();
+  for (const answer of [await sentAgain, await started])
+    expect(answer).toMatchObject({ status: 402, json: { code: 'quote_expired' } });
+  expect((await chain.balance(payTo)) - before).toBe(0n);
+  const events = await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+  expect(events.filter(({ type }) => type === 'settlement_started')).toEqual([]);
+});
+
+test('a payment whose start was decided in time and is committed late is never refused meanwhile', async () => {
+  const database = await createDatabase();
+  // refusals are only counted, as while strangers send many: none waits for an append of its own
+  await database.asOwner((owner) =>
+    owner.query(
+      `create or replace function tollbook.take_event_allowance(p_kind text, p_wanted int, p_per_sec int, p_most int) returns int
+       language sql as 'select 0'`,
+    ),
+  );
+  const [first, second] = await twoGateways(database);
+  const payment = await quoteAndSign(first, job, 'x');
+  // a gateway that has seen the quote reads the ledger first
+  const forged = { ...payment, payload: { ...payment.payload, signature: `0x${'1b'.repeat(65)}` } };
+  expect((await second.post(job, { body: 'x', headers: header(forged) })).status).toBe(402);
+  const before = await chain.balance(payTo);
+  await database.asOwner((owner) =>
+    owner.query(
+      `create function public.wait() returns trigger language plpgsql as $$ begin perform pg_advisory_xact_lock(1); return null; end $$;
+       create constraint trigger wait after insert on tollbook.event deferrable initially deferred
+         for each row when (new.type = 'settlement_started') execute function public.wait()`,
+    ),
+  );
+  const release = await holdOpen(database, 'select pg_advisory_xact_lock(1)');
+  const send = ({ post }: TestGateway) => post(job, { body: 'x', headers: header(payment) });
+  const started = send(first);
+  await appendsWait(database, 1);
+  await database.moveClock(61);
+  const sentAgain = send(second);
+  await appendsWait(database, 2);
+  await release();
+  expect([(await started).status, (await sentAgain).status]).toEqual([202, 202]);
+  expect((await chain.balance(payTo)) - before).toBe(price);
+  await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+});
+
+test('a version 1 payment of an earlier price whose start waits for the ledger past the end of that price is never settled', async () => {
+  const database = await createDatabase();
+  const [earlier, other] = await twoGateways(database);
+  const { accepted, payload } = await signOffer(offerOf(await earlier.post(job, { body: 'x' })));
+  await Promise.all([earlier.stop(), other.stop()]);
+  const [first, second] = await twoGateways(database, { change: atTwicePrice });
+  const before = await chain.balance(payTo);
+  const headers = v1Header({ x402Version: 1, scheme: accepted.scheme, network: 'base-sepolia', payload });
+  const send = ({ post }: TestGateway) => post(job, { body: 'x', headers });
+  const release = await holdOpen(database, 'select from tollbook.lane_lock for update');
+  const started = send(first);
+  await appendsWait(database, 1);
+  await database.moveClock(75);
+  const sentAgain = send(second);
+  await appendsWait(database, 2);
+  await release();
+  for (const answer of [await sentAgain, await started])
+    expect(answer).toMatchObject({ status: 402, json: { code: 'payment_invalid' } });
+  expect((await chain.balance(payTo)) - before).toBe(0n);
+  await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+});
+
+const claim = (key: string): Claim => ({ kind: 'quote', owner: '', scope: '', key, binding: 'mine' });
+
+test('a command is stale from its end on, by the clock of the database, whichever way its batch is written', async () => {
+  const database = await stoppedDatabase();
+  const lane = laneOn(database);
+  onTestFinished(() => lane.close());
+  const endsAt = Date.parse('2026-11-22T12:00:01Z') / 1_000;
+  const append = async (claims: Claim[]): Promise<string[]> => {
+    // a command that frees a claim is always decided
+    const ways = [{ claims }, { freed: claims }];
+    const appended = ways.map((way) =>
+      lane.append({ stream: newStream(), endsAt, events: [refused()], ...way }),
+    );
+    return (await Promise.all(appended)).map(({ outcome }) => outcome);
+  };
+  await database.asOwner((owner) => owner.query(clockAt('2026-11-22T12:00:00.999Z')));
+  expect(await append([claim('a')])).toEqual(['ok', 'ok']);
+  await database.asOwner((owner) => owner.query(clockAt('2026-11-22T12:00:01Z')));
+  expect(await append([claim('b')])).toEqual(['stale', 'stale']);
+  // a claim that is taken says more
+  expect(await append([claim('a')])).toEqual(['same', 'stale']);
+  const events = await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+  expect(events).toHaveLength(2);
+});
