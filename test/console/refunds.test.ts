@@ -98,6 +98,7 @@ test.skipIf(!hasBrowser)(
     await page.waitForURL('about:blank');
     await page.goto(path);
     await page.getByText('Whether the wallet has sent it is not known').waitFor();
+    await page.getByText('Neither the gateway nor this browser knows a transaction.').waitFor();
     expect(await button.count()).toBe(0);
     await tour.look('console-refund-unknown');
     expect(await makeBatch(database.pool, { network, max: 10 })).toMatchObject({

@@ -33,8 +33,12 @@ async function begin() {
   const hint = place.querySelector('[data-without-wallet]');
   if (state === 'sending') {
     const known = transaction || localStorage.getItem(keyOf(path));
-    hint.hidden = true;
-    if (!known) return;
+    hint.hidden = Boolean(known);
+    if (!known) {
+      hint.textContent =
+        'Neither the gateway nor this browser knows a transaction. Look into the wallet: enter below what it has sent, or say that it was not sent.';
+      return;
+    }
     await run(steps, async () => {
       if (!transaction) await note(path, known);
       await follow(path, steps);
