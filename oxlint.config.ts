@@ -11,13 +11,15 @@ const useCases = {
   credit: [...base],
   identity: [...base, 'credit'],
   'top-ups': [...base, 'credit', 'identity'],
-  spend: [...base],
+  // what the operator's own transactions cost
+  costs: [...base],
+  spend: [...base, 'costs'],
   chat: [...base, 'credit', 'identity', 'spend'],
   log: [...base],
   projections: [...base, 'log'],
   verify: [...base, 'log', 'projections'],
   reconcile: [...base, 'log', 'verify'],
-  refunds: [...base, 'projections'],
+  refunds: [...base, 'projections', 'costs'],
   recovery: [...base, 'log', 'projections', 'reconcile'],
   books: [...base, 'log'],
   // closed periods of the books, with the hashes of their reports

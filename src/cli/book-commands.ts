@@ -1,5 +1,6 @@
 import { agingFormats } from '../books/aging-text.ts';
 import { bookFormats } from '../domain/bookkeeping/format.ts';
+import { costPurposes } from '../domain/payments/transaction-cost.ts';
 import { explanationClasses } from '../domain/events/break-events.ts';
 
 const notAsClosed = 'the period is not as it was closed';
@@ -33,6 +34,24 @@ export const bookCommands = {
         'the period is closed, and the bytes are not those of the close; or events contradict each other',
     },
     load: () => import('./commands/export.ts'),
+  },
+  'costs record': {
+    summary: 'records what a transaction of yours cost: a refund, a sweep, a spend or an anchor',
+    usage:
+      `tollbook costs record --network eip155:8453 --tx TRANSACTION --purpose ${costPurposes.join('|')}\n` +
+      '  (--rpc NETWORK=URL | --config FILE) [--payer ADDRESS] [--by NAME]\n' +
+      '  of its receipt, once it is final; also where it failed. What a command or a gateway has recorded is not recorded again\n' +
+      '  --payer  the account that sent it: says that it is yours, where neither ledger nor configuration knows it\n' +
+      '  --by     the operator; default: your account on this machine; needs DATABASE_URL',
+    load: () => import('./commands/costs/record.ts'),
+  },
+  'costs list': {
+    isReading: true,
+    summary: 'lists what your transactions cost, the newest first',
+    usage:
+      'tollbook costs list [--from 2026-11] [--to 2026-12] [--tz Europe/Berlin]\n' +
+      '  those recorded from --from until before --to; --tz: the zone of days and times; needs DATABASE_URL',
+    load: () => import('./commands/costs/list.ts'),
   },
   aging: {
     summary:

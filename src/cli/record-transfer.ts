@@ -1,6 +1,7 @@
 import type { ParseArgsOptionsConfig } from 'node:util';
 import type pg from 'pg';
 import type { Config } from '../config/config.ts';
+import type { CostPurpose } from '../domain/payments/transaction-cost.ts';
 import { type Hex, isHex32 } from '../domain/values/primitives.ts';
 import type { Chains, Refused } from '../refunds/final-transfers.ts';
 import type { LedgerDatabase } from '../store/database.ts';
@@ -11,7 +12,7 @@ import { closeChains, openChains, readConfig } from './chains.ts';
 import { withLedger } from './ledger.ts';
 import { fail, say } from './terminal.ts';
 
-/** The options of every command that records a transaction: `refunds record`, `sweeps record` and `transfers record`. */
+/** The options of every command that records a transaction: `refunds record`, `sweeps record`, `transfers record`, `costs record`. */
 export const transferOptions = {
   tx: { type: 'string', default: '' },
   by: { type: 'string' },
@@ -19,8 +20,8 @@ export const transferOptions = {
   rpc: { type: 'string', multiple: true, default: [] },
 } satisfies ParseArgsOptionsConfig;
 
-/** `--tx`: the transaction of a refund, a sweep or a transfer. Throws an ArgumentError where it is no transaction hash. */
-export function readTransaction(tx: string, purpose: 'refund' | 'sweep' | 'transfer'): Hex {
+/** `--tx`: a transaction, such as that of a refund. Throws an ArgumentError where it is no transaction hash. */
+export function readTransaction(tx: string, purpose: CostPurpose): Hex {
   const transaction = tx.toLowerCase();
   if (isHex32(transaction)) return transaction;
   throw new ArgumentError(`--tx is the transaction of the ${purpose}: 0x and 64 hexadecimal digits`);

@@ -173,6 +173,16 @@ export async function listTransfers(
   );
 }
 
+/** What the operator paid for transactions, the newest first. */
+export async function listCosts(
+  pool: pg.Pool,
+  limit: number,
+  within: RecordedWithin = {},
+): Promise<EventOf<'transaction_cost_recorded'>[]> {
+  const events = await listEvents(pool, 'cost:', limit, within);
+  return events.filter((event) => event.type === 'transaction_cost_recorded');
+}
+
 /** The newest events of the streams whose names begin so; the beginning ends with a colon. */
 async function listEvents(
   pool: pg.Pool,

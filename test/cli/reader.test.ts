@@ -43,6 +43,7 @@ test('every command whose help says that the reader role is enough works with it
     'refunds due': [],
     'sweeps list': [],
     'transfers list': [],
+    'costs list': [],
     'credit list': [],
     'spend list': [],
   };

@@ -219,6 +219,17 @@ export function reversalOf(n: number): StreamEvent {
   return { stream, event: { type: 'operator_transfer_reversed', data } };
 }
 
+/** What the n-th transaction of the operator cost. */
+export function costOf(n: number, change: object = {}): StreamEvent {
+  const { log_index: _, ...place } = awayIn(`cost ${n}`);
+  const gas = { gas_used: '50000', gas_price_wei: '1000000007', block_time: 1_790_000_000 };
+  const data = { network, purpose: 'refund', payer: payTo, symbol: 'ETH', ...gas, ...place, ...change };
+  return {
+    stream: `cost:84532:${place.transaction}`,
+    event: { type: 'transaction_cost_recorded', data } as StreamEvent['event'],
+  };
+}
+
 /** What an operator says of a break. */
 export function explained(change: object = {}): StreamEvent {
   const break_id = hex32Of('a break');

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import type { CostPurpose } from '../payments/transaction-cost.ts';
 import type { Commodity } from './entry.ts';
 
 /**
@@ -52,6 +53,16 @@ export function unconfirmedAccount(token: Commodity, address: string): string {
 /** The operator's tokens at an address that is no payee. */
 export function treasuryAccount(token: Commodity, address: string): string {
   return `Assets:Treasury:${tokenPart(token)}:${shortAddress(address)}`;
+}
+
+/** The chain's own coin that an address of the operator paid for gas: what was spent, since its funding is not in the ledger. */
+export function gasAccount(coin: Commodity, address: string): string {
+  return `Assets:Gas:${tokenPart(coin)}:${shortAddress(address)}`;
+}
+
+/** Transactions that the operator sent, by what for. */
+export function gasExpense(purpose: CostPurpose): string {
+  return `Expenses:Gas:${purpose.slice(0, 1).toUpperCase()}${purpose.slice(1)}`;
 }
 
 /** Spends that were earned and not yet paid out. */

@@ -1,4 +1,4 @@
-import { chainAccount, treasuryAccount } from './account.ts';
+import { chainAccount, gasAccount, gasExpense, treasuryAccount } from './account.ts';
 import type { AgedItem } from './aging.ts';
 import { astrayCategories, astrayPosition, type AstrayTransfer } from './astray.ts';
 import { Commodities, currencyCommodity } from './commodity.ts';
@@ -14,6 +14,7 @@ import {
   type Position,
   positionOf,
 } from './payment.ts';
+import { costWei } from '../payments/transaction-cost.ts';
 import { movePayments, recoveredProgress, startedProgress } from '../payments/payment-progress.ts';
 import { categories, creditCategories, entryOf, type MovingType, spendCategories } from './event-entry.ts';
 import { type BookedQuote, OpenQuotes } from './open-quotes.ts';
@@ -109,6 +110,8 @@ export class Bookkeeper {
       case 'operator_transfer_recorded':
       case 'operator_transfer_reversed':
         return this.#recordTransfer(event);
+      case 'transaction_cost_recorded':
+        return this.#bookCost(event);
       case 'credit_topped_up':
       case 'credit_reversed':
         return this.#convert(event);
@@ -298,6 +301,13 @@ export class Bookkeeper {
       // a decision about money in suspense moves nothing on the chain
       place: after?.returned ?? (before && { transaction: terms.transaction, log_index: terms.log_index }),
     });
+  }
+
+  #bookCost(event: EventOf<'transaction_cost_recorded'>): Entry | undefined {
+    const commodity = this.#commodities.coin(event.data);
+    const [debit, credit] = [gasExpense(event.data.purpose), gasAccount(commodity, event.data.payer)];
+    const atoms = costWei(event.data);
+    return entryOf(event, 'gas', atoms > 0n ? [{ debit, credit, commodity, atoms }] : [], {});
   }
 
   /** The account for tokens at an address of the operator. */

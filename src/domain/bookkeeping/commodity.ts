@@ -1,3 +1,4 @@
+import { nativeDecimals } from '../values/native-coin.ts';
 import { hashOf } from './account.ts';
 import type { Commodity } from './entry.ts';
 
@@ -35,22 +36,33 @@ export class Commodities {
   readonly #names = new Set<string>();
 
   token({ network, asset, symbol, decimals }: Token): Commodity {
-    return this.#named(`${network}/${asset}/${decimals}`, { network, asset, symbol, decimals });
+    const key = `${network}/${asset}/${decimals}`;
+    return this.#named(key, { network, asset, symbol, decimals }, contractIn(asset));
   }
 
   /** The token that a prepaid contract pays out. The ledger does not have its decimals, so it is counted in atoms. */
   spend(network: string, contract: string): Commodity {
     const token = { network, asset: contract, symbol: 'SPEND', decimals: 0 };
-    return this.#named(`${network}/${contract}/spend`, token);
+    return this.#named(`${network}/${contract}/spend`, token, contractIn(contract));
   }
 
-  #named(key: string, token: Token): Commodity {
+  /** The chain's own coin, in wei. */
+  coin({ network, symbol }: Pick<Token, 'network' | 'symbol'>): Commodity {
+    const coin = { network, asset: undefined, symbol, decimals: nativeDecimals };
+    return this.#named(`${network}/coin`, coin, 'COIN');
+  }
+
+  /** `mark` keeps it apart from others of its symbol. */
+  #named(
+    key: string,
+    token: Omit<Commodity, 'name' | 'tag' | 'network'> & Pick<Token, 'network'>,
+    mark: string,
+  ): Commodity {
     const known = this.#known.get(key);
     if (known) return known;
     const chain = token.network.replace('eip155:', '');
     const plain = cleanSymbol(token.symbol);
-    const contract = token.asset.slice(2, 8).toUpperCase();
-    const tags = [plain, `${plain}-${contract}`, `${plain}-${contract}-${token.decimals}`];
+    const tags = [plain, `${plain}-${mark}`, `${plain}-${mark}-${token.decimals}`];
     const tag =
       tags.find((one) => `${one}-${chain}`.length <= mostLetters && !this.#names.has(`${one}-${chain}`)) ??
       `${plain.slice(0, 4)}-${hashOf(key)}`;
@@ -62,6 +74,11 @@ export class Commodities {
     this.#known.set(key, commodity);
     return commodity;
   }
+}
+
+/** The first digits of a contract's address. */
+function contractIn(asset: string): string {
+  return asset.slice(2, 8).toUpperCase();
 }
 
 /** A symbol in capitals, digits and hyphens, with a letter at its beginning. */

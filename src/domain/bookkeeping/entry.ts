@@ -1,4 +1,4 @@
-/** A unit of account: a token on one network, or the currency of credit. */
+/** A unit of account: a token or the coin of one network, or the currency of credit. */
 export interface Commodity {
   /** Valid in beancount as it is, and in hledger in quotes: capitals, digits, hyphens; one name, one commodity. */
   readonly name: string;
@@ -6,7 +6,7 @@ export interface Commodity {
   readonly tag: string;
   /** CAIP-2; undefined for credit. */
   readonly network: string | undefined;
-  /** The token's contract, or the contract of prepaid credits; undefined for credit. */
+  /** The token's contract, or the contract of prepaid credits; undefined for credit and for a chain's own coin. */
   readonly asset: string | undefined;
   readonly symbol: string;
   readonly decimals: number;
@@ -34,6 +34,7 @@ export type Category =
   | 'suspense_return'
   | 'own_transfer'
   | 'transfer_reversal'
+  | 'gas'
   | 'credit_grant'
   | 'top_up'
   | 'top_up_reversal'

@@ -16,6 +16,7 @@ export type EntityKind =
   | 'sweep'
   | 'transfer'
   | 'refund'
+  | 'cost'
   | 'break'
   | 'period'
   | 'recovery';

@@ -5,6 +5,7 @@ import { chatEvents } from './chat-events.ts';
 import { type Check, compileCheck } from './compiled-check.ts';
 import { compileText, type Write } from './compiled-text.ts';
 import { consoleEvents } from './console-events.ts';
+import { costEvents } from './cost-events.ts';
 import { creditEvents } from './credit-events.ts';
 import type { EventDescriptor, FollowUpTopic } from './descriptor.ts';
 import { identityEvents } from './identity-events.ts';
@@ -33,6 +34,7 @@ export const eventDescriptors = {
   ...consoleEvents,
   ...transferEvents,
   ...refundEvents,
+  ...costEvents,
   ...breakEvents,
   ...periodEvents,
   ...recoveryEvents,

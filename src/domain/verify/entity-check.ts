@@ -102,6 +102,8 @@ function idOf(data: LedgerEvent['data'], kind: EntityKind): string | number | un
       return 'swept_to' in data ? transferName(data) : undefined;
     case 'transfer':
       return transferIn(data);
+    case 'cost':
+      return 'gas_used' in data ? `${chainOf(data.network)}:${data.transaction}` : undefined;
     case 'refund':
       return 'refund_id' in data ? data.refund_id : undefined;
     case 'break':
@@ -129,5 +131,9 @@ function transferName(at: {
   readonly transaction: string;
   readonly log_index: number;
 }): string {
-  return `${at.network.slice('eip155:'.length)}:${at.transaction}:${at.log_index}`;
+  return `${chainOf(at.network)}:${at.transaction}:${at.log_index}`;
+}
+
+function chainOf(network: string): string {
+  return network.slice('eip155:'.length);
 }

@@ -7,6 +7,7 @@ import { receiptCall } from './receipt.ts';
 import type { AuthorizationFound, SettlementAnswer } from './schemes/scheme.ts';
 import { authorizationsIn, chainSchemes, type PaymentAuthorization } from './schemes/schemes.ts';
 import { knownTransactionCall } from './known-transaction.ts';
+import { type CostReading, readCost } from './transaction-cost.ts';
 import { readTransfers, type ReceiptTransfers } from './transfers.ts';
 import { poll } from '../../runtime/poll.ts';
 
@@ -37,6 +38,8 @@ export interface Chain {
   findSettlement(transaction: Hex, expected: ExpectedTransfer): Promise<SettlementAnswer>;
   /** Every ERC-20 transfer of this transaction (lower-case hash), in the order of their logs. */
   readTransfers(transaction: Hex): Promise<TransfersAnswer>;
+  /** What this transaction (lower-case hash) cost its sender, once its block is final. */
+  readCost(transaction: Hex): Promise<CostReading>;
   /** Asks until the answer is `paid` or `contradicted`, or `waitMs` is over; returns the last answer. */
   waitForSettlement(transaction: Hex, expected: ExpectedTransfer, waitMs: number): Promise<SettlementAnswer>;
   /**
@@ -98,6 +101,7 @@ export function createChain(options: ChainOptions): Chain {
       const read = readTransfers(answer.value);
       return read.kind === 'mined' ? { ...read, authorizations: authorizationsIn(answer.value) } : read;
     },
+    readCost: (transaction) => readCost(ask, transaction),
     waitForSettlement: (transaction, expected, waitMs) =>
       poll((remainingMs) => find(transaction, expected, Math.min(timeoutMs, remainingMs)), {
         until: isConclusive,

@@ -11,7 +11,7 @@ export interface BlockPlace {
 }
 
 /** A transaction that settles hundreds of payments still fits. */
-const receiptBytes = 2 * 1024 * 1024;
+export const receiptBytes = 2 * 1024 * 1024;
 
 export const logSchema = z.object({
   address,

@@ -6,6 +6,7 @@ import { creditEvents } from '../../../src/domain/events/credit-events.ts';
 import { counterNames, type EventDescriptor } from '../../../src/domain/events/descriptor.ts';
 import { eventDescriptors, eventTypes, typesListing } from '../../../src/domain/events/event.ts';
 import { consoleEvents } from '../../../src/domain/events/console-events.ts';
+import { costEvents } from '../../../src/domain/events/cost-events.ts';
 import { identityEvents } from '../../../src/domain/events/identity-events.ts';
 import { operatorEvents } from '../../../src/domain/events/operator-events.ts';
 import { paymentEvents } from '../../../src/domain/events/payment-events.ts';
@@ -32,6 +33,7 @@ describe('the event descriptors', () => {
       consoleEvents,
       transferEvents,
       refundEvents,
+      costEvents,
       breakEvents,
       periodEvents,
       chatEvents,

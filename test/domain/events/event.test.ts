@@ -47,6 +47,7 @@ const optionalKeys: { readonly [T in EventType]?: readonly (keyof EventData<T>)[
   operator_transfer_recorded: ['returned'],
   operator_period_closed: ['despite'],
   operator_refund_ended: ['why'],
+  transaction_cost_recorded: ['l1_fee_wei', 'operator'],
   operator_break_explained: ['transaction', 'log_index', 'quote_digest'],
   redelivery_requested: ['quote_digest'],
   ledger_recovered: [

@@ -3,7 +3,7 @@ import { bytesOf, option } from '../payments/support.ts';
 const digest = bytesOf('e5', 32);
 const transaction = bytesOf('f6', 32);
 
-/** Of a refund that a wallet sends. */
+/** Of a refund that a wallet sends, and what its transaction cost. */
 export const refundExamples = {
   operator_refund_started: {
     refund_id: digest,
@@ -19,4 +19,18 @@ export const refundExamples = {
   },
   operator_refund_sent: { refund_id: digest, network: 'eip155:84532', transaction, operator: 'ada' },
   operator_refund_ended: { refund_id: digest, as: 'not_sent', why: 'the wallet refused', operator: 'ada' },
+  transaction_cost_recorded: {
+    network: 'eip155:84532',
+    transaction,
+    purpose: 'refund',
+    payer: option.payTo,
+    symbol: 'ETH',
+    gas_used: '52301',
+    gas_price_wei: '1000000007',
+    l1_fee_wei: '91',
+    block_number: '12345',
+    block_hash: bytesOf('77', 32),
+    block_time: 1_796_000_000,
+    operator: 'ada',
+  },
 } as const;

@@ -1,0 +1,35 @@
+import type { CostAnswer, CostRefusal, RecordedCost } from '../costs/record-cost.ts';
+import { decimalText } from '../domain/bookkeeping/entry.ts';
+import { type CostPurpose, costWei } from '../domain/payments/transaction-cost.ts';
+import { nativeDecimals } from '../domain/values/native-coin.ts';
+import { chainMessages } from './chain-messages.ts';
+
+/** Why a cost could not be recorded. */
+export const costMessages: Readonly<Record<CostRefusal, string>> = {
+  network_unknown: chainMessages.network_unknown,
+  wrong_chain: chainMessages.wrong_chain,
+  chain_unavailable: chainMessages.chain_unavailable,
+  not_final: chainMessages.not_final,
+  no_receipt: 'the chain has no receipt of that transaction: it does not know it, or no block has it yet',
+  foreign_payer:
+    'an account sent it that is not known as yours, so it cost you nothing; nothing was recorded: if it is yours, name it with --payer',
+};
+
+/** `0.000052301000000000 ETH`, in the chain's own coin. */
+export function costText(cost: RecordedCost): string {
+  return `${decimalText(costWei(cost), nativeDecimals)} ${cost.symbol}`;
+}
+
+/** What a command that recorded a transaction says of its cost. */
+export function costLine(
+  answer: CostAnswer,
+  of: { readonly network: string; readonly transaction: string; readonly purpose: CostPurpose },
+): string {
+  if (answer.kind !== 'refused')
+    return `Gas${answer.kind === 'repeated' ? ', recorded before' : ''}: ${costText(answer.cost)}, paid by ${answer.cost.payer}.`;
+  const { code, detail = '' } = answer;
+  const command = `tollbook costs record --network ${of.network} --tx ${of.transaction} --purpose ${of.purpose}`;
+  return code === 'foreign_payer'
+    ? `Gas: not recorded, because ${detail} sent it, which is not known as yours. If it is: \`${command} --payer ${detail}\`.`
+    : `Gas: not recorded: ${costMessages[code]}. Record it with \`${command}\`.`;
+}

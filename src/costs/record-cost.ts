@@ -1,0 +1,114 @@
+import type pg from 'pg';
+import type { EventData } from '../domain/events/event.ts';
+import { type CostPurpose, costStream } from '../domain/payments/transaction-cost.ts';
+import { nativeSymbol } from '../domain/values/native-coin.ts';
+import { chainIdOf, type Caip2, type Hex } from '../domain/values/primitives.ts';
+import type { CostReading } from '../peers/chain/transaction-cost.ts';
+import type { Lane } from '../store/lane.ts';
+import { readLastEvent } from '../store/streams.ts';
+
+/** What a transaction was sent for, and whose it may be. */
+export interface CostOrder {
+  readonly network: Caip2;
+  readonly transaction: Hex;
+  readonly purpose: CostPurpose;
+  /** The operator's accounts: what anybody else paid is no cost of the operator. */
+  readonly own: ReadonlySet<string>;
+  /** Undefined where a gateway records it. */
+  readonly operator: string | undefined;
+}
+
+export type CostRefusal =
+  | 'network_unknown'
+  | 'wrong_chain'
+  | 'chain_unavailable'
+  | 'no_receipt'
+  | 'not_final'
+  /** An account sent it that is not known as the operator's. */
+  | 'foreign_payer';
+
+export type RecordedCost = EventData<'transaction_cost_recorded'>;
+
+export type CostAnswer =
+  /** `repeated`: it was recorded before, whoever did. */
+  | { readonly kind: 'recorded' | 'repeated'; readonly cost: RecordedCost }
+  | { readonly kind: 'refused'; readonly code: CostRefusal; readonly detail?: string | undefined };
+
+interface Ledger {
+  readonly pool: pg.Pool;
+  readonly lane: Lane;
+}
+
+/** What reads the receipts of a network. */
+export interface CostReader {
+  readCost(transaction: Hex): Promise<CostReading>;
+}
+
+/** Records what a final transaction of the operator cost, once, also with concurrent commands. */
+export async function recordCost(
+  { pool, lane }: Ledger,
+  order: CostOrder,
+  chain: CostReader | undefined,
+): Promise<CostAnswer> {
+  const { network, transaction } = order;
+  const stream = costStream(chainIdOf(network) ?? 0, transaction);
+  const known = await findCost(pool, stream);
+  if (known) return { kind: 'repeated', cost: known };
+  if (!chain) return refused('network_unknown', network);
+  const read = await chain.readCost(transaction);
+  if (read.kind !== 'final') return refusalOf(read, network);
+  if (!order.own.has(read.cost.payer)) return refused('foreign_payer', read.cost.payer);
+  const cost = costData(order, read.cost);
+  const { outcome } = await lane.append({
+    stream,
+    expect: 0,
+    events: [{ type: 'transaction_cost_recorded', data: cost }],
+  });
+  if (outcome === 'ok') return { kind: 'recorded', cost };
+  return { kind: 'repeated', cost: (await findCost(pool, stream)) ?? cost };
+}
+
+async function findCost(pool: pg.Pool, stream: string): Promise<RecordedCost | undefined> {
+  const event = await readLastEvent(pool, stream);
+  return event?.type === 'transaction_cost_recorded' ? event.data : undefined;
+}
+
+function refusalOf(
+  read: Exclude<CostReading, { kind: 'final' }>,
+  network: Caip2,
+): Extract<CostAnswer, { kind: 'refused' }> {
+  switch (read.kind) {
+    case 'absent':
+      return refused('no_receipt');
+    case 'not_final':
+      return refused('not_final', read.reason);
+    case 'unavailable':
+      return read.cause === 'wrong_chain'
+        ? refused('wrong_chain', network)
+        : refused('chain_unavailable', read.cause);
+  }
+}
+
+function refused(code: CostRefusal, detail?: string): Extract<CostAnswer, { kind: 'refused' }> {
+  return { kind: 'refused', code, detail };
+}
+
+function costData(
+  { network, transaction, purpose, operator }: CostOrder,
+  { payer, gasUsed, gasPriceWei, l1FeeWei, block }: Extract<CostReading, { kind: 'final' }>['cost'],
+): RecordedCost {
+  return {
+    network,
+    transaction,
+    purpose,
+    payer,
+    symbol: nativeSymbol(chainIdOf(network) ?? 0),
+    gas_used: String(gasUsed),
+    gas_price_wei: String(gasPriceWei),
+    ...(l1FeeWei !== undefined && { l1_fee_wei: String(l1FeeWei) }),
+    block_number: String(block.number),
+    block_hash: block.hash,
+    block_time: block.timestampSecs,
+    ...(operator !== undefined && { operator }),
+  };
+}

@@ -1,0 +1,69 @@
+import { z } from 'zod';
+import type { Address, Hex } from '../../domain/values/primitives.ts';
+import type { RpcCall, RpcUnavailable } from '../rpc/json-rpc.ts';
+import { address, bytes32, noBlockHash, quantity } from '../rpc/rpc-values.ts';
+import { type Ask, askBlock, askTaggedBlock, type Block } from './blocks.ts';
+import { receiptBytes } from './receipt.ts';
+
+/** What a transaction cost, successful or not, and who sent it and paid for it. */
+export interface TransactionCost {
+  readonly payer: Address;
+  readonly gasUsed: bigint;
+  /** Of a unit of gas. */
+  readonly gasPriceWei: bigint;
+  /** What a rollup of the OP stack charged beside the gas; undefined on other chains. */
+  readonly l1FeeWei: bigint | undefined;
+  readonly block: Block;
+}
+
+export type CostReading =
+  | { readonly kind: 'final'; readonly cost: TransactionCost }
+  /** Its block may still change. `reason` says which block is final by now. */
+  | { readonly kind: 'not_final'; readonly reason: string }
+  /** The node has no receipt of it, or none in a block yet. */
+  | { readonly kind: 'absent' }
+  | RpcUnavailable;
+
+/** What a receipt says of the cost. It is read for nothing else, so that a node that leaves some of it out disturbs no payment. */
+const costSchema = z.object({
+  transactionHash: bytes32,
+  from: address,
+  gasUsed: quantity,
+  effectiveGasPrice: quantity,
+  l1Fee: quantity.nullish(),
+  blockNumber: quantity.nullable(),
+  blockHash: bytes32.nullable(),
+});
+
+function costCall(transaction: Hex): RpcCall<z.infer<typeof costSchema> | null> {
+  return {
+    method: 'eth_getTransactionReceipt',
+    params: [transaction],
+    result: costSchema.refine(({ transactionHash }) => transactionHash === transaction).nullable(),
+    maxResponseBytes: receiptBytes,
+  };
+}
+
+/** The cost of a transaction in a final, canonical block. */
+export async function readCost(ask: Ask, transaction: Hex): Promise<CostReading> {
+  const answer = await ask(costCall(transaction));
+  if (answer.kind === 'unavailable') return answer;
+  const { blockNumber = null, blockHash = null } = answer.value ?? {};
+  if (answer.value === null || blockNumber === null || blockHash === null || blockHash === noBlockHash)
+    return { kind: 'absent' };
+  const finalized = await askTaggedBlock(ask, 'finalized');
+  if (finalized.kind === 'unavailable') return finalized;
+  const { number } = finalized.block;
+  if (number < blockNumber)
+    return {
+      kind: 'not_final',
+      reason: `it is in block ${blockNumber}, and the last final block is ${number}`,
+    };
+  const canonical = await askBlock(ask, blockNumber);
+  if (canonical.kind === 'unavailable') return canonical;
+  if (canonical.value?.hash !== blockHash)
+    return { kind: 'not_final', reason: `block ${blockNumber} was reorged out` };
+  const { from: payer, gasUsed, effectiveGasPrice: gasPriceWei, l1Fee } = answer.value;
+  const cost = { payer, gasUsed, gasPriceWei, l1FeeWei: l1Fee ?? undefined, block: canonical.value };
+  return { kind: 'final', cost };
+}

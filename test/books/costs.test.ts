@@ -1,0 +1,106 @@
+import { writeFileSync } from 'node:fs';
+import path from 'node:path';
+import { describe, expect, test } from 'vitest';
+import { openBooks } from '../../src/books/books.ts';
+import { writeBooks } from '../../src/books/format.ts';
+import { openFileSource } from '../../src/books/source.ts';
+import type { BookFormat } from '../../src/domain/bookkeeping/format.ts';
+import { readRates } from '../../src/domain/bookkeeping/rates.ts';
+import { booksStartMs, paidQuote, recorded } from '../domain/bookkeeping/support.ts';
+import { absence, complaintsOf, hledgerBalances, isAbsent } from '../support/journal-tools.ts';
+import { temporaryFolder } from '../support/program.ts';
+import { costOf } from '../support/synthetic-ledger.ts';
+import { exportFile, january, periodOf, readCsv } from './support.ts';
+
+const payer = `0x${'90'.repeat(20)}`;
+
+const atMs = Date.parse('2026-01-31T21:59:50Z');
+const cost = (n: number, change: object = {}) => costOf(n, { payer, block_time: atMs / 1_000, ...change });
+
+/** A payment in a token that is called like the chain's coin, and what four transactions cost. */
+function ledger(): string {
+  const quote = paidQuote(1, { symbol: 'ETH', decimals: 6 });
+  quote.start();
+  quote.settle('chain');
+  quote.enqueue();
+  quote.complete();
+  const costs = [
+    cost(1),
+    cost(2, { purpose: 'sweep', l1_fee_wei: '4000000' }),
+    cost(3, { purpose: 'claim', payer: `0x${'91'.repeat(20)}` }),
+    // a chain whose gas is free
+    cost(4, { network: 'eip155:31337', symbol: 'COIN', gas_price_wei: '0' }),
+  ];
+  return exportFile(recorded([...quote.events, ...costs], booksStartMs));
+}
+
+async function booksOf(format: BookFormat, csv?: string, period = january): Promise<string> {
+  const reading = csv === undefined ? undefined : readRates(csv);
+  if (reading?.kind === 'problem') throw new Error(reading.words);
+  const source = openFileSource(ledger(), Date.now(), Date.parse('2026-05-01'));
+  const books = await openBooks(source, period, { rates: reading?.rates });
+  return Buffer.concat(await Array.fromAsync(writeBooks(books, format))).toString();
+}
+
+async function journal(tool: 'hledger' | 'beancount', csv?: string, period = january): Promise<string> {
+  const file = path.join(temporaryFolder(), `books.${tool}`);
+  writeFileSync(file, await booksOf(tool, csv, period));
+  return file;
+}
+
+/** What the accounts of gas, and the opening, closed with. */
+const closingOf = async (period: typeof january) =>
+  readCsv(await booksOf('summary', undefined, period))
+    .filter(({ account = '' }) => /Gas|Opening/.test(account))
+    .map(({ account, commodity, closing }) => `${account} ${commodity} ${closing}`);
+
+describe('what transactions cost', () => {
+  test('is an expense by purpose against the coin of the account that paid, to the wei', async () => {
+    const rows = readCsv(await booksOf('csv')).filter(({ category }) => category === 'gas');
+    const coin = 'Assets:Gas:Eip155-84532:ETH-COIN:';
+    expect(
+      rows.map(({ debit_account, credit_account, amount, commodity, atoms }) =>
+        [debit_account, credit_account, amount, commodity, atoms].join(' '),
+      ),
+    ).toEqual([
+      `Expenses:Gas:Refund ${coin}0x909090-909090 0.000050000000350000 ETH-COIN-84532 50000000350000`,
+      `Expenses:Gas:Sweep ${coin}0x909090-909090 0.000050000004350000 ETH-COIN-84532 50000004350000`,
+      `Expenses:Gas:Claim ${coin}0x919191-919191 0.000050000000350000 ETH-COIN-84532 50000000350000`,
+    ]);
+    expect(rows[0]).toMatchObject({
+      event: 'transaction_cost_recorded',
+      occurred_at: '2026-01-31T21:59:50.000Z',
+      transaction: expect.stringMatching(/^0x[0-9a-f]{64}$/),
+      block: '9000',
+      token: 'ETH',
+      token_address: '',
+      decimals: '18',
+    });
+  });
+
+  test('is in the summary, and an expense of one period alone', async () => {
+    expect(await closingOf(january)).toContain('Expenses:Gas:Sweep ETH-COIN-84532 0.000050000004350000');
+    const later = await closingOf(periodOf('2026-02', '2026-03'));
+    expect(later).toContain('Equity:Opening ETH-COIN-84532 0.000150000005050000');
+    expect(later.filter((line) => line.startsWith('Expenses'))).toEqual([]);
+  });
+
+  describe.each(['hledger', 'beancount'] as const)('in a journal for %s', (tool) => {
+    test.skipIf(isAbsent(tool))(`is accepted, also with a price of the coin${absence(tool)}`, async () => {
+      expect(await complaintsOf(tool, await journal(tool))).toBe('');
+      expect(await complaintsOf(tool, await journal(tool, undefined, periodOf('2026-02', '2026-03')))).toBe(
+        '',
+      );
+      const rates = '2026-01-01,ETH-COIN-84532,EUR,2500\n';
+      expect(await complaintsOf(tool, await journal(tool, rates))).toBe('');
+    });
+  });
+
+  test.skipIf(isAbsent('hledger'))(`has the worth that a rate gives it${absence('hledger')}`, async () => {
+    const rates = '2026-01-01,ETH-COIN-84532,EUR,2500\n';
+    expect(await booksOf('hledger', rates)).toContain('P 2026-01-01 "ETH-COIN-84532" 2500 "EUR"');
+    const [first] = readCsv(await booksOf('csv', rates)).filter(({ category }) => category === 'gas');
+    expect(first).toMatchObject({ rate: '2500', value: '0.125000', value_currency: 'EUR' });
+    expect(hledgerBalances(await journal('hledger'))).toContain('Expenses:Gas:Claim');
+  });
+});
