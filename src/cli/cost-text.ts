@@ -1,7 +1,8 @@
-import type { CostAnswer, CostRefusal, RecordedCost } from '../costs/record-cost.ts';
+import type { CostRefusal, RecordedCost } from '../costs/record-cost.ts';
 import { decimalText } from '../domain/bookkeeping/entry.ts';
-import { type CostPurpose, costWei } from '../domain/payments/transaction-cost.ts';
+import { costWei } from '../domain/payments/transaction-cost.ts';
 import { nativeDecimals } from '../domain/values/native-coin.ts';
+import type { TransferCost } from '../refunds/transfer-cost.ts';
 import { chainMessages } from './chain-messages.ts';
 
 /** Why a cost could not be recorded. */
@@ -21,14 +22,11 @@ export function costText(cost: RecordedCost): string {
 }
 
 /** What a command that recorded a transaction says of its cost. */
-export function costLine(
-  answer: CostAnswer,
-  of: { readonly network: string; readonly transaction: string; readonly purpose: CostPurpose },
-): string {
+export function costLine({ network, transaction, purpose, answer }: TransferCost): string {
   if (answer.kind !== 'refused')
     return `Gas${answer.kind === 'repeated' ? ', recorded before' : ''}: ${costText(answer.cost)}, paid by ${answer.cost.payer}.`;
   const { code, detail = '' } = answer;
-  const command = `tollbook costs record --network ${of.network} --tx ${of.transaction} --purpose ${of.purpose}`;
+  const command = `tollbook costs record --network ${network} --tx ${transaction} --purpose ${purpose}`;
   return code === 'foreign_payer'
     ? `Gas: not recorded, because ${detail} sent it, which is not known as yours. If it is: \`${command} --payer ${detail}\`.`
     : `Gas: not recorded: ${costMessages[code]}. Record it with \`${command}\`.`;

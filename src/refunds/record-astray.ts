@@ -21,6 +21,7 @@ import {
 } from './final-transfers.ts';
 import { type KnownToken, knownPayees } from './known-payees.ts';
 import { type AstrayRecord, standing, transferStream } from './recorded-transfer.ts';
+import { recordTransferCost, type TransferCost } from './transfer-cost.ts';
 
 /** An operator's explanation of a transfer to a payee that is no payment. */
 export interface AstrayOrder {
@@ -58,7 +59,12 @@ export type AstrayRefusal =
   | 'superseded';
 
 export type AstrayAnswer =
-  | { readonly kind: 'recorded' | 'repeated'; readonly record: AstrayRecord }
+  | {
+      readonly kind: 'recorded' | 'repeated';
+      readonly record: AstrayRecord;
+      /** What its transaction cost, where the operator sent money: back, or own money. */
+      readonly cost?: TransferCost;
+    }
   | Refused<AstrayRefusal>;
 
 interface Ledger {
@@ -84,9 +90,26 @@ export async function recordAstray(
   await projectToHead(ledger);
   for (let tries = 0; tries < maxTries; tries++) {
     const answer = await tryAstray(ledger, order, chains, { mined, accepted });
-    if (answer !== 'again') return answer;
+    if (answer === 'again') continue;
+    return answer.kind === 'refused'
+      ? answer
+      : { ...answer, ...(await costOf(ledger, order, chains, answer)) };
   }
   return refused('superseded');
+}
+
+/** Money of strangers came in a transaction of theirs. */
+async function costOf(
+  ledger: Ledger,
+  { network, operator }: AstrayOrder,
+  chains: Chains,
+  { record }: { readonly record: AstrayRecord },
+): Promise<{ readonly cost?: TransferCost }> {
+  const { as, returned, received_from: from } = record;
+  const sent = returned ?? (as === 'own' ? { transaction: record.transaction, from } : undefined);
+  if (!sent) return {};
+  const of = { network, transaction: sent.transaction as Hex, purpose: 'transfer', operator } as const;
+  return { cost: await recordTransferCost(ledger, chains, of, sent.from) };
 }
 
 async function tryAstray(

@@ -46,17 +46,23 @@ export async function* recordBatch(
   }
 }
 
-/** Chains that read the transfers of a transaction once: a batch has hundreds of them. */
+/** Chains that read the transfers and the cost of a transaction once: a batch has hundreds of them. */
 function rememberTransfers(chains: Chains): Chains {
   return new Map(
     [...chains].map(([network, chain]) => {
       const read = new Map<Hex, ReturnType<typeof chain.readTransfers>>();
+      const costs = new Map<Hex, ReturnType<typeof chain.readCost>>();
       const readTransfers = (transaction: Hex): ReturnType<typeof chain.readTransfers> => {
         const known = read.get(transaction) ?? chain.readTransfers(transaction);
         read.set(transaction, known);
         return known;
       };
-      return [network, { ...chain, readTransfers }];
+      const readCost = (transaction: Hex): ReturnType<typeof chain.readCost> => {
+        const known = costs.get(transaction) ?? chain.readCost(transaction);
+        costs.set(transaction, known);
+        return known;
+      };
+      return [network, { ...chain, readTransfers, readCost }];
     }),
   );
 }

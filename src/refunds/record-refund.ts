@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import type { EventData } from '../domain/events/event.ts';
+import type { EventData, RecordedEvent } from '../domain/events/event.ts';
 import {
   expectedTransfer,
   ofPayment,
@@ -24,6 +24,7 @@ import {
   refused,
   requireFinal,
 } from './final-transfers.ts';
+import { recordTransferCost, type TransferCost } from './transfer-cost.ts';
 
 /** An operator's statement that a transaction refunded a payment, or a part of it. */
 export interface RefundOrder {
@@ -78,6 +79,8 @@ export type RefundAnswer =
       readonly amount: bigint;
       readonly to: string;
       readonly remaining: bigint;
+      /** What its transaction cost. */
+      readonly cost: TransferCost;
     }
   | Refused<RefundRefusal>;
 
@@ -110,7 +113,8 @@ async function tryRefund(
   order: RefundOrder,
   chains: Chains,
 ): Promise<RefundAnswer | 'again'> {
-  const quote = foldQuote((await readStream(ledger.pool, order.quoteDigest)).events);
+  const { events } = await readStream(ledger.pool, order.quoteDigest);
+  const quote = foldQuote(events);
   const known = choosePayment(quote, order.paymentNonce);
   if ('kind' in known) return known;
   const payment = paymentFromData(known.payment);
@@ -123,7 +127,15 @@ async function tryRefund(
       (order.amount === undefined || one.amount === amount) &&
       (!order.elsewhere || one.to === to),
   );
-  if (earlier) return { kind: 'repeated', payment, amount: earlier.amount, to: earlier.to, remaining };
+  const costOf = (from: string): Promise<TransferCost> => {
+    const { network } = payment;
+    const { transaction, operator } = order;
+    return recordTransferCost(ledger, chains, { network, transaction, purpose: 'refund', operator }, from);
+  };
+  if (earlier) {
+    const cost = await costOf(senderOf(events, earlier.version));
+    return { kind: 'repeated', payment, amount: earlier.amount, to: earlier.to, remaining, cost };
+  }
   if (known.isRefunded)
     return refused('refunded_before', known.refunds.map(({ transaction }) => transaction).join(' '));
   if (amount === 0n || amount > remaining)
@@ -148,9 +160,15 @@ async function tryRefund(
     claims: [refundClaim(refunded, payment.nonce)],
   });
   // another command claimed the transfer or refunded the payment: look again
-  return outcome === 'ok'
-    ? { kind: 'recorded', payment, amount, to, remaining: remaining - amount }
-    : 'again';
+  if (outcome !== 'ok') return 'again';
+  const cost = await costOf(refunded.refunded_from);
+  return { kind: 'recorded', payment, amount, to, remaining: remaining - amount, cost };
+}
+
+/** Whose tokens a recorded refund moved. */
+function senderOf(events: readonly RecordedEvent[], version: number): string {
+  const event = events.find((one) => one.version === version);
+  return event?.type === 'refunded' ? event.data.refunded_from : '';
 }
 
 /** The settled payment that the order names. */

@@ -18,6 +18,7 @@ import {
 } from './final-transfers.ts';
 import { type KnownToken, knownPayees } from './known-payees.ts';
 import { projectToHead } from '../projections/project.ts';
+import { recordTransferCost, type TransferCost } from './transfer-cost.ts';
 
 /** An operator's statement that a transaction moved income from payees to other addresses. */
 export interface SweepOrder {
@@ -46,6 +47,8 @@ export interface SweepsRecorded {
   readonly repeated: readonly Sweep[];
   /** Transfers that another stream claims, with that stream. */
   readonly skipped: readonly { readonly sweep: Sweep; readonly stream: string }[];
+  /** What the transaction cost. */
+  readonly cost: TransferCost;
 }
 
 interface Ledger {
@@ -70,13 +73,18 @@ export async function recordSweep(
   await projectToHead(ledger);
   const leaving = await findLeaving(ledger, network, mined, accepted);
   const sweeps = leaving.map((found) => ({ ...found, network, transaction, operator: order.operator }));
-  if (sweeps.length === 0) return refused('no_sweep');
+  const [first] = sweeps;
+  if (!first) return refused('no_sweep');
   const notFinal = await requireFinal(chains, network, mined);
   if (notFinal) return notFinal;
   const holders = await readTransferHolders(ledger.pool, network, transaction);
   const free = sweeps.filter(({ log_index }) => holders(log_index) === undefined);
   const due = order.isNoRefund ? undefined : await findDue(ledger, network, free);
-  return due ?? appendAll(ledger, sweeps, holders);
+  const answer = due ?? (await appendAll(ledger, sweeps, holders));
+  if (answer.kind === 'refused') return answer;
+  const { operator } = order;
+  const of = { network, transaction, purpose: 'sweep', operator } as const;
+  return { ...answer, cost: await recordTransferCost(ledger, chains, of, first.pay_to) };
 }
 
 /** The transfers from payees to other addresses. */
@@ -114,7 +122,7 @@ async function appendAll(
   { lane }: Ledger,
   sweeps: readonly Sweep[],
   holders: (logIndex: number) => string | undefined,
-): Promise<SweepsRecorded | Refused<SweepRefusal>> {
+): Promise<Omit<SweepsRecorded, 'cost'> | Refused<SweepRefusal>> {
   const recorded: Sweep[] = [];
   const repeated: Sweep[] = [];
   const skipped: { sweep: Sweep; stream: string }[] = [];

@@ -7,6 +7,7 @@ import { endPayout, type NewPayout, postponePayout, resendPayout, watchPayout } 
 import { readStream, type StreamReading } from '../store/streams.ts';
 import type { SpendContext } from './context.ts';
 import { factsIn, landedData, type SpendFacts } from './spend.ts';
+import { recordSpendCosts } from './spend-costs.ts';
 import { createSpendRecorder } from './spend-recorder.ts';
 
 export type PayingOut = Pick<SpendContext, 'pool' | 'lane' | 'log' | 'settings' | 'prepaid' | 'payoutAlert'>;
@@ -94,13 +95,11 @@ function postponed(
   return payoutAlert({ network, contract, chat_id, amount, reason });
 }
 
-/** Ends the exposure first: once the spend is no longer due, no worker returns to it. */
-async function endDue(
-  { pool }: Pick<SpendContext, 'pool'>,
-  stream: string,
-  failure: string | undefined,
-): Promise<void> {
+/** Ends the exposure first: once the spend is no longer due, no worker returns to it. Its costs are final with its end. */
+async function endDue(context: PayingOut, stream: string, failure: string | undefined): Promise<void> {
+  const { pool } = context;
   await endExposure(pool, stream, failure !== undefined);
+  await recordSpendCosts(context, (await readStream(pool, stream)).events);
   await endPayout(pool, stream, failure);
 }
 

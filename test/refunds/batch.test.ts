@@ -3,7 +3,7 @@ import path from 'node:path';
 import { createWalletClient, http, keccak256, stringToHex } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';
 import { expect, test } from 'vitest';
-import { devnetKeys } from '../../src/devnet/accounts.ts';
+import { devnetAddress, devnetKeys } from '../../src/devnet/accounts.ts';
 import { multicall3Address } from '../../src/devnet/chain.ts';
 import { multicall3 } from '../../src/devnet/contracts.ts';
 import { type RefundBatch, safeBatch } from '../../src/domain/payments/refund-batch.ts';
@@ -68,6 +68,13 @@ test('refunds that are due are sent as one batch, and each is recorded once by w
     expect(stderr).toMatch(new RegExp(`quote ${digests[2]}: that transfer is already recorded`));
   }
   expect((one.stdout + other.stdout).match(/^Refunded: /gm)).toHaveLength(2);
+  // somebody else sent it for the multisig, and paid for it
+  const sender = devnetAddress('spare');
+  const command = `tollbook costs record --network ${network} --tx ${transaction} --purpose refund --payer ${sender}`;
+  for (const { stdout } of [one, other])
+    expect(stdout.match(/^Gas: .*$/gm)).toEqual([
+      `Gas: not recorded, because ${sender} sent it, which is not known as yours. If it is: \`${command}\`.`,
+    ]);
   const refunds = (await allEvents(database.db)).filter(({ type }) => type === 'refunded');
   expect(refunds.map(({ stream }) => stream)).toEqual(digests.slice(0, 2));
   const last = await final(await giveBack(chain));

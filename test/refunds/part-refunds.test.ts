@@ -86,7 +86,7 @@ describe('a refund to another address than the payer', () => {
     expect(await record(digest, transaction)).toMatchObject({ code: 'other_address' });
     expect(await record(digest, transaction, { elsewhere })).toMatchObject({ kind: 'recorded', to: other });
     expect(await record(digest, transaction, { elsewhere })).toMatchObject({ kind: 'repeated' });
-    expect((await allEvents(database.db)).at(-1)?.data).toMatchObject({
+    expect((await allEvents(database.db)).at(-2)?.data).toMatchObject({
       refunded_to: other,
       evidence: elsewhere.evidence,
     });

@@ -122,14 +122,14 @@ describe('a payment whose call is a dead letter', () => {
     expect((await listRefundsDue(ledger.pool, 0, 10)).rows).toEqual([]);
   });
 
-  test('may be refunded from the treasury, and the sender is recorded', async () => {
+  test('may be refunded from the treasury, and the sender is recorded, who paid for the gas', async () => {
     const { database, paid, record, final } = await refunding(chain);
     const digest = await paid();
     const transaction = await final(await giveBack(chain, { key: treasury }));
     expect(await record(digest, transaction)).toMatchObject({ kind: 'recorded' });
-    expect((await allEvents(database.db)).at(-1)?.data).toMatchObject({
-      refunded_from: devnetAddress('secondSpare'),
-    });
+    const [refunded, cost] = (await allEvents(database.db)).slice(-2);
+    expect(refunded?.data).toMatchObject({ refunded_from: devnetAddress('secondSpare') });
+    expect(cost?.data).toMatchObject({ purpose: 'refund', payer: devnetAddress('secondSpare'), transaction });
   });
 
   test('is refunded once by any number of concurrent commands', async () => {
@@ -384,9 +384,11 @@ test('the commands list refunds due, record refunds and sweeps once, list them, 
   const order = ['refunds', 'record', '--quote-digest', digest, '--tx', transaction, '--by', 'ada'];
   expect(await run(...order)).toMatchObject({
     code: 0,
-    stdout: `Refunded: 3.264000 USDC (${price} atoms) to ${payerAddress}.\n`,
+    stdout: expect.stringContaining(`Refunded: 3.264000 USDC (${price} atoms) to ${payerAddress}.\nGas: 0.`),
   });
-  expect(await run(...order)).toMatchObject({ code: 0, stdout: expect.stringContaining('Recorded before') });
+  expect((await run(...order)).stdout).toMatch(
+    /^Recorded before: .*\nGas, recorded before: 0\.\d{18} ETH, paid by /,
+  );
   expect(await run('sweeps', 'record', '--network', network, '--tx', transaction)).toMatchObject({
     code: 2,
     stderr: expect.stringContaining('already recorded for another purpose'),

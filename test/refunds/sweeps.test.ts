@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { devnetAddress, devnetKeys } from '../../src/devnet/accounts.ts';
-import { listSweeps } from '../../src/store/refunds.ts';
+import { listCosts, listSweeps } from '../../src/store/refunds.ts';
 import { useChain } from '../support/devnet.ts';
 import { payTo } from '../support/gateway.ts';
 import { allEvents, expectSoundLedger } from '../support/invariants.ts';
@@ -33,6 +33,10 @@ describe('a sweep', () => {
       { repeated: [{ amount: '5' }] },
     ]);
     expect(await listSweeps(ledger.pool, 10)).toMatchObject([{ data: { transaction } }]);
+    expect((await listCosts(ledger.pool, 10)).map(({ data }) => data)).toMatchObject([
+      { purpose: 'sweep', transaction, payer: payTo, operator: 'ada' },
+      { purpose: 'refund', transaction: refund, payer: payTo, operator: 'ada' },
+    ]);
     await database.asOwner((owner) => expectSoundLedger(database.db, owner));
   });
 

@@ -3,7 +3,7 @@ import { devnetAddress, devnetKeys } from '../../src/devnet/accounts.ts';
 import type { Hex } from '../../src/domain/values/primitives.ts';
 import { type AstrayOrder, recordAstray } from '../../src/refunds/record-astray.ts';
 import { reverseAstray } from '../../src/refunds/reverse-astray.ts';
-import { listTransfers } from '../../src/store/refunds.ts';
+import { listCosts, listTransfers } from '../../src/store/refunds.ts';
 import { startFacilitatorProxy } from '../support/facilitator-proxy.ts';
 import { useChain } from '../support/devnet.ts';
 import { payTo } from '../support/gateway.ts';
@@ -168,12 +168,15 @@ describe('money that came without a payment', () => {
   });
 
   test('given back once gives back one amount, also with concurrent commands', async () => {
-    const { database, came, gone, record } = await astray();
+    const { database, ledger, came, gone, record } = await astray();
     const [one, other] = [await came(21n), await came(21n)];
     const use = { as: 'returned', by: await gone(21n) } as const;
     const answers = await Promise.all([record(one, use), record(other, use), record(one, use)]);
     const kinds = answers.map((answer) => (answer.kind === 'refused' ? answer.code : answer.kind));
     expect(kinds.filter((kind) => kind === 'recorded')).toHaveLength(1);
+    expect((await listCosts(ledger.pool, 10)).map(({ data }) => data)).toMatchObject([
+      { purpose: 'transfer', transaction: use.by, payer: payTo },
+    ]);
     const returned = (await allEvents(database.db)).filter(
       ({ data }) => (data as { as?: string }).as === 'returned',
     );

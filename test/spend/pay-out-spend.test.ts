@@ -1,13 +1,16 @@
 import { createTestClient, http, publicActions } from 'viem';
+import { pino } from 'pino';
 import { expect, test } from 'vitest';
 import { devnetKeys } from '../../src/devnet/accounts.ts';
 import { prepaidContractArtifact } from '../../src/devnet/contracts.ts';
 import { prepaidContractAddress } from '../../src/devnet/prepaid-contract.ts';
 import { callAs } from '../../src/devnet/deploy.ts';
+import { costWei } from '../../src/domain/payments/transaction-cost.ts';
 import type { Address, Hex } from '../../src/domain/values/primitives.ts';
 import { type SpendAuth, spendAuthHash } from '../../src/domain/spend/spend-auth.ts';
 import type { CreditsAnswer } from '../../src/peers/prepaid/prepaid-contract.ts';
 import type { SpendContext } from '../../src/spend/context.ts';
+import { listCosts } from '../../src/store/refunds.ts';
 import { collectPayouts, takeNewPayouts, takeSentPayouts } from '../../src/store/payouts.ts';
 import { readEvents, readStream } from '../../src/store/streams.ts';
 import { startSpendPayouts } from '../../src/workers/spend-payouts.ts';
@@ -60,6 +63,47 @@ test('an earned spend is paid out once by concurrent workers, and is not due aga
   expect(await spends.chain.balance(operator)).toBe(before + auth.amount);
   await payouts.database.moveClock(600);
   expect(await runOnce(payouts)).toBe(0);
+  expect(await troubles(payouts.database)).toEqual([]);
+});
+
+test.each([
+  ['the gateway', true],
+  ['a stranger', false],
+])('a spend that %s has landed ends with what the operator paid for, once', async (_, isOurs) => {
+  const payouts = await setUp();
+  const { prepaid } = payouts.spending;
+  const auth = await (await spends.account()).sign();
+  const landed = isOurs
+    ? await prepaid.authorizeSpend(auth, 10_000)
+    : await spends.withCredits((other) => other.authorizeSpend(auth, 10_000));
+  if (landed.kind !== 'landed') throw new Error(`the spend did not land: ${landed.kind}`);
+  await earned(payouts, auth, landed);
+  expect(await finish(payouts, auth)).toEqual(paid);
+  const costs = (await listCosts(payouts.database.pool, 10)).map(({ data }) => data);
+  expect(costs).toMatchObject([
+    { purpose: 'claim', payer: operator, symbol: 'ETH' },
+    ...(isOurs ? [{ purpose: 'authorization', payer: operator, transaction: landed.transaction }] : []),
+  ]);
+  for (const cost of costs) expect(costWei(cost)).toBeGreaterThan(0n);
+  expect(await runOnce(payouts)).toBe(0);
+});
+
+test('a spend is paid out although its receipts cannot be read, and the operator is told of the gas', async () => {
+  const payouts = await setUp();
+  const auth = await (await spends.account()).sign();
+  const landed = await spends.withCredits((prepaid) => prepaid.authorizeSpend(auth, 10_000));
+  if (landed.kind !== 'landed') throw new Error(`the spend did not land: ${landed.kind}`);
+  await earned(payouts, auth, landed);
+  const lines: string[] = [];
+  const { prepaid } = payouts.spending;
+  const spending: SpendContext = {
+    ...payouts.spending,
+    log: pino({ level: 'warn' }, { write: (line) => void lines.push(line) }),
+    prepaid: { ...prepaid, readCost: () => Promise.resolve({ kind: 'unavailable', cause: 'timeout' }) },
+  };
+  expect(await finish({ ...payouts, spending }, auth)).toEqual(paid);
+  expect(await listCosts(payouts.database.pool, 10)).toEqual([]);
+  expect(lines.filter((line) => line.includes('the gas of a spend was not recorded'))).toHaveLength(2);
   expect(await troubles(payouts.database)).toEqual([]);
 });
 

@@ -55,6 +55,8 @@ export interface YearChain {
   /** Sends calls of the operator's multisig to the next block, as one transaction: it pays with tokens of its own. */
   sendTogether(calls: readonly { readonly to: Address; readonly data: string }[]): Promise<Hex>;
   mine(atMs: number): Promise<MinedBlock>;
+  /** Who sent a transaction, and what its gas cost. */
+  gasOf(transaction: Hex): Promise<{ readonly payer: Address; readonly wei: bigint }>;
   /** The place of the only transfer of a transaction. */
   placeOf(transaction: Hex): Promise<Proof>;
   /** The first place in the newest block. */
@@ -153,6 +155,11 @@ export async function startYearChain(beginsAt: Date, payers: readonly Address[])
       await ask('evm_mine');
       return readBlock((await ask('eth_getBlockReceipts', 'latest')) as Receipt[], await numberOfBlock(ask));
     },
+    async gasOf(transaction) {
+      const receipt = (await ask('eth_getTransactionReceipt', transaction)) as Receipt;
+      const { from: payer, gasUsed, effectiveGasPrice } = receipt;
+      return { payer, wei: BigInt(gasUsed) * BigInt(effectiveGasPrice) };
+    },
     async placeOf(transaction) {
       const { logs } = (await ask('eth_getTransactionReceipt', transaction)) as Receipt;
       const log = logs.find(({ topics }) => topics[0] === transferTopic);
@@ -190,6 +197,9 @@ async function numberOfBlock(ask: (method: string) => Promise<unknown>): Promise
 }
 
 interface Receipt {
+  readonly from: Address;
+  readonly gasUsed: Hex;
+  readonly effectiveGasPrice: Hex;
   readonly transactionHash: Hex;
   readonly status: string;
   readonly logs: readonly {

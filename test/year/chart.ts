@@ -20,6 +20,8 @@ export const chart = {
   unconfirmed: (token: YearToken) => `Assets:Unconfirmed:Eip155-84532:${token.symbol}:${shortPayee}`,
   treasury: (token: YearToken, address: string = vault) =>
     `Assets:Treasury:Eip155-84532:${token.symbol}:${short(address)}`,
+  gas: (purpose: 'Refund' | 'Sweep' | 'Transfer') => `Expenses:Gas:${purpose}`,
+  gasOf: (address: string) => `Assets:Gas:Eip155-84532:ETH:${short(address)}`,
 } as const;
 
 const short = (address: string): string => `${address.slice(0, 8)}-${address.slice(-6)}`;
@@ -27,6 +29,10 @@ const shortPayee = short(payTo);
 
 export const credit = 'CREDIT';
 export const creditDecimals = 6;
+
+/** The coin in which the chain is paid for gas. */
+export const coin = 'ETH-84532';
+export const coinDecimals = 18;
 
 export function commodityOf({ symbol }: YearToken): string {
   return `${symbol}-84532`;

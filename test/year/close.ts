@@ -16,7 +16,7 @@ import { verifyDatabase } from '../../src/verify/verify-database.ts';
 import { complaintsOf, isAbsent, type JournalTool } from '../support/journal-tools.ts';
 import { exceptionsIn } from '../support/report-items.ts';
 import { chainId, network, payTo } from './chain.ts';
-import { chart, commodityOf, credit, creditDecimals } from './chart.ts';
+import { chart, coin, coinDecimals, commodityOf, credit, creditDecimals } from './chart.ts';
 import { requireSame, requireSameAmounts } from './compare.ts';
 import { toolBalances, writeJournal } from './journals.ts';
 import type { YearLedger } from './ledger.ts';
@@ -133,7 +133,8 @@ async function requireJournals(world: World, name: string, period: Period): Prom
   const { ledger, model, chain } = world;
   const decimalsOf = (commodity: string): number =>
     chain.tokens.find((token) => commodityOf(token) === commodity)?.decimals ??
-    (commodity === credit ? creditDecimals : Number.NaN);
+    { [credit]: creditDecimals, [coin]: coinDecimals }[commodity] ??
+    Number.NaN;
   const dir = mkdtempSync(path.join(tmpdir(), 'tollbook-year-'));
   try {
     for (const tool of bothTools) {

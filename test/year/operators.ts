@@ -3,6 +3,7 @@ import { recordSweep } from '../../src/refunds/record-sweep.ts';
 import type { Address, Hex } from '../../src/domain/values/primitives.ts';
 import { network, payTo, stranger, units, vault, type YearToken } from './chain.ts';
 import { chart, commodityOf } from './chart.ts';
+import { spendGas } from './gas.ts';
 import type { ModelTransfer } from './model.ts';
 import { count, later, operators, stepsToFinal, type World } from './world.ts';
 
@@ -41,6 +42,7 @@ export async function sweep(world: World, token: YearToken): Promise<void> {
       const order = { network, transaction, operator, isNoRefund: false };
       requireRecorded(await recordSweep(world.ledger, order, world.chains, []));
       model.post(world.nowMs, chart.treasury(token), chart.chain(token), commodityOf(token), atoms);
+      await spendGas(world, transaction, 'Sweep');
       sent.bookedMs = world.nowMs;
       count(world, 'sweeps');
     }),
@@ -95,6 +97,7 @@ async function giveBack(world: World, came: Hex, sent: ModelTransfer, from: Addr
       requireRecorded(await recordAstray(world.ledger, order, world.chains, []));
       const holding = from === payTo ? chart.chain(token) : chart.treasury(token);
       world.model.post(world.nowMs, chart.suspense, holding, commodityOf(token), atoms);
+      await spendGas(world, by, 'Transfer');
       back.bookedMs = world.nowMs;
       sent.as = 'returned';
       count(world, 'astray transfers given back');
@@ -111,6 +114,7 @@ export async function ownMoney(world: World, token: YearToken, from: Address): P
       requireRecorded(await recordAstray(world.ledger, order, world.chains, []));
       if (from !== payTo)
         world.model.post(world.nowMs, chart.chain(token), chart.treasury(token), commodityOf(token), atoms);
+      await spendGas(world, transaction, 'Transfer');
       sent.bookedMs = world.nowMs;
       count(world, "transfers of the operator's own money");
     }),

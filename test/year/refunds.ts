@@ -5,6 +5,7 @@ import type { Address, Hex } from '../../src/domain/values/primitives.ts';
 import { hex32Of } from '../support/synthetic-ledger.ts';
 import { multisig, network, payTo, vault } from './chain.ts';
 import { chart, commodityOf } from './chart.ts';
+import { spendGas } from './gas.ts';
 import type { ModelPayment } from './model.ts';
 import { count, later, operators, type Sale, stepsToFinal, type World } from './world.ts';
 
@@ -87,6 +88,7 @@ async function record(world: World, refundOf: RefundOf, transaction: Hex): Promi
   const holding = from === payTo ? chart.chain(token) : chart.treasury(token);
   const owed = isGoodwill ? chart.goodwill : chart.refundsDue;
   world.model.post(world.nowMs, owed, holding, commodityOf(token), atoms);
+  await spendGas(world, transaction, 'Refund');
   count(world, isGoodwill ? 'refunds in goodwill' : 'refunds');
   if (!isGoodwill) booked.dueAtoms -= atoms;
   if (atoms < booked.atoms) count(world, 'of them in part');
@@ -134,6 +136,8 @@ async function recordTogether(
     const booked = byName.get(one.quote_digest);
     if (answer.kind !== 'recorded' || !booked)
       throw new Error(`a refund of a batch was not recorded: ${answer.kind}`);
+    // the multisig has its transactions sent by somebody else, who pays for them
+    if (answer.cost.answer.kind !== 'refused') throw new Error('the gas of a stranger is in the books');
     const { token, atoms } = booked;
     world.model.post(
       world.nowMs,

@@ -13,6 +13,7 @@ import {
   shareFinalized,
   type SpendEnd,
 } from './spend-end.ts';
+import { type CostReading, readCost } from '../chain/transaction-cost.ts';
 import { createTransactionSender, type Funds, type SendAnswer } from '../chain/transaction-sender.ts';
 
 export type { Landed, SpendEnd } from './spend-end.ts';
@@ -78,6 +79,8 @@ export interface PrepaidContract {
   findLanded(transaction: Hex): Promise<RpcAnswer<Landed | undefined>>;
   /** Whether the block of a landed transaction is final. */
   finalityOf(landed: Landed): Promise<RpcAnswer<Finality>>;
+  /** What a transaction cost its sender, once its block is final. */
+  readCost(transaction: Hex): Promise<CostReading>;
   /** The chain's latest finalized block. */
   finalizedBlock(): Promise<BlockAnswer>;
   /** The ether of the operator's key, and what landing and paying out one spend costs at current fees. */
@@ -137,6 +140,7 @@ export function createPrepaidContract(options: CreditsOptions): PrepaidContract 
     findSpendEnd: (authHash, sinceSecs) => findSpendEnd(ask, contract, authHash, sinceSecs),
     findLanded: (transaction) => findLanded(ask, transaction),
     finalityOf: (landed) => finalityOf(ask, askFinalized, landed),
+    readCost: (transaction) => readCost(ask, transaction),
     finalizedBlock: () => askTaggedBlock(ask, 'finalized'),
     funds: () => sender.funds(spendGas),
     close: () => rpc.close(),

@@ -11,6 +11,7 @@ import {
 import { ArgumentError, readOperator, readOperatorText, readOptions } from '../../arguments.ts';
 import type { ExitCode } from '../../exit-codes.ts';
 import { chainMessages } from '../../chain-messages.ts';
+import { costLine } from '../../cost-text.ts';
 import { moneyText } from '../../money-text.ts';
 import {
   type ChainSources,
@@ -50,14 +51,20 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
   const request = await readRequest(args);
   if ('batch' in request)
     return recordEach(request.sources, messages, async function* ({ ledger, chains }) {
-      for await (const { refund, answer } of recordBatch(ledger, request, chains))
+      // a transaction of a batch has many refunds
+      const costs = new Map<string, string>();
+      for await (const { refund, answer } of recordBatch(ledger, request, chains)) {
+        if (answer.kind !== 'refused' && !costs.has(answer.cost.transaction))
+          costs.set(answer.cost.transaction, costLine(answer.cost));
         yield answer.kind === 'refused'
           ? { ...answer, subject: `quote ${refund.quote_digest}` }
           : { line: lineOf(answer) };
+      }
+      for (const line of costs.values()) yield { line };
     });
   return recordTransfer(request.sources, messages, async ({ ledger, chains }) => {
     const answer = await recordRefund(ledger, request.order, chains);
-    return answer.kind === 'refused' ? answer : [lineOf(answer)];
+    return answer.kind === 'refused' ? answer : [lineOf(answer), costLine(answer.cost)];
   });
 }
 

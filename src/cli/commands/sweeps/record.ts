@@ -6,6 +6,7 @@ import {
 } from '../../../refunds/record-sweep.ts';
 import { type Caip2, chainIdOf } from '../../../domain/values/primitives.ts';
 import { chainMessages } from '../../chain-messages.ts';
+import { costLine } from '../../cost-text.ts';
 import { moneyText } from '../../money-text.ts';
 import { ArgumentError, readOperator, readOptions } from '../../arguments.ts';
 import type { ExitCode } from '../../exit-codes.ts';
@@ -35,6 +36,7 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
       ...answer.recorded.map((sweep) => `Swept: ${moneyOf(sweep)}.`),
       ...answer.repeated.map((sweep) => `Recorded before: ${moneyOf(sweep)}.`),
       ...answer.skipped.map(({ sweep, stream }) => `No sweep: ${moneyOf(sweep)} is recorded in ${stream}.`),
+      costLine(answer.cost),
     ];
   });
 }

@@ -3,6 +3,7 @@ import { type AstrayOrder, type AstrayRefusal, recordAstray } from '../../../ref
 import { ArgumentError, readOperator, readOptions } from '../../arguments.ts';
 import type { ExitCode } from '../../exit-codes.ts';
 import { chainMessages } from '../../chain-messages.ts';
+import { costLine } from '../../cost-text.ts';
 import {
   type ChainSources,
   readChainSources,
@@ -36,7 +37,10 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
     const answer = await recordAstray(ledger, order, chains, config?.jobs?.acceptedTokens ?? []);
     if (answer.kind === 'refused') return answer;
     const text = useText(answer.record);
-    return [answer.kind === 'recorded' ? `Recorded: ${text}.` : `Recorded before: ${text}.`];
+    return [
+      answer.kind === 'recorded' ? `Recorded: ${text}.` : `Recorded before: ${text}.`,
+      ...(answer.cost ? [costLine(answer.cost)] : []),
+    ];
   });
 }
 
