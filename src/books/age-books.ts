@@ -38,6 +38,8 @@ export interface AgedTotal {
 
 export interface Aging {
   readonly asOfMs: number;
+  /** How many events it was made of: the first ones of the ledger. */
+  readonly events: number;
   readonly totals: readonly AgedTotal[];
   /** By kind and commodity, then the oldest first. */
   readonly rows: readonly AgedRow[];
@@ -62,7 +64,7 @@ export async function ageBooks(
     if (part.kind === 'closing') items.push(...part.openSettlements);
   }
   const rows = orderItems([...items, ...open.list()]).map((item) => rowOf(item, asOfMs));
-  return { asOfMs, rows, totals: totalsOf(rows) };
+  return { asOfMs, events: books.events, rows, totals: totalsOf(rows) };
 }
 
 function rowOf(item: AgedItem, asOfMs: number): AgedRow {

@@ -5,17 +5,21 @@ import { explanationClasses } from '../domain/events/break-events.ts';
 
 const notAsClosed = 'the period is not as it was closed';
 
+export const changedLog = 'with --require-sealed: the events are not those that were sealed';
+export const requireSealedHelp =
+  '  --require-sealed  not done unless a signed checkpoint covers every event that is used; --pubkey checks its signature\n';
+
 /** The commands of the books: exports, reconciliation, periods. */
 export const bookCommands = {
   export: {
     isReading: true,
     summary: 'writes the ledger, or the books of a period, to a file',
     usage:
-      'tollbook export [--format jsonl] [--from-seq N] [--out FILE]\n' +
+      'tollbook export [--format jsonl] [--from-seq N] [--out FILE] [--require-sealed [--pubkey KEY]]\n' +
       '  one line for each event with its sealed leaf bytes, then the counters; with --from-seq, --out is appended to\n' +
       `tollbook export --format ${bookFormats.join('|')} --from 2026-11 --to 2026-12 [--tz Europe/Berlin]\n` +
       '  [--out FILE] [--input EXPORT [--exported-at 2026-12-01T08:00:00Z]] [--rates FILE [--value-in EUR]] [--currency USD]\n' +
-      '  [--accounts FILE]\n' +
+      '  [--accounts FILE] [--require-sealed [--pubkey KEY]]\n' +
       '  the books of a period in the past, from --from until before --to: months, days or RFC 3339 times;\n' +
       '  --tz: where days and months begin, and the days in the files are counted; default UTC;\n' +
       '  summary: opening, debits, credits and closing of each account, as CSV; summary-page: the same in Markdown;\n' +
@@ -27,11 +31,12 @@ export const bookCommands = {
       '  needed if it has no event after the period\n' +
       '  --rates     a CSV of date, commodity, currency and rate: prices in journals, the worth of each row, and a closing\n' +
       '              entry of conversions; --value-in is the currency of rows where the file has several\n' +
+      requireSealedHelp +
+      '                    with --input also --checkpoint FILE\n' +
       '  --currency  that of credit, for a ledger that does not say it\n' +
       '  --accounts  TOML: other names of accounts, and codes, by account or by what it begins with',
     exits: {
-      finding:
-        'the period is closed, and the bytes are not those of the close; or events contradict each other',
+      finding: `the period is closed, and the bytes are not those of the close; events contradict each other; ${changedLog}`,
     },
     load: () => import('./commands/export.ts'),
   },
@@ -58,12 +63,14 @@ export const bookCommands = {
       'lists what was open at a date, with its age: settlements, refunds due, suspense, spends, prepaid credit',
     usage:
       `tollbook aging [--as-of 2026-11-01] [--format ${agingFormats.join('|')}] [--tz Europe/Berlin] [--currency USD]\n` +
-      '  [--input EXPORT --exported-at 2026-12-01T08:00:00Z]\n' +
+      '  [--input EXPORT --exported-at 2026-12-01T08:00:00Z] [--require-sealed [--pubkey KEY]]\n' +
       '  --as-of  the moment: the beginning of a month or day, or an RFC 3339 time; default: now;\n' +
       '           --as-of 2026-11 is how October ended, and the sums are the balances of its journals\n' +
+      requireSealedHelp +
+      '                    with --input also --checkpoint FILE\n' +
       '  credit is listed by grant and purchase, and the oldest is used first;\n' +
       '  needs DATABASE_URL, or with --input a file of `export --format jsonl`',
-    exits: { finding: 'events contradict each other' },
+    exits: { finding: `events contradict each other; ${changedLog}` },
     load: () => import('./commands/aging.ts'),
   },
   reconcile: {
@@ -80,6 +87,7 @@ export const bookCommands = {
       '  --size N             uses the head of N events instead of the newest\n' +
       '  --block NETWORK=N    reads up to that block; needed to repeat a period that was not final\n' +
       '  --twice              reads every log a second time\n' +
+      '  --require-sealed     not done unless a signed checkpoint covers every event that was recorded before the end of the period\n' +
       '  --resume FILE        saves the read logs there, and continues from them\n' +
       '  where a side cannot be read, nothing is stored',
     exits: {
@@ -102,9 +110,11 @@ export const bookCommands = {
     summary: 'closes a period of the books: records its reconciliation, exports and head by their hashes',
     usage:
       "tollbook period close 2026-10 --by NAME [--tz Europe/Berlin] [--report FILE] [--despite 'TEXT']\n" +
+      '  [--require-sealed [--pubkey KEY]]\n' +
       '  a month, or two ends: 2026-10-01/2026-11-01; it is over, and begins where the last closed one ends\n' +
       '  --report   its reconciliation, of `reconcile --json`; default: the stored one that read the most of the ledger\n' +
       '  --despite  closes it although breaks are not explained, and says why\n' +
+      requireSealedHelp +
       '  needs DATABASE_URL',
     exits: { finding: 'breaks are not explained, or the ledger is not the one that was reconciled' },
     load: () => import('./commands/period/close.ts'),

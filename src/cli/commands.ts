@@ -1,6 +1,6 @@
 import { operatorRoles } from '../domain/identity/operator-role.ts';
 import { operatorScopes } from '../domain/identity/operator-scope.ts';
-import { bookCommands } from './book-commands.ts';
+import { bookCommands, changedLog, requireSealedHelp } from './book-commands.ts';
 import type { ExitCode, OwnExits } from './exit-codes.ts';
 
 /** A command's file. `run` gets the arguments after the command's name and returns the exit code. */
@@ -127,8 +127,9 @@ export const commands: Readonly<Record<string, Command | undefined>> & Record<st
     isReading: true,
     summary: 'lists the payments with a refund due',
     usage:
-      'tollbook refunds due\n  a refund is due where a payment has a dead-lettered call or none; needs DATABASE_URL',
-    exits: { finding: changedRows },
+      `tollbook refunds due [--require-sealed [--pubkey KEY]]\n${requireSealedHelp}` +
+      '  a refund is due where a payment has a dead-lettered call or none; needs DATABASE_URL',
+    exits: { finding: `${changedRows}; ${changedLog}` },
     load: () => import('./commands/refunds/due.ts'),
   },
   'refunds batch': {
@@ -362,14 +363,14 @@ export const commands: Readonly<Record<string, Command | undefined>> & Record<st
     isReading: true,
     summary: 'verifies an export against checkpoints and the public key, the database, or one receipt',
     usage:
-      'tollbook verify EXPORT --checkpoint OLD --checkpoint NEW --pubkey KEY\n' +
+      'tollbook verify EXPORT --checkpoint OLD --checkpoint NEW --pubkey KEY [--require-sealed]\n' +
       '  --checkpoint  a file or a folder of checkpoints, any number of times\n' +
       '  --pubkey      the key, or a file with it\n' +
-      'tollbook verify [--checkpoint FILE] [--pubkey KEY]\n' +
+      'tollbook verify [--checkpoint FILE] [--pubkey KEY] [--require-sealed]\n' +
       '  verifies the database that DATABASE_URL names\n' +
-      'tollbook verify --receipt FILE --pubkey KEY\n' +
+      'tollbook verify --receipt FILE --pubkey KEY [--require-sealed]\n' +
       '  verifies the proofs of one receipt, the JSON of GET /x402/receipts/{quote_digest}; opens no connection\n' +
-      '  names the first wrong event, or the two checkpoints between which something was changed',
+      `${requireSealedHelp}  names the first wrong event, or the two checkpoints between which something was changed`,
     exits: { finding: 'something is not valid' },
     load: () => import('./commands/verify.ts'),
   },

@@ -1,9 +1,31 @@
+import type { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { exitCodes } from './exit-codes.ts';
+
 /** Lets a command end quietly where its reader has left, as in `tollbook calls dead | head -1`: what it would say is dropped. */
 export function outlastReaders(): void {
   for (const stream of [process.stdout, process.stderr])
     stream.on('error', (error: NodeJS.ErrnoException) => {
-      if (error.code !== 'EPIPE') throw error;
+      if (hasLeft(error)) return;
+      process.stderr.write(`the output could not be written: ${error.message}\n`);
+      process.exit(exitCodes.notDone);
     });
+}
+
+/** After the first write that failed, a stream has other errors for those that follow. */
+function hasLeft({ code }: NodeJS.ErrnoException): boolean {
+  return ['EPIPE', 'ERR_STREAM_DESTROYED', 'ERR_STREAM_PREMATURE_CLOSE'].includes(code ?? '');
+}
+
+/** Writes a stream of bytes to standard output. False where its reader has left before the end. */
+export async function print(bytes: Readable): Promise<boolean> {
+  try {
+    await pipeline(bytes, process.stdout, { end: false });
+    return true;
+  } catch (error) {
+    if (error instanceof Error && hasLeft(error)) return false;
+    throw error;
+  }
 }
 
 /** Prints a command's result on standard output. */

@@ -163,6 +163,14 @@ function mismatch(size: number, earlier: readonly CheckpointVerdict[]): string {
   return `${where} not as it was sealed: changed, replaced or moved after sealing`;
 }
 
+/** How many events the largest checkpoint that holds covers; 0 without one. */
+export function coveredEvents({ checkpoints }: Verdict): number {
+  return Math.max(
+    0,
+    ...checkpoints.flatMap(({ head, words }) => (words === undefined && head ? head.size : [])),
+  );
+}
+
 /**
  * The lines that the command prints for a verdict.
  * @param wrongRows of the read models; undefined where there are none to compare
@@ -178,10 +186,7 @@ export function verdictLines(
       : `WRONG  ${source}: ${words}`,
   );
   const forked = forkedAt(checkpoints);
-  const covered = Math.max(
-    0,
-    ...checkpoints.flatMap(({ head, words }) => (words === undefined && head ? head.size : [])),
-  );
+  const covered = coveredEvents(verdict);
   return [
     `${events} events, root ${root.toString('base64')}`,
     fault === undefined

@@ -21,7 +21,7 @@ test.each([
     'tollbook has no command refunds list; there is: refunds due, refunds batch, refunds record',
   ],
   // an ignored filter would look like a filter without results
-  [['refunds', 'due', '--from', '2026-01'], 'tollbook refunds due takes no arguments, not --from'],
+  [['period', 'list', '--from', '2026-01'], 'tollbook period list takes no arguments, not --from'],
   [['verify', 'absent.jsonl', ...key], 'the export absent.jsonl cannot be read: there is no such file'],
   [['verify', '--checkpoint', 'absent'], 'without --pubkey a checkpoint proves nothing'],
   [['verify', '--pubkey', 'absent'], '--pubkey absent is neither a key nor a file: there is no such file'],

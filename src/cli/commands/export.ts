@@ -8,25 +8,27 @@ import { type BooksOptions, openBooks } from '../../books/books.ts';
 import { readAccountMap } from '../../config/account-map.ts';
 import type { AccountMap } from '../../domain/bookkeeping/account-map.ts';
 import { writeBooks } from '../../books/format.ts';
-import type { LedgerSource } from '../../books/source.ts';
 import { exportLines } from '../../books/export-leaves.ts';
 import { type BookFormat, bookFormats, isBookFormat } from '../../domain/bookkeeping/format.ts';
 import { readRates } from '../../domain/bookkeeping/rates.ts';
 import { parseInstant, type Period } from '../../domain/values/period.ts';
 import { utc } from '../../domain/values/time-zone.ts';
-import type { ClosedPeriod, Periods } from '../../domain/periods/periods.ts';
+import type { ClosedPeriod } from '../../domain/periods/periods.ts';
 import { compareExport, type Comparison } from '../../periods/compare-period.ts';
 import { findPeriods, readPeriods } from '../../periods/read-periods.ts';
 import { ArgumentError, readOptions } from '../arguments.ts';
 import { type ExitCode, exitCodes } from '../exit-codes.ts';
 import { withLedger } from '../ledger.ts';
-import { readCurrency, sourceOptions, withBooksSource } from '../books-source.ts';
+import { type BooksSource, readCurrency, sourceOptions, withBooksSource } from '../books-source.ts';
 import { takePeriod } from '../period-choice.ts';
 import { besideClose } from '../period-text.ts';
-import { fail } from '../terminal.ts';
+import { checkSealedOptions, refuseUnsealed, sealedOptions } from '../require-sealed.ts';
+import { readExportEnd } from '../../store/export.ts';
+import { fail, print } from '../terminal.ts';
 
 const options = {
   ...sourceOptions,
+  ...sealedOptions,
   format: { type: 'string', default: 'jsonl' },
   'from-seq': { type: 'string' },
   from: { type: 'string' },
@@ -43,14 +45,14 @@ type Values = ReturnType<typeof readOptions<{ options: typeof options }>>['value
 
 export async function run(args: readonly string[]): Promise<ExitCode> {
   const { values } = readOptions({ args: [...args], options });
+  checkSealedOptions(values);
   if (isBookFormat(values.format)) return exportBooks(values, values.format);
   if (values.format !== 'jsonl')
     throw new ArgumentError(`unknown format: --format is jsonl, ${bookFormats.join(', ')}`);
-  await exportLedger(values);
-  return exitCodes.done;
+  return exportLedger(values);
 }
 
-async function exportLedger({ 'from-seq': from = '1', out, ...rest }: Values): Promise<void> {
+async function exportLedger({ 'from-seq': from = '1', out, ...rest }: Values): Promise<ExitCode> {
   const ofBooks = (
     [
       'from',
@@ -69,10 +71,14 @@ async function exportLedger({ 'from-seq': from = '1', out, ...rest }: Values): P
     throw new ArgumentError(`--${ofBooks} is for the books of a period: --format ${bookFormats.join(', ')}`);
   if (!/^[1-9]\d{0,14}$/.test(from))
     throw new ArgumentError('--from-seq is the number of the first event, from 1');
-  await withLedger(async ({ pool }) => {
-    const lines = readable(exportLines(pool, Number(from)));
-    if (out === undefined) await pipeline(lines, process.stdout, { end: false });
+  return withLedger(async ({ pool }) => {
+    const end = await readExportEnd(pool);
+    const unsealed = await refuseUnsealed(rest, { pool }, end.last);
+    if (unsealed !== undefined) return unsealed;
+    const lines = readable(exportLines(pool, Number(from), end));
+    if (out === undefined) await print(lines);
     else await pipeline(lines, createWriteStream(out, { flags: from === '1' ? 'w' : 'a' }));
+    return exitCodes.done;
   });
 }
 
@@ -84,12 +90,7 @@ async function exportBooks(values: Values, format: BookFormat): Promise<ExitCode
     throw new ArgumentError(
       '--from-seq is for --format jsonl: the books of a period are named by --from and --to',
     );
-  const isAsClosed = await withBooksSource(values, ({ source, pool }) => {
-    const periods = async (): Promise<Periods> =>
-      pool ? (await readPeriods(pool)).periods : findPeriods(source);
-    return writePeriod(source, values, stated, { format, periods });
-  });
-  return isAsClosed ? exitCodes.done : exitCodes.finding;
+  return withBooksSource(values, (ledger) => writePeriod(ledger, values, stated, format));
 }
 
 /** What the caller states beside the ledger. */
@@ -118,13 +119,14 @@ async function readAccounts(file: string | undefined): Promise<AccountMap | unde
   return readAccountMap(toml, file);
 }
 
-/** Returns whether the period is not closed, or the export is that of the close. */
+/** It is a finding where the period is closed, and the export is not that of the close. */
 async function writePeriod(
-  source: LedgerSource,
+  ledger: BooksSource,
   values: Values,
   stated: BooksOptions,
-  { format, periods }: { readonly format: BookFormat; readonly periods: () => Promise<Periods> },
-): Promise<boolean> {
+  format: BookFormat,
+): Promise<ExitCode> {
+  const { source, pool } = ledger;
   const period = takePeriod(values, source.nowMs);
   const hash = createHash('sha256');
   const year = readYear(values, period, format);
@@ -132,14 +134,17 @@ async function writePeriod(
     ...stated,
     continuedAtMs: year?.continuedAtMs,
   });
-  await writeTo(values.out, hashed(writeBooks(books, format), hash));
+  const unsealed = await refuseUnsealed(values, ledger, books.events);
+  if (unsealed !== undefined) return unsealed;
+  if (!(await writeTo(values.out, hashed(writeBooks(books, format), hash)))) return exitCodes.done;
   // a close pins neither a journal without an opening, nor what somebody stated beside the ledger
-  if (year || stated.rates || stated.currency !== undefined || stated.accountMap) return true;
-  const closed = (await periods()).find(period);
+  if (year || stated.rates || stated.currency !== undefined || stated.accountMap) return exitCodes.done;
+  const periods = pool ? (await readPeriods(pool)).periods : await findPeriods(source);
+  const closed = periods.find(period);
   const comparison = closed && compareWithZone(closed, period, format, `0x${hash.digest('hex')}`);
-  if (!closed || !comparison) return true;
+  if (!closed || !comparison) return exitCodes.done;
   if (comparison.result !== 'same') fail(besideClose(closed, comparison));
-  return comparison.result !== 'differs';
+  return comparison.result === 'differs' ? exitCodes.finding : exitCodes.done;
 }
 
 /**
@@ -196,8 +201,9 @@ async function* hashed(bytes: AsyncIterable<Buffer>, hash: Hash): AsyncGenerator
   }
 }
 
-async function writeTo(out: string | undefined, bytes: AsyncIterable<Buffer>): Promise<void> {
-  if (out === undefined) return pipeline(readable(bytes), process.stdout, { end: false });
+/** False where the reader of standard output has left before the end. */
+async function writeTo(out: string | undefined, bytes: AsyncIterable<Buffer>): Promise<boolean> {
+  if (out === undefined) return print(readable(bytes));
   await access(path.dirname(out), constants.W_OK).catch(() => {
     throw new ArgumentError(`--out ${out} cannot be written: its folder does not exist or is not writable`);
   });
@@ -206,6 +212,7 @@ async function writeTo(out: string | undefined, bytes: AsyncIterable<Buffer>): P
   try {
     await pipeline(readable(bytes), createWriteStream(partial));
     await rename(partial, out);
+    return true;
   } finally {
     await rm(partial, { force: true });
   }

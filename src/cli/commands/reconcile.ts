@@ -4,11 +4,13 @@ import { ReconcileError } from '../../reconcile/reconcile-error.ts';
 import { ledgerInDatabase, ledgerInFile, type LedgerSource } from '../../reconcile/ledger-source.ts';
 import type { Config } from '../../config/config.ts';
 import { ConfigError } from '../../config/mistakes.ts';
-import { CheckpointError } from '../../domain/log/checkpoint.ts';
+import { CheckpointError, type NoteVerifier } from '../../domain/log/checkpoint.ts';
 import type { Period } from '../../domain/values/period.ts';
 import { type ReportJson, reportText } from '../../domain/reconcile/report.ts';
 import type { ClosedPeriod } from '../../domain/periods/periods.ts';
-import { openFileSource } from '../../books/source.ts';
+import { openBooks } from '../../books/books.ts';
+import { openDatabaseSource, openFileSource } from '../../books/source.ts';
+import type { BooksSource } from '../books-source.ts';
 import { compareReport } from '../../periods/compare-period.ts';
 import { findPeriods, readPeriods } from '../../periods/read-periods.ts';
 import { storeReconciliation } from '../../store/reconciliations.ts';
@@ -21,6 +23,7 @@ import { takePeriod } from '../period-choice.ts';
 import { besideClose } from '../period-text.ts';
 import { reconcileCsv } from '../reconcile-csv.ts';
 import { reconcileLines } from '../reconcile-table.ts';
+import { refuseUnsealed, sealedOptions } from '../require-sealed.ts';
 import { runReconcile } from '../run-reconcile.ts';
 import { pinnedReport } from '../check-period.ts';
 import { fail, say } from '../terminal.ts';
@@ -30,7 +33,9 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
   try {
     const request = readRequest(values);
     const config = values.config === undefined ? undefined : await readConfig(values.config);
-    const { report, isAsClosed, notStored } = await makeReport(values, { ...request, config });
+    const made = await makeReport(values, { ...request, config });
+    if (made.kind === 'unsealed') return made.exitCode;
+    const { report, isAsClosed, notStored } = made;
     if (notStored !== undefined) {
       fail(
         `the report is complete, but was not stored: ${notStored}. --no-store makes one without storing it`,
@@ -71,6 +76,7 @@ function readValues(args: readonly string[]) {
       json: { type: 'string' },
       csv: { type: 'string' },
       'no-store': { type: 'boolean', default: false },
+      'require-sealed': sealedOptions['require-sealed'],
     },
   }).values;
 }
@@ -99,7 +105,14 @@ function readRequest(values: Values): Pick<Request, 'period' | 'size' | 'rpcUrls
   };
 }
 
+/** `--require-sealed`: nothing was read from the chains. */
+interface Unsealed {
+  readonly kind: 'unsealed';
+  readonly exitCode: ExitCode;
+}
+
 interface Made {
+  readonly kind: 'made';
   readonly report: ReportJson;
   /** False where the period is closed, and the close has another report. */
   readonly isAsClosed: boolean;
@@ -107,12 +120,20 @@ interface Made {
   readonly notStored?: string;
 }
 
-async function makeReport(values: Values, request: Request): Promise<Made> {
+async function makeReport(values: Values, request: Request): Promise<Made | Unsealed> {
   const { input } = values;
   if (input !== undefined) {
     await requireExport(input);
     const checkpoints = (await Promise.all(values.checkpoint.map(readCheckpoints))).flat();
     const verifier = await givenVerifier(values.pubkey, request.config);
+    const books = openFileSource(input, Date.now(), Infinity);
+    const unsealed = await refuseUnsealedPeriod(
+      values,
+      request,
+      { source: books, pool: undefined },
+      verifier,
+    );
+    if (unsealed !== undefined) return { kind: 'unsealed', exitCode: unsealed };
     const report = await reconcileWith(
       values,
       request,
@@ -120,11 +141,15 @@ async function makeReport(values: Values, request: Request): Promise<Made> {
     );
     await writeReports(values, report);
     print(values, report);
-    const periods = await findPeriods(openFileSource(input, Date.now()));
-    return { report, isAsClosed: compareWithClose(values, report, periods.find(request.period), undefined) };
+    const closed = (await findPeriods(books)).find(request.period);
+    return { kind: 'made', report, isAsClosed: compareWithClose(values, report, closed, undefined) };
   }
   return withLedger(async ({ pool }) => {
     const verifier = await givenVerifier(values.pubkey, request.config, pool);
+    const books = values['require-sealed'] ? await openDatabaseSource(pool) : undefined;
+    const unsealed =
+      books && (await refuseUnsealedPeriod(values, request, { source: books, pool }, verifier));
+    if (unsealed !== undefined) return { kind: 'unsealed', exitCode: unsealed };
     const source = await ledgerInDatabase(pool, verifier, request.size);
     const report = await reconcileWith(values, request, source);
     await writeReports(values, report);
@@ -134,8 +159,27 @@ async function makeReport(values: Values, request: Request): Promise<Made> {
     const closed = (await readPeriods(pool)).periods.find(request.period);
     const pinned = closed && (await pinnedReport(pool, closed));
     const isAsClosed = compareWithClose(values, report, closed, pinned);
-    return { report, isAsClosed, ...(stored?.kind === 'failed' && { notStored: stored.reason }) };
+    return {
+      kind: 'made',
+      report,
+      isAsClosed,
+      ...(stored?.kind === 'failed' && { notStored: stored.reason }),
+    };
   });
+}
+
+/** `--require-sealed`: a checkpoint covers every event that was recorded before the end of the period, or the head of `--size`. */
+async function refuseUnsealedPeriod(
+  values: Values,
+  { period, size = Infinity }: Request,
+  ledger: BooksSource,
+  verifier: NoteVerifier | undefined,
+): Promise<ExitCode | undefined> {
+  if (!values['require-sealed']) return undefined;
+  if (!verifier)
+    throw new ArgumentError('--require-sealed needs the public key: give --pubkey, or a --config with a log');
+  const { events } = await openBooks(ledger.source, period);
+  return refuseUnsealed(values, ledger, Math.min(events, size), verifier);
 }
 
 type Stored =

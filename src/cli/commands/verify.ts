@@ -1,10 +1,12 @@
-import { ExportVerifier, verdictLines } from '../../verify/verify.ts';
+import { coveredEvents, ExportVerifier, verdictLines } from '../../verify/verify.ts';
+import { type Sealing, sealingInDatabase } from '../../verify/sealing.ts';
 import { verifyFile } from '../../verify/verify-file.ts';
 import { verifyDatabase } from '../../verify/verify-database.ts';
 import { type ReceiptVerdict, verifyReceipt } from '../../verify/verify-receipt.ts';
 import { checkRows } from '../../verify/rows/check-rows.ts';
 import { readCheckpoints, readReceiptFile, readVerifier, requireExport } from '../given-proof.ts';
 import { withLedger } from '../ledger.ts';
+import { sealedOptions, tellSealing } from '../require-sealed.ts';
 import { ArgumentError, readOptions } from '../arguments.ts';
 import { type ExitCode, exitCodes } from '../exit-codes.ts';
 import { fail, say } from '../terminal.ts';
@@ -21,14 +23,16 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
       checkpoint: { type: 'string', multiple: true, default: [] },
       pubkey: { type: 'string' },
       receipt: { type: 'string' },
+      'require-sealed': sealedOptions['require-sealed'],
     },
   });
   const [file, ...more] = positionals;
+  const { 'require-sealed': isRequired } = values;
   const verifier = values.pubkey === undefined ? undefined : await readVerifier(values.pubkey);
   if (values.receipt !== undefined) {
     if (!verifier || file !== undefined || values.checkpoint.length > 0)
       throw new ArgumentError('--receipt is checked with --pubkey alone');
-    return tellReceipt(verifyReceipt(await readReceiptFile(values.receipt), verifier));
+    return tellReceipt(verifyReceipt(await readReceiptFile(values.receipt), verifier), isRequired);
   }
   if (more.length > 0) throw new ArgumentError(`one export, not ${more[0]} as well`);
   if (values.checkpoint.length > 0 && !verifier)
@@ -38,17 +42,25 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
   if (file !== undefined) {
     const verdict = await verifyFile(file, new ExportVerifier(checkpoints, verifier));
     for (const line of verdictLines(verdict)) say(line);
-    return verdict.isSound ? exitCodes.done : exitCodes.finding;
+    if (!verdict.isSound) return exitCodes.finding;
+    if (!isRequired) return exitCodes.done;
+    const covered = coveredEvents(verdict);
+    const sealing: Sealing =
+      covered < verdict.events || covered === 0 ? { kind: 'not_sealed', covered } : { kind: 'sealed' };
+    return tellSealing(sealing, verdict.events) ?? exitCodes.done;
   }
   return withLedger(async ({ pool }) => {
     const verdict = await verifyDatabase(pool, checkpoints, verifier);
     const wrongRows = await checkRows(pool);
     for (const line of verdictLines(verdict, wrongRows)) say(line);
-    return verdict.isSound && wrongRows.length === 0 ? exitCodes.done : exitCodes.finding;
+    if (!verdict.isSound || wrongRows.length > 0) return exitCodes.finding;
+    if (!isRequired) return exitCodes.done;
+    const sealing = await sealingInDatabase(pool, verdict.events, verifier);
+    return tellSealing(sealing, verdict.events) ?? exitCodes.done;
   });
 }
 
-function tellReceipt(verdict: ReceiptVerdict): ExitCode {
+function tellReceipt(verdict: ReceiptVerdict, isRequired: boolean): ExitCode {
   if (verdict.kind === 'not_proven') {
     fail(`not proven: ${verdict.reason}`);
     return exitCodes.finding;
@@ -58,5 +70,9 @@ function tellReceipt(verdict: ReceiptVerdict): ExitCode {
     say(`event ${seq}${type === undefined ? '' : ` (${type})`} is in the log`);
   if (pending > 0) say(`${pending} more events are not in it yet`);
   say(`proven: ${head.origin}, ${head.size} events, root ${head.root.toString('base64')}`);
-  return exitCodes.done;
+  if (!isRequired || pending === 0) return exitCodes.done;
+  fail(
+    `not sealed: ${pending} events of the receipt are not covered. Fetch the receipt again once its proofs are there`,
+  );
+  return exitCodes.notDone;
 }

@@ -5,6 +5,7 @@ import { findReportOf } from '../../../store/reconciliations.ts';
 import { readOperator, readOperatorText, readOptions } from '../../arguments.ts';
 import { type ExitCode, exitCodes } from '../../exit-codes.ts';
 import { readReport } from '../../given-report.ts';
+import { checkSealedOptions, refuseUnsealed, sealedOptions } from '../../require-sealed.ts';
 import { withLedger } from '../../ledger.ts';
 import { takeNamedPeriod } from '../../period-choice.ts';
 import { namedPeriod } from '../../period-text.ts';
@@ -22,8 +23,11 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
       by: { type: 'string' },
       report: { type: 'string' },
       despite: { type: 'string' },
+      'require-sealed': sealedOptions['require-sealed'],
+      pubkey: sealedOptions.pubkey,
     },
   });
+  checkSealedOptions(values);
   // mistakes that need no clock are reported before the database is opened
   takeNamedPeriod(positionals, values.tz, Infinity);
   // no default: who closes a period is answerable for it
@@ -43,6 +47,11 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
       return exitCodes.notDone;
     }
     const report = typeof stored === 'string' ? (JSON.parse(stored) as ReportJson) : stored;
+    const unsealed = await refuseUnsealed(values, { pool }, report.ledger.size);
+    if (unsealed !== undefined) {
+      fail(`${namedPeriod({ period })} was not closed`);
+      return unsealed;
+    }
     const result = await closePeriod({ pool, lane }, { period, report, operator, despite });
     if (result.kind === 'refused') {
       fail(`${namedPeriod({ period })} was not closed: ${result.message}`);

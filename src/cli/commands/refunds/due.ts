@@ -2,6 +2,8 @@ import { refundReasonTexts } from '../../../domain/payments/refund.ts';
 import { projectToHead } from '../../../projections/project.ts';
 import { listRefundsDue, type RefundsDue } from '../../../refunds/list-refunds-due.ts';
 import type { RefundDueRow } from '../../../store/refunds.ts';
+import { readOptions } from '../../arguments.ts';
+import { checkSealedOptions, refuseUnsealed, sealedOptions } from '../../require-sealed.ts';
 import { withLedger } from '../../ledger.ts';
 import { quoteText } from '../../quote-text.ts';
 import { moneyText } from '../../money-text.ts';
@@ -10,20 +12,24 @@ import { type ExitCode, exitCodes } from '../../exit-codes.ts';
 
 const pageSize = 1_000;
 
-export async function run(): Promise<ExitCode> {
+export async function run(args: readonly string[]): Promise<ExitCode> {
+  const { checkpoint: _, ...options } = sealedOptions;
+  const { values } = readOptions({ args: [...args], options });
+  checkSealedOptions(values);
   return withLedger(async (ledger) => {
     await projectToHead(ledger);
-    let listed = 0;
+    let [listed, asOfSeq] = [0, 0];
     const contradicted: number[] = [];
     for (let after: number | undefined = 0; after !== undefined;) {
       const page: RefundsDue = await listRefundsDue(ledger.pool, after, pageSize);
       for (const row of page.rows) show(row);
       listed += page.rows.length;
+      asOfSeq = Math.max(asOfSeq, page.asOfSeq);
       contradicted.push(...page.contradicted);
       after = page.listed.length < pageSize ? undefined : page.listed.at(-1);
     }
     if (listed === 0) say('No refund is due.');
-    if (contradicted.length === 0) return exitCodes.done;
+    if (contradicted.length === 0) return (await refuseUnsealed(values, ledger, asOfSeq)) ?? exitCodes.done;
     fail(
       `The read models say something else about the payments that events ${contradicted.join(', ')} started: somebody has changed ` +
         'them. The list above is what the events say. Pay nothing before `tollbook verify` is sound.',
