@@ -1,15 +1,8 @@
 import { decimalText } from '../domain/bookkeeping/entry.ts';
 import { instantText } from '../domain/values/period.ts';
+import type { AgingFormat } from './aging-format.ts';
 import { type AgedRow, type AgedTotal, type Aging, bucketNames } from './age-books.ts';
 import { csvLine } from './csv.ts';
-
-/** The formats of an aging. */
-export const agingFormats = ['text', 'csv', 'json'] as const;
-export type AgingFormat = (typeof agingFormats)[number];
-
-export function isAgingFormat(text: string): text is AgingFormat {
-  return (agingFormats as readonly string[]).includes(text);
-}
 
 /** The lines of an aging. The same ledger and date always give the same bytes. */
 export function* agingText(aging: Aging, format: AgingFormat): Generator<string> {

@@ -1,6 +1,6 @@
 import { userInfo } from 'node:os';
 import { parseArgs, type ParseArgsConfig } from 'node:util';
-import { plainHttpWarning } from '../config/urls.ts';
+import { plainHttpWarning } from '../config/hosts.ts';
 import { operatorNamePattern, operatorTextPattern } from '../domain/values/operator-words.ts';
 import { chainIdOf } from '../domain/values/primitives.ts';
 import { fail } from './terminal.ts';

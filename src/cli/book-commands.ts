@@ -1,7 +1,7 @@
-import { agingFormats } from '../books/aging-text.ts';
+import { agingFormats } from '../books/aging-format.ts';
 import { bookFormats } from '../domain/bookkeeping/format.ts';
 import { costPurposes } from '../domain/payments/transaction-cost.ts';
-import { explanationClasses } from '../domain/events/break-events.ts';
+import { explanationClasses } from '../domain/events/explanation-class.ts';
 
 const notAsClosed = 'the period is not as it was closed';
 

@@ -3,7 +3,7 @@ import { readEnvironmentSecret } from './environment-secret.ts';
 import { readText } from './files.ts';
 import { ConfigError, formatMistake } from './mistakes.ts';
 import type { ReadFile } from './reading.ts';
-import { isLoopback } from './urls.ts';
+import { isLoopback } from './hosts.ts';
 
 const urlVariable = 'DATABASE_URL';
 const passwordVariable = 'PGPASSWORD';

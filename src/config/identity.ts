@@ -6,7 +6,8 @@ import type { RootTable } from './root.ts';
 import { ownSecretChars, readRotatingSecret, readSecret, rotatingKeys, secretKeys } from './secrets.ts';
 import { readSmtp, type SmtpConfig } from './smtp.ts';
 import { type ConfigOf, readTable, readTables, type Table } from './table.ts';
-import { isLoopback, rpcUrl, secureBaseUrl, urlOfBind } from './urls.ts';
+import { isLoopback, urlOfBind } from './hosts.ts';
+import { rpcUrl, secureBaseUrl } from './urls.ts';
 import { filePath, matching, oneOf, plainName, wholeNumber } from './values.ts';
 
 const maxChainId = Number.MAX_SAFE_INTEGER;

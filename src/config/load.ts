@@ -28,7 +28,7 @@ import { readToml } from './toml-source.ts';
 import { readTopUps } from './top-ups.ts';
 import { readTraces } from './traces.ts';
 import { checkTriggerJobs, readTriggers, withRpcUrls } from './triggers.ts';
-import { isLoopback, urlOfBind } from './urls.ts';
+import { isLoopback, urlOfBind } from './hosts.ts';
 import { readJobs } from './jobs.ts';
 
 export interface LoadedConfig {

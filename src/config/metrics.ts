@@ -2,7 +2,8 @@ import type { z } from 'zod';
 import type { Reading } from './reading.ts';
 import { ownSecretChars, readSecret, secretKeys } from './secrets.ts';
 import { readTable } from './table.ts';
-import { bindAddress, isLoopback } from './urls.ts';
+import { isLoopback } from './hosts.ts';
+import { bindAddress } from './urls.ts';
 
 const metricsShape = {
   /** A port of its own for `/metrics`, which needs no token; left out, the gateway's own port has it, for a token. */

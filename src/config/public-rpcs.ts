@@ -1,4 +1,4 @@
-import { plainHttpWarning } from './urls.ts';
+import { plainHttpWarning } from './hosts.ts';
 
 /**
  * The public RPC addresses that viem knows, by chain id; chains that it does not know, or only over plain http, are left out.

@@ -1,7 +1,7 @@
 import type { Reading } from './reading.ts';
 import { readSecret, secretKeys } from './secrets.ts';
 import { readTable } from './table.ts';
-import { isLoopback } from './urls.ts';
+import { isLoopback } from './hosts.ts';
 import { matching, oneOf, wholeNumber } from './values.ts';
 
 const smtpShape = {

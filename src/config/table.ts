@@ -2,7 +2,7 @@ import type { z } from 'zod';
 import type { Path } from './mistakes.ts';
 import type { Report } from './report.ts';
 import { suggest } from './suggest.ts';
-import { plainHttpWarning } from './urls.ts';
+import { plainHttpWarning } from './hosts.ts';
 
 /**
  * The keys of a TOML table. A key is declared once: its name, its schema with the default, and whether a reload can change it

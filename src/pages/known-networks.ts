@@ -1,4 +1,4 @@
-import { isLoopback } from '../config/urls.ts';
+import { isLoopback } from '../config/hosts.ts';
 import type { Caip2 } from '../domain/values/primitives.ts';
 
 /** A network as `wallet_addEthereumChain` takes it (EIP-3085), without its chain id. */

@@ -8,7 +8,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { boundPort } from '../../src/devnet/ports.ts';
 import { signCheckpoint } from '../../src/domain/log/checkpoint.ts';
 import { testSigner } from '../support/log.ts';
-import { temporaryFolder, tollbook } from '../support/program.ts';
+import { spawnProgram, temporaryFolder, tollbook } from '../support/program.ts';
 
 const period = ['--from', '2026-01', '--to', '2026-02'];
 const key = ['--pubkey', testSigner.verifierKeys[0]];
@@ -107,4 +107,19 @@ test('the ports that are chosen are checked together, before anything is started
   expect(existsSync(path.join(dir, 'postgres'))).toBe(false);
   expect(await tollbook(['devnet', '--dir', dir, '--chain-port', chain])).toMatchObject({ code: 2 });
   expect(await tollbook(['devnet', '--chain-port', 'x'])).toMatchObject({ code: 2 });
+});
+
+test('the list of commands, and the help of one, are shown without loading any library', async () => {
+  const hook = `import { registerHooks } from 'node:module';
+    registerHooks({
+      load(url, context, next) {
+        if (url.includes('/node_modules/')) console.error(url);
+        return next(url, context);
+      },
+    });`;
+  const node = [process.execPath, '--import', `data:text/javascript,${encodeURIComponent(hook)}`];
+  for (const args of [['--help'], ['export', '--help']]) {
+    const program = spawnProgram([...node, 'src/cli/tollbook.ts', ...args], process.cwd());
+    expect(await program.ended).toMatchObject({ code: 0, stderr: '' });
+  }
 });

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { publicRpcUrls } from '../../src/config/public-rpcs.ts';
-import { plainHttpWarning } from '../../src/config/urls.ts';
+import { plainHttpWarning } from '../../src/config/hosts.ts';
 import { bare, minimal, mistakesIn, mistakesOf, parse, wrongs } from './support.ts';
 
 const rpc = (url: string) => parse(bare(`[[networks]]\nid = "eip155:1"\nrpc_url = "${url}"`));

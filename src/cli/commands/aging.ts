@@ -1,5 +1,6 @@
 import { ageBooks } from '../../books/age-books.ts';
-import { agingFormats, agingText, isAgingFormat } from '../../books/aging-text.ts';
+import { agingFormats, isAgingFormat } from '../../books/aging-format.ts';
+import { agingText } from '../../books/aging-text.ts';
 import { instantText, parseInstant } from '../../domain/values/period.ts';
 import { ArgumentError, readOptions } from '../arguments.ts';
 import { type ExitCode, exitCodes } from '../exit-codes.ts';

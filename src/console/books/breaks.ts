@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { explanationClasses } from '../../domain/events/break-events.ts';
+import { explanationClasses } from '../../domain/events/explanation-class.ts';
 import type { EventOf } from '../../domain/events/event.ts';
 import { includesRole } from '../../domain/identity/operator-role.ts';
 import type { ReportJson } from '../../domain/reconcile/report.ts';

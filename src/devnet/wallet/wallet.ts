@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { isLoopback } from '../../config/urls.ts';
+import { isLoopback } from '../../config/hosts.ts';
 import { type Html, html } from '../../domain/values/html.ts';
 import { devnetAddress, devnetKeys } from '../accounts.ts';
 import { answerCall, type WalletAccount } from './calls.ts';

@@ -1,18 +1,7 @@
 import { z } from 'zod';
 import { type EventFamily, recordOnly } from './descriptor.ts';
+import { explanationClasses } from './explanation-class.ts';
 import { count, hex32, operatorName, operatorText, reason, settlementTerms } from './fields.ts';
-
-/** What explains a break; `open`: nothing does any more. */
-export const explanationClasses = [
-  'known_transfer',
-  'facilitator_error',
-  'node_error',
-  'operator_error',
-  'ledger_error',
-  'theft',
-  'other',
-  'open',
-] as const;
 
 /** What operators say of the breaks of reconciliations, each in a stream that is named by what the break is. */
 export const breakEvents = {

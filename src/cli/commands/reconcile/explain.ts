@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { explanationClasses } from '../../../domain/events/break-events.ts';
+import { explanationClasses } from '../../../domain/events/explanation-class.ts';
 import type { ReportJson } from '../../../domain/reconcile/report.ts';
 import { explainBreak, type Explanation, findBreak } from '../../../reconcile/explain-break.ts';
 import { newestReports } from '../../../store/reconciliations.ts';
