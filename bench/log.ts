@@ -2,7 +2,6 @@
  * `node bench/log.ts [--events 1000000]` measures the log: sealing beside the lane at full load and alone, the read models,
  * export, verify with its memory, and a payment's history with its proof.
  */
-import { execFile } from 'node:child_process';
 import { createWriteStream, mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { Readable } from 'node:stream';
@@ -15,6 +14,7 @@ import { fail, say } from '../src/cli/terminal.ts';
 import { readHead } from '../src/store/log.ts';
 import { paidJob } from '../test/support/synthetic-ledger.ts';
 import { type Ledger, startLedger } from './ledger.ts';
+import { runMeasured } from './measured-command.ts';
 import { eventsAJob, loadJobs, projectRest, sealBeside, sealRest, secondsSince, signer } from './log-load.ts';
 
 const { values: flags } = parseArgs({ options: { events: { type: 'string', default: '1000000' } } });
@@ -46,26 +46,10 @@ async function measureStories(ledger: Ledger, jobs: number): Promise<string> {
 
 async function verify(file: string, checkpoints: readonly string[]): Promise<string> {
   const given = checkpoints.flatMap((name) => ['--checkpoint', name]);
-  const program = path.join(import.meta.dirname, '../src/cli/tollbook.ts');
-  const args = [
-    '-v',
-    process.execPath,
-    program,
-    'verify',
-    file,
-    ...given,
-    '--pubkey',
-    signer.verifierKeys[0],
-  ];
-  const start = performance.now();
-  const { out, err } = await new Promise<{ out: string; err: string }>((resolve) =>
-    execFile('/usr/bin/time', args, (_, stdout, stderr) => resolve({ out: stdout, err: stderr })),
-  );
-  if (!out.includes('\nsound')) throw new Error(out + err);
-  const secs = secondsSince(start);
-  const [, kilobytes = '0'] = /Maximum resident set size \(kbytes\): (\d+)/.exec(err) ?? [];
-  const [, user = '0'] = /User time \(seconds\): ([\d.]+)/.exec(err) ?? [];
-  return `${rate(events, secs)} (${secs.toFixed(1)} s, ${user} s of CPU), at most ${Math.round(Number(kilobytes) / 1_024)} MiB`;
+  const args = ['verify', file, ...given, '--pubkey', signer.verifierKeys[0]];
+  const { secs, userSecs, mebibytes, out } = await runMeasured(args);
+  if (!out.includes('\nsound')) throw new Error(out);
+  return `${rate(events, secs)} (${secs.toFixed(1)} s, ${userSecs} s of CPU), at most ${mebibytes} MiB`;
 }
 
 async function main(): Promise<void> {

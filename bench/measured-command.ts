@@ -1,0 +1,39 @@
+import { execFile } from 'node:child_process';
+import path from 'node:path';
+
+/** What one run of a command of `tollbook` took. */
+export interface Measured {
+  readonly secs: number;
+  /** Of its processor time, without the database's. */
+  readonly userSecs: number;
+  /** Its resident memory at most. */
+  readonly mebibytes: number;
+  readonly out: string;
+}
+
+/**
+ * Runs `tollbook` with these arguments in a process of its own.
+ * @throws where it does not end with `code`
+ */
+export async function runMeasured(
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+  code = 0,
+): Promise<Measured> {
+  const program = path.join(import.meta.dirname, '../src/cli/tollbook.ts');
+  const start = performance.now();
+  const options = { env, maxBuffer: 1 << 26 };
+  const { out, err } = await new Promise<{ out: string; err: string }>((resolve) =>
+    execFile('/usr/bin/time', ['-v', process.execPath, program, ...args], options, (_, stdout, stderr) =>
+      resolve({ out: stdout, err: stderr }),
+    ),
+  );
+  const figure = (name: string): number => Number(new RegExp(`${name}: ([\\d.]+)`).exec(err)?.[1]);
+  if (figure('Exit status') !== code) throw new Error(`${args[0]} did not end with ${code}: ${out}${err}`);
+  return {
+    secs: (performance.now() - start) / 1_000,
+    userSecs: figure(String.raw`User time \(seconds\)`),
+    mebibytes: Math.round(figure(String.raw`Maximum resident set size \(kbytes\)`) / 1_024),
+    out,
+  };
+}
