@@ -227,9 +227,13 @@ async function earlierTerms(
   return { option: bought, priceWei, pricedAt, endAt };
 }
 
-/** The times a payment must fit into now, settling included. */
-export function paymentWindow(context: JobsContext, atSecs: number): PaymentWindow {
-  const { maxTimeoutSecs, facilitatorSettleTimeoutMs } = context.settings;
-  const settleMarginSecs = facilitatorMarginSecs + Math.ceil(facilitatorSettleTimeoutMs / 1_000);
-  return { nowSecs: atSecs, maxTimeoutSecs, settleMarginSecs };
+/** The times a payment must fit into at a time, settling included. */
+function paymentWindow(context: JobsContext, atSecs: number): PaymentWindow {
+  const { maxTimeoutSecs } = context.settings;
+  return { nowSecs: atSecs, maxTimeoutSecs, settleMarginSecs: settleMarginSecs(context) };
+}
+
+/** How long settling may take, the facilitator's own margin included. */
+export function settleMarginSecs({ settings }: Pick<JobsContext, 'settings'>): number {
+  return facilitatorMarginSecs + Math.ceil(settings.facilitatorSettleTimeoutMs / 1_000);
 }

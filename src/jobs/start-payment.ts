@@ -13,7 +13,7 @@ import type { Job } from './catalog.ts';
 import type { CheckedPayment } from './check-payment.ts';
 import type { JobsContext } from './context.ts';
 import { type BoundRequest, requestStream } from './job-request.ts';
-import { paymentWindow } from './match-quote.ts';
+import { settleMarginSecs } from './match-quote.ts';
 import {
   enqueueFailed,
   type ErrorRefusal,
@@ -125,8 +125,7 @@ function endOf(
   { payment, termsEndAt, landing, caller }: CheckedPayment,
 ): number | undefined {
   if (landing.kind === 'landed') return undefined;
-  const { settleMarginSecs } = paymentWindow(context, termsEndAt);
-  const settleEnd = settleEndSecs(payment.validBefore, settleMarginSecs);
+  const settleEnd = settleEndSecs(payment.validBefore, settleMarginSecs(context));
   return Math.min(termsEndAt, settleEnd, caller?.expiry ?? Infinity);
 }
 
