@@ -1,3 +1,4 @@
+import { readTopUpOrder } from '../domain/credit/top-up-order.ts';
 import { jobKey } from '../domain/payments/job.ts';
 import type { LedgerEvent } from '../domain/events/event.ts';
 import { settleEndSecs } from '../domain/payments/payment-window.ts';
@@ -122,11 +123,12 @@ function startClaims(request: BoundRequest, job: Job, checked: CheckedPayment): 
  */
 function endOf(
   context: JobsContext,
-  { payment, termsEndAt, landing, caller }: CheckedPayment,
+  { payment, termsEndAt, landing, caller, topUpOrder }: CheckedPayment,
 ): number | undefined {
   if (landing.kind === 'landed') return undefined;
   const settleEnd = settleEndSecs(payment.validBefore, settleMarginSecs(context));
-  return Math.min(termsEndAt, settleEnd, caller?.expiry ?? Infinity);
+  const orderEnd = topUpOrder === undefined ? undefined : readTopUpOrder(topUpOrder)?.expiresAt;
+  return Math.min(termsEndAt, settleEnd, caller?.expiry ?? Infinity, orderEnd ?? Infinity);
 }
 
 function startCommand(

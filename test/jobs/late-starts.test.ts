@@ -1,6 +1,10 @@
 import pg from 'pg';
+import { privateKeyToAccount } from 'viem/accounts';
 import { expect, onTestFinished, test } from 'vitest';
+import { devnetKeys } from '../../src/devnet/accounts.ts';
+import { facilitatorMarginSecs } from '../../src/domain/payments/facilitator-margin.ts';
 import type { Claim } from '../../src/store/append-batch.ts';
+import { callerHeaders, restrictedJobs } from '../support/caller.ts';
 import { clockAt, stoppedDatabase } from '../support/append-ways.ts';
 import { laneOn } from '../support/credit.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
@@ -15,17 +19,22 @@ const chain = useChain();
 const job = '/x402/jobs/1/0';
 const price = 3_264_000n;
 
+const ttlSecs = (secs: number): string =>
+  `quote_key_env = "QUOTE_KEY"\npublic_url = "http://jobs.example"\nquote_ttl_secs = ${secs}`;
+/** With the time limit of a settlement that gateways have by default. */
+const settleMarginSecs = facilitatorMarginSecs + 60;
+
 /** Two gateways of one ledger, whose quotes are valid for a minute. */
 async function twoGateways(
   database: TestDatabase,
-  changes: Pick<TestGatewayOptions, 'change'> = {},
+  changes: Pick<TestGatewayOptions, 'change' | 'jobs' | 'top'> = {},
 ): Promise<[TestGateway, TestGateway]> {
   const options = {
-    ...changes,
     database,
     chain,
-    top: 'quote_key_env = "QUOTE_KEY"\npublic_url = "http://jobs.example"\nquote_ttl_secs = 60',
+    top: ttlSecs(60),
     env: { QUOTE_KEY: 'the-key-of-quotes-of-the-test-gateway' },
+    ...changes,
   };
   return [await startTestGateway(options), await startTestGateway(options)];
 }
@@ -75,6 +84,50 @@ test('a payment whose start waits for the ledger past the end of its quote is re
   const events = await database.asOwner((owner) => expectSoundLedger(database.db, owner));
   expect(events.filter(({ type }) => type === 'settlement_started')).toEqual([]);
 });
+
+test.each([
+  {
+    what: 'its authorization',
+    path: job,
+    // facilitators settle nothing in the last seconds
+    validSecs: settleMarginSecs + 20,
+    callerSecs: undefined,
+    code: 'payment_invalid',
+  },
+  {
+    what: 'the signature of its caller',
+    path: '/x402/jobs/1/1',
+    validSecs: 200,
+    callerSecs: 20,
+    code: 'signature_expired',
+  },
+])(
+  'a payment whose start waits for the ledger past the end of $what is not settled either',
+  async ({ path, validSecs, callerSecs, code }) => {
+    const database = await createDatabase();
+    const options = { jobs: restrictedJobs(chain), top: ttlSecs(300) };
+    const [first, second] = await twoGateways(database, options);
+    const nowSecs = Math.floor(Date.now() / 1_000);
+    const account = privateKeyToAccount(devnetKeys.permittedCaller);
+    const signed = { validBefore: String(nowSecs + validSecs) };
+    const payment = await quoteAndSign(first, path, 'x', path === job ? { account, signed } : { signed });
+    const caller = callerSecs === undefined ? {} : await callerHeaders('x', { expiry: nowSecs + callerSecs });
+    const before = await chain.balance(payTo);
+    const release = await holdOpen(database, 'select from tollbook.lane_lock for update');
+    const headers = { ...header(payment), ...caller };
+    const send = ({ post }: TestGateway) => post(path, { body: 'x', headers });
+    const started = send(first);
+    await appendsWait(database, 1);
+    await database.moveClock(30);
+    const sentAgain = send(second);
+    await appendsWait(database, 2);
+    await release();
+    for (const answer of [await sentAgain, await started]) expect(answer.json).toMatchObject({ code });
+    expect((await chain.balance(payTo)) - before).toBe(0n);
+    const events = await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+    expect(events.filter(({ type }) => type === 'settlement_started')).toEqual([]);
+  },
+);
 
 test('a payment whose start was decided in time and is committed late is never refused meanwhile', async () => {
   const database = await createDatabase();
