@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { Address, Hex } from '../../domain/values/primitives.ts';
 import type { RpcCall, RpcUnavailable } from '../rpc/json-rpc.ts';
 import { address, bytes32, noBlockHash, quantity } from '../rpc/rpc-values.ts';
-import { type Ask, askBlock, askTaggedBlock, type Block } from './blocks.ts';
+import { type Ask, askBlock, askTaggedBlock, type Block, type BlockAnswer } from './blocks.ts';
 import { receiptBytes } from './receipt.ts';
 
 /** What a transaction cost, successful or not, and who sent it and paid for it. */
@@ -44,14 +44,18 @@ function costCall(transaction: Hex): RpcCall<z.infer<typeof costSchema> | null> 
   };
 }
 
-/** The cost of a transaction in a final, canonical block. */
-export async function readCost(ask: Ask, transaction: Hex): Promise<CostReading> {
+/** The cost of a transaction in a final, canonical block; `askFinalized` may share its request with others. */
+export async function readCost(
+  ask: Ask,
+  transaction: Hex,
+  askFinalized: () => Promise<BlockAnswer> = () => askTaggedBlock(ask, 'finalized'),
+): Promise<CostReading> {
   const answer = await ask(costCall(transaction));
   if (answer.kind === 'unavailable') return answer;
   const { blockNumber = null, blockHash = null } = answer.value ?? {};
   if (answer.value === null || blockNumber === null || blockHash === null || blockHash === noBlockHash)
     return { kind: 'absent' };
-  const finalized = await askTaggedBlock(ask, 'finalized');
+  const finalized = await askFinalized();
   if (finalized.kind === 'unavailable') return finalized;
   const { number } = finalized.block;
   if (number < blockNumber)

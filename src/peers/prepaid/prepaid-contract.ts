@@ -140,7 +140,7 @@ export function createPrepaidContract(options: CreditsOptions): PrepaidContract 
     findSpendEnd: (authHash, sinceSecs) => findSpendEnd(ask, contract, authHash, sinceSecs),
     findLanded: (transaction) => findLanded(ask, transaction),
     finalityOf: (landed) => finalityOf(ask, askFinalized, landed),
-    readCost: (transaction) => readCost(ask, transaction),
+    readCost: (transaction) => readCost(ask, transaction, askFinalized),
     finalizedBlock: () => askTaggedBlock(ask, 'finalized'),
     funds: () => sender.funds(spendGas),
     close: () => rpc.close(),
