@@ -64,5 +64,5 @@ test('a receipt is proven with the public key of the log alone, and an edited on
   ] as const)
     expect(await verify(receipt)).toEqual([1, expect.stringContaining(reason)]);
   expect(await verify(full, keyOf(7))).toEqual([1, expect.stringContaining('signed by another key')]);
-  expect(await verify('{')).toEqual([64, expect.stringContaining('is not JSON')]);
+  expect(await verify('{')).toEqual([2, expect.stringContaining('is not JSON')]);
 });
