@@ -18,32 +18,28 @@ const dir = path.join(import.meta.dirname, '.tollbook', `books-${process.pid}`);
 const nowSecs = (): number => Math.floor(Date.now() / 1_000);
 const timeOf = (secs: number): string => new Date(secs * 1_000).toISOString();
 
-async function measure(
-  ledger: Ledger,
-  node: SyntheticNode,
-  jobs: number,
-  fromSecs: number,
-): Promise<string[]> {
+async function measure(ledger: Ledger, node: SyntheticNode, jobs: number, fromSecs: number): Promise<void> {
   const toSecs = nowSecs() + 1;
   while (nowSecs() <= toSecs) await sleep(100);
   node.show({ jobs, fromSecs, toSecs });
   const env = { DATABASE_URL: ledger.url };
   const period = ['--from', timeOf(fromSecs), '--to', timeOf(toSecs)];
   const events = jobs * eventsAJob;
-  const row = (what: string, { secs, userSecs, mebibytes }: Measured, bytes = ''): string =>
-    `| ${what} | ${events.toLocaleString('en-US')} | ${secs.toFixed(1)} s | ${userSecs.toFixed(1)} s | ${mebibytes} MiB | ${bytes} |`;
+  const tell = (what: string, { secs, userSecs, mebibytes }: Measured, bytes = ''): void =>
+    say(
+      `| ${what} | ${events.toLocaleString('en-US')} | ${secs.toFixed(1)} s | ${userSecs.toFixed(1)} s | ${mebibytes} MiB | ${bytes} |`,
+    );
   const rpc = ['--rpc', `eip155:84532=${node.url}`, '--pubkey', signer.verifierKeys[0]];
   const reconciled = await runMeasured(['reconcile', ...period, ...rpc], env);
   if (!/matched +/.test(reconciled.out)) throw new Error(`nothing was matched: ${reconciled.out}`);
-  const rows = [row('reconcile', reconciled)];
+  tell('reconcile', reconciled);
   for (const format of formats) {
     const out = path.join(dir, `books.${format}`);
     const range = format === 'jsonl' ? [] : period;
     const exported = await runMeasured(['export', '--format', format, ...range, '--out', out], env);
-    rows.push(row(`export, ${format}`, exported, `${(statSync(out).size / 2 ** 20).toFixed(1)} MiB`));
+    tell(`export, ${format}`, exported, `${(statSync(out).size / 2 ** 20).toFixed(1)} MiB`);
     rmSync(out);
   }
-  return rows;
 }
 
 async function main(): Promise<void> {
@@ -53,18 +49,14 @@ async function main(): Promise<void> {
   try {
     const all = Math.ceil(Number(flags.events) / eventsAJob);
     const fromSecs = nowSecs();
-    const rows = [
-      '| | events | time | processor time of the command | its memory | file |',
-      '|---|---|---|---|---|---|',
-    ];
+    say('| | events | time | processor time of the command | its memory | file |\n|---|---|---|---|---|---|');
     let jobs = 0;
     for (const wanted of [Math.ceil(all / 10), all]) {
       await loadJobs(ledger, { first: jobs, count: wanted - jobs, inFlight: 256 });
       jobs = wanted;
       await sealRest(ledger);
-      rows.push(...(await measure(ledger, node, jobs, fromSecs)));
+      await measure(ledger, node, jobs, fromSecs);
     }
-    say(rows.join('\n'));
   } finally {
     await node.stop();
     await ledger.stop();
