@@ -156,22 +156,28 @@ function untilTrue(url: string, query: string, withinMs: number): Promise<number
   });
 }
 
+/** Before each run. */
+const hourMs = 3_600_000;
+
 interface Ended {
   readonly code: number | null;
   readonly output: string;
 }
 
-/** Where other events took the place of lost ones, nothing but the operator tells since when events are lost. */
+/**
+ * Where other events took the place of lost ones, or nothing is lost but the record of an append without events, nothing but the operator
+ * tells since when events are lost.
+ */
 async function recoverAsOperator(
   { environment, participants, faults, loss: { events } }: RecoveryParts,
   url: string,
 ): Promise<Ended> {
   const configFile = participants.configFiles[0] ?? '';
   const first = await recover(environment, url, configFile);
-  const [lost] = events;
-  if (first.code === 0 || !first.output.includes('--since TIME') || !lost) return first;
+  if (first.code === 0 || !first.output.includes('--since TIME')) return first;
   faults.count('recover --since');
-  return recover(environment, url, configFile, ['--since', lost.at]);
+  const since = events[0]?.at ?? new Date(Date.now() - hourMs).toISOString();
+  return recover(environment, url, configFile, ['--since', since]);
 }
 
 async function recover(
