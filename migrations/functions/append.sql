@@ -107,7 +107,7 @@ begin
         when command.expect <> current.version then 'stale'
         -- the quote that it takes was revoked, perhaps after the gateway had read the last revocation
         when command.issued_at < (select quotes_revoked_before()) then 'stale'
-        -- it waited too long: whoever has read this clock since may have been told that it will not be recorded
+        -- it waited too long: another gateway has read this clock since, and may have refused its request for good
         when to_timestamp(command.ends_at) <= moment then 'stale'
         when command.call_id is not null and not coalesce(case command.op
           when 'release' then target.status in ('pending', 'watched', 'unpaid')

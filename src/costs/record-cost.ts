@@ -30,7 +30,7 @@ export type CostRefusal =
 export type RecordedCost = EventData<'transaction_cost_recorded'>;
 
 export type CostAnswer =
-  /** `repeated`: it was recorded before, whoever did. */
+  /** `repeated`: it was recorded before, by this or another command or gateway. */
   | { readonly kind: 'recorded' | 'repeated'; readonly cost: RecordedCost }
   | { readonly kind: 'refused'; readonly code: CostRefusal; readonly detail?: string | undefined };
 

@@ -6,7 +6,7 @@ import type { BooksAtClose } from '../domain/reconcile/books-at-close.ts';
 import { type LedgerFacts, UnreadableLedgerError } from '../domain/reconcile/ledger-facts.ts';
 import type { PinnedLedger } from '../domain/reconcile/report.ts';
 import { readExportEnd } from '../store/export.ts';
-import { readHead, readLeaves } from '../store/log.ts';
+import { firstLeaves, readHead } from '../store/log.ts';
 import { ReconcileError } from './reconcile-error.ts';
 import { leavesInFile } from '../log/export-file.ts';
 import { TreeRoots } from '../log/tree-roots.ts';
@@ -22,8 +22,6 @@ export interface LedgerSource {
   /** All leaves in order; there may be more than `size`. */
   leaves(): AsyncGenerator<Buffer>;
 }
-
-const leavesAtOnce = 2_000;
 
 /**
  * The ledger in the database, up to its newest tree head under that key, or up to the head of a given size. Without a key: up to
@@ -50,8 +48,7 @@ export async function ledgerInDatabase(
     checkpoint: head && { source: `the head of ${size} events`, note: head.note },
     verifier,
     async *leaves() {
-      for (let after = 0; after < size; after += leavesAtOnce)
-        yield* await readLeaves(pool, after, Math.min(leavesAtOnce, size - after));
+      for await (const leaves of firstLeaves(pool, size)) yield* leaves;
     },
   };
 }

@@ -33,13 +33,13 @@ export async function* recordBatch(
   { batch, transactions, operator }: BatchRecordOrder,
   chains: Chains,
 ): AsyncGenerator<BatchedAnswer> {
-  const remembered = rememberTransfers(chains);
+  const readOnce = rememberTransfers(chains);
   for (const refund of batch.refunds) {
     const { quote_digest: quoteDigest, payment_nonce: paymentNonce, amount } = refund;
     const of = { quoteDigest, paymentNonce, amount: BigInt(amount), operator, isGoodwill: false };
     let answer: RefundAnswer = { kind: 'refused', code: 'no_transfer' };
     for (const transaction of transactions) {
-      answer = await recordRefund(ledger, { ...of, transaction }, remembered);
+      answer = await recordRefund(ledger, { ...of, transaction }, readOnce);
       if (answer.kind !== 'refused' || !notInThisOne.has(answer.code)) break;
     }
     yield { refund, answer };
@@ -49,20 +49,23 @@ export async function* recordBatch(
 /** Chains that read the transfers and the cost of a transaction once: a batch has hundreds of them. */
 function rememberTransfers(chains: Chains): Chains {
   return new Map(
-    [...chains].map(([network, chain]) => {
-      const read = new Map<Hex, ReturnType<typeof chain.readTransfers>>();
-      const costs = new Map<Hex, ReturnType<typeof chain.readCost>>();
-      const readTransfers = (transaction: Hex): ReturnType<typeof chain.readTransfers> => {
-        const known = read.get(transaction) ?? chain.readTransfers(transaction);
-        read.set(transaction, known);
-        return known;
-      };
-      const readCost = (transaction: Hex): ReturnType<typeof chain.readCost> => {
-        const known = costs.get(transaction) ?? chain.readCost(transaction);
-        costs.set(transaction, known);
-        return known;
-      };
-      return [network, { ...chain, readTransfers, readCost }];
-    }),
+    [...chains].map(([network, chain]) => [
+      network,
+      {
+        ...chain,
+        readTransfers: remembered((transaction) => chain.readTransfers(transaction)),
+        readCost: remembered((transaction) => chain.readCost(transaction)),
+      },
+    ]),
   );
+}
+
+/** Reads each transaction once. */
+function remembered<T>(read: (transaction: Hex) => Promise<T>): (transaction: Hex) => Promise<T> {
+  const known = new Map<Hex, Promise<T>>();
+  return (transaction) => {
+    const answer = known.get(transaction) ?? read(transaction);
+    known.set(transaction, answer);
+    return answer;
+  };
 }

@@ -5,7 +5,7 @@ import type { SpendContext } from './context.ts';
 
 /**
  * Records what landing a spend and paying it out cost, once the spend has ended: a later transaction is final, so both are. What cannot
- * be recorded now is told to the operator, and holds up nothing.
+ * be recorded now is logged for the operator, and delays nothing.
  */
 export async function recordSpendCosts(
   {

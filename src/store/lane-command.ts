@@ -108,8 +108,8 @@ export interface LaneCommand {
   /** When the quote that it takes was issued, in Unix seconds: the append is stale where quotes of that time are revoked. */
   readonly issuedAt?: number | undefined;
   /**
-   * The append is stale from this time on, in Unix seconds by the database's clock. Whoever reads that clock later and the ledger
-   * after an append of its own knows that the command was recorded before or never will be.
+   * The append is stale from this time on, in Unix seconds by the database's clock. A gateway that reads that clock later, and the
+   * ledger after an append of its own, knows that the command was recorded before or never will be.
    */
   readonly endsAt?: number | undefined;
   readonly events: readonly LedgerEvent[];

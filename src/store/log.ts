@@ -309,6 +309,15 @@ export async function readLeaves(pool: pg.Pool, afterSeq: number, count: number)
   return rows.map(({ leaf }) => leaf);
 }
 
+/** So many leaves are in memory at once. */
+const leavesAtOnce = 2_000;
+
+/** The leaves of the first `size` events, in order and in parts. */
+export async function* firstLeaves(pool: pg.Pool, size: number): AsyncGenerator<readonly Buffer[]> {
+  for (let after = 0; after < size; after += leavesAtOnce)
+    yield await readLeaves(pool, after, Math.min(leavesAtOnce, size - after));
+}
+
 /** The newest head, where this anchor is due and has not received it. */
 export async function takeAnchor(
   pool: pg.Pool,

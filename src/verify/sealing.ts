@@ -8,7 +8,7 @@ import {
 } from '../domain/log/checkpoint.ts';
 import { TreeRoots } from '../log/tree-roots.ts';
 import { poll } from '../runtime/poll.ts';
-import { readHead, readLeaves, readOrigins, type StoredHead } from '../store/log.ts';
+import { firstLeaves, readHead, readOrigins, type StoredHead } from '../store/log.ts';
 import type { GivenCheckpoint } from './verify.ts';
 
 /** Whether a signed checkpoint covers the first events of a ledger. */
@@ -19,7 +19,6 @@ export type Sealing =
   /** The events are not those that were signed, or the signature is not one of the key. */
   | { readonly kind: 'changed'; readonly words: string };
 
-const leavesAtOnce = 2_000;
 /** A gateway seals what it has recorded within seconds. */
 const patienceMs = 5_000;
 const askEveryMs = 100;
@@ -41,7 +40,7 @@ export async function sealingInDatabase(
   if (!found) return { kind: 'not_sealed', covered: 0 };
   try {
     const head = verifier ? openCheckpoint(found.note, verifier) : readCheckpoint(found.note);
-    return await compare(leavesInDatabase(pool, found.size), head, events);
+    return await compare(firstLeaves(pool, found.size), head, events);
   } catch (error) {
     if (!(error instanceof CheckpointError)) throw error;
     return {
@@ -80,11 +79,6 @@ async function newestHead(
   const origins = verifier ? [verifier.name] : await readOrigins(pool);
   const heads = await Promise.all(origins.map((origin) => readHead(pool, origin)));
   return heads.filter((head) => head !== undefined).toSorted((a, b) => b.size - a.size)[0];
-}
-
-async function* leavesInDatabase(pool: pg.Pool, size: number): AsyncGenerator<readonly Buffer[]> {
-  for (let after = 0; after < size; after += leavesAtOnce)
-    yield await readLeaves(pool, after, Math.min(leavesAtOnce, size - after));
 }
 
 async function compare(

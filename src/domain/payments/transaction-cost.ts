@@ -15,7 +15,7 @@ export function costWei({
   return BigInt(gas_used) * BigInt(gas_price_wei) + BigInt(l1_fee_wei);
 }
 
-/** The stream is named by the transaction, so its cost is recorded once, whoever records it. */
+/** The stream is named by the transaction, so its cost is recorded once, by whichever command or gateway comes first. */
 export function costStream(chainId: number, transaction: string): string {
   return `cost:${chainId}:${transaction}`;
 }

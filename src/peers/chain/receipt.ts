@@ -53,7 +53,7 @@ function isCoherent(receipt: Receipt, transaction: Hex): boolean {
 }
 
 /** The block that includes the transaction; undefined where it has no receipt, or none in a block yet. */
-export function blockOf(receipt: Receipt | null): BlockPlace | undefined {
+export function blockOf(receipt: Pick<Receipt, 'blockNumber' | 'blockHash'> | null): BlockPlace | undefined {
   if (!receipt?.blockHash || receipt.blockNumber === null || receipt.blockHash === noBlockHash)
     return undefined;
   return { blockNumber: receipt.blockNumber, blockHash: receipt.blockHash };

@@ -1,9 +1,10 @@
 import { z } from 'zod';
 import type { Address, Hex } from '../../domain/values/primitives.ts';
 import type { RpcCall, RpcUnavailable } from '../rpc/json-rpc.ts';
-import { address, bytes32, noBlockHash, quantity } from '../rpc/rpc-values.ts';
-import { type Ask, askBlock, askTaggedBlock, type Block, type BlockAnswer } from './blocks.ts';
-import { receiptBytes } from './receipt.ts';
+import { address, bytes32, quantity } from '../rpc/rpc-values.ts';
+import { type Ask, askTaggedBlock, type Block, type BlockAnswer } from './blocks.ts';
+import { askFinality } from './finality.ts';
+import { blockOf, receiptBytes } from './receipt.ts';
 
 /** What a transaction cost, successful or not, and who sent it and paid for it. */
 export interface TransactionCost {
@@ -52,22 +53,25 @@ export async function readCost(
 ): Promise<CostReading> {
   const answer = await ask(costCall(transaction));
   if (answer.kind === 'unavailable') return answer;
-  const { blockNumber = null, blockHash = null } = answer.value ?? {};
-  if (answer.value === null || blockNumber === null || blockHash === null || blockHash === noBlockHash)
-    return { kind: 'absent' };
-  const finalized = await askFinalized();
-  if (finalized.kind === 'unavailable') return finalized;
-  const { number } = finalized.block;
-  if (number < blockNumber)
-    return {
-      kind: 'not_final',
-      reason: `it is in block ${blockNumber}, and the last final block is ${number}`,
-    };
-  const canonical = await askBlock(ask, blockNumber);
-  if (canonical.kind === 'unavailable') return canonical;
-  if (canonical.value?.hash !== blockHash)
-    return { kind: 'not_final', reason: `block ${blockNumber} was reorged out` };
-  const { from: payer, gasUsed, effectiveGasPrice: gasPriceWei, l1Fee } = answer.value;
-  const cost = { payer, gasUsed, gasPriceWei, l1FeeWei: l1Fee ?? undefined, block: canonical.value };
-  return { kind: 'final', cost };
+  const receipt = answer.value;
+  const place = blockOf(receipt);
+  if (!receipt || !place) return { kind: 'absent' };
+  const { blockNumber: number, blockHash: hash } = place;
+  const finality = await askFinality(ask, askFinalized, { number, hash });
+  switch (finality.kind) {
+    case 'unavailable':
+      return finality;
+    case 'above':
+      return {
+        kind: 'not_final',
+        reason: `it is in block ${number}, and the last final block is ${finality.finalNumber}`,
+      };
+    case 'other':
+      return { kind: 'not_final', reason: `block ${number} was reorged out` };
+    case 'final': {
+      const { from: payer, gasUsed, effectiveGasPrice: gasPriceWei, l1Fee } = receipt;
+      const cost = { payer, gasUsed, gasPriceWei, l1FeeWei: l1Fee ?? undefined, block: finality.block };
+      return { kind: 'final', cost };
+    }
+  }
 }

@@ -1,12 +1,13 @@
 import { toEventSelector } from 'viem/utils';
 import { z } from 'zod';
 import type { Address, Hex } from '../../domain/values/primitives.ts';
-import { type Ask, askBlock, askTaggedBlock, type BlockAnswer } from '../chain/blocks.ts';
+import { type Ask, askTaggedBlock, type BlockAnswer } from '../chain/blocks.ts';
+import { askFinality } from '../chain/finality.ts';
 import { smallAnswerBytes } from '../rpc/eth-call.ts';
 import { findLog } from '../chain/find-log.ts';
 import type { RpcAnswer, RpcCall, RpcUnavailable } from '../rpc/json-rpc.ts';
 import { bytes32, noBlockHash, quantity, toQuantity } from '../rpc/rpc-values.ts';
-import { logSchema, receiptCall } from '../chain/receipt.ts';
+import { blockOf, logSchema, receiptCall } from '../chain/receipt.ts';
 
 /** A transaction and its block, which was canonical at the time of the call. */
 export interface Landed {
@@ -45,9 +46,9 @@ export async function findSpendEnd(
 export async function findLanded(ask: Ask, transaction: Hex): Promise<RpcAnswer<Landed | undefined>> {
   const receipt = await ask(receiptCall(transaction));
   if (receipt.kind === 'unavailable') return receipt;
-  const { status, blockNumber: number = null, blockHash: hash = null } = receipt.value ?? {};
-  const isIn = status === '0x1' && number !== null && hash !== null && hash !== noBlockHash;
-  return { kind: 'answer', value: isIn ? { transaction, block: { number, hash } } : undefined };
+  const place = receipt.value?.status === '0x1' ? blockOf(receipt.value) : undefined;
+  const block = place && { number: place.blockNumber, hash: place.blockHash };
+  return { kind: 'answer', value: block && { transaction, block } };
 }
 
 /** Calls within half a second share one request, since many payouts wait for the same block. A final block stays final. */
@@ -66,19 +67,23 @@ export function shareFinalized(ask: Ask): () => Promise<BlockAnswer> {
   };
 }
 
-/** Compares hashes: another block may have the same number. */
+/** A height at which the node has no block yet is open. */
 export async function finalityOf(
   ask: Ask,
   askFinalized: () => Promise<BlockAnswer>,
   { block }: Landed,
 ): Promise<{ readonly kind: 'answer'; readonly value: Finality } | RpcUnavailable> {
-  const finalized = await askFinalized();
-  if (finalized.kind === 'unavailable') return finalized;
-  if (finalized.block.number < block.number) return { kind: 'answer', value: 'open' };
-  const at = await askBlock(ask, block.number);
-  if (at.kind === 'unavailable') return at;
-  if (at.value === null) return { kind: 'answer', value: 'open' };
-  return { kind: 'answer', value: at.value.hash === block.hash ? 'final' : 'reorged' };
+  const finality = await askFinality(ask, askFinalized, block);
+  switch (finality.kind) {
+    case 'unavailable':
+      return finality;
+    case 'final':
+      return { kind: 'answer', value: 'final' };
+    case 'above':
+      return { kind: 'answer', value: 'open' };
+    case 'other':
+      return { kind: 'answer', value: finality.hash === undefined ? 'open' : 'reorged' };
+  }
 }
 
 const placedLog = logSchema.extend({ blockNumber: quantity, blockHash: bytes32 });
