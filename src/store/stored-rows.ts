@@ -21,6 +21,11 @@ export interface WrongRow {
   readonly stored: Readonly<Record<string, unknown>> | null;
 }
 
+/** How many of these rows are expected and not there. */
+export function missingIn(wrong: readonly WrongRow[]): number {
+  return wrong.filter(({ stored }) => stored === null).length;
+}
+
 /** Columns of a row as its table has them: bytes as `\x` and hexadecimal digits, times as RFC 3339. */
 export type ExpectedRow = Readonly<Record<string, unknown>>;
 

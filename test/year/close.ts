@@ -6,7 +6,7 @@ import type { BridgeLineJson } from '../../src/domain/reconcile/bridge-json.ts';
 import type { ReportJson } from '../../src/domain/reconcile/report.ts';
 import type { Period } from '../../src/domain/values/period.ts';
 import { createScanner } from '../../src/peers/chain/transfer-scan.ts';
-import { checkReadModels } from '../../src/verify/rows/check-rows.ts';
+import { checkRows } from '../../src/verify/rows/check-rows.ts';
 import { projectToHead } from '../../src/projections/project.ts';
 import { ledgerInDatabase } from '../../src/reconcile/ledger-source.ts';
 import { reconcile, type ReconcileOptions } from '../../src/reconcile/reconcile.ts';
@@ -45,7 +45,7 @@ async function requireVerified(ledger: YearLedger, verifier: NoteVerifier, name:
   await projectToHead(ledger);
   const verdict = await verifyDatabase(ledger.pool, [], verifier);
   requireSame(`${name}: the first wrong event`, verdict.fault, undefined);
-  requireSame(`${name}: the rows of read models that are wrong`, await checkReadModels(ledger.pool), []);
+  requireSame(`${name}: the rows that are wrong`, await checkRows(ledger.pool), []);
   if (!verdict.isSound) throw new Error(`${name}: the ledger is not sound`);
 }
 

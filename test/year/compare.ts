@@ -34,5 +34,6 @@ function without(list: readonly unknown[], others: readonly unknown[]): string[]
 }
 
 function textOf(value: unknown): string {
-  return typeof value === 'string' ? value : (JSON.stringify(value) ?? 'undefined');
+  if (typeof value === 'string') return value;
+  return typeof value === 'bigint' ? String(value) : (JSON.stringify(value) ?? 'undefined');
 }

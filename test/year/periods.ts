@@ -1,9 +1,11 @@
 import { openDatabaseSource } from '../../src/books/source.ts';
+import type { BookFormat } from '../../src/domain/bookkeeping/format.ts';
+import { sha256 } from '../../src/domain/payments/payment.ts';
 import type { ClosedPeriod } from '../../src/domain/periods/periods.ts';
 import type { ReportJson } from '../../src/domain/reconcile/report.ts';
 import type { Period } from '../../src/domain/values/period.ts';
 import { closePeriod } from '../../src/periods/close-period.ts';
-import { comparePeriod } from '../../src/periods/compare-period.ts';
+import { compareExport, comparePeriod } from '../../src/periods/compare-period.ts';
 import { reviewPeriod } from '../../src/periods/move-period.ts';
 import { readPeriods } from '../../src/periods/read-periods.ts';
 import type { YearLedger } from './ledger.ts';
@@ -27,6 +29,18 @@ export async function differencesSince(ledger: YearLedger, period: Period): Prom
   const source = await openDatabaseSource(ledger.pool);
   const compared = await comparePeriod(source, await standing(ledger, period));
   return compared.filter(({ result }) => result !== 'same').map(({ of }) => of);
+}
+
+/** The formats of the given exports that are not those which a closed period has pinned. */
+export async function replacedSince(
+  ledger: YearLedger,
+  period: Period,
+  given: ReadonlyMap<BookFormat, string>,
+): Promise<BookFormat[]> {
+  const closed = await standing(ledger, period);
+  return [...given]
+    .filter(([format, text]) => compareExport(closed, format, sha256(text))?.result !== 'same')
+    .map(([format]) => format);
 }
 
 async function standing(ledger: YearLedger, period: Period): Promise<ClosedPeriod> {

@@ -8,7 +8,7 @@ import {
   findWrongNonceClaims,
   readClaims,
 } from '../../store/claim-rows.ts';
-import type { RowSnapshot, WrongRow } from '../../store/stored-rows.ts';
+import { missingIn, type RowSnapshot, type WrongRow } from '../../store/stored-rows.ts';
 import { claimsOfStream, type StreamClaim, type StreamClaims } from './stream-claims.ts';
 
 const rowsAtOnce = 2_000;
@@ -38,11 +38,13 @@ export class ClaimComparison {
         return { stream, binding, quoteKey };
       }),
     );
-    this.#found += known.length + nonces.length;
-    return [
+    const wrong = [
       ...(await findWrongClaims(this.#snapshot, known)),
       ...(await findWrongNonceClaims(this.#snapshot, nonces)),
     ];
+    // a row of no event must not count for one that is missing
+    this.#found += known.length + nonces.length - missingIn(wrong);
+    return wrong;
   }
 
   #expected({ claim, stream }: StreamClaim): ExpectedClaim[] {

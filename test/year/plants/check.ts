@@ -1,6 +1,6 @@
 import type { NoteVerifier } from '../../../src/domain/log/checkpoint.ts';
 import type { Period } from '../../../src/domain/values/period.ts';
-import { checkReadModels } from '../../../src/verify/rows/check-rows.ts';
+import { checkRows, type WrongRowInWords } from '../../../src/verify/rows/check-rows.ts';
 import { projectToHead } from '../../../src/projections/project.ts';
 import { listRefundsDue } from '../../../src/refunds/list-refunds-due.ts';
 import { ReconcileError } from '../../../src/reconcile/reconcile-error.ts';
@@ -10,22 +10,33 @@ import { verifyDatabase } from '../../../src/verify/verify-database.ts';
 import { exceptionsIn } from '../../support/report-items.ts';
 import { reconcilePeriod } from '../close.ts';
 import { requireSame } from '../compare.ts';
-import { differencesSince } from '../periods.ts';
+import { differencesSince, replacedSince } from '../periods.ts';
 import type { Sale, World } from '../world.ts';
 import { type Expected, Field, type Plant } from './field.ts';
+import { claimed } from './claimed.ts';
 import { closed } from './closed.ts';
 import { onChain } from './on-chain.ts';
 import { recorded } from './recorded.ts';
 import { reported } from './reported.ts';
+import { excessRevenue, revenue } from './revenue.ts';
 import { tampered } from './tampered.ts';
 
-export const plants: readonly Plant[] = [...onChain, ...reported, ...recorded, ...tampered, ...closed];
+export const plants: readonly Plant[] = [
+  ...onChain,
+  ...reported,
+  ...recorded,
+  ...tampered,
+  ...claimed,
+  ...revenue,
+  ...closed,
+];
 
 /** All that the checks of a month-end find. */
 interface Found {
   readonly items: readonly string[];
   readonly fault: number | undefined;
-  readonly rows: readonly string[];
+  readonly rows: readonly WrongRowInWords[];
+  readonly revenue: bigint | undefined;
   readonly checkpoint: boolean;
   readonly contradicted: readonly number[];
 }
@@ -47,7 +58,7 @@ export async function findPlants(
   await projectToHead(sound);
   const head = await readHead(sound.pool, verifier.name);
   const kept = { source: 'kept', note: head?.note ?? '' };
-  const before = await find(world, { period, verifier, kept, accepted: [] });
+  const before = await find(world, { period, verifier, kept, accepted: [], handed: new Map() });
   const { nowMs, blockMs } = world;
   const failures: string[] = [];
   for (const { name, plant } of plants) {
@@ -58,13 +69,25 @@ export async function findPlants(
       const expected = await plant(field);
       if (!expected.isUnfinished) await field.finish();
       await world.ledger.seal();
-      const found = await find(world, { period, verifier, kept, accepted: field.accepted });
+      const found = await find(world, {
+        period,
+        verifier,
+        kept,
+        accepted: field.accepted,
+        handed: field.handed,
+      });
       requireFound(name, before, expected, found);
       if (expected.changed)
         requireSame(
           `${name}: what changed since the close`,
           await differencesSince(world.ledger, period),
           expected.changed,
+        );
+      if (expected.replaced)
+        requireSame(
+          `${name}: what was handed over and is not of the close`,
+          await replacedSince(world.ledger, period, field.handed),
+          expected.replaced,
         );
       say(`found, and nothing besides: ${name}`);
     } catch (error) {
@@ -85,18 +108,20 @@ interface MonthEnd {
   readonly verifier: NoteVerifier;
   readonly kept: GivenCheckpoint;
   readonly accepted: Field['accepted'];
+  readonly handed: Field['handed'];
 }
 
 async function find(world: World, monthEnd: MonthEnd): Promise<Found> {
   const { pool } = world.ledger;
   const verdict = await verifyDatabase(pool, [monthEnd.kept], monthEnd.verifier);
-  const wrongRows = await checkReadModels(pool);
+  const wrongRows = await checkRows(pool);
   await projectToHead(world.ledger);
   const { contradicted } = await listRefundsDue(pool, 0, mostDue);
   return {
     fault: verdict.fault?.seq,
     checkpoint: verdict.checkpoints.every(({ words }) => words === undefined),
-    rows: wrongRows.map(({ table }) => table),
+    rows: wrongRows,
+    revenue: await excessRevenue(world, monthEnd.period, monthEnd.handed.get('csv')),
     contradicted,
     items: await itemsOf(world, monthEnd),
   };
@@ -114,12 +139,26 @@ async function itemsOf(world: World, { period, verifier, accepted }: MonthEnd): 
 }
 
 function requireFound(name: string, before: Found, expected: Expected, found: Found): void {
-  const { items = [], gone = [], fault, rows = [], contradicted, refused } = expected;
+  const { items = [], gone = [], fault, rows = [], named = [], contradicted, refused } = expected;
   const left = gone.reduce((list, one) => without(list, one), before.items);
   const listed = refused === undefined ? [...left, ...items].toSorted() : [`refused ${refused}`];
   requireSame(`${name}: the items`, found.items.toSorted(), listed);
   requireSame(`${name}: the event that is wrong`, found.fault, fault);
-  requireSame(`${name}: the rows that are wrong`, found.rows, rows);
+  requireSame(
+    `${name}: the rows that are wrong`,
+    found.rows.map(({ table }) => table),
+    rows,
+  );
+  for (const [at, words] of named.entries())
+    if (found.rows[at]?.words.includes(words) !== true)
+      throw new Error(
+        `${name}: of the row that is wrong is said: ${found.rows[at]?.words}, and not: ${words}`,
+      );
+  requireSame(
+    `${name}: the revenue that nobody has bought`,
+    found.revenue,
+    'revenue' in expected ? expected.revenue : 0n,
+  );
   requireSame(`${name}: whether the kept checkpoint holds`, found.checkpoint, !expected.checkpoint);
   requireSame(
     `${name}: the refunds that the events contradict`,

@@ -1,3 +1,4 @@
+import type { BookFormat } from '../../../src/domain/bookkeeping/format.ts';
 import type { EventData, LedgerEvent } from '../../../src/domain/events/event.ts';
 import { ofPayment } from '../../../src/domain/payments/payment.ts';
 import type { Account, TokenTerms } from '../../../src/domain/reconcile/reconcile.ts';
@@ -27,6 +28,12 @@ export interface Expected {
   readonly fault?: number;
   /** The tables of read models and claims whose row `verify` names. */
   readonly rows?: readonly string[];
+  /** For each of these rows, in their order, words that say which row it is and what is wrong. */
+  readonly named?: readonly string[];
+  /** So many micros of credit are revenue that no customer has bought; undefined where the ledger has no books. */
+  readonly revenue?: bigint | undefined;
+  /** The formats of the exports that were handed over and are not those of the close. */
+  readonly replaced?: readonly BookFormat[];
   /** The checkpoint that was kept before does not hold: an event that it covers was changed. */
   readonly checkpoint?: true;
   /** The code with which reconciling refuses the ledger. */
@@ -55,12 +62,14 @@ export class Field {
   readonly topUps: readonly Sale[];
   /** The tokens that the configuration names at the end of the month. */
   readonly accepted: (TokenTerms & Account)[] = [];
-  readonly #period: Period;
+  /** Exports of the month that somebody hands over. */
+  readonly handed = new Map<BookFormat, string>();
+  readonly period: Period;
   #next: number;
 
   constructor(world: World, period: Period, sales: readonly Sale[]) {
     this.world = world;
-    this.#period = period;
+    this.period = period;
     this.delivered = sales.filter(({ fate, isReported }) => fate === 'delivered' && !isReported);
     this.due = sales.filter(({ booked }) => booked.dueAtoms > 0n);
     this.topUps = sales.filter(({ fate }) => fate === 'top_up');
@@ -129,9 +138,9 @@ export class Field {
   /** Two persons close the month, once all of it is final. */
   async close(): Promise<void> {
     const { world } = this;
-    await this.finish(this.#period.toMs);
+    await this.finish(this.period.toMs);
     const verifier = await world.ledger.seal();
-    await closeByTwo(world.ledger, this.#period, await reconcilePeriod(world, this.#period, verifier));
+    await closeByTwo(world.ledger, this.period, await reconcilePeriod(world, this.period, verifier));
   }
 
   /** Edits an event so that nothing else contradicts it, and makes all tree heads anew. */

@@ -22,6 +22,7 @@ export const recorded: readonly Plant[] = [
         items: [`refund ${first.digest}`, `duplicate_claim ${second.digest}`],
         gone: [`refund_due ${first.digest}`, `refund_due ${second.digest}`],
         fault: await field.seqOf(second.digest, 'refunded'),
+        rows: ['claim'],
       };
     },
   },

@@ -46,7 +46,7 @@ export const tampered: readonly Plant[] = [
       const fault = Number(row?.['seq']);
       const member = '"amount_micros":';
       await field.rewrite(fault, `${member}"${creditMicros}"`, `${member}"${creditMicros + booked.atoms}"`);
-      return { fault, rows: ['account_credit'], checkpoint: true };
+      return { fault, rows: ['account_credit', 'account', 'credit_request'], checkpoint: true };
     },
   },
   {
@@ -71,7 +71,7 @@ export const tampered: readonly Plant[] = [
       const { digest } = field.sale(field.delivered);
       const fault = await field.seqOf(digest, 'delivered');
       await field.world.ledger.asInsider('delete from tollbook.event where seq = $1', [fault]);
-      return { fault, refused: 'ledger_too_short', checkpoint: true };
+      return { fault, refused: 'ledger_too_short', revenue: undefined, checkpoint: true };
     },
   },
   {
@@ -86,7 +86,11 @@ export const tampered: readonly Plant[] = [
         'delete from tollbook.event where seq = (select max(seq) from tollbook.event) returning seq::int as seq',
       );
       // the last event of the month moved credit
-      const seen = { rows: ['account_credit'], checkpoint: true, refused: 'ledger_too_short' } as const;
+      const seen = {
+        rows: ['account_credit', 'account'],
+        checkpoint: true,
+        refused: 'ledger_too_short',
+      } as const;
       return { ...seen, fault: Number(row?.['seq']) - 1 };
     },
   },
@@ -100,7 +104,7 @@ export const tampered: readonly Plant[] = [
       );
       const data = JSON.parse(String(row?.['data'])) as Extract<LedgerEvent, { type: 'completed' }>['data'];
       await field.append(digest, { type: 'completed', data });
-      return { fault: await field.lastSeq() };
+      return { fault: await field.lastSeq(), revenue: undefined };
     },
   },
   {
@@ -161,7 +165,7 @@ export const tampered: readonly Plant[] = [
       );
       const gone = [`refund_due ${digest}`];
       const contradicted = await field.seqOf(digest, 'settlement_started');
-      return { fault: seq, gone, rows: ['payment', 'paid_call'], contradicted, checkpoint: true };
+      return { fault: seq, gone, rows: ['payment', 'paid_call', 'call'], contradicted, checkpoint: true };
     },
   },
   {
@@ -172,7 +176,7 @@ export const tampered: readonly Plant[] = [
       );
       const fault = Number(row?.['seq']);
       await field.rewrite(fault, '"5000000"', '"9000000"');
-      return { fault, rows: ['account_credit'], checkpoint: true };
+      return { fault, rows: ['account_credit', 'account'], checkpoint: true };
     },
   },
   {
