@@ -211,7 +211,9 @@ function stories(): StreamEvent[][] {
         block_hash: transaction,
         call: 'withdrawn',
       }),
-      ...events(history, 3, 4, 5, 6),
+      ...events(history, 3),
+      more('enqueued_again', { call_id: 103, payment_nonce: named.payment_nonce }),
+      ...events(history, 5, 6),
     ]),
     of(103, (history, named) => [
       ...events(history, 0, 1, 2, 3, 4, 5),

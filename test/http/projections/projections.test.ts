@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { projectNext } from '../../../src/projections/project.ts';
 import { isIncluded, leafHash } from '../../../src/domain/log/merkle.ts';
 import { openCheckpoint } from '../../../src/domain/log/checkpoint.ts';
+import type { EventData, LedgerEvent } from '../../../src/domain/events/event.ts';
 import type { OperatorScope } from '../../../src/domain/identity/operator-scope.ts';
 import { issueOperatorToken } from '../../../src/identity/operator-tokens.ts';
 import {
@@ -16,6 +17,7 @@ import {
 import { type RefundsDue, refundsDue } from '../../../src/http/schemas/refunds.ts';
 import { writerRole } from '../../../src/store/database.ts';
 import { openLane } from '../../../src/store/lane.ts';
+import { checkReadModels } from '../../../src/verify/rows/check-rows.ts';
 import { startBooks } from '../../support/books.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
 import { appendAll, testVerifier } from '../../support/log.ts';
@@ -170,6 +172,87 @@ test('calls and totals add up to the payments', async () => {
   expect(complete).toBe(true);
   expect(sum(totals)).toBe(sum(payments));
   expect(totals.reduce((all, one) => all + one.payments, 0)).toBe(48);
+});
+
+test('a call that was enqueued again is listed once, as it is now; while its payment is taken back it is not listed', async () => {
+  const [n, requeued] = [601, 602];
+  const [job, dead] = [paidJob(n), deadJob(requeued)];
+  const [callId, deadId] = [n + 1, requeued + 1];
+  const { stream } = job[0]!;
+  const { payment_nonce, payer, network, asset, transaction } = job[3]!.event.data as EventData<'payment_settled'>;
+  const more = (type: LedgerEvent['type'], data: object, of = stream): StreamEvent => ({
+    stream: of,
+    event: { type, data } as LedgerEvent,
+  });
+  const named = { network, asset, payer, payment_nonce, transaction };
+  const takenBack = [
+    ...job.slice(0, 5),
+    more('delivery_failed', { call_id: callId, attempt: 1, reason: 'http_503', retry_at: 1 }),
+    more('settlement_reorged', { ...named, block_number: '1', block_hash: transaction, call: 'withdrawn' }),
+  ];
+  const { database, ask } = await audited([...takenBack, ...dead]);
+  const listed = async () => {
+    const { json } = await ask<AuditedCalls>('/audit/calls?limit=1000');
+    const { json: paid } = await ask<AuditedPayments>('/audit/payments?limit=1000');
+    return {
+      calls: json.calls.filter(({ call_id: id }) => id === callId || id === deadId),
+      payments: paid.payments
+        .slice(-2)
+        .map(({ state, call_id, refund_due }) => ({ state, call_id, refund_due })),
+      statuses: await Promise.all(
+        ['enqueued', 'dead_lettered', 'completed'].map(async (status) => {
+          const { json: of } = await ask<AuditedCalls>(`/audit/calls?limit=1000&status=${status}`);
+          return of.calls.filter(({ call_id: id }) => id === callId || id === deadId).map((one) => one.call_id);
+        }),
+      ),
+    };
+  };
+  const append = async (...events: readonly StreamEvent[]) => {
+    await appendAll(database, events);
+    while ((await projectNext(database.pool, 1_000)) > 0);
+  };
+
+  const before = await listed();
+  const ended = expect.stringMatching(/Z$/) as string;
+  expect(before.calls).toMatchObject([
+    { call_id: deadId, status: 'dead_lettered', attempts: 1, ended_at: ended },
+  ]);
+  expect(before.payments).toEqual([
+    { state: 'settlement_unknown', call_id: null, refund_due: null },
+    { state: 'dead_lettered', call_id: deadId, refund_due: 'dead_lettered' },
+  ]);
+  expect(before.statuses).toEqual([[], [deadId], []]);
+
+  await append(
+    job[3]!,
+    more('enqueued_again', { call_id: callId, payment_nonce }),
+    more('operator_requeued', { call_id: deadId }, dead[0]!.stream),
+  );
+  const again = await listed();
+  const [first] = again.calls;
+  expect(again.calls).toMatchObject([
+    { call_id: callId, quote_digest: stream, status: 'enqueued', attempts: 1, ended_at: null },
+    { call_id: deadId, quote_digest: dead[0]!.stream, status: 'enqueued', attempts: 1, ended_at: null },
+  ]);
+  expect(again.payments).toEqual([
+    { state: 'enqueued', call_id: callId, refund_due: null },
+    { state: 'enqueued', call_id: deadId, refund_due: null },
+  ]);
+  expect(again.statuses).toEqual([[callId, deadId], [], []]);
+  const at = async (type: LedgerEvent['type']) => {
+    const { events } = (await ask<PaymentHistoryJson>(`/audit/payments/${stream}`)).json;
+    return events.find((event) => event.type === type)?.at;
+  };
+  expect(first?.enqueued_at).toBe(await at('enqueued'));
+  expect(await checkReadModels(database.pool)).toEqual([]);
+
+  await append(
+    more('delivered', { call_id: callId, attempt: 2 }),
+    more('completed', { ...(job.at(-1)!.event.data as EventData<'completed'>), attempt: 2 }),
+  );
+  const done = await listed();
+  expect(done.calls[0]).toMatchObject({ call_id: callId, status: 'completed', attempts: 2, ended_at: ended });
+  expect(done.statuses).toEqual([[deadId], [], [callId]]);
 });
 
 test('the credit of every account adds up over all pages', async () => {
