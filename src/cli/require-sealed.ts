@@ -14,7 +14,14 @@ export const sealedOptions = {
   pubkey: { type: 'string' },
 } as const;
 
-interface SealedValues {
+/** The same for commands that read the database alone, which has its own checkpoints. */
+export const databaseSealedOptions = {
+  'require-sealed': sealedOptions['require-sealed'],
+  pubkey: sealedOptions.pubkey,
+} as const;
+
+/** What was given of these options. */
+export interface SealedValues {
   readonly 'require-sealed': boolean;
   readonly checkpoint?: readonly string[] | undefined;
   readonly pubkey?: string | undefined;

@@ -4,7 +4,7 @@ import { text } from 'node:stream/consumers';
 import { expect, test } from 'vitest';
 import { childEnvironment } from '../support/child-environment.ts';
 import { insertClaims } from '../support/log.ts';
-import { busyLedger } from '../support/synthetic-ledger.ts';
+import { busyLedger, costOf } from '../support/synthetic-ledger.ts';
 import { sealedLedger, tamper } from '../support/verify.ts';
 import { tamperings } from '../support/tampering.ts';
 
@@ -20,7 +20,7 @@ async function unread(args: readonly string[], url: string) {
 }
 
 test('a command that lists or exports ends quietly and with its own code where its reader has left', async () => {
-  const { database } = await sealedLedger(busyLedger().take(114).toArray(), 60);
+  const { database } = await sealedLedger([...busyLedger().take(114), costOf(1)], 60);
   await insertClaims(database);
   const books = ['--from', '2020-01', '--to', new Date().toISOString()];
   const commands = [
@@ -40,6 +40,7 @@ test('a command that lists or exports ends quietly and with its own code where i
     ['period', 'list'],
     ['sweeps', 'list'],
     ['transfers', 'list'],
+    ['costs', 'list'],
     ['settlements'],
     ['calls', 'dead'],
     ['spend', 'list'],

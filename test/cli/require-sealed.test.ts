@@ -16,6 +16,7 @@ function commandsOf(period: readonly string[], name: string, out: string): Recor
   return {
     verify: ['verify'],
     'refunds due': ['refunds', 'due'],
+    'refunds batch': ['refunds', 'batch', '--network', 'eip155:84532', '--out', `${out}.batch`],
     aging: ['aging'],
     export: ['export', '--out', `${out}.jsonl`],
     'export of books': ['export', '--format', 'csv', ...period, '--out', `${out}.csv`],
@@ -153,6 +154,10 @@ test('--require-sealed of an export needs a checkpoint that covers what is used 
 
 test.each([
   [['aging', '--pubkey', 'x'], /--checkpoint and --pubkey go with --require-sealed/],
+  [
+    ['refunds', 'batch', '--network', 'eip155:1', '--out', 'x', '--pubkey', 'x'],
+    /--checkpoint and --pubkey go with --require-sealed/,
+  ],
   [['aging', '--require-sealed', '--checkpoint', 'x'], /--checkpoint goes with --input/],
   [['aging', '--require-sealed', '--input', 'x', '--as-of', '2026-01'], /needs --checkpoint and --pubkey/],
   [

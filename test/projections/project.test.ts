@@ -212,7 +212,7 @@ function stories(): StreamEvent[][] {
         call: 'withdrawn',
       }),
       ...events(history, 3),
-      more('enqueued_again', { call_id: 103, payment_nonce: named.payment_nonce }),
+      more('enqueued_again', history[4]!.event.data),
       ...events(history, 5, 6),
     ]),
     of(103, (history, named) => [

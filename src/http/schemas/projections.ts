@@ -133,7 +133,9 @@ export const auditedCall = z.strictObject({
   ...jobName,
   status: z.enum(['enqueued', 'delivered', 'completed', 'dead_lettered']),
   attempts: count,
-  enqueued_at: time.meta({ description: 'When it was first enqueued, also where it was enqueued again since.' }),
+  enqueued_at: time.meta({
+    description: 'When it was first enqueued, also where it was enqueued again since.',
+  }),
   ended_at: time.nullable(),
 });
 

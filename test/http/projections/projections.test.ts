@@ -179,7 +179,8 @@ test('a call that was enqueued again is listed once, as it is now; while its pay
   const [job, dead] = [paidJob(n), deadJob(requeued)];
   const [callId, deadId] = [n + 1, requeued + 1];
   const { stream } = job[0]!;
-  const { payment_nonce, payer, network, asset, transaction } = job[3]!.event.data as EventData<'payment_settled'>;
+  const { payment_nonce, payer, network, asset, transaction } = job[3]!.event
+    .data as EventData<'payment_settled'>;
   const more = (type: LedgerEvent['type'], data: object, of = stream): StreamEvent => ({
     stream: of,
     event: { type, data } as LedgerEvent,
@@ -202,7 +203,9 @@ test('a call that was enqueued again is listed once, as it is now; while its pay
       statuses: await Promise.all(
         ['enqueued', 'dead_lettered', 'completed'].map(async (status) => {
           const { json: of } = await ask<AuditedCalls>(`/audit/calls?limit=1000&status=${status}`);
-          return of.calls.filter(({ call_id: id }) => id === callId || id === deadId).map((one) => one.call_id);
+          return of.calls
+            .filter(({ call_id: id }) => id === callId || id === deadId)
+            .map((one) => one.call_id);
         }),
       ),
     };

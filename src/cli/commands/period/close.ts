@@ -5,7 +5,7 @@ import { findReportOf } from '../../../store/reconciliations.ts';
 import { readOperator, readOperatorText, readOptions } from '../../arguments.ts';
 import { type ExitCode, exitCodes } from '../../exit-codes.ts';
 import { readReport } from '../../given-report.ts';
-import { checkSealedOptions, refuseUnsealed, sealedOptions } from '../../require-sealed.ts';
+import { checkSealedOptions, databaseSealedOptions, refuseUnsealed } from '../../require-sealed.ts';
 import { withLedger } from '../../ledger.ts';
 import { takeNamedPeriod } from '../../period-choice.ts';
 import { namedPeriod } from '../../period-text.ts';
@@ -23,8 +23,7 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
       by: { type: 'string' },
       report: { type: 'string' },
       despite: { type: 'string' },
-      'require-sealed': sealedOptions['require-sealed'],
-      pubkey: sealedOptions.pubkey,
+      ...databaseSealedOptions,
     },
   });
   checkSealedOptions(values);

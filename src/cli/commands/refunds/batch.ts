@@ -7,12 +7,18 @@ import { ArgumentError, readOptions } from '../../arguments.ts';
 import { type ExitCode, exitCodes } from '../../exit-codes.ts';
 import { withLedger } from '../../ledger.ts';
 import { moneyText } from '../../money-text.ts';
+import {
+  checkSealedOptions,
+  databaseSealedOptions,
+  refuseUnsealed,
+  type SealedValues,
+} from '../../require-sealed.ts';
 import { fail, say } from '../../terminal.ts';
 
 const mostRefunds = 500;
 
 export async function run(args: readonly string[]): Promise<ExitCode> {
-  const { order, out, safe } = readRequest(args);
+  const { order, out, safe, sealed } = readRequest(args);
   return withLedger(async (ledger) => {
     await projectToHead(ledger);
     const made = await makeBatch(ledger.pool, order);
@@ -24,6 +30,8 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
       return exitCodes.finding;
     }
     const { batch, unproven, underWay, isCut } = made;
+    const unsealed = await refuseUnsealed(sealed, ledger, batch.as_of_seq);
+    if (unsealed !== undefined) return unsealed;
     for (const digest of unproven)
       say(
         `left out: quote ${digest} is not proven on the chain: only the facilitator or an operator says that it was paid`,
@@ -47,10 +55,18 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
   });
 }
 
-function readRequest(args: readonly string[]): { order: BatchOrder; out: string; safe: string | undefined } {
+interface Request {
+  readonly order: BatchOrder;
+  readonly out: string;
+  readonly safe: string | undefined;
+  readonly sealed: SealedValues;
+}
+
+function readRequest(args: readonly string[]): Request {
   const { values } = readOptions({
     args: [...args],
     options: {
+      ...databaseSealedOptions,
       network: { type: 'string', default: '' },
       out: { type: 'string' },
       safe: { type: 'string' },
@@ -59,10 +75,11 @@ function readRequest(args: readonly string[]): { order: BatchOrder; out: string;
   });
   const { network, out, safe } = values;
   const max = Number(values.max);
+  checkSealedOptions(values);
   if (chainIdOf(network) === undefined) throw new ArgumentError('--network is a network such as eip155:8453');
   if (out === undefined)
     throw new ArgumentError('--out is missing: the file of the batch, which is needed to record its refunds');
   if (!Number.isInteger(max) || max < 1 || max > mostRefunds)
     throw new ArgumentError(`--max is a whole number from 1 to ${mostRefunds}`);
-  return { order: { network: network as Caip2, max }, out, safe };
+  return { order: { network: network as Caip2, max }, out, safe, sealed: values };
 }

@@ -3,7 +3,7 @@ import { projectToHead } from '../../../projections/project.ts';
 import { listRefundsDue, type RefundsDue } from '../../../refunds/list-refunds-due.ts';
 import type { RefundDueRow } from '../../../store/refunds.ts';
 import { readOptions } from '../../arguments.ts';
-import { checkSealedOptions, refuseUnsealed, sealedOptions } from '../../require-sealed.ts';
+import { checkSealedOptions, databaseSealedOptions, refuseUnsealed } from '../../require-sealed.ts';
 import { withLedger } from '../../ledger.ts';
 import { quoteText } from '../../quote-text.ts';
 import { moneyText } from '../../money-text.ts';
@@ -13,8 +13,7 @@ import { type ExitCode, exitCodes } from '../../exit-codes.ts';
 const pageSize = 1_000;
 
 export async function run(args: readonly string[]): Promise<ExitCode> {
-  const { checkpoint: _, ...options } = sealedOptions;
-  const { values } = readOptions({ args: [...args], options });
+  const { values } = readOptions({ args: [...args], options: databaseSealedOptions });
   checkSealedOptions(values);
   return withLedger(async (ledger) => {
     await projectToHead(ledger);
