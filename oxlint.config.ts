@@ -19,7 +19,7 @@ const useCases = {
   projections: [...base, 'log'],
   verify: [...base, 'log', 'projections'],
   reconcile: [...base, 'log', 'verify'],
-  refunds: [...base, 'projections', 'costs'],
+  refunds: [...base, 'log', 'projections', 'costs'],
   recovery: [...base, 'log', 'projections', 'reconcile'],
   books: [...base, 'log'],
   // closed periods of the books, with the hashes of their reports

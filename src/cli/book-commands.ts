@@ -5,7 +5,7 @@ import { explanationClasses } from '../domain/events/explanation-class.ts';
 
 const notAsClosed = 'the period is not as it was closed';
 
-export const changedLog = 'with --require-sealed: the events are not those that were sealed';
+const changedLog = 'with --require-sealed: the events are not those that were sealed';
 export const requireSealedHelp =
   '  --require-sealed  not done unless a signed checkpoint covers every event that is used; --pubkey checks its signature\n';
 

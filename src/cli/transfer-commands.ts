@@ -1,6 +1,7 @@
-import { changedLog, requireSealedHelp } from './book-commands.ts';
+import { requireSealedHelp } from './book-commands.ts';
 
-const changedRows = 'the read models say something else than the events: somebody has changed them';
+const changedRows =
+  'the events are not those that were sealed, or the read models say something else: somebody has changed them';
 
 /** The commands of refunds, sweeps and transfers that are no payment. */
 export const transferCommands = {
@@ -10,7 +11,7 @@ export const transferCommands = {
     usage:
       `tollbook refunds due [--require-sealed [--pubkey KEY]]\n${requireSealedHelp}` +
       '  a refund is due where a payment has a dead-lettered call or none; needs DATABASE_URL',
-    exits: { finding: `${changedRows}; ${changedLog}` },
+    exits: { finding: changedRows },
     load: () => import('./commands/refunds/due.ts'),
   },
   'refunds batch': {
@@ -22,7 +23,7 @@ export const transferCommands = {
       '  --safe  the same calls for the transaction builder of a Safe\n' +
       requireSealedHelp +
       '  nothing is recorded and nothing is sent; needs DATABASE_URL',
-    exits: { finding: `${changedRows}; ${changedLog}` },
+    exits: { finding: changedRows },
     load: () => import('./commands/refunds/batch.ts'),
   },
   'refunds record': {

@@ -1,6 +1,8 @@
 import type pg from 'pg';
 import { paymentRowsOf } from '../projections/read-model.ts';
-import { readStreamsUpTo } from '../store/projection.ts';
+import { decodeLeaf } from '../domain/events/event.ts';
+import { findChangedEvents } from '../log/changed-events.ts';
+import { readLeavesUpTo } from '../store/projection.ts';
 import { listRefundsDue as listInReadModel, type RefundDueRow } from '../store/refunds.ts';
 
 export interface RefundsDue {
@@ -10,17 +12,31 @@ export interface RefundsDue {
   readonly rows: readonly RefundDueRow[];
   /** Payments whose row in the read model says something else than their events, which decide. */
   readonly contradicted: readonly number[];
+  /** Events of listed payments that are not those that the log has sealed. Their payments are left out of `rows`. */
+  readonly changed: readonly number[];
   /** The places of all rows of this page in the read model: where it is full, the next page begins after the last one. */
   readonly listed: readonly number[];
 }
 
 /**
  * Payments for which a refund is due, after a place in the ledger. The read model says where to look; payee, amount and reason are those
- * of the payment's own events, so that an edited row pays nobody. A row that was removed is found by `tollbook verify` alone.
+ * of the payment's own events, so that an edited row pays nobody; and the events are compared with the log where there is one, so that an
+ * edited event pays nobody. A row that was removed is found by `tollbook verify` alone.
  */
 export async function listRefundsDue(pool: pg.Pool, afterSeq: number, limit: number): Promise<RefundsDue> {
   const { asOfSeq, rows: listed } = await listInReadModel(pool, afterSeq, limit);
-  const streams = await readStreamsUpTo(pool, [...new Set(listed.map((row) => row.quote_digest))], asOfSeq);
+  const quotes = [...new Set(listed.map((row) => row.quote_digest))];
+  const leaves = await readLeavesUpTo(pool, quotes, asOfSeq);
+  const streams = leaves.map((stream) => stream.map(decodeLeaf));
+  const bytesOf = new Map(
+    streams.flatMap((events, n) =>
+      events.map(({ seq }, at): [number, Buffer] => [seq, Buffer.from(leaves[n]?.[at] ?? '')]),
+    ),
+  );
+  const changed = await findChangedEvents(pool, bytesOf);
+  const changedQuotes = new Set(
+    streams.flatMap((events) => events.flatMap(({ seq, stream }) => (changed.includes(seq) ? [stream] : []))),
+  );
   const bySeq = new Map(
     streams.flatMap((events) => paymentRowsOf(events).payments.map((payment) => [payment.seq, payment])),
   );
@@ -49,7 +65,7 @@ export async function listRefundsDue(pool: pg.Pool, afterSeq: number, limit: num
     const facts = { ...found, transaction, block_number, call_id, quote_source, why, since };
     if (Object.entries(facts).some(([name, value]) => row[name as keyof typeof facts] !== value))
       contradicted.push(row.seq);
-    rows.push({ ...row, ...facts });
+    if (!changedQuotes.has(row.quote_digest)) rows.push({ ...row, ...facts });
   }
-  return { asOfSeq, rows, contradicted, listed: listed.map(({ seq }) => seq) };
+  return { asOfSeq, rows, contradicted, changed, listed: listed.map(({ seq }) => seq) };
 }

@@ -26,7 +26,9 @@ export type BatchAnswer =
       readonly isCut: boolean;
     }
   /** The read models contradict the events of these payments: `tollbook verify` comes first. */
-  | { readonly kind: 'contradicted'; readonly seqs: readonly number[] };
+  | { readonly kind: 'contradicted'; readonly seqs: readonly number[] }
+  /** These events of payments are not those that the log has sealed. */
+  | { readonly kind: 'changed'; readonly seqs: readonly number[] };
 
 /**
  * The refunds that are due on a network, the oldest first, as one batch: payees and amounts are those of the events. It records nothing:
@@ -40,6 +42,7 @@ export async function makeBatch(pool: pg.Pool, { network, max }: BatchOrder): Pr
   let asOfSeq = 0;
   for (let after: number | undefined = 0; after !== undefined && !isCut;) {
     const page = await listRefundsDue(pool, after, rowsAtOnce);
+    if (page.changed.length > 0) return { kind: 'changed', seqs: page.changed };
     if (page.contradicted.length > 0) return { kind: 'contradicted', seqs: page.contradicted };
     asOfSeq = page.asOfSeq;
     const rows = page.rows.filter((one) => one.network === network);

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import type { LedgerEvent } from '../domain/events/event.ts';
+import { decodeLeaf, type LedgerEvent } from '../domain/events/event.ts';
 import { foldQuote, type PaymentState } from '../domain/payments/quote-state.ts';
 import { refundReason, remainingAtoms } from '../domain/payments/refund.ts';
 import { type BatchedRefund, transferCall } from '../domain/payments/refund-batch.ts';
@@ -10,9 +10,10 @@ import {
   refundStream,
 } from '../domain/payments/refund-sending.ts';
 import type { Caip2, Hex } from '../domain/values/primitives.ts';
+import { findChangedEvents } from '../log/changed-events.ts';
 import type { Lane } from '../store/lane.ts';
 import { readStreamsUpTo } from '../store/projection.ts';
-import { readStream } from '../store/streams.ts';
+import { readStream, readStreamLeaves } from '../store/streams.ts';
 import { type Chains, readMined, type Refused, refused } from './final-transfers.ts';
 import { recordRefund, type RefundAnswer } from './record-refund.ts';
 
@@ -36,6 +37,8 @@ export type SendRefusal =
   | 'not_due'
   /** Only the facilitator or an operator reported the payment; no block proves it. */
   | 'payment_unproven'
+  /** Events of the payment are not those that the log has sealed: somebody has changed them. */
+  | 'changed'
   /** Somebody else, or another page, is sending it. */
   | 'under_way'
   /** No operator has begun to send it. */
@@ -203,10 +206,13 @@ async function findDue(
   pool: pg.Pool,
   { quoteDigest, paymentNonce }: RefundOf,
 ): Promise<{ readonly kind: 'due'; readonly state: PaymentState } | Refused<SendRefusal>> {
-  const quote = foldQuote((await readStream(pool, quoteDigest)).events);
+  const leaves = await readStreamLeaves(pool, quoteDigest);
+  const quote = foldQuote(leaves.map(({ leaf }) => decodeLeaf(leaf)));
   const state = quote.payments.find(
     ({ payment, status }) => payment.nonce === paymentNonce && status === 'settled',
   );
   if (!state || refundReason(quote, state) === undefined) return refused('not_due');
-  return state.settled?.proof ? { kind: 'due', state } : refused('payment_unproven');
+  if (!state.settled?.proof) return refused('payment_unproven');
+  const changed = await findChangedEvents(pool, new Map(leaves.map(({ seq, leaf }) => [seq, leaf])));
+  return changed.length > 0 ? refused('changed') : { kind: 'due', state };
 }

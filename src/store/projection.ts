@@ -132,6 +132,16 @@ export async function readStreamsUpTo(
   streams: readonly string[],
   last: number,
 ): Promise<RecordedEvent[][]> {
+  const read = await readLeavesUpTo(pool, streams, last);
+  return read.map((leaves) => leaves.map(decodeLeaf));
+}
+
+/** The same as the text of their leaves, which the log hashes. */
+export async function readLeavesUpTo(
+  pool: Pick<pg.Pool, 'query'>,
+  streams: readonly string[],
+  last: number,
+): Promise<string[][]> {
   if (streams.length === 0) return [];
   // raw SQL: Kysely cannot join an unnest laterally; prepared, because a rebuild runs it for every page
   const { rows } = await pool.query<{ stream: string; leaf: string }>({
@@ -144,7 +154,7 @@ export async function readStreamsUpTo(
     values: [streams, last],
   });
   const byStream = Map.groupBy(rows, ({ stream }) => stream);
-  return [...byStream.values()].map((group) => group.map(({ leaf }) => decodeLeaf(leaf)));
+  return [...byStream.values()].map((group) => group.map(({ leaf }) => leaf));
 }
 
 /** Writes rows and moves the generation's cursor, in one transaction. False, with nothing written, where the cursor is elsewhere. */

@@ -63,11 +63,8 @@ test('--require-sealed ends with 0 where a checkpoint covers every event that is
   expect(early.map(({ name, code, words: said }) => ({ name, code, words: said }))).toEqual(
     Object.keys(others).map((name) => ({ name, code: 2, words: uncovered })),
   );
-  // the others have printed what they read
-  expect(early.filter(({ stdout }) => stdout !== '').map(({ name }) => name)).toEqual([
-    'verify',
-    'refunds due',
-  ]);
+  // verify has printed what it read
+  expect(early.filter(({ stdout }) => stdout !== '').map(({ name }) => name)).toEqual(['verify']);
   expect([existsSync(`${out}.jsonl`), existsSync(`${out}.csv`)]).toEqual([false, false]);
 
   // sealed

@@ -26,7 +26,7 @@ export function refundsPages(console: Console, site: ConsoleSite): void {
 async function listView({ site, query }: OperatorVisit): Promise<View> {
   const { pool } = site.ledger;
   const after = cursorOf(query, 'after') ?? 0;
-  const { rows, contradicted, listed } = await listRefundsDue(pool, after, shownRows);
+  const { rows, contradicted, changed, listed } = await listRefundsDue(pool, after, shownRows);
   const sending = await readAllSending(pool, rows);
   const next = listed.length < shownRows ? undefined : listed.at(-1);
   const columns: Column<RefundDueRow>[] = [
@@ -45,9 +45,10 @@ async function listView({ site, query }: OperatorVisit): Promise<View> {
     },
   ];
   const body = html`<div class="head"><h1>Refunds due</h1></div>
+    ${changed.length > 0 && noticeOf({ tone: 'bad', text: changedText(changed) })}
     ${contradicted.length > 0 && noticeOf({ tone: 'bad', text: contradictedText(contradicted) })}
     ${
-      rows.length === 0
+      rows.length + changed.length === 0
         ? empty('No refund is due', 'A payment whose call was given up is here a moment later.')
         : html`<section class="sheet" data-rows>
             ${table('Owed to payers, the oldest payment first', columns, rows)}
@@ -58,6 +59,13 @@ async function listView({ site, query }: OperatorVisit): Promise<View> {
       ${next !== undefined && html`<a class="button plain" href="${pathWith(refundsPath, { after: String(next) })}">Later ones</a>`}
     </p>`;
   return booksView(site, refundsPath, 'Refunds due', body);
+}
+
+function changedText(seqs: readonly number[]): string {
+  return (
+    `The events ${seqs.join(', ')} are not those that the log has sealed: somebody has changed them. Their payments are not shown here. ` +
+    'Pay nothing before the command tollbook verify finds the ledger sound.'
+  );
 }
 
 function contradictedText(seqs: readonly number[]): string {

@@ -26,11 +26,16 @@ async function sendRefundsDue(
   const list = await readListRequest(ledger, request, schemas.refundsDueQuery, 'refunds-due');
   if (list.kind === 'refused') return sendRefusal(request, reply, list.code);
   const { limit } = list.query;
-  const { asOfSeq, rows, contradicted, listed } = await listRefundsDue(ledger.pool, list.after, limit);
+  const { asOfSeq, rows, contradicted, changed, listed } = await listRefundsDue(
+    ledger.pool,
+    list.after,
+    limit,
+  );
   const answer: schemas.RefundsDue = {
     as_of_seq: asOfSeq,
     refunds_due: rows as schemas.RefundsDue['refunds_due'],
     contradicted: [...contradicted],
+    changed: [...changed],
     next: list.cursorAfter(listed, (seq) => seq),
   };
   return reply.header('cache-control', 'no-store').send(answer);

@@ -70,6 +70,11 @@ export const refundsDue = z
         'The events that started payments of which the read models say something else than their events. The list is what the events ' +
         'say. Where this is not empty, pay nothing before `tollbook verify` is sound.',
     }),
+    changed: z.array(count).meta({
+      description:
+        'Events that are not those that the log has sealed. Their payments are left out of the list. Where this is not empty, pay ' +
+        'nothing before `tollbook verify` is sound.',
+    }),
     next,
   })
   .meta({ description: 'Payments that are to be refunded, in the order in which they were started.' });

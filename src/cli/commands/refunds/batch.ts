@@ -22,9 +22,12 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
   return withLedger(async (ledger) => {
     await projectToHead(ledger);
     const made = await makeBatch(ledger.pool, order);
-    if (made.kind === 'contradicted') {
+    if (made.kind !== 'made') {
+      const seqs = made.seqs.join(', ');
       fail(
-        `The read models say something else about the payments that events ${made.seqs.join(', ')} started. ` +
+        (made.kind === 'changed'
+          ? `The events ${seqs} are not those that the log has sealed: somebody has changed them. `
+          : `The read models say something else about the payments that events ${seqs} started. `) +
           'No file was written. Pay nothing before `tollbook verify` is sound.',
       );
       return exitCodes.finding;

@@ -17,23 +17,33 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
   checkSealedOptions(values);
   return withLedger(async (ledger) => {
     await projectToHead(ledger);
-    let [listed, asOfSeq] = [0, 0];
-    const contradicted: number[] = [];
+    let [listed, sealedSeq] = [0, -1];
+    const [contradicted, changed]: [number[], number[]] = [[], []];
     for (let after: number | undefined = 0; after !== undefined;) {
       const page: RefundsDue = await listRefundsDue(ledger.pool, after, pageSize);
+      // nothing is listed that may be paid before it is sealed
+      const unsealed =
+        page.asOfSeq > sealedSeq ? await refuseUnsealed(values, ledger, page.asOfSeq) : undefined;
+      if (unsealed !== undefined) return unsealed;
+      sealedSeq = Math.max(sealedSeq, page.asOfSeq);
       for (const row of page.rows) show(row);
-      listed += page.rows.length;
-      asOfSeq = Math.max(asOfSeq, page.asOfSeq);
+      listed += page.listed.length;
       contradicted.push(...page.contradicted);
+      changed.push(...page.changed);
       after = page.listed.length < pageSize ? undefined : page.listed.at(-1);
     }
     if (listed === 0) say('No refund is due.');
-    if (contradicted.length === 0) return (await refuseUnsealed(values, ledger, asOfSeq)) ?? exitCodes.done;
-    fail(
-      `The read models say something else about the payments that events ${contradicted.join(', ')} started: somebody has changed ` +
-        'them. The list above is what the events say. Pay nothing before `tollbook verify` is sound.',
-    );
-    return exitCodes.finding;
+    if (changed.length > 0)
+      fail(
+        `The events ${changed.join(', ')} are not those that the log has sealed: somebody has changed them. Their payments are not ` +
+          'listed. Pay nothing before `tollbook verify` is sound.',
+      );
+    if (contradicted.length > 0)
+      fail(
+        `The read models say something else about the payments that events ${contradicted.join(', ')} started: somebody has changed ` +
+          'them. What is listed is what the events say. Pay nothing before `tollbook verify` is sound.',
+      );
+    return changed.length + contradicted.length > 0 ? exitCodes.finding : exitCodes.done;
   });
 }
 
