@@ -59,6 +59,7 @@ export const bookCommands = {
     load: () => import('./commands/costs/list.ts'),
   },
   aging: {
+    isReading: true,
     summary:
       'lists what was open at a date, with its age: settlements, refunds due, suspense, spends, prepaid credit',
     usage:

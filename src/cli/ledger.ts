@@ -2,8 +2,8 @@ import type pg from 'pg';
 import { readDatabaseUrl } from '../config/database-url.ts';
 import { processEnvironment } from '../config/environment.ts';
 import { type LedgerDatabase, openDatabase, openPool } from '../store/database.ts';
-import { grantedWriterRole } from '../store/writer-role.ts';
-import { type Lane, openLane } from '../store/lane.ts';
+import { grantedWriterRole, mayAppend } from '../store/writer-role.ts';
+import { type Lane, openLane, overlayLane } from '../store/lane.ts';
 
 /** Opens the ledger that DATABASE_URL names, for one command. The message of an error never contains the URL. */
 export async function withLedger<T>(
@@ -20,9 +20,31 @@ export async function withLedger<T>(
   const pool = openPool({ url, role, maxConnections: 2 });
   const lane = openLane({ url, role, flushers: 1 });
   try {
-    return await use({ pool, db: openDatabase(pool), lane });
+    return await use({ pool, db: openDatabase(pool), lane: forWriters(lane, pool) });
   } finally {
     await lane.close();
     await pool.end();
   }
+}
+
+/** A lane that refuses to append for a user who may only read: the lane itself would wait until the database accepts it. */
+function forWriters(lane: Lane, pool: pg.Pool): Lane {
+  let known: Promise<boolean> | undefined;
+  const requireWriter = async (): Promise<void> => {
+    known ??= mayAppend(pool);
+    if (!(await known))
+      throw new Error(
+        'nothing was recorded: the user of DATABASE_URL may only read the ledger, and recording needs the gateway role (docs/operations/roles.md)',
+      );
+  };
+  return overlayLane(lane, {
+    append: async (command, options) => {
+      await requireWriter();
+      return lane.append(command, options);
+    },
+    appendCredit: async (command, options) => {
+      await requireWriter();
+      return lane.appendCredit(command, options);
+    },
+  });
 }

@@ -15,6 +15,7 @@ export const transferCommands = {
     load: () => import('./commands/refunds/due.ts'),
   },
   'refunds batch': {
+    isReading: true as const,
     summary: 'writes the refunds that are due on a network as one batch for a wallet',
     usage:
       'tollbook refunds batch --network eip155:8453 --out FILE [--safe FILE] [--max 100]\n' +
@@ -60,6 +61,7 @@ export const transferCommands = {
     load: () => import('./commands/sweeps/list.ts'),
   },
   'sweeps payments': {
+    isReading: true as const,
     summary: 'lists the payments that a sweep carried away',
     usage:
       'tollbook sweeps payments --tx TRANSACTION [--log INDEX] [--csv]\n' +

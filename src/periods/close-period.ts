@@ -7,6 +7,7 @@ import { periodStream, type PeriodRefusal, type PeriodRefusalCode } from '../dom
 import type { ReportJson } from '../domain/reconcile/report.ts';
 import { instantText, type Period, periodName } from '../domain/values/period.ts';
 import { utc } from '../domain/values/time-zone.ts';
+import { countReopened } from '../reconcile/read-explanations.ts';
 import type { Lane } from '../store/lane.ts';
 import { outcomeHash, pinExports, reportHash, rootAt } from './pins.ts';
 import { readPeriods } from './read-periods.ts';
@@ -59,6 +60,12 @@ export async function closePeriod(
   const { periods, version } = await readPeriods(pool);
   const wrong = periods.refuseClose(period) ?? refuseReport(period, report, despite);
   if (wrong) return refusedBy(wrong);
+  const reopened = await countReopened(pool, report);
+  if (reopened > 0)
+    return refused(
+      'open_breaks',
+      `the report calls ${reopened === 1 ? 'a break' : `${reopened} breaks`} explained, and the ledger does not, or not any more: reconcile again`,
+    );
   const source = await openDatabaseSource(pool);
   const { size, root } = report.ledger;
   const { events, exports } = await pinExports(source, period);

@@ -37,6 +37,14 @@ export async function grantedWriterRole(url: string): Promise<string | undefined
   }
 }
 
+/** Whether the user of these connections may append to the ledger. */
+export async function mayAppend(pool: pg.Pool): Promise<boolean> {
+  const { rows } = await pool.query<{ may: boolean | null }>(
+    `select has_function_privilege(to_regproc('tollbook.append')::oid, 'execute') as may`,
+  );
+  return rows[0]?.may === true;
+}
+
 /** The roles that may append to this database. */
 export async function writerRolesOf(db: Kysely<unknown>): Promise<string[]> {
   const { rows } = await sql<{ name: string }>`${sql.raw(granted)}`.execute(db);

@@ -1,11 +1,12 @@
 import { randomBytes } from 'node:crypto';
+import path from 'node:path';
 import { beforeAll, inject, expect, onTestFinished, test } from 'vitest';
 import { commands } from '../../src/cli/commands.ts';
 import { readerRole } from '../../src/store/database.ts';
 import { type TestDatabase, withClient } from '../support/database.ts';
 import { useChain } from '../support/devnet.ts';
 import { testSigner } from '../support/log.ts';
-import { tollbook, withoutProgress } from '../support/program.ts';
+import { temporaryFolder, tollbook, withoutProgress } from '../support/program.ts';
 import { paid } from '../support/reconcile.ts';
 
 const chain = useChain();
@@ -28,12 +29,68 @@ async function asReader(database: TestDatabase): Promise<string> {
   return database.url.replace(/\/\/([^/@]*@)?/, `//${name}:secret@`);
 }
 
+const notClosed = '2026-01 is not closed: `tollbook period list` shows those that are\n';
+
+/** Commands that need a database and more than to read it: they record, they change rows, or they show secrets and people. */
+const needMore = [
+  'recover',
+  'go-live',
+  'serve',
+  'migrate',
+  'settlements resolve',
+  'refunds record',
+  'sweeps record',
+  'transfers record',
+  'transfers reverse',
+  'costs record',
+  'reconcile explain',
+  'period close',
+  'period review',
+  'period reopen',
+  'projections rebuild',
+];
+/** And those that are no part of finance. */
+const otherGroups = /^(?:calls|config|credit|keys|log|operators|pricing|quotes|runners|tokens|users)\b/;
+
+test('every command of finance that needs a database says in its help that the reader role is enough, or records something', () => {
+  const silent = Object.entries(commands).flatMap(([name, { usage, isReading }]) =>
+    usage.includes('DATABASE_URL') && !isReading && !otherGroups.test(name) ? [name] : [],
+  );
+  expect(silent.toSorted()).toEqual(needMore.toSorted());
+});
+
+test('a command that records ends with 2 and one line for a user with the reader role, and does not wait', async () => {
+  const { database, period, json, run } = await paid(chain);
+  expect((await run([...period, ...proof, '--json', json])).code).toBe(0);
+  const env = { DATABASE_URL: await asReader(database) };
+  const name = `${period[1]}/${period[3]}`;
+  for (const args of [
+    ['period', 'close', name, '--by', 'ada', '--report', json],
+    ['quotes', 'revoke', '--before', '2020-01-01T00:00:00Z'],
+    ['runners', 'pause', 'poller'],
+  ]) {
+    const { code, stdout, stderr } = await tollbook(args, env);
+    expect({ args, code, stdout, words: withoutProgress(stderr) }).toEqual({
+      args,
+      code: 2,
+      stdout: '',
+      words: expect.stringMatching(/^nothing was recorded: the user of DATABASE_URL may only read.*\n$/),
+    });
+  }
+});
+
 test('every command whose help says that the reader role is enough works with it, and changes nothing', async () => {
   const { database, period } = await paid(chain);
   const env = { DATABASE_URL: await asReader(database) };
-  const notClosed = '2026-01 is not closed: `tollbook period list` shows those that are\n';
+  const refusals: Readonly<Record<string, string>> = {
+    'period show': notClosed,
+    'period check': notClosed,
+    'sweeps payments': 'no sweep of this transaction is recorded\n',
+  };
+  const batch = path.join(temporaryFolder(), 'batch.json');
   const used: Readonly<Record<string, readonly string[]>> = {
     export: ['--format', 'csv', ...period],
+    aging: ['--as-of', period[3] ?? ''],
     reconcile: [...period, ...proof, '--no-store'],
     'period list': [],
     'period show': ['2026-01'],
@@ -41,7 +98,9 @@ test('every command whose help says that the reader role is enough works with it
     verify: [],
     settlements: [],
     'refunds due': [],
+    'refunds batch': ['--network', 'eip155:84532', '--out', batch],
     'sweeps list': [],
+    'sweeps payments': ['--tx', `0x${'a'.repeat(64)}`],
     'transfers list': [],
     'costs list': [],
     'credit list': [],
@@ -51,7 +110,8 @@ test('every command whose help says that the reader role is enough works with it
   expect(reading.toSorted()).toEqual(Object.keys(used).toSorted());
   for (const [name, args] of Object.entries(used)) {
     const { code, stderr } = await tollbook([...name.split(' '), ...args], env);
-    const answer = args[0] === '2026-01' ? { code: 2, words: notClosed } : { code: 0, words: '' };
+    const refusal = refusals[name];
+    const answer = refusal === undefined ? { code: 0, words: '' } : { code: 2, words: refusal };
     expect({ name, code, words: withoutProgress(stderr) }).toEqual({ name, ...answer });
   }
   const { rows } = await database.pool.query('select from tollbook.reconciliation');

@@ -10,6 +10,7 @@ import { comparePeriod, compareReport } from '../../src/periods/compare-period.t
 import { reopenPeriod, reviewPeriod } from '../../src/periods/move-period.ts';
 import { hashOfText, reportHash } from '../../src/periods/pins.ts';
 import { findPeriods, readPeriods } from '../../src/periods/read-periods.ts';
+import { explainBreak } from '../../src/reconcile/explain-break.ts';
 import { ledgerInDatabase } from '../../src/reconcile/ledger-source.ts';
 import { reconcile } from '../../src/reconcile/reconcile.ts';
 import { writerRole } from '../../src/store/database.ts';
@@ -18,6 +19,7 @@ import { verifyDatabase } from '../../src/verify/verify-database.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
 import { allEvents } from '../support/invariants.ts';
 import { sealAll, testSigner, testVerifier } from '../support/log.ts';
+import { hex32Of } from '../support/synthetic-ledger.ts';
 import { eventually } from '../support/wait.ts';
 
 const hourMs = 3_600_000;
@@ -137,6 +139,33 @@ test('open breaks are closed with a reason alone, and all breaks explained witho
     kind: 'closed',
     data: { despite: 'with the auditor', breaks: 2 },
   });
+});
+
+test('a period is not closed by a report that calls a break explained whose explanation was taken back, whatever the reason given', async () => {
+  const { close, ledger, report } = await endedPeriod();
+  const breakId = hex32Of('a break');
+  const item = { of: 'transfer', network: 'eip155:84532', break_id: breakId } as const;
+  const explain = (as: 'other' | 'open') =>
+    explainBreak(
+      ledger.lane,
+      { kind: 'found', breakId, itemClass: 'foreign_use', item },
+      { as, note: 'a note', operator: 'ada' },
+    );
+  const said = { as: 'other', note: 'a note', operator: 'ada', at: '2026-01-01T00:00:00.000Z' } as const;
+  const items = [{ ...item, explained: said }];
+  const foreign = { kind: 'break', count: 1, explained: 1, items, groups: [] } as const;
+  const classes = { ...report.classes, foreign_use: foreign };
+  const change = { breaks: 1, breaks_explained: 1, classes };
+  expect(await close(change)).toMatchObject({ kind: 'refused', code: 'open_breaks' });
+  await explain('other');
+  await explain('open');
+  expect(await close(change, 'in a hurry')).toMatchObject({
+    kind: 'refused',
+    code: 'open_breaks',
+    message: expect.stringContaining('reconcile again'),
+  });
+  await explain('other');
+  expect(await close(change)).toMatchObject({ kind: 'closed' });
 });
 
 describe('a later run beside the close', () => {

@@ -1,6 +1,4 @@
-import type pg from 'pg';
 import { explanationClasses } from '../../domain/events/explanation-class.ts';
-import type { EventOf } from '../../domain/events/event.ts';
 import { includesRole } from '../../domain/identity/operator-role.ts';
 import type { ReportJson } from '../../domain/reconcile/report.ts';
 import type { ItemFields } from '../../domain/reconcile/tally.ts';
@@ -12,13 +10,11 @@ import { badge, type Column, field, form, shortId, table, time } from '../../pag
 import { notFound } from '../../pages/problem.ts';
 import type { View } from '../../pages/site.ts';
 import { explainBreak, findBreak } from '../../reconcile/explain-break.ts';
-import { readStreamsUpTo } from '../../store/projection.ts';
+import { type Explained, isSaidOpen, readExplanations } from '../../reconcile/read-explanations.ts';
 import { selectField } from '../select-field.ts';
 import type { Console, OperatorVisit } from '../site.ts';
 import { booksPath, booksView, paymentLink, reportedAmount, transactionWithLink, words } from './parts.ts';
 import { reportOf, type StoredReport } from './stored-report.ts';
-
-type Explained = EventOf<'operator_break_explained'>;
 
 const path = `${booksPath}/reconciliations/:id/breaks/:break`;
 
@@ -64,24 +60,6 @@ async function findIn(stored: StoredReport | undefined, breakId: string | undefi
   return found.kind === 'found' ? found : undefined;
 }
 
-/** What was said of each of these breaks until now, the last word last; nothing for those of which nothing was. */
-export async function readExplanations(
-  pool: pg.Pool,
-  breakIds: readonly string[],
-): Promise<ReadonlyMap<string, readonly Explained[]>> {
-  const streams = await readStreamsUpTo(pool, breakIds.map(streamOf), Number.MAX_SAFE_INTEGER);
-  return new Map(
-    streams.map((events) => {
-      const explained = events.filter((event) => event.type === 'operator_break_explained');
-      return [explained[0]?.data.break_id ?? '', explained];
-    }),
-  );
-}
-
-function streamOf(breakId: string): string {
-  return `break:${breakId}`;
-}
-
 interface BreakLink {
   readonly href: string;
   readonly said: readonly Explained[] | undefined;
@@ -122,12 +100,6 @@ export function itemsTable(
 
 function saidBadge(said: readonly Explained[] | undefined): Html {
   return isSaidOpen(said) ? badge('open', 'bad') : badge(words(said?.at(-1)?.data.as ?? ''), 'good');
-}
-
-/** Whether a break is not explained: nothing was said of it, or last that it is open again. */
-export function isSaidOpen(said: readonly Explained[] | undefined): boolean {
-  const last = said?.at(-1)?.data.as;
-  return last === undefined || last === 'open';
 }
 
 function amountIn(report: ReportJson, item: ItemFields, atoms: string | undefined): Shown {

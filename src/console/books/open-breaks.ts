@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import type { ReportJson } from '../../domain/reconcile/report.ts';
+import { isSaidOpen, readExplanations } from '../../reconcile/read-explanations.ts';
 import { readReconciliation } from '../../store/reconciliations.ts';
-import { isSaidOpen, readExplanations } from './breaks.ts';
 
 /** Of the breaks of a stored report, those without an explanation until now. Breaks that a report only counts are open. */
 export async function countOpenBreaks(pool: pg.Pool, id: number): Promise<number> {

@@ -8,12 +8,13 @@ import { pathWith } from '../../pages/own-path.ts';
 import { badge, type Column, copyButton, count, empty, table, time } from '../../pages/parts.ts';
 import type { Answer, View } from '../../pages/site.ts';
 import { notFound } from '../../pages/problem.ts';
+import { readExplanations } from '../../reconcile/read-explanations.ts';
 import { latestReconciliations, type ReconciliationRow } from '../../store/reconciliations.ts';
 import { cursorOf } from '../cursor.ts';
 import type { Console, OperatorVisit } from '../site.ts';
 import { balancesOf } from './balances.ts';
 import { exportsAndClose } from './periods.ts';
-import { breakPages, itemsTable, readExplanations } from './breaks.ts';
+import { breakPages, itemsTable } from './breaks.ts';
 import { booksPath, booksView, words } from './parts.ts';
 import { reportOf, type StoredReport } from './stored-report.ts';
 
