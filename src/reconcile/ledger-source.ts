@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { CheckpointError, type NoteVerifier, openCheckpoint } from '../domain/log/checkpoint.ts';
 import { ReopenedQuotes, type SkimmedEvent } from '../domain/bookkeeping/reopened-quotes.ts';
-import { decodeLeaf, eventDescriptors, isEventType } from '../domain/events/event.ts';
+import { decodeLeaf, eventDescriptors, isEventType, type RecordedEvent } from '../domain/events/event.ts';
 import type { BooksAtClose } from '../domain/reconcile/books-at-close.ts';
 import { type LedgerFacts, UnreadableLedgerError } from '../domain/reconcile/ledger-facts.ts';
 import type { PinnedLedger } from '../domain/reconcile/report.ts';
@@ -122,13 +122,7 @@ export async function foldLedger(
   const { checkpoint, verifier } = source;
   const check = new ExportVerifier(checkpoint ? [checkpoint] : [], verifier);
   const tree = new TreeRoots(check.sizes);
-  for await (const leaf of source.leaves()) {
-    if (tree.size === source.size) break;
-    check.leaf(leaf);
-    tree.append(leaf);
-    if (isNeeded(endOf(leaf).type)) takeLeaf(facts, books, leaf, tree.size);
-  }
-  if (tree.size < source.size) throw tooShort(source.size, tree.size);
+  await fold(source, tree, [facts, books], (leaf) => check.leaf(leaf));
   const { fault, checkpoints } = check.finish(tree);
   const wrong = checkpoints.find(({ words }) => words !== undefined)?.words;
   return {
@@ -137,6 +131,39 @@ export async function foldLedger(
     checkpoint: checkpoint?.note,
     fault: fault ?? (wrong === undefined ? undefined : { seq: tree.size, words: wrong }),
   };
+}
+
+/**
+ * Folds the same ledger once more.
+ * @throws ReconcileError where it cannot be read, or is not the one that was verified
+ */
+export async function foldAgain(
+  source: SurveyedLedger,
+  facts: LedgerFacts,
+  { root }: PinnedLedger,
+): Promise<void> {
+  const tree = new TreeRoots([]);
+  await fold(source, tree, [facts]);
+  if (tree.root.toString('base64') === root) return;
+  throw new ReconcileError(
+    'ledger_unreadable',
+    'events that exist already were changed while they were read. Nothing was stored: verify the ledger',
+  );
+}
+
+async function fold(
+  source: SurveyedLedger,
+  tree: TreeRoots,
+  takers: readonly EventTaker[],
+  onLeaf?: (leaf: Buffer) => void,
+): Promise<void> {
+  for await (const leaf of source.leaves()) {
+    if (tree.size === source.size) break;
+    onLeaf?.(leaf);
+    tree.append(leaf);
+    if (isNeeded(endOf(leaf).type)) takeLeaf(takers, leaf, tree.size);
+  }
+  if (tree.size < source.size) throw tooShort(source.size, tree.size);
 }
 
 function tooShort(size: number, last: number): ReconcileError {
@@ -160,11 +187,14 @@ function isNeeded(type: string): boolean {
   return isEventType(type) && eventDescriptors[type].reconciliation !== 'none';
 }
 
-function takeLeaf(facts: LedgerFacts, books: BooksAtClose, leaf: Buffer, seq: number): void {
+interface EventTaker {
+  take(event: RecordedEvent): void;
+}
+
+function takeLeaf(takers: readonly EventTaker[], leaf: Buffer, seq: number): void {
   try {
     const event = decodeLeaf(leaf);
-    facts.take(event);
-    books.take(event);
+    for (const taker of takers) taker.take(event);
   } catch (error) {
     if (error instanceof UnreadableLedgerError) throw new ReconcileError('ledger_unreadable', error.message);
     const [line = ''] = (error instanceof Error ? error.message : String(error)).split('\n');

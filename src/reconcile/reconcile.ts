@@ -1,10 +1,14 @@
+import { randomUUID } from 'node:crypto';
 import { instantText, type Period } from '../domain/values/period.ts';
 import type { Address, Hex } from '../domain/values/primitives.ts';
 import { classify, type Classified, strangerOf } from '../domain/reconcile/classify.ts';
 import { BooksAtClose } from '../domain/reconcile/books-at-close.ts';
 import { type Bridge, BridgeBuilder } from '../domain/reconcile/bridge.ts';
+import type { PaymentFact } from '../domain/reconcile/fact.ts';
 import { LedgerFacts } from '../domain/reconcile/ledger-facts.ts';
 import { Matcher } from '../domain/reconcile/match.ts';
+import { PlainPayments, tallyPlain } from '../domain/reconcile/plain-payments.ts';
+import { TransferSieve } from '../domain/reconcile/transfer-sieve.ts';
 import { openTransactions } from '../domain/reconcile/open-transactions.ts';
 import {
   type AccountBooks,
@@ -17,6 +21,7 @@ import { mostListed, Tally } from '../domain/reconcile/tally.ts';
 import {
   type Account,
   accountKey,
+  type ChainTransfer,
   type Evidence,
   type TokenTerms,
   transactionKey,
@@ -25,7 +30,13 @@ import type { ChainScanner } from '../peers/chain/transfer-scan.ts';
 import { NetSums, readBalances } from './balances.ts';
 import { blockAt, pinBlocks, type PinnedBlocks } from './blocks.ts';
 import { answered, ReconcileError } from './reconcile-error.ts';
-import { foldLedger, type LedgerSource, surveyLedger } from './ledger-source.ts';
+import {
+  foldAgain,
+  foldLedger,
+  type LedgerSource,
+  type SurveyedLedger,
+  surveyLedger,
+} from './ledger-source.ts';
 import { scanTransfers } from './scan-transfers.ts';
 
 export interface ReconcileOptions {
@@ -61,28 +72,15 @@ export async function reconcile(options: ReconcileOptions): Promise<ReportJson> 
     blocks.set(network, await pinBlocks(chainOf(chains, network), period, options.pinned.get(network)));
   const times = { from: instantText(period.fromMs), to: instantText(period.toMs) };
   const source = await surveyLedger(options.source);
-  const facts = new LedgerFacts(times, blocks, source.isReopened);
   const booksAtClose = new BooksAtClose(times, source.isReopened);
-  const ledger = await foldLedger(source, facts, booksAtClose);
-  const books = allAccounts(facts, options);
-  const payees = new Set(books.map(({ network, payTo }) => `${network}/${payTo}`));
-  const most = options.listed ?? mostListed;
-  const bridge = new BridgeBuilder(facts.booked, payees, most);
-  const tally = new Tally(payees, most, (...item) => bridge.note(...item));
-  const matcher = new Matcher(facts, most, (transfer) => {
-    const { name, fields } = strangerOf(transfer, payees);
-    tally.addToGroup(name, { ...fields, why: 'receipt_not_asked' }, transfer);
-  });
-  const networks: NetworkBooks[] = [];
-  const accounts: Omit<AccountBooks, 'bridge'>[] = [];
-  for (const network of names) {
-    const own = books.filter((account) => account.network === network);
-    const range = blocks.get(network);
-    if (own.length === 0 || !range) continue;
-    const read = await readNetwork(options, network, range, own, matcher);
-    networks.push(read.network);
-    accounts.push(...read.accounts);
-  }
+  const factsWith = (forgetPlain: (payment: PaymentFact) => boolean): LedgerFacts =>
+    new LedgerFacts(times, blocks, source.isReopened, forgetPlain);
+  const seen = await readBothSides(options, blocks, source, booksAtClose, factsWith);
+  const { ledger, networks, accounts, payees, plain, tally, bridge } = seen;
+  const facts = factsWith((payment) => tallyPlain(payment, plain, tally));
+  await foldAgain(source, facts, ledger);
+  const matcher = new Matcher(facts);
+  for (const transfer of seen.kept) matcher.take(transfer);
   const evidence = await readEvidence(chains, openTransactions(facts, matcher, payees, maxReceipts));
   const classified = classify({ facts, matcher, evidence, ranges: blocks, payees, tally });
   await refuseContradictions(classified, chains, networks);
@@ -98,6 +96,39 @@ export async function reconcile(options: ReconcileOptions): Promise<ReportJson> 
     tally,
     explanations,
   });
+}
+
+/** The ledger and the chains, each read once: what needs a further look is kept, and which plain payments are on the chain is known. */
+async function readBothSides(
+  options: ReconcileOptions,
+  blocks: ReadonlyMap<string, PinnedBlocks>,
+  source: SurveyedLedger,
+  booksAtClose: BooksAtClose,
+  factsWith: (forgetPlain: (payment: PaymentFact) => boolean) => LedgerFacts,
+) {
+  const plain = new PlainPayments(randomUUID());
+  const facts = factsWith((payment) => plain.add(payment));
+  const ledger = await foldLedger(source, facts, booksAtClose);
+  const books = allAccounts(facts, options);
+  const payees = new Set(books.map(({ network, payTo }) => `${network}/${payTo}`));
+  const most = options.listed ?? mostListed;
+  const bridge = new BridgeBuilder(payees, most);
+  const tally = new Tally(payees, most, (...item) => bridge.note(...item));
+  const stray = (transfer: ChainTransfer): void => {
+    const { name, fields } = strangerOf(transfer, payees);
+    tally.addToGroup(name, { ...fields, why: 'receipt_not_asked' }, transfer);
+  };
+  const sieve = new TransferSieve(facts, plain, payees, { most, stray });
+  const networks: NetworkBooks[] = [];
+  const accounts: Omit<AccountBooks, 'bridge'>[] = [];
+  for (const [network, range] of blocks) {
+    const own = books.filter((account) => account.network === network);
+    if (own.length === 0) continue;
+    const read = await readNetwork(options, network, range, own, sieve);
+    networks.push(read.network);
+    accounts.push(...read.accounts);
+  }
+  return { ledger, networks, accounts, payees, plain, kept: sieve.finish(), tally, bridge };
 }
 
 function bridgeOf(account: Account, books: BooksAtClose, bridge: BridgeBuilder): Bridge | undefined {
@@ -142,7 +173,7 @@ async function readNetwork(
   network: string,
   blocks: PinnedBlocks,
   accounts: readonly KnownAccount[],
-  matcher: Matcher,
+  sieve: TransferSieve,
 ): Promise<{ readonly network: NetworkBooks; readonly accounts: readonly Omit<AccountBooks, 'bridge'>[] }> {
   const { twice, resumeFile } = options;
   const chain = chainOf(options.chains, network);
@@ -156,7 +187,7 @@ async function readNetwork(
   for await (const transfers of scanTransfers({ ...scan, from: blocks.from, to: blocks.to }))
     for (const transfer of transfers) {
       net.add(transfer);
-      matcher.take(transfer);
+      sieve.take(transfer);
     }
   let since: Promise<NetSums> | undefined;
   const netUntil = (to: bigint): Promise<NetSums> =>

@@ -1,4 +1,4 @@
-import { type BookedFacts, paymentKey, placeKey } from './booked-facts.ts';
+import { paymentKey, placeKey } from './booked-facts.ts';
 import type { BookedBalance } from './books-at-close.ts';
 import { amountOf, type OutFact, type PaymentFact } from './fact.ts';
 import { outFields, paymentFields } from './fields.ts';
@@ -52,13 +52,11 @@ interface Noted {
 export class BridgeBuilder {
   readonly #noted = new Map<string, Noted>();
   readonly #lines = new Map<string, Map<BridgeReason, BridgeLine>>();
-  readonly #booked: BookedFacts;
   readonly #payees: ReadonlySet<string>;
   readonly #listed: number;
 
   /** `payees` are `network/address` of every account. */
-  constructor(booked: BookedFacts, payees: ReadonlySet<string>, listed: number) {
-    this.#booked = booked;
+  constructor(payees: ReadonlySet<string>, listed: number) {
     this.#payees = payees;
     this.#listed = listed;
   }
@@ -70,11 +68,9 @@ export class BridgeBuilder {
     else if (transfer) for (const [at, atoms] of this.#sides(transfer)) this.#add(at, name, atoms, fields);
   }
 
-  /** A payment; `isBefore`: its transfer is in a block before the period. */
-  #payment(payment: PaymentFact, isBefore: boolean): void {
-    const key = paymentKey(payment);
-    const noted = this.#noted.get(key);
-    const booked = this.#booked.ofPayment(payment);
+  /** A payment; `isBefore`: its transfer is in a block before the period; `booked`: what the books had of it at the end. */
+  #payment(payment: PaymentFact, isBefore: boolean, booked: bigint): void {
+    const noted = this.#noted.get(paymentKey(payment));
     const own = accountKey(payment);
     const chain = new Map<string, bigint>();
     if (noted?.transfer) for (const [at, atoms] of this.#sides(noted.transfer)) add(chain, at, atoms);
@@ -103,16 +99,18 @@ export class BridgeBuilder {
    * `missing`: transfers that the ledger has in such a block, and the chain has not.
    */
   takeFacts(facts: LedgerFacts, before: ReadonlySet<PaymentFact>, missing: ReadonlySet<OutFact>): void {
-    for (const payment of facts.payments()) this.#payment(payment, before.has(payment));
+    const { booked: atEnd } = facts;
+    for (const payment of facts.payments())
+      this.#payment(payment, before.has(payment), atEnd.ofPayment(payment));
     const outs = [...facts.outs, ...facts.straddling];
     for (const fact of outs) {
       const isRecorded = fact.of !== 'refund' && fact.of !== 'sweep';
       const isBooked = !isRecorded && facts.recorded(fact.recordedAt) !== 'after';
-      const booked = isRecorded ? this.#booked.transferAt(fact) : isBooked ? fact : undefined;
+      const booked = isRecorded ? atEnd.transferAt(fact) : isBooked ? fact : undefined;
       this.#out(fact, facts.positionOfOut(fact) === 'before' && !missing.has(fact), booked);
     }
     const standing = new Set(outs.map(placeKey));
-    for (const fact of this.#booked.transfers) if (!standing.has(placeKey(fact))) this.#takenBack(fact);
+    for (const fact of atEnd.transfers) if (!standing.has(placeKey(fact))) this.#takenBack(fact);
   }
 
   linesOf(account: Account): readonly BridgeLine[] {

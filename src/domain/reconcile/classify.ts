@@ -87,7 +87,7 @@ class Classification {
     this.#ranges = ranges;
     this.#payees = payees;
     this.#tally = tally;
-    this.#ledger = { opening: new Map(facts.opening), in: new Map(), out: new Map() };
+    this.#ledger = { opening: new Map(facts.opening), in: new Map(facts.plainIn), out: new Map() };
   }
 
   run(): Classified {

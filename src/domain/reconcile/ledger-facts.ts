@@ -17,23 +17,22 @@ import { fullOptions } from '../payments/quote.ts';
 import { termsDiffer } from '../payments/quote-terms.ts';
 import type { BreakExplanation } from './tally.ts';
 import { BookedFacts } from './booked-facts.ts';
+import { isPlain } from './plain-payments.ts';
 import { RecordedTransfers } from './recorded-transfers.ts';
 import { amountOf, type OutFact, type PaymentFact, type Position, type SpendFact } from './fact.ts';
 
 interface Stream {
-  quote: EventData<'quote_issued'> | undefined;
+  readonly quote: Pick<EventData<'quote_issued'>, 'options' | 'expires_at'> | undefined;
   payments: readonly PaymentFact[];
-  touchedMs: number;
 }
 
 const dayMs = 86_400_000;
-/** A closed stream is kept this long. */
-const keptMs = 7 * dayMs;
 const eventsBetweenPrunes = 20_000;
 
 /**
  * Folds the ledger to what reconciling a period needs: the period's payments and transfers, everything still open, and the
- * sum of everything before. Closed payments of other periods are not kept.
+ * sum of everything before. Closed payments of other periods are not kept, nor are the plain ones of the period that
+ * `forgetPlain` takes: they are part of `plainIn`.
  */
 export class LedgerFacts {
   /** Tokens and payees of the ledger's quotes and payments. */
@@ -41,6 +40,8 @@ export class LedgerFacts {
   readonly tokens = new Map<string, TokenTerms>();
   /** The ledger's own balance of each account before the period. */
   readonly opening = new Map<string, bigint>();
+  /** By account, what the plain payments that were forgotten brought within the period. */
+  readonly plainIn = new Map<string, bigint>();
   readonly #outs: OutFact[] = [];
   readonly #recorded = new RecordedTransfers();
   readonly #booked = new BookedFacts();
@@ -52,15 +53,21 @@ export class LedgerFacts {
   readonly #period: PeriodOfTime;
   readonly #ranges: ReadonlyMap<string, BlockRange>;
   readonly #isReopened: (stream: string) => boolean;
+  readonly #forgetPlain: (payment: PaymentFact) => boolean;
   #at = '';
   #untilPrune = eventsBetweenPrunes;
 
-  /** `isReopened`: the quotes with an event after they seemed closed (see ReopenedQuotes). */
+  /**
+   * @param isReopened the quotes with an event after they seemed closed (see ReopenedQuotes)
+   * @param forgetPlain is told each payment of the period that needs no look of its own (see PlainPayments), and says whether to forget it
+   */
   constructor(
     period: PeriodOfTime,
     ranges: ReadonlyMap<string, BlockRange>,
     isReopened: (stream: string) => boolean,
+    forgetPlain: (payment: PaymentFact) => boolean,
   ) {
+    this.#forgetPlain = forgetPlain;
     this.#period = period;
     this.#ranges = ranges;
     this.#isReopened = isReopened;
@@ -112,8 +119,7 @@ export class LedgerFacts {
     if (event.at > this.#at) this.#at = event.at;
     if (!this.#booked.isTaken && this.#at >= this.#period.to) this.#takeBooked();
     this.#fold(event);
-    const stream = this.#streams.get(event.stream);
-    if (stream) stream.touchedMs = Date.parse(this.#at);
+    if (event.type === 'completed' || event.type === 'settlement_confirmed') this.#forget(event.stream);
     this.#untilPrune -= 1;
     if (this.#untilPrune === 0) this.#prune();
   }
@@ -203,7 +209,8 @@ export class LedgerFacts {
   }
 
   #quote({ stream, data }: EventOf<'quote_issued'>): void {
-    this.#streams.set(stream, { quote: data, payments: [], touchedMs: 0 });
+    const { options, expires_at } = data;
+    this.#streams.set(stream, { quote: { options, expires_at }, payments: [] });
     for (const option of fullOptions(data)) this.#addToken(option);
   }
 
@@ -227,7 +234,7 @@ export class LedgerFacts {
     this.#addToken(payment);
     let known = this.#streams.get(stream);
     if (!known) {
-      known = { quote: undefined, payments: [], touchedMs: 0 };
+      known = { quote: undefined, payments: [] };
       this.#streams.set(stream, known);
     }
     const { network, asset, payer, nonce, symbol, decimals } = payment;
@@ -272,7 +279,7 @@ export class LedgerFacts {
       transaction,
       differs: undefined,
     };
-    this.#streams.set(stream, { quote: undefined, payments: [fact], touchedMs: 0 });
+    this.#streams.set(stream, { quote: undefined, payments: [fact] });
   }
 
   #refund({ data, seq, stream }: EventOf<'refunded'>): void {
@@ -331,9 +338,9 @@ export class LedgerFacts {
   /** Before the period it is part of the opening balance. */
   #sumOut(fact: OutFact): void {
     if (this.positionOfOut(fact) !== 'before') return;
-    this.#sum(fact, -fact.amount);
+    this.#sum(this.opening, fact, -fact.amount);
     // it may have been transferred to another payee
-    if (fact.of !== 'refund') this.#sum({ ...fact, payTo: fact.to }, fact.amount);
+    if (fact.of !== 'refund') this.#sum(this.opening, { ...fact, payTo: fact.to }, fact.amount);
   }
 
   #explain({ at, data }: EventOf<'operator_break_explained'>): void {
@@ -351,17 +358,32 @@ export class LedgerFacts {
     this.spends.push({ seq, network, contract, operator, amount: BigInt(amount), transaction, recordedAt });
   }
 
-  /** Forgets streams that are closed and do not belong to the period. */
+  /** Forgets the streams that need no look of their own and are not payable any more. */
   #prune(): void {
     this.#untilPrune = eventsBetweenPrunes;
-    const nowMs = Date.parse(this.#at);
-    for (const [name, stream] of this.#streams) {
-      const keptUntilMs = stream.payments.length > 0 ? stream.touchedMs + keptMs : payableUntilMs(stream);
-      if (keptUntilMs > nowMs || this.#isReopened(name)) continue;
-      if (!stream.payments.every((payment) => this.#isClosed(payment))) continue;
-      for (const payment of stream.payments) this.#close(payment);
-      this.#streams.delete(name);
-    }
+    for (const name of this.#streams.keys()) this.#forget(name);
+  }
+
+  /** Forgets a stream whose payments are closed and not of the period, or plain. */
+  #forget(name: string): void {
+    const stream = this.#streams.get(name);
+    if (!stream || this.#isReopened(name)) return;
+    const { payments } = stream;
+    const isPaid = payments.some(({ settled }) => settled !== undefined);
+    if (!isPaid && payableUntilMs(stream) > Date.parse(this.#at)) return;
+    const plain = payments.find((payment) => this.#isPlain(payment));
+    const others = payments.filter((payment) => payment !== plain);
+    if (!others.every((payment) => this.#isClosed(payment))) return;
+    if (plain && !this.#forgetPlain(plain)) return;
+    if (plain) this.#sum(this.plainIn, plain, amountOf(plain));
+    for (const payment of others) this.#close(payment);
+    this.#streams.delete(name);
+  }
+
+  /** Whether both its transfer and its record are of the period, and the ledger leaves nothing to ask. */
+  #isPlain(payment: PaymentFact): boolean {
+    const isIn = isPlain(payment) && this.recorded(payment.settled?.at ?? '') === 'in';
+    return isIn && this.positionOf(payment) === 'in';
   }
 
   #isClosed(payment: PaymentFact): boolean {
@@ -390,12 +412,13 @@ export class LedgerFacts {
   }
 
   #close(payment: PaymentFact): void {
-    if (payment.settled && this.positionOf(payment) === 'before') this.#sum(payment, amountOf(payment));
+    if (payment.settled && this.positionOf(payment) === 'before')
+      this.#sum(this.opening, payment, amountOf(payment));
   }
 
-  #sum(account: Account, amount: bigint): void {
+  #sum(sums: Map<string, bigint>, account: Account, amount: bigint): void {
     const key = accountKey(account);
-    this.opening.set(key, (this.opening.get(key) ?? 0n) + amount);
+    sums.set(key, (sums.get(key) ?? 0n) + amount);
   }
 }
 

@@ -4,9 +4,15 @@ import { type ChainTransfer, type Evidence, transactionKey, transferKey } from '
 
 type Fact = PaymentFact | OutFact | SpendFact;
 
+/** How many unknown transfers are kept, and what receives those beyond. */
+export interface StrangerLimit {
+  readonly most: number;
+  readonly stray: (transfer: ChainTransfer) => void;
+}
+
 /**
  * Matches transfers from the chain with the ledger's facts. A transfer at the place that a fact names is matched at once; one
- * that may belong to a fact is kept; all others are passed to `stray`.
+ * that may belong to a fact is kept, and so are unknown ones up to a limit.
  */
 export class Matcher {
   /** The transfer at the place that the fact names. */
@@ -20,16 +26,12 @@ export class Matcher {
   readonly #facts = new Map<string, Fact[]>();
   readonly #transactions = new Set<string>();
   readonly #payers = new Set<string>();
-  readonly #most: number;
-  readonly #stray: (transfer: ChainTransfer) => void;
+  readonly #limit: StrangerLimit | undefined;
+  #strangers = 0;
 
-  /**
-   * @param most the number of unknown transfers that are kept as candidates
-   * @param stray receives the unknown transfers beyond that
-   */
-  constructor(facts: LedgerFacts, most: number, stray: (transfer: ChainTransfer) => void) {
-    this.#most = most;
-    this.#stray = stray;
+  /** Without a limit all unknown transfers are kept as candidates. */
+  constructor(facts: LedgerFacts, limit?: StrangerLimit) {
+    this.#limit = limit;
     this.payments = facts.payments();
     for (const payment of this.payments) {
       const { network, transaction, settled, payer } = payment;
@@ -59,9 +61,10 @@ export class Matcher {
     }
     // any account can make a token log a transfer of 0 between two addresses
     if (transfer.amount === 0n) return;
-    const mayBelong = this.#isNamed(transfer) || this.#isOfPayer(transfer);
-    if (mayBelong || this.candidates.length < this.#most) this.candidates.push(transfer);
-    else this.#stray(transfer);
+    const mayBelong = this.isNamed(transfer) || this.#isOfPayer(transfer);
+    if (!mayBelong && this.#limit && this.#strangers >= this.#limit.most) return this.#limit.stray(transfer);
+    if (!mayBelong) this.#strangers += 1;
+    this.candidates.push(transfer);
   }
 
   /** Whether a refund, a sweep or a recorded transfer names this place. */
@@ -71,10 +74,11 @@ export class Matcher {
 
   /** Whether it comes from a payer of an unmatched payment, in a transaction that the ledger does not name. */
   isSought(transfer: ChainTransfer): boolean {
-    return this.#isOfPayer(transfer) && !this.#isNamed(transfer);
+    return this.#isOfPayer(transfer) && !this.isNamed(transfer);
   }
 
-  #isNamed(transfer: ChainTransfer): boolean {
+  /** Whether a fact names its transaction. */
+  isNamed(transfer: ChainTransfer): boolean {
     return this.#transactions.has(transactionKey(transfer));
   }
 

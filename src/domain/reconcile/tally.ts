@@ -68,7 +68,7 @@ interface Group {
   readonly counterparty: string;
   count: number;
   atoms: bigint;
-  readonly first: Place;
+  first: Place;
   last: Place;
 }
 
@@ -96,16 +96,38 @@ export interface ClassJson {
 export const mostListed = 10_000;
 /** The number of groups per class; further counterparties share the group `others`. */
 const mostGroups = 1_000;
+/** A class that is sorted in the end is sorted and shortened each time it has twice the listed items and so many more. */
+const sortedAtOnce = 1_000;
 
 class ClassTally {
   count = 0;
   readonly items: ItemFields[] = [];
   readonly groups = new Map<string, Group>();
+  readonly #isAnyOrder: boolean;
+
+  /** `isAnyOrder`: all items have a `seq`, those with the lowest are listed, and they are not given in that order. */
+  constructor(isAnyOrder: boolean) {
+    this.#isAnyOrder = isAnyOrder;
+  }
 
   add(fields: ItemFields, listed: number): void {
     this.count += 1;
-    if (this.items.length < listed) this.items.push(fields);
-    else this.#group(fields);
+    if (!this.#isAnyOrder && this.items.length >= listed) return this.#group(fields);
+    this.items.push(fields);
+    if (this.items.length >= 2 * listed + sortedAtOnce) this.#trim(listed);
+  }
+
+  json(kind: ClassJson['kind'], listed: number): ClassJson {
+    if (this.#isAnyOrder) this.#trim(listed);
+    const groups = [...this.groups.values()];
+    if (this.#isAnyOrder) groups.sort((a, b) => seqOf(a.first) - seqOf(b.first));
+    return { kind, count: this.count, items: [...this.items], groups: groups.map(groupJson) };
+  }
+
+  /** Sorts the items and groups those beyond the listed ones. */
+  #trim(listed: number): void {
+    this.items.sort((a, b) => seqOf(a) - seqOf(b));
+    for (const fields of this.items.splice(listed)) this.#group(fields);
   }
 
   #group(fields: ItemFields): void {
@@ -127,7 +149,8 @@ class ClassTally {
     };
     group.count += 1;
     group.atoms += BigInt(fields.chain_amount ?? fields.ledger_amount ?? 0);
-    group.last = place;
+    if (seqOf(place) >= seqOf(group.last)) group.last = place;
+    if (seqOf(place) < seqOf(group.first)) group.first = place;
     this.groups.set(keyOf(counterparty), group);
   }
 }
@@ -136,7 +159,9 @@ type ItemObserver = (name: ItemClass, fields: ItemFields, transfer: ChainTransfe
 
 /** Counts and sums every item of a reconciliation; lists the first ones of each class. */
 export class Tally {
-  readonly #classes = new Map<ItemClass, ClassTally>(allClasses.map((name) => [name, new ClassTally()]));
+  readonly #classes = new Map<ItemClass, ClassTally>(
+    allClasses.map((name) => [name, new ClassTally(name === 'matched')]),
+  );
   readonly #movements = new Map<string, Map<ItemClass, Movement>>();
   readonly #payees: ReadonlySet<string>;
   readonly #listed: number;
@@ -154,6 +179,12 @@ export class Tally {
     this.#classes.get(name)?.add(fields, this.#listed);
     this.#onItem?.(name, fields, transfer);
     if (transfer) this.#move(name, transfer);
+  }
+
+  /** Adds a payment on which the ledger and the chain agree in all, so that the observer need not know it. */
+  addPlain(fields: ItemFields, transfer: ChainTransfer): void {
+    this.#classes.get('matched')?.add(fields, this.#listed);
+    this.#move('matched', transfer);
   }
 
   /** The same for an item that is only counted in its group, never listed. */
@@ -199,10 +230,7 @@ export class Tally {
   json(): Partial<Record<ItemClass, ClassJson>> {
     const found = [...this.#classes].filter(([, { count }]) => count > 0);
     return Object.fromEntries(
-      found.map(([name, { count, items, groups }]) => [
-        name,
-        { kind: itemClasses[name], count, items, groups: [...groups.values()].map(groupJson) },
-      ]),
+      found.map(([name, tally]) => [name, tally.json(itemClasses[name], this.#listed)]),
     );
   }
 
@@ -214,6 +242,11 @@ export class Tally {
     if (!movement) classes.set(name, (movement = { count: 0, in: 0n, out: 0n }));
     return movement;
   }
+}
+
+/** 0 where it has none: then the order is that of arrival. */
+function seqOf({ seq = 0 }: Place): number {
+  return seq;
 }
 
 function groupJson({ atoms, ...rest }: Group): GroupJson {

@@ -45,6 +45,38 @@ test('in any mixture of scenarios every item is reported in its class, once, and
   );
 });
 
+test('a payment that is kept as a hash until its transfer was seen is reported as one that is kept as a whole', () => {
+  const kindAt = fc.constantFrom<Kind>('matched', ...allKinds);
+  const mixture = fc.array(kindAt, { minLength: 1, maxLength: 120 });
+  fc.assert(
+    fc.property(
+      mixture,
+      fc.array(fc.nat(60), { maxLength: 40 }),
+      fc.constantFrom(5, 1_000),
+      (names, turns, listed) => {
+        const planted = names.map((name, n) => kinds[name](n));
+        const [hashed, whole] = [false, true].map((isWhole) =>
+          reconcilePlanted(planted, { turns, listed, isWhole }),
+        );
+        expect(hashed?.tally.json()).toEqual(whole?.tally.json());
+        expect(hashed?.ledger).toEqual(whole?.ledger);
+        expect(hashed?.wanted).toEqual(whole?.wanted);
+        for (const one of [account, { ...account, payTo: otherPayTo }])
+          expect(hashed?.bridgeOf(one)).toEqual(whole?.bridgeOf(one));
+      },
+    ),
+    { numRuns: 200 },
+  );
+});
+
+test('of a thousand payments that are on the chain as the ledger says, neither payments nor transfers are kept', () => {
+  const planted = Array.from({ length: 1_000 }, (_, n) => kinds.matched(n));
+  const { facts, kept, tally } = reconcilePlanted([...planted, kinds.amountEdited(1_001)]);
+  expect(facts.payments()).toHaveLength(1);
+  expect(kept).toHaveLength(1);
+  expect(tally.countOfClass('matched')).toBe(1_000);
+});
+
 test('without breaks and open items, the ledger agrees with the chain to the atom', () => {
   const sound = [
     'matched',
@@ -204,6 +236,7 @@ test('of a year of payments only those that are open or of the period are kept; 
     { from: '2026-12-01T00:00:00.000Z', to: '2027-01-01T00:00:00.000Z' },
     ranges,
     () => false,
+    () => false,
   );
   const jobs = 40_000;
   const dayMs = 86_400_000;
@@ -248,7 +281,12 @@ function foldedLate(early: Planted['events'], earlyAt: string, late: Planted['ev
     ...late.map(({ stream, event }) => ({ stream, event, at: '2026-12-28T00:00:00.000Z' })),
   ].map(({ event, ...place }, index) => ({ ...event, ...place, seq: index + 1, version: 1 }));
   for (const event of events) reopened.skim(event);
-  const facts = new LedgerFacts(week, weekBlocks, (digest) => reopened.has(digest));
+  const facts = new LedgerFacts(
+    week,
+    weekBlocks,
+    (digest) => reopened.has(digest),
+    () => false,
+  );
   for (const event of events) facts.take(event);
   return facts;
 }

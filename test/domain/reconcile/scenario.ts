@@ -5,9 +5,18 @@ import { bridgeJson } from '../../../src/domain/reconcile/bridge-json.ts';
 import { classify, strangerOf } from '../../../src/domain/reconcile/classify.ts';
 import { LedgerFacts } from '../../../src/domain/reconcile/ledger-facts.ts';
 import { Matcher } from '../../../src/domain/reconcile/match.ts';
+import { PlainPayments, tallyPlain } from '../../../src/domain/reconcile/plain-payments.ts';
+import { TransferSieve } from '../../../src/domain/reconcile/transfer-sieve.ts';
+import type { PaymentFact } from '../../../src/domain/reconcile/fact.ts';
+import { ReopenedQuotes } from '../../../src/domain/bookkeeping/reopened-quotes.ts';
 import { openTransactions } from '../../../src/domain/reconcile/open-transactions.ts';
 import { type ItemFields, Tally } from '../../../src/domain/reconcile/tally.ts';
-import { accountKey, type Evidence, transactionKey } from '../../../src/domain/reconcile/reconcile.ts';
+import {
+  accountKey,
+  type ChainTransfer,
+  type Evidence,
+  transactionKey,
+} from '../../../src/domain/reconcile/reconcile.ts';
 import { asset, network, otherPayTo, payTo, type Planted } from './builders.ts';
 
 const times = ['2026-11-19T12:00:00.000Z', '2026-11-20T12:00:00.000Z', '2026-11-21T12:00:00.000Z'] as const;
@@ -23,27 +32,40 @@ export function reconcilePlanted(
     readonly isCovered?: boolean;
     /** The greatest number of receipts requested for transfers of unknown senders. */
     readonly receipts?: number;
+    /** Every payment is kept as a whole, and nothing is kept as a hash. */
+    readonly isWhole?: boolean;
   } = {},
 ) {
-  const { turns = [], listed, isCovered = false, receipts = 10_000 } = options;
+  const { turns = [], listed = 10_000, isCovered = false, receipts = 10_000, isWhole = false } = options;
   const ranges = new Map([[network, { ...blocks, isCovered }]]);
-  const facts = new LedgerFacts(period, ranges, () => false);
+  const events = recorded(planted, turns);
+  const reopened = new ReopenedQuotes();
+  for (const event of events) reopened.skim(event);
+  const factsWith = (forgetPlain: (payment: PaymentFact) => boolean): LedgerFacts => {
+    const facts = new LedgerFacts(period, ranges, (digest) => reopened.has(digest), forgetPlain);
+    for (const event of events) facts.take(event);
+    return facts;
+  };
   const books = new BooksAtClose(period, () => true);
-  for (const event of recorded(planted, turns)) {
-    facts.take(event);
-    books.take(event);
-  }
+  for (const event of events) books.take(event);
   const payees = new Set([`${network}/${payTo}`, `${network}/${otherPayTo}`]);
-  const bridge = new BridgeBuilder(facts.booked, payees, listed ?? 10_000);
+  const bridge = new BridgeBuilder(payees, listed);
   const tally = new Tally(payees, listed, (...item) => bridge.note(...item));
-  const matcher = new Matcher(facts, listed ?? 10_000, (transfer) => {
+  const stray = (transfer: ChainTransfer): void => {
     const { name, fields } = strangerOf(transfer, payees);
     tally.addToGroup(name, fields, transfer);
-  });
+  };
+  const plain = new PlainPayments('salt');
+  const beside = factsWith((payment) => !isWhole && plain.add(payment));
+  const sieve = new TransferSieve(beside, plain, payees, { most: listed, stray });
   const transfers = planted
     .flatMap((one) => one.transfers ?? [])
     .toSorted((a, b) => Number(a.blockNumber - b.blockNumber) || a.logIndex - b.logIndex);
-  for (const transfer of transfers) matcher.take(transfer);
+  for (const transfer of transfers) sieve.take(transfer);
+  const kept = sieve.finish();
+  const facts = factsWith((payment) => tallyPlain(payment, plain, tally));
+  const matcher = new Matcher(facts);
+  for (const transfer of kept) matcher.take(transfer);
   const wanted = openTransactions(facts, matcher, payees, receipts);
   const evidence = evidenceOf(planted, wanted);
   const classified = classify({ facts, matcher, evidence, ranges, payees, tally });
@@ -56,7 +78,7 @@ export function reconcilePlanted(
     const all = { books: booked, lines: bridge.linesOf(of) };
     return bridgeJson(all, before, before, before + tally.net(of));
   };
-  return { facts, tally, transfers, wanted, ...classified, bridgeOf };
+  return { facts, kept, tally, transfers, wanted, ...classified, bridgeOf };
 }
 
 /** What was found: class and quote, or transaction where there is no quote, in the order of their names. */

@@ -1,3 +1,4 @@
+import { batches } from './batches.ts';
 import { hex32Of } from '../../support/synthetic-ledger.ts';
 import { fullOptions } from '../../../src/domain/payments/quote.ts';
 import {
@@ -25,6 +26,7 @@ import { recordedTransfers } from './recorded-transfers.ts';
 
 /** One scenario for each way in which the payment, transfer or sweep number `n` can end. */
 export const kinds = {
+  ...batches,
   matched: (n) => {
     const job = jobOf(n);
     return {
