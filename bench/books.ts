@@ -1,5 +1,5 @@
 /**
- * `node bench/books.ts [--events 1000000]` times what an accountant runs at the end of a period, with its memory: `reconcile` and the exports,
+ * `node bench/books.ts [--events 1000000] [--only reconcile]` times what an accountant runs at the end of a period, with its memory: `reconcile` and the exports,
  * on a ledger of a tenth of the events and on all of them.
  */
 import { mkdirSync, rmSync, statSync } from 'node:fs';
@@ -12,7 +12,9 @@ import { eventsAJob, loadJobs, sealRest, signer } from './log-load.ts';
 import { type Measured, runMeasured } from './measured-command.ts';
 import { type SyntheticNode, startSyntheticNode } from './synthetic-node.ts';
 
-const { values: flags } = parseArgs({ options: { events: { type: 'string', default: '1000000' } } });
+const { values: flags } = parseArgs({
+  options: { events: { type: 'string', default: '1000000' }, only: { type: 'string' } },
+});
 const formats = ['jsonl', 'csv', 'parquet', 'beancount', 'hledger', 'summary'] as const;
 const dir = path.join(import.meta.dirname, '.tollbook', `books-${process.pid}`);
 const nowSecs = (): number => Math.floor(Date.now() / 1_000);
@@ -33,7 +35,7 @@ async function measure(ledger: Ledger, node: SyntheticNode, jobs: number, fromSe
   const reconciled = await runMeasured(['reconcile', ...period, ...rpc], env);
   if (!/matched +/.test(reconciled.out)) throw new Error(`nothing was matched: ${reconciled.out}`);
   tell('reconcile', reconciled);
-  for (const format of formats) {
+  for (const format of flags.only === 'reconcile' ? [] : formats) {
     const out = path.join(dir, `books.${format}`);
     const range = format === 'jsonl' ? [] : period;
     const exported = await runMeasured(['export', '--format', format, ...range, '--out', out], env);

@@ -10,6 +10,7 @@ import { firstLeaves, readHead } from '../store/log.ts';
 import { ReconcileError } from './reconcile-error.ts';
 import { leavesInFile } from '../log/export-file.ts';
 import { TreeRoots } from '../log/tree-roots.ts';
+import { StreamEnds } from '../domain/verify/stream-ends.ts';
 import { ExportVerifier, type GivenCheckpoint } from '../verify/verify.ts';
 
 /** A ledger, read up to a fixed size. */
@@ -91,22 +92,26 @@ function sizeOf({ source, note }: GivenCheckpoint, verifier: NoteVerifier | unde
   }
 }
 
-/** A ledger after a first pass: its size, and which quotes have late events. */
+/** A ledger after a first pass: its size, which quotes have late events, and the last event of each stream. */
 export interface SurveyedLedger extends LedgerSource {
   readonly isReopened: (stream: string) => boolean;
+  readonly ends: StreamEnds;
 }
 
 /** A first pass over a ledger, so that the fold can drop quotes that have no further events. */
 export async function surveyLedger(source: LedgerSource): Promise<SurveyedLedger> {
   const reopened = new ReopenedQuotes();
+  const ends = new StreamEnds();
   let size = 0;
   for await (const leaf of source.leaves()) {
     if (size === source.size) break;
     size += 1;
-    reopened.skim(endOf(leaf));
+    const end = endOf(leaf);
+    reopened.skim(end);
+    ends.take(end.stream, leaf, size);
   }
   if (source.size !== Infinity && size < source.size) throw tooShort(source.size, size);
-  return { ...source, size, isReopened: (stream) => reopened.has(stream) };
+  return { ...source, size, isReopened: (stream) => reopened.has(stream), ends };
 }
 
 /**
@@ -120,7 +125,9 @@ export async function foldLedger(
   books: BooksAtClose,
 ): Promise<PinnedLedger> {
   const { checkpoint, verifier } = source;
-  const check = new ExportVerifier(checkpoint ? [checkpoint] : [], verifier);
+  const check = new ExportVerifier(checkpoint ? [checkpoint] : [], verifier, (...at) =>
+    source.ends.isLast(...at),
+  );
   const tree = new TreeRoots(check.sizes);
   await fold(source, tree, [facts, books], (leaf) => check.leaf(leaf));
   const { fault, checkpoints } = check.finish(tree);

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { instantText, type Period } from '../domain/values/period.ts';
 import type { Address, Hex } from '../domain/values/primitives.ts';
 import { classify, type Classified, strangerOf } from '../domain/reconcile/classify.ts';
@@ -106,7 +105,7 @@ async function readBothSides(
   booksAtClose: BooksAtClose,
   factsWith: (forgetPlain: (payment: PaymentFact) => boolean) => LedgerFacts,
 ) {
-  const plain = new PlainPayments(randomUUID());
+  const plain = new PlainPayments();
   const facts = factsWith((payment) => plain.add(payment));
   const ledger = await foldLedger(source, facts, booksAtClose);
   const books = allAccounts(facts, options);

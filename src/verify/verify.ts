@@ -40,14 +40,20 @@ const trailer = z.strictObject({
 /** Verifies an export against checkpoints, line by line. Its memory does not grow with the bytes of the events. The Merkle tree
  * over the same lines is computed by the caller. */
 export class ExportVerifier {
-  readonly #check = new LedgerCheck();
+  readonly #check: LedgerCheck;
   readonly #verdicts: CheckpointVerdict[] = [];
   readonly #waiting: { source: string; head: TreeHead }[] = [];
   #events = 0;
   #fault: LedgerProblem | undefined;
   #hasCounters = false;
 
-  constructor(checkpoints: readonly GivenCheckpoint[], verifier: NoteVerifier | undefined) {
+  /** `isLast`: see LedgerCheck. Without it, memory grows with the number of streams. */
+  constructor(
+    checkpoints: readonly GivenCheckpoint[],
+    verifier: NoteVerifier | undefined,
+    isLast?: (stream: string, seq: number) => boolean,
+  ) {
+    this.#check = new LedgerCheck(isLast);
     for (const { source, note } of checkpoints) {
       try {
         if (!verifier)

@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import type pg from 'pg';
 import type { RecordedEvent } from '../../src/domain/events/event.ts';
-import { LedgerCheck } from '../../src/domain/verify/ledger-check.ts';
+import { firstProblem } from './first-problem.ts';
 import { countByType, countersFrom } from '../../src/domain/events/counters.ts';
 import { readCounters } from '../../src/store/counters.ts';
 import type { LedgerDatabase } from '../../src/store/database.ts';
@@ -50,11 +50,10 @@ async function faultsIn(snapshot: LedgerDatabase): Promise<{ events: RecordedEve
 
 /** The result of the ledger check for a gateway's ledger: bytes, claims, legal transitions. One query, and so one snapshot. */
 export async function checkedFaults(owner: pg.Client): Promise<string[]> {
-  const check = new LedgerCheck();
   const { rows } = await owner.query<{ leaf: Buffer }>(
     'select tollbook.leaf(event) as leaf from tollbook.event order by seq',
   );
-  const fault = rows.map(({ leaf }) => check.next(leaf)).find((found) => found !== undefined);
+  const fault = firstProblem(rows.map(({ leaf }) => leaf));
   return fault ? [`event ${fault.seq}: ${fault.words}`] : [];
 }
 

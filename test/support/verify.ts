@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { LedgerCheck } from '../../src/domain/verify/ledger-check.ts';
+import { firstProblem } from './first-problem.ts';
 import { verifyFile } from '../../src/verify/verify-file.ts';
 import { ExportVerifier, verdictLines } from '../../src/verify/verify.ts';
 import { readHead } from '../../src/store/log.ts';
@@ -60,10 +60,9 @@ export async function verifyBoth(dir: string, checkpoints: readonly string[] = c
 /** The results of the ledger check and of the independent verifier for a ledger with these events. */
 export async function verdictsOn(events: readonly StreamEvent[]) {
   const leaves = [...leavesOf(events, events.length)];
-  const check = new LedgerCheck();
-  const problems = leaves.map((leaf) => check.next(Buffer.from(leaf))?.words);
+  const own = firstProblem(leaves.map((leaf) => Buffer.from(leaf)))?.words;
   const file = path.join(temporaryFolder(), 'export.jsonl');
   writeFileSync(file, `${leaves.join('\n')}\n`);
   const independent = await verifyIndependently(file, []);
-  return { own: problems.find((words) => words !== undefined), independent };
+  return { own, independent };
 }

@@ -1,3 +1,5 @@
+import { HashedNumbers } from '../values/hashed-numbers.ts';
+
 /** What a payment uses up beside itself: a caller's nonce, or the payer's own id for it. */
 export interface Credential {
   readonly kind: 'caller_nonce' | 'payment_id';
@@ -14,21 +16,23 @@ const words = {
  * when that is, so another payment may use them afterwards; but if the first one lands after all, both cannot have them.
  */
 export class CredentialCheck {
-  /** The payment that has a credential, by kind and key. */
-  readonly #holders = new Map<string, string>();
-  readonly #credentials = new Map<string, readonly Credential[]>();
+  /** The number of the payment that has a credential, by kind and key; 0 where none has it. */
+  readonly #holders = new HashedNumbers();
+  readonly #payments = new Map<string, { readonly number: number; readonly keys: readonly Credential[] }>();
+  #started = 0;
 
   /** A payment starts. Returns the problem, or undefined. */
   start(payment: string, credentials: readonly Credential[]): string | undefined {
     if (credentials.length === 0) return undefined;
-    this.#credentials.set(payment, credentials);
+    this.#started += 1;
+    this.#payments.set(payment, { number: this.#started, keys: credentials });
     return this.#take(payment);
   }
 
   /** A payment failed. */
   free(payment: string): void {
-    for (const credential of this.#of(payment))
-      if (this.#holders.get(keyOf(credential)) === payment) this.#holders.delete(keyOf(credential));
+    const { number, keys } = this.#of(payment);
+    for (const key of keys.map(keyOf)) if (this.#holders.get(key) === number) this.#holders.set(key, 0);
   }
 
   /** A payment gets its call. Returns the problem, or undefined. */
@@ -36,18 +40,24 @@ export class CredentialCheck {
     return this.#take(payment);
   }
 
+  /** No later event is of the payment: it keeps what it has. */
+  forget(payment: string): void {
+    this.#payments.delete(payment);
+  }
+
   #take(payment: string): string | undefined {
-    for (const credential of this.#of(payment)) {
+    const { number, keys } = this.#of(payment);
+    for (const credential of keys) {
       const key = keyOf(credential);
       const holder = this.#holders.get(key);
-      if (holder !== undefined && holder !== payment) return words[credential.kind];
-      this.#holders.set(key, payment);
+      if (holder !== 0 && holder !== number) return words[credential.kind];
+      this.#holders.set(key, number);
     }
     return undefined;
   }
 
-  #of(payment: string): readonly Credential[] {
-    return this.#credentials.get(payment) ?? [];
+  #of(payment: string) {
+    return this.#payments.get(payment) ?? { number: 0, keys: [] };
   }
 }
 

@@ -10,6 +10,7 @@ import {
 } from '../events/event.ts';
 import { recordedDigest } from '../payments/quote.ts';
 import type { RecordedOptions } from '../payments/quote-terms.ts';
+import { HashedNumbers } from '../values/hashed-numbers.ts';
 import { hasSortedKeys } from '../values/canonical-json.ts';
 import { type Credential, CredentialCheck } from './credential-check.ts';
 import { spendOf, EntityCheck } from './entity-check.ts';
@@ -17,6 +18,7 @@ import { RecordedTransferCheck, type TransferPlace } from './recorded-transfer-c
 import { SpendRequestCheck } from './spend-request-check.ts';
 import { nameOf, QuoteCheck } from './payment-check.ts';
 import { TriggeredCallCheck } from './triggered-call-check.ts';
+import { namedQuote } from './stream-ends.ts';
 import { TopUpCheck } from './top-up-check.ts';
 
 /** The first error in a ledger. */
@@ -58,14 +60,21 @@ export class LedgerCheck {
   readonly #topUps = new TopUpCheck();
   /** The options of quotes, by their text: those of a job are the same until its price or a rate changes. */
   readonly #options = new Map<string, RecordedOptions>();
-  readonly #payments = new Set<string>();
+  /** What was claimed: 1. */
+  readonly #payments = new HashedNumbers();
+  readonly #transfers = new HashedNumbers();
   readonly #credentials = new CredentialCheck();
-  readonly #transfers = new Map<string, string>();
   readonly #recordedTransfers = new RecordedTransferCheck();
   readonly #spends = new Set<string>();
   readonly #spendRequests = new SpendRequestCheck();
+  readonly #isLast: (stream: string, seq: number) => boolean;
   #logGeneration = 1;
   #contractPayments = 0;
+
+  /** `isLast`: whether no event after `seq` is of a stream or names it (see StreamEnds). Its state is forgotten then. */
+  constructor(isLast: (stream: string, seq: number) => boolean = () => false) {
+    this.#isLast = isLast;
+  }
 
   /** Events read so far. */
   get seq(): number {
@@ -110,13 +119,27 @@ export class LedgerCheck {
     for (const [counted, count] of countsOf(event))
       this.#counts.set(counted, (this.#counts.get(counted) ?? 0) + count);
     const wrong = this.#apply(event, leaf, known);
-    return wrong === undefined ? undefined : `${type} of ${stream}: ${wrong}`;
+    if (wrong !== undefined) return `${type} of ${stream}: ${wrong}`;
+    this.#forgetEnded(event, stream);
+    return undefined;
+  }
+
+  #forgetEnded({ data }: LedgerEvent, stream: string): void {
+    const named = namedQuote(data);
+    for (const one of named === undefined ? [stream] : [stream, named]) {
+      if (!this.#isLast(one, this.#seq)) continue;
+      for (const payment of this.#streams.get(one)?.paymentNames ?? []) this.#credentials.forget(payment);
+      this.#streams.delete(one);
+      this.#versions.delete(one);
+      this.#entities.delete(one);
+      this.#triggeredCalls.forget(one);
+    }
   }
 
   #apply(event: LedgerEvent, { stream, version }: Leaf, known: QuoteCheck | undefined): string | undefined {
     if (known) {
       known.version = version;
-      return known.apply(event) ?? this.#claim(event, stream, known);
+      return known.apply(event) ?? this.#claim(event, known);
     }
     if (event.type === 'quote_issued') {
       if (version !== 1) return 'a quote must be the first event of its stream';
@@ -130,7 +153,7 @@ export class LedgerCheck {
     if (this.#triggeredCalls.has(stream)) return this.#triggeredCalls.apply(event, stream);
     const wrong = this.#applyToEntity(event, stream);
     if (wrong !== undefined) return wrong;
-    if (event.type === 'operator_sweep_recorded') return this.#claimTransfer(event.data, stream);
+    if (event.type === 'operator_sweep_recorded') return this.#claimTransfer(event.data);
     if (event.type === 'operator_transfer_recorded' || event.type === 'operator_transfer_reversed')
       return this.#recordTransfer(event, stream);
     return (
@@ -172,9 +195,8 @@ export class LedgerCheck {
     const known = new QuoteCheck();
     this.#streams.set(stream, known);
     const name = nameOf(event.data);
-    if (this.#payments.has(name)) return 'this payment was claimed before: one authorization pays once';
-    this.#payments.add(name);
-    return known.apply(event) ?? this.#claimTransfer(event.data, stream);
+    if (!this.#claimPayment(name)) return 'this payment was claimed before: one authorization pays once';
+    return known.apply(event) ?? this.#claimTransfer(event.data, known);
   }
 
   #recover(event: LedgerEvent): string | undefined {
@@ -201,7 +223,7 @@ export class LedgerCheck {
     return this.#spendRequests.accept(stream, event.data);
   }
 
-  #claim(event: LedgerEvent, stream: string, known: QuoteCheck): string | undefined {
+  #claim(event: LedgerEvent, known: QuoteCheck): string | undefined {
     switch (event.type) {
       case 'auth_passed':
         known.callerNonce = nonceKey(event.data, known.job);
@@ -221,9 +243,9 @@ export class LedgerCheck {
       case 'payment_settled':
       case 'settlement_confirmed':
       case 'refunded':
-        return this.#claimTransfer(event.data, stream);
+        return this.#claimTransfer(event.data, known);
       case 'settlement_reorged':
-        this.#freeTransfers(event.data, stream);
+        this.#freeTransfers(event.data, known);
         return undefined;
       default:
         return undefined;
@@ -235,23 +257,31 @@ export class LedgerCheck {
     { started, callerNonce, isOfContract }: QuoteCheck,
   ): string | undefined {
     if (isOfContract) this.#contractPayments += 1;
-    if (this.#payments.has(started)) return 'this payment was claimed before: one authorization pays once';
-    this.#payments.add(started);
+    if (!this.#claimPayment(started)) return 'this payment was claimed before: one authorization pays once';
     const credentials: Credential[] = [];
     if (callerNonce !== undefined) credentials.push({ kind: 'caller_nonce', key: callerNonce });
     if (id !== undefined) credentials.push({ kind: 'payment_id', key: `${payment.payer}/${id}` });
     return this.#credentials.start(started, credentials);
   }
 
+  /** False where it was claimed before. */
+  #claimPayment(name: string): boolean {
+    if (this.#payments.get(name) !== 0) return false;
+    this.#payments.set(name, 1);
+    return true;
+  }
+
+  /** `quote`: of which it is a payment or a refund. */
   #claimTransfer(
     data: Pick<EventData<'payment_settled'>, 'network' | 'transaction' | 'log_index'>,
-    stream: string,
+    quote?: QuoteCheck,
   ): string | undefined {
     if (data.log_index === undefined) return undefined;
     const key = transferKey({ ...data, log_index: data.log_index });
-    if (this.#transfers.has(key))
+    if (this.#transfers.get(key) !== 0)
       return 'this on-chain transfer was claimed before: one transfer counts once';
-    this.#transfers.set(key, stream);
+    this.#transfers.set(key, 1);
+    if (quote) (quote.transfers ??= []).push(key);
     return undefined;
   }
 
@@ -261,16 +291,14 @@ export class LedgerCheck {
   ): string | undefined {
     const change = this.#recordedTransfers.apply(event, stream);
     if ('words' in change) return change.words;
-    for (const place of change.frees) this.#transfers.delete(transferKey(place));
-    return change.claims
-      .map((place) => this.#claimTransfer(place, stream))
-      .find((words) => words !== undefined);
+    for (const place of change.frees) this.#transfers.set(transferKey(place), 0);
+    return change.claims.map((place) => this.#claimTransfer(place)).find((words) => words !== undefined);
   }
 
-  #freeTransfers({ network, transaction }: EventData<'settlement_reorged'>, stream: string): void {
+  #freeTransfers({ network, transaction }: EventData<'settlement_reorged'>, quote: QuoteCheck): void {
     const prefix = `${network}/${transaction}/`;
-    for (const [key, holder] of this.#transfers)
-      if (holder === stream && key.startsWith(prefix)) this.#transfers.delete(key);
+    for (const key of quote.transfers ?? []) if (key.startsWith(prefix)) this.#transfers.set(key, 0);
+    quote.transfers = quote.transfers?.filter((key) => !key.startsWith(prefix));
   }
 }
 

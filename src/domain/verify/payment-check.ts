@@ -38,6 +38,8 @@ export class QuoteCheck {
   started = '';
   /** The payment that got its call last, by its name. */
   enqueued = '';
+  /** The transfers on chains that its payments and refunds claim. */
+  transfers: string[] | undefined = undefined;
   /** The payment that was verified last is said to be signed by a contract. */
   isOfContract = false;
   #verified = '';
@@ -73,6 +75,11 @@ export class QuoteCheck {
     return inputsHash === zeroHash || inputsHash === bodyKeccak256
       ? undefined
       : `its quote is for the body with the hash ${inputsHash} alone, but it has ${bodyKeccak256 ?? 'none'}`;
+  }
+
+  /** Its payments, by their names. */
+  get paymentNames(): readonly string[] {
+    return this.#payments?.map(({ name }) => name) ?? [];
   }
 
   /** Whether a call of this quote has a payment with these terms. */

@@ -11,6 +11,11 @@ export class TriggeredCallCheck {
     return this.#calls.has(stream);
   }
 
+  /** No later event is of the stream. */
+  forget(stream: string): void {
+    this.#calls.delete(stream);
+  }
+
   /** Applies the first event of a stream. Returns the problem, or undefined where it is legal. */
   begin(data: EventData<'call_triggered'>, stream: string, version: number): string | undefined {
     if (version !== 1) return 'a triggered call must be the first event of its stream';

@@ -55,7 +55,7 @@ export function reconcilePlanted(
     const { name, fields } = strangerOf(transfer, payees);
     tally.addToGroup(name, fields, transfer);
   };
-  const plain = new PlainPayments('salt');
+  const plain = new PlainPayments();
   const beside = factsWith((payment) => !isWhole && plain.add(payment));
   const sieve = new TransferSieve(beside, plain, payees, { most: listed, stray });
   const transfers = planted

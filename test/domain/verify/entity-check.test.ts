@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { LedgerEvent } from '../../../src/domain/events/event.ts';
-import { LedgerCheck } from '../../../src/domain/verify/ledger-check.ts';
+import { firstProblem } from '../../support/first-problem.ts';
 import { hex32Of, leavesOf, type StreamEvent } from '../../support/synthetic-ledger.ts';
 
 const streamEvent = (stream: string, type: string, data: object): StreamEvent => ({
@@ -10,12 +10,7 @@ const streamEvent = (stream: string, type: string, data: object): StreamEvent =>
 
 /** The first problem that the check reports in a ledger with these events. */
 function problemOf(events: readonly StreamEvent[]): string | undefined {
-  const check = new LedgerCheck();
-  for (const leaf of leavesOf(events, events.length)) {
-    const problem = check.next(Buffer.from(leaf));
-    if (problem) return problem.words;
-  }
-  return undefined;
+  return firstProblem([...leavesOf(events, events.length)].map((leaf) => Buffer.from(leaf)))?.words;
 }
 
 const uuidOf = (n: number): string => `00000000-0000-4000-8000-${String(n).padStart(12, '0')}`;

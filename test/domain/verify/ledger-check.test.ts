@@ -2,16 +2,12 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import type { LedgerEvent } from '../../../src/domain/events/event.ts';
 import { type LedgerProblem, LedgerCheck } from '../../../src/domain/verify/ledger-check.ts';
+import { firstProblem } from '../../support/first-problem.ts';
 import { busyLedger, hex32Of, leavesOf, paidJob, type StreamEvent } from '../../support/synthetic-ledger.ts';
 
 /** The first problem that the check reports in a ledger with these events. */
 function problemOf(events: readonly StreamEvent[]): LedgerProblem | undefined {
-  const check = new LedgerCheck();
-  for (const leaf of leavesOf(events, events.length)) {
-    const problem = check.next(Buffer.from(leaf));
-    if (problem) return problem;
-  }
-  return undefined;
+  return firstProblem([...leavesOf(events, events.length)].map((leaf) => Buffer.from(leaf)));
 }
 
 const job = paidJob(1);
@@ -303,9 +299,8 @@ test('removing any one event is reported at the position of the removed event', 
   const leaves = [...leavesOf(busyLedger(), 171)];
   fc.assert(
     fc.property(fc.nat(169), (removed) => {
-      const check = new LedgerCheck();
-      const problems = leaves.toSpliced(removed, 1).map((leaf) => check.next(Buffer.from(leaf)));
-      expect(problems.find((problem) => problem !== undefined)?.seq).toBe(removed + 1);
+      const left = leaves.toSpliced(removed, 1).map((leaf) => Buffer.from(leaf));
+      expect(firstProblem(left)?.seq).toBe(removed + 1);
     }),
   );
 });

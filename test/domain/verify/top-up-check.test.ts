@@ -3,7 +3,7 @@ import path from 'node:path';
 import { expect, test } from 'vitest';
 import type { LedgerEvent } from '../../../src/domain/events/event.ts';
 import { sha256 } from '../../../src/domain/payments/payment.ts';
-import { LedgerCheck } from '../../../src/domain/verify/ledger-check.ts';
+import { firstProblem } from '../../support/first-problem.ts';
 import {
   expectIndependent,
   type IndependentVerdict,
@@ -17,11 +17,10 @@ async function verdictsOn(
   events: readonly StreamEvent[],
 ): Promise<[own: string | undefined, independent: IndependentVerdict | undefined]> {
   const leaves = [...leavesOf(events, events.length)];
-  const check = new LedgerCheck();
-  const problems = leaves.map((leaf) => check.next(Buffer.from(leaf))?.words);
+  const own = firstProblem(leaves.map((leaf) => Buffer.from(leaf)))?.words;
   const file = path.join(temporaryFolder(), 'export.jsonl');
   writeFileSync(file, `${leaves.join('\n')}\n`);
-  return [problems.find((words) => words !== undefined), await verifyIndependently(file, [])];
+  return [own, await verifyIndependently(file, [])];
 }
 
 const job = paidJob(1, { creditMicros: '2000' });

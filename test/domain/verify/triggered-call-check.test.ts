@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import type { EventData, LedgerEvent } from '../../../src/domain/events/event.ts';
 import { firingKey } from '../../../src/domain/triggers/firing-key.ts';
 import { triggeredStream } from '../../../src/domain/triggers/trigger.ts';
-import { LedgerCheck } from '../../../src/domain/verify/ledger-check.ts';
+import { firstProblem } from '../../support/first-problem.ts';
 import { eventExamples } from '../events/examples.ts';
 
 const { log: _, ...example } = eventExamples.call_triggered;
@@ -29,7 +29,7 @@ interface Written {
 
 /** The first problem that the verifier finds. */
 function problemIn(events: readonly (LedgerEvent | Written)[]): string | undefined {
-  const check = new LedgerCheck();
+  const leaves: Buffer[] = [];
   const versions = new Map<string, number>();
   for (const [index, given] of events.entries()) {
     const { event, at: name } = 'event' in given ? given : { event: given, at: stream };
@@ -39,10 +39,9 @@ function problemIn(events: readonly (LedgerEvent | Written)[]): string | undefin
     const { type, data } = event;
     const sorted = Object.fromEntries(Object.entries(data).toSorted(([a], [b]) => (a < b ? -1 : 1)));
     const leaf = { at, data: sorted, lane: 1, schema: 1, seq: index + 1, stream: name, type, version };
-    const found = check.next(Buffer.from(JSON.stringify(leaf)));
-    if (found) return found.words;
+    leaves.push(Buffer.from(JSON.stringify(leaf)));
   }
-  return undefined;
+  return firstProblem(leaves)?.words;
 }
 
 const otherKey = firingKey(example.ledger_id, { kind: 'webhook', name: 'orders', id: 'msg_3' });
