@@ -128,9 +128,7 @@ function valueCurrency({ currencies }: Rates, given: string | undefined): string
   const [only, another] = currencies;
   const chosen = given ?? (another === undefined ? only : undefined);
   if (chosen !== undefined && currencies.includes(chosen)) return chosen;
-  throw new ExportError(
-    `--rates has rates in ${currencies.join(', ') || 'no currency'}: name one of them with --value-in`,
-  );
+  throw new ExportError(`--rates has rates in ${currencies.join(', ')}: name one of them with --value-in`);
 }
 
 /** The currency of credit, where an event says it. */

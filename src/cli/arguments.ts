@@ -1,4 +1,6 @@
+import { access, constants, stat } from 'node:fs/promises';
 import { userInfo } from 'node:os';
+import path from 'node:path';
 import { parseArgs, type ParseArgsConfig } from 'node:util';
 import { plainHttpWarning } from '../config/hosts.ts';
 import { operatorNamePattern, operatorTextPattern } from '../domain/values/operator-words.ts';
@@ -68,7 +70,7 @@ export function readExpiry(days: string | undefined): Date | undefined {
   return new Date(Date.now() + count * dayMs);
 }
 
-/** Options of the form NETWORK=VALUE, by network. Throws an ArgumentError where one has another form. */
+/** Options of the form NETWORK=VALUE, by network. Throws an ArgumentError where one has another form, or where a network is given twice. */
 export function readPairs(
   name: string,
   given: readonly string[],
@@ -82,7 +84,13 @@ export function readPairs(
   for (const [network, value] of pairs)
     if (chainIdOf(network) === undefined || !form.test(value))
       throw new ArgumentError(`--${name} is NETWORK=${what}, such as eip155:8453=${what}`);
-  return new Map(pairs);
+  const byNetwork = new Map<string, string>();
+  for (const [network, value] of pairs) {
+    if (byNetwork.has(network))
+      throw new ArgumentError(`--${name} is given twice for ${network}: give it once for each network`);
+    byNetwork.set(network, value);
+  }
+  return byNetwork;
 }
 
 /** `--rpc NETWORK=URL`, once for each network. */
@@ -102,4 +110,15 @@ export function requireChains(config: string | undefined, rpcUrls: ReadonlyMap<s
     throw new ArgumentError(
       "an RPC is missing: name one with --rpc NETWORK=URL, or the gateway's configuration with --config FILE",
     );
+}
+
+/** Throws an ArgumentError where a file that an option names cannot be written: before the command does anything. */
+export async function requireWritable(option: string, file: string): Promise<void> {
+  const found = await stat(file).catch(() => undefined);
+  if (found?.isDirectory()) throw new ArgumentError(`--${option} ${file} cannot be written: it is a folder`);
+  await access(found ? file : path.dirname(file), constants.W_OK).catch(() => {
+    throw new ArgumentError(
+      `--${option} ${file} cannot be written: ${found ? 'it' : 'its folder does not exist or'} is not writable`,
+    );
+  });
 }

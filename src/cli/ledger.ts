@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { readDatabaseUrl } from '../config/database-url.ts';
 import { processEnvironment } from '../config/environment.ts';
-import { type LedgerDatabase, openDatabase, openPool } from '../store/database.ts';
+import { isMissingTable, type LedgerDatabase, openDatabase, openPool } from '../store/database.ts';
 import { grantedWriterRole, mayAppend } from '../store/writer-role.ts';
 import { type Lane, openLane, overlayLane } from '../store/lane.ts';
 
@@ -21,6 +21,12 @@ export async function withLedger<T>(
   const lane = openLane({ url, role, flushers: 1 });
   try {
     return await use({ pool, db: openDatabase(pool), lane: forWriters(lane, pool) });
+  } catch (error) {
+    if (!isMissingTable(error)) throw error;
+    throw new Error(
+      `the database that DATABASE_URL names has no ledger, or an older one: ${error.message}. Check the URL; its owner runs \`tollbook migrate\``,
+      { cause: error },
+    );
   } finally {
     await lane.close();
     await pool.end();

@@ -1,8 +1,9 @@
 import type pg from 'pg';
 import { decodeLeaf, isUnreadable, typesListing } from '../domain/events/event.ts';
 import { isTriggeredStream } from '../domain/triggers/trigger.ts';
+import { poll } from '../runtime/poll.ts';
 import { readCounters } from '../store/counters.ts';
-import { isDataError, type LedgerDatabase } from '../store/database.ts';
+import { isDataError, isDenied, type LedgerDatabase } from '../store/database.ts';
 import { noteUnreadable } from '../store/follow-ups.ts';
 import {
   activateProjection,
@@ -102,15 +103,34 @@ async function passOver(pool: pg.Pool, projection: Projection): Promise<number> 
   return isOurs ? 1 : 0;
 }
 
-/** Brings the read models up to the current end of the ledger. Other processes may do the same concurrently. */
+/** A gateway applies what it records within a second. */
+const patienceMs = 5_000;
+const askEveryMs = 100;
+
+/**
+ * Brings the read models up to the current end of the ledger. Other processes may do the same concurrently; where this user may only
+ * read, they alone.
+ * @throws where this user may only read, and nobody else does it within some seconds
+ */
 export async function projectToHead(ledger: {
   readonly pool: pg.Pool;
   readonly db: LedgerDatabase;
 }): Promise<void> {
   const { asOfSeq } = await readCounters(ledger.db);
   const memory = createStreamMemory();
-  while ((await readProjection(ledger.pool)).seq < asOfSeq)
-    await projectNext(ledger.pool, readAtOnce, { memory });
+  const isBehind = async (): Promise<boolean> => (await readProjection(ledger.pool)).seq < asOfSeq;
+  try {
+    while (await isBehind()) await projectNext(ledger.pool, readAtOnce, { memory });
+  } catch (error) {
+    if (!isDenied(error)) throw error;
+    const pauses = { firstMs: askEveryMs, longestMs: askEveryMs };
+    if (await poll(isBehind, { until: (behind) => !behind, timeoutMs: patienceMs, pauses }))
+      throw new Error(
+        'the read models do not have the newest events yet, and a user who may only read cannot add them: start a gateway, or run ' +
+          '`tollbook projections rebuild` with the gateway role. Then run the command again',
+        { cause: error },
+      );
+  }
 }
 
 /**

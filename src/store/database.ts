@@ -172,6 +172,16 @@ export function writeRefusal(error: unknown): string | undefined {
   return code === diskFull || code === readOnly ? code : undefined;
 }
 
+/** Whether a table, column, function or schema is missing: the database has no ledger, or not one of this version. */
+export function isMissingTable(error: unknown): error is pg.DatabaseError {
+  return error instanceof pg.DatabaseError && /^(?:42P01|42703|42883|3F000)$/.test(error.code ?? '');
+}
+
+/** Whether this user has no right to do it. */
+export function isDenied(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && error.code === '42501';
+}
+
 /** Whether the database refused a value: out of range, malformed, or against a constraint. */
 export function isDataError(error: unknown): boolean {
   return error instanceof pg.DatabaseError && /^2[23]/.test(error.code ?? '');

@@ -1,6 +1,6 @@
 import { type Kysely, sql } from 'kysely';
 import pg from 'pg';
-import { readerRole, sessionConfig, writerRole } from './database.ts';
+import { isDenied, readerRole, sessionConfig, writerRole } from './database.ts';
 
 /**
  * The role as which gateways work on this database: `tollbook_writer_` and the database's name. Roles belong to the whole
@@ -141,8 +141,4 @@ async function joinRole(db: Kysely<unknown>, name: string): Promise<boolean> {
 export async function revokeAll(db: Kysely<unknown>, role: string): Promise<void> {
   for (const objects of ['all functions in', 'all tables in', ''])
     await sql`revoke all on ${sql.raw(objects)} schema tollbook, identity from ${sql.id(role)}`.execute(db);
-}
-
-function isDenied(error: unknown): boolean {
-  return error instanceof pg.DatabaseError && error.code === '42501';
 }

@@ -141,7 +141,15 @@ test.each([
   ['2026-01-01,USDC-1,USD,1e3', 1, /not a rate above 0/],
   ['2026-01-01,USD,USD,1', 1, /a rate of USD in itself/],
   ['2026-01-01,USDC-1,USD,1\n2026-01-01,USDC-1,USD,2', 2, /another rate of USDC-1 stands for 2026-01-01/],
-  ['2026-01-01,USDC-1,USD,1,5', 1, /more than the four fields/],
+  ['2026-01-01,USDC-1,USD,1,5', 1, /it has 5 fields, and not the four of date,commodity,currency,rate/],
+  ['date;commodity;currency;rate\n2026-01-01;USDC-1;USD;1', 1, /it has 1 fields.*with commas/],
+  ['', 1, /there is no rate in it/],
+  ['date,commodity,currency,rate\n', 1, /there is no rate in it/],
 ])('a file of rates is refused at the line that is wrong: %j', (text, line, words) => {
   expect(readRates(text)).toMatchObject({ kind: 'problem', line, words: expect.stringMatching(words) });
+});
+
+test('a file of rates may have quotation marks around its fields, and empty lines', () => {
+  const quoted = '"date","commodity","currency","rate"\r\n"2026-01-01","USDC-1","USD","0.5"\r\n\r\n';
+  expect(ratesOf(quoted).on('2026-01-02', 'USDC-1', 'USD')?.text).toBe('0.5');
 });

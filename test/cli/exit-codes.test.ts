@@ -83,6 +83,11 @@ test.each([
     ['reconcile', ...month, '--to', '2026-03'],
     /^--to is given twice: give it once\n$/,
   ],
+  [
+    'a node given twice for one network',
+    ['reconcile', ...month, '--rpc', 'eip155:1=http://127.0.0.1:1', '--rpc', 'eip155:1=http://127.0.0.1:2'],
+    /^--rpc is given twice for eip155:1: give it once for each network\n$/,
+  ],
   ['an answer given twice', ['period', 'show', '2026-01', '--json', '--json'], /^--json is given twice/],
   [
     'an empty period',

@@ -8,6 +8,8 @@ import { useChain } from '../support/devnet.ts';
 import { testSigner } from '../support/log.ts';
 import { temporaryFolder, tollbook, withoutProgress } from '../support/program.ts';
 import { paid } from '../support/reconcile.ts';
+import { busyLedger } from '../support/synthetic-ledger.ts';
+import { sealedLedger } from '../support/verify.ts';
 
 const chain = useChain();
 let proof: readonly string[];
@@ -128,4 +130,19 @@ test('a report that cannot be stored is printed all the same, and the command en
     stderr: expect.stringMatching(/^the report is complete, but was not stored: permission denied/),
   });
   expect(stdout).toMatch(/Clean: 0 breaks, 0 open\n$/);
+});
+
+test('refunds due waits for read models that a gateway is about to bring up to date, and says where nobody does', async () => {
+  const { database } = await sealedLedger(busyLedger().take(114).toArray(), 60);
+  const env = { DATABASE_URL: await asReader(database) };
+  expect(await tollbook(['refunds', 'due'], env)).toMatchObject({
+    code: 2,
+    stdout: '',
+    stderr: expect.stringMatching(/^the read models do not have the newest events yet.*\n$/),
+  });
+  const [waited] = await Promise.all([
+    tollbook(['refunds', 'due'], env),
+    tollbook(['refunds', 'due'], { DATABASE_URL: database.url }),
+  ]);
+  expect({ code: waited.code, stderr: waited.stderr }).toEqual({ code: 0, stderr: '' });
 });

@@ -1,12 +1,13 @@
 import { spawnSync } from 'node:child_process';
-import { createHash } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { existsSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import path from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, inject, onTestFinished, test } from 'vitest';
 import { boundPort } from '../../src/devnet/ports.ts';
 import { signCheckpoint } from '../../src/domain/log/checkpoint.ts';
+import { withClient } from '../support/database.ts';
 import { testSigner } from '../support/log.ts';
 import { spawnProgram, temporaryFolder, tollbook } from '../support/program.ts';
 
@@ -56,6 +57,15 @@ test.each([
     ],
     '--out /absent/a.csv cannot be written: its folder does not exist or is not writable',
   ],
+  [
+    ['refunds', 'batch', '--network', 'eip155:1', '--out', '/absent/a.json'],
+    '--out /absent/a.json cannot be written: its folder does not exist or is not writable',
+  ],
+  [
+    ['refunds', 'batch', '--network', 'eip155:1', '--out', 'batch.json', '--safe', 'docs'],
+    '--safe docs cannot be written: it is a folder',
+  ],
+  [['export', '--out', 'docs'], '--out docs cannot be written: it is a folder'],
 ])('wrong arguments are refused with one line and exit code 2: %s', async (args, words) => {
   expect(await tollbook(args)).toMatchObject({ code: 2, stdout: '', stderr: `${words}\n` });
 });
@@ -67,6 +77,24 @@ test('an unreachable database is reported in one line, without its password', as
   const words =
     'the database that DATABASE_URL names cannot be used: connect ECONNREFUSED 127.0.0.1:1. Nothing was done: check the URL, and that its server runs';
   expect(ended).toMatchObject({ code: 2, stdout: '', stderr: `${words}\n` });
+});
+
+test('a database without a ledger is reported in one line that says what to do', async () => {
+  const name = `empty_${randomBytes(8).toString('hex')}`;
+  const server = inject('serverUrl').replace('DATABASE', 'postgres');
+  await withClient(server, (admin) => admin.query(`create database ${name}`));
+  onTestFinished(async () => {
+    await withClient(server, (admin) => admin.query(`drop database ${name}`));
+  });
+  const env = { DATABASE_URL: inject('serverUrl').replace('DATABASE', name) };
+  for (const args of [['refunds', 'due'], ['verify'], ['period', 'list'], ['credit', 'list']])
+    expect(await tollbook(args, env)).toMatchObject({
+      code: 2,
+      stdout: '',
+      stderr: expect.stringMatching(
+        /^the database that DATABASE_URL names has no ledger, or an older one: .*Check the URL; its owner runs `tollbook migrate`\n$/,
+      ),
+    });
 });
 
 test('a checkpoint stays valid with empty lines at its end, which editors and shells add', async () => {

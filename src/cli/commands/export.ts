@@ -16,7 +16,7 @@ import { utc } from '../../domain/values/time-zone.ts';
 import type { ClosedPeriod } from '../../domain/periods/periods.ts';
 import { compareExport, type Comparison } from '../../periods/compare-period.ts';
 import { findPeriods, readPeriods } from '../../periods/read-periods.ts';
-import { ArgumentError, readOptions } from '../arguments.ts';
+import { ArgumentError, readOptions, requireWritable } from '../arguments.ts';
 import { type ExitCode, exitCodes } from '../exit-codes.ts';
 import { withLedger } from '../ledger.ts';
 import { type BooksSource, readCurrency, sourceOptions, withBooksSource } from '../books-source.ts';
@@ -46,6 +46,7 @@ type Values = ReturnType<typeof readOptions<{ options: typeof options }>>['value
 export async function run(args: readonly string[]): Promise<ExitCode> {
   const { values } = readOptions({ args: [...args], options });
   checkSealedOptions(values);
+  if (values.out !== undefined) await requireWritable('out', values.out);
   if (isBookFormat(values.format)) return exportBooks(values, values.format);
   if (values.format !== 'jsonl')
     throw new ArgumentError(`unknown format: --format is jsonl, ${bookFormats.join(', ')}`);

@@ -61,16 +61,15 @@ export type RatesReading =
   /** `line`: counted from 1. */
   | { readonly kind: 'problem'; readonly line: number; readonly words: string };
 
-/** Reads a CSV of rates: `date,commodity,currency,rate`, in any order. */
+/** Reads a CSV of rates: `date,commodity,currency,rate`, in any order; fields may be in quotation marks. */
 export function readRates(csv: string): RatesReading {
   const rates = new Map<string, Rate>();
   for (const [at, raw] of csv.split('\n').entries()) {
-    const text = raw.trim();
+    const cells = raw.split(',').map((cell) => cell.trim().replace(/^"(.*)"$/, '$1'));
+    const text = cells.join(',');
     if (text === '' || (at === 0 && text === header)) continue;
-    const [day = '', commodity = '', currency = '', rate = '', ...more] = text
-      .split(',')
-      .map((cell) => cell.trim());
-    const words = problemOf({ day, commodity, currency, text: rate }, more.length);
+    const [day = '', commodity = '', currency = '', rate = ''] = cells;
+    const words = problemOf({ day, commodity, currency, text: rate }, cells.length);
     const key = `${day}/${commodity}/${currency}`;
     const isTwice = rates.has(key) && rates.get(key)?.text !== rate;
     if (words !== undefined || isTwice)
@@ -81,11 +80,12 @@ export function readRates(csv: string): RatesReading {
       };
     rates.set(key, { day, commodity, currency, text: rate });
   }
+  if (rates.size === 0) return { kind: 'problem', line: 1, words: 'there is no rate in it' };
   return { kind: 'rates', rates: new Rates([...rates.values()]) };
 }
 
-function problemOf({ day, commodity, currency, text }: Rate, more: number): string | undefined {
-  if (more > 0) return `it has more than the four fields ${header}`;
+function problemOf({ day, commodity, currency, text }: Rate, fields: number): string | undefined {
+  if (fields !== 4) return `it has ${fields} fields, and not the four of ${header}, with commas between them`;
   if (!isRealDay(day)) return `${JSON.stringify(day)} is not a date, such as 2026-10-31`;
   const wrong = [commodity, currency].find((one) => !name.test(one));
   if (wrong !== undefined)

@@ -12,6 +12,7 @@ import { fail, say } from '../../terminal.ts';
 const messages = {
   unknown:
     'no break of the last stored reconciliations begins so: reconcile again, or name its report with --report',
+  unknownInReport: 'no break of the report that --report names begins so',
   ambiguous: 'several breaks begin so: give more of the digits',
 } as const;
 
@@ -41,7 +42,7 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
   return withLedger(async ({ pool, lane }) => {
     const found = await findBreak(given ?? storedReports(pool), beginning);
     if (found.kind !== 'found') {
-      fail(messages[found.kind]);
+      fail(messages[found.kind === 'unknown' && given ? 'unknownInReport' : found.kind]);
       return exitCodes.notDone;
     }
     await explainBreak(lane, found, explanation);

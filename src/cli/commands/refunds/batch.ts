@@ -3,7 +3,7 @@ import { safeBatch } from '../../../domain/payments/refund-batch.ts';
 import { type Caip2, chainIdOf } from '../../../domain/values/primitives.ts';
 import { projectToHead } from '../../../projections/project.ts';
 import { type BatchOrder, makeBatch } from '../../../refunds/make-batch.ts';
-import { ArgumentError, readOptions } from '../../arguments.ts';
+import { ArgumentError, readOptions, requireWritable } from '../../arguments.ts';
 import { type ExitCode, exitCodes } from '../../exit-codes.ts';
 import { withLedger } from '../../ledger.ts';
 import { moneyText } from '../../money-text.ts';
@@ -19,6 +19,8 @@ const mostRefunds = 500;
 
 export async function run(args: readonly string[]): Promise<ExitCode> {
   const { order, out, safe, sealed } = readRequest(args);
+  await requireWritable('out', out);
+  if (safe !== undefined) await requireWritable('safe', safe);
   return withLedger(async (ledger) => {
     await projectToHead(ledger);
     const made = await makeBatch(ledger.pool, order);
@@ -51,7 +53,7 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
     for (const refund of batch.refunds)
       say(`${moneyText(refund)} to ${refund.to} for quote ${refund.quote_digest}`);
     say(
-      `${batch.refunds.length} refunds in ${[out, safe].filter((file) => file !== undefined).join(' and ')}.`,
+      `${batch.refunds.length} ${batch.refunds.length === 1 ? 'refund' : 'refunds'} in ${[out, safe].filter((file) => file !== undefined).join(' and ')}.`,
     );
     if (isCut) say('More are due: record these first, then make the next batch.');
     return exitCodes.done;
