@@ -46,13 +46,23 @@ export const bookCommands = {
       `tollbook costs record --network eip155:8453 --tx TRANSACTION --purpose ${costPurposes.join('|')}\n` +
       '  (--rpc NETWORK=URL | --config FILE) [--payer ADDRESS] [--by NAME]\n' +
       '  of its receipt, once it is final; also where it failed. What a command or a gateway has recorded is not recorded again\n' +
+      'tollbook costs record --missing [--network eip155:8453] (--rpc NETWORK=URL | --config FILE) [--payer ADDRESS] [--by NAME]\n' +
+      '  finds the refunds, sweeps, transfers and spends in the ledger whose transaction has no recorded cost, and records each;\n' +
+      '  where one of them could not be recorded, it is named, and the command is not done: repeat it\n' +
       '  --payer  the account that sent it: says that it is yours, where neither ledger nor configuration knows it\n' +
       '  --by     the operator; default: your account on this machine; needs DATABASE_URL',
     load: () => import('./commands/costs/record.ts'),
   },
+  'costs reverse': {
+    summary: 'takes back what was recorded of the cost of a transaction, so that it can be recorded rightly',
+    usage:
+      "tollbook costs reverse --network eip155:8453 --tx TRANSACTION --why 'TEXT' [--by NAME]\n" +
+      '  who and why are on record, and the books have both entries; needs DATABASE_URL',
+    load: () => import('./commands/costs/reverse.ts'),
+  },
   'costs list': {
     isReading: true,
-    summary: 'lists what your transactions cost, the newest first',
+    summary: 'lists what your transactions cost, and what of it was reversed, the newest first',
     usage:
       'tollbook costs list [--from 2026-11] [--to 2026-12] [--tz Europe/Berlin]\n' +
       '  those recorded from --from until before --to; --tz: the zone of days and times; needs DATABASE_URL',

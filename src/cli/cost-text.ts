@@ -1,4 +1,5 @@
-import type { CostRefusal, RecordedCost } from '../costs/record-cost.ts';
+import type { CostAnswer, CostRefusal, RecordedCost } from '../costs/record-cost.ts';
+import type { MissingCost } from '../costs/record-missing.ts';
 import { decimalText } from '../domain/bookkeeping/entry.ts';
 import { costWei } from '../domain/payments/transaction-cost.ts';
 import { nativeDecimals } from '../domain/values/native-coin.ts';
@@ -14,10 +15,13 @@ export const costMessages: Readonly<Record<CostRefusal, string>> = {
   no_receipt: 'the chain has no receipt of that transaction: it does not know it, or no block has it yet',
   foreign_payer:
     'an account sent it that is not known as yours, so it cost you nothing; nothing was recorded: if it is yours, name it with --payer',
+  superseded: 'another command was recorded meanwhile: try again',
 };
 
+type CostTerms = Pick<RecordedCost, 'gas_used' | 'gas_price_wei' | 'l1_fee_wei' | 'symbol'>;
+
 /** `0.000052301000000000 ETH`, in the chain's own coin. */
-export function costText(cost: RecordedCost): string {
+export function costText(cost: CostTerms): string {
   return `${decimalText(costWei(cost), nativeDecimals)} ${cost.symbol}`;
 }
 
@@ -30,4 +34,33 @@ export function costLine({ network, transaction, purpose, answer }: TransferCost
   return code === 'foreign_payer'
     ? `Gas: not recorded, because ${detail} sent it, which is not known as yours. If it is: \`${command} --payer ${detail}\`.`
     : `Gas: not recorded: ${costMessages[code]}. Record it with \`${command}\`.`;
+}
+
+/** What a recorded cost is. */
+export function recordedLine({ kind, cost }: Exclude<CostAnswer, { kind: 'refused' }>): string {
+  const words = `${costText(cost)} of gas (${cost.purpose}), paid by ${cost.payer}`;
+  return kind === 'recorded' ? `Recorded: ${words}.` : `Recorded before: ${words}.`;
+}
+
+/** What became of a cost that was missing: a line, or why it could not be recorded. */
+export function missingLine({
+  network,
+  transaction,
+  purpose,
+  answer,
+}: MissingCost):
+  | { readonly line: string }
+  | (Extract<CostAnswer, { kind: 'refused' }> & { readonly subject: string }) {
+  const subject = `transaction ${transaction} (${purpose}) on ${network}`;
+  if (answer.kind === 'reversed') {
+    const { operator, why } = answer.reversal;
+    return { line: `Left out: ${subject}: ${operator} has reversed the record of its cost: ${why}.` };
+  }
+  if (answer.kind !== 'refused') return { line: `${recordedLine(answer).slice(0, -1)}, ${subject}.` };
+  const { code, detail = '' } = answer;
+  return code === 'foreign_payer'
+    ? {
+        line: `Left out: ${subject}: ${detail} sent it, which is not known as yours. If it is, name it with --payer.`,
+      }
+    : { ...answer, subject };
 }

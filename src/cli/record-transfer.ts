@@ -21,7 +21,7 @@ export const transferOptions = {
 } satisfies ParseArgsOptionsConfig;
 
 /** `--tx`: a transaction, such as that of a refund. Throws an ArgumentError where it is no transaction hash. */
-export function readTransaction(tx: string, purpose: CostPurpose): Hex {
+export function readTransaction(tx: string, purpose: CostPurpose | 'cost'): Hex {
   const transaction = tx.toLowerCase();
   if (isHex32(transaction)) return transaction;
   throw new ArgumentError(`--tx is the transaction of the ${purpose}: 0x and 64 hexadecimal digits`);

@@ -25,7 +25,8 @@ export type CostRefusal =
   | 'no_receipt'
   | 'not_final'
   /** An account sent it that is not known as the operator's. */
-  | 'foreign_payer';
+  | 'foreign_payer'
+  | 'superseded';
 
 export type RecordedCost = EventData<'transaction_cost_recorded'>;
 
@@ -34,43 +35,46 @@ export type CostAnswer =
   | { readonly kind: 'recorded' | 'repeated'; readonly cost: RecordedCost }
   | { readonly kind: 'refused'; readonly code: CostRefusal; readonly detail?: string | undefined };
 
-interface Ledger {
+/** Where costs are recorded. */
+export interface CostLedger {
   readonly pool: pg.Pool;
   readonly lane: Lane;
 }
+
+const maxTries = 5;
 
 /** What reads the receipts of a network. */
 export interface CostReader {
   readCost(transaction: Hex): Promise<CostReading>;
 }
 
-/** Records what a final transaction of the operator cost, once, also with concurrent commands. */
+/** Records what a final transaction of the operator cost, once, also with concurrent commands; anew after a reversal. */
 export async function recordCost(
-  { pool, lane }: Ledger,
+  { pool, lane }: CostLedger,
   order: CostOrder,
   chain: CostReader | undefined,
 ): Promise<CostAnswer> {
   const { network, transaction } = order;
   const stream = costStream(chainIdOf(network) ?? 0, transaction);
-  const known = await findCost(pool, stream);
-  if (known) return { kind: 'repeated', cost: known };
-  if (!chain) return refused('network_unknown', network);
-  const read = await chain.readCost(transaction);
-  if (read.kind !== 'final') return refusalOf(read, network);
-  if (!order.own.has(read.cost.payer)) return refused('foreign_payer', read.cost.payer);
-  const cost = costData(order, read.cost);
-  const { outcome } = await lane.append({
-    stream,
-    expect: 0,
-    events: [{ type: 'transaction_cost_recorded', data: cost }],
-  });
-  if (outcome === 'ok') return { kind: 'recorded', cost };
-  return { kind: 'repeated', cost: (await findCost(pool, stream)) ?? cost };
-}
-
-async function findCost(pool: pg.Pool, stream: string): Promise<RecordedCost | undefined> {
-  const event = await readLastEvent(pool, stream);
-  return event?.type === 'transaction_cost_recorded' ? event.data : undefined;
+  let cost: RecordedCost | undefined;
+  for (let tries = 0; tries < maxTries; tries++) {
+    const last = await readLastEvent(pool, stream);
+    if (last?.type === 'transaction_cost_recorded') return { kind: 'repeated', cost: last.data };
+    if (!cost) {
+      if (!chain) return refused('network_unknown', network);
+      const read = await chain.readCost(transaction);
+      if (read.kind !== 'final') return refusalOf(read, network);
+      if (!order.own.has(read.cost.payer)) return refused('foreign_payer', read.cost.payer);
+      cost = costData(order, read.cost);
+    }
+    const { outcome } = await lane.append({
+      stream,
+      expect: last?.version ?? 0,
+      events: [{ type: 'transaction_cost_recorded', data: cost }],
+    });
+    if (outcome === 'ok') return { kind: 'recorded', cost };
+  }
+  return refused('superseded');
 }
 
 function refusalOf(

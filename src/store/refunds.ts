@@ -173,14 +173,16 @@ export async function listTransfers(
   );
 }
 
-/** What the operator paid for transactions, the newest first. */
+/** What the operator paid for transactions, and what of it was taken back, the newest first. */
 export async function listCosts(
   pool: pg.Pool,
   limit: number,
   within: RecordedWithin = {},
-): Promise<EventOf<'transaction_cost_recorded'>[]> {
+): Promise<EventOf<'transaction_cost_recorded' | 'operator_cost_reversed'>[]> {
   const events = await listEvents(pool, 'cost:', limit, within);
-  return events.filter((event) => event.type === 'transaction_cost_recorded');
+  return events.filter(
+    (event) => event.type === 'transaction_cost_recorded' || event.type === 'operator_cost_reversed',
+  );
 }
 
 /** The newest events of the streams whose names begin so; the beginning ends with a colon. */

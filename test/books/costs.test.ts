@@ -9,7 +9,7 @@ import { readRates } from '../../src/domain/bookkeeping/rates.ts';
 import { booksStartMs, paidQuote, recorded } from '../domain/bookkeeping/support.ts';
 import { absence, complaintsOf, hledgerBalances, isAbsent } from '../support/journal-tools.ts';
 import { temporaryFolder } from '../support/program.ts';
-import { costOf } from '../support/synthetic-ledger.ts';
+import { costOf, costReversalOf } from '../support/synthetic-ledger.ts';
 import { exportFile, january, periodOf, readCsv } from './support.ts';
 
 const payer = `0x${'90'.repeat(20)}`;
@@ -17,7 +17,7 @@ const payer = `0x${'90'.repeat(20)}`;
 const atMs = Date.parse('2026-01-31T21:59:50Z');
 const cost = (n: number, change: object = {}) => costOf(n, { payer, block_time: atMs / 1_000, ...change });
 
-/** A payment in a token that is called like the chain's coin, and what four transactions cost. */
+/** A payment in a token that is called like the chain's coin, and what five transactions cost. */
 function ledger(): string {
   const quote = paidQuote(1, { symbol: 'ETH', decimals: 6 });
   quote.start();
@@ -28,6 +28,10 @@ function ledger(): string {
     cost(1),
     cost(2, { purpose: 'sweep', l1_fee_wei: '4000000' }),
     cost(3, { purpose: 'claim', payer: `0x${'91'.repeat(20)}` }),
+    // for another purpose than the first record says
+    cost(5, { purpose: 'sweep' }),
+    costReversalOf(cost(5, { purpose: 'sweep' })),
+    cost(5),
     // a chain whose gas is free
     cost(4, { network: 'eip155:31337', symbol: 'COIN', gas_price_wei: '0' }),
   ];
@@ -66,6 +70,8 @@ describe('what transactions cost', () => {
       `Expenses:Gas:Refund ${coin}0x909090-909090 0.000050000000350000 ETH-COIN-84532 50000000350000`,
       `Expenses:Gas:Sweep ${coin}0x909090-909090 0.000050000004350000 ETH-COIN-84532 50000004350000`,
       `Expenses:Gas:Claim ${coin}0x919191-919191 0.000050000000350000 ETH-COIN-84532 50000000350000`,
+      `Expenses:Gas:Sweep ${coin}0x909090-909090 0.000050000000350000 ETH-COIN-84532 50000000350000`,
+      `Expenses:Gas:Refund ${coin}0x909090-909090 0.000050000000350000 ETH-COIN-84532 50000000350000`,
     ]);
     expect(rows[0]).toMatchObject({
       event: 'transaction_cost_recorded',
@@ -78,10 +84,31 @@ describe('what transactions cost', () => {
     });
   });
 
+  test('is taken out of the books where its record is reversed, with who paid for it and why', async () => {
+    const [reversal] = readCsv(await booksOf('csv')).filter(({ category }) => category === 'gas_reversal');
+    expect(reversal).toMatchObject({
+      event: 'operator_cost_reversed',
+      debit_account: 'Assets:Gas:Eip155-84532:ETH-COIN:0x909090-909090',
+      credit_account: 'Expenses:Gas:Sweep',
+      atoms: '50000000350000',
+      transaction: expect.stringMatching(/^0x[0-9a-f]{64}$/),
+      block: '',
+      memo: 'somebody else paid for it',
+    });
+    // one of the two sweeps that were recorded stands
+    expect(await closingOf(january)).toEqual([
+      'Assets:Gas:Eip155-84532:ETH-COIN:0x909090-909090 ETH-COIN-84532 -0.000150000005050000',
+      'Assets:Gas:Eip155-84532:ETH-COIN:0x919191-919191 ETH-COIN-84532 -0.000050000000350000',
+      'Expenses:Gas:Claim ETH-COIN-84532 0.000050000000350000',
+      'Expenses:Gas:Refund ETH-COIN-84532 0.000100000000700000',
+      'Expenses:Gas:Sweep ETH-COIN-84532 0.000050000004350000',
+    ]);
+  });
+
   test('is in the summary, and an expense of one period alone', async () => {
     expect(await closingOf(january)).toContain('Expenses:Gas:Sweep ETH-COIN-84532 0.000050000004350000');
     const later = await closingOf(periodOf('2026-02', '2026-03'));
-    expect(later).toContain('Equity:Opening ETH-COIN-84532 0.000150000005050000');
+    expect(later).toContain('Equity:Opening ETH-COIN-84532 0.000200000005400000');
     expect(later.filter((line) => line.startsWith('Expenses'))).toEqual([]);
   });
 

@@ -45,6 +45,7 @@ const needMore = [
   'transfers record',
   'transfers reverse',
   'costs record',
+  'costs reverse',
   'reconcile explain',
   'period close',
   'period review',

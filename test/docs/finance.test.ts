@@ -20,7 +20,7 @@ function runnable(step: Step): Step {
 }
 
 // everything of `npm start`, and some thirty commands
-const timeoutMs = 300_000;
+const timeoutMs = 480_000;
 const unchecked = tools.map(([tool]) => absence(tool)).join('');
 
 test(

@@ -306,6 +306,7 @@ CALL_MOVES = {
     "operator_discarded": ({"dead_lettered"}, "given_up"),
 }
 # for each type: the entity of its stream, the steps it may follow, and the step it leads to
+COST_TERMS = ("network", "transaction", "purpose", "payer", "symbol", "gas_used", "gas_price_wei", "l1_fee_wei")
 STEPS = {
     "chat_admitted": ("chat", {None}, "admitted"),
     "chat_refused": ("chat", {None}, "refused"),
@@ -339,7 +340,8 @@ STEPS = {
     "operator_refund_started": ("refund", {None, "ended"}, "started"),
     "operator_refund_sent": ("refund", {"started"}, None),
     "operator_refund_ended": ("refund", {"started"}, "ended"),
-    "transaction_cost_recorded": ("cost", {None}, "recorded"),
+    "transaction_cost_recorded": ("cost", {None, "reversed"}, "recorded"),
+    "operator_cost_reversed": ("cost", {"recorded"}, "reversed"),
     "operator_break_explained": ("break", {None, "explained"}, "explained"),
     "operator_period_closed": ("period", {None, "recorded"}, "recorded"),
     "operator_period_reviewed": ("period", {None, "recorded"}, "recorded"),
@@ -411,6 +413,7 @@ class Ledger:
         self.prices = {}
         # by stream: what an operator said of a transfer that is no payment
         self.astray = {}
+        self.costs = {}
         # by account: what is left of granted and of bought credit; by recovered chat: the parts of its capture
         self.parts, self.captures, self.recovered_chat = {}, {}, None
         self.top_ups, self.generation, self.recovered, self.selling = {}, 1, set(), set()
@@ -463,6 +466,8 @@ class Ledger:
             self.claim_spend(stream, kind, data)
         if entity == "transfer":
             self.record_transfer(stream, kind, data)
+        if entity == "cost":
+            self.move_cost(stream, kind, data)
         if entity == "period":
             self.move_period(kind, data)
         if kind == "ledger_recovered":
@@ -792,6 +797,13 @@ class Ledger:
         if transfer in self.transfers:
             raise Wrong("this on-chain transfer was claimed before")
         self.transfers[transfer] = stream
+
+    def move_cost(self, stream, kind, data):
+        terms = {key: data[key] for key in COST_TERMS if key in data}
+        if kind == "transaction_cost_recorded":
+            self.costs[stream] = terms
+        elif self.costs.pop(stream) != terms:
+            raise Wrong("a reversal takes back another cost than the one that was recorded")
 
     def record_transfer(self, stream, kind, data):
         before = self.astray.pop(stream, None)

@@ -219,6 +219,18 @@ export function reversalOf(n: number): StreamEvent {
   return { stream, event: { type: 'operator_transfer_reversed', data } };
 }
 
+/** The reversal of what was recorded of a transaction's cost. */
+export function costReversalOf({ stream, event }: StreamEvent, change: object = {}): StreamEvent {
+  const {
+    block_number: _,
+    block_hash: __,
+    block_time: ___,
+    ...terms
+  } = event.data as Record<string, unknown>;
+  const data = { ...terms, why: 'somebody else paid for it', operator: 'ada', ...change };
+  return { stream, event: { type: 'operator_cost_reversed', data } as StreamEvent['event'] };
+}
+
 /** What the n-th transaction of the operator cost. */
 export function costOf(n: number, change: object = {}): StreamEvent {
   const { log_index: _, ...place } = awayIn(`cost ${n}`);

@@ -6,7 +6,6 @@ import { noteSigner, signCheckpoint } from '../../src/domain/log/checkpoint.ts';
 import type { LedgerEvent } from '../../src/domain/events/event.ts';
 import {
   busyLedger,
-  costOf,
   explained,
   hex32Of,
   paidJob,
@@ -324,13 +323,6 @@ test.each<[string, StreamEvent[], RegExp | undefined]>([
     'a refund whose transfer gave other money back',
     [transferOf(1), transferOf(1, returnOf(1)), refundOf(jobOf(0), 1, placeOfReturn(1))],
     /transfer was claimed before/,
-  ],
-  ['what transactions cost', [costOf(1), costOf(2, { l1_fee_wei: '9' })], undefined],
-  ['what a transaction cost, twice', [costOf(1), costOf(1)], /cost (?:that )?is recorded/],
-  [
-    'what a transaction cost, in the stream of another one',
-    [{ ...costOf(1), stream: costOf(2).stream }],
-    /do not match the entity of its stream/,
   ],
   ['a break that is explained, and explained otherwise', [explained(), explained({ as: 'open' })], undefined],
   [

@@ -111,6 +111,7 @@ export class Bookkeeper {
       case 'operator_transfer_reversed':
         return this.#recordTransfer(event);
       case 'transaction_cost_recorded':
+      case 'operator_cost_reversed':
         return this.#bookCost(event);
       case 'credit_topped_up':
       case 'credit_reversed':
@@ -303,11 +304,16 @@ export class Bookkeeper {
     });
   }
 
-  #bookCost(event: EventOf<'transaction_cost_recorded'>): Entry | undefined {
+  #bookCost(event: EventOf<'transaction_cost_recorded' | 'operator_cost_reversed'>): Entry | undefined {
     const commodity = this.#commodities.coin(event.data);
-    const [debit, credit] = [gasExpense(event.data.purpose), gasAccount(commodity, event.data.payer)];
+    const [expense, coin] = [gasExpense(event.data.purpose), gasAccount(commodity, event.data.payer)];
+    const isReversed = event.type === 'operator_cost_reversed';
+    const [debit, credit] = isReversed ? [coin, expense] : [expense, coin];
     const atoms = costWei(event.data);
-    return entryOf(event, 'gas', atoms > 0n ? [{ debit, credit, commodity, atoms }] : [], {});
+    const moves = atoms > 0n ? [{ debit, credit, commodity, atoms }] : [];
+    return isReversed
+      ? entryOf(event, 'gas_reversal', moves, { memo: event.data.why })
+      : entryOf(event, 'gas', moves, {});
   }
 
   /** The account for tokens at an address of the operator. */

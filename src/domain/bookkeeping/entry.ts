@@ -35,6 +35,7 @@ export type Category =
   | 'own_transfer'
   | 'transfer_reversal'
   | 'gas'
+  | 'gas_reversal'
   | 'credit_grant'
   | 'top_up'
   | 'top_up_reversal'

@@ -2,6 +2,26 @@
 export const costPurposes = ['refund', 'sweep', 'transfer', 'authorization', 'claim', 'anchor'] as const;
 export type CostPurpose = (typeof costPurposes)[number];
 
+const termNames = [
+  'network',
+  'transaction',
+  'purpose',
+  'payer',
+  'symbol',
+  'gas_used',
+  'gas_price_wei',
+  'l1_fee_wei',
+] as const;
+
+/** Which transaction a record is of, who paid for it, and how much. */
+type CostTerms<Data extends object> = Pick<Data, Extract<keyof Data, (typeof termNames)[number]>>;
+
+/** What a reversal repeats of the record that it takes back. */
+export function costTerms<Data extends object>(data: Data): CostTerms<Data> {
+  const names: readonly string[] = termNames;
+  return Object.fromEntries(Object.entries(data).filter(([name]) => names.includes(name))) as CostTerms<Data>;
+}
+
 /** What a transaction cost its sender, in wei: its gas, and what a rollup charges beside it for its place on the chain below. */
 export function costWei({
   gas_used,
@@ -15,7 +35,7 @@ export function costWei({
   return BigInt(gas_used) * BigInt(gas_price_wei) + BigInt(l1_fee_wei);
 }
 
-/** The stream is named by the transaction, so its cost is recorded once, by whichever command or gateway comes first. */
+/** The stream is named by the transaction, so that one record of its cost stands, by whichever command or gateway comes first. */
 export function costStream(chainId: number, transaction: string): string {
   return `cost:${chainId}:${transaction}`;
 }

@@ -1,8 +1,12 @@
 import { costMicros, mostMicros, type PriceData, priceOfData } from '../credit/price.ts';
 import { type Posting, postingOf } from '../credit/postings.ts';
+import { costTerms } from '../payments/transaction-cost.ts';
+import { canonicalJson } from '../values/canonical-json.ts';
 import type { EntityKind, EntityStep, EventDescriptor } from '../events/descriptor.ts';
-import { eventDescriptors, type LedgerEvent } from '../events/event.ts';
+import { type EventData, eventDescriptors, type LedgerEvent } from '../events/event.ts';
 import { PeriodCheck } from './period-check.ts';
+
+type CostData = EventData<'transaction_cost_recorded' | 'operator_cost_reversed'>;
 
 /** The state of one entity's stream (chat, account, key, spend, …), as far as it decides which event may follow. */
 export class EntityCheck {
@@ -16,6 +20,8 @@ export class EntityCheck {
   #spend = '';
   /** The spend has landed. */
   #isAuthorized = false;
+  /** Of a transaction's cost: what stands recorded of it. */
+  #costTerms = '';
   readonly #periods = new PeriodCheck();
 
   /** Applies the stream's next event. Returns the problem, or undefined where it is legal. */
@@ -34,7 +40,12 @@ export class EntityCheck {
     if (to) this.#step = to;
     const posting = kind === 'chat' ? postingOf(event) : undefined;
     if (posting) return this.#move(posting);
-    return this.#checkCost(event) ?? this.#nameSpend(event) ?? this.#periods.apply(event);
+    return (
+      this.#checkCost(event) ??
+      this.#checkReversal(event) ??
+      this.#nameSpend(event) ??
+      this.#periods.apply(event)
+    );
   }
 
   /** A chat costs what its tokens cost at the price of its admission, where that has one; a recovered one costs its hold. */
@@ -51,6 +62,15 @@ export class EntityCheck {
     const cost = costMicros({ promptTokens, completionTokens, cachedTokens, cacheWriteTokens, price });
     const isRight = BigInt(event.data.cost_micros) === (cost < mostMicros ? cost : mostMicros);
     return isRight ? undefined : 'its cost does not follow from its tokens and the price of its admission';
+  }
+
+  /** A reversal of a cost repeats the record that it takes back. */
+  #checkReversal({ type, data }: LedgerEvent): string | undefined {
+    if (type === 'transaction_cost_recorded') this.#costTerms = termsText(data);
+    if (type !== 'operator_cost_reversed') return undefined;
+    return termsText(data) === this.#costTerms
+      ? undefined
+      : 'it takes back another cost than the one that was recorded';
   }
 
   /** A chat captures and releases at most what it holds. */
@@ -79,6 +99,10 @@ export function spendOf({ data }: LedgerEvent): string | undefined {
   if (!('commitment' in data)) return undefined;
   const { network, contract, commitment, nonce } = data;
   return `${network}/${contract}/${commitment}/${nonce}`;
+}
+
+function termsText(data: CostData): string {
+  return canonicalJson({ ...costTerms(data) });
 }
 
 function isOfStream({ data }: LedgerEvent, kind: EntityKind, stream: string): boolean {

@@ -48,6 +48,7 @@ const optionalKeys: { readonly [T in EventType]?: readonly (keyof EventData<T>)[
   operator_period_closed: ['despite'],
   operator_refund_ended: ['why'],
   transaction_cost_recorded: ['l1_fee_wei', 'operator'],
+  operator_cost_reversed: ['l1_fee_wei'],
   operator_break_explained: ['transaction', 'log_index', 'quote_digest'],
   redelivery_requested: ['quote_digest'],
   ledger_recovered: [

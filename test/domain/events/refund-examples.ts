@@ -33,4 +33,16 @@ export const refundExamples = {
     block_time: 1_796_000_000,
     operator: 'ada',
   },
+  operator_cost_reversed: {
+    network: 'eip155:84532',
+    transaction,
+    purpose: 'refund',
+    payer: option.payTo,
+    symbol: 'ETH',
+    gas_used: '52301',
+    gas_price_wei: '1000000007',
+    l1_fee_wei: '91',
+    why: 'somebody else paid for it',
+    operator: 'ada',
+  },
 } as const;

@@ -11,12 +11,15 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
   const span = readListSpan(args);
   const costs = await withLedger(({ pool }) => listCosts(pool, maxRows, span));
   if (costs.length === 0) say('No cost of a transaction is recorded.');
-  for (const { at, data } of costs) {
+  for (const { at, type, data } of costs) {
     const { network, operator } = data;
-    say(
-      `${span.zone.textOf(Date.parse(at))}  ${costText(data)} (${data.purpose}) on ${network}, by ${operator ?? 'a gateway'}\n` +
-        `  paid by ${data.payer}, transaction ${data.transaction}, block ${data.block_number}`,
-    );
+    const cost = `${costText(data)} (${data.purpose}) on ${network}`;
+    const of = `  paid by ${data.payer}, transaction ${data.transaction}`;
+    const [said, rest] =
+      type === 'operator_cost_reversed'
+        ? [`reversed: ${cost}`, `\n  why: ${data.why}`]
+        : [cost, `, block ${data.block_number}`];
+    say(`${span.zone.textOf(Date.parse(at))}  ${said}, by ${operator ?? 'a gateway'}\n${of}${rest}`);
   }
   return exitCodes.done;
 }

@@ -1,54 +1,83 @@
 import { ownAccounts } from '../../../costs/own-accounts.ts';
 import { recordCost } from '../../../costs/record-cost.ts';
+import { recordMissingCosts } from '../../../costs/record-missing.ts';
 import { costPurposes, type CostPurpose } from '../../../domain/payments/transaction-cost.ts';
 import { type Caip2, chainIdOf, parseAddress } from '../../../domain/values/primitives.ts';
 import { ArgumentError, readOperator, readOptions } from '../../arguments.ts';
 import type { ExitCode } from '../../exit-codes.ts';
-import { costMessages, costText } from '../../cost-text.ts';
-import { readChainSources, readTransaction, recordTransfer, transferOptions } from '../../record-transfer.ts';
+import { costMessages, missingLine, recordedLine } from '../../cost-text.ts';
+import {
+  readChainSources,
+  readTransaction,
+  recordEach,
+  recordTransfer,
+  transferOptions,
+} from '../../record-transfer.ts';
+
+const options = {
+  ...transferOptions,
+  network: { type: 'string', default: '' },
+  purpose: { type: 'string', default: '' },
+  payer: { type: 'string' },
+  missing: { type: 'boolean', default: false },
+} as const;
+type Values = ReturnType<typeof readOptions<{ options: typeof options }>>['values'];
 
 export async function run(args: readonly string[]): Promise<ExitCode> {
-  const { network, transaction, purpose, payer, operator, sources } = readRequest(args);
+  const { values } = readOptions({ args: [...args], options });
+  return values.missing ? recordMissing(values) : recordOne(values);
+}
+
+async function recordOne(values: Values): Promise<ExitCode> {
+  const { purpose, ...common } = { ...readCommon(values), purpose: readPurpose(values.purpose) };
+  const { network, stated, operator, sources } = common;
+  if (network === undefined)
+    throw new ArgumentError('--network is the CAIP-2 name of the chain, such as eip155:8453');
+  const transaction = readTransaction(values.tx, purpose);
   return recordTransfer(sources, costMessages, async ({ ledger, chains, config }) => {
-    const own = await ownAccounts(ledger.pool, network, payer === undefined ? [] : [payer], config);
+    const own = await ownAccounts(ledger.pool, network, stated, config);
     const order = { network, transaction, purpose, own, operator };
     const answer = await recordCost(ledger, order, chains.get(network));
-    if (answer.kind === 'refused') return answer;
-    const { cost } = answer;
-    const words = `${costText(cost)} of gas (${cost.purpose}), paid by ${cost.payer}`;
-    return [answer.kind === 'recorded' ? `Recorded: ${words}.` : `Recorded before: ${words}.`];
+    return answer.kind === 'refused' ? answer : [recordedLine(answer)];
   });
 }
 
-function readRequest(args: readonly string[]) {
-  const { values } = readOptions({
-    args: [...args],
-    options: {
-      ...transferOptions,
-      network: { type: 'string', default: '' },
-      purpose: { type: 'string', default: '' },
-      payer: { type: 'string' },
-    },
+async function recordMissing(values: Values): Promise<ExitCode> {
+  if (values.tx !== '' || values.purpose !== '')
+    throw new ArgumentError('--missing finds the transactions in the ledger: leave --tx and --purpose out');
+  const { network, stated, operator, sources } = readCommon(values);
+  return recordEach(sources, costMessages, async function* ({ ledger, chains, config }) {
+    let found = 0;
+    for await (const one of recordMissingCosts(ledger, { network, stated, operator }, chains, config)) {
+      found += 1;
+      yield missingLine(one);
+    }
+    if (found === 0) yield { line: 'No cost is missing.' };
   });
-  const { network } = values;
-  if (chainIdOf(network) === undefined)
+}
+
+function readCommon({ network, payer, by, config, rpc }: Values) {
+  if (network !== '' && chainIdOf(network) === undefined)
     throw new ArgumentError('--network is the CAIP-2 name of the chain, such as eip155:8453');
-  const purpose = costPurposes.find((one) => one === values.purpose);
-  if (purpose === undefined)
-    throw new ArgumentError(`--purpose is what it was sent for: ${costPurposes.join(', ')}`);
   return {
-    network: network as Caip2,
-    transaction: readTransaction(values.tx, purpose),
-    purpose: purpose satisfies CostPurpose,
-    payer: readPayer(values.payer),
-    operator: readOperator(values.by),
-    sources: readChainSources(values.config, values.rpc),
+    network: network === '' ? undefined : (network as Caip2),
+    stated: readPayer(payer),
+    operator: readOperator(by),
+    sources: readChainSources(config, rpc),
   };
 }
 
-function readPayer(text: string | undefined): string | undefined {
-  const payer = text === undefined ? undefined : parseAddress(text);
-  if (text !== undefined && payer === undefined)
+function readPurpose(text: string): CostPurpose {
+  const purpose = costPurposes.find((one) => one === text);
+  if (purpose === undefined)
+    throw new ArgumentError(`--purpose is what it was sent for: ${costPurposes.join(', ')}`);
+  return purpose;
+}
+
+function readPayer(text: string | undefined): string[] {
+  if (text === undefined) return [];
+  const payer = parseAddress(text);
+  if (payer === undefined)
     throw new ArgumentError('--payer is the address that sent it: 0x and 40 hexadecimal digits');
-  return payer;
+  return [payer];
 }

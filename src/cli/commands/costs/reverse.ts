@@ -1,0 +1,41 @@
+import { type CostReversalRefusal, reverseCost } from '../../../costs/reverse-cost.ts';
+import { type Caip2, chainIdOf } from '../../../domain/values/primitives.ts';
+import { ArgumentError, readOperator, readOperatorText, readOptions } from '../../arguments.ts';
+import { costText } from '../../cost-text.ts';
+import { type ExitCode, exitCodes } from '../../exit-codes.ts';
+import { withLedger } from '../../ledger.ts';
+import { readTransaction } from '../../record-transfer.ts';
+import { fail, say } from '../../terminal.ts';
+
+const messages: Readonly<Record<CostReversalRefusal, string>> = {
+  not_recorded: 'no cost of that transaction stands in the ledger',
+  superseded: 'another command was recorded meanwhile: try again',
+};
+
+export async function run(args: readonly string[]): Promise<ExitCode> {
+  const { values } = readOptions({
+    args: [...args],
+    options: {
+      network: { type: 'string', default: '' },
+      tx: { type: 'string', default: '' },
+      why: { type: 'string' },
+      by: { type: 'string' },
+    },
+  });
+  if (chainIdOf(values.network) === undefined)
+    throw new ArgumentError('--network is the CAIP-2 name of the chain, such as eip155:8453');
+  const order = {
+    network: values.network as Caip2,
+    transaction: readTransaction(values.tx, 'cost'),
+    why: readOperatorText(values.why, '--why is the reason'),
+    operator: readOperator(values.by),
+  };
+  const answer = await withLedger((ledger) => reverseCost(ledger, order));
+  if (answer.kind === 'refused') {
+    fail(messages[answer.code]);
+    return exitCodes.notDone;
+  }
+  const { cost } = answer;
+  say(`Reversed: ${costText(cost)} of gas (${cost.purpose}), paid by ${cost.payer}.`);
+  return exitCodes.done;
+}
