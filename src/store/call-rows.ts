@@ -146,7 +146,8 @@ const checks = [
         when 'reverse_top_up' then array['refunded', 'settlement_failed']
         when 'alert' then array['settlement_disproved', 'settlement_reorged', 'payer_mismatch', 'settlement_overdue',
           'operator_usage_implausible', 'operator_payouts_postponed']
-        else array[event.type] end), false)
+        when 'unreadable' then array[event.type]
+        else '{}' end), false)
       or s.network <> coalesce(event.data::json->>'network', '')
       or s.block_number is distinct from case when s.topic = 'confirm' then (event.data::json->>'block_number')::numeric end`,
   `select 'payout' as "table", null as expected, json_build_object('stream', s.stream, 'expiry', s.expiry) as stored

@@ -259,7 +259,10 @@ export async function readTiles(
   return new Map(rows.map(({ level, tile, hashes }) => [`${level}/${tile}`, hashes]));
 }
 
-/** The tree, and what the tiles of each level hold. */
+/**
+ * The tree, and what the tiles of each level hold, of all lanes: there is one.
+ * @throws DamagedLedgerError where the row of the tree is missing, or is not alone
+ */
 export async function readStoredTree(pool: pg.Pool): Promise<{
   readonly size: number;
   readonly edge: Buffer;
@@ -269,18 +272,19 @@ export async function readStoredTree(pool: pg.Pool): Promise<{
 }> {
   // raw SQL: one statement, so that its parts belong together
   const { rows } = await pool.query<{
+    lane_id: number;
     size: number;
     edge: Buffer;
     newest: number | null;
     levels: { level: number; tiles: number; bytes: number }[];
   }>(
-    `select tree.size, tree.edge, (select max(head.size) from tollbook.log_head head) as newest,
-      (select coalesce(json_agg(level order by level.level), '[]') from (
-        select level, count(*) as tiles, sum(octet_length(hashes)) as bytes from tollbook.log_tile group by level) level) as levels
+    `select tree.lane_id, tree.size, tree.edge, (select max(head.size) from tollbook.log_head head) as newest,
+      (select coalesce(json_agg(to_json(held) order by held.level), '[]') from (
+        select level, count(*) as tiles, sum(octet_length(hashes)) as bytes from tollbook.log_tile group by level) held) as levels
      from tollbook.log_tree tree`,
   );
   const [tree] = rows;
-  if (!tree || rows.length > 1)
+  if (tree?.lane_id !== 1 || rows.length > 1)
     throw new DamagedLedgerError('log_tree: the row of the tree is missing, or there are several');
   return tree;
 }

@@ -270,7 +270,7 @@ export const tableChecks = {
   'identity.operator': {
     follows: 'the events that gave and took the role of a name',
     notCompared: { created_at: byClock },
-    removed: 'one without a row has no rights',
+    removed: 'one without a row, or without a role or a user in it, has no rights',
   },
   'identity.operator_factor': { notFollowing: ofPeople },
   'identity.operator_invitation': { notFollowing: ofPeople },

@@ -12,10 +12,11 @@ import { projectNext } from '../../src/projections/project.ts';
 import { astrayClaims, refundClaim, spendClaims, sweepClaim } from '../../src/store/recorded-claims.ts';
 import { storeReconciliation } from '../../src/store/reconciliations.ts';
 import { readHead } from '../../src/store/log.ts';
+import { collectFollowUps } from '../../src/store/follow-ups.ts';
 import { collectPayouts } from '../../src/store/payouts.ts';
 import { exposeSpend } from '../../src/store/exposure.ts';
 import { bytesToHex } from 'viem/utils';
-import { admission, fund, laneOn } from './credit.ts';
+import { admission, fund, laneOn, settlement } from './credit.ts';
 import type { TestDatabase } from './database.ts';
 import { rootOfEvents, sealAll } from './log.ts';
 import { payFor } from './payer.ts';
@@ -85,11 +86,18 @@ export async function livedLedger(chain: TestChain): Promise<TestDatabase> {
   const caller = { caller: 'api_key', account_id: accountId, model: 'small', streaming: false } as const;
   const admitted = { ...chat, events: [{ type: 'chat_admitted', data: caller } as const, ...held] };
   expect(await lane.appendCredit(admitted)).toMatchObject({ outcome: 'ok' });
+  await appendUse(lane, accountId);
   await appendMoney(database, lane);
   await appendSpend(database, lane);
   await eventually(async () => expect(await leftToCollect(pool)).toBe(0));
   await gateway.stop();
   await collectPayouts(pool, 100);
+  // an alert that no gateway sends any more
+  await lane.append({
+    stream: `payouts:eip155:84532`,
+    events: [{ type: 'operator_payouts_postponed', data: postponed }],
+  });
+  await collectFollowUps(pool, 100);
   while ((await projectNext(pool, 500)) > 0);
   await sealAll(database, livedSigner);
   const head = (await readHead(pool, livedSigner.name))!;
@@ -103,6 +111,42 @@ export async function livedLedger(chain: TestChain): Promise<TestDatabase> {
   };
   await storeReconciliation(pool, JSON.stringify(report));
   return database;
+}
+
+const postponed = {
+  network: 'eip155:84532',
+  contract: `0x${'5e'.repeat(20)}`,
+  chat_id: randomUUID(),
+  amount: '1000',
+  reason: 'gas_too_expensive',
+} as const;
+
+/** Two completions that have ended, by two models. */
+async function appendUse(lane: ReturnType<typeof laneOn>, accountId: number): Promise<void> {
+  for (const model of ['small', 'large']) {
+    const { admit, events, ...chat } = admission({ accountId, holdMicros: 1_000n });
+    const [, ...held] = events;
+    const caller = { caller: 'api_key', account_id: accountId, model, streaming: false } as const;
+    const asked = { ...chat, admit, events: [{ type: 'chat_admitted', data: caller } as const, ...held] };
+    const ended: EventData<'chat_completed'> = {
+      upstream: 'one',
+      model,
+      ending: 'completed',
+      prompt_tokens: 10,
+      completion_tokens: 20,
+      cost_micros: '300',
+      is_estimate: false,
+      first_byte_ms: 5,
+      latency_ms: 9,
+    };
+    const settled = settlement(admit, 300n, 700n);
+    const answered = {
+      ...settled,
+      events: [{ type: 'chat_completed', data: ended } as const, ...settled.events],
+    };
+    for (const step of [asked, answered])
+      expect(await lane.appendCredit(step)).toMatchObject({ outcome: 'ok' });
+  }
 }
 
 /** The id of a user who can be an operator. */
