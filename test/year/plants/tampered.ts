@@ -38,14 +38,15 @@ export const tampered: readonly Plant[] = [
   {
     name: 'credit is bought at a better rate than the quote says',
     async plant(field) {
-      const { digest, creditMicros, booked } = field.sale(field.topUps);
+      // the last one: after it no other top-up states a balance
       const [row] = await field.world.ledger.asOwner(
-        `select seq::int as seq from tollbook.event where type = 'credit_topped_up' and position($1 in data) > 0`,
-        [digest],
+        `select seq::int as seq, data::json->>'quote_digest' as digest from tollbook.event
+           where type = 'credit_topped_up' order by seq desc limit 1`,
       );
       const fault = Number(row?.['seq']);
+      const { creditMicros } = field.sale(field.topUps.filter(({ digest }) => digest === row?.['digest']));
       const member = '"amount_micros":';
-      await field.rewrite(fault, `${member}"${creditMicros}"`, `${member}"${creditMicros + booked.atoms}"`);
+      await field.rewrite(fault, `${member}"${creditMicros}"`, `${member}"${2n * creditMicros}"`);
       return { fault, rows: ['account_credit', 'account', 'credit_request'], checkpoint: true };
     },
   },
