@@ -96,63 +96,103 @@ export interface ClassJson {
 export const mostListed = 10_000;
 /** The number of groups per class; further counterparties share the group `others`. */
 const mostGroups = 1_000;
-/** A class that is sorted in the end is sorted and shortened each time it has twice the listed items and so many more. */
-const sortedAtOnce = 1_000;
 
+/** The items of a class, given in the order in which they are listed. */
 class ClassTally {
   count = 0;
-  readonly items: ItemFields[] = [];
-  readonly groups = new Map<string, Group>();
-  readonly #isAnyOrder: boolean;
-
-  /** `isAnyOrder`: all items have a `seq`, those with the lowest are listed, and they are not given in that order. */
-  constructor(isAnyOrder: boolean) {
-    this.#isAnyOrder = isAnyOrder;
-  }
+  protected readonly items: ItemFields[] = [];
+  protected readonly groups = new Map<string, Group>();
 
   add(fields: ItemFields, listed: number): void {
     this.count += 1;
-    if (!this.#isAnyOrder && this.items.length >= listed) return this.#group(fields);
-    this.items.push(fields);
-    if (this.items.length >= 2 * listed + sortedAtOnce) this.#trim(listed);
+    if (this.items.length < listed) this.items.push(fields);
+    else this.group(fields);
   }
 
-  json(kind: ClassJson['kind'], listed: number): ClassJson {
-    if (this.#isAnyOrder) this.#trim(listed);
-    const groups = [...this.groups.values()];
-    if (this.#isAnyOrder) groups.sort((a, b) => seqOf(a.first) - seqOf(b.first));
+  json(kind: ClassJson['kind'], _listed: number): ClassJson {
+    const groups = [...this.groups.values()].map(groupJson);
+    return { kind, count: this.count, items: [...this.items], groups };
+  }
+
+  protected group(fields: ItemFields): void {
+    const party = partyOf(fields);
+    const isKept = this.groups.size < mostGroups || this.groups.has(groupKey(fields, party));
+    addTo(this.groups, fields, isKept ? party : others);
+  }
+}
+
+/**
+ * The items of a class of which each has a `seq`, given in any order: those with the lowest are listed, and of the others those
+ * counterparties have groups of their own whose keys are the lowest. So the same items give the same report.
+ */
+class UnorderedTally extends ClassTally {
+  /** Counterparties from this key on share a group. */
+  #end: string | undefined;
+
+  override add(fields: ItemFields, listed: number): void {
+    this.count += 1;
+    this.items.push(fields);
+    if (this.items.length >= 2 * listed + mostGroups) this.#trim(listed);
+  }
+
+  override json(kind: ClassJson['kind'], listed: number): ClassJson {
+    this.#trim(listed);
+    this.#shareGroups();
+    const groups = [...this.groups.values()].toSorted((a, b) => seqOf(a.first) - seqOf(b.first));
     return { kind, count: this.count, items: [...this.items], groups: groups.map(groupJson) };
+  }
+
+  protected override group(fields: ItemFields): void {
+    const party = partyOf(fields);
+    const isShared = this.#end !== undefined && groupKey(fields, party) >= this.#end;
+    addTo(this.groups, fields, isShared ? others : party);
+    if (this.groups.size >= 3 * mostGroups) this.#shareGroups();
   }
 
   /** Sorts the items and groups those beyond the listed ones. */
   #trim(listed: number): void {
     this.items.sort((a, b) => seqOf(a) - seqOf(b));
-    for (const fields of this.items.splice(listed)) this.#group(fields);
+    for (const fields of this.items.splice(listed)) this.group(fields);
   }
 
-  #group(fields: ItemFields): void {
-    const { network, asset, pay_to, seq, transaction, block_number, log_index } = fields;
-    const party = fields.payer ?? (fields.from === pay_to ? fields.to : fields.from) ?? 'nobody';
-    const place: Place = { seq, transaction, block_number, log_index };
-    const keyOf = (name: string) => `${network}/${asset}/${pay_to}/${name}`;
-    const hasCapacity = this.groups.size < mostGroups || this.groups.has(keyOf(party));
-    const counterparty = hasCapacity ? party : 'others';
-    const group = this.groups.get(keyOf(counterparty)) ?? {
-      network,
-      asset,
-      pay_to,
-      counterparty,
-      count: 0,
-      atoms: 0n,
-      first: place,
-      last: place,
-    };
-    group.count += 1;
-    group.atoms += BigInt(fields.chain_amount ?? fields.ledger_amount ?? 0);
-    if (seqOf(place) >= seqOf(group.last)) group.last = place;
-    if (seqOf(place) < seqOf(group.first)) group.first = place;
-    this.groups.set(keyOf(counterparty), group);
+  #shareGroups(): void {
+    const named = [...this.groups].filter(([, { counterparty }]) => counterparty !== others);
+    for (const [key, group] of named.toSorted(([a], [b]) => (a < b ? -1 : 1)).slice(mostGroups)) {
+      if (this.#end === undefined || key < this.#end) this.#end = key;
+      this.groups.delete(key);
+      mergeInto(this.groups, { ...group, counterparty: others });
+    }
   }
+}
+
+const others = 'others';
+
+function partyOf({ payer, from, to, pay_to: payTo }: ItemFields): string {
+  return payer ?? (from === payTo ? to : from) ?? 'nobody';
+}
+
+function groupKey(
+  { network, asset, pay_to: payTo }: Pick<Group, 'network'> & Partial<Group>,
+  name: string,
+): string {
+  return `${network}/${asset}/${payTo}/${name}`;
+}
+
+function addTo(groups: Map<string, Group>, fields: ItemFields, counterparty: string): void {
+  const { network, asset, pay_to, seq, transaction, block_number, log_index } = fields;
+  const place: Place = { seq, transaction, block_number, log_index };
+  const atoms = BigInt(fields.chain_amount ?? fields.ledger_amount ?? 0);
+  mergeInto(groups, { network, asset, pay_to, counterparty, count: 1, atoms, first: place, last: place });
+}
+
+function mergeInto(groups: Map<string, Group>, more: Group): void {
+  const key = groupKey(more, more.counterparty);
+  const group = groups.get(key);
+  if (!group) return void groups.set(key, more);
+  group.count += more.count;
+  group.atoms += more.atoms;
+  if (seqOf(more.first) < seqOf(group.first)) group.first = more.first;
+  if (seqOf(more.last) >= seqOf(group.last)) group.last = more.last;
 }
 
 type ItemObserver = (name: ItemClass, fields: ItemFields, transfer: ChainTransfer | undefined) => void;
@@ -160,7 +200,7 @@ type ItemObserver = (name: ItemClass, fields: ItemFields, transfer: ChainTransfe
 /** Counts and sums every item of a reconciliation; lists the first ones of each class. */
 export class Tally {
   readonly #classes = new Map<ItemClass, ClassTally>(
-    allClasses.map((name) => [name, new ClassTally(name === 'matched')]),
+    allClasses.map((name) => [name, name === 'matched' ? new UnorderedTally() : new ClassTally()]),
   );
   readonly #movements = new Map<string, Map<ItemClass, Movement>>();
   readonly #payees: ReadonlySet<string>;
