@@ -1,4 +1,4 @@
-import { parseInstant } from '../domain/values/period.ts';
+import { instantText, parseInstant } from '../domain/values/period.ts';
 import type { TimeZone } from '../domain/values/time-zone.ts';
 import { ArgumentError, readOptions } from './arguments.ts';
 import { readZone } from './period-choice.ts';
@@ -24,6 +24,8 @@ export function readListSpan(args: readonly string[]): ListSpan {
       throw new ArgumentError(`--${end} is a date or time: 2026-11, 2026-11-01 or 2026-11-01T08:00:00Z`);
     return ms;
   });
+  if (fromMs !== undefined && fromMs > Date.now())
+    throw new ArgumentError(`--from is in the future: now it is ${instantText(Date.now())}`);
   if (fromMs !== undefined && toMs !== undefined && fromMs >= toMs)
     throw new ArgumentError('--to is after --from, and not part of what is listed');
   return { zone, fromMs, toMs };

@@ -89,7 +89,9 @@ function differences(then: ReportJson, now: ReportJson): string[] {
   const classes = allClasses.flatMap((name) => {
     if (isEqual(then.classes[name], now.classes[name])) return [];
     const [before, after] = [then, now].map(({ classes: all }) => all[name]?.count ?? 0);
-    return [`class ${name}: ${before} then, ${after} now`];
+    return before === after
+      ? `class ${name}: ${after} as then, and what they are or how they are explained differs`
+      : `class ${name}: ${before} then, ${after} now`;
   });
   const others = (['period', 'networks', 'accounts'] as const).filter(
     (part) => !isEqual(then[part], now[part]),

@@ -100,6 +100,11 @@ test.each([
     ['reconcile', '--from', '2026-01', '--to', '2999-01', '--rpc', 'eip155:1=http://127.0.0.1:1'],
     /^the period is not over/,
   ],
+  [
+    'a list from a time in the future',
+    ['sweeps', 'list', '--from', '2999-01'],
+    /^--from is in the future: now it is /,
+  ],
   ['no address of a database', ['refunds', 'due'], /DATABASE_URL/],
 ])('%s ends with 2, and standard error says why', async (_case, args, words) => {
   expect(await tollbook(args)).toMatchObject({ code: 2, stdout: '', stderr: expect.stringMatching(words) });

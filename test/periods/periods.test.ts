@@ -193,6 +193,15 @@ describe('a later run beside the close', () => {
       result: 'differs',
       words: 'class foreign_use: 0 then, 2 now',
     });
+    const explained: ReportJson = { ...later, classes: { foreign_use: { ...found, explained: 2 } } };
+    const closed = await standing();
+    const { head } = closed.close.data;
+    const pinned = { ...later, ledger: { ...later.ledger, size: head.size } };
+    const data = { ...closed.close.data, report_sha256: reportHash(pinned) };
+    expect(compareReport({ ...closed, close: { ...closed.close, data } }, explained, pinned)).toMatchObject({
+      result: 'differs',
+      words: 'class foreign_use: 2 as then, and what they are or how they are explained differs',
+    });
   });
 
   test('names the head and every export that differ where an insider edits an event of the period', async () => {
