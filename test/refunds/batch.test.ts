@@ -117,7 +117,7 @@ test('with --require-sealed a batch is written only from events that a checkpoin
   const changed = await tollbook(required, env);
   expect(changed).toMatchObject({
     code: 1,
-    stderr: expect.stringContaining('not as they were sealed: stop'),
+    stderr: expect.stringContaining('not those that the log has sealed'),
   });
   expect([changed.stdout, existsSync(out)]).toEqual(['', false]);
   await changeBy('+');
