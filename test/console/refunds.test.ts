@@ -14,10 +14,12 @@ import { requeueCall } from '../../src/jobs/requeue-call.ts';
 import { browserOf, operatorTab, signInOperator } from '../support/console.ts';
 import { laneOn } from '../support/credit.ts';
 import { useChain } from '../support/devnet.ts';
+import { sealAll } from '../support/log.ts';
 import { startJobsSite } from '../support/jobs-site.ts';
 import { transferToken } from '../support/onchain.ts';
 import { formsIn, postForm } from '../support/site.ts';
 import { registeredConsole, startTour } from '../support/tour.ts';
+import { tamper } from '../support/verify.ts';
 import { eventually } from '../support/wait.ts';
 import { injectWallet, WalletError } from '../support/wallet.ts';
 
@@ -144,6 +146,33 @@ test.skipIf(!hasBrowser)(
     expect(complaints).toEqual([]);
   },
 );
+
+test('a refund whose events are not those that were sealed is not shown, the page says why, and none is begun', async () => {
+  const { site, database, due, path, steps } = await startWithRefundDue();
+  const ada = browserOf(site, await signInOperator(site, { role: 'finance' }));
+  const begin =
+    formsIn((await ada.get(path)).text).find(({ action }) => action.endsWith('/start'))?.fields ?? {};
+  await sealAll(database);
+  await tamper(database, {
+    what: 'the time of a quote',
+    words: /./,
+    change: (owner) =>
+      owner.query(
+        `update tollbook.event set at = at - interval '1 millisecond'
+          where version = 1 and stream = tollbook.stream_key($1)`,
+        [due.quote_digest],
+      ),
+  });
+  const { text } = await ada.get('/console/books/refunds');
+  expect(text).toMatch(/The events \d+ are not those that the log has sealed: somebody has changed them/);
+  expect(text).not.toContain(due.payment_nonce);
+  const refused = await postForm(ada, `${path}/start`, begin, { accept: 'application/json' });
+  expect(refused).toMatchObject({
+    status: 409,
+    text: expect.stringContaining('not those that the log has sealed'),
+  });
+  expect(await steps()).toEqual([]);
+});
 
 test('of two operators who begin at the same moment one is asked for money, and what has moved money is not dropped', async () => {
   const { site, due, path, steps } = await startWithRefundDue();
