@@ -123,7 +123,7 @@ test('with --require-sealed a batch is written only from events that a checkpoin
   await changeBy('+');
 
   const sealed = await tollbook(required, env);
-  expect(sealed).toMatchObject({ code: 0, stdout: expect.stringContaining(`1 refunds in ${out}.`) });
+  expect(sealed).toMatchObject({ code: 0, stdout: expect.stringContaining(`1 refund in ${out}.`) });
   expect(JSON.parse(readFileSync(out, 'utf8')).refunds).toHaveLength(1);
 });
 
