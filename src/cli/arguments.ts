@@ -4,7 +4,7 @@ import path from 'node:path';
 import { parseArgs, type ParseArgsConfig } from 'node:util';
 import { plainHttpWarning } from '../config/hosts.ts';
 import { operatorNamePattern, operatorTextPattern } from '../domain/values/operator-words.ts';
-import { chainIdOf } from '../domain/values/primitives.ts';
+import { type Caip2, chainIdOf } from '../domain/values/primitives.ts';
 import { fail } from './terminal.ts';
 
 const dayMs = 86_400_000;
@@ -68,6 +68,13 @@ export function readExpiry(days: string | undefined): Date | undefined {
   if (!Number.isInteger(count) || count < 1 || count > maxDays)
     throw new ArgumentError(`--days is a whole number from 1 to ${maxDays}`);
   return new Date(Date.now() + count * dayMs);
+}
+
+/** `--network`. Throws an ArgumentError where it is no CAIP-2 name of an EVM chain. */
+export function readNetwork(network: string): Caip2 {
+  if (chainIdOf(network) === undefined)
+    throw new ArgumentError('--network is the CAIP-2 name of the chain, such as eip155:8453');
+  return network as Caip2;
 }
 
 /** Options of the form NETWORK=VALUE, by network. Throws an ArgumentError where one has another form, or where a network is given twice. */

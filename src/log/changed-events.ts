@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { readCheckpoint } from '../domain/log/checkpoint.ts';
 import { isIncluded, leafHash } from '../domain/log/merkle.ts';
-import { readHead, readLogGeneration, readOrigins, type StoredHead } from '../store/log.ts';
+import { readLargestHead, readLogGeneration, readOrigins, type StoredHead } from '../store/log.ts';
 import { proveEvents } from './prove.ts';
 
 /**
@@ -31,6 +31,5 @@ export async function findChangedEvents(
 async function newestHead(pool: pg.Pool): Promise<StoredHead | undefined> {
   const [{ generation }, origins] = await Promise.all([readLogGeneration(pool), readOrigins(pool)]);
   const present = origins.filter((origin) => generation === 1 || origin.endsWith(`/${generation}`));
-  const heads = await Promise.all(present.map((origin) => readHead(pool, origin)));
-  return heads.filter((head) => head !== undefined).toSorted((a, b) => b.size - a.size)[0];
+  return readLargestHead(pool, present);
 }

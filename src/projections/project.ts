@@ -110,7 +110,7 @@ const askEveryMs = 100;
 /**
  * Brings the read models up to the current end of the ledger. Other processes may do the same concurrently; where this user may only
  * read, they alone.
- * @throws where this user may only read, and nobody else does it within some seconds
+ * @throws where this user may only read, and no other process does it within some seconds
  */
 export async function projectToHead(ledger: {
   readonly pool: pg.Pool;

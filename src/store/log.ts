@@ -226,6 +226,15 @@ export async function latestHeads(pool: pg.Pool, origin: string, limit: number):
     .execute();
 }
 
+/** The largest head under any of these origins; undefined where there is none. */
+export async function readLargestHead(
+  pool: pg.Pool,
+  origins: readonly string[],
+): Promise<StoredHead | undefined> {
+  const heads = await Promise.all(origins.map((origin) => readHead(pool, origin)));
+  return heads.filter((head) => head !== undefined).toSorted((a, b) => b.size - a.size)[0];
+}
+
 /** Heads under an origin that are larger than a size, in order. */
 export async function readHeads(
   pool: pg.Pool,

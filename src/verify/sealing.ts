@@ -8,7 +8,7 @@ import {
 } from '../domain/log/checkpoint.ts';
 import { TreeRoots } from '../log/tree-roots.ts';
 import { poll } from '../runtime/poll.ts';
-import { firstLeaves, readHead, readOrigins, type StoredHead } from '../store/log.ts';
+import { firstLeaves, readLargestHead, readOrigins, type StoredHead } from '../store/log.ts';
 import type { GivenCheckpoint } from './verify.ts';
 
 /** Whether a signed checkpoint covers the first events of a ledger. */
@@ -76,9 +76,7 @@ async function newestHead(
   pool: pg.Pool,
   verifier: NoteVerifier | undefined,
 ): Promise<StoredHead | undefined> {
-  const origins = verifier ? [verifier.name] : await readOrigins(pool);
-  const heads = await Promise.all(origins.map((origin) => readHead(pool, origin)));
-  return heads.filter((head) => head !== undefined).toSorted((a, b) => b.size - a.size)[0];
+  return readLargestHead(pool, verifier ? [verifier.name] : await readOrigins(pool));
 }
 
 async function compare(

@@ -133,7 +133,7 @@ test('a report that cannot be stored is printed all the same, and the command en
   expect(stdout).toMatch(/Clean: 0 breaks, 0 open\n$/);
 });
 
-test('refunds due waits for read models that a gateway is about to bring up to date, and says where nobody does', async () => {
+test('refunds due waits for read models that a gateway is about to bring up to date, and says where no process does', async () => {
   const { database } = await sealedLedger(busyLedger().take(114).toArray(), 60);
   const env = { DATABASE_URL: await asReader(database) };
   expect(await tollbook(['refunds', 'due'], env)).toMatchObject({

@@ -59,7 +59,7 @@ export class LedgerFacts {
 
   /**
    * @param isReopened the quotes with an event after they seemed closed (see ReopenedQuotes)
-   * @param forgetPlain is told each payment of the period that needs no look of its own (see PlainPayments), and says whether to forget it
+   * @param forgetPlain receives each payment of the period that needs no look of its own (see PlainPayments), and says whether to forget it
    */
   constructor(
     period: PeriodOfTime,

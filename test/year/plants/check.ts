@@ -155,7 +155,7 @@ function requireFound(name: string, before: Found, expected: Expected, found: Fo
         `${name}: of the row that is wrong is said: ${found.rows[at]?.words}, and not: ${words}`,
       );
   requireSame(
-    `${name}: the revenue that nobody has bought`,
+    `${name}: the revenue without a purchase`,
     found.revenue,
     'revenue' in expected ? expected.revenue : 0n,
   );

@@ -2,8 +2,8 @@ import { ownAccounts } from '../../../costs/own-accounts.ts';
 import { recordCost } from '../../../costs/record-cost.ts';
 import { recordMissingCosts } from '../../../costs/record-missing.ts';
 import { costPurposes, type CostPurpose } from '../../../domain/payments/transaction-cost.ts';
-import { type Caip2, chainIdOf, parseAddress } from '../../../domain/values/primitives.ts';
-import { ArgumentError, readOperator, readOptions } from '../../arguments.ts';
+import { parseAddress } from '../../../domain/values/primitives.ts';
+import { ArgumentError, readNetwork, readOperator, readOptions } from '../../arguments.ts';
 import type { ExitCode } from '../../exit-codes.ts';
 import { costMessages, missingLine, recordedLine } from '../../cost-text.ts';
 import {
@@ -30,9 +30,8 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
 
 async function recordOne(values: Values): Promise<ExitCode> {
   const { purpose, ...common } = { ...readCommon(values), purpose: readPurpose(values.purpose) };
-  const { network, stated, operator, sources } = common;
-  if (network === undefined)
-    throw new ArgumentError('--network is the CAIP-2 name of the chain, such as eip155:8453');
+  const { stated, operator, sources } = common;
+  const network = readNetwork(values.network);
   const transaction = readTransaction(values.tx, purpose);
   return recordTransfer(sources, costMessages, async ({ ledger, chains, config }) => {
     const own = await ownAccounts(ledger.pool, network, stated, config);
@@ -57,10 +56,8 @@ async function recordMissing(values: Values): Promise<ExitCode> {
 }
 
 function readCommon({ network, payer, by, config, rpc }: Values) {
-  if (network !== '' && chainIdOf(network) === undefined)
-    throw new ArgumentError('--network is the CAIP-2 name of the chain, such as eip155:8453');
   return {
-    network: network === '' ? undefined : (network as Caip2),
+    network: network === '' ? undefined : readNetwork(network),
     stated: readPayer(payer),
     operator: readOperator(by),
     sources: readChainSources(config, rpc),

@@ -1,6 +1,5 @@
 import { type CostReversalRefusal, reverseCost } from '../../../costs/reverse-cost.ts';
-import { type Caip2, chainIdOf } from '../../../domain/values/primitives.ts';
-import { ArgumentError, readOperator, readOperatorText, readOptions } from '../../arguments.ts';
+import { readNetwork, readOperator, readOperatorText, readOptions } from '../../arguments.ts';
 import { costText } from '../../cost-text.ts';
 import { type ExitCode, exitCodes } from '../../exit-codes.ts';
 import { withLedger } from '../../ledger.ts';
@@ -22,10 +21,8 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
       by: { type: 'string' },
     },
   });
-  if (chainIdOf(values.network) === undefined)
-    throw new ArgumentError('--network is the CAIP-2 name of the chain, such as eip155:8453');
   const order = {
-    network: values.network as Caip2,
+    network: readNetwork(values.network),
     transaction: readTransaction(values.tx, 'cost'),
     why: readOperatorText(values.why, '--why is the reason'),
     operator: readOperator(values.by),

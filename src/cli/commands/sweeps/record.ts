@@ -4,11 +4,10 @@ import {
   type SweepOrder,
   type SweepRefusal,
 } from '../../../refunds/record-sweep.ts';
-import { type Caip2, chainIdOf } from '../../../domain/values/primitives.ts';
 import { chainMessages } from '../../chain-messages.ts';
 import { costLine } from '../../cost-text.ts';
 import { moneyText } from '../../money-text.ts';
-import { ArgumentError, readOperator, readOptions } from '../../arguments.ts';
+import { readNetwork, readOperator, readOptions } from '../../arguments.ts';
 import type { ExitCode } from '../../exit-codes.ts';
 import {
   type ChainSources,
@@ -50,13 +49,11 @@ function readRequest(args: readonly string[]): { order: SweepOrder; sources: Cha
       'not-a-refund': { type: 'boolean', default: false },
     },
   });
-  const { network } = values;
   const operator = readOperator(values.by);
-  if (chainIdOf(network) === undefined)
-    throw new ArgumentError('--network is the CAIP-2 name of the chain, such as eip155:8453');
+  const network = readNetwork(values.network);
   const transaction = readTransaction(values.tx, 'sweep');
   return {
-    order: { network: network as Caip2, transaction, operator, isNoRefund: values['not-a-refund'] },
+    order: { network, transaction, operator, isNoRefund: values['not-a-refund'] },
     sources: readChainSources(values.config, values.rpc),
   };
 }

@@ -1,6 +1,6 @@
-import { type Caip2, chainIdOf, isHex32 } from '../../../domain/values/primitives.ts';
+import { isHex32 } from '../../../domain/values/primitives.ts';
 import { type AstrayOrder, type AstrayRefusal, recordAstray } from '../../../refunds/record-astray.ts';
-import { ArgumentError, readOperator, readOptions } from '../../arguments.ts';
+import { ArgumentError, readNetwork, readOperator, readOptions } from '../../arguments.ts';
 import type { ExitCode } from '../../exit-codes.ts';
 import { chainMessages } from '../../chain-messages.ts';
 import { costLine } from '../../cost-text.ts';
@@ -57,14 +57,12 @@ function readRequest(args: readonly string[]): { order: AstrayOrder; sources: Ch
       'returned-by': { type: 'string' },
     },
   });
-  const { network } = values;
   const operator = readOperator(values.by);
-  if (chainIdOf(network) === undefined)
-    throw new ArgumentError('--network is the CAIP-2 name of the chain, such as eip155:8453');
+  const network = readNetwork(values.network);
   const transaction = readTransaction(values.tx, 'transfer');
   return {
     order: {
-      network: network as Caip2,
+      network,
       transaction,
       logIndex: readLog(values.log),
       use: readUse({ ...values, returnedBy: values['returned-by'] }),

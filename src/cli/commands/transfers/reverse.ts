@@ -1,6 +1,5 @@
-import { type Caip2, chainIdOf } from '../../../domain/values/primitives.ts';
 import { type ReversalRefusal, reverseAstray } from '../../../refunds/reverse-astray.ts';
-import { ArgumentError, readOperator, readOperatorText, readOptions } from '../../arguments.ts';
+import { readNetwork, readOperator, readOperatorText, readOptions } from '../../arguments.ts';
 import { type ExitCode, exitCodes } from '../../exit-codes.ts';
 import { withLedger } from '../../ledger.ts';
 import { readLog, readTransaction } from '../../record-transfer.ts';
@@ -24,10 +23,8 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
       by: { type: 'string' },
     },
   });
-  if (chainIdOf(values.network) === undefined)
-    throw new ArgumentError('--network is the CAIP-2 name of the chain, such as eip155:8453');
   const order = {
-    network: values.network as Caip2,
+    network: readNetwork(values.network),
     transaction: readTransaction(values.tx, 'transfer'),
     logIndex: readLog(values.log),
     why: readOperatorText(values.why, '--why is the reason'),
