@@ -21,19 +21,24 @@ test('a snapshot that stays open does not make appends read more, however many t
     type Way = (typeof ways)['written'];
     const some = (one: Way, from: number, to: number) =>
       owner.query(`do $$ begin for n in ${from}..${to} loop perform ${one('n')}; commit; end loop; end $$`);
-    const pages = async (one: Way, n: number) => {
-      const { rows } = await owner.query<{ 'QUERY PLAN': [{ Plan: { 'Shared Hit Blocks': number } }] }>(
-        `explain (analyze, buffers, format json) select ${one(String(n))}`,
-      );
-      return rows[0]?.['QUERY PLAN'][0].Plan['Shared Hit Blocks'] ?? 0;
+    // The fewest of five: a call whose catalogue entries autovacuum has just invalidated reads the catalogue as well.
+    const pages = async (one: Way, from: number) => {
+      const read: number[] = [];
+      for (let n = from; n < from + 5; n += 1) {
+        const { rows } = await owner.query<{ 'QUERY PLAN': [{ Plan: { 'Shared Hit Blocks': number } }] }>(
+          `explain (analyze, buffers, format json) select ${one(String(n))}`,
+        );
+        read.push(rows[0]?.['QUERY PLAN'][0].Plan['Shared Hit Blocks'] ?? 0);
+      }
+      return Math.min(...read);
     };
     await some(ways.decided, 1, 50);
     await some(ways.written, 51, 100);
-    const before = [await pages(ways.decided, 101), await pages(ways.written, 102)];
+    const before = [await pages(ways.decided, 101), await pages(ways.written, 106)];
     await dump.query('begin isolation level repeatable read; select from tollbook.lane');
-    await some(ways.decided, 103, 350);
+    await some(ways.decided, 111, 350);
     await some(ways.written, 351, 600);
-    const after = [await pages(ways.decided, 601), await pages(ways.written, 602)];
+    const after = [await pages(ways.decided, 601), await pages(ways.written, 606)];
     for (const [way, read] of after.entries()) expect(read).toBeLessThan((before[way] ?? 0) + 20);
   });
 });
