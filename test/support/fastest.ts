@@ -1,10 +1,14 @@
+/** Longer than the other tests keep a busy machine at its busiest. */
+const triesMs = 60_000;
+
 /**
  * How long the fastest of many tries took, in milliseconds: what the work itself takes, beside other tests on a busy machine.
- * The tries end with the first below `enoughMs`.
+ * The tries end with the first below `enoughMs`, or after a minute.
  */
 export async function fastestMs(enoughMs: number, work: () => Promise<unknown>): Promise<number> {
+  const untilMs = performance.now() + triesMs;
   let fastest = Infinity;
-  for (let tries = 0; tries < 50 && fastest >= enoughMs; tries++) {
+  while (fastest >= enoughMs && performance.now() < untilMs) {
     const startedMs = performance.now();
     await work();
     fastest = Math.min(fastest, performance.now() - startedMs);
