@@ -1,6 +1,7 @@
 import type pg from 'pg';
 import type { LedgerSource } from '../books/source.ts';
 import type { NoteVerifier } from '../domain/log/checkpoint.ts';
+import { isAsSealed } from '../log/changed-events.ts';
 import { type Sealing, sealingInDatabase, sealingInFile } from '../verify/sealing.ts';
 import { ArgumentError } from './arguments.ts';
 import { type ExitCode, exitCodes } from './exit-codes.ts';
@@ -58,6 +59,22 @@ export async function refuseUnsealed(
   if (!verifier) throw new ArgumentError('a checkpoint is checked with the public key: give --pubkey');
   const checkpoints = (await Promise.all(checkpoint.map(readCheckpoints))).flat();
   return tellSealing(await sealingInFile(ledger.source.leaves(), checkpoints, verifier, events), events);
+}
+
+/**
+ * For a command that says whom to pay: the exit code where the events are not all those that the log has sealed, after standard error says so.
+ * Undefined where they are, and with `--require-sealed`, which compares them as well.
+ */
+export async function refuseChanged(
+  { 'require-sealed': isRequired }: SealedValues,
+  pool: pg.Pool,
+): Promise<ExitCode | undefined> {
+  if (isRequired || (await isAsSealed(pool))) return undefined;
+  fail(
+    'The events are not all those that the log has sealed: somebody has changed, moved or removed some. Nothing is listed. ' +
+      'Pay nothing before `tollbook verify` is sound.',
+  );
+  return exitCodes.finding;
 }
 
 /** Prints why events are not proven; undefined where they are. */

@@ -1,8 +1,16 @@
 import type pg from 'pg';
 import { readCheckpoint } from '../domain/log/checkpoint.ts';
-import { isIncluded, leafHash } from '../domain/log/merkle.ts';
-import { readLargestHead, readLogGeneration, readOrigins, type StoredHead } from '../store/log.ts';
-import { proveEvents } from './prove.ts';
+import { isIncluded, leafHash, RightEdge, splitHashes } from '../domain/log/merkle.ts';
+import { DamagedLedgerError } from '../store/export.ts';
+import {
+  readLargestHead,
+  readLeafHashes,
+  readLogGeneration,
+  readOrigins,
+  readStoredTree,
+  type StoredHead,
+} from '../store/log.ts';
+import { leavesAtOnce, proveEvents } from './prove.ts';
 
 /**
  * Of events that were read, by `seq`, those that are not the ones that were sealed: no inclusion proof leads from their bytes to the newest
@@ -25,6 +33,31 @@ export async function findChangedEvents(
     const leaf = leaves.get(seq);
     return leaf && isIncluded({ index: seq - 1, size, root }, leafHash(leaf), hashes) ? [] : [seq];
   });
+}
+
+/**
+ * Whether the events are those that the newest head of the log covers, all of them: an event that was removed, or moved to another stream, leaves
+ * those that remain of its stream as they were sealed. True where there is no log. The signature of the head is not checked.
+ * @throws CheckpointError where the head is none
+ */
+export async function isAsSealed(pool: pg.Pool): Promise<boolean> {
+  try {
+    const tree = await readStoredTree(pool);
+    // both grow together: where the tree is larger, heads were removed
+    if (tree.size !== (tree.newest ?? 0)) return false;
+    const head = await newestHead(pool);
+    if (!head) return true;
+    const { size, root } = readCheckpoint(head.note);
+    const edge = new RightEdge();
+    while (edge.size < size) {
+      const wanted = Math.min(leavesAtOnce, size - edge.size);
+      for (const leaf of splitHashes(await readLeafHashes(pool, edge.size, wanted))) edge.append(leaf);
+    }
+    return edge.root().equals(root);
+  } catch (error) {
+    if (error instanceof DamagedLedgerError) return false;
+    throw error;
+  }
 }
 
 /** Of the present generation of the log, whatever its name is. */

@@ -21,7 +21,7 @@ export interface RefundsDue {
 /**
  * Payments for which a refund is due, after a place in the ledger. The read model says where to look; payee, amount and reason are those
  * of the payment's own events, so that an edited row changes no payee; and the events are compared with the log where there is one, so that an
- * edited event changes none either. A row that was removed is found by `tollbook verify` alone.
+ * edited event changes none either. What was removed, a row or an event, is not missed here: `findUnlistedRefunds` and `isAsSealed` find it.
  */
 export async function listRefundsDue(pool: pg.Pool, afterSeq: number, limit: number): Promise<RefundsDue> {
   const { asOfSeq, rows: listed } = await listInReadModel(pool, afterSeq, limit);

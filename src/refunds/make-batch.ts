@@ -3,6 +3,7 @@ import { type BatchedRefund, type RefundBatch, transferCall } from '../domain/pa
 import type { Caip2, Hex } from '../domain/values/primitives.ts';
 import type { RefundDueRow } from '../store/refunds.ts';
 import { refundStream } from '../domain/payments/refund-sending.ts';
+import { findUnlistedRefunds } from './find-unlisted.ts';
 import { listRefundsDue } from './list-refunds-due.ts';
 import { readAllSending } from './send-refund.ts';
 
@@ -40,6 +41,8 @@ export async function makeBatch(pool: pg.Pool, { network, max }: BatchOrder): Pr
   const underWay: { quoteDigest: string; operator: string }[] = [];
   let isCut = false;
   let asOfSeq = 0;
+  const unlisted = await findUnlistedRefunds(pool);
+  if (unlisted.length > 0) return { kind: 'contradicted', seqs: unlisted };
   for (let after: number | undefined = 0; after !== undefined && !isCut;) {
     const page = await listRefundsDue(pool, after, rowsAtOnce);
     if (page.changed.length > 0) return { kind: 'changed', seqs: page.changed };

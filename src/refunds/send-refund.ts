@@ -10,7 +10,7 @@ import {
   refundStream,
 } from '../domain/payments/refund-sending.ts';
 import type { Caip2, Hex } from '../domain/values/primitives.ts';
-import { findChangedEvents } from '../log/changed-events.ts';
+import { findChangedEvents, isAsSealed } from '../log/changed-events.ts';
 import type { Lane } from '../store/lane.ts';
 import { readStreamsUpTo } from '../store/projection.ts';
 import { readStream, readStreamLeaves } from '../store/streams.ts';
@@ -37,7 +37,7 @@ export type SendRefusal =
   | 'not_due'
   /** Only the facilitator or an operator reported the payment; no block proves it. */
   | 'payment_unproven'
-  /** Events of the payment are not those that the log has sealed: somebody has changed them. */
+  /** Events are not those that the log has sealed: somebody has changed, moved or removed some. */
   | 'changed'
   /** Somebody else, or another page, is sending it. */
   | 'under_way'
@@ -64,6 +64,8 @@ export async function startRefund(ledger: Ledger, by: By): Promise<StartedRefund
   const { quoteDigest, paymentNonce, operator } = by;
   const due = await findDue(ledger.pool, by);
   if (due.kind === 'refused') return due;
+  // an earlier refund of it may be among the events that were removed
+  if (!(await isAsSealed(ledger.pool))) return refused('changed');
   const { payment } = due.state;
   const { network, asset, symbol, decimals, payer } = payment;
   const amount = remainingAtoms(due.state);

@@ -86,7 +86,7 @@ export async function readLogGeneration(pool: pg.Pool): Promise<LogGeneration> {
 
 /**
  * The leaf hashes of `count` events after a place, concatenated. PostgreSQL hashes them: only 32 bytes of each are sent.
- * Throws where one of the events is missing.
+ * @throws DamagedLedgerError where one of the events is missing
  */
 export async function readLeafHashes(pool: pg.Pool, afterSeq: number, count: number): Promise<Buffer> {
   const db = queriesOn(pool);
@@ -111,7 +111,7 @@ export async function readLeafHashes(pool: pg.Pool, afterSeq: number, count: num
     .executeTakeFirst();
   const hashes = row?.hashes;
   if (hashes?.length !== count * hashBytes || row?.last !== afterSeq + count)
-    throw new Error(`of the events ${afterSeq + 1} to ${afterSeq + count} some are missing`);
+    throw new DamagedLedgerError(`of the events ${afterSeq + 1} to ${afterSeq + count} some are missing`);
   return hashes;
 }
 

@@ -5,6 +5,7 @@ import type { Caip2 } from '../domain/values/primitives.ts';
 import { queriesOn } from './database.ts';
 import { hexBytes, hexText, leafText, quoteOf, streamKey, streamName, time } from './expressions.ts';
 import { activeGeneration, type Page, readPage } from './payments.ts';
+import type { RowSnapshot } from './stored-rows.ts';
 
 /** A payment for which a refund is due, of which a part may have been refunded. Times are RFC 3339, amounts decimal strings. */
 export interface RefundDueRow {
@@ -99,6 +100,36 @@ export async function listRefundsDue(
     .orderBy('payment.seq')
     .limit(limit);
   return readPage(pool, page);
+}
+
+/**
+ * The streams whose payments may have to be refunded, by the types of their events alone: with a dead letter, a recovered payment, a settlement
+ * that did not stand, or more settlements than calls.
+ */
+export async function findStreamsThatMayOwe({ client, seq }: RowSnapshot): Promise<string[]> {
+  const { rows } = await client.query<{ stream: string }>(
+    `select tollbook.stream_name(stream) as stream from tollbook.event
+      where lane_id = 1 and seq <= $1 and type in ('dead_lettered', 'payment_recovered', 'settlement_disproved', 'settlement_reorged',
+        'payment_settled', 'enqueued')
+      group by stream
+      having bool_or(type not in ('payment_settled', 'enqueued'))
+        or count(*) filter (where type = 'payment_settled') > count(*) filter (where type = 'enqueued')`,
+    [seq],
+  );
+  return rows.map(({ stream }) => stream);
+}
+
+/** What the read models say of the refunds of these payments, by the event that started each; nothing of those of which they say none. */
+export async function readStoredDues(
+  { client, generation }: RowSnapshot,
+  seqs: readonly number[],
+): Promise<ReadonlyMap<number, Pick<RefundDueRow, 'why' | 'since'>>> {
+  const { rows } = await client.query<Pick<RefundDueRow, 'seq' | 'why' | 'since'>>(
+    `select seq, refund_due as why, to_char(refund_due_since at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as since from tollbook.payment
+      where generation = $1 and refund_due is not null and refund_due_since is not null and seq = any ($2::bigint[])`,
+    [generation, seqs],
+  );
+  return new Map(rows.map(({ seq, ...due }) => [seq, due]));
 }
 
 /** The quotes of payments for which a refund of this amount or more to this payer is due. */

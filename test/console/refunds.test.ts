@@ -169,7 +169,7 @@ test('a refund whose events are not those that were sealed is not shown, the pag
   const refused = await postForm(ada, `${path}/start`, begin, { accept: 'application/json' });
   expect(refused).toMatchObject({
     status: 409,
-    text: expect.stringContaining('not those that the log has sealed'),
+    text: expect.stringContaining('not all those that the log has sealed'),
   });
   expect(await steps()).toEqual([]);
 });

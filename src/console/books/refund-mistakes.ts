@@ -6,7 +6,7 @@ export const sendMistakes: Readonly<Record<SendRefusal, string>> = {
   not_due: 'No refund of this payment is due any more.',
   payment_unproven: 'Only the facilitator or an operator says that this was paid: no block proves it yet.',
   changed:
-    'Events of this payment are not those that the log has sealed: somebody has changed them. Pay nothing before the command tollbook verify finds the ledger sound.',
+    'The events are not all those that the log has sealed: somebody has changed, moved or removed some. Pay nothing before the command tollbook verify finds the ledger sound.',
   under_way:
     'This refund is being sent already, by you in another page or by somebody else. Load this page again.',
   not_started: 'Nobody is sending this refund at present. Load this page again.',

@@ -10,6 +10,7 @@ import { moneyText } from '../../money-text.ts';
 import {
   checkSealedOptions,
   databaseSealedOptions,
+  refuseChanged,
   refuseUnsealed,
   type SealedValues,
 } from '../../require-sealed.ts';
@@ -23,6 +24,8 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
   if (safe !== undefined) await requireWritable('safe', safe);
   return withLedger(async (ledger) => {
     await projectToHead(ledger);
+    const changed = await refuseChanged(sealed, ledger.pool);
+    if (changed !== undefined) return changed;
     const made = await makeBatch(ledger.pool, order);
     if (made.kind !== 'made') {
       const seqs = made.seqs.join(', ');

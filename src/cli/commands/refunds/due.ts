@@ -1,9 +1,15 @@
 import { refundReasonTexts } from '../../../domain/payments/refund.ts';
 import { projectToHead } from '../../../projections/project.ts';
+import { findUnlistedRefunds } from '../../../refunds/find-unlisted.ts';
 import { listRefundsDue, type RefundsDue } from '../../../refunds/list-refunds-due.ts';
 import type { RefundDueRow } from '../../../store/refunds.ts';
 import { readOptions } from '../../arguments.ts';
-import { checkSealedOptions, databaseSealedOptions, refuseUnsealed } from '../../require-sealed.ts';
+import {
+  checkSealedOptions,
+  databaseSealedOptions,
+  refuseChanged,
+  refuseUnsealed,
+} from '../../require-sealed.ts';
 import { withLedger } from '../../ledger.ts';
 import { quoteText } from '../../quote-text.ts';
 import { moneyText } from '../../money-text.ts';
@@ -17,6 +23,8 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
   checkSealedOptions(values);
   return withLedger(async (ledger) => {
     await projectToHead(ledger);
+    const refusal = await refuseChanged(values, ledger.pool);
+    if (refusal !== undefined) return refusal;
     let [listed, sealedSeq] = [0, -1];
     const [contradicted, changed]: [number[], number[]] = [[], []];
     for (let after: number | undefined = 0; after !== undefined;) {
@@ -32,7 +40,10 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
       changed.push(...page.changed);
       after = page.listed.length < pageSize ? undefined : page.listed.at(-1);
     }
-    if (listed === 0) say('No refund is due.');
+    // a row of the list says so itself where it is wrong in another way
+    const known = new Set(contradicted);
+    contradicted.push(...(await findUnlistedRefunds(ledger.pool)).filter((seq) => !known.has(seq)));
+    if (listed + contradicted.length === 0) say('No refund is due.');
     if (changed.length > 0)
       fail(
         `The events ${changed.join(', ')} are not those that the log has sealed: somebody has changed them. Their payments are not ` +
