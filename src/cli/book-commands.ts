@@ -46,9 +46,12 @@ export const bookCommands = {
       `tollbook costs record --network eip155:8453 --tx TRANSACTION --purpose ${costPurposes.join('|')}\n` +
       '  (--rpc NETWORK=URL | --config FILE) [--payer ADDRESS] [--by NAME]\n' +
       '  of its receipt, once it is final; also where it failed. What a command or a gateway has recorded is not recorded again\n' +
-      'tollbook costs record --missing [--network eip155:8453] (--rpc NETWORK=URL | --config FILE) [--payer ADDRESS] [--by NAME]\n' +
+      'tollbook costs record --missing [--network eip155:8453] [--from 2026-11] (--rpc NETWORK=URL | --config FILE)\n' +
+      '  [--payer ADDRESS] [--by NAME]\n' +
       '  finds the refunds, sweeps, transfers and spends in the ledger whose transaction has no recorded cost, and records each;\n' +
-      '  where one of them could not be recorded, it is named, and the command is not done: repeat it\n' +
+      '  with --config also the anchors that its keys have published on a chain. Where one of them could not be recorded, or found,\n' +
+      '  it is named, and the command is not done: repeat it\n' +
+      "  --from   looks for anchors since then; default: the ledger's first event, which reads many blocks of an old ledger\n" +
       '  --payer  the account that sent it: says that it is yours, where neither ledger nor configuration knows it\n' +
       '  --by     the operator; default: your account on this machine; needs DATABASE_URL',
     load: () => import('./commands/costs/record.ts'),

@@ -3,6 +3,7 @@ import { processEnvironment } from '../config/environment.ts';
 import { loadConfig } from '../config/load.ts';
 import { chainIdOf } from '../domain/values/primitives.ts';
 import { type Chain, createChain } from '../peers/chain/chain.ts';
+import { openPublications, type Publications } from '../peers/anchors/publications.ts';
 import { type ChainScanner, createScanner } from '../peers/chain/transfer-scan.ts';
 
 export async function readConfig(file: string): Promise<Config> {
@@ -37,6 +38,20 @@ export function openScanners(
       network,
       createScanner({ network, chainId: chainIdOf(network) ?? 0, rpcUrl, timeoutMs: scanTimeoutMs }),
     ]),
+  );
+}
+
+/** Where the configuration publishes tree heads of its log. `rpcUrls` take precedence. The caller closes them. */
+export function openPublicationsOf(
+  config: Config | undefined,
+  rpcUrls: ReadonlyMap<string, string>,
+): readonly Publications[] {
+  const log = config?.log;
+  if (!log) return [];
+  return log.anchors.flatMap((anchor) =>
+    anchor.kind === 'chain'
+      ? openPublications(anchor, log.origin, rpcUrls.get(anchor.network) ?? anchor.rpcUrl)
+      : [],
   );
 }
 

@@ -3,6 +3,7 @@ import type { MissingCost } from '../costs/record-missing.ts';
 import { decimalText } from '../domain/bookkeeping/entry.ts';
 import { costWei } from '../domain/payments/transaction-cost.ts';
 import { nativeDecimals } from '../domain/values/native-coin.ts';
+import { type Refused, refused } from '../refunds/final-transfers.ts';
 import type { TransferCost } from '../refunds/transfer-cost.ts';
 import { chainMessages } from './chain-messages.ts';
 
@@ -16,6 +17,13 @@ export const costMessages: Readonly<Record<CostRefusal, string>> = {
   foreign_payer:
     'an account sent it that is not known as yours, so it cost you nothing; nothing was recorded: if it is yours, name it with --payer',
   superseded: 'another command was recorded meanwhile: try again',
+};
+
+/** The same, and why anchors could not be found. */
+export const missingMessages: Readonly<Record<CostRefusal | 'search_failed', string>> = {
+  ...costMessages,
+  search_failed:
+    'the chain did not name all of them; the costs of those before are recorded: try again, or name another node with --rpc',
 };
 
 type CostTerms = Pick<RecordedCost, 'gas_used' | 'gas_price_wei' | 'l1_fee_wei' | 'symbol'>;
@@ -43,14 +51,14 @@ export function recordedLine({ kind, cost }: Exclude<CostAnswer, { kind: 'refuse
 }
 
 /** What became of a cost that was missing: a line, or why it could not be recorded. */
-export function missingLine({
-  network,
-  transaction,
-  purpose,
-  answer,
-}: MissingCost):
-  | { readonly line: string }
-  | (Extract<CostAnswer, { kind: 'refused' }> & { readonly subject: string }) {
+export function missingLine(
+  missing: MissingCost,
+): { readonly line: string } | (Refused<keyof typeof missingMessages> & { readonly subject: string }) {
+  if ('unsearched' in missing) {
+    const subject = `anchors in the contract ${missing.contract} on ${missing.network}`;
+    return { ...refused('search_failed', missing.unsearched), subject };
+  }
+  const { network, transaction, purpose, answer } = missing;
   const subject = `transaction ${transaction} (${purpose}) on ${network}`;
   if (answer.kind === 'reversed') {
     const { operator, why } = answer.reversal;

@@ -16,6 +16,13 @@ export function readListSpan(args: readonly string[]): ListSpan {
     args: [...args],
     options: { from: { type: 'string' }, to: { type: 'string' }, tz: { type: 'string' } },
   });
+  return readSpan(values);
+}
+
+/** The same of options that are read. */
+export function readSpan(
+  values: Readonly<Partial<Record<'from' | 'to' | 'tz', string | undefined>>>,
+): ListSpan {
   const zone = readZone(values.tz);
   const [fromMs, toMs] = (['from', 'to'] as const).map((end) => {
     const text = values[end];

@@ -3,7 +3,8 @@ import type { Config } from '../config/config.ts';
 import type { EventData } from '../domain/events/event.ts';
 import { type CostPurpose, costStream } from '../domain/payments/transaction-cost.ts';
 import { type Caip2, chainIdOf, type Hex } from '../domain/values/primitives.ts';
-import { listSendingEvents, type SendingEvent } from '../store/costs.ts';
+import type { Publications } from '../peers/anchors/publications.ts';
+import { listSendingEvents, readFirstEventMs, type SendingEvent } from '../store/costs.ts';
 import { readStreamsUpTo } from '../store/projection.ts';
 import { ownAccounts } from './own-accounts.ts';
 import { type CostAnswer, type CostLedger, type CostReader, recordCost } from './record-cost.ts';
@@ -23,38 +24,77 @@ export interface MissingCosts {
   /** Accounts that somebody states to be the operator's. */
   readonly stated: readonly string[];
   readonly operator: string | undefined;
+  /** Publications of tree heads are looked for since then; undefined: since the ledger's first event. */
+  readonly publishedSinceMs: number | undefined;
 }
 
-export type MissingCost = NamedTransaction & {
-  readonly answer:
-    | CostAnswer
-    /** It was recorded, and an operator has taken that back: nothing is recorded again by itself. */
-    | { readonly kind: 'reversed'; readonly reversal: EventData<'operator_cost_reversed'> };
-};
+/** Where costs are read. */
+export interface CostSources {
+  /** By network. */
+  readonly chains: ReadonlyMap<string, CostReader>;
+  /** Where tree heads of the log are published: no event of the ledger names these transactions. */
+  readonly publications: readonly Publications[];
+  readonly config: Config | undefined;
+  readonly onProgress: (what: string, done: bigint, all: bigint) => void;
+}
+
+export type MissingCost =
+  | (NamedTransaction & {
+      readonly answer:
+        | CostAnswer
+        /** It was recorded, and an operator has taken that back: nothing is recorded again by itself. */
+        | { readonly kind: 'reversed'; readonly reversal: EventData<'operator_cost_reversed'> };
+    })
+  /** The chain did not say which tree heads were published. */
+  | (Pick<Publications, 'network' | 'contract'> & { readonly unsearched: string });
 
 const eventsAtOnce = 1_000;
 /** After so many answers in a row that did not come, a network is asked no more. */
 const mostUnanswered = 3;
+/** How far the clock of the database may be ahead of a chain's. */
+const clocksDifferMs = 86_400_000;
 
 /**
- * Finds the transactions of refunds, sweeps, transfers and spends without a recorded cost, and records each: what each has come to, in the
- * order of the events that name them. A repetition records what could not be recorded before.
+ * Finds the transactions of refunds, sweeps, transfers and spends, and of published tree heads, without a recorded cost, and records each:
+ * what each has come to, in the order of the events that name them, and of the chain. A repetition records what could not be recorded before.
  */
 export async function* recordMissingCosts(
   ledger: CostLedger,
-  { network, stated, operator }: MissingCosts,
-  chains: ReadonlyMap<string, CostReader>,
-  config?: Config,
+  missing: MissingCosts,
+  sources: CostSources,
 ): AsyncGenerator<MissingCost> {
-  const recorder = new MissingRecorder(ledger, { stated, operator }, chains, config);
-  for (let after = 0; ;) {
-    const events = await listSendingEvents(ledger.pool, after, eventsAtOnce);
-    const named = events.flatMap((event) => namedIn(event) ?? []);
-    const wanted = named.filter((one) => network === undefined || one.network === network);
-    for (const { one, reversal } of await withoutCost(ledger.pool, wanted)) {
-      if (!recorder.isFirst(one)) continue;
-      yield { ...one, answer: reversal ? { kind: 'reversed', reversal } : await recorder.record(one) };
+  const recorder = new MissingRecorder(ledger, missing, sources.config);
+  const isWanted = (network: Caip2): boolean => missing.network === undefined || missing.network === network;
+  for await (const named of namedInLedger(ledger.pool))
+    yield* recorder.recordAll(
+      named.filter(({ network }) => isWanted(network)),
+      (network) => sources.chains.get(network),
+    );
+  const sinceMs = missing.publishedSinceMs ?? (await readFirstEventMs(ledger.pool));
+  if (sinceMs === undefined) return;
+  const sinceSecs = Math.floor((sinceMs - clocksDifferMs) / 1_000);
+  for (const publications of sources.publications.filter(({ network }) => isWanted(network))) {
+    const { network, contract } = publications;
+    const onProgress = (done: bigint, all: bigint): void =>
+      sources.onProgress(`anchors on ${network}`, done, all);
+    for await (const range of publications.find({ sinceSecs, others: missing.stated, onProgress })) {
+      if (range.kind === 'unavailable') yield { network, contract, unsearched: range.cause };
+      else {
+        const named = range.published.map(({ transaction, by: from }) => ({ network, transaction, from }));
+        yield* recorder.recordAll(
+          named.map((one) => ({ ...one, purpose: 'anchor' })),
+          () => publications,
+        );
+      }
     }
+  }
+}
+
+/** The transactions that events name, some at a time. */
+async function* namedInLedger(pool: pg.Pool): AsyncGenerator<readonly NamedTransaction[]> {
+  for (let after = 0; ;) {
+    const events = await listSendingEvents(pool, after, eventsAtOnce);
+    yield events.flatMap((event) => namedIn(event) ?? []);
     const last = events.at(-1);
     if (!last || events.length < eventsAtOnce) return;
     after = last.seq;
@@ -65,37 +105,47 @@ export async function* recordMissingCosts(
 class MissingRecorder {
   readonly #ledger: CostLedger;
   readonly #by: Pick<MissingCosts, 'stated' | 'operator'>;
-  readonly #chains: ReadonlyMap<string, CostReader>;
   readonly #config: Config | undefined;
   readonly #own = new Map<string, ReadonlySet<string>>();
   readonly #tried = new Set<string>();
   readonly #unanswered = new Map<string, number>();
 
-  constructor(
-    ledger: CostLedger,
-    by: Pick<MissingCosts, 'stated' | 'operator'>,
-    chains: ReadonlyMap<string, CostReader>,
-    config: Config | undefined,
-  ) {
+  constructor(ledger: CostLedger, by: Pick<MissingCosts, 'stated' | 'operator'>, config: Config | undefined) {
     this.#ledger = ledger;
     this.#by = by;
-    this.#chains = chains;
     this.#config = config;
   }
 
+  /** Records those that have no cost on record, each once. */
+  async *recordAll(
+    named: readonly NamedTransaction[],
+    readerOf: (network: Caip2) => CostReader | undefined,
+  ): AsyncGenerator<MissingCost> {
+    for (const { one, reversal } of await withoutCost(this.#ledger.pool, named)) {
+      if (!this.#isFirst(one)) continue;
+      const answer = reversal
+        ? ({ kind: 'reversed', reversal } as const)
+        : await this.#record(one, readerOf(one.network));
+      yield { ...one, answer };
+    }
+  }
+
   /** Whether the transaction is named for the first time: one may be many refunds. */
-  isFirst(one: NamedTransaction): boolean {
+  #isFirst(one: NamedTransaction): boolean {
     const name = streamOf(one);
     return !this.#tried.has(name) && this.#tried.add(name).has(name);
   }
 
-  async record({ network, transaction, purpose, from }: NamedTransaction): Promise<CostAnswer> {
+  async #record(
+    { network, transaction, purpose, from }: NamedTransaction,
+    reader: CostReader | undefined,
+  ): Promise<CostAnswer> {
     const unanswered = this.#unanswered.get(network) ?? 0;
     if (unanswered >= mostUnanswered)
       return { kind: 'refused', code: 'chain_unavailable', detail: 'not asked any more' };
     const own = new Set([...(await this.#ownOf(network)), from]);
     const order = { network, transaction, purpose, own, operator: this.#by.operator };
-    const answer = await recordCost(this.#ledger, order, this.#chains.get(network));
+    const answer = await recordCost(this.#ledger, order, reader);
     const isUnanswered = answer.kind === 'refused' && answer.code === 'chain_unavailable';
     this.#unanswered.set(network, isUnanswered ? unanswered + 1 : 0);
     return answer;

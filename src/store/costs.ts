@@ -2,6 +2,7 @@ import type pg from 'pg';
 import { decodeLeaf, type EventOf, type RecordedEvent } from '../domain/events/event.ts';
 import { queriesOn } from './database.ts';
 import { leafText } from './expressions.ts';
+import { readEvents } from './streams.ts';
 
 /** The events that may name a transaction of the operator. */
 const sendingTypes = [
@@ -40,6 +41,12 @@ export async function listSendingEvents(
     .limit(limit)
     .execute();
   return rows.map(({ leaf }) => decodeLeaf(leaf)).filter(isSending);
+}
+
+/** The time of the ledger's first event, in Unix milliseconds; undefined where there is none. */
+export async function readFirstEventMs(pool: pg.Pool): Promise<number | undefined> {
+  const [first] = await readEvents(queriesOn(pool), 0, 1);
+  return first && Date.parse(first.at);
 }
 
 function isSending(event: RecordedEvent): event is SendingEvent {

@@ -3,14 +3,13 @@ import type { Address, Hex } from '../../domain/values/primitives.ts';
 import type { Evidence } from '../../domain/reconcile/reconcile.ts';
 import { type Ask, askBlock, askTaggedBlock, type Block, type BlockAnswer } from './blocks.ts';
 import { addressWord, ethCall, hexBytes, isExecutionFailure } from '../rpc/eth-call.ts';
-import { createRpc, type RpcAnswer, RpcError, type RpcUnavailable, unavailable } from '../rpc/json-rpc.ts';
+import { createRpc, type RpcAnswer, unavailable } from '../rpc/json-rpc.ts';
 import { askRightChain } from '../rpc/chain-id.ts';
+import { withRetries } from '../rpc/retries.ts';
 import { knownTransactionCall } from './known-transaction.ts';
 import { receiptCall } from './receipt.ts';
 import { authorizationsIn } from './schemes/schemes.ts';
 import { readChunk, transferIn, type TransferChunk, type TransferQuery } from './transfer-chunk.ts';
-import { backOffMs } from '../../domain/values/back-off.ts';
-import { pause } from '../../runtime/pause.ts';
 
 /** Reads one chain for reconciling. Answers come from the configured chain, or are unavailable. */
 export interface ChainScanner {
@@ -77,23 +76,6 @@ const decimalsSelector = toFunctionSelector('decimals()');
 const word = hexBytes
   .refine((text) => text === '0x' || text.length === 66)
   .transform((text) => (text === '0x' ? undefined : BigInt(text)));
-
-const maxRetries = 3;
-const pauses = { firstMs: 200, longestMs: 800 };
-
-/** Repeats a request where the node may only have been busy; any other answer is final. */
-async function withRetries<T>(askOnce: () => Promise<RpcAnswer<T>>): Promise<RpcAnswer<T>> {
-  for (let failures = 0; ; failures += 1) {
-    const answer = await askOnce();
-    if (answer.kind === 'answer' || failures === maxRetries || !isPassing(answer)) return answer;
-    await pause(backOffMs(pauses, failures));
-  }
-}
-
-function isPassing({ cause, error }: RpcUnavailable): boolean {
-  if (error instanceof RpcError) return /rate limit|too many requests|per second/i.test(error.reason);
-  return /^(?:timeout|connection|status_429|status_5\d\d)$/.test(cause);
-}
 
 async function firstBlockSince(
   ask: Ask,

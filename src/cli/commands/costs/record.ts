@@ -4,8 +4,11 @@ import { recordMissingCosts } from '../../../costs/record-missing.ts';
 import { costPurposes, type CostPurpose } from '../../../domain/payments/transaction-cost.ts';
 import { parseAddress } from '../../../domain/values/primitives.ts';
 import { ArgumentError, readNetwork, readOperator, readOptions } from '../../arguments.ts';
+import { openPublicationsOf } from '../../chains.ts';
 import type { ExitCode } from '../../exit-codes.ts';
-import { costMessages, missingLine, recordedLine } from '../../cost-text.ts';
+import { costMessages, missingLine, missingMessages, recordedLine } from '../../cost-text.ts';
+import { readSpan } from '../../list-span.ts';
+import { startProgress } from '../../progress.ts';
 import {
   readChainSources,
   readTransaction,
@@ -20,6 +23,7 @@ const options = {
   purpose: { type: 'string', default: '' },
   payer: { type: 'string' },
   missing: { type: 'boolean', default: false },
+  from: { type: 'string' },
 } as const;
 type Values = ReturnType<typeof readOptions<{ options: typeof options }>>['values'];
 
@@ -29,6 +33,7 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
 }
 
 async function recordOne(values: Values): Promise<ExitCode> {
+  if (values.from !== undefined) throw new ArgumentError('--from is of --missing');
   const { purpose, ...common } = { ...readCommon(values), purpose: readPurpose(values.purpose) };
   const { stated, operator, sources } = common;
   const network = readNetwork(values.network);
@@ -45,11 +50,26 @@ async function recordMissing(values: Values): Promise<ExitCode> {
   if (values.tx !== '' || values.purpose !== '')
     throw new ArgumentError('--missing finds the transactions in the ledger: leave --tx and --purpose out');
   const { network, stated, operator, sources } = readCommon(values);
-  return recordEach(sources, costMessages, async function* ({ ledger, chains, config }) {
+  const missing = { network, stated, operator, publishedSinceMs: readSpan({ from: values.from }).fromMs };
+  return recordEach(sources, missingMessages, async function* ({ ledger, chains, config }) {
+    const publications = openPublicationsOf(config, sources.rpcUrls);
+    const progress = startProgress();
+    const onProgress = (what: string, done: bigint, all: bigint): void => progress.at(what, done, all);
     let found = 0;
-    for await (const one of recordMissingCosts(ledger, { network, stated, operator }, chains, config)) {
-      found += 1;
-      yield missingLine(one);
+    try {
+      for await (const one of recordMissingCosts(ledger, missing, {
+        chains,
+        publications,
+        config,
+        onProgress,
+      })) {
+        progress.end();
+        found += 1;
+        yield missingLine(one);
+      }
+    } finally {
+      progress.end();
+      await Promise.all(publications.map((each) => each.close()));
     }
     if (found === 0) yield { line: 'No cost is missing.' };
   });
