@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { readCheckpoint } from '../domain/log/checkpoint.ts';
+import { CheckpointError, readCheckpoint } from '../domain/log/checkpoint.ts';
 import { isIncluded, leafHash, RightEdge, splitHashes } from '../domain/log/merkle.ts';
 import { DamagedLedgerError } from '../store/export.ts';
 import {
@@ -14,8 +14,8 @@ import { leavesAtOnce, proveEvents } from './prove.ts';
 
 /**
  * Of events that were read, by `seq`, those that are not the ones that were sealed: no inclusion proof leads from their bytes to the newest
- * head of the log. None where there is no log; events that no head covers yet are not looked at. The signature of the head is not checked.
- * @throws CheckpointError where the head is none
+ * head of the log. None where there is no log; events that no head covers yet are not looked at. Where the log itself was damaged, that is all that
+ * it covers. The signature of the head is not checked.
  */
 export async function findChangedEvents(
   pool: pg.Pool,
@@ -23,22 +23,23 @@ export async function findChangedEvents(
 ): Promise<number[]> {
   const head = leaves.size === 0 ? undefined : await newestHead(pool);
   if (!head) return [];
-  const { size, root } = readCheckpoint(head.note);
-  const proofs = await proveEvents(
-    pool,
-    { size },
-    [...leaves.keys()].filter((seq) => seq <= size),
-  );
-  return proofs.flatMap(({ seq, hashes }) => {
-    const leaf = leaves.get(seq);
-    return leaf && isIncluded({ index: seq - 1, size, root }, leafHash(leaf), hashes) ? [] : [seq];
-  });
+  const covered = [...leaves.keys()].filter((seq) => seq <= head.size);
+  try {
+    const { size, root } = readCheckpoint(head.note);
+    const proofs = await proveEvents(pool, { size }, covered);
+    return proofs.flatMap(({ seq, hashes }) => {
+      const leaf = leaves.get(seq);
+      return leaf && isIncluded({ index: seq - 1, size, root }, leafHash(leaf), hashes) ? [] : [seq];
+    });
+  } catch (error) {
+    if (error instanceof CheckpointError || error instanceof RangeError) return covered;
+    throw error;
+  }
 }
 
 /**
  * Whether the events are those that the newest head of the log covers, all of them: an event that was removed, or moved to another stream, leaves
  * those that remain of its stream as they were sealed. True where there is no log. The signature of the head is not checked.
- * @throws CheckpointError where the head is none
  */
 export async function isAsSealed(pool: pg.Pool): Promise<boolean> {
   try {
@@ -48,6 +49,7 @@ export async function isAsSealed(pool: pg.Pool): Promise<boolean> {
     const head = await newestHead(pool);
     if (!head) return true;
     const { size, root } = readCheckpoint(head.note);
+    if (size !== head.size) return false;
     const edge = new RightEdge();
     while (edge.size < size) {
       const wanted = Math.min(leavesAtOnce, size - edge.size);
@@ -55,7 +57,7 @@ export async function isAsSealed(pool: pg.Pool): Promise<boolean> {
     }
     return edge.root().equals(root);
   } catch (error) {
-    if (error instanceof DamagedLedgerError) return false;
+    if (error instanceof DamagedLedgerError || error instanceof CheckpointError) return false;
     throw error;
   }
 }

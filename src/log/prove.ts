@@ -50,7 +50,7 @@ export class TileCache {
 
 /**
  * Inclusion proofs of several events for one head, with one read of the tiles.
- * @throws RangeError for an event that the head does not cover
+ * @throws RangeError for an event that the head does not cover, and where a tile is missing or too short
  */
 export async function proveEvents(
   pool: pg.Pool,
@@ -135,7 +135,7 @@ async function readNodes(
   return (node) => {
     const { level, tile } = placeOf(node);
     const tree = tiles.get(`${level}/${tile}`);
-    if (!tree) throw new Error(`the log lacks tile ${level}/${tile}`);
+    if (!tree) throw new RangeError(`the log lacks tile ${level}/${tile}`);
     return tree.hash(node);
   };
 }

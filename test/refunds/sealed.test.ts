@@ -98,6 +98,26 @@ test('a ledger whose tree was edited with the events lists no refund of theirs',
   expect(honest).not.toBe('');
 });
 
+test.each([
+  ['a tile was removed', 'delete from tollbook.log_tile where level = 0'],
+  ['a tile was cut', 'update tollbook.log_tile set hashes = substr(hashes, 1, 33) where level = 0'],
+  ['the newest head has another text', `update tollbook.log_head set note = 'no checkpoint'`],
+  ['the newest head has another size', `update tollbook.log_head set note = replace(note, E'\n', E'\n9')`],
+])('no refund is listed where %s', async (_what, change) => {
+  const { database, ledger, paid } = await refunding(chain);
+  await paid();
+  await projectToHead(ledger);
+  await sealAll(database);
+  await tamper(database, { what: 'the log', words: /./, change: (owner) => owner.query(change) });
+  const { rows, changed } = await listRefundsDue(ledger.pool, 0, 10);
+  expect(rows).toEqual([]);
+  expect(changed.length).toBeGreaterThan(0);
+  expect(await tollbook(['refunds', 'due'], { DATABASE_URL: database.url })).toMatchObject({
+    code: 1,
+    stdout: '',
+  });
+});
+
 test('with --require-sealed nothing is listed before a checkpoint covers it', async () => {
   const { database } = await dueToThief();
   const { code, stdout, stderr } = await tollbook(['refunds', 'due', '--require-sealed'], {
@@ -123,6 +143,12 @@ test.each([
     'removed, with the heads of the log that cover it',
     `with gone as (delete from tollbook.event where type = 'refunded' returning seq)
       delete from tollbook.log_head where size >= (select seq from gone)`,
+  ],
+  [
+    'removed, and the newest head has the text of an older one',
+    `with gone as (delete from tollbook.event where type = 'refunded' returning seq)
+      update tollbook.log_head set note = (select note from tollbook.log_head where size < (select seq from gone) order by size desc limit 1)
+        where size >= (select seq from gone)`,
   ],
 ])('nobody is refunded twice because the event of the refund was %s', async (_how, change) => {
   const { database, ledger, paid, record, final } = await refunding(chain);
