@@ -2,6 +2,7 @@ import type { ClosedPeriod } from '../domain/periods/periods.ts';
 import { periodName } from '../domain/values/period.ts';
 import { utc } from '../domain/values/time-zone.ts';
 import type { Comparison } from '../periods/compare-period.ts';
+import { countOf } from './count-text.ts';
 
 /** A period's name, with its zone where that is not UTC. */
 export function namedPeriod({ period }: Pick<ClosedPeriod, 'period'>): string {
@@ -30,7 +31,7 @@ export function periodLines(closed: ClosedPeriod): string[] {
   return [
     periodLine(closed),
     `  head            ${head.size} events of ${head.origin}, root ${head.root}`,
-    `  reconciliation  ${data.report_sha256}: ${breaks} breaks, ${breaks_explained} explained, ${open_items} open`,
+    `  reconciliation  ${data.report_sha256}: ${countOf(breaks, 'break')}, ${breaks_explained} explained, ${countOf(open_items, 'open item')}`,
     ...(despite === undefined ? [] : [`  closed despite  ${despite}`]),
     ...Object.entries(exports).map(([format, sha256]) => `  ${format.padEnd(14)}  ${sha256}`),
   ];

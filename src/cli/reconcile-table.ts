@@ -3,6 +3,7 @@ import type { AccountJson, ReportJson } from '../domain/reconcile/report.ts';
 import type { ClassJson, GroupJson, ItemFields } from '../domain/reconcile/tally.ts';
 import type { BridgeLineJson } from '../domain/reconcile/bridge-json.ts';
 import { allClasses } from '../domain/reconcile/reconcile.ts';
+import { countOf } from './count-text.ts';
 
 /** Items of a class that a person is shown; the JSON has them all. */
 const mostShown = 20;
@@ -24,7 +25,7 @@ export function reconcileLines(report: ReportJson): string[] {
     ...accounts.flatMap(accountLines),
     ...allClasses.flatMap((name) => classLines(name, classes[name], tokens)),
     '',
-    `${resultText(report)}: ${breaks} ${breaks === 1 ? 'break' : 'breaks'}${explainedText(report)}, ${open_items} open`,
+    `${resultText(report)}: ${countOf(breaks, 'break')}${explainedText(report)}, ${countOf(open_items, 'open item')}`,
   ];
 }
 

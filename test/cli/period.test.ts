@@ -32,7 +32,7 @@ test('a month is closed, reviewed with the chains by another person and opened a
   });
   expect(await period('close', name, '--by', 'ada', '--despite', 'with the auditor', ...zone)).toMatchObject({
     code: 0,
-    stdout: expect.stringContaining('of jobs.example/log: 1 breaks, 0 open.'),
+    stdout: expect.stringContaining('of jobs.example/log: 1 break, 0 open items.'),
   });
   const review = await period('review', name, '--by', 'bob', ...rpc, '--pubkey', testSigner.verifierKeys[0]);
   expect({ code: review.code, stderr: withoutProgress(review.stderr) }).toEqual({ code: 0, stderr: '' });

@@ -130,7 +130,7 @@ test('a report that cannot be stored is printed all the same, and the command en
     code: 2,
     stderr: expect.stringMatching(/^the report is complete, but was not stored: permission denied/),
   });
-  expect(stdout).toMatch(/Clean: 0 breaks, 0 open\n$/);
+  expect(stdout).toMatch(/Clean: 0 breaks, 0 open items\n$/);
 });
 
 test('refunds due waits for read models that a gateway is about to bring up to date, and says where no process does', async () => {

@@ -29,7 +29,7 @@ test('a period without breaks is clean, its report is stored once, and is the sa
   const { database, gateway, config, json, run, report, period, usual } = await paid(chain);
   const first = await run(usual);
   expect({ code: first.code, stderr: withoutProgress(first.stderr) }).toEqual({ code: 0, stderr: '' });
-  expect(first.stdout).toMatch(/Clean: 0 breaks, 0 open\nStored as reconciliation 1\.\n$/);
+  expect(first.stdout).toMatch(/Clean: 0 breaks, 0 open items\nStored as reconciliation 1\.\n$/);
   const text = readFileSync(json, 'utf8');
   const { accounts, networks, classes, ledger } = report();
   expect(classes).toMatchObject({ matched: { count: 6, kind: 'ok' } });

@@ -46,6 +46,9 @@ test('refunds that are due are sent as one batch, and each is recorded once by w
   const few = await tollbook(['refunds', 'batch', '--network', network, '--out', cut, '--max', '2'], env);
   expect([few.code, few.stdout]).toEqual([0, expect.stringContaining('2 refunds in')]);
   expect(few.stdout).toContain('More are due');
+  expect(few.stdout).toContain(
+    `so another batch has them again: record them with \`tollbook refunds record --batch ${cut} --tx`,
+  );
   const made = await tollbook(['refunds', 'batch', '--network', network, '--out', out, '--safe', safe], env);
   expect([made.code, made.stdout]).toEqual([0, expect.stringContaining(`3 refunds in ${out} and ${safe}.`)]);
   const batch = JSON.parse(readFileSync(out, 'utf8')) as RefundBatch;

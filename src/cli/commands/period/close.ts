@@ -10,6 +10,7 @@ import { withLedger } from '../../ledger.ts';
 import { takeNamedPeriod } from '../../period-choice.ts';
 import { namedPeriod } from '../../period-text.ts';
 import { fail, say } from '../../terminal.ts';
+import { countOf } from '../../count-text.ts';
 
 /** The refusals that say that ledger or chain is not as it must be. */
 const findings: ReadonlySet<CloseRefusalCode> = new Set(['open_breaks', 'ledger_wrong', 'other_ledger']);
@@ -58,7 +59,7 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
     }
     const { head, breaks, open_items: open } = result.data;
     say(
-      `Closed: ${namedPeriod({ period })}, at ${head.size} events of ${head.origin}: ${breaks} breaks, ${open} open.`,
+      `Closed: ${namedPeriod({ period })}, at ${head.size} events of ${head.origin}: ${countOf(breaks, 'break')}, ${countOf(open, 'open item')}.`,
     );
     return exitCodes.done;
   });

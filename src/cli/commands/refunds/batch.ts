@@ -15,6 +15,7 @@ import {
   type SealedValues,
 } from '../../require-sealed.ts';
 import { fail, say } from '../../terminal.ts';
+import { countOf } from '../../count-text.ts';
 
 const mostRefunds = 500;
 
@@ -56,7 +57,10 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
     for (const refund of batch.refunds)
       say(`${moneyText(refund)} to ${refund.to} for quote ${refund.quote_digest}`);
     say(
-      `${batch.refunds.length} ${batch.refunds.length === 1 ? 'refund' : 'refunds'} in ${[out, safe].filter((file) => file !== undefined).join(' and ')}.`,
+      `${countOf(batch.refunds.length, 'refund')} in ${[out, safe].filter((file) => file !== undefined).join(' and ')}.`,
+    );
+    say(
+      `They stay due until they are recorded, so another batch has them again: record them with \`tollbook refunds record --batch ${out} --tx …\` before anybody makes one.`,
     );
     if (isCut) say('More are due: record these first, then make the next batch.');
     return exitCodes.done;
