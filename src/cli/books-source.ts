@@ -1,8 +1,8 @@
-import { access } from 'node:fs/promises';
 import type pg from 'pg';
 import { type LedgerSource, openDatabaseSource, openFileSource } from '../books/source.ts';
 import { parseInstant } from '../domain/values/period.ts';
 import { ArgumentError } from './arguments.ts';
+import { requireExport } from './given-proof.ts';
 import { withLedger } from './ledger.ts';
 import { readZone } from './period-choice.ts';
 
@@ -41,8 +41,6 @@ export async function withBooksSource<T>(
     );
   if (input === undefined)
     return withLedger(async ({ pool }) => use({ source: await openDatabaseSource(pool), pool }));
-  await access(input).catch(() => {
-    throw new ArgumentError(`--input ${input} cannot be read`);
-  });
+  await requireExport(input);
   return use({ source: openFileSource(input, Date.now(), exportedAtMs), pool: undefined });
 }

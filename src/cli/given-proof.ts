@@ -59,9 +59,16 @@ export async function readReceiptFile(file: string): Promise<unknown> {
   }
 }
 
-/** Throws an ArgumentError where an export that was named cannot be read. */
+/** Throws an ArgumentError where an export that was named cannot be read, or is empty: the export of a ledger without events is not. */
 export async function requireExport(file: string): Promise<void> {
-  await orArgumentError(`the export ${file} cannot be read`, access(file, constants.R_OK));
+  const words = `the export ${file} cannot be read`;
+  await orArgumentError(words, access(file, constants.R_OK));
+  const found = await orArgumentError(words, stat(file));
+  if (found.isDirectory()) throw new ArgumentError(`${words}: it is a folder`);
+  if (found.isFile() && found.size === 0)
+    throw new ArgumentError(
+      `the export ${file} is empty: it was not written to its end. Export the ledger again`,
+    );
 }
 
 async function orArgumentError<T>(message: string, reading: Promise<T>): Promise<T> {

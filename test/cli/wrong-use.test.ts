@@ -66,8 +66,39 @@ test.each([
     '--safe docs cannot be written: it is a folder',
   ],
   [['export', '--out', 'docs'], '--out docs cannot be written: it is a folder'],
+  // a month of a slow chain takes long
+  [
+    ['reconcile', ...period, '--rpc', 'eip155:1=http://127.0.0.1:1', '--json', '/absent/a.json'],
+    '--json /absent/a.json cannot be written: its folder does not exist or is not writable',
+  ],
+  [
+    ['reconcile', ...period, '--rpc', 'eip155:1=http://127.0.0.1:1', '--csv', 'docs'],
+    '--csv docs cannot be written: it is a folder',
+  ],
+  [
+    ['reconcile', ...period, '--rpc', 'eip155:1=http://127.0.0.1:1', '--input', 'docs'],
+    'the export docs cannot be read: it is a folder',
+  ],
 ])('wrong arguments are refused with one line and exit code 2: %s', async (args, words) => {
   expect(await tollbook(args)).toMatchObject({ code: 2, stdout: '', stderr: `${words}\n` });
+});
+
+test('an empty file is no export: it is neither sound nor clean nor the books of anything', async () => {
+  const file = path.join(temporaryFolder(), 'ledger.jsonl');
+  writeFileSync(file, '');
+  const given = ['--input', file, '--exported-at', '2026-02'];
+  for (const args of [
+    ['verify', file],
+    ['reconcile', ...period, '--input', file, '--rpc', 'eip155:1=http://127.0.0.1:1'],
+    ['period', 'check', '2026-01', '--input', file],
+    ['export', '--format', 'csv', ...period, ...given],
+    ['aging', '--as-of', '2026-01', ...given],
+  ])
+    expect(await tollbook(args)).toMatchObject({
+      code: 2,
+      stdout: '',
+      stderr: `the export ${file} is empty: it was not written to its end. Export the ledger again\n`,
+    });
 });
 
 test('an unreachable database is reported in one line, without its password', async () => {
@@ -100,7 +131,7 @@ test('a database without a ledger is reported in one line that says what to do',
 test('a checkpoint stays valid with empty lines at its end, which editors and shells add', async () => {
   const file = path.join(temporaryFolder(), 'checkpoint');
   const ledger = path.join(temporaryFolder(), 'empty.jsonl');
-  writeFileSync(ledger, '');
+  writeFileSync(ledger, `${JSON.stringify({ counters: {}, export: 1, seq: 0 })}\n`);
   const head = { origin: testSigner.name, size: 0, root: createHash('sha256').digest() };
   writeFileSync(file, `${signCheckpoint(head, testSigner)}\n\n`);
   const { code, stdout } = await tollbook(['verify', ledger, '--checkpoint', file, ...key]);

@@ -17,7 +17,7 @@ import { storeReconciliation } from '../../store/reconciliations.ts';
 import { readConfig } from '../chains.ts';
 import { givenVerifier, readCheckpoints, requireExport } from '../given-proof.ts';
 import { withLedger } from '../ledger.ts';
-import { ArgumentError, readOptions, readPairs, readRpcUrls } from '../arguments.ts';
+import { ArgumentError, readOptions, readPairs, readRpcUrls, requireWritable } from '../arguments.ts';
 import { type ExitCode, exitCodes } from '../exit-codes.ts';
 import { takePeriod } from '../period-choice.ts';
 import { besideClose } from '../period-text.ts';
@@ -32,6 +32,8 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
   const values = readValues(args);
   try {
     const request = readRequest(values);
+    if (values.csv !== undefined) await requireWritable('csv', values.csv);
+    if (values.json !== undefined && values.json !== '-') await requireWritable('json', values.json);
     const config = values.config === undefined ? undefined : await readConfig(values.config);
     const made = await makeReport(values, { ...request, config });
     if (made.kind === 'unsealed') return made.exitCode;
@@ -195,8 +197,21 @@ async function store(pool: pg.Pool, report: ReportJson): Promise<Stored> {
   }
 }
 
-function reconcileWith(values: Values, request: Request, source: LedgerSource): Promise<ReportJson> {
-  return runReconcile({ ...request, twice: values.twice, resumeFile: values.resume }, source);
+async function reconcileWith(values: Values, request: Request, source: LedgerSource): Promise<ReportJson> {
+  const report = await runReconcile({ ...request, twice: values.twice, resumeFile: values.resume }, source);
+  if (!hasCompared(report))
+    throw new ArgumentError(
+      'nothing was compared, and nothing was stored: no chain has a block in the period, and the ledger has nothing there. Is the year right?',
+    );
+  return report;
+}
+
+/** False for a period that is over on every chain without a block, such as one of a wrong year, and of which the ledger says nothing. */
+function hasCompared({ result, ledger, networks }: ReportJson): boolean {
+  if (result !== 'clean' || ledger.fault || networks.length === 0) return true;
+  return networks.some(
+    ({ from_block: from, to_block: to, is_covered: isCovered }) => !isCovered || BigInt(from) <= BigInt(to),
+  );
 }
 
 async function writeReports({ json, csv }: Values, report: ReportJson): Promise<void> {
