@@ -35,6 +35,8 @@ const columns: readonly (readonly [
   ['explained_as', ({ explained }) => explained?.as],
   ['explained_by', ({ explained }) => explained?.operator],
   ['note', ({ explained }) => explained?.note],
+  ['refunded_amount', ({ refunded_amount }, token) => amountText(refunded_amount, token)],
+  ['refunded_atoms', ({ refunded_amount }) => refunded_amount],
 ];
 
 /** The listed items of a reconciliation: a header, then a line for each. Items beyond the listed ones are in the JSON, by sender. */

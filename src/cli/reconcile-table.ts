@@ -155,13 +155,15 @@ function itemLine(item: ItemFields, tokens: Tokens): string {
 }
 
 function itemText(item: ItemFields, tokens: Tokens): string {
-  const { ledger_amount, chain_amount, quote_digest, seq, transaction, block_number, why } = item;
+  const { ledger_amount, chain_amount, refunded_amount, quote_digest, seq, transaction, block_number, why } =
+    item;
   if (item.of === 'token')
     return `  ${item.asset} on ${item.network}: ${item.decimals} decimals are configured, and the contract has ${item.chain_decimals ?? 'none'}`;
   const money = (atoms: string) => moneyText(item, atoms, tokens);
   const amounts = [
     ...(ledger_amount === undefined ? [] : [`ledger ${money(ledger_amount)}`]),
     ...(chain_amount === undefined ? [] : [`chain ${money(chain_amount)}`]),
+    ...(refunded_amount === undefined ? [] : [`refunded ${money(refunded_amount)}`]),
   ];
   return [
     `  ${item.of} ${amounts.join(', ')}`,
