@@ -4,7 +4,7 @@ import { formatsEdition } from '../domain/bookkeeping/format.ts';
 import type { EventData } from '../domain/events/event.ts';
 import { readCheckpoint } from '../domain/log/checkpoint.ts';
 import { periodStream, type PeriodRefusal, type PeriodRefusalCode } from '../domain/periods/periods.ts';
-import type { ReportJson } from '../domain/reconcile/report.ts';
+import { leavesUnexplained, type ReportJson } from '../domain/reconcile/report.ts';
 import { instantText, type Period, periodName } from '../domain/values/period.ts';
 import { utc } from '../domain/values/time-zone.ts';
 import { countReopened } from '../reconcile/read-explanations.ts';
@@ -105,7 +105,7 @@ export async function closePeriod(
 /** What a report lacks to close a period with. */
 function refuseReport(
   period: Period,
-  { period: of, ledger, networks, breaks, breaks_explained: explained }: ReportJson,
+  { period: of, ledger, networks, accounts, breaks, breaks_explained: explained }: ReportJson,
   despite: string | undefined,
 ): { readonly code: CloseRefusalCode; readonly message: string } | undefined {
   if (of.from !== instantText(period.fromMs) || of.to !== instantText(period.toMs))
@@ -125,6 +125,12 @@ function refuseReport(
     return {
       code: 'not_final',
       message: `${early.network} had no final block behind ${periodName(period)}: wait, and reconcile again`,
+    };
+  if (leavesUnexplained({ accounts }) && despite === undefined)
+    return {
+      code: 'open_breaks',
+      message:
+        'the books and the chain differ by an amount that no item of the report explains (NOT EXPLAINED): find out why, or say it with --despite',
     };
   const open = breaks - explained;
   if (open > 0 && despite === undefined)

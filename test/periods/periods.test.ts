@@ -118,6 +118,7 @@ describe('a period is not closed with', () => {
       'not_final',
     ],
     ['breaks that nobody has explained', { breaks: 3, breaks_explained: 2 }, 'open_breaks'],
+    ['an amount that no item explains', { accounts: [{ bridge: { not_explained: '5' } }] }, 'open_breaks'],
     ['a report of a shorter ledger', { size: 2 }, 'report_too_old'],
     ['a report of another ledger', { root: `${'A'.repeat(43)}=` }, 'other_ledger'],
   ])('%s', async (_, change, code) => {

@@ -22,6 +22,7 @@ import { type ExitCode, exitCodes } from '../exit-codes.ts';
 import { takePeriod } from '../period-choice.ts';
 import { besideClose } from '../period-text.ts';
 import { reconcileCsv } from '../reconcile-csv.ts';
+import { exitCodeOf } from '../reconcile-exit.ts';
 import { reconcileLines } from '../reconcile-table.ts';
 import { refuseUnsealed, sealedOptions } from '../require-sealed.ts';
 import { runReconcile } from '../run-reconcile.ts';
@@ -52,11 +53,6 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
     fail(isArgument || error instanceof ReconcileError ? message : `nothing was stored: ${message}`);
     return exitCodes.notDone;
   }
-}
-
-function exitCodeOf({ result, breaks, breaks_explained: explained }: ReportJson): ExitCode {
-  if (result !== 'breaks') return exitCodes.done;
-  return breaks === explained ? exitCodes.explained : exitCodes.finding;
 }
 
 function readValues(args: readonly string[]) {

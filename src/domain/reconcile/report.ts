@@ -136,6 +136,11 @@ export interface ReportJson {
   readonly open_items: number;
 }
 
+/** Whether the bridge of an account leaves an amount that no item explains. */
+export function leavesUnexplained({ accounts }: Pick<ReportJson, 'accounts'>): boolean {
+  return accounts.some(({ bridge }) => (bridge?.not_explained ?? '0') !== '0');
+}
+
 /** The bytes of a report: canonical JSON (RFC 8785). */
 export function reportText(report: ReportJson): string {
   return canonicalJson(report as unknown as CanonicalValue);
