@@ -19,7 +19,8 @@ export const transferCommands = {
     summary: 'writes the refunds that are due on a network as one batch for a wallet',
     usage:
       'tollbook refunds batch --network eip155:8453 --out FILE [--safe FILE] [--max 100]\n' +
-      '  [--require-sealed [--pubkey KEY]]\n' +
+      '  [--rpc NETWORK=URL | --config FILE] [--require-sealed [--pubkey KEY]]\n' +
+      '  --rpc   asks the chain whether it shows each payment, and writes nothing where it does not\n' +
       '  --out   the batch: a call for each refund, and the payment that it refunds; `refunds record --batch` reads it\n' +
       '  --safe  the same calls for the transaction builder of a Safe\n' +
       requireSealedHelp +

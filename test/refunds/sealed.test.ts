@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import type { Hex } from '../../src/domain/values/primitives.ts';
@@ -205,4 +205,42 @@ test.each([
   const out = path.join(temporaryFolder(), 'batch.json');
   const batch = await tollbook(['refunds', 'batch', '--network', network, '--out', out], env);
   expect(batch).toMatchObject({ code: 1, stdout: '', stderr: words });
+});
+
+test('with --rpc no batch pays back a payment that the chain does not show, whatever the sealed events say', async () => {
+  const { database, ledger, paid } = await refunding(chain);
+  const [honest, invented] = [await paid(), await paid()];
+  await projectToHead(ledger);
+  const env = { DATABASE_URL: database.url };
+  const out = path.join(temporaryFolder(), 'batch.json');
+  const batch = (...more: string[]) =>
+    tollbook(['refunds', 'batch', '--network', network, '--out', out, ...more], env);
+  const rpc = ['--rpc', `${network}=${chain.rpcUrl}`];
+  expect(await batch(...rpc)).toMatchObject({ code: 0, stdout: expect.stringContaining(honest) });
+  rmSync(out);
+  // before it is sealed, as somebody would append a payment that nobody made
+  await tamper(database, {
+    what: 'the transaction of a payment',
+    words: /./,
+    change: async (owner) => {
+      await owner.query(
+        `update tollbook.event set data = regexp_replace(data, '"transaction":"0x[0-9a-f]{64}"', '"transaction":"0x' || repeat('66', 32) || '"')
+          where stream = tollbook.stream_key($1)`,
+        [invented],
+      );
+      await owner.query(
+        `update tollbook.payment set transaction = decode(repeat('66', 32), 'hex') where seq in
+          (select seq from tollbook.event where stream = tollbook.stream_key($1))`,
+        [invented],
+      );
+    },
+  });
+  await sealAll(database);
+  expect(await batch()).toMatchObject({ code: 0, stdout: expect.stringContaining(invented) });
+  rmSync(out);
+  const { code, stderr } = await batch(...rpc);
+  expect(code).toBe(1);
+  expect(stderr).toContain(`does not show the payment of quote ${invented}:`);
+  expect(existsSync(out)).toBe(false);
+  expect(await batch('--rpc', `${network}=http://127.0.0.1:1`)).toMatchObject({ code: 2 });
 });

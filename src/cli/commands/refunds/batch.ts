@@ -1,12 +1,16 @@
 import { writeFile } from 'node:fs/promises';
-import { safeBatch } from '../../../domain/payments/refund-batch.ts';
+import type pg from 'pg';
+import { type RefundBatch, safeBatch } from '../../../domain/payments/refund-batch.ts';
 import { type Caip2, chainIdOf } from '../../../domain/values/primitives.ts';
 import { projectToHead } from '../../../projections/project.ts';
+import { findUnpaid } from '../../../refunds/find-unpaid.ts';
 import { type BatchOrder, makeBatch } from '../../../refunds/make-batch.ts';
 import { ArgumentError, readOptions, requireWritable } from '../../arguments.ts';
 import { type ExitCode, exitCodes } from '../../exit-codes.ts';
+import { closeChains, openChains, readConfig } from '../../chains.ts';
 import { withLedger } from '../../ledger.ts';
 import { moneyText } from '../../money-text.ts';
+import { type ChainSources, readChainSources } from '../../record-transfer.ts';
 import {
   checkSealedOptions,
   databaseSealedOptions,
@@ -20,7 +24,7 @@ import { countOf } from '../../count-text.ts';
 const mostRefunds = 500;
 
 export async function run(args: readonly string[]): Promise<ExitCode> {
-  const { order, out, safe, sealed } = readRequest(args);
+  const { order, out, safe, sealed, chains } = readRequest(args);
   await requireWritable('out', out);
   if (safe !== undefined) await requireWritable('safe', safe);
   return withLedger(async (ledger) => {
@@ -51,6 +55,8 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
       say(`No refund is due on ${order.network} that the chain proves. No file was written.`);
       return exitCodes.done;
     }
+    const unpaid = chains && (await refuseUnpaid(ledger.pool, batch, chains));
+    if (unpaid !== undefined) return unpaid;
     await writeFile(out, `${JSON.stringify(batch, undefined, 2)}\n`);
     if (safe !== undefined)
       await writeFile(safe, `${JSON.stringify(safeBatch(batch, Date.now()), undefined, 2)}\n`);
@@ -72,6 +78,39 @@ interface Request {
   readonly out: string;
   readonly safe: string | undefined;
   readonly sealed: SealedValues;
+  /** Where the payments are looked up; undefined: nowhere. */
+  readonly chains: ChainSources | undefined;
+}
+
+/** The exit code where the network does not show the payment of a refund, after standard error says so; undefined where it shows all. */
+async function refuseUnpaid(
+  pool: pg.Pool,
+  batch: RefundBatch,
+  { config, rpcUrls }: ChainSources,
+): Promise<ExitCode | undefined> {
+  const chains = openChains(config === undefined ? undefined : await readConfig(config), rpcUrls);
+  try {
+    const chain = chains.get(batch.network);
+    if (!chain)
+      throw new ArgumentError(
+        `no RPC for ${batch.network} is known: name one with --rpc ${batch.network}=URL`,
+      );
+    const found = await findUnpaid(pool, batch, chain);
+    if (found.kind === 'unavailable') {
+      fail(
+        `the RPC for ${batch.network} did not say whether the payments were made: ${found.cause}. No file was written`,
+      );
+      return exitCodes.notDone;
+    }
+    if (found.unpaid.length === 0) return undefined;
+    fail(
+      `${batch.network} does not show the payment of quote ${found.unpaid.join(', ')}: there may be nothing to refund. No file was written. ` +
+        'Pay nothing before `tollbook verify` is sound and a reconciliation has explained it.',
+    );
+    return exitCodes.finding;
+  } finally {
+    await closeChains(chains);
+  }
 }
 
 function readRequest(args: readonly string[]): Request {
@@ -83,6 +122,8 @@ function readRequest(args: readonly string[]): Request {
       out: { type: 'string' },
       safe: { type: 'string' },
       max: { type: 'string', default: '100' },
+      config: { type: 'string' },
+      rpc: { type: 'string', multiple: true, default: [] },
     },
   });
   const { network, out, safe } = values;
@@ -93,5 +134,7 @@ function readRequest(args: readonly string[]): Request {
     throw new ArgumentError('--out is missing: the file of the batch, which is needed to record its refunds');
   if (!Number.isInteger(max) || max < 1 || max > mostRefunds)
     throw new ArgumentError(`--max is a whole number from 1 to ${mostRefunds}`);
-  return { order: { network: network as Caip2, max }, out, safe, sealed: values };
+  const { config, rpc } = values;
+  const chains = config === undefined && rpc.length === 0 ? undefined : readChainSources(config, rpc);
+  return { order: { network: network as Caip2, max }, out, safe, sealed: values, chains };
 }

@@ -1,0 +1,37 @@
+import type pg from 'pg';
+import type { RefundBatch } from '../domain/payments/refund-batch.ts';
+import { expectedTransfer, paymentFromData } from '../domain/payments/payment.ts';
+import { foldQuote } from '../domain/payments/quote-state.ts';
+import type { Hex } from '../domain/values/primitives.ts';
+import type { Chain } from '../peers/chain/chain.ts';
+import { readStream } from '../store/streams.ts';
+
+export type PaidOnChain =
+  /** `unpaid`: the quotes of refunds whose payment the chain does not show. */
+  | { readonly kind: 'asked'; readonly unpaid: readonly string[] }
+  | { readonly kind: 'unavailable'; readonly cause: string };
+
+/**
+ * Asks a chain whether it shows the payment of each refund, in the transaction that the events name. Who can append to the ledger can
+ * record a payment that nobody made, and its dead letter: events that are legal, signed by that person, and sealed like any other.
+ */
+export async function findUnpaid(
+  pool: pg.Pool,
+  { refunds }: RefundBatch,
+  chain: Pick<Chain, 'findSettlement'>,
+): Promise<PaidOnChain> {
+  const unpaid: string[] = [];
+  for (const { quote_digest: digest, payment_nonce: nonce } of refunds) {
+    const { payments } = foldQuote((await readStream(pool, digest)).events);
+    const paid = payments.find(({ payment, status }) => payment.nonce === nonce && status === 'settled');
+    if (!paid?.settled) {
+      unpaid.push(digest);
+      continue;
+    }
+    const expected = expectedTransfer(paymentFromData(paid.payment));
+    const answer = await chain.findSettlement(paid.settled.transaction as Hex, expected);
+    if (answer.kind === 'unavailable') return { kind: 'unavailable', cause: answer.cause };
+    if (answer.kind !== 'paid') unpaid.push(digest);
+  }
+  return { kind: 'asked', unpaid };
+}
