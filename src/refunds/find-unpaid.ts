@@ -1,9 +1,10 @@
 import type pg from 'pg';
 import type { RefundBatch } from '../domain/payments/refund-batch.ts';
 import { expectedTransfer, paymentFromData } from '../domain/payments/payment.ts';
-import { foldQuote } from '../domain/payments/quote-state.ts';
+import { foldQuote, type PaymentState } from '../domain/payments/quote-state.ts';
 import type { Hex } from '../domain/values/primitives.ts';
 import type { Chain } from '../peers/chain/chain.ts';
+import type { SettlementAnswer } from '../peers/chain/schemes/scheme.ts';
 import { readStream } from '../store/streams.ts';
 
 export type PaidOnChain =
@@ -24,14 +25,19 @@ export async function findUnpaid(
   for (const { quote_digest: digest, payment_nonce: nonce } of refunds) {
     const { payments } = foldQuote((await readStream(pool, digest)).events);
     const paid = payments.find(({ payment, status }) => payment.nonce === nonce && status === 'settled');
-    if (!paid?.settled) {
-      unpaid.push(digest);
-      continue;
-    }
-    const expected = expectedTransfer(paymentFromData(paid.payment));
-    const answer = await chain.findSettlement(paid.settled.transaction as Hex, expected);
-    if (answer.kind === 'unavailable') return { kind: 'unavailable', cause: answer.cause };
-    if (answer.kind !== 'paid') unpaid.push(digest);
+    const answer = paid && (await findPaid(paid, chain));
+    if (answer?.kind === 'unavailable') return { kind: 'unavailable', cause: answer.cause };
+    if (answer?.kind !== 'paid') unpaid.push(digest);
   }
   return { kind: 'asked', unpaid };
+}
+
+/** What the chain says of a settled payment, in the transaction that the events name; undefined for one that is not settled. */
+export async function findPaid(
+  { payment, settled }: PaymentState,
+  chain: Pick<Chain, 'findSettlement'>,
+): Promise<SettlementAnswer | undefined> {
+  return (
+    settled && chain.findSettlement(settled.transaction as Hex, expectedTransfer(paymentFromData(payment)))
+  );
 }

@@ -14,6 +14,7 @@ import { findChangedEvents, isAsSealed } from '../log/changed-events.ts';
 import type { Lane } from '../store/lane.ts';
 import { readStreamsUpTo } from '../store/projection.ts';
 import { readStream, readStreamLeaves } from '../store/streams.ts';
+import { findPaid } from './find-unpaid.ts';
 import { type Chains, readMined, type Refused, refused } from './final-transfers.ts';
 import { recordRefund, type RefundAnswer } from './record-refund.ts';
 
@@ -37,6 +38,8 @@ export type SendRefusal =
   | 'not_due'
   /** Only the facilitator or an operator reported the payment; no block proves it. */
   | 'payment_unproven'
+  /** The chain does not show the payment, whatever the events say. */
+  | 'not_shown'
   /** Events are not those that the log has sealed: somebody has changed, moved or removed some. */
   | 'changed'
   /** Somebody else, or another page, is sending it. */
@@ -58,15 +61,23 @@ export interface StartedRefund {
 
 /**
  * Records that an operator is about to send what is left of a payment to its payer, before any wallet is asked. Payee and amount are
- * those of the payment's own events. While one is under way, no second one is started.
+ * those of the payment's own events, and the chain is asked for the payment. While one is under way, no second one is started.
  */
-export async function startRefund(ledger: Ledger, by: By): Promise<StartedRefund | Refused<SendRefusal>> {
+export async function startRefund(
+  ledger: Ledger,
+  by: By,
+  chains: Chains,
+): Promise<StartedRefund | Refused<SendRefusal>> {
   const { quoteDigest, paymentNonce, operator } = by;
   const due = await findDue(ledger.pool, by);
   if (due.kind === 'refused') return due;
   // an earlier refund of it may be among the events that were removed
   if (!(await isAsSealed(ledger.pool))) return refused('changed');
   const { payment } = due.state;
+  const chain = chains.get(payment.network);
+  const paid = chain && (await findPaid(due.state, chain));
+  if (!paid || paid.kind === 'unavailable') return refused('chain_unavailable', paid?.cause);
+  if (paid.kind !== 'paid') return refused('not_shown');
   const { network, asset, symbol, decimals, payer } = payment;
   const amount = remainingAtoms(due.state);
   const { sending, version } = await readSending(ledger.pool, by);

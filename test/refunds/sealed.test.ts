@@ -11,7 +11,7 @@ import { sealAll } from '../support/log.ts';
 import { temporaryFolder, tollbook } from '../support/program.ts';
 import { tamper } from '../support/verify.ts';
 import type { TestDatabase } from '../support/database.ts';
-import { giveBack, network, payerAddress, refunding } from './support.ts';
+import { chainsAt, giveBack, network, payerAddress, refunding } from './support.ts';
 
 const chain = useChain();
 const thief = `0x${'66'.repeat(20)}`;
@@ -74,7 +74,10 @@ test('a refund whose events are not those that were sealed is listed nowhere, no
   expect([batch.code, batch.stdout, existsSync(out)]).toEqual([1, '', false]);
 
   const of = { quoteDigest: stolen, paymentNonce: await nonceOf(database, stolen), operator: 'ada' };
-  expect(await startRefund(ledger, of)).toMatchObject({ kind: 'refused', code: 'changed' });
+  expect(await startRefund(ledger, of, chainsAt(chain.rpcUrl))).toMatchObject({
+    kind: 'refused',
+    code: 'changed',
+  });
 });
 
 test('a ledger whose tree was edited with the events lists no refund of theirs', async () => {
@@ -175,7 +178,10 @@ test.each([
   expect(batch).toMatchObject({ code: 1, stdout: '', stderr: notAsSealed });
   expect(existsSync(out)).toBe(false);
   const of = { quoteDigest: digest, paymentNonce: await nonceOf(database, digest), operator: 'ada' };
-  expect(await startRefund(ledger, of)).toMatchObject({ kind: 'refused', code: 'changed' });
+  expect(await startRefund(ledger, of, chainsAt(chain.rpcUrl))).toMatchObject({
+    kind: 'refused',
+    code: 'changed',
+  });
 });
 
 test.each([
@@ -207,7 +213,7 @@ test.each([
   expect(batch).toMatchObject({ code: 1, stdout: '', stderr: words });
 });
 
-test('with --rpc no batch pays back a payment that the chain does not show, whatever the sealed events say', async () => {
+test('with --rpc no batch, and no wallet of the console, pays back a payment that the chain does not show, whatever the sealed events say', async () => {
   const { database, ledger, paid } = await refunding(chain);
   const [honest, invented] = [await paid(), await paid()];
   await projectToHead(ledger);
@@ -243,4 +249,11 @@ test('with --rpc no batch pays back a payment that the chain does not show, what
   expect(stderr).toContain(`does not show the payment of quote ${invented}:`);
   expect(existsSync(out)).toBe(false);
   expect(await batch('--rpc', `${network}=http://127.0.0.1:1`)).toMatchObject({ code: 2 });
+  const of = { quoteDigest: invented, paymentNonce: await nonceOf(database, invented), operator: 'ada' };
+  expect(await startRefund(ledger, of, chainsAt(chain.rpcUrl))).toMatchObject({ code: 'not_shown' });
+  expect(await startRefund(ledger, of, chainsAt('http://127.0.0.1:1'))).toMatchObject({
+    code: 'chain_unavailable',
+  });
+  const owed = { quoteDigest: honest, paymentNonce: await nonceOf(database, honest), operator: 'ada' };
+  expect(await startRefund(ledger, owed, chainsAt(chain.rpcUrl))).toMatchObject({ kind: 'started' });
 });

@@ -5,6 +5,8 @@ import type { SendRefusal } from '../../refunds/send-refund.ts';
 export const sendMistakes: Readonly<Record<SendRefusal, string>> = {
   not_due: 'No refund of this payment is due any more.',
   payment_unproven: 'Only the facilitator or an operator says that this was paid: no block proves it yet.',
+  not_shown:
+    'The chain does not show this payment, so there may be nothing to refund. Pay nothing before the command tollbook verify finds the ledger sound and a reconciliation has explained it.',
   changed:
     'The events are not all those that the log has sealed: somebody has changed, moved or removed some. Pay nothing before the command tollbook verify finds the ledger sound.',
   under_way:
@@ -12,7 +14,7 @@ export const sendMistakes: Readonly<Record<SendRefusal, string>> = {
   not_started: 'Nobody is sending this refund at present. Load this page again.',
   landed: 'Its transaction is in a block, so it has moved money: record it. Nothing was changed.',
   pending: 'Its transaction waits for a block, so it may still move money. Nothing was changed.',
-  chain_unavailable: 'The chain could not be asked for its transaction. Nothing was changed; try again.',
+  chain_unavailable: 'The chain could not be asked. Nothing was changed; try again.',
 };
 
 /** Why a refund is not recorded by a transaction. */

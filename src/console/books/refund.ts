@@ -39,7 +39,8 @@ export function refundPages(console: Console, jobs: () => JobsContext): void {
   console.act(`${path}/start`, { ...about, action: 'start_refund' }, async (visit) => {
     const of = named(visit);
     if (!of) return data(404, 'There is no such payment. Nothing was sent.');
-    const started = await startRefund(visit.site.ledger, { ...of, operator: visit.operator.name });
+    const by = { ...of, operator: visit.operator.name };
+    const started = await startRefund(visit.site.ledger, by, jobs().chains);
     if (started.kind === 'refused')
       return data(409, `${sendMistakes[started.code]} Nothing was sent by this page.`);
     return { kind: 'data', status: 200, json: { network: started.network, call: started.call } };
