@@ -2,12 +2,13 @@ import { existsSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import type { Hex } from '../../src/domain/values/primitives.ts';
+import { isAsSealed } from '../../src/log/changed-events.ts';
 import { projectToHead } from '../../src/projections/project.ts';
 import { listRefundsDue } from '../../src/refunds/list-refunds-due.ts';
 import { makeBatch } from '../../src/refunds/make-batch.ts';
 import { startRefund } from '../../src/refunds/send-refund.ts';
 import { useChain } from '../support/devnet.ts';
-import { sealAll } from '../support/log.ts';
+import { beginGeneration, sealAll } from '../support/log.ts';
 import { temporaryFolder, tollbook } from '../support/program.ts';
 import { tamper } from '../support/verify.ts';
 import type { TestDatabase } from '../support/database.ts';
@@ -119,6 +120,33 @@ test.each([
     code: 1,
     stdout: '',
   });
+});
+
+test('after a recovery the events are compared with the heads of the new generation, and what was recorded is listed', async () => {
+  const { database, ledger, paid } = await refunding(chain);
+  const digests = [await paid()];
+  await sealAll(database);
+  const { rows } = await database.pool.query<{ last: number }>('select max(seq) as last from tollbook.event');
+  await beginGeneration(database, 2, rows[0]!.last);
+  // no head of the new generation yet
+  expect(await isAsSealed(ledger.pool)).toBe(true);
+  digests.push(await paid());
+  await sealAll(database);
+  await projectToHead(ledger);
+  expect(await isAsSealed(ledger.pool)).toBe(true);
+  const listed = await tollbook(['refunds', 'due'], { DATABASE_URL: database.url });
+  expect(listed).toMatchObject({ code: 0, stderr: '' });
+  for (const digest of digests) expect(listed.stdout).toContain(digest.slice(0, 10));
+  await tamper(database, {
+    what: 'an event of the first generation',
+    words: /./,
+    change: (owner) =>
+      owner.query(
+        `update tollbook.event set data = replace(data, $1, $2) where stream = tollbook.stream_key($3)`,
+        [payerAddress, thief, digests[0]],
+      ),
+  });
+  expect(await isAsSealed(ledger.pool)).toBe(false);
 });
 
 test('with --require-sealed nothing is listed before a checkpoint covers it', async () => {

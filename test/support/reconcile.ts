@@ -42,10 +42,11 @@ interface Block {
   readonly timestamp: string;
 }
 
-/** A time before a final block of the chain: the end of a period that is fully covered. */
+/** A time before a final block of the chain, and after all that was recorded until now: the end of a period that is fully covered. */
 export async function endOfPeriod(rpcUrl: string): Promise<string> {
   const latest = (await askNode(rpcUrl, 'eth_getBlockByNumber', ['latest', false])) as Block;
-  const end = Number(latest.timestamp) + 1;
+  // what the last block settled may have been recorded seconds later
+  const end = Math.max(Number(latest.timestamp), Math.floor(Date.now() / 1_000)) + 1;
   await eventually(async () => {
     const final = (await askNode(rpcUrl, 'eth_getBlockByNumber', ['finalized', false])) as Block;
     if (Number(final.timestamp) < end || Date.now() < end * 1_000) throw new Error('not final yet');

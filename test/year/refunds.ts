@@ -1,3 +1,4 @@
+import { findUnpaid } from '../../src/refunds/find-unpaid.ts';
 import { makeBatch } from '../../src/refunds/make-batch.ts';
 import { type BatchRecordOrder, recordBatch } from '../../src/refunds/record-batch.ts';
 import { recordRefund } from '../../src/refunds/record-refund.ts';
@@ -105,6 +106,10 @@ export async function refundTogether(world: World, payments: readonly ModelPayme
   const byName = new Map(payments.map((one) => [one.name, one]));
   const refunds = made.batch.refunds.filter(({ quote_digest: name }) => byName.has(name));
   const batch = { ...made.batch, refunds };
+  const chain = world.chains.get(network);
+  const asked = chain && (await findUnpaid(world.ledger.pool, batch, chain));
+  if (asked?.kind !== 'asked' || asked.unpaid.length > 0)
+    throw new Error(`the chain does not show what a batch refunds: ${JSON.stringify(asked)}`);
   const transactions: Hex[] = [];
   for (let next = 0; next < refunds.length; next += refundsATransaction) {
     const calls = refunds.slice(next, next + refundsATransaction).map(({ call }) => call);
