@@ -5,6 +5,7 @@ import { type CostPurpose, costStream } from '../domain/payments/transaction-cos
 import { type Caip2, chainIdOf, type Hex } from '../domain/values/primitives.ts';
 import type { Publications } from '../peers/anchors/publications.ts';
 import { listSendingEvents, readFirstEventMs, type SendingEvent } from '../store/costs.ts';
+import { readOrigins } from '../store/log.ts';
 import { readStreamsUpTo } from '../store/projection.ts';
 import { ownAccounts } from './own-accounts.ts';
 import { type CostAnswer, type CostLedger, type CostReader, recordCost } from './record-cost.ts';
@@ -73,11 +74,12 @@ export async function* recordMissingCosts(
   const sinceMs = missing.publishedSinceMs ?? (await readFirstEventMs(ledger.pool));
   if (sinceMs === undefined) return;
   const sinceSecs = Math.floor((sinceMs - clocksDifferMs) / 1_000);
+  const origins = await readOrigins(ledger.pool);
   for (const publications of sources.publications.filter(({ network }) => isWanted(network))) {
     const { network, contract } = publications;
     const onProgress = (done: bigint, all: bigint): void =>
       sources.onProgress(`anchors on ${network}`, done, all);
-    for await (const range of publications.find({ sinceSecs, others: missing.stated, onProgress })) {
+    for await (const range of publications.find({ sinceSecs, origins, others: missing.stated, onProgress })) {
       if (range.kind === 'unavailable') yield { network, contract, unsearched: range.cause };
       else {
         const named = range.published.map(({ transaction, by: from }) => ({ network, transaction, from }));

@@ -14,7 +14,7 @@ import { booksConfig, booksConfigOf, booksEnv } from '../support/books.ts';
 import { createDatabase } from '../support/database.ts';
 import { useChain } from '../support/devnet.ts';
 import { expectSoundLedger } from '../support/invariants.ts';
-import { appendRefusals, testSigner } from '../support/log.ts';
+import { appendRefusals, beginGeneration, sealAll, testSigner } from '../support/log.ts';
 import { temporaryFolder, tollbook } from '../support/program.ts';
 import { startRpcProxy } from '../support/rpc-proxy.ts';
 import { eventually } from '../support/wait.ts';
@@ -146,13 +146,31 @@ test('`costs record --missing` names the contract whose anchors a node does not 
   expect(await payers()).toEqual([`anchor ${own.by}`]);
 });
 
+test('`costs record --missing` finds the anchors of the log before and after a recovery, which gives it another name', async () => {
+  const own = await publisher();
+  const { database, missing, payers } = await setUp(own.key);
+  await sealAll(database);
+  await own.publish(3);
+  await beginGeneration(database, 2, 3);
+  await sealAll(database);
+  await own.publish(4, `${testSigner.name}/2`);
+  await untilFinal();
+  expect(await missing()).toMatchObject({ code: 0, stderr: '' });
+  expect(await payers()).toEqual([`anchor ${own.by}`, `anchor ${own.by}`]);
+});
+
 test('anchors before the wanted time are not looked for', async () => {
   const own = await publisher();
   const found = async (sinceSecs: number): Promise<number> => {
     const config = await booksConfigOf({ tables: anchorTable(chain.rpcUrl), env: { ANCHOR_KEY: own.key } });
     const [publications] = openPublicationsOf(config, new Map());
     let count = 0;
-    for await (const range of publications?.find({ sinceSecs, others: [], onProgress: () => {} }) ?? [])
+    for await (const range of publications?.find({
+      sinceSecs,
+      origins: [],
+      others: [],
+      onProgress: () => {},
+    }) ?? [])
       if (range.kind === 'answer') count += range.published.length;
     await publications?.close();
     return count;

@@ -11,7 +11,7 @@ import { createRpc, type RpcUnavailable } from '../rpc/json-rpc.ts';
 import { withRetries } from '../rpc/retries.ts';
 import { originHash } from './chain-anchor.ts';
 
-/** The transactions in which tree heads of a log were published to a CheckpointAnchor contract. */
+/** The transactions in which tree heads of the log were published to a CheckpointAnchor contract. */
 export interface Publications {
   readonly network: Caip2;
   readonly contract: Address;
@@ -30,6 +30,8 @@ export interface Publications {
 
 export interface WantedPublications {
   readonly sinceSecs: number;
+  /** Names of the log beside the configured one: each recovery gives it another. */
+  readonly origins: readonly string[];
   readonly others: readonly string[];
   readonly onProgress: (done: bigint, all: bigint) => void;
 }
@@ -77,7 +79,7 @@ interface Place {
 async function* find(
   ask: Ask,
   { contract, origin, publisher }: Place,
-  { sinceSecs, others, onProgress }: WantedPublications,
+  { sinceSecs, origins, others, onProgress }: WantedPublications,
 ): AsyncGenerator<PublishedRange | RpcUnavailable> {
   const final = await askTaggedBlock(ask, 'finalized');
   if (final.kind === 'unavailable') return yield final;
@@ -85,7 +87,8 @@ async function* find(
   if (first.kind === 'unavailable') return yield first;
   const last = final.block.number;
   const accounts = new Map([publisher, ...(others as Address[])].map((by) => [addressWord(by), by]));
-  const query = { addresses: [contract], topics: [anchored, [...accounts.keys()], originHash(origin)] };
+  const names = [...new Set([origin, ...origins])].map(originHash);
+  const query = { addresses: [contract], topics: [anchored, [...accounts.keys()], names] };
   let range = firstRange;
   let most = widestRange;
   for (let next = first.value; next <= last;) {
