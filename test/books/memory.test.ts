@@ -33,7 +33,7 @@ async function largeLedger(file: string): Promise<void> {
 
 test(
   'books of 420,000 events are written with a heap that could not hold what was open at some time in them',
-  { timeout: 300_000 },
+  { timeout: 900_000 },
   async () => {
     const dir = temporaryFolder();
     const ledger = path.join(dir, 'ledger.jsonl');
