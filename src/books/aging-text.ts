@@ -1,3 +1,4 @@
+import { countOf } from '../domain/values/count-text.ts';
 import { decimalText } from '../domain/bookkeeping/entry.ts';
 import { instantText } from '../domain/values/period.ts';
 import type { AgingFormat } from './aging-format.ts';
@@ -21,7 +22,7 @@ function* linesOf({ asOfMs, totals, rows }: Aging): Generator<string> {
   if (totals.length === 0) yield 'nothing\n';
   for (const { kind, commodity, count, buckets, total } of totals) {
     const { name, decimals } = commodity;
-    yield `\n${kind.replace('_', ' ')}: ${decimalText(total, decimals)} ${name}, ${count} ${count === 1 ? 'item' : 'items'}\n`;
+    yield `\n${kind.replace('_', ' ')}: ${decimalText(total, decimals)} ${name}, ${countOf(count, 'item')}\n`;
     for (const [bucket, atoms] of buckets)
       if (atoms !== 0n) yield `  ${bucket.padEnd(8)} ${decimalText(atoms, decimals).padStart(24)}\n`;
     for (const row of rows) if (row.kind === kind && row.commodity === commodity) yield `  ${rowText(row)}\n`;

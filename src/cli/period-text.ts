@@ -1,8 +1,8 @@
 import type { ClosedPeriod } from '../domain/periods/periods.ts';
+import { countOf } from '../domain/values/count-text.ts';
 import { periodName } from '../domain/values/period.ts';
 import { utc } from '../domain/values/time-zone.ts';
 import type { Comparison } from '../periods/compare-period.ts';
-import { countOf } from './count-text.ts';
 
 /** A period's name, with its zone where that is not UTC. */
 export function namedPeriod({ period }: Pick<ClosedPeriod, 'period'>): string {

@@ -1,7 +1,7 @@
 import { leavesUnexplained, type ReportJson } from '../domain/reconcile/report.ts';
 import { type ExitCode, exitCodes } from './exit-codes.ts';
 
-/** How a command ends that has made a report. An amount that no item explains is a finding, as a break is that nobody has explained. */
+/** How a command ends that has made a report. An amount that no item explains is a finding, as a break without an explanation is. */
 export function exitCodeOf(
   report: Pick<ReportJson, 'result' | 'breaks' | 'breaks_explained' | 'accounts'>,
 ): ExitCode {

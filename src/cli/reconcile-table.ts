@@ -3,7 +3,7 @@ import type { AccountJson, ReportJson } from '../domain/reconcile/report.ts';
 import type { ClassJson, GroupJson, ItemFields } from '../domain/reconcile/tally.ts';
 import type { BridgeLineJson } from '../domain/reconcile/bridge-json.ts';
 import { allClasses } from '../domain/reconcile/reconcile.ts';
-import { countOf } from './count-text.ts';
+import { countOf } from '../domain/values/count-text.ts';
 
 /** Items of a class that a person is shown; the JSON has them all. */
 const mostShown = 20;

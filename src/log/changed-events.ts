@@ -1,16 +1,15 @@
 import type pg from 'pg';
 import { CheckpointError, readCheckpoint } from '../domain/log/checkpoint.ts';
-import { isIncluded, leafHash, RightEdge, splitHashes } from '../domain/log/merkle.ts';
+import { isIncluded, leafHash, RightEdge } from '../domain/log/merkle.ts';
 import { DamagedLedgerError } from '../store/export.ts';
 import {
   readLargestHead,
-  readLeafHashes,
   readLogGeneration,
   readOrigins,
   readStoredTree,
   type StoredHead,
 } from '../store/log.ts';
-import { leavesAtOnce, proveEvents } from './prove.ts';
+import { appendEvents, proveEvents } from './prove.ts';
 
 /**
  * Of events that were read, by `seq`, those that are not the ones that were sealed: no inclusion proof leads from their bytes to the newest
@@ -51,10 +50,7 @@ export async function isAsSealed(pool: pg.Pool): Promise<boolean> {
     const { size, root } = readCheckpoint(head.note);
     if (size !== head.size) return false;
     const edge = new RightEdge();
-    while (edge.size < size) {
-      const wanted = Math.min(leavesAtOnce, size - edge.size);
-      for (const leaf of splitHashes(await readLeafHashes(pool, edge.size, wanted))) edge.append(leaf);
-    }
+    await appendEvents(pool, edge, size);
     return edge.root().equals(root);
   } catch (error) {
     if (error instanceof DamagedLedgerError || error instanceof CheckpointError) return false;

@@ -22,7 +22,7 @@ export interface InclusionProof {
 }
 
 /** Leaves read in one statement. */
-export const leavesAtOnce = 8_192;
+const leavesAtOnce = 8_192;
 
 const maxCachedTiles = 128;
 const wholeBytes = tileWidth * hashBytes;
@@ -106,11 +106,19 @@ export async function rootOfFirst(
 ): Promise<Buffer> {
   if (size <= tree.size) return rootFromTiles(pool, size);
   const edge = RightEdge.from(tree.size, tree.edge);
+  await appendEvents(pool, edge, size);
+  return edge.root();
+}
+
+/**
+ * Appends the events behind those that a tree has, until it has the first `size`.
+ * @throws DamagedLedgerError where one of them is missing
+ */
+export async function appendEvents(pool: pg.Pool, edge: RightEdge, size: number): Promise<void> {
   while (edge.size < size) {
     const wanted = Math.min(leavesAtOnce, size - edge.size);
     for (const leaf of splitHashes(await readLeafHashes(pool, edge.size, wanted))) edge.append(leaf);
   }
-  return edge.root();
 }
 
 async function readNodes(

@@ -1,10 +1,10 @@
 import type pg from 'pg';
 import { type NoteSigner, signCheckpoint } from '../domain/log/checkpoint.ts';
 import { signerIn } from '../domain/log/log-generation.ts';
-import { RightEdge, splitHashes } from '../domain/log/merkle.ts';
+import { RightEdge } from '../domain/log/merkle.ts';
 import type { KnownHead } from './known-head.ts';
-import { leavesAtOnce } from './prove.ts';
-import { extendLog, readLeafHashes, readLogGeneration, readLogTip } from '../store/log.ts';
+import { appendEvents } from './prove.ts';
+import { extendLog, readLogGeneration, readLogTip } from '../store/log.ts';
 
 export interface SealOptions {
   /** A tree head is signed this long after the last one, if there are new events. */
@@ -42,10 +42,7 @@ export async function sealNext(
   const count = Math.max(Math.min(pending, options.everyEvents), beganAtSeq - tip.size);
 
   const edge = RightEdge.from(tip.size, tip.edge);
-  while (edge.size < tip.size + count) {
-    const wanted = Math.min(leavesAtOnce, tip.size + count - edge.size);
-    for (const leaf of splitHashes(await readLeafHashes(pool, edge.size, wanted))) edge.append(leaf);
-  }
+  await appendEvents(pool, edge, tip.size + count);
   const root = edge.root();
   const note = signCheckpoint({ origin, size: edge.size, root }, signer);
   const isOurs = await extendLog(pool, {

@@ -14,7 +14,7 @@ export type PaidOnChain =
 
 /**
  * Asks a chain whether it shows the payment of each refund, in the transaction that the events name. Who can append to the ledger can
- * record a payment that nobody made, and its dead letter: events that are legal, signed by that person, and sealed like any other.
+ * record a payment that was never made, and its dead letter: events that are legal, signed by that person, and sealed like any other.
  */
 export async function findUnpaid(
   pool: pg.Pool,

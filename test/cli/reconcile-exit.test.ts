@@ -9,7 +9,7 @@ const leaving = (left: string | null) =>
 test.each([
   ['nothing', {}, 0],
   ['open items', { result: 'open_items' }, 0],
-  ['a break that nobody has explained', { result: 'breaks', breaks: 2, breaks_explained: 1 }, 1],
+  ['a break without an explanation', { result: 'breaks', breaks: 2, breaks_explained: 1 }, 1],
   ['breaks that are all explained', { result: 'breaks', breaks: 2, breaks_explained: 2 }, 3],
   ['books that lead to the balance of the chain', { accounts: leaving('0') }, 0],
   ['a node without the state of one end', { accounts: leaving(null) }, 0],

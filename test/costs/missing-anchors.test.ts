@@ -1,15 +1,14 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { createTestClient, http, publicActions } from 'viem';
-import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
-import { beforeAll, expect, onTestFinished, test } from 'vitest';
+import { beforeAll, expect, test } from 'vitest';
 import { openPublicationsOf } from '../../src/cli/chains.ts';
 import { checkpointAnchorAddress, deployCheckpointAnchor } from '../../src/devnet/checkpoint-anchor.ts';
 import { deployPrepaidContract } from '../../src/devnet/prepaid-contract.ts';
 import type { Hex } from '../../src/domain/values/primitives.ts';
-import { createAnchor } from '../../src/peers/anchors/create-anchor.ts';
 import { listCosts } from '../../src/store/refunds.ts';
 import { network } from '../refunds/support.ts';
+import { startPublisher } from '../support/anchor-publisher.ts';
 import { booksConfig, booksConfigOf, booksEnv } from '../support/books.ts';
 import { createDatabase } from '../support/database.ts';
 import { useChain } from '../support/devnet.ts';
@@ -28,32 +27,6 @@ const node = () =>
   createTestClient({ mode: 'anvil', transport: http(chain.rpcUrl, { timeout: 60_000 }) }).extend(
     publicActions,
   );
-
-/** An account of its own for each test, which publishes to the contract. */
-async function publisher() {
-  const key = generatePrivateKey();
-  const by = privateKeyToAddress(key);
-  await node().setBalance({ address: by, value: 10n ** 18n });
-  const anchor = createAnchor({
-    kind: 'chain',
-    name: 'chain',
-    everyMs: 20,
-    network,
-    chainId: 84_532,
-    rpcUrl: chain.rpcUrl,
-    contract: checkpointAnchorAddress,
-    privateKey: key,
-  });
-  onTestFinished(() => anchor.close());
-  return {
-    key,
-    by: by.toLowerCase(),
-    async publish(size: number, origin = testSigner.name): Promise<void> {
-      const head = { origin, size, root: Buffer.alloc(32, size), note: '' };
-      expect(await anchor.publish(head, { kind: 'none' })).toEqual({ kind: 'done' });
-    },
-  };
-}
 
 const anchorTable = (rpcUrl: string): string => `[[log.anchors]]
 kind = "chain"
@@ -88,7 +61,7 @@ async function untilFinal(): Promise<void> {
 }
 
 test("`costs record --missing` records what each anchor of the configuration cost, once, and none of another log or of another's account", async () => {
-  const [own, other] = [await publisher(), await publisher()];
+  const [own, other] = [await startPublisher(chain.rpcUrl), await startPublisher(chain.rpcUrl)];
   const { database, proxy, missing, payers } = await setUp(own.key);
   await own.publish(2);
   await own.publish(2, 'another.example/log');
@@ -125,7 +98,7 @@ test("`costs record --missing` records what each anchor of the configuration cos
 });
 
 test('`costs record --missing` names the contract whose anchors a node does not tell, and is not done then', async () => {
-  const own = await publisher();
+  const own = await startPublisher(chain.rpcUrl);
   const { proxy, missing, payers } = await setUp(own.key);
   await own.publish(3);
   await untilFinal();
@@ -147,7 +120,7 @@ test('`costs record --missing` names the contract whose anchors a node does not 
 });
 
 test('`costs record --missing` finds the anchors of the log before and after a recovery, which gives it another name', async () => {
-  const own = await publisher();
+  const own = await startPublisher(chain.rpcUrl);
   const { database, missing, payers } = await setUp(own.key);
   await sealAll(database);
   await own.publish(3);
@@ -160,7 +133,7 @@ test('`costs record --missing` finds the anchors of the log before and after a r
 });
 
 test('anchors before the wanted time are not looked for', async () => {
-  const own = await publisher();
+  const own = await startPublisher(chain.rpcUrl);
   const found = async (sinceSecs: number): Promise<number> => {
     const config = await booksConfigOf({ tables: anchorTable(chain.rpcUrl), env: { ANCHOR_KEY: own.key } });
     const [publications] = openPublicationsOf(config, new Map());

@@ -1,13 +1,13 @@
 import { createTestClient, http, parseAbiItem, publicActions } from 'viem';
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { ownAccounts } from '../../src/costs/own-accounts.ts';
 import { recordCost } from '../../src/costs/record-cost.ts';
 import { checkpointAnchorAddress, deployCheckpointAnchor } from '../../src/devnet/checkpoint-anchor.ts';
 import { deployPrepaidContract } from '../../src/devnet/prepaid-contract.ts';
-import { createAnchor } from '../../src/peers/anchors/create-anchor.ts';
 import { parse, minimal, networks } from '../config/support.ts';
 import { chainsAt, network, openLedger } from '../refunds/support.ts';
+import { startPublisher } from '../support/anchor-publisher.ts';
 import { createDatabase } from '../support/database.ts';
 import { useChain } from '../support/devnet.ts';
 import { eventually } from '../support/wait.ts';
@@ -42,22 +42,9 @@ test('accounts of the operator are the payees and keys that the configuration ha
 test('what the transaction of an anchor cost is recorded where the configuration has its key', async () => {
   await deployPrepaidContract(chain.chain, chain.token);
   await deployCheckpointAnchor(chain.chain);
-  const key = generatePrivateKey();
-  const by = privateKeyToAddress(key);
+  const { key, by, publish } = await startPublisher(chain.rpcUrl);
+  await publish(3);
   const node = createTestClient({ mode: 'anvil', transport: http(chain.rpcUrl) }).extend(publicActions);
-  await node.setBalance({ address: by, value: 10n ** 18n });
-  const of = {
-    kind: 'chain',
-    name: 'chain',
-    everyMs: 20,
-    network,
-    chainId: 84_532,
-    rpcUrl: chain.rpcUrl,
-  } as const;
-  const anchor = createAnchor({ ...of, contract: checkpointAnchorAddress, privateKey: key });
-  onTestFinished(() => anchor.close());
-  const head = { origin: 'jobs.example/log', size: 3, root: Buffer.alloc(32, 1), note: '' };
-  expect(await anchor.publish(head, { kind: 'none' })).toEqual({ kind: 'done' });
   const [published] = await node.getLogs({
     address: checkpointAnchorAddress,
     event: parseAbiItem(
@@ -89,6 +76,6 @@ test('what the transaction of an anchor cost is recorded where the configuration
   const known = await ownAccounts(ledger.pool, network, [], config);
   expect(await recordCost(ledger, { ...order, own: known }, chains.get(network))).toMatchObject({
     kind: 'recorded',
-    cost: { purpose: 'anchor', payer: by.toLowerCase() },
+    cost: { purpose: 'anchor', payer: by },
   });
 });

@@ -181,7 +181,7 @@ test.each([
       update tollbook.log_head set note = (select note from tollbook.log_head where size < (select seq from gone) order by size desc limit 1)
         where size >= (select seq from gone)`,
   ],
-])('nobody is refunded twice because the event of the refund was %s', async (_how, change) => {
+])('a payment is not refunded twice because the event of its refund was %s', async (_how, change) => {
   const { database, ledger, paid, record, final } = await refunding(chain);
   const digest = await paid();
   await sealAll(database);
@@ -252,7 +252,7 @@ test('with --rpc no batch, and no wallet of the console, pays back a payment tha
   const rpc = ['--rpc', `${network}=${chain.rpcUrl}`];
   expect(await batch(...rpc)).toMatchObject({ code: 0, stdout: expect.stringContaining(honest) });
   rmSync(out);
-  // before it is sealed, as somebody would append a payment that nobody made
+  // before it is sealed, as somebody would append a payment that was never made
   await tamper(database, {
     what: 'the transaction of a payment',
     words: /./,

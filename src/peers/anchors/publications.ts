@@ -15,10 +15,8 @@ import { originHash } from './chain-anchor.ts';
 export interface Publications {
   readonly network: Caip2;
   readonly contract: Address;
-  /** Whose key the configuration has. */
-  readonly publisher: Address;
   /**
-   * The transactions of the publisher, and of these other accounts, from before a time (Unix seconds) up to the last final block, in the
+   * The transactions of the configured key, and of these other accounts, from before a time (Unix seconds) up to the last final block, in the
    * order of the chain: those of one range of blocks after another. It ends with the first answer that is unavailable.
    */
   find(wanted: WantedPublications): AsyncGenerator<PublishedRange | RpcUnavailable>;
@@ -63,7 +61,6 @@ export function openPublications(
   return {
     network,
     contract,
-    publisher,
     find: (wanted) => find(ask, { contract, origin, publisher }, wanted),
     readCost: (transaction) => readCost(ask, transaction),
     close: () => rpc.close(),

@@ -1,3 +1,4 @@
+import { countOf } from '../../../domain/values/count-text.ts';
 import { askChains } from '../../../app/chain-facts.ts';
 import { located } from '../../../app/chain-findings.ts';
 import { askRates } from '../../../app/rate-findings.ts';
@@ -31,7 +32,7 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
   if (values.online) await checkOnline(config);
   const jobs = config.jobs?.jobPrices.size ?? 0;
   say(
-    `${file} is valid: ${jobs} priced ${jobs === 1 ? 'job' : 'jobs'}, ${config.jobs?.acceptedTokens.length ?? 0} accepted tokens.`,
+    `${file} is valid: ${countOf(jobs, 'priced job')}, ${config.jobs?.acceptedTokens.length ?? 0} accepted tokens.`,
   );
   return exitCodes.done;
 }

@@ -6,11 +6,11 @@ import { readOperator, readOperatorText, readOptions } from '../../arguments.ts'
 import { type ExitCode, exitCodes } from '../../exit-codes.ts';
 import { readReport } from '../../given-report.ts';
 import { checkSealedOptions, databaseSealedOptions, refuseUnsealed } from '../../require-sealed.ts';
+import { countOf } from '../../../domain/values/count-text.ts';
 import { withLedger } from '../../ledger.ts';
 import { takeNamedPeriod } from '../../period-choice.ts';
 import { namedPeriod } from '../../period-text.ts';
 import { fail, say } from '../../terminal.ts';
-import { countOf } from '../../count-text.ts';
 
 /** The refusals that say that ledger or chain is not as it must be. */
 const findings: ReadonlySet<CloseRefusalCode> = new Set(['open_breaks', 'ledger_wrong', 'other_ledger']);

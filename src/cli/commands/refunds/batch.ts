@@ -1,11 +1,11 @@
 import { writeFile } from 'node:fs/promises';
 import type pg from 'pg';
 import { type RefundBatch, safeBatch } from '../../../domain/payments/refund-batch.ts';
-import { type Caip2, chainIdOf } from '../../../domain/values/primitives.ts';
+import { countOf } from '../../../domain/values/count-text.ts';
 import { projectToHead } from '../../../projections/project.ts';
 import { findUnpaid } from '../../../refunds/find-unpaid.ts';
 import { type BatchOrder, makeBatch } from '../../../refunds/make-batch.ts';
-import { ArgumentError, readOptions, requireWritable } from '../../arguments.ts';
+import { ArgumentError, readNetwork, readOptions, requireWritable } from '../../arguments.ts';
 import { type ExitCode, exitCodes } from '../../exit-codes.ts';
 import { closeChains, openChains, readConfig } from '../../chains.ts';
 import { withLedger } from '../../ledger.ts';
@@ -19,7 +19,6 @@ import {
   type SealedValues,
 } from '../../require-sealed.ts';
 import { fail, say } from '../../terminal.ts';
-import { countOf } from '../../count-text.ts';
 
 const mostRefunds = 500;
 
@@ -126,15 +125,15 @@ function readRequest(args: readonly string[]): Request {
       rpc: { type: 'string', multiple: true, default: [] },
     },
   });
-  const { network, out, safe } = values;
+  const { out, safe } = values;
   const max = Number(values.max);
   checkSealedOptions(values);
-  if (chainIdOf(network) === undefined) throw new ArgumentError('--network is a network such as eip155:8453');
+  const network = readNetwork(values.network);
   if (out === undefined)
     throw new ArgumentError('--out is missing: the file of the batch, which is needed to record its refunds');
   if (!Number.isInteger(max) || max < 1 || max > mostRefunds)
     throw new ArgumentError(`--max is a whole number from 1 to ${mostRefunds}`);
   const { config, rpc } = values;
   const chains = config === undefined && rpc.length === 0 ? undefined : readChainSources(config, rpc);
-  return { order: { network: network as Caip2, max }, out, safe, sealed: values, chains };
+  return { order: { network, max }, out, safe, sealed: values, chains };
 }
