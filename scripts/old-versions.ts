@@ -26,7 +26,7 @@ try {
     .join(path.delimiter);
   const { status } = spawnSync(
     process.execPath,
-    ['node_modules/vitest/vitest.mjs', 'run', 'test/runner/package.test.ts'],
+    ['node_modules/vitest/vitest.mjs', 'run', 'test/runner/package.rig.ts'],
     { stdio: 'inherit', env: { ...processEnvironment(), RUNNER_NODES, RUNNER_COMPILERS } },
   );
   process.exitCode = status ?? 1;

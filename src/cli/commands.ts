@@ -9,7 +9,7 @@ export interface CommandModule {
   run(args: readonly string[]): Promise<ExitCode>;
 }
 
-interface Command {
+export interface Command {
   readonly summary: string;
   readonly usage: string;
   /** It works with the reader's role of the database. */

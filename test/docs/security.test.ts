@@ -30,7 +30,7 @@ function missingTests({ file, text }: Pick<Page, 'file' | 'text'>): string[] {
 test.each([threats, checklists])('every test that $file names exists', (page) => {
   expect(missingTests(page)).toEqual([]);
   // a link to a test file has a title, so that the test can be looked for
-  expect(page.text.match(/\[[^"\]][^\]]*\]\([^)]*\.test\.ts\)/g)).toBeNull();
+  expect(page.text.match(/\[[^"\]][^\]]*\]\([^)]*\.(?:test|rig)\.ts\)/g)).toBeNull();
 });
 
 const isFound = (title: string) =>
@@ -49,7 +49,7 @@ test('every party of the threat model has its worst, what bounds it, and at leas
   const [, boundaries = ''] = /^## Trust boundaries$([^]*?)^## /m.exec(threats.text) ?? [];
   const parties = boundaries.split(/^### /m).slice(1);
   expect(parties).toHaveLength(15);
-  for (const party of parties) expect(party).toMatch(/^\|.*\.test\.ts\)/m);
+  for (const party of parties) expect(party).toMatch(/^\|.*\.(?:test|rig)\.ts\)/m);
 });
 
 /** The sections of each chapter of ASVS 5.0.0, from V1 on. */

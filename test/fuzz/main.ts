@@ -1,4 +1,4 @@
-/** `npm run fuzz -- --seed N --requests N`: the long form of fuzz.test.ts, see README.md beside this file. */
+/** `npm run fuzz -- --seed N --requests N`: the long form of fuzz.rig.ts, see README.md beside this file. */
 import { spawn } from 'node:child_process';
 import { parseArgs } from 'node:util';
 import { processEnvironment } from '../../src/config/environment.ts';
@@ -12,7 +12,7 @@ const seed = values.seed ?? String(Date.now() % 1_000_000);
 const program = [
   'node_modules/vitest/vitest.mjs',
   'run',
-  'test/fuzz/fuzz.test.ts',
+  'test/fuzz/fuzz.rig.ts',
   '--disable-console-intercept',
 ];
 const child = spawn(process.execPath, program, {

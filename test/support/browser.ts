@@ -1,27 +1,31 @@
-import chromium from '@sparticuz/chromium';
-import { type Browser, chromium as playwright } from 'playwright-core';
-import { afterAll, beforeAll } from 'vitest';
+import { type Browser, chromium } from 'playwright-core';
+import { beforeAll, inject } from 'vitest';
 
 /** The npm package has a browser for this platform only. */
 export const hasBrowser = process.platform === 'linux' && process.arch === 'x64';
 
-/** A headless browser for all tests of one file. It sends no requests of its own. */
+let connected: Promise<Browser> | undefined;
+
+/** The headless browser of the whole run. It sends no requests of its own. */
 export function useBrowser(): { readonly browser: Browser } {
   let browser: Browser | undefined;
   beforeAll(async () => {
     if (!hasBrowser) return;
-    const quiet = ['--disable-background-networking', '--disable-component-update', '--disable-sync'];
-    browser = await playwright.launch({
-      executablePath: await chromium.executablePath(),
-      // not the package's own flags: they disable the same-origin policy. No sandbox: containers run this as root
-      args: [...quiet, '--no-first-run', '--no-sandbox'],
-    });
+    connected ??= connect();
+    browser = await connected;
   });
-  afterAll(() => browser?.close());
   return {
     get browser() {
       if (!browser) throw new Error('no browser here');
       return browser;
     },
   };
+}
+
+/** A process connects once, for all files of tests that it runs. */
+async function connect(): Promise<Browser> {
+  const response = await fetch(inject('browserServerUrl'));
+  const answer = await response.text();
+  if (!response.ok) throw new Error(`the browser did not start: ${answer}`);
+  return chromium.connect(answer);
 }

@@ -13,6 +13,7 @@ import { issueApiKey } from '../../src/identity/api-keys.ts';
 import type { ApiKey, BudgetTerms } from '../../src/store/api-keys.ts';
 import { fund, laneOn } from './credit.ts';
 import { createDatabase, type TestDatabase } from './database.ts';
+import { metered } from './meter.ts';
 import { untilMinuteLasts } from './budget-minute.ts';
 
 export const freeModel = 'devnet-small';
@@ -101,12 +102,14 @@ export async function startChatGateway(options: ChatGatewayOptions = {}): Promis
   onTestFinished(() => model.close());
   const database = options.database ?? (await createDatabase());
   const config = await chatConfigText({ upstreamUrl: model.url, ...options });
-  const gateway = await startGateway({
-    config,
-    databaseUrl: database.url,
-    logger: options.logger ?? pino({ level: 'silent' }),
-    ...(options.pageAddition && { pageAddition: options.pageAddition }),
-  });
+  const gateway = await metered('starting gateways', () =>
+    startGateway({
+      config,
+      databaseUrl: database.url,
+      logger: options.logger ?? pino({ level: 'silent' }),
+      ...(options.pageAddition && { pageAddition: options.pageAddition }),
+    }),
+  );
   onTestFinished(async () => void (await gateway.stop()));
   await untilMinuteLasts(config);
   return {

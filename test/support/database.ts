@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 import { inject, onTestFinished } from 'vitest';
 import { openDatabase, openPool, type LedgerDatabase, writerRole } from '../../src/store/database.ts';
+import { metered } from './meter.ts';
 import { templateDatabase } from './postgres-server.ts';
 
 export interface TestDatabase {
@@ -19,7 +20,7 @@ export interface TestDatabase {
 
 /** A fresh, migrated database, a copy of the template. Dropped when the test ends, with a check that no connection leaks. */
 export async function createDatabase(): Promise<TestDatabase> {
-  const database = await makeDatabase();
+  const database = await metered('copying databases', makeDatabase);
   onTestFinished(() => database.drop());
   return database;
 }

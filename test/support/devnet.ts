@@ -8,6 +8,7 @@ import { startFacilitator } from '../../src/devnet/facilitator.ts';
 import { deployRegistry } from '../../src/devnet/registry.ts';
 import { balanceOf, deployTokens, mint } from '../../src/devnet/token.ts';
 import type { Address } from '../../src/domain/values/primitives.ts';
+import { metered } from './meter.ts';
 
 /** A chain with tokens and a real facilitator, for all tests of one file. */
 export interface TestChain {
@@ -29,17 +30,19 @@ export function useChain(): TestChain {
   let registry: Address;
   const dir = mkdtempSync(path.join(tmpdir(), 'tollbook-chain-'));
   chmodSync(dir, 0o755);
-  beforeAll(async () => {
-    chain = await startChain({ port: 0 });
-    tokens = await deployTokens(chain);
-    registry = await deployRegistry(chain);
-    facilitator = await startFacilitator({
-      rpcUrl: chain.url,
-      chainId: chain.chainId,
-      privateKey: devnetKeys.facilitator,
-      port: 0,
-    });
-  });
+  beforeAll(() =>
+    metered('the chain', async () => {
+      chain = await startChain({ port: 0 });
+      tokens = await deployTokens(chain);
+      registry = await deployRegistry(chain);
+      facilitator = await startFacilitator({
+        rpcUrl: chain.url,
+        chainId: chain.chainId,
+        privateKey: devnetKeys.facilitator,
+        port: 0,
+      });
+    }),
+  );
   afterAll(async () => {
     await facilitator?.close();
     await chain?.stop();

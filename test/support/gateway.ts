@@ -5,6 +5,7 @@ import { parseConfig } from '../../src/config/load.ts';
 import { type GatewayOptions, type RunningGateway, startGateway } from '../../src/app/start.ts';
 import type { TestChain } from './devnet.ts';
 import type { TestDatabase } from './database.ts';
+import { metered } from './meter.ts';
 import { untilMinuteLasts } from './budget-minute.ts';
 
 export interface TestGatewayOptions {
@@ -125,13 +126,15 @@ export async function startTestGateway(options: TestGatewayOptions): Promise<Tes
   const config = await testConfig(options);
   const logger = options.logger ?? pino({ level: 'silent' });
   const { facilitatorAuth, quiet = false } = options;
-  const gateway = await startGateway({
-    config,
-    databaseUrl: options.database.url,
-    logger,
-    quiet,
-    ...(facilitatorAuth && { facilitatorAuth }),
-  });
+  const gateway = await metered('starting gateways', () =>
+    startGateway({
+      config,
+      databaseUrl: options.database.url,
+      logger,
+      quiet,
+      ...(facilitatorAuth && { facilitatorAuth }),
+    }),
+  );
   onTestFinished(async () => void (await gateway.stop()));
   await untilMinuteLasts(config);
   return { ...gateway, ...clientOf(gateway.url) };

@@ -15,7 +15,8 @@ test('a sound ledger has no fault whatever is appended while its tables are read
   })();
   const found: string[] = [];
   const seen = new Set<number>();
-  for (let check = 0; check < 20; check += 1) {
+  // until it was read at sixteen sizes: it grows from check to check
+  while (seen.size < 16) {
     const { events, faults } = await ledgerFaults(database.db);
     found.push(...faults);
     seen.add(events.length);
@@ -23,6 +24,4 @@ test('a sound ledger has no fault whatever is appended while its tables are read
   isOver = true;
   await appending;
   expect(found).toEqual([]);
-  // the ledger grew from check to check
-  expect(seen.size).toBeGreaterThan(15);
 });

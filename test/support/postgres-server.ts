@@ -8,6 +8,7 @@ import { processEnvironment } from '../../src/config/environment.ts';
 import { startEmbeddedPostgres } from '../../src/devnet/postgres.ts';
 import { readerRole, writerRole } from '../../src/store/database.ts';
 import { migrate } from '../../src/store/migrations.ts';
+import { noteCosts } from './service-costs.ts';
 
 declare module 'vitest' {
   interface ProvidedContext {
@@ -29,7 +30,10 @@ export default async function setup(project: TestProject): Promise<() => Promise
   const server = await startServer();
   await makeTemplate(server.url);
   project.provide('serverUrl', server.url);
-  return () => server.stop();
+  return () => {
+    noteCosts('PostgreSQL', 'postgres');
+    return server.stop();
+  };
 }
 
 async function startServer(): Promise<TestServer> {

@@ -5,6 +5,7 @@ import path from 'node:path';
 import { onTestFinished } from 'vitest';
 import type { Account } from '../../src/devnet/guarded-process.ts';
 import { childEnvironment } from './child-environment.ts';
+import { runInProcess } from './run-in-process.ts';
 import { eventually } from './wait.ts';
 
 export interface Ended {
@@ -77,9 +78,13 @@ export function startTollbook(args: readonly string[], env: Variables = {}): Pro
   return program;
 }
 
-/** Runs a command to its end. */
-export function tollbook(args: readonly string[], env: Variables = {}): Promise<Ended> {
-  return startTollbook(args, env).ended;
+/** These serve until they are stopped by a signal, so that they need a process of their own. */
+const servers = new Set(['start', 'devnet', 'serve', 'pricing']);
+
+/** Runs a command to its end, in this process where it is no server. */
+export async function tollbook(args: readonly string[], env: Variables = {}): Promise<Ended> {
+  if (servers.has(args[0] ?? '')) return startTollbook(args, env).ended;
+  return { ...(await runInProcess(args, env)), signal: null };
 }
 
 export async function destroy(program: Program): Promise<void> {

@@ -9,7 +9,7 @@ import { pages } from '../support/pages.ts';
 import { endProcessesAround } from '../support/processes.ts';
 import { destroy, makeFolder, type Program, spawnTollbook } from '../support/program.ts';
 
-/** One `npm start` for the commands of all pages. finance.test.ts has its own: its books begin with an empty ledger. */
+/** One `npm start` for the commands of all pages. finance.rig.ts has its own: its books begin with an empty ledger. */
 const folder = makeFolder();
 let gateway: Program;
 /** The ports that the pages name, and those that stand for them here. */
