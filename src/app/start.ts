@@ -44,6 +44,8 @@ export interface GatewayOptions {
   readonly config: Config;
   /** A migrated PostgreSQL, 15 or newer. */
   readonly databaseUrl: string;
+  /** How many connections the gateway opens at most, beside those of its lane. Default: 20. */
+  readonly databaseConnections?: number;
   readonly logger?: Logger;
   /**
    * Makes the headers of each request to the facilitator, such as a JWT signed for it; they go over the configured
@@ -68,7 +70,7 @@ export type WorkersMode = 'all' | 'none' | 'only';
 
 type Ledger = FeatureParts['ledger'];
 
-interface LedgerOptions extends Pick<GatewayOptions, 'databaseUrl'> {
+interface LedgerOptions extends Pick<GatewayOptions, 'databaseUrl' | 'databaseConnections'> {
   readonly role: string | undefined;
   readonly logger: Logger;
   readonly measured: ServedMetrics | undefined;
@@ -120,7 +122,7 @@ interface LiveOptions extends GatewayOptions {
 }
 
 async function startLive(options: LiveOptions): Promise<RunningGateway> {
-  const { config, databaseUrl, facilitatorAuth, mailer, workers = 'all', logger, role, decision } = options;
+  const { config, facilitatorAuth, mailer, workers = 'all', logger, decision } = options;
 
   const graceMs = config.shutdownGraceSecs * 1_000;
   let stoppedAt: number | undefined;
@@ -133,7 +135,7 @@ async function startLive(options: LiveOptions): Promise<RunningGateway> {
   const haltAlert = createHaltAlert(config, logger);
   const measured = await openMetrics(config.metrics);
   const traces = await openTraces(config.traces, logger);
-  const ledger = openLedger({ databaseUrl, role, logger, measured, haltAlert, traces });
+  const ledger = openLedger({ ...options, measured, haltAlert, traces });
   const { lane, pool } = ledger;
   const bodies = createRequestBodies(config.limits.maxBodyMemoryBytes);
   let features: readonly RunningFeature[] = [];
@@ -251,10 +253,11 @@ function watchReadiness({ pool, lane }: Ledger, logger: Logger, isDraining: () =
 }
 
 /** This process's connections to the ledger. */
-function openLedger({ databaseUrl: url, role, logger, measured, haltAlert, traces }: LedgerOptions): Ledger {
+function openLedger(options: LedgerOptions): Ledger {
+  const { databaseUrl: url, databaseConnections = 20, role, logger, measured, haltAlert, traces } = options;
   const onError = (err: Error): void => logger.warn({ err }, 'a database connection broke');
   const common = { url, role, onError, applicationName: gatewaySessions };
-  const pool = openPool({ ...common, maxConnections: 20 });
+  const pool = openPool({ ...common, maxConnections: databaseConnections });
   const lane = openLane({
     ...common,
     observer: measured?.metrics.lane,

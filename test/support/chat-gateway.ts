@@ -12,7 +12,7 @@ import { type GatewayOptions, type RunningGateway, startGateway } from '../../sr
 import { issueApiKey } from '../../src/identity/api-keys.ts';
 import type { ApiKey, BudgetTerms } from '../../src/store/api-keys.ts';
 import { fund, laneOn } from './credit.ts';
-import { createDatabase, type TestDatabase } from './database.ts';
+import { createDatabase, gatewayConnections, type TestDatabase } from './database.ts';
 import { metered } from './meter.ts';
 import { untilMinuteLasts } from './budget-minute.ts';
 
@@ -106,6 +106,7 @@ export async function startChatGateway(options: ChatGatewayOptions = {}): Promis
     startGateway({
       config,
       databaseUrl: database.url,
+      databaseConnections: gatewayConnections,
       logger: options.logger ?? pino({ level: 'silent' }),
       ...(options.pageAddition && { pageAddition: options.pageAddition }),
     }),

@@ -4,7 +4,7 @@ import type { Config } from '../../src/config/config.ts';
 import { parseConfig } from '../../src/config/load.ts';
 import { type GatewayOptions, type RunningGateway, startGateway } from '../../src/app/start.ts';
 import type { TestChain } from './devnet.ts';
-import type { TestDatabase } from './database.ts';
+import { gatewayConnections, type TestDatabase } from './database.ts';
 import { metered } from './meter.ts';
 import { untilMinuteLasts } from './budget-minute.ts';
 
@@ -130,6 +130,7 @@ export async function startTestGateway(options: TestGatewayOptions): Promise<Tes
     startGateway({
       config,
       databaseUrl: options.database.url,
+      databaseConnections: gatewayConnections,
       logger,
       quiet,
       ...(facilitatorAuth && { facilitatorAuth }),
