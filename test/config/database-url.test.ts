@@ -4,6 +4,7 @@ import pg from 'pg';
 import { describe, expect, it, test } from 'vitest';
 import { databaseWarning, readDatabaseUrl } from '../../src/config/database-url.ts';
 import { ConfigError } from '../../src/config/mistakes.ts';
+import { propertyRuns } from '../support/property-runs.ts';
 
 const read = (url: string | undefined, more: Readonly<Record<string, string>> = {}) =>
   readDatabaseUrl({ DATABASE_URL: url, ...more });
@@ -117,7 +118,7 @@ test('every password reaches the driver as it is: encoded in the URL, in PGPASSW
         }
       },
     ),
-    { numRuns: 200 },
+    propertyRuns(50),
   );
 });
 
@@ -132,7 +133,7 @@ test('a password that stands in the URL as it is is either refused or read as it
       const meant = { host: 'db', database: 'x', user: 'u', password };
       if (url !== undefined && !isDeepStrictEqual(driverReads(url), meant)) wronglyRead.push(password);
     }),
-    { numRuns: 1_000 },
+    propertyRuns(500),
   );
   expect(wronglyRead).toEqual([]);
 });

@@ -3,6 +3,7 @@ import { parse, stringify } from 'smol-toml';
 import { describe, expect, it } from 'vitest';
 import type { Path } from '../../src/config/mistakes.ts';
 import { findLines } from '../../src/config/toml-lines.ts';
+import { propertyRuns } from '../support/property-runs.ts';
 
 const document = `# a comment with [brackets] and = signs
 title = "x" # [not.a.table]
@@ -96,7 +97,7 @@ describe('the lines of a TOML document', () => {
           expect(rows[(find(path) ?? 0) - 1]).toContain(String(value));
         }
       }),
-      { numRuns: 200 },
+      propertyRuns(100),
     );
   });
 });

@@ -46,5 +46,4 @@ test.skipIf(!hasPrometheus)(
     expect(failures.length === 0 ? [] : [...lines, ...failures]).toEqual([]);
     expect(proven).toEqual(only);
   },
-  400_000,
 );

@@ -4,6 +4,7 @@ import { createRandom, type Random } from '../chaos/random.ts';
 import { useChain } from '../support/devnet.ts';
 import { payTo } from '../support/gateway.ts';
 import { expectSoundLedger } from '../support/invariants.ts';
+import { timeLimits } from '../support/time-limits.ts';
 import { eventually } from '../support/wait.ts';
 import { startWholeGateway, type WholeGateway } from '../support/whole-gateway.ts';
 import { withAuthActions } from './auth-actions.ts';
@@ -170,5 +171,5 @@ test(
     expect(blockMs).toBeLessThan(maxBlockMs);
     expect(grownMib).toBeLessThan(maxGrowthMib);
   },
-  60_000 + requests * 100,
+  timeLimits.rigMs + requests * 100,
 );

@@ -21,5 +21,4 @@ test.skipIf(missing.length > 0)(
     // a load that does nothing would lose nothing
     expect(payments.accepted).toBeGreaterThan(5);
   },
-  300_000,
 );

@@ -64,5 +64,4 @@ test.skipIf(missing.length > 0)(
     // a load that does nothing would not fail either
     expect({ restarts, pays: payments.accepted > 10 }).toEqual({ restarts: 2, pays: true });
   },
-  240_000,
 );

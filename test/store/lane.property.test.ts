@@ -7,6 +7,7 @@ import { openLane } from '../../src/store/lane.ts';
 import { createDatabase } from '../support/database.ts';
 import { refused, replayDenied } from '../support/events.ts';
 import { expectSoundLedger } from '../support/invariants.ts';
+import { propertyRuns } from '../support/property-runs.ts';
 
 /** Few streams, few claims: so that commands meet. */
 interface Step {
@@ -114,6 +115,6 @@ test('any sequence of commands, with conflicts, stale versions, poison and kille
         expect(new Set(rows.map(({ key }) => key)).size).toBe(rows.length);
       });
     }),
-    { numRuns: 40 },
+    propertyRuns(12),
   );
 });

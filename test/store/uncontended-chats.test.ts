@@ -16,6 +16,7 @@ import { fullAnswer } from '../../src/store/uncontended.ts';
 import { clockAt, idOf, rowsOf, senderOn, stoppedDatabase } from '../support/append-ways.ts';
 import { admission, expectBooks, settlement } from '../support/credit.ts';
 import type { TestDatabase } from '../support/database.ts';
+import { propertyRuns } from '../support/property-runs.ts';
 
 /** One step of a chat, of few accounts, keys and limits, so that steps of a batch meet on them. */
 const chatStep = fc.record({
@@ -190,7 +191,7 @@ test('chats that are written count, hold and settle as those that are decided do
         expect(answer).toEqual(other);
       }
     }),
-    { numRuns: 25 },
+    propertyRuns(15),
   );
   const [written, decided] = await Promise.all(databases.map((database) => rowsOf(database, tables)));
   expect(written).toEqual(decided);

@@ -19,6 +19,7 @@ import { idOf, rowsOf, senderOn, stoppedDatabase } from '../support/append-ways.
 import { createDatabase, type TestDatabase } from '../support/database.ts';
 import { paidWith, newStream, quoteIssued, refused, replayDenied } from '../support/events.ts';
 import { expectSoundLedger } from '../support/invariants.ts';
+import { propertyRuns } from '../support/property-runs.ts';
 import { startSilentProxy } from '../support/silent-proxy.ts';
 import { eventually } from '../support/wait.ts';
 
@@ -184,7 +185,7 @@ test('a batch that is written leaves the same rows, leaves and answers as one th
         }
       },
     ),
-    { numRuns: 15 },
+    propertyRuns(8),
   );
   expect(await rowsOf(written, tables)).toEqual(await rowsOf(decided, tables));
   expect(Math.min(ways.written, ways.contended)).toBeGreaterThan(10);

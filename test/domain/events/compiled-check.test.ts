@@ -6,6 +6,7 @@ import { compileText } from '../../../src/domain/events/compiled-text.ts';
 import { eventDescriptors, eventTypes } from '../../../src/domain/events/event.ts';
 import { canonicalJson, type CanonicalValue } from '../../../src/domain/values/canonical-json.ts';
 import { eventExamples } from './examples.ts';
+import { propertyRuns } from '../../support/property-runs.ts';
 
 const junk = fc.oneof(
   fc.jsonValue(),
@@ -59,7 +60,7 @@ describe('the compiled check of an event', () => {
         const data = steps.reduce(changed, eventExamples[type] as unknown);
         expect(check(data)).toBe(schema.safeParse(data).success);
       }),
-      { numRuns: 40 },
+      propertyRuns(20),
     );
     for (const data of [null, undefined, [], 'text', 1, [eventExamples[type]]])
       expect(check(data)).toBe(false);
@@ -77,7 +78,7 @@ describe('the compiled check of an event', () => {
           if (!schema.safeParse(data).success) return;
           expect(write(data as CanonicalValue)).toBe(canonicalJson(data as CanonicalValue));
         }),
-        { numRuns: 40 },
+        propertyRuns(20),
       );
     },
   );

@@ -13,6 +13,7 @@ import {
   type SiweMessage,
   siweMessage,
 } from '../../../src/domain/identity/siwe.ts';
+import { propertyRuns } from '../../support/property-runs.ts';
 
 const account = privateKeyToAccount(`0x${'17'.repeat(32)}`);
 const address = account.address.toLowerCase() as Address;
@@ -83,7 +84,7 @@ test('every edit of a sign-in message is refused or changes a field', () => {
       fc.pre(edited !== text);
       expect(parseSiweMessage(edited)).not.toEqual(message);
     }),
-    { numRuns: 3_000 },
+    propertyRuns(1_000),
   );
 });
 

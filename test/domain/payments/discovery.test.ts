@@ -11,6 +11,7 @@ import path from 'node:path';
 import { expect, test } from 'vitest';
 import { discoveryOf, plainDiscovery, type Discovery } from '../../../src/domain/payments/discovery.ts';
 import { isInstalledWith, packageEnvironment } from '../../support/installed.ts';
+import { propertyRuns } from '../../support/property-runs.ts';
 
 /** What the package's own validators say of an entry. */
 function faultsOf({ extension }: Discovery): unknown[] {
@@ -162,7 +163,7 @@ test('whatever the schemas of a job are, its entry is valid by the official vali
       entries += 1;
       expect(faultsOf(entry)).toEqual([]);
     }),
-    { numRuns: 40 },
+    propertyRuns(20),
   );
   expect(entries).toBeGreaterThan(5);
 });
@@ -231,7 +232,7 @@ test.skipIf(!hasChecker)(
           changed.push(changedEntry(entry.extension, change, drawn));
         },
       ),
-      { numRuns: 25 },
+      propertyRuns(12),
     );
     const faults = independentFaults([...entries, ...changed]);
     expect(faults.slice(0, entries.length)).toEqual(entries.map(() => []));

@@ -21,6 +21,7 @@ import {
   signatureFormats,
   type Signed,
 } from '../../../src/domain/payments/offer-receipt.ts';
+import { propertyRuns } from '../../support/property-runs.ts';
 import { verifySigned } from '../../support/verify-signed.ts';
 import { anyAddress, anyHash, anyOption, nowSecs } from './support.ts';
 
@@ -77,7 +78,7 @@ test.each(signatureFormats)(
         expect(await officially(kind, signed, keys)).toEqual({ ...absent, ...payload });
         expect(keys[0].sign(signable, did)).toEqual(signed);
       }),
-      { numRuns: 30 },
+      propertyRuns(10),
     );
   },
 );

@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import { tokenAmount } from '../../../src/domain/values/amount.ts';
 import { parseRate } from '../../../src/domain/values/rate.ts';
 import type { Rate } from '../../../src/domain/values/token.ts';
+import { propertyRuns } from '../../support/property-runs.ts';
 
 const oneEther = 10n ** 18n;
 const rateOf = (numerator: bigint, scale = 0): Rate => ({ numerator, scale });
@@ -78,7 +79,7 @@ describe('the amount of a price', () => {
         expect(String(amount)).toBe(exact.ceil().toFixed(0));
         expect(amount).toBeGreaterThan(0n);
       }),
-      { numRuns: 2_000 },
+      propertyRuns(1_000),
     );
   });
 

@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { HashedNumbers } from '../../../src/domain/values/hashed-numbers.ts';
+import { propertyRuns } from '../../support/property-runs.ts';
 
 test('numbers by hashed texts are those of a map, also where they are set again and where they are many', () => {
   const changes = fc.array(fc.tuple(fc.nat(3_000), fc.nat()), { maxLength: 6_000, size: 'max' });
@@ -15,6 +16,6 @@ test('numbers by hashed texts are those of a map, also where they are set again 
       for (let text = 0; text <= 3_000; text += 1)
         expect(hashed.get(String(text))).toBe(plain.get(String(text)) ?? 0);
     }),
-    { numRuns: 20 },
+    propertyRuns(5),
   );
 });

@@ -5,6 +5,7 @@ import { createChain, type AuthorizationFound, type Chain } from '../../../src/p
 import type { ExpectedTransfer } from '../../../src/domain/payments/payment.ts';
 import { type AuthorizationChain, placeOf, rpc, startAuthorizationChain } from './authorizations.ts';
 import { refuse, type RpcRequest, type RpcStub, startRpcStub, succeed } from '../rpc/rpc-stub.ts';
+import { propertyRuns } from '../../support/property-runs.ts';
 
 let devnet: AuthorizationChain;
 beforeAll(async () => {
@@ -338,7 +339,7 @@ test('every block since the given time is searched, and few before it, for any c
       expect(Math.max(...widthsOf(stub))).toBeLessThanOrEqual(2_000);
       expect(stub.requests.length - asked.length).toBeLessThan(12);
     }),
-    { numRuns: 100 },
+    propertyRuns(40),
   );
 });
 

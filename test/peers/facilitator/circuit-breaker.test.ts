@@ -9,6 +9,7 @@ import {
   longestPauseMs,
   sourcesToOpen,
 } from '../../../src/peers/facilitator/circuit-breaker.ts';
+import { propertyRuns } from '../../support/property-runs.ts';
 
 /** A failure that no payment can have provoked. */
 const failed: CallEnd = { failed: 'connection' };
@@ -257,6 +258,6 @@ test('for any sequence of calls: settle is always allowed, verify never while th
     fc.property(steps, (script) => {
       expect(brokenRules(script)).toEqual([]);
     }),
-    { numRuns: 2_000 },
+    propertyRuns(1_000),
   );
 });
