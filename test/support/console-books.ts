@@ -17,7 +17,7 @@ export async function storeReport(
   period: { readonly fromMs: number; readonly toMs: number },
 ): Promise<{ readonly id: number; readonly report: ReportJson }> {
   await sealAll(database);
-  const scanner = createScanner({ network, chainId: 84_532, rpcUrl, timeoutMs: 10_000 });
+  const scanner = createScanner({ network, chainId: 84_532, rpcUrl, timeoutMs: 20_000 });
   try {
     const report = await reconcile({
       period,

@@ -59,7 +59,7 @@ export async function setUpPayouts({ chain }: SpendChain, change: Partial<SpendC
   };
   const { chainId, rpcUrl, contract, operatorKey: privateKey, maxFeePerGasWei } = settings;
   const key = { privateKey, maxFeePerGasWei };
-  const prepaid = createPrepaidContract({ chainId, rpcUrl, contract, ...key, timeoutMs: 2_000 });
+  const prepaid = createPrepaidContract({ chainId, rpcUrl, contract, ...key, timeoutMs: 20_000 });
   onTestFinished(() => prepaid.close());
   const lane = laneOn(database);
   const spending: SpendContext = {

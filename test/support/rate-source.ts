@@ -17,9 +17,10 @@ export async function startRateSource(body: string): Promise<TestRateSource> {
   const source = { url: '', body, status: 200, delayMs: 0, asked: 0 };
   const server = createServer((_, response) => {
     source.asked += 1;
-    setTimeout(() => {
+    const timer = setTimeout(() => {
       response.writeHead(source.status, { 'content-type': 'application/json' }).end(source.body);
     }, source.delayMs);
+    response.once('close', () => clearTimeout(timer));
   }).listen(0, '127.0.0.1');
   await new Promise((resolve) => server.once('listening', resolve));
   onTestFinished(async () => {

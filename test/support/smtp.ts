@@ -70,7 +70,8 @@ function serve(
     } else if (/^DATA/i.test(line)) {
       data = [];
       say('354 go on');
-    } else say(/^QUIT/i.test(line) ? '221 bye' : '250 fine');
+    } else if (/^STARTTLS/i.test(line)) say('502 not implemented');
+    else say(/^QUIT/i.test(line) ? '221 bye' : '250 fine');
   };
   say('220 smtp.test');
   socket.on('error', () => {});

@@ -96,7 +96,7 @@ export function useSpendChain(): SpendChain {
         ...domain(),
         rpcUrl: chain.rpcUrl,
         privateKey: devnetKeys.secondSpare,
-        timeoutMs: 5_000,
+        timeoutMs: 20_000,
       });
       try {
         return await use(credits);

@@ -16,7 +16,7 @@ afterAll(async () => {
 });
 
 function open(rpcUrl = devnet.url): Chain {
-  const chain = createChain({ chainId: 84_532, rpcUrl, timeoutMs: 5_000 });
+  const chain = createChain({ chainId: 84_532, rpcUrl, timeoutMs: 20_000 });
   onTestFinished(() => chain.close());
   return chain;
 }
@@ -326,7 +326,7 @@ test('every block since the given time is searched, and few before it, for any c
         const [number, timestamp] = [block, secsOf(block)].map((value) => `0x${value.toString(16)}`);
         return succeed(request, { number, hash, timestamp });
       });
-      const reader = createChain({ chainId: 84_532, rpcUrl: stub.url, timeoutMs: 5_000 });
+      const reader = createChain({ chainId: 84_532, rpcUrl: stub.url, timeoutMs: 20_000 });
       expect(await reader.findAuthorization(expected, sinceSecs)).toEqual({ kind: 'absent' });
       await reader.close();
 

@@ -14,7 +14,7 @@ afterAll(async () => {
 });
 
 function open(rpcUrl: string): Chain {
-  const chain = createChain({ chainId: 84_532, rpcUrl, timeoutMs: 2_000 });
+  const chain = createChain({ chainId: 84_532, rpcUrl, timeoutMs: 20_000 });
   onTestFinished(() => chain.close());
   return chain;
 }

@@ -8,6 +8,7 @@ import {
   startDiscoveryService,
   type TestDiscoveryService,
 } from '../../support/discovery-service.ts';
+import { soonMs } from '../../support/time-limits.ts';
 
 const payTo = '0x90f79bf6eb2c4f870365e785982e1f101e93b906';
 const [first, second] = ['https://shop.example/x402/jobs/1/0', 'https://shop.example/x402/jobs/1/1'];
@@ -15,7 +16,7 @@ const ours = [first, second].map((resource) => ({ resource, payTo }));
 
 function lookAt(service: TestDiscoveryService, terms: Partial<LookTerms> = {}, signal?: AbortSignal) {
   const usual = { payees: [payTo], wanted: new Set([first, second]), known: new Set<string>() };
-  const limits = { maxPages: 20, timeoutMs: 1_000, lookTimeoutMs: 5_000 };
+  const limits = { maxPages: 20, timeoutMs: 20_000, lookTimeoutMs: 60_000 };
   return lookForListings(
     { url: service.url, ...usual, ...limits, ...terms },
     signal ?? new AbortController().signal,
@@ -146,7 +147,10 @@ test.each([
   async (_, fault, problem) => {
     const service = await startDiscoveryService();
     service.fault = fault;
-    const limits = { timeoutMs: 200, ...(problem === 'too_slow' && { lookTimeoutMs: 300 }) };
+    const limits = {
+      ...(problem === 'timeout' && { timeoutMs: 200 }),
+      ...(problem === 'too_slow' && { lookTimeoutMs: 300 }),
+    };
     const answer = await found(service, limits);
     // the deadline of the look ends a page or comes between two
     expect(problem === 'too_slow' ? answer.replace('timeout', 'too_slow') : answer).toBe(
@@ -179,6 +183,8 @@ test('a look under way ends at once where the gateway stops', async () => {
   const stopping = new AbortController();
   service.fault = () => stopping.abort();
   const startedAt = performance.now();
-  expect(await found(service, { timeoutMs: 30_000, lookTimeoutMs: 30_000 }, stopping.signal)).toBe('stopped');
-  expect(performance.now() - startedAt).toBeLessThan(5_000);
+  expect(await found(service, { timeoutMs: 120_000, lookTimeoutMs: 120_000 }, stopping.signal)).toBe(
+    'stopped',
+  );
+  expect(performance.now() - startedAt).toBeLessThan(soonMs(0));
 });

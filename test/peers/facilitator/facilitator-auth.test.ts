@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { createFacilitator } from '../../../src/peers/facilitator/facilitator.ts';
 import type { AuthorizeCall } from '../../../src/peers/facilitator/facilitator-auth.ts';
+import { holdDeadlines, passTime } from '../../support/deadlines.ts';
 
 const request = { x402Version: 2, paymentPayload: {}, paymentRequirements: {} } as const;
 const answers: Readonly<Record<string, object>> = {
@@ -27,7 +28,7 @@ async function serve(admits: (request: IncomingMessage) => boolean) {
   return { asked, host, url: `http://${host}/x402` };
 }
 
-function connect(url: string, authorize: AuthorizeCall, bearer?: string, timeoutMs = 5_000) {
+function connect(url: string, authorize: AuthorizeCall, bearer?: string, timeoutMs = 20_000) {
   const facilitator = createFacilitator({
     url,
     authorize,
@@ -137,18 +138,23 @@ test('nothing is sent where the signer returns an invalid header', async () => {
 });
 
 test('signing and sending share one time-out', async () => {
-  const server = createServer(() => {}).listen(0, '127.0.0.1');
+  const asked = Promise.withResolvers<void>();
+  const server = createServer(() => asked.resolve()).listen(0, '127.0.0.1');
   await once(server, 'listening');
   onTestFinished(() => server.close().closeAllConnections());
   const { port } = server.address() as AddressInfo;
-  const timeoutMs = 1_500;
-  const signer: AuthorizeCall = async () => {
-    await new Promise((resolve) => setTimeout(resolve, 0.6 * timeoutMs));
-    return {};
+  const timeoutMs = 100_000;
+  const signer: AuthorizeCall = () => {
+    passTime(0.6 * timeoutMs);
+    return Promise.resolve({});
   };
   const facilitator = connect(`http://127.0.0.1:${port}`, signer, undefined, timeoutMs);
-  const from = performance.now();
-  expect(await facilitator.settle(request)).toMatchObject({ kind: 'unknown', cause: 'timeout' });
-  // each with a time-out to itself would take 1.6 of them
-  expect(performance.now() - from).toBeLessThan(1.55 * timeoutMs);
+  const deadlines = holdDeadlines();
+  const settling = facilitator.settle(request);
+  await asked.promise;
+  const [limitMs, ...others] = await deadlines.end();
+  expect(others).toEqual([]);
+  // a time-out to itself would be all of it
+  expect(limitMs).toBeLessThanOrEqual(0.4 * timeoutMs);
+  expect(await settling).toMatchObject({ kind: 'unknown', cause: 'timeout' });
 });

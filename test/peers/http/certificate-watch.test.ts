@@ -15,7 +15,7 @@ test('a peer whose TLS fails is reported by its host for 15 minutes; one that is
   onTestFinished(() => watch.close());
   const ask = async (): Promise<void> => {
     const pool = createHttpPool(`https://127.0.0.1:${port}`);
-    const answer = await pool.request({ method: 'GET', path: '/', timeoutMs: 5_000, maxResponseBytes: 10 });
+    const answer = await pool.request({ method: 'GET', path: '/', timeoutMs: 20_000, maxResponseBytes: 10 });
     expect(answer).toMatchObject({ kind: 'failed', sent: false });
     await pool.close();
   };

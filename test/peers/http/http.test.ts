@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type ServerResponse, type Server } 
 import { createServer as createTcpServer, type Server as TcpServer, type Socket } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
 import { createHttpPool, parseJson, type HttpPool, type HttpRequest } from '../../../src/peers/http/http.ts';
+import { holdDeadlines } from '../../support/deadlines.ts';
 import { eventually } from '../../support/wait.ts';
 
 const cleanups: (() => unknown)[] = [];
@@ -46,7 +47,7 @@ function open(url: string, connections?: number): HttpPool {
   return pool;
 }
 
-const get: HttpRequest = { method: 'GET', path: '/', timeoutMs: 2000, maxResponseBytes: 1000 };
+const get: HttpRequest = { method: 'GET', path: '/', timeoutMs: 20_000, maxResponseBytes: 1000 };
 const post: HttpRequest = { ...get, method: 'POST', body: '{"a":1}' };
 
 describe('an exchange', () => {
@@ -94,24 +95,32 @@ describe('an exchange', () => {
 
 describe('one deadline bounds', () => {
   test('a peer that never answers: the request was sent', async () => {
-    const url = await serve(() => undefined);
-    // long enough to connect and to send on a busy machine
-    const answer = await open(url).request({ ...post, timeoutMs: 500 });
+    const deadlines = holdDeadlines();
+    const asked = Promise.withResolvers<void>();
+    const url = await serve(() => asked.resolve());
+    const answering = open(url).request({ ...post, timeoutMs: 60_000 });
+    await asked.promise;
+    expect(await deadlines.end()).toEqual([60_000]);
+    const answer = await answering;
     expect(answer).toMatchObject({ kind: 'failed', cause: 'timeout', sent: true });
     expect(answer).not.toHaveProperty('head');
   });
 
   test('a body that trickles without end, and closes its connection', async () => {
+    const deadlines = holdDeadlines();
+    const begun = Promise.withResolvers<void>();
     let dropped = false;
     const url = await serve((_, response) => {
-      const drip = setInterval(() => response.write('.'), 5);
+      const drip = setInterval(() => response.write('.', () => begun.resolve()), 5);
       response.on('close', () => {
         clearInterval(drip);
         dropped = true;
       });
     });
-    const answer = await open(url).request({ ...post, timeoutMs: 500 });
-    expect(answer).toMatchObject({
+    const answering = open(url).request({ ...post, timeoutMs: 60_000 });
+    await begun.promise;
+    await deadlines.end();
+    expect(await answering).toMatchObject({
       kind: 'failed',
       cause: 'timeout',
       sent: true,
@@ -121,13 +130,18 @@ describe('one deadline bounds', () => {
   });
 
   test('headers that trickle without end', async () => {
+    const deadlines = holdDeadlines();
+    const asked = Promise.withResolvers<void>();
     const port = await serveTcp((socket) => {
+      socket.once('data', () => asked.resolve());
       socket.write('HTTP/1.1 200 OK\r\n');
       const drip = setInterval(() => socket.write('X-A: b\r\n'), 5);
       socket.on('close', () => clearInterval(drip));
     });
-    const answer = await open(`http://127.0.0.1:${port}`).request({ ...post, timeoutMs: 500 });
-    expect(answer).toMatchObject({ kind: 'failed', cause: 'timeout', sent: true });
+    const answering = open(`http://127.0.0.1:${port}`).request({ ...post, timeoutMs: 60_000 });
+    await asked.promise;
+    await deadlines.end();
+    expect(await answering).toMatchObject({ kind: 'failed', cause: 'timeout', sent: true });
   });
 
   test('a handshake that never ends: nothing was sent', async () => {

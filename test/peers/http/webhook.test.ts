@@ -3,6 +3,7 @@ import { createServer, type IncomingHttpHeaders, type IncomingMessage, type Serv
 import { Webhook as Library } from 'standardwebhooks';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createWebhook, type Webhook, type WebhookOptions } from '../../../src/peers/http/webhook.ts';
+import { holdDeadlines } from '../../support/deadlines.ts';
 
 /** What it returns is not waited for. */
 type Listener = (request: IncomingMessage, response: ServerResponse) => unknown;
@@ -19,7 +20,11 @@ async function serve(listener: Listener, options?: Partial<WebhookOptions>): Pro
 }
 
 function connect(port: number | undefined, options?: Partial<WebhookOptions>): Webhook {
-  const webhook = createWebhook({ url: `http://127.0.0.1:${port}/hook?key=1`, timeoutMs: 2000, ...options });
+  const webhook = createWebhook({
+    url: `http://127.0.0.1:${port}/hook?key=1`,
+    timeoutMs: 20_000,
+    ...options,
+  });
   onTestFinished(() => webhook.close());
   return webhook;
 }
@@ -117,8 +122,15 @@ describe('a receiver that', () => {
   test('answers without end, or stops in its answer, is judged by its status', async () => {
     expect(await (await serve(endless(200))).send(message)).toEqual({ kind: 'delivered' });
     expect(await (await serve(endless(400))).send(message)).toEqual({ kind: 'failed', cause: 'status_400' });
-    const stuck = await serve((_, response) => response.write('half'), { timeoutMs: 300 });
-    expect(await stuck.send(message)).toEqual({ kind: 'delivered' });
+    const deadlines = holdDeadlines();
+    const begun = Promise.withResolvers<void>();
+    const stuck = await serve((_, response) => response.write('half', () => begun.resolve()), {
+      timeoutMs: 60_000,
+    });
+    const sending = stuck.send(message);
+    await begun.promise;
+    await deadlines.end();
+    expect(await sending).toEqual({ kind: 'delivered' });
   });
 
   test('hangs, hangs up or is not there does not have it, as far as is known', async () => {

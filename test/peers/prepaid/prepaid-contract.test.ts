@@ -11,9 +11,9 @@ import {
 import type { SpendAuth } from '../../../src/domain/spend/spend-auth.ts';
 import { spendAuthHash } from '../../../src/domain/spend/spend-auth.ts';
 import { createPrepaidContract, type CreditsOptions } from '../../../src/peers/prepaid/prepaid-contract.ts';
+import { passTime } from '../../support/deadlines.ts';
 import { useChain } from '../../support/devnet.ts';
 import { operator, signSpend } from '../../support/spend.ts';
-import { pause } from '../../../src/runtime/pause.ts';
 import { startRpcProxy } from '../../support/rpc-proxy.ts';
 import { eventually } from '../../support/wait.ts';
 import { startRpcStub, succeed } from '../rpc/rpc-stub.ts';
@@ -33,7 +33,7 @@ function creditsOn(change: Partial<CreditsOptions> = {}) {
     rpcUrl: chain.rpcUrl,
     contract: prepaidContractAddress,
     privateKey: devnetKeys.operator,
-    timeoutMs: 5_000,
+    timeoutMs: 20_000,
     ...change,
   });
   onTestFinished(() => credits.close());
@@ -237,6 +237,7 @@ test('a payout that does not land is raised by whichever process follows it, and
         : undefined;
     // as after a restart: this process has not sent it
     const second = creditsOn({ rpcUrl: proxy.url });
+    passTime(3_100);
     const raised = await eventually(async () => {
       const followed = await second.followPayment(authHash, operator, transaction);
       if (followed.kind === 'answer' && followed.value !== transaction) return followed.value;
@@ -264,7 +265,8 @@ test('no transaction offers more than the highest fee, also when it is raised or
       method === 'eth_getBlockByNumber' ? { result: { baseFeePerGas: '0x174876e800' } } : undefined;
     expect(await limited.authorizeSpend(later, 0)).toMatchObject({ kind: 'too_expensive' });
     const pending = await node().getTransactionCount({ address: operator, blockTag: 'pending' });
-    await pause(3_100);
+    // its fee is compared with today's once in three seconds
+    passTime(3_100);
     const followed = await limited.followPayment(spendAuthHash(auth), operator, hash);
     const latest = followed.kind === 'answer' ? (followed.value ?? hash) : hash;
     expect(await feeOf(latest)).toBeLessThanOrEqual(maxFeePerGasWei);

@@ -6,6 +6,7 @@ import {
   type PushRunner,
   type PushRunnerOptions,
 } from '../../../src/peers/runner/push-runner.ts';
+import { holdDeadlines } from '../../support/deadlines.ts';
 
 const cleanups: (() => unknown)[] = [];
 afterEach(async () => {
@@ -26,7 +27,7 @@ async function serve(listener: Listener, options?: Partial<PushRunnerOptions>): 
 
 function connect(port: number | undefined, options?: Partial<PushRunnerOptions>): PushRunner {
   const url = `http://127.0.0.1:${port}/calls?a=b`;
-  const runner = createPushRunner({ url, timeoutMs: 2000, maxResultBytes: 1000, ...options });
+  const runner = createPushRunner({ url, timeoutMs: 20_000, maxResultBytes: 1000, ...options });
   cleanups.push(() => runner.close());
   return runner;
 }
@@ -122,10 +123,15 @@ describe('an answer of', () => {
   test('a refusal is decided by its status alone, even if its body is incomplete', async () => {
     const endless = await serve((_, response) => response.writeHead(400).end(Buffer.alloc(5000)));
     expect(await endless.push(call)).toEqual({ kind: 'dead', reason: 'status_400', error: 'status 400' });
-    const stuck = await serve((_, response) => response.writeHead(410).write('x'), {
-      timeoutMs: 500,
+    const deadlines = holdDeadlines();
+    const begun = Promise.withResolvers<void>();
+    const stuck = await serve((_, response) => response.writeHead(410).write('x', () => begun.resolve()), {
+      timeoutMs: 60_000,
     });
-    expect(await stuck.push(call)).toEqual({ kind: 'retry', reason: 'status_410', error: 'status 410' });
+    const answering = stuck.push(call);
+    await begun.promise;
+    await deadlines.end();
+    expect(await answering).toEqual({ kind: 'retry', reason: 'status_410', error: 'status 410' });
     const cut = await serve((_, response) => {
       response.writeHead(503, { 'retry-after': '2', 'content-length': 9 });
       response.write('x', () => response.destroy());

@@ -1,6 +1,9 @@
 import { describe, expect, test } from 'vitest';
 import { type Fault, faultNames } from '../../../src/devnet/model-faults.ts';
+import type { ModelUpstream } from '../../../src/devnet/model-upstream.ts';
 import type { UpstreamOptions } from '../../../src/peers/upstream/upstream.ts';
+import { holdDeadlines } from '../../support/deadlines.ts';
+import { eventually } from '../../support/wait.ts';
 import { ask, askStream, readAll, startModel } from './support.ts';
 
 /** What becomes of a request that meets a fault: as a whole, or as a stream once it has begun. */
@@ -13,6 +16,7 @@ interface Expected {
   readonly limits?: Partial<UpstreamOptions>;
 }
 
+const stallMs = 60_000;
 const usage = { promptTokens: 7, completionTokens: 3, totalTokens: 10, cachedTokens: 0 };
 const completed = { kind: 'completed', usage, finishReason: 'stop', isFinished: true };
 const failed = (cause: string, more: object = {}): object => ({
@@ -58,8 +62,7 @@ const expectations: Readonly<Record<Fault, Expected>> = {
   stall_mid_stream: {
     whole: failed('stalled'),
     ending: broken('stalled'),
-    // long enough for what comes before the stall
-    limits: { idleTimeoutMs: 300 },
+    limits: { idleTimeoutMs: stallMs },
   },
   cut_before_first_byte: both(failed('cut')),
   cut_after_first_token: { whole: failed('cut'), ending: broken('cut', { written: 'one' }) },
@@ -83,14 +86,24 @@ const expectations: Readonly<Record<Fault, Expected>> = {
   no_done: { whole: completed, ending: { ...completed, isTerminated: false } },
 };
 
+/** Where the model stalls: ends the time limit of that once what comes before has been sent. */
+async function endingStall(model: ModelUpstream, fault: Fault): Promise<void> {
+  if (fault !== 'stall_mid_stream') return;
+  const deadlines = holdDeadlines();
+  await eventually(() => expect(model.calls[0]?.sentBytes).toBeGreaterThan(0));
+  await eventually(async () => expect(await deadlines.end(stallMs)).toEqual([stallMs]));
+}
+
 const promptOf = (fault: Fault): string => `one two fault:${fault}`;
 const modelOptions = { slowMs: 30, retryAfterSecs: 7 };
 
 describe('an answer asked for as a whole', () => {
   test.each(faultNames)('with %s', async (fault) => {
     const { whole, limits } = expectations[fault];
-    const { upstream } = await startModel(limits, modelOptions);
+    const { model, upstream } = await startModel(limits, modelOptions);
+    const asking = endingStall(model, fault);
     const answer = await ask(upstream, promptOf(fault));
+    await asking;
     expect({ usage: undefined, ...answer }).toMatchObject(whole);
     expect(upstream.running).toBe(0);
   });
@@ -109,8 +122,10 @@ describe('a stream', () => {
 
   test.each(begun)('with %s begins, and says how it ended', async (fault) => {
     const { ending: expected, limits } = expectations[fault];
-    const { upstream } = await startModel(limits, modelOptions);
+    const { model, upstream } = await startModel(limits, modelOptions);
+    const asking = endingStall(model, fault);
     const { roles, ending } = await readAll(await askStream(upstream, promptOf(fault)));
+    await asking;
     expect({ usage: undefined, ...ending }).toMatchObject(expected ?? {});
     // The end is given out only where the answer is whole.
     expect(roles.includes('done')).toBe(ending.kind === 'completed' && ending.isTerminated);

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
+import { holdDeadlines } from '../../support/deadlines.ts';
 import { eventually } from '../../support/wait.ts';
 import {
   ask,
@@ -18,6 +19,19 @@ const endless: Listener = (_, response) => {
   response.on('drain', () => response.write(events));
   response.write(events.repeat(10));
 };
+
+/** The number once it has not changed for a while. */
+async function standsStill(read: () => number): Promise<number> {
+  let before = Number.NaN;
+  let stillFor = 0;
+  await eventually(() => {
+    const now = read();
+    stillFor = now === before ? stillFor + 1 : 0;
+    before = now;
+    expect(stillFor).toBeGreaterThan(30);
+  });
+  return before;
+}
 
 describe('a stream', () => {
   test('comes byte for byte up to its end, each event with its role', async () => {
@@ -122,24 +136,34 @@ describe('a stream', () => {
         const drip = setInterval(() => response.write('data: {"choices":[{}]}\n\n'), 5);
         response.on('close', () => clearInterval(drip));
       },
-      { totalTimeoutMs: 1_000 },
+      { totalTimeoutMs: 60_000 },
     );
-    const { ending } = await readAll(await askStream(upstream, 'hello'));
+    const deadlines = holdDeadlines();
+    const reading = readAll(await askStream(upstream, 'hello'));
+    expect(await deadlines.end(60_000)).toEqual([60_000]);
+    const { ending } = await reading;
     expect(ending).toMatchObject({ kind: 'failed', cause: 'total_timeout' });
   });
 
   test('whose reader takes too long is ended for that', async () => {
     let isClosed = false;
+    let writes = 0;
     const upstream = await serve(
       (_, response) => {
         const events = 'data: {"choices":[{}]}\n\n'.repeat(1000);
-        response.on('drain', () => response.write(events));
+        response.on('drain', () => {
+          writes += 1;
+          response.write(events);
+        });
         response.on('close', () => (isClosed = true));
         response.write(events.repeat(10));
       },
-      { totalTimeoutMs: 1_000 },
+      { totalTimeoutMs: 60_000 },
     );
+    const deadlines = holdDeadlines();
     const answer = await askStream(upstream, 'hello');
+    await standsStill(() => writes);
+    expect(await deadlines.end(60_000)).toEqual([60_000]);
     await eventually(() => expect(isClosed).toBe(true));
     expect((await readAll(answer)).ending).toMatchObject({ kind: 'failed', cause: 'slow_reader' });
   });
@@ -160,20 +184,16 @@ describe('a stream', () => {
   });
 
   test('makes its upstream wait for a slow reader, and loses nothing by it', async () => {
-    const { model, upstream } = await startModel({ idleTimeoutMs: 3000 });
-    const answer = streaming(await askStream(upstream, 'words:100000'));
+    const { model, upstream } = await startModel({ idleTimeoutMs: 60_000 });
+    const deadlines = holdDeadlines();
+    const answer = streaming(await askStream(upstream, 'words:60000'));
     const call = model.calls[0];
-    let before = -1;
-    let stillFor = 0;
-    // The connection's own buffers fill up, and then the upstream stands still for longer than it may be idle.
-    await eventually(() => {
-      stillFor = call?.sentBytes === before ? stillFor + 1 : 0;
-      before = call?.sentBytes ?? -1;
-      expect(stillFor).toBeGreaterThan(360);
-    });
+    // The connection's own buffers fill up, and then the upstream stands still, for longer than it may be idle.
+    const before = await standsStill(() => call?.sentBytes ?? -1);
+    expect(await deadlines.end(60_000)).toEqual([]);
     expect(call?.state).toBe('answering');
     const { bytes, ending } = await readAll(answer);
-    expect(ending).toMatchObject({ kind: 'completed', usage: { completionTokens: 100_000 } });
+    expect(ending).toMatchObject({ kind: 'completed', usage: { completionTokens: 60_000 } });
     expect(bytes.length).toBe(call?.sentBytes);
     expect(before).toBeLessThan(bytes.length / 2);
   });
