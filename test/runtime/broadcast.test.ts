@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test, vi } from 'vitest';
 import { createBroadcast } from '../../src/runtime/broadcast.ts';
 
 const everyMs = 20;
@@ -40,6 +40,8 @@ test('however many follow, one reads, and all get the same values', async () => 
 });
 
 test('nothing is read once the last one has left', async () => {
+  vi.useFakeTimers();
+  onTestFinished(() => void vi.useRealTimers());
   const { broadcast, reads } = counted();
   const left = new AbortController();
   const values = broadcast.follow(left.signal);
@@ -47,7 +49,7 @@ test('nothing is read once the last one has left', async () => {
   left.abort();
   expect(await take(values, 1)).toEqual([]);
   expect(broadcast.followers).toBe(0);
-  await new Promise((resolve) => setTimeout(resolve, 5 * everyMs));
+  await vi.advanceTimersByTimeAsync(5 * everyMs);
   expect(reads()).toBe(1);
 });
 

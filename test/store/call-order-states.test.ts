@@ -6,6 +6,7 @@ import type { CallChange } from '../../src/store/lane-command.ts';
 import { laneOn } from '../support/credit.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
 import { newStream, paidWith, refused } from '../support/events.ts';
+import { propertyRuns } from '../support/property-runs.ts';
 
 /** Calls that wait although a place of their key is free, or that have a place and are not in delivery. */
 async function wrongCalls({ pool }: TestDatabase): Promise<unknown[]> {
@@ -107,7 +108,7 @@ test.each([21, 22, 23])(
       named('remove'),
       expire,
     ];
-    for (let n = 0; n < 400; n++) {
+    for (let n = 0; n < propertyRuns(150).numRuns; n++) {
       const step = steps[random(steps.length)];
       if (calls.length < 4) await add();
       await step?.();

@@ -8,6 +8,7 @@ import type { CallChange, CallOrder } from '../../src/store/lane-command.ts';
 import { laneOn } from '../support/credit.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
 import { newStream, paidWith, refused } from '../support/events.ts';
+import { propertyRuns } from '../support/property-runs.ts';
 
 const strict = (key: string): CallOrder => ({
   key: sha256(key).slice(2),
@@ -190,7 +191,7 @@ test.each([11, 12, 13])(
     };
     const keyOf = new Map<number, string>();
     const enqueued = new Map<string, number[]>();
-    const total = 60;
+    const total = propertyRuns(30).numRuns;
     const producer = async (): Promise<void> => {
       for (let count = 0; count < total / 3; count++) {
         const key = `key ${random(5)}`;

@@ -57,7 +57,7 @@ test('after the clock was an hour ahead only the time of events stays there: a n
 test('after the clock was an hour ahead the process still knows the real clock', async () => {
   const { lane } = await laneWithHourAhead();
   await lane.refresh();
-  expect(Math.abs(lane.state.clockOffsetMs)).toBeLessThan(5_000);
+  expect(Math.abs(lane.state.clockOffsetMs)).toBeLessThan(60_000);
 });
 
 test('after the clock was an hour ahead a key that has not expired is valid, and limits count the last minute', async () => {

@@ -3,12 +3,16 @@ import { expect, onTestFinished, test } from 'vitest';
 import { findAccount } from '../../src/store/credit.ts';
 import { isDatabaseLoss, openDatabase, openPool } from '../../src/store/database.ts';
 import { createDatabase } from '../support/database.ts';
+import { holdDeadlines } from '../support/deadlines.ts';
 import { startSilentProxy } from '../support/silent-proxy.ts';
+import { eventually } from '../support/wait.ts';
+
+const queryTimeoutMs = 60_000;
 
 /** A pool of one connection that is open already, and falls silent. */
 async function silentPool() {
   const proxy = await startSilentProxy(await createDatabase());
-  const pool = openPool({ url: proxy.url, maxConnections: 1, queryTimeoutMs: 300 });
+  const pool = openPool({ url: proxy.url, maxConnections: 1, queryTimeoutMs });
   onTestFinished(() => pool.end());
   await pool.query('select 1');
   proxy.silence();
@@ -22,7 +26,11 @@ test.each([
   ['a built query', ({ pool }: Scene) => findAccount(openDatabase(pool), { accountId: 1 })],
 ])('%s on a connection that fell silent fails in time, and the next has a new connection', async (_, ask) => {
   const scene = await silentPool();
-  const failed: unknown = await ask(scene).catch((error: unknown) => error);
+  const deadlines = holdDeadlines();
+  const failing = ask(scene).catch((error: unknown) => error);
+  await eventually(() => expect(deadlines.running()).toEqual([queryTimeoutMs]));
+  await deadlines.end();
+  const failed: unknown = await failing;
   expect(failed).toBeInstanceOf(Error);
   expect(isDatabaseLoss(failed as Error)).toBe(true);
   await ask(scene);
