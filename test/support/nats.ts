@@ -7,6 +7,7 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { freePort } from '../../src/devnet/ports.ts';
 import { packageEnvironment } from './installed.ts';
+import { timeLimits } from './time-limits.ts';
 
 /** Of Debian's package `nats-server`. */
 const program = '/usr/sbin/nats-server';
@@ -95,7 +96,8 @@ function createServer(port: number, file: string): NatsServer {
 }
 
 async function untilListening(port: number): Promise<void> {
-  for (let attempt = 0; attempt < 600; attempt += 1) {
+  const endsAt = performance.now() + timeLimits.conditionMs;
+  while (performance.now() < endsAt) {
     const socket = connect(port, '127.0.0.1');
     const isOpen = await once(socket, 'connect').then(
       () => true,

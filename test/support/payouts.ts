@@ -52,7 +52,7 @@ export async function setUpPayouts({ chain }: SpendChain, change: Partial<SpendC
     maxGasPercent: 50,
     maxFeePerGasWei: 10n ** 12n,
     claimMarginSecs: 300,
-    authorizeTimeoutMs: 5_000,
+    authorizeTimeoutMs: 20_000,
     nonceWaitMs: 0,
     exposure: 0n,
     ...change,

@@ -125,7 +125,7 @@ function dockerSockets(): http.RequestOptions[] {
 
 function pings(target: http.RequestOptions): Promise<boolean> {
   return new Promise((resolve) => {
-    const request = http.get({ ...target, path: '/_ping', timeout: 1_000 }, (response) => {
+    const request = http.get({ ...target, path: '/_ping', timeout: 10_000 }, (response) => {
       response.resume();
       resolve(response.statusCode === 200);
     });

@@ -1,5 +1,6 @@
 import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
 import { expect, vi } from 'vitest';
+import { timeLimits } from './time-limits.ts';
 
 interface ProcessFacts {
   readonly pid: number;
@@ -21,7 +22,9 @@ export function processesAround(folder: string): string[] {
 export async function endProcessesAround(folder: string): Promise<void> {
   for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
     signalProcessesAround(folder, signal);
-    const gone = vi.waitFor(() => expect(factsAround(folder)).toEqual([]), { timeout: 15_000 });
+    const gone = vi.waitFor(() => expect(factsAround(folder)).toEqual([]), {
+      timeout: timeLimits.conditionMs,
+    });
     if (await gone.then(() => true).catch(() => false)) return;
   }
 }

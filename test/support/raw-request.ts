@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { timeLimits } from './time-limits.ts';
 
 /** A request whose body is sent byte by byte, or never. */
 export interface RawRequest {
@@ -30,7 +31,7 @@ export async function sendHead(
   return {
     socket,
     text: () => text,
-    async status(withinMs = 20_000) {
+    async status(withinMs: number = timeLimits.conditionMs) {
       const endsAt = performance.now() + withinMs;
       while (statusOf() === undefined && performance.now() < endsAt && !socket.destroyed) await sleep(5);
       const status = statusOf();
