@@ -7,6 +7,7 @@ import {
   type Facilitator,
   type FacilitatorOptions,
 } from '../../../src/peers/facilitator/facilitator.ts';
+import { holdDeadlines } from '../../support/deadlines.ts';
 import { eventually } from '../../support/wait.ts';
 
 const cleanups: (() => unknown)[] = [];
@@ -29,8 +30,8 @@ async function serve(listener: Listener, options?: Partial<FacilitatorOptions>):
 function connect(url: string, options?: Partial<FacilitatorOptions>): Facilitator {
   const facilitator = createFacilitator({
     url,
-    verifyTimeoutMs: 2000,
-    settleTimeoutMs: 2000,
+    verifyTimeoutMs: 20_000,
+    settleTimeoutMs: 20_000,
     ...options,
   });
   cleanups.push(() => facilitator.close());
@@ -214,13 +215,21 @@ describe('the answer to settle', () => {
 
 describe('settle', () => {
   test('is unknown when the facilitator hangs, before or within its answer', async () => {
-    // long enough to connect and to send on a busy machine
-    const hanging = await serve(() => undefined, { settleTimeoutMs: 300 });
-    expect(await hanging.settle(request)).toMatchObject({ kind: 'unknown', cause: 'timeout' });
-    const stuck = await serve((_, response) => response.write('{"success":true,'), {
-      settleTimeoutMs: 300,
-    });
-    expect(await stuck.settle(request)).toMatchObject({ kind: 'unknown', cause: 'timeout' });
+    const deadlines = holdDeadlines();
+    for (const begins of [false, true]) {
+      const asked = Promise.withResolvers<void>();
+      const silent = await serve(
+        (_, response) => {
+          if (begins) response.write('{"success":true,', () => asked.resolve());
+          else asked.resolve();
+        },
+        { settleTimeoutMs: 60_000 },
+      );
+      const settling = silent.settle(request);
+      await asked.promise;
+      await deadlines.end();
+      expect(await settling).toMatchObject({ kind: 'unknown', cause: 'timeout' });
+    }
   });
 
   test('is unknown when the connection is lost, and sent only once', async () => {
@@ -309,7 +318,7 @@ describe('the circuit', () => {
   const useless: [string, Listener, Partial<FacilitatorOptions>?][] = [
     ['5xx', (_, response) => response.writeHead(503).end(html)],
     ['pages', (_, response) => response.end(html)],
-    ['nothing', () => undefined, { verifyTimeoutMs: 200, settleTimeoutMs: 200 }],
+    ['nothing', () => undefined, { verifyTimeoutMs: 60_000, settleTimeoutMs: 60_000 }],
     ['hung-up connections', (message) => message.socket.destroy()],
   ];
 
@@ -318,18 +327,25 @@ describe('the circuit', () => {
     async (...row) => {
       const [, listener, options] = row;
       const requestedUrls: (string | undefined)[] = [];
+      const deadlines = holdDeadlines();
+      /** What it says to a request that has arrived. */
+      const said = async <T>(answer: Promise<T>, requests: number): Promise<T> => {
+        await eventually(() => expect(requestedUrls).toHaveLength(requests));
+        if (options) await deadlines.end();
+        return answer;
+      };
       const facilitator = await serve((message, response) => {
         requestedUrls.push(message.url);
         return listener(message, response);
       }, options);
       for (let i = 0; i < failuresToOpen; i++) {
         expect(facilitator.isCircuitOpen()).toBe(false);
-        await facilitator.verify(request);
+        await said(facilitator.verify(request), i + 1);
       }
       expect(facilitator.isCircuitOpen()).toBe(true);
       expect(await facilitator.verify(request)).toEqual({ kind: 'unavailable', cause: 'circuit_open' });
       expect(requestedUrls).toHaveLength(failuresToOpen);
-      expect(await facilitator.settle(request)).toMatchObject({ kind: 'unknown' });
+      expect(await said(facilitator.settle(request), failuresToOpen + 1)).toMatchObject({ kind: 'unknown' });
       expect(requestedUrls.at(-1)).toBe('/x402/settle');
     },
   );
