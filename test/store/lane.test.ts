@@ -60,8 +60,7 @@ test('an append that may wait shares the batch of the next one, and is recorded 
   await append();
   const deadlines = holdDeadlines();
   const waiting = append(60_000);
-  expect(deadlines.running()).toEqual([60_000]);
-  expect(await batches()).toBe(1);
+  expect([deadlines.running(), await batches()]).toEqual([[60_000], 1]);
   await Promise.all([waiting, append()]);
   expect(await batches()).toBe(2);
   await append(5);
