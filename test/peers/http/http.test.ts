@@ -67,8 +67,9 @@ describe('an exchange', () => {
     const pool = open(`http://127.0.0.1:${await listen(server)}`);
     for (let round = 0; round < 10; round += 1)
       expect(await pool.request(post)).toMatchObject({ status: 200 });
-    // Two: undici looks at a used socket for one turn before it writes again, and the pool opens another meanwhile.
-    expect(connections).toBeLessThanOrEqual(2);
+    // Two: undici looks at a used socket for one turn before it writes again, and the pool opens another meanwhile. One or two more
+    // where this process stood still for longer than a connection may be idle; ten where none was kept.
+    expect(connections).toBeLessThan(5);
     server.closeIdleConnections();
     await eventually(async () => expect(await pool.request(post)).toMatchObject({ status: 200 }));
     expect(connections).toBeGreaterThan(1);
