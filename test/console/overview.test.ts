@@ -34,7 +34,7 @@ test.skipIf(!hasBrowser)(
     await page.getByRole('link', { name: 'Show it' }).click();
     await eventually(async () => {
       await page.reload();
-      await page.getByText('Money by day and token').waitFor({ timeout: 1_000 });
+      expect(await page.getByText('Money by day and token').count()).toBe(1);
     });
     await startTour(tab).open('/console', 'console-overview-jobs');
     expect(await page.getByText('What needs a person has changed').isHidden()).toBe(true);

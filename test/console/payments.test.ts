@@ -64,9 +64,10 @@ test.skipIf(!hasBrowser)(
     await page.locator('tbody a').first().click();
     await eventually(async () => {
       await page.reload();
-      await page.getByText('events were proven in this browser').waitFor({ timeout: 1_000 });
-      expect(await page.getByText('wait for the next head').count()).toBe(0);
+      expect(await page.locator('[data-event]:not([data-sealed=yes])').count()).toBe(0);
     });
+    await page.getByText('events were proven in this browser').waitFor();
+    expect(await page.getByText('wait for the next head').count()).toBe(0);
     await page.getByText('The head is signed by the log’s key').waitFor();
     await page.getByText('the model said <b>no</b>').waitFor();
     await tour.look('console-payment');

@@ -109,8 +109,11 @@ test.skipIf(!hasBrowser)(
     });
     await eventually(async () => {
       await page.getByLabel('Transaction').fill(sent ?? '');
-      await page.getByRole('button', { name: 'Record the refund' }).click();
-      await page.getByText('The refund is recorded.').waitFor({ timeout: 2_000 });
+      await Promise.all([
+        page.waitForEvent('load'),
+        page.getByRole('button', { name: 'Record the refund' }).click(),
+      ]);
+      expect(await page.getByText('The refund is recorded.').count()).toBe(1);
     });
     const [refunded] = (await eventsOf(due.quote_digest)).filter(({ type }) => type === 'refunded');
     expect(refunded?.data).toMatchObject({ transaction: sent, amount: due.amount, operator: 'ada' });

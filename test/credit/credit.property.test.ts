@@ -13,6 +13,7 @@ import { writerRole } from '../../src/store/database.ts';
 import { openLane } from '../../src/store/lane.ts';
 import { admission, codeOf, expectBooks, settle } from '../support/credit.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
+import { propertyRuns } from '../support/property-runs.ts';
 import { presence } from '../../src/domain/values/presence.ts';
 
 const { silentSecs } = presence;
@@ -124,6 +125,6 @@ test('the books are exact after any concurrent grants, holds, settlements, expir
       // all of it or nothing
       for (const chat of admitted) expect([0n, chat.holdMicros]).toContain(endedMicros(events, chat));
     }),
-    { numRuns: 30 },
+    propertyRuns(10),
   );
 });

@@ -10,6 +10,7 @@ import { packageEnvironment } from '../support/installed.ts';
 import { root } from '../support/pages.ts';
 import { endProcessesAround } from '../support/processes.ts';
 import { destroy, type Program, spawnProgram } from '../support/program.ts';
+import { timeLimits } from '../support/time-limits.ts';
 import { inOrder, type Service } from './compose-file.ts';
 import { makeImage, type Stage } from './dockerfile.ts';
 import { type Forwarder, startForwarder } from './forwarder.ts';
@@ -64,7 +65,7 @@ export async function runServices(
         expect(await ended).toMatchObject({ code: 0 });
       },
       // each is a process
-      { timeout: 150_000, interval: 300 },
+      { timeout: timeLimits.testMs, interval: 300 },
     );
 
   for (const name of inOrder(services)) {

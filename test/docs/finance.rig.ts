@@ -19,25 +19,19 @@ function runnable(step: Step): Step {
   return { text, shown: absent.some(([tool]) => tool === 'hledger') ? undefined : step.shown };
 }
 
-// everything of `npm start`, and some thirty commands
-const timeoutMs = 480_000;
 const unchecked = tools.map(([tool]) => absence(tool)).join('');
 
-test(
-  `the commands of docs/finance.md close a month and print what the page shows${unchecked}`,
-  async () => {
-    const steps = readPage('docs/finance.md').blocks.filter(
-      ({ language, notRun }) => language === 'sh' && notRun === undefined,
-    );
-    const [start, ...rest] = steps;
-    expect(start).toSatisfy(isStart);
-    const folder = temporaryFolder();
-    linkRepository(folder);
-    const port = String(await freePort());
-    const options = ['--fresh', '--dir', path.join(folder, '.tollbook'), '--port', port];
-    onTestFinished(() => endProcessesAround(folder));
-    await startTollbook(['start', ...options]).says(/Try next/);
-    expect((await runSteps(rest.map(runnable), folder)).join('\n')).toBe('');
-  },
-  timeoutMs,
-);
+test(`the commands of docs/finance.md close a month and print what the page shows${unchecked}`, async () => {
+  const steps = readPage('docs/finance.md').blocks.filter(
+    ({ language, notRun }) => language === 'sh' && notRun === undefined,
+  );
+  const [start, ...rest] = steps;
+  expect(start).toSatisfy(isStart);
+  const folder = temporaryFolder();
+  linkRepository(folder);
+  const port = String(await freePort());
+  const options = ['--fresh', '--dir', path.join(folder, '.tollbook'), '--port', port];
+  onTestFinished(() => endProcessesAround(folder));
+  await startTollbook(['start', ...options]).says(/Try next/);
+  expect((await runSteps(rest.map(runnable), folder)).join('\n')).toBe('');
+});

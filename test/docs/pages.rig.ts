@@ -8,13 +8,13 @@ import { isStart, linkRepository, runSteps } from '../support/page-shell.ts';
 import { pages } from '../support/pages.ts';
 import { endProcessesAround } from '../support/processes.ts';
 import { destroy, makeFolder, type Program, spawnTollbook } from '../support/program.ts';
+import { soonMs } from '../support/time-limits.ts';
 
 /** One `npm start` for the commands of all pages. finance.rig.ts has its own: its books begin with an empty ledger. */
 const folder = makeFolder();
 let gateway: Program;
 /** The ports that the pages name, and those that stand for them here. */
 const ports = new Map<string, string>();
-const timeoutMs = 300_000;
 
 beforeAll(async () => {
   linkRepository(folder);
@@ -22,14 +22,14 @@ beforeAll(async () => {
   const options = ['--fresh', '--dir', path.join(folder, '.tollbook'), '--port', ports.get('8402') ?? ''];
   gateway = spawnTollbook(['start', ...options]);
   await gateway.says(/Try next/);
-}, timeoutMs);
+});
 afterAll(async () => {
   gateway.kill('SIGTERM');
-  await Promise.race([gateway.exited, sleep(10_000)]);
+  await Promise.race([gateway.exited, sleep(soonMs(0))]);
   await destroy(gateway);
   await endProcessesAround(folder);
   rmSync(folder, { recursive: true, force: true });
-}, timeoutMs);
+});
 
 const withOurPorts = (commands: string): string =>
   commands.replaceAll(/(?<=127\.0\.0\.1:)\d+/g, (port) => ports.get(port) ?? port);
@@ -46,7 +46,6 @@ test.each(shells.filter(({ steps }) => steps.length > 0))(
     const ours = steps.map((step) => ({ ...step, text: withOurPorts(step.text) }));
     expect((await runSteps(ours, folder)).join('\n')).toBe('');
   },
-  timeoutMs,
 );
 
 const excluded = shells.flatMap(({ file, notRun }) =>

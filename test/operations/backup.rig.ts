@@ -165,5 +165,4 @@ test.skipIf(isMissing)(
     expect(await goLive(restored)).toMatchObject({ code: 0 });
     expect(await ask(restored, 'select 1 from tollbook.database_identity')).toHaveLength(1);
   },
-  180_000,
 );

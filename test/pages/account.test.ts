@@ -1,17 +1,26 @@
 import { describe, expect, test } from 'vitest';
 import { freePort } from '../../src/devnet/ports.ts';
 import { hasBrowser, useBrowser } from '../support/browser.ts';
-import { goodPassword, linkIn, newWallet, signIn, signInByWallet, signUp } from '../support/identity.ts';
+import {
+  goodPassword,
+  linkIn,
+  newWallet,
+  signIn,
+  signInByWallet,
+  signUp,
+  useIdentityGateway,
+} from '../support/identity.ts';
 import { oidcSecret, startOidc } from '../support/oidc.ts';
 import { formsIn, openTab, postForm, sendForm, startSite } from '../support/site.ts';
 
 const chromium = useBrowser();
+const start = useIdentityGateway(undefined, startSite);
 const email = 'ada@example.org';
 const newPassword = 'another good password';
 
 describe.skipIf(!hasBrowser)('a person with a browser', () => {
   test('signs in with the wallet of the browser, which signs what the gateway wrote, and nothing else signs in', async () => {
-    const gateway = await startSite();
+    const gateway = await start();
     const { page, context, check } = await openTab(chromium, gateway);
     const account = newWallet();
     const asked: string[] = [];
@@ -68,7 +77,7 @@ describe.skipIf(!hasBrowser)('a person with a browser', () => {
 });
 
 test('a name that does not fit on a line is refused, and what was typed stays', async () => {
-  const gateway = await startSite();
+  const gateway = await start();
   const browser = gateway.browser();
   await signInByWallet(browser);
   const account = { action: '/account/name' };
@@ -81,17 +90,17 @@ test('a name that does not fit on a line is refused, and what was typed stays', 
 });
 
 test('a name that was typed into a form of a session that has ended is there again after the sign-in', async () => {
-  const gateway = await startSite();
+  const gateway = await start();
   const browser = gateway.browser();
-  await signUp(gateway, browser, email);
-  await signIn(browser, email);
+  await signUp(gateway, browser, gateway.email);
+  await signIn(browser, gateway.email);
   const [form] = formsIn((await browser.get('/account')).text).filter(
     ({ action }) => action === '/account/name',
   );
   await browser.post('/api/auth/sign-out');
   const sent = await postForm(browser, '/account/name', { ...form?.fields, name: 'Ada & <Augusta>' });
   const { headers } = await sendForm(browser, sent.headers.get('location') ?? '', {
-    email,
+    email: gateway.email,
     password: goodPassword,
   });
   const { text } = await browser.get(headers.get('location') ?? '');
@@ -100,10 +109,10 @@ test('a name that was typed into a form of a session that has ended is there aga
 });
 
 test('a changed password ends the other sessions and keeps this one', async () => {
-  const gateway = await startSite();
+  const gateway = await start();
   const [here, elsewhere] = [gateway.browser(), gateway.browser('198.51.100.1')];
-  await signUp(gateway, here, email);
-  await Promise.all([signIn(here, email), signIn(elsewhere, email)]);
+  await signUp(gateway, here, gateway.email);
+  await Promise.all([signIn(here, gateway.email), signIn(elsewhere, gateway.email)]);
   const change = (current: string) =>
     sendForm(here, '/account', { current, password: newPassword }, { action: '/account/password' });
   const wrong = await change('not the password');
@@ -114,15 +123,15 @@ test('a changed password ends the other sessions and keeps this one', async () =
 });
 
 test('sessions are listed with how they began, one ends by itself, and all of them end at once', async () => {
-  const gateway = await startSite();
+  const gateway = await start();
   const browsers = [
     gateway.browser(),
     gateway.browser('203.0.113.2'),
     gateway.browser('203.0.113.3'),
   ] as const;
   const [here, second, third] = browsers;
-  await signUp(gateway, here, email);
-  for (const browser of browsers) await signIn(browser, email);
+  await signUp(gateway, here, gateway.email);
+  for (const browser of browsers) await signIn(browser, gateway.email);
   const { text } = await here.get('/account');
   expect(text.match(/a password/g)).toHaveLength(3);
   const end = formsIn(text).filter(({ action }) => action === '/account/sessions/end');
@@ -146,7 +155,7 @@ test('sessions are listed with how they began, one ends by itself, and all of th
 });
 
 test('a page does not say that sessions were ended where they were not', async () => {
-  const gateway = await startSite();
+  const gateway = await start();
   const [here, elsewhere] = [gateway.browser(), gateway.browser('203.0.113.2')];
   const account = newWallet();
   await Promise.all([signInByWallet(here, account), signInByWallet(elsewhere, account)]);
@@ -168,13 +177,14 @@ test('a page does not say that sessions were ended where they were not', async (
 });
 
 test('a forgotten password is set once by the link of a mail, which leads to a page', async () => {
-  const gateway = await startSite();
+  const gateway = await start();
   const browser = gateway.browser();
-  await signUp(gateway, browser, email);
-  expect((await sendForm(browser, '/forgot-password', { email })).headers.get('location')).toBe(
-    '/forgot-password/sent',
-  );
-  const mail = (await gateway.mails(email, 2)).find((text) => text.includes('Choose a new password')) ?? '';
+  await signUp(gateway, browser, gateway.email);
+  expect(
+    (await sendForm(browser, '/forgot-password', { email: gateway.email })).headers.get('location'),
+  ).toBe('/forgot-password/sent');
+  const mail =
+    (await gateway.mails(gateway.email, 2)).find((text) => text.includes('Choose a new password')) ?? '';
   const page = (await browser.get(linkIn(mail))).headers.get('location') ?? '';
   expect(page).toMatch(/\/reset-password\?token=/);
   const own = page.replace(gateway.url, '');
@@ -186,7 +196,9 @@ test('a forgotten password is set once by the link of a mail, which leads to a p
     '/forgot-password?notice=link_expired',
   );
   expect(
-    (await sendForm(browser, '/sign-in', { email, password: newPassword })).headers.get('location'),
+    (await sendForm(browser, '/sign-in', { email: gateway.email, password: newPassword })).headers.get(
+      'location',
+    ),
   ).toBe('/');
 });
 

@@ -1,13 +1,14 @@
 import { describe, expect, test } from 'vitest';
 import { freePort } from '../../src/devnet/ports.ts';
-import { goodPassword, signIn, signInByWallet, signUp } from '../support/identity.ts';
+import { goodPassword, signIn, signInByWallet, signUp, useIdentityGateway } from '../support/identity.ts';
 import { formsIn, postForm, sendForm, startSite } from '../support/site.ts';
 
-const email = 'ada@example.org';
 const sessionCookie = 'tollbook.session_token';
 
+const start = useIdentityGateway(undefined, startSite);
+
 test('a page is framed by nobody, runs nothing inline and asks no other origin', async () => {
-  const gateway = await startSite();
+  const gateway = await start();
   const { headers, text } = await gateway.browser().get('/sign-in');
   expect(headers.get('content-security-policy')).toBe(
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; " +
@@ -20,10 +21,10 @@ test('a page is framed by nobody, runs nothing inline and asks no other origin',
 });
 
 test('a form without its token, with a stranger’s, or from another origin signs nobody in', async () => {
-  const gateway = await startSite();
+  const gateway = await start();
   const browser = gateway.browser();
-  await signUp(gateway, browser, email);
-  const typed = { email, password: goodPassword };
+  await signUp(gateway, browser, gateway.email);
+  const typed = { email: gateway.email, password: goodPassword };
   const stranger = gateway.browser('198.51.100.1');
   const [theirs] = formsIn((await stranger.get('/sign-in')).text).filter(
     ({ action }) => action === '/sign-in',
@@ -36,7 +37,9 @@ test('a form without its token, with a stranger’s, or from another origin sign
   ] as const) {
     const answer = await postForm(browser, '/sign-in', fields, headers);
     expect(answer.status).toBe(303);
-    expect(answer.headers.get('location')).toBe('/sign-in?email=ada%40example.org&notice=form_too_old');
+    expect(answer.headers.get('location')).toBe(
+      `/sign-in?email=${encodeURIComponent(gateway.email)}&notice=form_too_old`,
+    );
   }
   for (const headers of [
     { origin: 'https://other.example' },
@@ -56,12 +59,12 @@ test.each([
   '/\\other.example',
   'javascript:alert(1)',
 ])('after a sign-in nobody is led to %s', async (next) => {
-  const gateway = await startSite();
+  const gateway = await start();
   const browser = gateway.browser();
-  await signUp(gateway, browser, email);
+  await signUp(gateway, browser, gateway.email);
   const page = `/sign-in?next=${encodeURIComponent(next)}`;
   expect((await browser.get(page)).text).not.toContain('other.example');
-  const typed = { email, password: goodPassword, next };
+  const typed = { email: gateway.email, password: goodPassword, next };
   const { headers } = await sendForm(browser, page, typed);
   expect(headers.get('location')).toBe('/');
   expect((await browser.get(page)).headers.get('location')).toBe('/');
@@ -69,10 +72,10 @@ test.each([
 
 describe('a stranger', () => {
   test('learns from no form whether an address has an account', async () => {
-    const gateway = await startSite();
-    await signUp(gateway, gateway.browser(), email);
+    const gateway = await start();
+    await signUp(gateway, gateway.browser(), gateway.email);
     const answers = async (address: string) => {
-      const browser = gateway.browser(address === email ? '198.51.100.1' : '198.51.100.2');
+      const browser = gateway.browser(address === gateway.email ? '198.51.100.1' : '198.51.100.2');
       const up = { email: address, name: 'x', password: 'another good password' };
       const sent = [
         await sendForm(browser, '/sign-up', up),
@@ -85,27 +88,32 @@ describe('a stranger', () => {
         text.replaceAll(address, 'ADDRESS').replaceAll(/name="form" value="[^"]*"/g, ''),
       ]);
     };
-    expect(await answers(email)).toEqual(await answers('grace@example.org'));
+    expect(await answers(gateway.email)).toEqual(await answers(`grace.${gateway.email}`));
   });
 
   test('with a list of passwords is told to wait, and the owner is not locked out', async () => {
-    const gateway = await startSite();
+    const gateway = await start();
     const owner = gateway.browser();
-    await signUp(gateway, owner, email);
-    await signIn(owner, email);
+    await signUp(gateway, owner, gateway.email);
+    await signIn(owner, gateway.email);
     const thief = gateway.browser('198.51.100.1');
     const statuses: number[] = [];
     for (let index = 0; index < 7; index++)
-      statuses.push((await sendForm(thief, '/sign-in', { email, password: `guess number ${index}` })).status);
+      statuses.push(
+        (await sendForm(thief, '/sign-in', { email: gateway.email, password: `guess number ${index}` }))
+          .status,
+      );
     expect(statuses).toEqual([401, 401, 401, 401, 401, 429, 429]);
     owner.cookies.delete(sessionCookie);
-    expect((await sendForm(owner, '/sign-in', { email, password: goodPassword })).status).toBe(303);
+    expect((await sendForm(owner, '/sign-in', { email: gateway.email, password: goodPassword })).status).toBe(
+      303,
+    );
   });
 
   test('who plants a session does not share the one that is signed in to', async () => {
-    const gateway = await startSite();
+    const gateway = await start();
     const [victim, thief] = [gateway.browser(), gateway.browser('198.51.100.1')];
-    await signUp(gateway, victim, email);
+    await signUp(gateway, victim, gateway.email);
     await signInByWallet(thief);
     const planted = thief.cookies.get(sessionCookie) ?? '';
     await victim.get('/sign-out');
@@ -113,7 +121,9 @@ describe('a stranger', () => {
     // a planted session is somebody's: the page shows whose, and the sign-in form is behind signing out
     expect((await victim.get('/sign-in')).status).toBe(303);
     await sendForm(victim, '/', {}, { action: '/sign-out' });
-    expect((await sendForm(victim, '/sign-in', { email, password: goodPassword })).status).toBe(303);
+    expect(
+      (await sendForm(victim, '/sign-in', { email: gateway.email, password: goodPassword })).status,
+    ).toBe(303);
     expect(victim.cookies.get(sessionCookie)).not.toBe(planted);
     expect((await thief.get('/v1/credits')).status).toBe(401);
   });
@@ -125,19 +135,19 @@ test.each([
   'evil\u202eniam\u2066x',
   '${7*7}{{7*7}}',
 ])('the name %j is a name and nothing else on the pages', async (name) => {
-  const gateway = await startSite();
+  const gateway = await start();
   const browser = gateway.browser();
-  await browser.post('/api/auth/sign-up/email', { email, password: goodPassword, name });
-  const [mail = ''] = await gateway.mails(email);
+  await browser.post('/api/auth/sign-up/email', { email: gateway.email, password: goodPassword, name });
+  const [mail = ''] = await gateway.mails(gateway.email);
   await browser.get(/^https?:\S+$/m.exec(mail)?.[0] ?? '');
-  await signIn(browser, email);
+  await signIn(browser, gateway.email);
   const { text } = await browser.get('/');
   expect(text).toContain('<bdi class="name">');
   expect(text).not.toMatch(/<img src=x|<script>|[\u202a-\u202e\u2066-\u2069]|"name">49/);
 });
 
 test('a link cannot put words on a page', async () => {
-  const gateway = await startSite();
+  const gateway = await start();
   const { text } = await gateway
     .browser()
     .get('/sign-in?notice=Call+0900+666&error_description=Call+0900+666&email=%22%3E%3Cb%3E');

@@ -10,12 +10,15 @@ import {
   signIn,
   signInByWallet,
   signUp,
+  useIdentityGateway,
 } from '../support/identity.ts';
 import { allEvents } from '../support/invariants.ts';
 import { useChain } from '../support/devnet.ts';
 import { echo, startJobsSite } from '../support/jobs-site.ts';
+import { useShared } from '../support/shared.ts';
 import { openTab, postForm, startSite, type Tab } from '../support/site.ts';
 import { registeredPages } from '../support/tour.ts';
+import { eventually } from '../support/wait.ts';
 
 const chromium = useBrowser();
 const chain = useChain();
@@ -45,9 +48,11 @@ async function give({ context }: Tab, browser: Browser, url: string): Promise<vo
 const lookUps = ['/jobs/1/1/order'];
 
 /** A gateway for accounts and models, and one that sells jobs too, with the pages that it has more. */
+const startShared = useIdentityGateway(undefined, startSite);
+const sharedJobs = useShared(() => startJobsSite(chain, echo));
 const sites = [
-  { start: () => startSite(), hasJobs: false },
-  { start: () => startJobsSite(chain, echo), hasJobs: true },
+  { start: startShared, hasJobs: false },
+  { start: async () => sharedJobs(), hasJobs: true },
 ] as const;
 
 async function routesOf(method: 'GET' | 'POST', hasJobs: boolean): Promise<string[]> {
@@ -225,7 +230,7 @@ test('a form of one user that is sent after another has signed in in the same br
 });
 
 test('passwords and signatures are in no address to which a form leads, and what else was typed is', async () => {
-  const gateway = await startSite();
+  const gateway = await startShared();
   const browser = gateway.browser();
   for (const [action, fields, kept] of [
     ['/sign-in', { email, password: 'a secret of mine' }, 'email=ada%40example.org&'],
@@ -275,20 +280,20 @@ describe.skipIf(!hasBrowser)('a person with a browser', () => {
   });
 
   test('who signs out leaves nothing behind that the back button shows', async () => {
-    const gateway = await startSite();
+    const gateway = await startShared();
     const browser = gateway.browser();
-    await signUp(gateway, browser, email);
-    await signIn(browser, email);
+    await signUp(gateway, browser, gateway.email);
+    await signIn(browser, gateway.email);
     const tab = await openTab(chromium, gateway);
     await give(tab, browser, gateway.url);
     const { page } = tab;
     await page.goto('/account');
-    await page.getByText(email).waitFor();
+    await page.getByText(gateway.email).waitFor();
     await page.getByRole('button', { name: 'Sign out' }).first().click();
     await page.getByText('You are signed out.').waitFor();
     await page.goBack();
     await page.getByRole('heading', { name: 'Sign in' }).waitFor();
-    expect(await page.content()).not.toContain(email);
+    expect(await page.content()).not.toContain(gateway.email);
   });
 
   test('with two tabs: what is typed in one is there again after the other one signed out, and a password is not', async () => {
@@ -342,14 +347,14 @@ describe.skipIf(!hasBrowser)('a person with a browser', () => {
   });
 
   test('sees no page of the gateway in a frame of another site', async () => {
-    const gateway = await startSite();
+    const gateway = await startShared();
     const { page } = await openTab(chromium, gateway);
-    const other = await startSite();
+    const other = await startShared();
     await page.route(`${other.url}/frame`, (route) =>
       route.fulfill({ contentType: 'text/html', body: `<iframe src="${gateway.url}/sign-in"></iframe>` }),
     );
     await page.goto(`${other.url}/frame`);
-    await expect.poll(() => page.frames()[1]?.url()).toMatch(/^chrome-error:/);
+    await eventually(() => expect(page.frames()[1]?.url()).toMatch(/^chrome-error:/));
     expect(await page.frames()[1]?.locator('input[name=password]').count()).toBe(0);
   });
 });

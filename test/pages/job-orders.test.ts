@@ -15,6 +15,7 @@ import { fundedWallet } from '../support/top-up.ts';
 import { startTour } from '../support/tour.ts';
 import { injectWallet } from '../support/wallet.ts';
 import { payForOneJob } from '../../src/devnet/client.ts';
+import { eventually } from '../support/wait.ts';
 
 const chromium = useBrowser();
 const chain = useChain();
@@ -110,7 +111,7 @@ test('the programs of an order send its very input, one without paying, one with
   const paid = await run(process.execPath, ['--input-type=module', '-e', script], { cwd: root, env });
   expect(paid.stdout).toMatch(/^202 http\S+\/x402\/receipts\/0x[0-9a-f]{64} [\w-]{43}\n$/);
   expect(await chain.balance(payer)).toBe(99_999_999n);
-  await expect.poll(() => site.runner.deliveries.map((one) => one.body.toString())).toEqual([body]);
+  await eventually(() => expect(site.runner.deliveries.map((one) => one.body.toString())).toEqual([body]));
 });
 
 test('an order with a long input has programs that read it from a file, and a page of under 100 kB', async () => {
@@ -168,7 +169,9 @@ test.skipIf(!hasBrowser)('a user sees the calls that the wallet has paid for, th
   }
   const latest = async (beforeSeq: number | undefined, limit: number) =>
     (await listLatestPayments(site.database.pool, { payer }, beforeSeq, limit)).rows;
-  await expect.poll(async () => (await latest(undefined, 9)).map((row) => row.quote_digest)).toEqual(digests);
+  await eventually(async () =>
+    expect((await latest(undefined, 9)).map((row) => row.quote_digest)).toEqual(digests),
+  );
   const [newest] = await latest(undefined, 1);
   expect((await latest(newest?.seq, 9)).map((row) => row.quote_digest)).toEqual(digests.slice(1));
   const tab = await openTab(chromium, site);

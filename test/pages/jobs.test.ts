@@ -11,6 +11,7 @@ import { openTab, postForm, sendForm, startSite, type Tab } from '../support/sit
 import { type FundedWallet, fundedWallet } from '../support/top-up.ts';
 import { registeredPages, startTour, type Tour } from '../support/tour.ts';
 import { injectWallet, type TestWallet, WalletError } from '../support/wallet.ts';
+import { eventually } from '../support/wait.ts';
 
 const chromium = useBrowser();
 const chain = useChain();
@@ -91,7 +92,10 @@ describe.skipIf(!hasBrowser)('a visitor with a wallet', () => {
     expect(await page.evaluate('JSON.stringify(localStorage) + document.cookie')).not.toMatch(
       /token|receipts=/,
     );
-    await expect.poll(async () => (await page.reload(), page.getByText('Tree size').count())).toBe(1);
+    await eventually(async () => {
+      await page.reload();
+      expect(await page.getByText('Tree size').count()).toBe(1);
+    });
     await tour.open(new URL(page.url()).pathname, 'jobs-receipt');
     const ofJobs = (await registeredPages('GET', { hasJobs: true })).filter((where) =>
       where.startsWith('/jobs'),
@@ -128,7 +132,7 @@ describe.skipIf(!hasBrowser)('a visitor with a wallet', () => {
     // both buttons are found first: the tab that pays earlier hides the other one's before a mouse could reach it
     const buttons = await Promise.all([page, other].map((tab) => payButton(tab).elementHandle()));
     await Promise.all([...buttons, ...buttons].map((button) => button?.dispatchEvent('click')));
-    await expect.poll(() => [page, other].some(hasPaid), { timeout: 30_000 }).toBe(true);
+    await eventually(() => expect([page, other].some(hasPaid)).toBe(true));
     const [paying, waiting] = hasPaid(page) ? [page, other] : [other, page];
     await isDone(paying);
     await isBought(waiting);
@@ -308,7 +312,7 @@ describe('receipts', () => {
     const [own, others] = [await buy(site, owner), await buy(site, other)];
     const person = site.browser();
     await signInByWallet(person, owner.account);
-    await expect.poll(async () => (await person.get('/jobs/receipts')).text).toContain(own.digest);
+    await eventually(async () => expect((await person.get('/jobs/receipts')).text).toContain(own.digest));
     const list = (await person.get('/jobs/receipts')).text;
     expect(list).not.toContain(others.digest);
     expect(list).toContain(owner.payer satisfies Address);

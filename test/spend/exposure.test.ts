@@ -66,7 +66,7 @@ test('a spend beyond the exposure lands before its answer, in every process', as
   expect(one.model.calls.length + other.model.calls.length).toBe(2);
   await chain.resume();
   await eventually(async () => expect(await openRows(one.database)).toEqual([]));
-  expect((await ask(other, third)).status).toBe(200);
+  await eventually(async () => expect((await ask(other, third)).status).toBe(200));
   await soundLedger(one, other);
 });
 

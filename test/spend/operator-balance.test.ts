@@ -26,7 +26,7 @@ function creditsAt(rpcUrl: string) {
     rpcUrl,
     contract: prepaidContractAddress,
     privateKey,
-    timeoutMs: 2_000,
+    timeoutMs: 20_000,
   });
   onTestFinished(() => prepaid.close());
   return prepaid;

@@ -1,5 +1,4 @@
 import OpenAI from 'openai';
-import { onTestFinished } from 'vitest';
 import { type Logger, pino } from 'pino';
 import {
   type ModelUpstream,
@@ -15,6 +14,7 @@ import { fund, laneOn } from './credit.ts';
 import { createDatabase, gatewayConnections, type TestDatabase } from './database.ts';
 import { metered } from './meter.ts';
 import { untilMinuteLasts } from './budget-minute.ts';
+import { useShared, whenOver } from './shared.ts';
 
 export const freeModel = 'devnet-small';
 export const paidModel = 'vendor/large';
@@ -99,7 +99,7 @@ export interface ChatGateway extends RunningGateway {
 /** A gateway that serves models and nothing else, in this process, with a model upstream. Stopped when the test ends. */
 export async function startChatGateway(options: ChatGatewayOptions = {}): Promise<ChatGateway> {
   const model = await startModelUpstream({ port: 0, ...options.model });
-  onTestFinished(() => model.close());
+  whenOver(() => model.close());
   const database = options.database ?? (await createDatabase());
   const config = await chatConfigText({ upstreamUrl: model.url, ...options });
   const gateway = await metered('starting gateways', () =>
@@ -111,7 +111,7 @@ export async function startChatGateway(options: ChatGatewayOptions = {}): Promis
       ...(options.pageAddition && { pageAddition: options.pageAddition }),
     }),
   );
-  onTestFinished(async () => void (await gateway.stop()));
+  whenOver(() => gateway.stop());
   await untilMinuteLasts(config);
   return {
     ...gateway,
@@ -137,6 +137,39 @@ export async function startChatGateway(options: ChatGatewayOptions = {}): Promis
       }),
     get: (path, key) =>
       fetch(gateway.url + path, { headers: key === undefined ? {} : { authorization: `Bearer ${key}` } }),
+  };
+}
+
+/**
+ * One gateway for all tests of a file that do not disturb each other. Each test asks it from an address of its own, and finds only its own
+ * calls of the upstream.
+ */
+export function useChatGateway(options?: ChatGatewayOptions): () => ChatGateway {
+  const shared = useShared(() => startChatGateway(options));
+  let tests = 0;
+  return () => {
+    const gateway = shared();
+    const before = gateway.model.calls.length;
+    const client = { 'x-forwarded-for': `10.0.0.${++tests}` };
+    return {
+      ...gateway,
+      model: {
+        ...gateway.model,
+        get calls() {
+          return gateway.model.calls.slice(before);
+        },
+      },
+      client: (key, more = {}) =>
+        gateway.client(key, {
+          ...more,
+          defaultHeaders: { ...client, ...(key === undefined && { authorization: null }) },
+        }),
+      post: (body, headers = {}) => gateway.post(body, { ...client, ...headers }),
+      get: (path, key) =>
+        fetch(gateway.url + path, {
+          headers: key === undefined ? client : { ...client, authorization: `Bearer ${key}` },
+        }),
+    };
   };
 }
 

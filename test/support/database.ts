@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
-import { inject, onTestFinished } from 'vitest';
+import { inject } from 'vitest';
 import { openDatabase, openPool, type LedgerDatabase, writerRole } from '../../src/store/database.ts';
 import { metered } from './meter.ts';
 import { templateDatabase } from './postgres-server.ts';
+import { whenOver } from './shared.ts';
 
 export interface TestDatabase {
   readonly url: string;
@@ -27,7 +28,7 @@ export const gatewayConnections = 5;
 /** A fresh, migrated database, a copy of the template. Dropped when the test ends, with a check that no connection leaks. */
 export async function createDatabase(): Promise<TestDatabase> {
   const database = await metered('copying databases', makeDatabase);
-  onTestFinished(() => database.drop());
+  whenOver(() => database.drop());
   return database;
 }
 

@@ -1,4 +1,3 @@
-import { onTestFinished } from 'vitest';
 import { type Logger, pino } from 'pino';
 import type { Config } from '../../src/config/config.ts';
 import { parseConfig } from '../../src/config/load.ts';
@@ -7,6 +6,7 @@ import type { TestChain } from './devnet.ts';
 import { gatewayConnections, type TestDatabase } from './database.ts';
 import { metered } from './meter.ts';
 import { untilMinuteLasts } from './budget-minute.ts';
+import { whenOver } from './shared.ts';
 
 export interface TestGatewayOptions {
   readonly database: TestDatabase;
@@ -136,7 +136,7 @@ export async function startTestGateway(options: TestGatewayOptions): Promise<Tes
       ...(facilitatorAuth && { facilitatorAuth }),
     }),
   );
-  onTestFinished(async () => void (await gateway.stop()));
+  whenOver(() => gateway.stop());
   await untilMinuteLasts(config);
   return { ...gateway, ...clientOf(gateway.url) };
 }

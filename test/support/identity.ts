@@ -3,7 +3,6 @@ import { readdir, readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { generatePrivateKey, privateKeyToAccount, type PrivateKeyAccount } from 'viem/accounts';
-import { onTestFinished } from 'vitest';
 import type { Address } from '../../src/domain/values/primitives.ts';
 import { siweMessage, type SiweMessage } from '../../src/domain/identity/siwe.ts';
 import {
@@ -13,6 +12,9 @@ import {
   startChatGateway,
 } from './chat-gateway.ts';
 import { eventually } from './wait.ts';
+import type { RecordedEvent } from '../../src/domain/events/event.ts';
+import { allEvents } from './invariants.ts';
+import { useShared, whenOver } from './shared.ts';
 
 export const identitySecret = 'a secret of thirty-two characters, or more'.replaceAll(' ', '-');
 
@@ -36,7 +38,7 @@ export interface IdentityGateway extends ChatGateway {
 /** A gateway where people have accounts, whose mails go to a folder. */
 export async function startIdentityGateway(options: IdentityOptions = {}): Promise<IdentityGateway> {
   const mailDir = mkdtempSync(path.join(tmpdir(), 'tollbook-mail-'));
-  onTestFinished(() => rmSync(mailDir, { recursive: true, force: true }));
+  whenOver(() => rmSync(mailDir, { recursive: true, force: true }));
   const configured = (inUse: string, second?: string): ChatGatewayOptions => ({
     ...options,
     env: { IDENTITY_SECRET: inUse, SECOND_SECRET: second ?? '', ...options.env },
@@ -65,6 +67,44 @@ ${options.tables ?? ''}
         if (found.length < count) throw new Error(`${found.length} mails to ${to} so far`);
         return found;
       }),
+  };
+}
+
+export interface SharedIdentityGateway extends IdentityGateway {
+  /** An address of mail that no other test uses. */
+  readonly email: string;
+  /** The events since the test began. */
+  newEvents(): Promise<readonly RecordedEvent[]>;
+}
+
+/**
+ * One gateway for all tests of a file that do not disturb each other. Each test has its own email address, and clients of its own: the
+ * addresses that it names stand for others that are different for each test.
+ */
+export function useIdentityGateway(
+  options?: IdentityOptions,
+  start = startIdentityGateway,
+): () => Promise<SharedIdentityGateway> {
+  const shared = useShared(() => start(options));
+  let tests = 0;
+  return async () => {
+    const gateway = shared();
+    const test = ++tests;
+    const before = (await allEvents(gateway.database.db)).length;
+    return {
+      ...gateway,
+      email: `ada${test}@example.org`,
+      newEvents: async () => (await allEvents(gateway.database.db)).slice(before),
+      browser: ownClients(gateway, test),
+    };
+  };
+}
+
+/** The clients of one of the tests that share a gateway: what it names by one address is another client for each test. */
+export function ownClients(gateway: IdentityGateway, test: number): IdentityGateway['browser'] {
+  return (address = '203.0.113.1') => {
+    const [network, , , host] = address.split('.');
+    return gateway.browser(`10.${test}.${network}.${host}`);
   };
 }
 

@@ -1,11 +1,11 @@
 import { startModelUpstream } from '../../src/devnet/model-upstream.ts';
-import { onTestFinished } from 'vitest';
 import { oneModel } from './chat-gateway.ts';
 import { createDatabase, type TestDatabase } from './database.ts';
 import type { TestChain } from './devnet.ts';
 import { startTestGateway, type TestGateway, type TestGatewayOptions } from './gateway.ts';
 import { type Browser, createBrowser, identitySecret } from './identity.ts';
 import { startTestRunner, type Delivery, type Reaction, type TestRunner } from './runner.ts';
+import { whenOver } from './shared.ts';
 
 export interface JobsSite extends TestGateway {
   readonly database: TestDatabase;
@@ -97,7 +97,7 @@ export async function startJobsSite(
   { tables = '', ...options }: Partial<TestGatewayOptions> = {},
 ): Promise<JobsSite> {
   const model = await startModelUpstream({ port: 0 });
-  onTestFinished(() => model.close());
+  whenOver(() => model.close());
   const runner = await startTestRunner(behave);
   const database = options.database ?? (await createDatabase());
   const given: TestGatewayOptions = {

@@ -1,9 +1,10 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { Provider } from 'oidc-provider';
-import { onTestFinished, vi } from 'vitest';
+import { vi } from 'vitest';
 import { freePort } from '../../src/devnet/ports.ts';
 import { keep } from './identity.ts';
+import { whenOver } from './shared.ts';
 
 /** The provider's claims about its users, by login. */
 export type People = Readonly<
@@ -77,7 +78,7 @@ export async function startOidc({
     await once(server, 'listening');
   };
   if (listens) await start();
-  onTestFinished(stop);
+  whenOver(stop);
   return {
     issuer,
     table: `

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { type IncomingHttpHeaders, type Server, createServer } from 'node:http';
-import { onTestFinished } from 'vitest';
 import { boundPort } from '../../src/devnet/ports.ts';
+import { whenOver } from './shared.ts';
 
 /** A call as it reached the runner, unverified. */
 export interface Delivery {
@@ -65,7 +65,7 @@ export async function startTestRunner(
   });
   server.listen(port, '127.0.0.1');
   await once(server, 'listening');
-  onTestFinished(() => close(server));
+  whenOver(() => close(server));
   return {
     url: `http://127.0.0.1:${boundPort(server)}/calls`,
     deliveries,

@@ -1,5 +1,4 @@
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts';
-import { onTestFinished } from 'vitest';
 import { startModelUpstream } from '../../src/devnet/model-upstream.ts';
 import { payForOneJob } from '../../src/devnet/client.ts';
 import type { Address, Hex } from '../../src/domain/values/primitives.ts';
@@ -10,6 +9,7 @@ import { startTestGateway, type TestGateway, type TestGatewayOptions } from './g
 import { type Browser, createBrowser, identitySecret, signInByWallet } from './identity.ts';
 import { allEvents } from './invariants.ts';
 import { oneModel } from './chat-gateway.ts';
+import { whenOver } from './shared.ts';
 
 /** Job 9/0 is sold for 10 USDC, or as much EURC, of more worth; 9/1 for 1.000001 USDC. */
 const topUpJobs = `
@@ -86,7 +86,7 @@ export async function startTopUpGateway(
   { isServed = true, atRates = rates, identity = '', ...more }: Partial<TestGatewayOptions> & Selling = {},
 ): Promise<TopUpGateway> {
   const model = await startModelUpstream({ port: 0 });
-  onTestFinished(() => model.close());
+  whenOver(() => model.close());
   const database = more.database ?? (await createDatabase());
   const options = topUpOptions({ ...more, chain, database }, model.url, { isServed, atRates, identity });
   const gateway = await startTestGateway(options);

@@ -13,11 +13,19 @@ import { expect, onTestFinished, test } from 'vitest';
 import { openAiErrorBody } from '../../../src/http/schemas/openai.ts';
 import { revokeApiKey } from '../../../src/store/api-keys.ts';
 import { allEvents } from '../../support/invariants.ts';
-import { ask, freeModel, paidModel, type ChatGateway, startChatGateway } from '../../support/chat-gateway.ts';
+import {
+  ask,
+  freeModel,
+  paidModel,
+  type ChatGateway,
+  startChatGateway,
+  useChatGateway,
+} from '../../support/chat-gateway.ts';
 import { logLines } from '../../support/log-lines.ts';
 import { type RawRequest, sendHead } from '../../support/raw-request.ts';
 import { eventually } from '../../support/wait.ts';
 
+const start = useChatGateway();
 const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 /** OpenAI's client as it is, and how often it asked. */
@@ -61,7 +69,7 @@ test.each([
   ],
   ['two limits of tokens', { ...ask('x'), max_tokens: 1, max_completion_tokens: 2 }, { param: 'max_tokens' }],
 ])('a request with %s raises a BadRequestError, and the client does not retry', async (_, body, expected) => {
-  const gateway = await startChatGateway();
+  const gateway = start();
   const key = await gateway.key();
   expect(await thrownBy(gateway, body, key)).toMatchObject({
     ...expected,
@@ -78,7 +86,7 @@ test.each([
   ['a key of another service', 'sk-proj-abcdef'],
   ['a password', 'hunter2'],
 ])('%s raises an AuthenticationError without a retry, and is never served as anonymous', async (_, key) => {
-  const gateway = await startChatGateway();
+  const gateway = start();
   expect(await thrownBy(gateway, ask('x', freeModel), key)).toMatchObject({
     kind: AuthenticationError,
     status: 401,
@@ -88,7 +96,7 @@ test.each([
 });
 
 test('an expired key raises an AuthenticationError on every route', async () => {
-  const gateway = await startChatGateway();
+  const gateway = start();
   const key = await gateway.key(1_000n, { expiresAt: new Date(0) });
   expect(await thrownBy(gateway, ask('x', freeModel), key)).toMatchObject({ kind: AuthenticationError });
   for (const path of ['/v1/models', `/v1/models/${freeModel}`, '/v1/credits', '/v1/key', '/v1/generation'])
@@ -96,7 +104,7 @@ test('an expired key raises an AuthenticationError on every route', async () => 
 });
 
 test('a lack of credit is answered with 402, and the client does not retry', async () => {
-  const gateway = await startChatGateway();
+  const gateway = start();
   const key = await gateway.key(1n);
   expect(await thrownBy(gateway, ask('x'), key)).toMatchObject({
     status: 402,
@@ -107,7 +115,7 @@ test('a lack of credit is answered with 402, and the client does not retry', asy
 });
 
 test('an unknown model raises a NotFoundError, and the client does not retry', async () => {
-  const gateway = await startChatGateway();
+  const gateway = start();
   expect(await thrownBy(gateway, ask('x', 'gpt-none'), await gateway.key())).toMatchObject({
     kind: NotFoundError,
     code: 'model_not_found',
@@ -167,7 +175,7 @@ test.each([
 });
 
 test('an upstream error about the request is passed on, and the client does not retry', async () => {
-  const gateway = await startChatGateway();
+  const gateway = start();
   expect(await thrownBy(gateway, ask('fault:bad_request'), await gateway.key())).toMatchObject({
     kind: BadRequestError,
     code: 'context_length_exceeded',
@@ -197,7 +205,7 @@ test('an upstream error passed on contains no address, key or path', async () =>
 });
 
 test('a stream that no upstream begins is refused with a status', async () => {
-  const gateway = await startChatGateway();
+  const gateway = start();
   const body = { ...ask('fault:invalid_sse'), stream: true };
   expect(await thrownBy(gateway, body, await gateway.key())).toMatchObject({ status: 502, asked: 3 });
 });
@@ -217,14 +225,14 @@ test.each([
   ['Authorization', 'Bearer a', 'Bearer a'],
   ['X-Payment-Signature', '{}', '{}'],
 ])('a request with two %s headers is refused', async (name, one, other) => {
-  const gateway = await startChatGateway();
+  const gateway = start();
   const { status, json: body } = await send(gateway, [...json, name, one, name, other]);
   expect(status).toBe(400);
   expect(body.error.message).toContain(`${name} more than once`);
 });
 
 test('a request with two kinds of credentials is refused', async () => {
-  const gateway = await startChatGateway();
+  const gateway = start();
   const both = ['authorization', `Bearer ${await gateway.key()}`, 'x-payment-signature', '{}'];
   expect(await send(gateway, [...json, ...both])).toMatchObject({
     status: 400,
@@ -244,7 +252,7 @@ test.each([
   ['GET', '/v1/credits', 401, 'invalid_api_key'],
   ['GET', '/v1/generation?id=none', 401, 'invalid_api_key'],
 ])("%s %s is answered with %d in OpenAI's error format", async (method, path, status, code) => {
-  const gateway = await startChatGateway();
+  const gateway = start();
   const init = method === 'POST' ? { body: '{', headers: { 'content-type': 'application/json' } } : {};
   const answer = await fetch(gateway.url + path, { method, ...init });
   expect([answer.status, openAiErrorBody.parse(await answer.json()).error.code]).toEqual([status, code]);
@@ -271,7 +279,7 @@ test.each([
   ],
   ['an invalid header', 'GET /v1/models HTTP/1.1\r\nno header\r\n\r\n', 400, 'invalid_request'],
 ])("a request with %s is refused by the parser in OpenAI's error format", async (_, bytes, status, code) => {
-  const [head = '', body = ''] = (await exchange(await startChatGateway(), bytes)).split('\r\n\r\n');
+  const [head = '', body = ''] = (await exchange(start(), bytes)).split('\r\n\r\n');
   expect(head).toMatch(new RegExp(`^HTTP/1.1 ${status} [^]*\r\nx-request-id: [0-9a-f-]{36}$`));
   expect(openAiErrorBody.parse(JSON.parse(body)).error.code).toBe(code);
 });

@@ -14,12 +14,15 @@ import {
   signUp,
   siweFor,
   startIdentityGateway,
+  useIdentityGateway,
 } from '../../support/identity.ts';
 import { documentOf } from '../../support/documented.ts';
 import { allEvents } from '../../support/invariants.ts';
 import { freeModel, paidModel } from '../../support/chat-gateway.ts';
 import { tollbook } from '../../support/program.ts';
 import { eventually } from '../../support/wait.ts';
+
+const start = useIdentityGateway();
 
 async function signedIn(gateway: IdentityGateway): Promise<{ browser: Browser; userId: string }> {
   const browser = gateway.browser();
@@ -95,7 +98,7 @@ test('a disabled user is refused at once with session, key and sign-in, is charg
 
 describe('a session', () => {
   test('may request thirty completions a minute, in all processes together', async () => {
-    const gateway = await startIdentityGateway();
+    const gateway = await start();
     const other = await startIdentityGateway({ database: gateway.database });
     const { browser } = await signedIn(gateway);
     const elsewhere = other.browser('198.51.100.1');
@@ -136,7 +139,7 @@ describe('a session', () => {
   });
 
   test('is ignored beside an explicit credential, even a wrong one', async () => {
-    const gateway = await startIdentityGateway();
+    const gateway = await start();
     const { browser } = await signedIn(gateway);
     const key = await gateway.key();
     const ask = (authorization: string) =>
@@ -176,7 +179,7 @@ describe('a key created by a session', () => {
   });
 
   test('is shown once, and listed by its prefix', async () => {
-    const gateway = await startIdentityGateway();
+    const gateway = await start();
     const { browser } = await signedIn(gateway);
     const { json: made } = await browser.post('/api/keys', {
       name: 'laptop',
@@ -199,7 +202,7 @@ describe('a key created by a session', () => {
   });
 
   test("belongs to the session's user, whatever the request says", async () => {
-    const gateway = await startIdentityGateway();
+    const gateway = await start();
     const [ada, eve] = [await signedIn(gateway), await signedIn(gateway)];
     const { json: made } = await ada.browser.post('/api/keys', { name: 'mine' });
     for (const more of [{ user_id: ada.userId }, { userId: ada.userId }, { account_id: 1 }])
@@ -210,7 +213,7 @@ describe('a key created by a session', () => {
   });
 
   test('can neither create nor revoke keys', async () => {
-    const gateway = await startIdentityGateway();
+    const gateway = await start();
     const { browser } = await signedIn(gateway);
     const { json: made } = await browser.post('/api/keys', { name: 'laptop' });
     const authorization = `Bearer ${made.key}`;
@@ -233,7 +236,7 @@ describe('a key created by a session', () => {
     ['an expiry in the past', { name: 'x', expires_at: '2020-01-01T00:00:00Z' }],
     ['an expiry that is no time', { name: 'x', expires_at: 'tomorrow' }],
   ])('is not created with %s', async (_, body) => {
-    const gateway = await startIdentityGateway();
+    const gateway = await start();
     const { browser } = await signedIn(gateway);
     expect(await browser.post('/api/keys', body)).toMatchObject({
       status: 400,
@@ -242,13 +245,13 @@ describe('a key created by a session', () => {
   });
 
   test('is not created without a session', async () => {
-    const gateway = await startIdentityGateway();
+    const gateway = await start();
     const answer = await gateway.browser().post('/api/keys', { name: 'x' });
     expect(answer).toMatchObject({ status: 401, json: { code: 'session_required' } });
   });
 
   test('does not count towards the limit once it is revoked; the latest revoked keys are listed', async () => {
-    const gateway = await startIdentityGateway();
+    const gateway = await start();
     const { browser, userId } = await signedIn(gateway);
     const accountId = await findAccountId(gateway.database.pool, `user:${userId}`);
     await gateway.database.asOwner((owner) =>
@@ -267,13 +270,13 @@ describe('a key created by a session', () => {
   });
 
   test('is refused when its user has a hundred valid keys', async () => {
-    const gateway = await startIdentityGateway();
+    const gateway = await start();
     const { browser, userId } = await signedIn(gateway);
     const accountId = await findAccountId(gateway.database.pool, `user:${userId}`);
     await gateway.database.asOwner((owner) =>
       owner.query(
         `insert into tollbook.api_key (account_id, hash, prefix, name, is_of_user, created_at)
-         select $1, sha256(at::text::bytea), 'sk-net-old', 'old', true, tollbook.clock() from generate_series(1, 100) at`,
+         select $1, sha256(('valid ' || at)::bytea), 'sk-net-old', 'old', true, tollbook.clock() from generate_series(1, 100) at`,
         [accountId],
       ),
     );
@@ -281,7 +284,7 @@ describe('a key created by a session', () => {
   });
 
   test('is refused after twenty in a minute', async () => {
-    const gateway = await startIdentityGateway();
+    const gateway = await start();
     const { browser } = await signedIn(gateway);
     const made = await Promise.all(
       Array.from({ length: 25 }, () => browser.post('/api/keys', { name: 'x' })),

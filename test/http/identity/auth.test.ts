@@ -11,18 +11,22 @@ import {
   type Browser,
   goodPassword,
   type IdentityGateway,
+  type SharedIdentityGateway,
   identitySecret,
   linkIn,
   signIn,
   signInByWallet,
   signUp,
   startIdentityGateway,
+  useIdentityGateway,
 } from '../../support/identity.ts';
 import { allEvents } from '../../support/invariants.ts';
 import { logLines } from '../../support/log-lines.ts';
 
 const email = 'ada@example.org';
 const sessionCookie = 'tollbook.session_token';
+
+const start = useIdentityGateway();
 
 async function userId(browser: Browser): Promise<string | undefined> {
   return (await browser.get('/api/auth/get-session')).json?.user?.id;
@@ -57,18 +61,18 @@ async function dumpIdentity({ database }: IdentityGateway): Promise<string> {
 
 describe('an email address and a password', () => {
   test('sign their owner in once the link in the mail was opened, and not before', async () => {
-    const gateway = await startIdentityGateway();
+    const gateway = await start();
     const browser = gateway.browser();
-    const body = { email, password: goodPassword, name: 'Ada' };
+    const body = { email: gateway.email, password: goodPassword, name: 'Ada' };
     expect(await browser.post('/api/auth/sign-up/email', body)).toMatchObject({ status: 200 });
     expect(browser.cookies.size).toBe(0);
-    expect(await signIn(browser, email)).toMatchObject({ status: 403 });
-    const [mail = ''] = await gateway.mails(email);
+    expect(await signIn(browser, gateway.email)).toMatchObject({ status: 403 });
+    const [mail = ''] = await gateway.mails(gateway.email);
     expect((await browser.get(linkIn(mail))).status).toBe(302);
     expect(browser.cookies.size).toBe(0);
-    expect(await signIn(browser, email)).toMatchObject({ status: 200 });
+    expect(await signIn(browser, gateway.email)).toMatchObject({ status: 200 });
     expect(await userId(browser)).toEqual(expect.any(String));
-    const events = (await allEvents(gateway.database.db)).map(({ type }) => type);
+    const events = (await gateway.newEvents()).map(({ type }) => type);
     expect(events).toEqual(['user_created', 'credit_account_opened', 'sign_in_refused', 'session_started']);
   });
 
@@ -101,26 +105,26 @@ describe('an email address and a password', () => {
   });
 
   test('are reset once by the token of a mail, which ends every session', async () => {
-    const gateway = await startIdentityGateway();
+    const gateway = await start();
     const [first, second] = [gateway.browser(), gateway.browser('203.0.113.2')];
-    await signUp(gateway, first, email);
-    await signIn(first, email);
-    const token = resetToken(await resetMail(gateway, second, email));
+    await signUp(gateway, first, gateway.email);
+    await signIn(first, gateway.email);
+    const token = resetToken(await resetMail(gateway, second, gateway.email));
     const reset = (newPassword: string): Promise<Answer> =>
       second.post('/api/auth/reset-password', { token, newPassword });
     expect((await reset('short')).status).toBe(400);
     expect((await reset('another good password')).status).toBe(200);
     expect((await reset('a third good password')).status).toBe(400);
     expect(await userId(first)).toBeUndefined();
-    expect((await signIn(second, email)).status).toBe(401);
-    expect((await signIn(second, email, 'another good password')).status).toBe(200);
+    expect((await signIn(second, gateway.email)).status).toBe(401);
+    expect((await signIn(second, gateway.email, 'another good password')).status).toBe(200);
   });
 
   test('changed by their owner end every other session, and a mail offers to revoke the keys that remain', async () => {
-    const gateway = await startIdentityGateway();
+    const gateway = await start();
     const [owner, thief] = [gateway.browser(), gateway.browser('198.51.100.1')];
-    await signUp(gateway, owner, email);
-    await Promise.all([signIn(owner, email), signIn(thief, email)]);
+    await signUp(gateway, owner, gateway.email);
+    await Promise.all([signIn(owner, gateway.email), signIn(thief, gateway.email)]);
     for (const name of ['one', 'two']) await thief.post('/api/keys', { name });
     const change = { currentPassword: goodPassword, newPassword: 'another good password' };
     const wrong = { ...change, currentPassword: 'a wrong password' };
@@ -131,7 +135,9 @@ describe('an email address and a password', () => {
     expect(await userId(thief)).toBeUndefined();
     expect((await thief.get('/v1/credits')).status).toBe(401);
     expect(await userId(owner)).toEqual(expect.any(String));
-    const mail = (await gateway.mails(email, 2)).find((text) => text.includes('Your password was changed'));
+    const mail = (await gateway.mails(gateway.email, 2)).find((text) =>
+      text.includes('Your password was changed'),
+    );
     expect(mail).toContain('Your 2 API keys are still valid');
     expect(mail).toContain(`DELETE ${gateway.url}/api/keys`);
     expect(await owner.request('DELETE', '/api/keys')).toMatchObject({ status: 200, json: { revoked: 2 } });
@@ -140,21 +146,29 @@ describe('an email address and a password', () => {
   });
 
   test('of an address that a stranger signed up with become its owner’s, who reads its mail', async () => {
-    const gateway = await startIdentityGateway();
+    const gateway = await start();
     const [stranger, owner] = [gateway.browser('198.51.100.1'), gateway.browser()];
-    await stranger.post('/api/auth/sign-up/email', { email, password: 'the stranger’s own', name: 'x' });
-    await gateway.mails(email);
-    const token = resetToken(await resetMail(gateway, owner, email));
+    await stranger.post('/api/auth/sign-up/email', {
+      email: gateway.email,
+      password: 'the stranger’s own',
+      name: 'x',
+    });
+    await gateway.mails(gateway.email);
+    const token = resetToken(await resetMail(gateway, owner, gateway.email));
     await owner.post('/api/auth/reset-password', { token, newPassword: goodPassword });
-    expect((await signIn(owner, email)).status).toBe(200);
-    expect((await signIn(stranger, email, 'the stranger’s own')).status).toBe(401);
+    expect((await signIn(owner, gateway.email)).status).toBe(200);
+    expect((await signIn(stranger, gateway.email, 'the stranger’s own')).status).toBe(401);
   });
 
   test('an edited or unsigned link verifies nothing', async () => {
-    const gateway = await startIdentityGateway();
+    const gateway = await start();
     const browser = gateway.browser();
-    await browser.post('/api/auth/sign-up/email', { email, password: goodPassword, name: 'Ada' });
-    const link = new URL(linkIn((await gateway.mails(email))[0] ?? ''));
+    await browser.post('/api/auth/sign-up/email', {
+      email: gateway.email,
+      password: goodPassword,
+      name: 'Ada',
+    });
+    const link = new URL(linkIn((await gateway.mails(gateway.email))[0] ?? ''));
     const [head, payload, signature = ''] = (link.searchParams.get('token') ?? '').split('.');
     const none = Buffer.from('{"alg":"none"}').toString('base64url');
     for (const token of [
@@ -165,7 +179,7 @@ describe('an email address and a password', () => {
       link.searchParams.set('token', token);
       await browser.get(link.href);
     }
-    expect((await signIn(browser, email)).status).toBe(403);
+    expect((await signIn(browser, gateway.email)).status).toBe(403);
   });
 });
 
@@ -222,7 +236,7 @@ describe('a session', () => {
   });
 
   test('ends when its owner signs out, and its old cookie is invalid', async () => {
-    const gateway = await startIdentityGateway();
+    const gateway = await start();
     const browser = gateway.browser();
     await signInByWallet(browser);
     const kept = browser.cookies.get(sessionCookie) ?? '';
@@ -255,7 +269,7 @@ describe('a session', () => {
     ],
     ['malformed', () => '%E0%A4%A'],
   ])('whose cookie is %s is invalid, and its request is not anonymous either', async (_, edit) => {
-    const gateway = await startIdentityGateway();
+    const gateway = await start();
     const browser = gateway.browser();
     await signInByWallet(browser);
     browser.cookies.set(sessionCookie, edit(browser.cookies.get(sessionCookie) ?? ''));
@@ -265,7 +279,7 @@ describe('a session', () => {
   });
 
   test('is new at each sign-in, whatever cookie was sent', async () => {
-    const gateway = await startIdentityGateway();
+    const gateway = await start();
     const [thief, victim] = [gateway.browser('198.51.100.1'), gateway.browser()];
     const { json: mine } = await signInByWallet(thief);
     const planted = thief.cookies.get(sessionCookie) ?? '';
@@ -277,16 +291,16 @@ describe('a session', () => {
     expect(await userId(thief)).toBeUndefined();
   });
 
-  test.each<[string, (gateway: IdentityGateway, browser: Browser) => Promise<unknown>]>([
+  test.each<[string, (gateway: SharedIdentityGateway, browser: Browser) => Promise<unknown>]>([
     ['a wallet', (_, browser) => signInByWallet(browser)],
-    ['a password', (_, browser) => signIn(browser, email)],
+    ['a password', ({ email: own }, browser) => signIn(browser, own)],
   ])(
     'ends when its browser signs in anew with %s, and the sessions of other browsers go on',
     async (_, again) => {
-      const gateway = await startIdentityGateway();
+      const gateway = await start();
       const [browser, old, other] = [gateway.browser(), gateway.browser(), gateway.browser()];
-      await signUp(gateway, browser, email);
-      for (const one of [browser, other]) await signIn(one, email);
+      await signUp(gateway, browser, gateway.email);
+      for (const one of [browser, other]) await signIn(one, gateway.email);
       old.cookies.set(sessionCookie, browser.cookies.get(sessionCookie) ?? '');
       await browser.post('/api/auth/update-user', { name: 'Grace' });
       const before = await userId(old);
@@ -359,7 +373,7 @@ describe('cookies', () => {
   });
 
   test('over http on loopback have another name and the same other attributes', async () => {
-    const gateway = await startIdentityGateway();
+    const gateway = await start();
     const [cookie = ''] = (await signInByWallet(gateway.browser())).headers.getSetCookie();
     expect(cookie).toMatch(
       /^tollbook\.session_token=[^;]+; Max-Age=604800; Path=\/; HttpOnly; SameSite=Lax$/,

@@ -9,7 +9,8 @@ import { useChain } from '../../support/devnet.ts';
 import {
   type Answer,
   type Browser,
-  type IdentityGateway,
+  type SharedIdentityGateway,
+  useIdentityGateway,
   newWallet,
   signInByWallet,
   siweFor,
@@ -22,13 +23,15 @@ const inMinutes = (minutes: number): string => new Date(Date.now() + minutes * 6
 
 const verify = (browser: Browser, body: unknown): Promise<Answer> => browser.post('/api/siwe/verify', body);
 
-async function eventTypes(gateway: IdentityGateway): Promise<string[]> {
-  return (await allEvents(gateway.database.db)).map(({ type }) => type);
+const start = useIdentityGateway();
+
+async function eventTypes(gateway: SharedIdentityGateway): Promise<string[]> {
+  return (await gateway.newEvents()).map(({ type }) => type);
 }
 
 describe('a wallet', () => {
   test('creates a user with a credit account at its first sign-in, and finds it again', async () => {
-    const gateway = await startIdentityGateway();
+    const gateway = await start();
     const wallet = newWallet();
     const first = await signInByWallet(gateway.browser(), wallet);
     const again = await signInByWallet(gateway.browser(), wallet);
@@ -43,7 +46,7 @@ describe('a wallet', () => {
   });
 
   test('starts a session that better-auth accepts too', async () => {
-    const gateway = await startIdentityGateway();
+    const gateway = await start();
     const browser = gateway.browser();
     const { json } = await signInByWallet(browser);
     const session = await browser.get('/api/auth/get-session');
@@ -51,7 +54,7 @@ describe('a wallet', () => {
   });
 
   test('that signs in twenty times at once for the first time is one user with twenty sessions', async () => {
-    const gateway = await startIdentityGateway();
+    const gateway = await start();
     const wallet = newWallet();
     const browsers = Array.from({ length: 20 }, () => gateway.browser());
     const bodies = await Promise.all(browsers.map((browser) => siweFor(browser, wallet)));
@@ -69,7 +72,7 @@ describe('a wallet', () => {
 });
 
 test('one client can start sixty sessions a minute, with any number of wallets', async () => {
-  const gateway = await startIdentityGateway();
+  const gateway = await start();
   const statuses = await Promise.all(
     Array.from({ length: 65 }, async () => (await signInByWallet(gateway.browser())).status),
   );
@@ -80,7 +83,7 @@ test('one client can start sixty sessions a minute, with any number of wallets',
 
 describe('a nonce', () => {
   test('admits one of ten concurrent sign-ins with the same message', async () => {
-    const gateway = await startIdentityGateway();
+    const gateway = await start();
     const body = await siweFor(gateway.browser(), newWallet());
     const answers = await Promise.all(Array.from({ length: 10 }, () => verify(gateway.browser(), body)));
     expect(answers.map(({ status }) => status).toSorted((one, other) => one - other)).toEqual([
@@ -90,7 +93,7 @@ describe('a nonce', () => {
   });
 
   test('is used up for all processes', async () => {
-    const gateway = await startIdentityGateway();
+    const gateway = await start();
     const other = await startIdentityGateway({
       database: gateway.database,
       identity: `siwe_domain = "${new URL(gateway.url).host}"\nsiwe_uri = "${gateway.url}"`,
@@ -111,13 +114,13 @@ describe('a nonce', () => {
   });
 
   test('that was never issued is refused', async () => {
-    const gateway = await startIdentityGateway();
+    const gateway = await start();
     const body = await siweFor(gateway.browser(), newWallet(), { nonce: '0123456789abcdef' });
     expect(await verify(gateway.browser(), body)).toMatchObject({ status: 401 });
   });
 
   test('has 128 random bits', async () => {
-    const gateway = await startIdentityGateway();
+    const gateway = await start();
     const browser = gateway.browser();
     const nonces = await Promise.all(
       Array.from({ length: 50 }, async () => (await browser.post('/api/siwe/nonce')).json.nonce as string),
@@ -139,7 +142,7 @@ describe('a message is refused', () => {
     ['issued long ago', { issuedAt: inMinutes(-6) }],
     ['issued in the future', { issuedAt: inMinutes(5) }],
   ])('%s', async (_, otherwise) => {
-    const gateway = await startIdentityGateway();
+    const gateway = await start();
     const body = await siweFor(gateway.browser(), newWallet(), otherwise);
     const answer = await verify(gateway.browser(), body);
     expect(answer).toMatchObject({ status: 401, json: { code: 'siwe_mismatch' } });
@@ -148,21 +151,21 @@ describe('a message is refused', () => {
   });
 
   test('with another address beside it', async () => {
-    const gateway = await startIdentityGateway();
+    const gateway = await start();
     const body = await siweFor(gateway.browser(), newWallet());
     const answer = await verify(gateway.browser(), { ...body, address: newWallet().address });
     expect(answer).toMatchObject({ status: 401 });
   });
 
   test('signed by another wallet', async () => {
-    const gateway = await startIdentityGateway();
+    const gateway = await start();
     const body = await siweFor(gateway.browser(), newWallet());
     const signature = await newWallet().signMessage({ message: body.message });
     expect(await verify(gateway.browser(), { ...body, signature })).toMatchObject({ status: 401 });
   });
 
   test('edited after it was signed', async () => {
-    const gateway = await startIdentityGateway();
+    const gateway = await start();
     const body = await siweFor(gateway.browser(), newWallet());
     const message = `${body.message}\nRequest ID: 1`;
     expect(await verify(gateway.browser(), { ...body, message })).toMatchObject({ status: 401 });
@@ -174,7 +177,7 @@ describe('a message is refused', () => {
     ['with carriage returns', (text: string) => text.replaceAll('\n', '\r\n')],
     ['that is empty', () => ''],
   ])('%s, although its signature is valid', async (_, edit) => {
-    const gateway = await startIdentityGateway();
+    const gateway = await start();
     const wallet = newWallet();
     const body = await siweFor(gateway.browser(), wallet);
     const message = edit(body.message);
@@ -188,7 +191,7 @@ describe('a message is refused', () => {
     ['that is empty', () => '0x'],
     ['that is not hexadecimal', () => 'signature'],
   ])('with a signature %s', async (_, edit) => {
-    const gateway = await startIdentityGateway();
+    const gateway = await start();
     const body = await siweFor(gateway.browser(), newWallet());
     const answer = await verify(gateway.browser(), { ...body, signature: edit(body.signature) });
     expect(answer).toMatchObject({ status: 401 });
@@ -200,7 +203,7 @@ describe('a message is refused', () => {
     ['numbers', { address: 1, message: 2, signature: 3 }],
     ['invalid JSON', '{'],
   ])('when the body is %s', async (_, body) => {
-    const gateway = await startIdentityGateway();
+    const gateway = await start();
     expect(await verify(gateway.browser(), body)).toMatchObject({ status: 400 });
   });
 });
@@ -229,7 +232,7 @@ describe('refused attempts', () => {
   });
 
   test('that are concurrent are limited too', async () => {
-    const gateway = await startIdentityGateway();
+    const gateway = await start();
     const browser = gateway.browser();
     const body = await siweFor(browser, newWallet(), { domain: 'evil.example' });
     const answers = await Promise.all(Array.from({ length: 40 }, () => verify(browser, body)));
@@ -239,7 +242,7 @@ describe('refused attempts', () => {
   });
 
   test('for a wallet do not keep its owner out', async () => {
-    const gateway = await startIdentityGateway();
+    const gateway = await start();
     const wallet = newWallet();
     for (let at = 0; at < 15; at++) {
       const browser = gateway.browser(`203.0.113.${at}`);
@@ -251,7 +254,7 @@ describe('refused attempts', () => {
   });
 
   test('for a wallet are limited to ten a minute over all clients', async () => {
-    const gateway = await startIdentityGateway();
+    const gateway = await start();
     const wallet = newWallet();
     const statuses: number[] = [];
     for (let at = 0; at < 11; at++) {
@@ -264,7 +267,7 @@ describe('refused attempts', () => {
   });
 
   test("use up no nonce: the wallet's owner can sign in with it afterwards", async () => {
-    const gateway = await startIdentityGateway();
+    const gateway = await start();
     const body = await siweFor(gateway.browser(), newWallet());
     const signature = await newWallet().signMessage({ message: body.message });
     expect(await verify(gateway.browser(), { ...body, signature })).toMatchObject({ status: 401 });
@@ -324,7 +327,7 @@ describe('a contract wallet', () => {
   });
 
   test('is refused when the gateway has no chain', async () => {
-    const gateway = await startIdentityGateway();
+    const gateway = await start();
     const browser = gateway.browser();
     expect(await verify(browser, await contractMessage(browser))).toMatchObject({ status: 401 });
   });
@@ -334,6 +337,6 @@ describe('a contract wallet', () => {
     const browser = gateway.browser();
     const answer = await verify(browser, await contractMessage(browser));
     expect(answer).toMatchObject({ status: 503, json: { code: 'sign_in_unavailable' } });
-    expect(await eventTypes(gateway)).toEqual([]);
+    expect(await allEvents(gateway.database.db)).toEqual([]);
   });
 });
