@@ -1,5 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { createTestClient, http } from 'viem';
 import { onTestFinished, describe, expect, test } from 'vitest';
 import { startModelUpstream } from '../../src/devnet/model-upstream.ts';
 import { reverseTopUp, topUp } from '../../src/top-ups/top-up.ts';
@@ -303,17 +304,31 @@ describe('one payment gives credit once', () => {
 describe('a settlement reported by the facilitator alone', () => {
   test('gives no credit, and its call is withdrawn when the report was false', async () => {
     const proxy = await facilitatorThatLies();
-    const top = 'confirm = "after"\nconfirm_timeout_ms = 200\nfacilitator_settle_timeout_ms = 1000';
+    const top = 'confirm = "after"\nconfirm_timeout_ms = 200';
     const gateway = await startTopUpGateway(chain, { facilitatorUrl: proxy.url, top });
-    const validBefore = String(Math.floor(Date.now() / 1_000) + 20);
+    const validBefore = String(Math.floor(Date.now() / 1_000) + 90);
     const payment = await quoteAndSign(gateway, topUpJob, 'x', { signed: { validBefore } });
     proxy.faults.settle = lie;
     const paid = await gateway.post(topUpJob, { body: 'x', headers: header(payment) });
     expect(paid.status).toBe(202);
     await eventually(async () => {
+      const { rows } = await gateway.database.pool.query(
+        'select from tollbook.follow_up where first_search_block is not null',
+      );
+      expect(rows).toHaveLength(1);
+    });
+    // as long as a node may not know a transaction
+    await gateway.database.moveClock(60);
+    await eventually(async () => {
       const [event] = await eventsOf(gateway.database, 'settlement_disproved');
       expect(event?.data).toMatchObject({ call: 'withdrawn' });
     });
+    // until the authorization has expired on the chain it could still be settled
+    const node = createTestClient({ mode: 'anvil', transport: http(chain.rpcUrl) });
+    await node.increaseTime({ seconds: 120 });
+    await node.mine({ blocks: 4 });
+    // the older a payment is, the later it is looked at again
+    await gateway.database.moveClock(600);
     await eventually(async () =>
       expect((await gateway.get(`/x402/receipts/${paid.json.quote_digest}`)).json.state).toBe(
         'settlement_failed',

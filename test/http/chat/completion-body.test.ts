@@ -52,8 +52,8 @@ test('a body gets memory for its whole processing, or is refused at once', async
   expect((await gateway.post(ask('small', freeModel), key)).status).toBe(200);
   disconnect.abort();
   await Promise.all(hanging);
-  // what has begun to be answered takes little
-  for (let begun = 0; begun < 4; begun++) {
+  // what has begun to be answered takes little: more fit than that wait for their answer
+  for (let begun = 0; begun < 3; begun++) {
     const answer = await eventually(async () => {
       const tried = await gateway.post({ ...large('fault:stall_mid_stream'), stream: true }, key);
       expect(tried.status).toBe(200);
