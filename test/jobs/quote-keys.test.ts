@@ -239,8 +239,13 @@ test('a quote that is revoked buys nothing in any gateway, even while its paymen
   onTestFinished(() => lane.close());
   const stored = offerOf(await gateway.post(job, { body: 'x' }));
   const { digest, ...unstored } = await mint(database);
-  await new Promise((resolve) => setTimeout(resolve, 1_100));
-  const later = offerOf(await gateway.post(job, { body: 'x' }));
+  const issuedBySecs = nowSecs();
+  await eventually(() => expect(nowSecs()).toBeGreaterThan(issuedBySecs));
+  const later = await eventually(async () => {
+    const offer = offerOf(await gateway.post(job, { body: 'x' }));
+    expect(offerIssuedAt(offer)).toBeGreaterThan(issuedBySecs);
+    return offer;
+  });
   const revoke = (beforeSecs: number) => revokeQuotes({ ...database, lane }, { beforeSecs, operator: 'ada' });
   // the clock may have ticked since it was issued
   const revokedAt = offerIssuedAt(later);

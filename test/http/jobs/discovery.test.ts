@@ -13,6 +13,7 @@ import { documentOf } from '../../support/documented.ts';
 import { startTestGateway } from '../../support/gateway.ts';
 import { testSeed, testVerifier } from '../../support/log.ts';
 import { payFor } from '../../support/payer.ts';
+import { propertyRuns } from '../../support/property-runs.ts';
 import { startTestRunner } from '../../support/runner.ts';
 import { eventually } from '../../support/wait.ts';
 
@@ -278,6 +279,7 @@ test("no text of the operator changes the form of /llms.txt: each job stays one 
       expect(read.sections.get('Jobs')!.map(({ url }) => url)).toEqual(sold.map(() => endpoint));
       for (const { about } of read.sections.get('Jobs')!) expect(about).not.toMatch(/(?<!\\)[[\]<>`]/);
     }),
+    propertyRuns(),
   );
 });
 

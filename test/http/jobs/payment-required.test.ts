@@ -13,6 +13,7 @@ import type { RotatingSecret } from '../../../src/domain/values/rotating-secret.
 import type { Caip2 } from '../../../src/domain/values/primitives.ts';
 import type { PaymentRequired } from '../../../src/jobs/answer.ts';
 import { anyHash, anyOption, option as usdc } from '../../domain/payments/support.ts';
+import { propertyRuns } from '../../support/property-runs.ts';
 
 const settings = {
   acceptedTokens: [],
@@ -105,6 +106,7 @@ test('a 402 is made of fixed and new parts, and is the JSON of the whole', () =>
         });
       }
     }),
+    propertyRuns(),
   );
 });
 
@@ -159,7 +161,7 @@ test('offers are signed once for all quotes of a list that expire within half a 
   const counting: RotatingSecret<OfferKey> = [
     { ...key, sign: (...given) => (signatures++, key.sign(...given)) },
   ];
-  const [answer] = fc.sample(anyAnswer, 1);
+  const [answer] = fc.sample(anyAnswer, propertyRuns(1));
   if (!answer) throw new Error('no sample');
   const options = [usdc];
   const signedAt = (expiresAt: number, named: Partial<PaymentRequired['quote']> = {}) => {
@@ -187,7 +189,7 @@ test('offers are signed once for all quotes of a list that expire within half a 
 });
 
 test('a client of version 1 that no option is for reads that it needs version 2; a client of version 2 does not', () => {
-  const [answer] = fc.sample(anyAnswer, 1);
+  const [answer] = fc.sample(anyAnswer, propertyRuns(1));
   if (!answer) throw new Error('no sample');
   const on = (network: Caip2) => ({
     ...answer,
@@ -204,7 +206,7 @@ test('a client of version 1 that no option is for reads that it needs version 2;
 });
 
 test('another configuration or public address is not answered with the parts of the one before', () => {
-  const [answer] = fc.sample(anyAnswer, 1);
+  const [answer] = fc.sample(anyAnswer, propertyRuns(1));
   if (!answer) throw new Error('no sample');
   paymentRequiredText(context, answer);
   const moved = paymentRequiredText({ ...context, publicUrl: () => 'https://moved.example' }, answer);
