@@ -15,11 +15,13 @@ import { startSilentProxy } from '../support/silent-proxy.ts';
 import { eventually } from '../support/wait.ts';
 
 const presence = { silentSecs: 3, heartbeatMs: 100 };
+/** Where one of two processes must stay seen: a busy machine stands still for seconds. */
+const patient = { ...presence, silentSecs: 9 };
 const holderScript = path.join(import.meta.dirname, '../chat/fixtures/chat-holder.ts');
 
 /** A process of its own that holds 100 micros for a completion whose upstream has begun to answer. */
-async function startHolder(database: TestDatabase, accountId: number) {
-  const argv = [holderScript, database.url, String(accountId), String(presence.silentSecs)];
+async function startHolder(database: TestDatabase, accountId: number, { silentSecs } = presence) {
+  const argv = [holderScript, database.url, String(accountId), String(silentSecs)];
   const child: ChildProcess = spawn(process.execPath, argv, { stdio: ['pipe', 'pipe', 'inherit'] });
   onTestFinished(() => void child.kill('SIGKILL'));
   const lines: Interface = createInterface({ input: child.stdout! });
@@ -34,10 +36,10 @@ async function startHolder(database: TestDatabase, accountId: number) {
   };
 }
 
-function startWorker(database: Pick<TestDatabase, 'pool'>, lane: Lane) {
+function startWorker(database: Pick<TestDatabase, 'pool'>, lane: Lane, chosen = presence) {
   const context = { pool: database.pool, lane, processId: randomUUID(), log: pino({ level: 'silent' }) };
-  const heartbeats = startHeartbeats(context, presence);
-  const recoverer = startChatRecoverer(context, presence);
+  const heartbeats = startHeartbeats(context, chosen);
+  const recoverer = startChatRecoverer(context, chosen);
   const stop = async (): Promise<void> => {
     await recoverer.stop();
     await heartbeats.stop();
@@ -91,9 +93,9 @@ test('a process that was frozen finds its completion settled once and exactly wh
 
 test('a process with heartbeats keeps its holds for any length of time', async () => {
   const { database, lane, accountId } = await scene();
-  const worker = startWorker(database, lane);
-  const holder = await startHolder(database, accountId);
-  const dead = await startHolder(database, accountId);
+  const worker = startWorker(database, lane, patient);
+  const holder = await startHolder(database, accountId, patient);
+  const dead = await startHolder(database, accountId, patient);
   dead.kill('SIGKILL');
   // the hold of the killed process is younger, so the hold of the running process would have ended before it
   await eventually(async () => expect(await isHeld(database)).toBe(true));
@@ -120,13 +122,15 @@ test('a process whose connections stop answering still records heartbeats and ke
   const { database, lane, accountId } = await scene();
   const proxy = await startSilentProxy(database);
   const pool = openPool({ url: proxy.url, role: writerRole });
-  const living = startWorker({ pool }, lane);
+  const living = startWorker({ pool }, lane, patient);
   await eventually(async () => expect(await seenAt(database, living.processId)).toBeDefined());
   await lane.appendCredit(admission({ accountId, processId: living.processId, holdMicros: 1n }));
-  startWorker(database, lane);
-  await Promise.all(Array.from({ length: 5 }, () => pool.query('select pg_sleep(0.2)')));
+  startWorker(database, lane, patient);
+  // all of its connections are open when they stop answering
+  const connections = await Promise.all(Array.from({ length: 5 }, () => pool.connect()));
+  for (const connection of connections) connection.release();
   proxy.silence();
-  const dead = await startHolder(database, accountId);
+  const dead = await startHolder(database, accountId, patient);
   dead.kill('SIGKILL');
   // by the time the dead one is not seen any more, the living one would not have been either
   await eventually(async () =>
