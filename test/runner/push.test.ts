@@ -11,6 +11,7 @@ import {
   type RunnerError,
   signCall,
 } from '../../src/runner/index.ts';
+import { soonMs } from '../support/time-limits.ts';
 import { eventually } from '../support/wait.ts';
 import { gate, keyOf, post, pushed, secret } from './support.ts';
 
@@ -254,9 +255,9 @@ describe('a runner that is stopped', () => {
     const ended = once(silent, 'close');
     silent.on('error', () => {});
     const startedAt = performance.now();
-    await runner.stop({ graceMs: 20_000 });
+    await runner.stop({ graceMs: 200_000 });
     await ended;
-    expect(performance.now() - startedAt).toBeLessThan(18_000);
+    expect(performance.now() - startedAt).toBeLessThan(soonMs(1_000));
   });
 
   test('can be stopped by a signal', async () => {
