@@ -90,25 +90,24 @@ const badPayments: readonly [
   ['null', 'undecodable_payment', () => null],
 ];
 
-test.each(badPayments)(
-  'a payment with %s is refused with a reason, recorded and not charged',
-  async (_, reason, change, signed) => {
-    const database = await createDatabase();
-    const gateway = await startTestGateway({ database, chain });
-    const before = await chain.balance(payTo);
+test('a payment with anything wrong in it is refused with the reason, recorded and not charged', async () => {
+  const database = await createDatabase();
+  const gateway = await startTestGateway({ database, chain });
+  const before = await chain.balance(payTo);
+  for (const [name, reason, change, signed] of badPayments) {
     const offer = offerOf(await gateway.post(job, { body: 'x' }));
     const payment = change(await signOffer(offer, signed ? { signed: signed() } : {}));
     const answer = await gateway.post(job, { body: 'x', headers: header(payment) });
-    expect(answer).toMatchObject({ status: 402, json: { code: 'payment_invalid', reason } });
-    expect(offerOf(answer).accepts[0]?.extra['quoteDigest']).toBe(answer.json.quote_digest);
-    expect(await chain.balance(payTo)).toBe(before);
-    const events = await database.asOwner((owner) => expectSoundLedger(database.db, owner));
-    expect(events.filter(({ type }) => type === 'payment_rejected').map(({ data }) => data)).toMatchObject([
-      { reason },
-    ]);
-    expect(events.some(({ type }) => type === 'settlement_started')).toBe(false);
-  },
-);
+    const { status, json } = answer;
+    expect([name, status, json.code, json.reason]).toEqual([name, 402, 'payment_invalid', reason]);
+    expect(offerOf(answer).accepts[0]?.extra['quoteDigest']).toBe(json.quote_digest);
+  }
+  expect(await chain.balance(payTo)).toBe(before);
+  const events = await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+  const reasons = events.flatMap((event) => (event.type === 'payment_rejected' ? [event.data.reason] : []));
+  expect(reasons).toEqual(badPayments.map(([, reason]) => reason));
+  expect(events.some(({ type }) => type === 'settlement_started')).toBe(false);
+});
 
 test('a nonce in upper case is refused before it is claimed, and the honest spelling still pays', async () => {
   const gateway = await startTestGateway({ database: await createDatabase(), chain });
@@ -120,24 +119,22 @@ test('a nonce in upper case is refused before it is claimed, and the honest spel
   expect((await gateway.post(job, { body: 'x', headers: header(payment) })).status).toBe(202);
 });
 
-test.each([
-  ['garbage', '!!!!', 'undecodable_payment'],
-  ['an empty header', '', 'undecodable_payment'],
-  [
-    'truncated base64',
-    Buffer.from('{"x402Version":2').toString('base64').slice(0, -3),
-    'undecodable_payment',
-  ],
-  ['text that is not UTF-8', Buffer.from([0x7b, 0xff, 0xfe, 0x7d]).toString('base64'), 'undecodable_payment'],
-  ['base64 of no JSON', Buffer.from('hello').toString('base64'), 'undecodable_payment'],
-  ['deep nesting', Buffer.from('['.repeat(4_000)).toString('base64'), 'undecodable_payment'],
-  ['a header of 20 kB', 'A'.repeat(20_000), 'payment_header_too_large'],
-])('%s as a payment is a 402 with a new quote', async (_, value, reason) => {
+test('anything that is no payment in place of one is a 402 with a new quote', async () => {
   const gateway = await startTestGateway({ database: await createDatabase(), chain });
-  const answer = await gateway.post(job, { body: 'x', headers: { 'payment-signature': value } });
-  expect(answer.status).toBe(402);
-  expect(answer.json.reason).toBe(reason);
-  expect(offerOf(answer).accepts).toHaveLength(2);
+  const base64 = (text: string | Uint8Array) => Buffer.from(text).toString('base64');
+  for (const [name, value, reason] of [
+    ['garbage', '!!!!', 'undecodable_payment'],
+    ['an empty header', '', 'undecodable_payment'],
+    ['truncated base64', base64('{"x402Version":2').slice(0, -3), 'undecodable_payment'],
+    ['text that is not UTF-8', base64(Uint8Array.of(0x7b, 0xff, 0xfe, 0x7d)), 'undecodable_payment'],
+    ['base64 of no JSON', base64('hello'), 'undecodable_payment'],
+    ['deep nesting', base64('['.repeat(4_000)), 'undecodable_payment'],
+    ['a header of 20 kB', 'A'.repeat(20_000), 'payment_header_too_large'],
+  ] as const) {
+    const answer = await gateway.post(job, { body: 'x', headers: { 'payment-signature': value } });
+    expect([name, answer.status, answer.json.reason]).toEqual([name, 402, reason]);
+    expect(offerOf(answer).accepts).toHaveLength(2);
+  }
 });
 
 test("oversized headers are 431 in the gateway's error format", async () => {
@@ -157,23 +154,19 @@ test("oversized headers are 431 in the gateway's error format", async () => {
   expect(JSON.parse(raw.split('\r\n\r\n')[1] ?? '')).toMatchObject({ code: 'headers_too_large' });
 });
 
-test.each([
-  ['9007199254740992/0', 'a service beyond 2^53'],
-  ['1/4294967296', 'a job beyond 2^32'],
-  ['01/0', 'leading zeros'],
-  ['1/-1', 'a negative job'],
-  ['1/0x0', 'hex'],
-  ['one/zero', 'words'],
-  ['7/7', 'an unknown job'],
-])('%s (%s) is 404 job_not_found, on its price too', async (id) => {
+test('a job that cannot be, or is unknown, is 404 job_not_found, on its price too', async () => {
   const database = await createDatabase();
   const gateway = await startTestGateway({ database, chain });
   const refused = { status: 404, json: { code: 'job_not_found', error: expect.any(String) } };
-  expect(await gateway.post(`/x402/jobs/${id}`, { body: 'x' })).toMatchObject(refused);
-  expect(await gateway.get(`/x402/jobs/${id}/price`)).toMatchObject(refused);
-  expect((await allEvents(database.db)).map(({ type, data }) => [type, data])).toMatchObject([
-    ['request_refused', { code: 'job_not_found' }],
-  ]);
+  // beyond 2^53 and 2^32, spelt in another way, and unknown
+  const ids = ['9007199254740992/0', '1/4294967296', '01/0', '1/-1', '1/0x0', 'one/zero', '7/7'];
+  for (const id of ids) {
+    expect([id, await gateway.post(`/x402/jobs/${id}`, { body: 'x' })]).toMatchObject([id, refused]);
+    expect([id, await gateway.get(`/x402/jobs/${id}/price`)]).toMatchObject([id, refused]);
+  }
+  expect((await allEvents(database.db)).map(({ type, data }) => [type, data])).toMatchObject(
+    ids.map(() => ['request_refused', { code: 'job_not_found' }]),
+  );
 });
 
 test('a disabled job is 403, with a payment and without, and on its price', async () => {
