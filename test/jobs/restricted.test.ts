@@ -137,27 +137,28 @@ const refusals: readonly [name: string, status: number, code: string, headers: (
   ],
 ];
 
-test.each(refusals)(
-  'a delegated call with %s is %i %s and not charged, and the same payment succeeds afterwards',
-  async (_, status, code, headersOf) => {
-    const { database, gateway } = await start();
+test('a delegated call with anything wrong in its headers is refused with its code and not charged, and the same payment succeeds afterwards', async () => {
+  const { database, gateway } = await start();
+  for (const [name, status, code, headersOf] of refusals) {
     const payment = header(await paymentFor(gateway, delegated));
     const headers = await headersOf();
     const answer = await expectUncharged(() =>
       gateway.post(delegated, { body: 'x', headers: { ...payment, ...headers } }),
     );
-    expect(answer).toMatchObject({ status, json: { code } });
-    const denied = (await allEvents(database.db)).filter(({ type }) => type === 'auth_denied');
-    expect(denied.map(({ data }) => data)).toMatchObject([{ code }]);
+    expect([name, answer.status, answer.json.code]).toEqual([name, status, code]);
     const good = await callerHeaders('x');
-    expect((await gateway.post(delegated, { body: 'x', headers: { ...payment, ...good } })).status).toBe(202);
-    await database.asOwner((owner) => expectSoundLedger(database.db, owner));
-  },
-);
+    const paid = await gateway.post(delegated, { body: 'x', headers: { ...payment, ...good } });
+    expect([name, paid.status]).toEqual([name, 202]);
+  }
+  const events = await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+  const denied = events.flatMap((event) => (event.type === 'auth_denied' ? [event.data.code] : []));
+  expect(denied).toEqual(refusals.map(([, , code]) => code));
+});
 
-test('of fifty concurrent payments with one nonce one is accepted, forty-nine are not charged, and a repetition of the one is recognised', async () => {
-  const { database, gateway } = await start();
-  const accounts = Array.from({ length: 50 }, (_, i) =>
+test('of twenty concurrent payments with one nonce one is accepted, nineteen are not charged, and a repetition of the one is recognised', async () => {
+  // all are verified at once: on a busy machine none may be refused because that takes long
+  const { database, gateway } = await start({ top: 'facilitator_verify_timeout_ms = 50_000' });
+  const accounts = Array.from({ length: 20 }, (_, i) =>
     privateKeyToAccount(`0x${(1_000 + i).toString(16).padStart(64, '0')}`),
   );
   await Promise.all(accounts.map(({ address }) => chain.mint(address, 10_000_000n)));
@@ -180,10 +181,10 @@ test('of fifty concurrent payments with one nonce one is accepted, forty-nine ar
   );
   expect((await chain.balance(payTo)) - before).toBe(price);
   const balances = await Promise.all(accounts.map(({ address }) => chain.balance(address)));
-  expect(balances.filter((balance) => balance === 10_000_000n)).toHaveLength(49);
+  expect(balances.filter((balance) => balance === 10_000_000n)).toHaveLength(19);
   const again = await gateway.post(delegated, { body: 'x', headers: requests[taken]! });
   expect(again).toMatchObject({ status: 202, json: { call_id: answers[taken]?.json.call_id } });
-  expect((await gateway.get('/x402/stats')).json.counters).toMatchObject({ accepted: 1, replay_denied: 49 });
+  expect((await gateway.get('/x402/stats')).json.counters).toMatchObject({ accepted: 1, replay_denied: 19 });
   await database.asOwner((owner) => expectSoundLedger(database.db, owner));
 });
 
