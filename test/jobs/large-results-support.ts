@@ -143,7 +143,7 @@ export async function filesIn(folder: string): Promise<string[]> {
 }
 
 /** Two whole parts and a piece. */
-export const large = randomBytes(2 * resultPartBytes + 1_000_001);
+export const large = randomBytes(2 * resultPartBytes + 10_001);
 
 interface BucketTable {
   readonly table: string;

@@ -142,22 +142,20 @@ test('a job that is not discoverable has no entry, and its payments name neither
   }
 });
 
-test.each([
-  [
-    'extensions nested beyond any use',
-    () => ({ deep: JSON.parse('['.repeat(3_000) + ']'.repeat(3_000)) as unknown }),
-    202,
-  ],
-  ['extensions that are no object', () => 'text', 202],
-  ['extensions of 100 KB', () => ({ large: 'x'.repeat(100_000) }), 431],
-  ['extensions over the longest payment', () => ({ large: 'x'.repeat(12_500) }), 402],
-])('a payment with %s harms nothing', async (_, extensions, status) => {
+test('a payment with extensions that nobody reads harms nothing', async () => {
   const { asked, gateway } = await start();
-  const offer = offerOf(await gateway.post(job, { body, headers: json }));
-  const payment = { ...(await signOffer(offer)), extensions: extensions() };
-  const answer = await gateway.post(job, { body, headers: { ...json, ...header(payment) } });
-  expect(answer.status).toBe(status);
-  expect(asked).toHaveLength(status === 202 ? 2 : 0);
+  for (const [name, extensions, status] of [
+    ['nested beyond any use', { deep: JSON.parse('['.repeat(3_000) + ']'.repeat(3_000)) as unknown }, 202],
+    ['that are no object', 'text', 202],
+    ['of 100 KB', { large: 'x'.repeat(100_000) }, 431],
+    ['over the longest payment', { large: 'x'.repeat(12_500) }, 402],
+  ] as const) {
+    asked.length = 0;
+    const offer = offerOf(await gateway.post(job, { body, headers: json }));
+    const payment = { ...(await signOffer(offer)), extensions };
+    const answer = await gateway.post(job, { body, headers: { ...json, ...header(payment) } });
+    expect([name, answer.status, asked.length]).toEqual([name, status, status === 202 ? 2 : 0]);
+  }
 });
 
 const signingKey = '5e'.repeat(32);
