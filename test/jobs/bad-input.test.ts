@@ -119,9 +119,10 @@ test('a nonce in upper case is refused before it is claimed, and the honest spel
   expect((await gateway.post(job, { body: 'x', headers: header(payment) })).status).toBe(202);
 });
 
+const base64 = (text: string | Uint8Array): string => Buffer.from(text).toString('base64');
+
 test('anything that is no payment in place of one is a 402 with a new quote', async () => {
   const gateway = await startTestGateway({ database: await createDatabase(), chain });
-  const base64 = (text: string | Uint8Array) => Buffer.from(text).toString('base64');
   for (const [name, value, reason] of [
     ['garbage', '!!!!', 'undecodable_payment'],
     ['an empty header', '', 'undecodable_payment'],

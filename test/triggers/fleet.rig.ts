@@ -174,8 +174,8 @@ poll_secs = 1
   await events.mine(3);
   const last = (await events.height()) - 1n;
   await eventually(async () => {
-    const [chain] = (await readTriggerProgress(database.pool)).chains;
-    expect(chain?.cursor?.number).toBeGreaterThanOrEqual(last);
+    const [progress] = (await readTriggerProgress(database.pool)).chains;
+    expect(progress?.cursor?.number).toBeGreaterThanOrEqual(last);
   });
   expect(await calls()).toHaveLength(minted.size);
   expect((await calls())[0]).toMatchObject({
