@@ -3,18 +3,22 @@ import { useChain } from '../support/devnet.ts';
 import { payTo } from '../support/gateway.ts';
 import { allEvents, expectSoundLedger } from '../support/invariants.ts';
 import { quoteAndSign } from '../support/payer.ts';
-import { startTollbook } from '../support/program.ts';
+import { tollbook } from '../support/program.ts';
 import { startRpcProxy } from '../support/rpc-proxy.ts';
 import type { Delivery, Reaction } from '../support/runner.ts';
+import { askNode } from '../support/tokens.ts';
 import { eventually } from '../support/wait.ts';
 import {
   behindProxy,
   digestOf,
+  inMinutes,
   job,
+  moveChainClock,
   pay,
   price,
   reaches,
   receiptOf,
+  soon,
   startReceiver,
 } from './settlement-support.ts';
 
@@ -22,28 +26,24 @@ const chain = useChain();
 const successOf = (transaction: string) => ({ success: true, transaction, network: 'eip155:84532' });
 const nowhere = `0x${'a'.repeat(64)}`;
 
-async function askNode(method: string, params: readonly unknown[]): Promise<unknown> {
-  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params });
-  const headers = { 'content-type': 'application/json' };
-  const response = await fetch(chain.rpcUrl, { method: 'POST', headers, body });
-  return ((await response.json()) as { result: unknown }).result;
-}
-
 /** A payment that the facilitator calls settled by a transaction that is nowhere, once that is disproved. */
-async function lied(confirm: string, isServed: boolean, holdsSecs: number) {
+async function lied(confirm: string, isServed: boolean) {
   const { url, alerts } = await startReceiver();
   const setup = await behindProxy(chain, {
     top: `confirm = "${confirm}"\nconfirm_timeout_ms = 200`,
     tables: `[alerts]\nwebhook = "${url}"`,
     isServed,
   });
-  const { proxy, gateway, typesOf } = setup;
-  const validBefore = String(Math.floor(Date.now() / 1_000) + holdsSecs);
+  const { proxy, database, gateway, typesOf } = setup;
+  const validBefore = inMinutes(4);
   const payment = await quoteAndSign(gateway, job, 'x', { signed: { validBefore } });
   const before = await chain.balance(payTo);
   proxy.faults.settle = { answer: successOf(nowhere) };
   expect((await pay(gateway, payment)).status).toBe(202);
-  await eventually(async () => expect(await typesOf(digestOf(payment))).toContain('settlement_disproved'));
+  await database.moveClock(20);
+  await soon(database, async () =>
+    expect(await typesOf(digestOf(payment))).toContain('settlement_disproved'),
+  );
   await eventually(() => expect(alerts.map(({ type }) => type)).toContain('settlement_disproved'));
   expect((await receiptOf(gateway, payment)).paid).not.toBe(true);
   return { ...setup, payment, before };
@@ -62,7 +62,7 @@ describe('with confirm = "required"', () => {
     expect(runner.deliveries).toHaveLength(0);
     proxy.faults.settle = 'pass';
     await database.moveClock(6);
-    await reaches(gateway, payment, 'completed');
+    await reaches(gateway, payment, 'completed', database);
     expect((await pay(gateway, payment)).status).toBe(202);
     expect(await chain.balance(payTo)).toBe(before + price);
     const settled = (await allEvents(database.db)).find(({ type }) => type === 'payment_settled');
@@ -81,29 +81,19 @@ describe('with confirm = "required"', () => {
     expect(await pay(gateway, payment)).toMatchObject({ status: 503, json: { code: 'settlement_pending' } });
     rpc.lie = () => undefined;
     await database.moveClock(6);
-    await reaches(gateway, payment, 'completed');
+    await reaches(gateway, payment, 'completed', database);
   });
 });
 
 describe("a facilitator's false report", () => {
-  test('is disproved and alerted, and its call is withdrawn if no runner has it', async () => {
-    const { payment, database, gateway, before } = await lied('before', false, 20);
-    await reaches(gateway, payment, 'settlement_failed');
-    expect((await receiptOf(gateway, payment)).paid).toBe(false);
-    const { rows } = await database.pool.query('select * from tollbook.call');
-    expect(rows).toEqual([]);
-    expect(await chain.balance(payTo)).toBe(before);
-    await database.asOwner((owner) => expectSoundLedger(database.db, owner));
-  });
-
   test('is disproved and alerted, and its call is kept if a runner has it', async () => {
-    const { payment, database, gateway, runner, before, proxy } = await lied('after', true, 120);
+    const { payment, database, gateway, runner, before, proxy } = await lied('after', true);
     expect(runner.deliveries).toHaveLength(1);
     const { data } = (await allEvents(database.db)).find(({ type }) => type === 'settlement_disproved') ?? {};
     expect(data).toMatchObject({ call: 'kept', reason: 'not_on_chain', transaction: nowhere });
     // asked once more, an honest answer makes it good after all, and nothing is delivered twice
     proxy.faults.settle = 'pass';
-    await reaches(gateway, payment, 'completed');
+    await reaches(gateway, payment, 'completed', database);
     expect(await chain.balance(payTo)).toBe(before + price);
     expect(runner.deliveries).toHaveLength(1);
     await database.asOwner((owner) => expectSoundLedger(database.db, owner));
@@ -126,7 +116,7 @@ async function deliveredUnpaid(react: (delivery: Delivery) => Reaction | Promise
   const setup = await behindProxy(chain, { top, react });
   const { proxy, database, gateway, runner, typesOf } = setup;
   const payment = await quoteAndSign(gateway, job, 'x', {
-    signed: { validBefore: String(Math.floor(Date.now() / 1_000) + 3_000) },
+    signed: { validBefore: inMinutes(50) },
   });
   proxy.faults.settle = { answer: successOf(nowhere) };
   expect((await pay(gateway, payment)).status).toBe(202);
@@ -135,7 +125,7 @@ async function deliveredUnpaid(react: (delivery: Delivery) => Reaction | Promise
   const types = () => typesOf(digestOf(payment));
   const disproved = async () => {
     await database.moveClock(20);
-    await eventually(async () => expect(await types()).toContain('settlement_disproved'));
+    await soon(database, async () => expect(await types()).toContain('settlement_disproved'));
     return (await allEvents(database.db)).find(({ type }) => type === 'settlement_disproved')?.data;
   };
   const statuses = async () =>
@@ -157,7 +147,7 @@ describe('the call of a payment that is disproved', () => {
     expect(await setup.statuses()).toEqual(['pending']);
     expect(runner.deliveries).toHaveLength(1);
     proxy.faults.settle = 'pass';
-    await reaches(gateway, payment, 'completed');
+    await reaches(gateway, payment, 'completed', database);
     expect(runner.deliveries.map(({ attempt }) => attempt)).toEqual([1, 2]);
     await database.asOwner((owner) => expectSoundLedger(database.db, owner));
   });
@@ -174,7 +164,7 @@ describe('the call of a payment that is disproved', () => {
     expect(await setup.statuses()).toEqual(['pending']);
     expect(runner.deliveries).toHaveLength(1);
     proxy.faults.settle = 'pass';
-    await reaches(gateway, payment, 'completed');
+    await reaches(gateway, payment, 'completed', database);
     expect(runner.deliveries.map(({ attempt }) => attempt)).toEqual([1, 2]);
     await database.asOwner((owner) => expectSoundLedger(database.db, owner));
   });
@@ -185,9 +175,9 @@ describe('the call of a payment that is disproved', () => {
     const { proxy, database, gateway, runner, payment } = setup;
     await setup.disproved();
     proxy.faults.settle = 'pass';
-    await eventually(async () => expect(await setup.statuses()).toEqual(['leased']));
+    await soon(database, async () => expect(await setup.statuses()).toEqual(['leased']));
     held.resolve({ status: 200 });
-    await reaches(gateway, payment, 'completed');
+    await reaches(gateway, payment, 'completed', database);
     expect(runner.deliveries).toHaveLength(1);
     await database.asOwner((owner) => expectSoundLedger(database.db, owner));
   });
@@ -195,12 +185,12 @@ describe('the call of a payment that is disproved', () => {
 
 test('a settlement whose block is replaced before it is final is open again, and is found in its new block', async () => {
   const { database, gateway, runner, typesOf } = await behindProxy(chain, { isServed: false });
-  const snapshot = await askNode('evm_snapshot', []);
+  const snapshot = await askNode(chain.rpcUrl, 'evm_snapshot', []);
   const payment = await quoteAndSign(gateway, job, 'x');
   expect((await pay(gateway, payment)).status).toBe(202);
-  await askNode('evm_revert', [snapshot]);
+  await askNode(chain.rpcUrl, 'evm_revert', [snapshot]);
   await eventually(async () => expect(await typesOf(digestOf(payment))).toContain('settlement_reorged'));
-  await reaches(gateway, payment, 'enqueued');
+  await reaches(gateway, payment, 'enqueued', database);
   const types = await typesOf(digestOf(payment));
   expect(types.filter((type) => type === 'payment_settled')).toHaveLength(2);
   expect(runner.deliveries).toHaveLength(0);
@@ -224,10 +214,10 @@ test('a lagging node without the block of a delivered payment reopens nothing', 
     return isHeight ? { result: null } : undefined;
   };
   expect((await pay(gateway, payment)).status).toBe(202);
-  await reaches(gateway, payment, 'completed');
+  await reaches(gateway, payment, 'completed', database);
   await eventually(() => expect(asked).toBeGreaterThan(1));
   rpc.lie = () => undefined;
-  await eventually(async () =>
+  await soon(database, async () =>
     expect((await database.pool.query('select * from tollbook.follow_up')).rows).toEqual([]),
   );
   expect(await typesOf(digestOf(payment))).not.toContain('settlement_reorged');
@@ -248,11 +238,11 @@ test('a delivered payment whose block is reorged out is open again, is listed, a
           : undefined;
   expect((await pay(gateway, payment)).status).toBe(202);
   await eventually(async () => expect(await typesOf(digestOf(payment))).toContain('settlement_reorged'));
-  const listed = await startTollbook(['settlements'], { DATABASE_URL: database.url }).ended;
+  const listed = await tollbook(['settlements'], { DATABASE_URL: database.url });
   expect(listed.stdout).toContain('(its call is with a runner)');
   rpc.lie = () => undefined;
-  await reaches(gateway, payment, 'completed');
-  await eventually(async () =>
+  await reaches(gateway, payment, 'completed', database);
+  await soon(database, async () =>
     expect((await database.pool.query('select * from tollbook.follow_up')).rows).toEqual([]),
   );
   expect(runner.deliveries).toHaveLength(1);
@@ -261,13 +251,31 @@ test('a delivered payment whose block is reorged out is open again, is listed, a
 
 test("an RPC of another chain changes nothing: the facilitator's settlement remains recorded and no call is withdrawn", async () => {
   const rpc = await startRpcProxy(chain.rpcUrl);
-  const { gateway, typesOf } = await behindProxy(chain, { rpcUrl: rpc.url, top: 'confirm_timeout_ms = 200' });
+  const { database, gateway, typesOf } = await behindProxy(chain, {
+    rpcUrl: rpc.url,
+    top: 'confirm_timeout_ms = 200',
+  });
   // at the start it would have ended the gateway
   rpc.lie = ({ method }) => (method === 'eth_chainId' ? { result: '0x1' } : undefined);
   const payment = await quoteAndSign(gateway, job, 'x');
   expect((await pay(gateway, payment)).status).toBe(202);
-  await reaches(gateway, payment, 'completed');
+  await reaches(gateway, payment, 'completed', database);
   expect(await typesOf(digestOf(payment))).not.toContain('settlement_confirmed');
   rpc.lie = () => undefined;
-  await eventually(async () => expect(await typesOf(digestOf(payment))).toContain('settlement_confirmed'));
+  await soon(database, async () =>
+    expect(await typesOf(digestOf(payment))).toContain('settlement_confirmed'),
+  );
+});
+
+// the last one: it moves the clock of the chain, which all share
+test("a facilitator's false report is disproved and alerted, and its call is withdrawn if no runner has it", async () => {
+  const { payment, database, gateway, before } = await lied('before', false);
+  await moveChainClock(chain, 250);
+  await database.moveClock(250);
+  await reaches(gateway, payment, 'settlement_failed', database);
+  expect((await receiptOf(gateway, payment)).paid).toBe(false);
+  const { rows } = await database.pool.query('select * from tollbook.call');
+  expect(rows).toEqual([]);
+  expect(await chain.balance(payTo)).toBe(before);
+  await database.asOwner((owner) => expectSoundLedger(database.db, owner));
 });

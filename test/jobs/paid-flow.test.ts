@@ -3,13 +3,11 @@ import { createPublicClient, type Hex, http } from 'viem';
 import { expect, test } from 'vitest';
 import { payForOneJob } from '../../src/devnet/client.ts';
 import { devnetKeys } from '../../src/devnet/accounts.ts';
-import { startEchoRunner } from '../../src/devnet/runner.ts';
 import { createDatabase } from '../support/database.ts';
 import { useChain } from '../support/devnet.ts';
 import {
   type Answer,
   payTo,
-  runnerSecret,
   startTestGateway,
   testConfig,
   type TestGateway,
@@ -19,15 +17,9 @@ import { logLines } from '../support/log-lines.ts';
 import { expectSoundLedger } from '../support/invariants.ts';
 import { header, offerOf, payer, payFor, quoteAndSign, signOffer, v1Header } from '../support/payer.ts';
 import { eventually } from '../support/wait.ts';
+import { echoRunner, job, manyPaymentsAtOnce, price } from './paid-flow-support.ts';
 
 const chain = useChain();
-const job = '/x402/jobs/1/0';
-const price = 3_264_000n;
-
-async function echoRunner() {
-  const runner = await startEchoRunner({ secret: runnerSecret, port: 0 });
-  return { ...runner, [Symbol.asyncDispose]: () => runner.close() };
-}
 
 test('the official client pays, exactly the price moves, and the runner gets the bytes with their metadata', async () => {
   const database = await createDatabase();
@@ -178,20 +170,8 @@ test('identical payments at two processes at once are one transfer and one call'
   expect(events.filter(({ type }) => type === 'enqueued')).toHaveLength(1);
 });
 
-test('two hundred different payments at once are two hundred transfers and calls in a sound ledger', async () => {
-  const database = await createDatabase();
-  await using runner = await echoRunner();
-  const gateway = await startTestGateway({ database, chain, runnerUrl: runner.url });
-  const before = await chain.balance(payTo);
-  const answers = await Promise.all(Array.from({ length: 200 }, (_, i) => payFor(gateway, job, `body ${i}`)));
-  expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 202));
-  expect(new Set(answers.map(({ json }) => json.call_id)).size).toBe(200);
-  expect(new Set(answers.map(({ json }) => json.payment.transaction)).size).toBe(200);
-  expect((await chain.balance(payTo)) - before).toBe(200n * price);
-  await eventually(async () => expect((await gateway.get('/x402/stats')).json.counters.completed).toBe(200));
-  expect(new Set(runner.calls.map(({ body }) => body.toString())).size).toBe(200);
-  await database.asOwner((owner) => expectSoundLedger(database.db, owner));
-});
+test('thirty different payments at once are thirty transfers and calls in a sound ledger', () =>
+  manyPaymentsAtOnce(chain, 30));
 
 test('a replay that echoes the secret of its offer gets the whole answer; any other learns nothing that is not public', async () => {
   const gateway = await startTestGateway({ database: await createDatabase(), chain });
@@ -242,7 +222,7 @@ test('a known payment with another body is refused, and the first request keeps 
 test('one payment sent for different bodies at once pays for one of them, and that one is called', async () => {
   const database = await createDatabase();
   const gateway = await startTestGateway({ database, chain });
-  for (let round = 0; round < 5; round++) {
+  for (let round = 0; round < 2; round++) {
     const before = await chain.balance(payTo);
     const payment = await quoteAndSign(gateway, job, 'mine');
     const bodies = ['mine', 'yours', 'theirs', 'ours'];
@@ -252,7 +232,7 @@ test('one payment sent for different bodies at once pays for one of them, and th
     expect(answers.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([202, 409, 409, 409]);
     expect((await chain.balance(payTo)) - before).toBe(price);
   }
-  expect((await gateway.get('/x402/stats')).json.counters).toMatchObject({ accepted: 5, replay_denied: 15 });
+  expect((await gateway.get('/x402/stats')).json.counters).toMatchObject({ accepted: 2, replay_denied: 6 });
 });
 
 test('a known payment is recognised in any spelling', async () => {

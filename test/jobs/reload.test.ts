@@ -1,60 +1,15 @@
-import { expect, test } from 'vitest';
+import { expect, onTestFinished, test } from 'vitest';
 import { createDatabase } from '../support/database.ts';
 import { useChain } from '../support/devnet.ts';
+import { startFacilitatorProxy } from '../support/facilitator-proxy.ts';
 import { startTestGateway, testConfig } from '../support/gateway.ts';
-import { allEvents, expectSoundLedger } from '../support/invariants.ts';
-import { header, offerOf, signOffer } from '../support/payer.ts';
+import { allEvents } from '../support/invariants.ts';
+import { header, offerOf, quoteAndSign, signOffer } from '../support/payer.ts';
+import { job, reloadUnderLoad, sold } from './reload-support.ts';
 
 const chain = useChain();
-const job = '/x402/jobs/1/0';
 
-const sold = (wei: string) =>
-  `[job_prices.1]\n0 = "${wei}"\n[[job_policies]]\nservice_id = 1\njob_index = 0\ninvocation_mode = "public_paid"`;
-
-test('a thousand reloads under load: no request sees a mixed configuration', async () => {
-  const database = await createDatabase();
-  // the dear configuration sells at twice the price, for half as long
-  const cheap = { database, chain, jobs: sold('1000000000000000') };
-  const dear = { ...cheap, jobs: sold('2000000000000000'), top: 'max_timeout_secs = 150' };
-  const gateway = await startTestGateway(cheap);
-  const configs = [await testConfig(dear), await testConfig(cheap)];
-  let reloading = true;
-  const seen = new Set<string>();
-  const asking = Array.from({ length: 8 }, async () => {
-    while (reloading) {
-      const answer = await gateway.post(job, { body: 'x' });
-      const price = await gateway.get(`${job}/price`);
-      seen.add(
-        JSON.stringify(
-          offerOf(answer).accepts.map(({ amount, maxTimeoutSeconds }) => [amount, maxTimeoutSeconds]),
-        ),
-      );
-      seen.add(`price ${price.json.price_wei} ${price.json.settlement_options[0].amount}`);
-    }
-  });
-  for (let i = 0; i < 1_000; i++) await gateway.reload(configs[i % 2]!);
-  reloading = false;
-  await Promise.all(asking);
-  expect(seen).toEqual(
-    new Set([
-      '[["3264000",300],["3264000",300]]',
-      '[["6528000",150],["6528000",150]]',
-      'price 1000000000000000 3264000',
-      'price 2000000000000000 6528000',
-    ]),
-  );
-  const events = await database.asOwner((owner) => expectSoundLedger(database.db, owner));
-  const loaded = events.filter(({ type }) => type === 'operator_config_loaded');
-  expect(loaded).toHaveLength(1_000);
-  expect(new Set(loaded.map(({ data }) => JSON.stringify(data))).size).toBe(2);
-  const [cheaper, dearer] = ['1000000000000000', '2000000000000000'].map((price_wei) => ({
-    mode: 'public_paid',
-    price_wei,
-  }));
-  expect(loaded.at(-1)?.data).toMatchObject({
-    changes: [{ service_id: 1, job_index: 0, was: dearer, now: cheaper }],
-  });
-});
+test('reloads under load: no request sees a mixed configuration', () => reloadUnderLoad(chain, 50, 4));
 
 const onlyEuros = (text: string): string => text.replace(/\[\[accepted_tokens\]\][^[]+/, '');
 
@@ -71,10 +26,20 @@ test('a quote that was issued keeps its price and its token over a reload that r
 
 test('a job that is disabled by a reload is refused at once, and its started payments are finished', async () => {
   const database = await createDatabase();
-  const gateway = await startTestGateway({ database, chain });
-  const offer = offerOf(await gateway.post(job, { body: 'x' }));
-  await gateway.reload(await testConfig({ database, chain, jobs: '[job_prices.1]\n0 = "1"' }));
-  const answer = await gateway.post(job, { body: 'x', headers: header(await signOffer(offer)) });
+  const proxy = await startFacilitatorProxy(chain.facilitatorUrl);
+  onTestFinished(() => proxy.close());
+  const options = { database, chain, facilitatorUrl: proxy.url };
+  const gateway = await startTestGateway(options);
+  const [started, late] = [await quoteAndSign(gateway, job, 'x'), await quoteAndSign(gateway, job, 'x')];
+  // while it is settled
+  proxy.faults.settle = {
+    change: async (answer) => {
+      await gateway.reload(await testConfig({ ...options, jobs: '[job_prices.1]\n0 = "1"' }));
+      return answer;
+    },
+  };
+  expect((await gateway.post(job, { body: 'x', headers: header(started) })).status).toBe(202);
+  const answer = await gateway.post(job, { body: 'x', headers: header(late) });
   expect(answer).toMatchObject({ status: 403, json: { code: 'x402_disabled' } });
 });
 

@@ -6,25 +6,27 @@ import { payTo, startTestGateway } from '../support/gateway.ts';
 import { expectSoundLedger } from '../support/invariants.ts';
 import { cancelPayment, landPayment } from '../support/onchain.ts';
 import { offerOf, type Payment, quoteAndSign, signOffer } from '../support/payer.ts';
-import { startTollbook } from '../support/program.ts';
+import { tollbook } from '../support/program.ts';
 import { startRpcProxy } from '../support/rpc-proxy.ts';
 import { startSilentProxy } from '../support/silent-proxy.ts';
 import { eventually } from '../support/wait.ts';
 import {
   behindProxy,
   digestOf,
+  inMinutes,
   job,
+  moveChainClock,
   pay,
   price,
   reaches,
   receiptOf,
+  soon,
   startReceiver,
 } from './settlement-support.ts';
 
 const chain = useChain();
 /** The selector of the token's function that is asked whether an authorization is used. */
 const authorizationState = '0xe94a0102';
-const nowhere = `0x${'a'.repeat(64)}`;
 
 describe('a settlement of unknown outcome', () => {
   test('that landed after a time-out reaches its runner without another request of the client', async () => {
@@ -34,7 +36,7 @@ describe('a settlement of unknown outcome', () => {
     proxy.faults.settle = 'cut_after';
     expect(await pay(gateway, payment)).toMatchObject({ status: 503, json: { code: 'settlement_pending' } });
     await hurry();
-    await reaches(gateway, payment, 'completed');
+    await reaches(gateway, payment, 'completed', database);
     expect(runner.deliveries).toHaveLength(1);
     expect(await chain.balance(payTo)).toBe(before + price);
     expect(await typesOf(digestOf(payment))).toEqual([
@@ -54,7 +56,7 @@ describe('a settlement of unknown outcome', () => {
     const { proxy, database, gateway } = await behindProxy(chain);
     proxy.faults.settle = 'cut_after';
     const before = await chain.balance(payTo);
-    const payments = await Promise.all(Array.from({ length: 12 }, () => quoteAndSign(gateway, job, 'x')));
+    const payments = await Promise.all(Array.from({ length: 4 }, () => quoteAndSign(gateway, job, 'x')));
     const untilAccepted = async (payment: Payment): Promise<number[]> => {
       const seen: number[] = [];
       await eventually(async () => {
@@ -67,19 +69,20 @@ describe('a settlement of unknown outcome', () => {
     const seen = await Promise.all(payments.map(untilAccepted));
     expect(new Set(seen.flat())).toEqual(new Set([503, 202]));
     await Promise.all(payments.map((payment) => reaches(gateway, payment, 'completed')));
-    expect(await chain.balance(payTo)).toBe(before + 12n * price);
+    expect(await chain.balance(payTo)).toBe(before + 4n * price);
     await database.asOwner((owner) => expectSoundLedger(database.db, owner));
   });
 
   test('that never reached the chain is settled again with the same payment', async () => {
-    const { proxy, gateway } = await behindProxy(chain);
+    const { proxy, database, gateway, hurry } = await behindProxy(chain);
     const payment = await quoteAndSign(gateway, job, 'x');
     const before = await chain.balance(payTo);
     proxy.faults.settle = 'cut_before';
     expect((await pay(gateway, payment)).status).toBe(503);
     expect(await chain.balance(payTo)).toBe(before);
     proxy.faults.settle = 'pass';
-    await reaches(gateway, payment, 'completed');
+    await hurry();
+    await reaches(gateway, payment, 'completed', database);
     expect(await chain.balance(payTo)).toBe(before + price);
   });
 
@@ -107,7 +110,7 @@ describe('a settlement of unknown outcome', () => {
   });
 
   test('that a third party landed is paid', async () => {
-    const { proxy, gateway } = await behindProxy(chain);
+    const { proxy, database, gateway } = await behindProxy(chain, { settleMs: 1_000 });
     const payment = await quoteAndSign(gateway, job, 'x');
     const before = await chain.balance(payTo);
     proxy.faults.settle = 'hang';
@@ -115,37 +118,19 @@ describe('a settlement of unknown outcome', () => {
     await eventually(() => expect(proxy.seen).toContain('settle'));
     await landPayment(chain.rpcUrl, payment);
     expect((await answer).status).toBe(503);
-    await reaches(gateway, payment, 'completed');
+    await reaches(gateway, payment, 'completed', database);
     expect(await chain.balance(payTo)).toBe(before + price);
   });
 
-  test('fails once the chain is final beyond its expiry, and the payer gets a 402', async () => {
-    const { proxy, gateway, typesOf, database } = await behindProxy(chain);
-    const validBefore = String(Math.floor(Date.now() / 1_000) + 12);
-    const payment = await quoteAndSign(gateway, job, 'x', { signed: { validBefore } });
-    proxy.faults.settle = 'server_error';
-    expect((await pay(gateway, payment)).status).toBe(503);
-    await reaches(gateway, payment, 'settlement_failed');
-    expect((await receiptOf(gateway, payment)).paid).toBe(false);
-    expect(await pay(gateway, payment)).toMatchObject({
-      status: 402,
-      json: { reason: 'authorization_expired' },
-    });
-    expect((await typesOf(digestOf(payment))).at(-1)).toBe('settlement_failed');
-    const { rows } = await database.pool.query('select * from tollbook.call');
-    expect(rows).toEqual([]);
-    await database.asOwner((owner) => expectSoundLedger(database.db, owner));
-  });
-
   test('whose authorization its payer withdrew fails, once that is final', async () => {
-    const { proxy, gateway } = await behindProxy(chain);
+    const { proxy, database, gateway } = await behindProxy(chain, { settleMs: 1_000 });
     const payment = await quoteAndSign(gateway, job, 'x');
     proxy.faults.settle = 'hang';
     const answer = pay(gateway, payment);
     await eventually(() => expect(proxy.seen).toContain('settle'));
     await cancelPayment(chain.rpcUrl, payment);
     expect((await answer).status).toBe(503);
-    await reaches(gateway, payment, 'settlement_failed');
+    await reaches(gateway, payment, 'settlement_failed', database);
     expect(await pay(gateway, payment)).toMatchObject({
       status: 402,
       json: { reason: 'authorization_canceled' },
@@ -153,17 +138,18 @@ describe('a settlement of unknown outcome', () => {
   });
 
   test('is resolved by any of several processes, and recorded once', async () => {
-    const { proxy, database, gateway, setup } = await behindProxy(chain);
+    const { proxy, database, gateway, setup, hurry } = await behindProxy(chain);
     await startTestGateway(setup);
     await startTestGateway(setup);
     proxy.faults.settle = 'cut_after';
-    const payments = await Promise.all(Array.from({ length: 6 }, () => quoteAndSign(gateway, job, 'x')));
+    const payments = await Promise.all(Array.from({ length: 3 }, () => quoteAndSign(gateway, job, 'x')));
     const answers = await Promise.all(payments.map((payment) => pay(gateway, payment)));
     expect(answers.map(({ json }) => json.code)).toEqual(payments.map(() => 'settlement_pending'));
+    await hurry();
     await Promise.all(payments.map((payment) => reaches(gateway, payment, 'completed')));
     const events = await database.asOwner((owner) => expectSoundLedger(database.db, owner));
-    expect(events.filter(({ type }) => type === 'payment_settled')).toHaveLength(6);
-    expect(events.filter(({ type }) => type === 'enqueued')).toHaveLength(6);
+    expect(events.filter(({ type }) => type === 'payment_settled')).toHaveLength(3);
+    expect(events.filter(({ type }) => type === 'enqueued')).toHaveLength(3);
   });
 
   test('that is open for too long is alerted once, and listed with its age and reason', async () => {
@@ -177,10 +163,10 @@ describe('a settlement of unknown outcome', () => {
     await eventually(() => expect(alerts.map(({ type }) => type)).toEqual(['settlement_overdue']));
     expect(alerts[0]).toMatchObject({ quote_digest: digestOf(payment) });
     expect(alerts[0]?.text).toContain('tollbook settlements');
-    const listed = await startTollbook(['settlements'], { DATABASE_URL: database.url }).ended;
+    const listed = await tollbook(['settlements'], { DATABASE_URL: database.url });
     expect(listed.stdout).toMatch(new RegExp(`quote ${digestOf(payment)} {2}open for \\d+ s {2}status_502`));
     proxy.faults.settle = 'pass';
-    await reaches(gateway, payment, 'completed');
+    await reaches(gateway, payment, 'completed', database);
     expect(alerts).toHaveLength(1);
   });
 });
@@ -197,28 +183,13 @@ describe('a payment that failed before anything was broadcast', () => {
     expect(accepted.status).toBe(202);
     await reaches(gateway, second, 'completed');
     await landPayment(chain.rpcUrl, first);
-    await eventually(() => expect(runner.deliveries).toHaveLength(2));
+    await soon(database, async () => expect(runner.deliveries).toHaveLength(2));
     await eventually(async () => {
       const late = await pay(gateway, first);
       expect(late).toMatchObject({ status: 202, json: { quote_digest: digestOf(first) } });
       expect(late.json.call_id).not.toBe(accepted.json.call_id);
     });
     expect((await receiptOf(gateway, second)).call_id).toBe(accepted.json.call_id);
-    await database.asOwner((owner) => expectSoundLedger(database.db, owner));
-  });
-
-  test('is watched only until its authorization expires', async () => {
-    const { proxy, database, gateway, typesOf } = await behindProxy(chain);
-    const validBefore = String(Math.floor(Date.now() / 1_000) + 12);
-    const payment = await quoteAndSign(gateway, job, 'x', { signed: { validBefore } });
-    proxy.faults.settle = failsBeforeBroadcast;
-    expect((await pay(gateway, payment)).status).toBe(402);
-    proxy.faults.settle = 'pass';
-    await eventually(async () =>
-      expect((await database.pool.query('select * from tollbook.call')).rows).toEqual([]),
-    );
-    const types = await typesOf(digestOf(payment));
-    expect(types.filter((type) => type === 'settlement_failed')).toHaveLength(1);
     await database.asOwner((owner) => expectSoundLedger(database.db, owner));
   });
 });
@@ -258,7 +229,7 @@ describe('a payment that a third party landed before it reached the gateway', ()
     const before = await chain.balance(payTo);
     await landPayment(chain.rpcUrl, payment);
     expect((await pay(gateway, payment)).status).toBe(202);
-    await reaches(gateway, payment, 'completed');
+    await reaches(gateway, payment, 'completed', database);
     expect(runner.deliveries).toHaveLength(1);
     expect(await chain.balance(payTo)).toBe(before + price);
     await database.asOwner((owner) => expectSoundLedger(database.db, owner));
@@ -267,8 +238,9 @@ describe('a payment that a third party landed before it reached the gateway', ()
   test('is accepted although its time to be settled is over', async () => {
     const { gateway, database } = await behindProxy(chain);
     const offer = offerOf(await gateway.post(job, { body: 'x' }));
-    const soon = { validBefore: String(Math.floor(Date.now() / 1_000) + 6) };
-    const payment = await signOffer(offer, { signed: soon });
+    const payment = await signOffer(offer, { signed: { validBefore: inMinutes(4) } });
+    // settling takes 26 s at most
+    await database.moveClock(225);
     expect(await pay(gateway, payment)).toMatchObject({
       status: 402,
       json: { reason: 'authorization_expires_too_soon' },
@@ -345,61 +317,43 @@ async function claimsAndCalls(database: TestDatabase): Promise<unknown[]> {
   return rows;
 }
 
-function resolve(database: { url: string }, ...args: string[]) {
-  return startTollbook(['settlements', 'resolve', ...args], { DATABASE_URL: database.url }).ended;
-}
+/** The last ones: they move the clock of the chain, which all share. */
+describe('the expiry of the authorization', () => {
+  const moveClocks = async (database: TestDatabase, secs: number): Promise<void> => {
+    await moveChainClock(chain, secs);
+    await database.moveClock(secs);
+  };
 
-/** A payment whose settlement stays open. */
-async function openPayment() {
-  const setup = await behindProxy(chain);
-  const payment = await quoteAndSign(setup.gateway, job, 'x');
-  setup.proxy.faults.settle = 'server_error';
-  expect((await pay(setup.gateway, payment)).status).toBe(503);
-  return { ...setup, payment };
-}
-
-describe("an operator's decision", () => {
-  const words = ['--evidence', 'seen in the explorer', '--by', 'ada'];
-
-  test("that a settlement is paid is recorded with the operator's name and enqueues its call", async () => {
-    const { database, gateway, payment, typesOf } = await openPayment();
-    const ended = await resolve(database, digestOf(payment), '--paid', nowhere, ...words);
-    expect(ended).toMatchObject({ code: 0 });
-    await reaches(gateway, payment, 'completed');
-    expect(await typesOf(digestOf(payment))).toContain('operator_settlement_resolved');
-    const again = await resolve(database, digestOf(payment), '--unpaid', ...words);
-    expect(again.code).toBe(2);
-    expect(again.stderr).toContain('no settlement of that quote is open');
+  test('of a settlement of unknown outcome fails it once the chain is final beyond that, and the payer gets a 402', async () => {
+    const { proxy, gateway, typesOf, database } = await behindProxy(chain);
+    const payment = await quoteAndSign(gateway, job, 'x', { signed: { validBefore: inMinutes(2) } });
+    proxy.faults.settle = 'server_error';
+    expect((await pay(gateway, payment)).status).toBe(503);
+    await moveClocks(database, 130);
+    await reaches(gateway, payment, 'settlement_failed', database);
+    expect((await receiptOf(gateway, payment)).paid).toBe(false);
+    expect(await pay(gateway, payment)).toMatchObject({
+      status: 402,
+      json: { reason: 'authorization_expired' },
+    });
+    expect((await typesOf(digestOf(payment))).at(-1)).toBe('settlement_failed');
+    const { rows } = await database.pool.query('select * from tollbook.call');
+    expect(rows).toEqual([]);
+    await database.asOwner((owner) => expectSoundLedger(database.db, owner));
   });
 
-  test('that a settlement is unpaid fails it, and a transfer that still lands gets its call', async () => {
-    const { database, gateway, payment } = await openPayment();
-    await database.moveClock(400);
-    expect((await resolve(database, digestOf(payment), '--unpaid', ...words)).code).toBe(0);
-    expect((await receiptOf(gateway, payment)).state).toBe('settlement_failed');
-    await landPayment(chain.rpcUrl, payment);
-    await database.moveClock(600);
-    await reaches(gateway, payment, 'completed');
-  });
-
-  test('that a settlement is unpaid is refused while its authorization can still be settled', async () => {
-    const { database, gateway, payment } = await openPayment();
-    const ended = await resolve(database, digestOf(payment), '--unpaid', ...words);
-    expect(ended.code).toBe(2);
-    expect(ended.stderr).toContain('its authorization has not expired');
-    expect((await receiptOf(gateway, payment)).state).toBe('settlement_unknown');
-  });
-
-  test.each([
-    [['nonsense', '--unpaid', ...words], 'name the quote of the settlement'],
-    [[nowhere, ...words], 'give either --paid TRANSACTION or --unpaid'],
-    [[nowhere, '--paid', nowhere, '--unpaid', ...words], 'give either --paid TRANSACTION or --unpaid'],
-    [[nowhere, '--paid', '0x12', ...words], 'a transaction is'],
-    [[nowhere, '--unpaid', '--by', 'ada'], '--evidence'],
-    [[nowhere, '--unpaid', '--evidence', 'seen', '--by', 'a b'], '--by'],
-  ])('is refused without its required arguments: %j', async (args, message) => {
-    const ended = await resolve({ url: 'postgresql://unknown@127.0.0.1:9/none' }, ...args);
-    expect(ended.code).toBe(2);
-    expect(ended.stderr).toContain(message);
+  test('of a payment that failed before anything was broadcast ends the watch for it', async () => {
+    const { proxy, database, gateway, typesOf } = await behindProxy(chain);
+    const payment = await quoteAndSign(gateway, job, 'x', { signed: { validBefore: inMinutes(5.5) } });
+    proxy.faults.settle = failsBeforeBroadcast;
+    expect((await pay(gateway, payment)).status).toBe(402);
+    proxy.faults.settle = 'pass';
+    await moveClocks(database, 340);
+    await soon(database, async () =>
+      expect((await database.pool.query('select * from tollbook.call')).rows).toEqual([]),
+    );
+    const types = await typesOf(digestOf(payment));
+    expect(types.filter((type) => type === 'settlement_failed')).toHaveLength(1);
+    await database.asOwner((owner) => expectSoundLedger(database.db, owner));
   });
 });

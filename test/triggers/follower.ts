@@ -58,7 +58,7 @@ export const atomsOf = ({ bodies }: Ledger): number[] => bodies.map(({ args }) =
 /** A process that follows one trigger; each has a memory of its own. */
 export function follower(database: TestDatabase, terms: ChainTerms, { fire }: Ledger) {
   const { network, chainId, rpcUrl } = terms;
-  const reader = createEventReader({ network, chainId, rpcUrl, timeoutMs: 5_000 });
+  const reader = createEventReader({ network, chainId, rpcUrl, timeoutMs: 20_000 });
   onTestFinished(() => reader.close());
   const counts = createFiringCounts();
   const { lines, logger } = logLines();

@@ -391,7 +391,7 @@ describe('a delivery during other events', () => {
     const database = await createDatabase();
     const runner = await startTestRunner(() => done);
     const gateways = [await gatewayOn(database, runner), await gatewayOn(database, runner)] as const;
-    const calls = await Promise.all(countingTo(30).map((n) => pay(gateways[n % 2 === 0 ? 0 : 1])));
+    const calls = await Promise.all(countingTo(12).map((n) => pay(gateways[n % 2 === 0 ? 0 : 1])));
     for (const call of calls) await reachesState(call, 'completed');
     expect(callsOf(runner.deliveries)).toEqual(new Set(calls.map(({ callId }) => callId)));
     expect(idsOf(runner.deliveries).size).toBe(calls.length);

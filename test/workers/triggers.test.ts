@@ -28,7 +28,7 @@ async function runWorkers(thrown: Error) {
   onTestFinished(() => chain.stop());
   const terms = mintTerms(chain, { startBlock: await chain.height(), finality: { confirmations: 0 } });
   await chain.mint(1);
-  const reader = createEventReader({ ...terms, timeoutMs: 5_000 });
+  const reader = createEventReader({ ...terms, timeoutMs: 20_000 });
   onTestFinished(() => reader.close());
   const { lines, logger } = logLines();
   const [ofSchedule, ofChain] = [failing(thrown), failing(thrown)];

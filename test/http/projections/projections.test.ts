@@ -329,21 +329,26 @@ test('a cursor of another database or list, or a forged one, is refused', async 
     );
 });
 
-test.each([
-  "payer=0x1' or '1'='1",
-  "state=completed'; drop table tollbook.payment; --",
-  "token=USDC' or true --",
-  "network=eip155:1' union select value from tollbook.secret --",
-  'service_id=1 or 1=1',
-  "from=2026-01-01'::date or true",
-  'limit=1; select 1',
-  'limit=0',
-  'limit=1001',
-  'order=payer',
-])('a filter with SQL or nonsense in it, %s, is refused', async (query) => {
+test('a filter with SQL or nonsense in it is refused', async () => {
   const { ask } = await audited();
-  const answer = await ask(`/audit/payments?${query.replaceAll(' ', '%20')}`);
-  expect(answer).toMatchObject({ status: 400, json: { code: 'invalid_request' } });
+  const answers = [];
+  for (const query of [
+    "payer=0x1' or '1'='1",
+    "state=completed'; drop table tollbook.payment; --",
+    "token=USDC' or true --",
+    "network=eip155:1' union select value from tollbook.secret --",
+    'service_id=1 or 1=1',
+    "from=2026-01-01'::date or true",
+    'limit=1; select 1',
+    'limit=0',
+    'limit=1001',
+    'order=payer',
+  ]) {
+    const { status, json } = await ask(`/audit/payments?${query.replaceAll(' ', '%20')}`);
+    answers.push([query, status, json.code]);
+  }
+  expect(answers).toEqual(answers.map(([query]) => [query, 400, 'invalid_request']));
+  expect(answers).toHaveLength(10);
   expect((await ask<AuditedPayments>('/audit/payments')).json.payments).toHaveLength(48);
 });
 

@@ -26,23 +26,25 @@ function preflight(url: string, headers: string): Promise<Response> {
   });
 }
 
-test.each([
-  'content-type,payment-signature',
-  'content-type,x-payment',
-  'access-control-expose-headers,content-type,payment-signature',
-  'authorization',
-  'if-none-match',
-  'x-net-caller,x-net-caller-expiry,x-net-caller-nonce,x-net-caller-sig',
-])('a page of any origin may send %s', async (names) => {
+test('a page of any origin may send the headers of payments, of callers and of caches', async () => {
   const gateway = await start();
-  const answer = await preflight(gateway.url + job, names);
-  expect([answer.status, await answer.text()]).toEqual([204, '']);
-  expect(answer.headers.get('access-control-allow-origin')).toBe('*');
-  expect(answer.headers.get('access-control-allow-methods')).toContain('POST');
-  expect(answer.headers.get('access-control-max-age')).toBe('86400');
-  expect(answer.headers.get('access-control-allow-credentials')).toBeNull();
-  const allowed = answer.headers.get('access-control-allow-headers')?.toLowerCase().split(', ');
-  for (const name of names.split(',')) expect(allowed).toContain(name);
+  for (const names of [
+    'content-type,payment-signature',
+    'content-type,x-payment',
+    'access-control-expose-headers,content-type,payment-signature',
+    'authorization',
+    'if-none-match',
+    'x-net-caller,x-net-caller-expiry,x-net-caller-nonce,x-net-caller-sig',
+  ]) {
+    const answer = await preflight(gateway.url + job, names);
+    expect([names, answer.status, await answer.text()]).toEqual([names, 204, '']);
+    expect(answer.headers.get('access-control-allow-origin')).toBe('*');
+    expect(answer.headers.get('access-control-allow-methods')).toContain('POST');
+    expect(answer.headers.get('access-control-max-age')).toBe('86400');
+    expect(answer.headers.get('access-control-allow-credentials')).toBeNull();
+    const allowed = answer.headers.get('access-control-allow-headers')?.toLowerCase().split(', ');
+    for (const name of names.split(',')) expect(allowed).toContain(name);
+  }
 });
 
 test('every answer below /x402 can be read by a page, refusals too', async () => {
@@ -66,35 +68,38 @@ test('every answer below /x402 can be read by a page, refusals too', async () =>
   }
 });
 
-// /v1 is not served here
-test.each(['/runner/leases', '/operator/dead-letters', '/openapi.json', '/docs', '/x402x', '/v1/models'])(
-  'no page of another origin may read %s',
-  async (path) => {
-    const gateway = await start();
-    const [asked, answer] = [
-      await preflight(gateway.url + path, 'authorization'),
-      await gateway.get(path, origin),
-    ];
+test('no page of another origin may read the answers to runners and operators, the documentation, or what is not served', async () => {
+  const gateway = await start();
+  // /v1 is not served here
+  for (const path of [
+    '/runner/leases',
+    '/operator/dead-letters',
+    '/openapi.json',
+    '/docs',
+    '/x402x',
+    '/v1/models',
+  ]) {
+    const asked = await preflight(gateway.url + path, 'authorization');
+    const answer = await gateway.get(path, origin);
     expect([404, 405]).toContain(asked.status);
-    expect(asked.headers.get('access-control-allow-origin')).toBeNull();
-    expect(answer.headers.get('access-control-allow-origin')).toBeNull();
-  },
-);
+    const allowed = [asked, answer].map(({ headers }) => headers.get('access-control-allow-origin'));
+    expect([path, ...allowed]).toEqual([path, null, null]);
+  }
+});
 
 const chatCall = '/v1/chat/completions';
 
-test.each(['authorization', 'content-type', 'x-payment-signature'])(
-  'a page of any origin may send %s to a model',
-  async (name) => {
-    const gateway = await startChatGateway();
+test('a page of any origin may send a key, a content type and a signature to a model', async () => {
+  const gateway = await startChatGateway();
+  for (const name of ['authorization', 'content-type', 'x-payment-signature']) {
     const answer = await preflight(gateway.url + chatCall, name);
-    expect([answer.status, await answer.text()]).toEqual([204, '']);
+    expect([name, answer.status, await answer.text()]).toEqual([name, 204, '']);
     expect(answer.headers.get('access-control-allow-origin')).toBe('*');
     expect(answer.headers.get('access-control-allow-credentials')).toBeNull();
     const allowed = answer.headers.get('access-control-allow-headers')?.toLowerCase().split(', ');
     expect(allowed).toContain(name);
-  },
-);
+  }
+});
 
 test('every answer below /v1 can be read by a page, with its limits, refusals too', async () => {
   const gateway = await startChatGateway();
