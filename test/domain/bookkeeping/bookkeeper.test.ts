@@ -15,6 +15,7 @@ import {
   type QuoteOutcome,
   type StreamEvent,
 } from './support.ts';
+import { propertyRuns } from '../../support/property-runs.ts';
 
 const chain = 'Assets:Chain:Eip155-84532:USDC:0x909090-909090 USDC-84532';
 const unconfirmed = 'Assets:Unconfirmed:Eip155-84532:USDC:0x909090-909090 USDC-84532';
@@ -283,6 +284,7 @@ describe('for any legal ledger', () => {
         const wrong = quote.events.slice(1).map(({ event }) => check.apply(event as LedgerEvent));
         expect(wrong.filter((words) => words !== undefined)).toEqual([]);
       }),
+      propertyRuns(25),
     );
   });
 
@@ -302,6 +304,7 @@ describe('for any legal ledger', () => {
           expect(of('Assets:Unconfirmed:').filter(({ atoms }) => atoms < 0n)).toEqual([]);
         }
       }),
+      propertyRuns(25),
     );
   });
 
@@ -314,6 +317,7 @@ describe('for any legal ledger', () => {
         expect(left[undelivered] ?? 0n).toBe(due('undelivered'));
         expect(left[refundsDue] ?? 0n).toBe(due('due'));
       }),
+      propertyRuns(25),
     );
   });
 
@@ -322,6 +326,7 @@ describe('for any legal ledger', () => {
       fc.property(anyLedger, ({ events }) => {
         expect(entriesOf(events)).toEqual(entriesOf(events, () => true));
       }),
+      propertyRuns(25),
     );
   });
 });

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { Commodities } from '../../../src/domain/bookkeeping/commodity.ts';
 import { anyOption } from '../payments/support.ts';
+import { propertyRuns } from '../../support/property-runs.ts';
 
 test('two tokens never share a commodity name, and every name is valid in beancount', () => {
   fc.assert(
@@ -16,6 +17,7 @@ test('two tokens never share a commodity name, and every name is valid in beanco
       expect(new Set(names).size).toBe(keys.size);
       for (const name of names) expect(name).toMatch(/^[A-Z][A-Z0-9'._-]{0,22}[A-Z0-9]$/);
     }),
+    propertyRuns(),
   );
 });
 

@@ -15,6 +15,7 @@ import {
   splitHashes,
   RightEdge,
 } from '../../../src/domain/log/merkle.ts';
+import { propertyRuns } from '../../support/property-runs.ts';
 
 const sha = (...parts: Buffer[]) => createHash('sha256').update(Buffer.concat(parts)).digest();
 
@@ -97,6 +98,7 @@ test('the right edge has the root that RFC 6962 defines, also after it was seria
       expect(again.size).toBe(leaves.length);
       expect(again.root()).toEqual(naiveRoot(leaves));
     }),
+    propertyRuns(50),
   );
 });
 

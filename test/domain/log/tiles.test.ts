@@ -9,6 +9,7 @@ import {
   tilePath,
   TileTree,
 } from '../../../src/domain/log/tiles.ts';
+import { propertyRuns } from '../../support/property-runs.ts';
 
 test('tile paths match the examples of the specification', () => {
   expect(tilePath({ level: 0, index: 1_234_067, width: 256 })).toBe('tile/0/x001/x234/067');
@@ -23,6 +24,7 @@ test('a path is read back, and every tile has one path', () => {
       const tile = { level: at, index, width };
       expect(parseTilePath(tilePath(tile))).toEqual(tile);
     }),
+    propertyRuns(),
   );
   for (const path of [
     'tile/0/x000/001',

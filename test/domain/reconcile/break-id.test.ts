@@ -5,6 +5,7 @@ import { allClasses, itemClasses } from '../../../src/domain/reconcile/reconcile
 import type { ItemFields, Tally } from '../../../src/domain/reconcile/tally.ts';
 import { allKinds, type Kind, kinds } from './support.ts';
 import { reconcilePlanted } from './scenario.ts';
+import { propertyRuns } from '../../support/property-runs.ts';
 
 function breaksIn(tally: Tally): string[] {
   const classes = tally.json();
@@ -33,7 +34,7 @@ describe('the id of a break', () => {
         expect(new Set(ids).size).toBe(ids.length);
         expect(breaksIn(reconcilePlanted(planted, { turns }).tally).toSorted()).toEqual(ids.toSorted());
       }),
-      { numRuns: 100 },
+      propertyRuns(15),
     );
   });
 

@@ -9,6 +9,7 @@ import { network, otherPayTo, payTo, type Planted, stranger } from './builders.t
 import { allKinds, type Kind, kinds } from './support.ts';
 import { lateEvents } from './late-events.ts';
 import { account, foundIn, key, reconcilePlanted } from './scenario.ts';
+import { propertyRuns } from '../../support/property-runs.ts';
 
 const expectedOf = (planted: readonly Planted[]): string[] =>
   planted.flatMap(({ expected }) => expected.map((pair) => pair.join(' '))).toSorted();
@@ -41,7 +42,7 @@ test('in any mixture of scenarios every item is reported in its class, once, and
       // every transfer is in exactly one class, so the classes add up to the amount moved on the chain
       expect(tally.net(account)).toBe(movedBy(transfers));
     }),
-    { numRuns: 300 },
+    propertyRuns(40),
   );
 });
 
@@ -65,7 +66,7 @@ test('a payment that is kept as a hash until its transfer was seen is reported a
           expect(hashed?.bridgeOf(one)).toEqual(whole?.bridgeOf(one));
       },
     ),
-    { numRuns: 200 },
+    propertyRuns(25),
   );
 });
 
@@ -93,6 +94,7 @@ test('without breaks and open items, the ledger agrees with the chain to the ato
       expect([tally.countOf('break'), tally.countOf('open')]).toEqual([0, 0]);
       expect((ledger.in.get(key) ?? 0n) - (ledger.out.get(key) ?? 0n)).toBe(movedBy(transfers));
     }),
+    propertyRuns(30),
   );
 });
 
@@ -120,7 +122,7 @@ describe('the bridge from the closing of the books to that of the chain', () => 
           for (const one of accounts) expect(bridgeOf(one).not_explained).toBe('0');
         },
       ),
-      { numRuns: 150 },
+      propertyRuns(25),
     );
   });
 
@@ -238,7 +240,8 @@ test('of a year of payments only those that are open or of the period are kept; 
     () => false,
     () => false,
   );
-  const jobs = 40_000;
+  // 48,000 events, which are pruned twice
+  const jobs = 12_000;
   const dayMs = 86_400_000;
   let seq = 0;
   let paid = 0n;
@@ -271,10 +274,12 @@ const weekBlocks = new Map([[network, { from: 1_000_000n, to: 2_000_000n, isCove
 
 const soonAfter = (index: number) => new Date(Date.parse('2026-12-20') + index * 10).toISOString();
 
-/** A ledger with 10,000 other jobs between the first events of one stream and its last. */
+/** The events of other jobs: so many that the closed payments before them are pruned twice. */
+const between = Array.from({ length: 6_000 }, (_, n) => paidJob(n + 1_000)).flat();
+
+/** A ledger with these other jobs between the first events of one stream and its last. */
 function foldedLate(early: Planted['events'], earlyAt: string, late: Planted['events'] = []) {
   const reopened = new ReopenedQuotes();
-  const between = Array.from({ length: 10_000 }, (_, n) => paidJob(n + 1_000)).flat();
   const events = [
     ...early.map(({ stream, event }) => ({ stream, event, at: earlyAt })),
     ...between.map(({ stream, event }, index) => ({ stream, event, at: soonAfter(index) })),

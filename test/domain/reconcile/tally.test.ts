@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import { type ItemFields, Tally } from '../../../src/domain/reconcile/tally.ts';
 import type { ChainTransfer } from '../../../src/domain/reconcile/reconcile.ts';
 import { asset, network, payTo } from './builders.ts';
+import { propertyRuns } from '../../support/property-runs.ts';
 
 const payees = new Set([`${network}/${payTo}`]);
 const payments = 5_000;
@@ -54,6 +55,6 @@ test('matched payments of more payers than have groups are listed and grouped al
     fc.property(fc.shuffledSubarray(inOrder, { minLength: payments }), (order) => {
       expect(reportOf(order, listed)).toEqual(expected);
     }),
-    { numRuns: 10 },
+    propertyRuns(3),
   );
 });

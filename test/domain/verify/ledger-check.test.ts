@@ -4,6 +4,7 @@ import type { LedgerEvent } from '../../../src/domain/events/event.ts';
 import { type LedgerProblem, LedgerCheck } from '../../../src/domain/verify/ledger-check.ts';
 import { firstProblem } from '../../support/first-problem.ts';
 import { busyLedger, hex32Of, leavesOf, paidJob, type StreamEvent } from '../../support/synthetic-ledger.ts';
+import { propertyRuns } from '../../support/property-runs.ts';
 
 /** The first problem that the check reports in a ledger with these events. */
 function problemOf(events: readonly StreamEvent[]): LedgerProblem | undefined {
@@ -302,5 +303,6 @@ test('removing any one event is reported at the position of the removed event', 
       const left = leaves.toSpliced(removed, 1).map((leaf) => Buffer.from(leaf));
       expect(firstProblem(left)?.seq).toBe(removed + 1);
     }),
+    propertyRuns(30),
   );
 });
