@@ -20,6 +20,7 @@ import {
   testSigner,
   testVerifier,
 } from '../support/log.ts';
+import { propertyRuns } from '../support/property-runs.ts';
 
 const origin = testSigner.name;
 
@@ -204,6 +205,6 @@ test('the stored tiles prove every event and every earlier tree, for steps of an
       const old = { size: seq, root: await rootFromTiles(database.pool, seq) };
       expect(isConsistent(old, head, await proveConsistency(database.pool, seq, head))).toBe(true);
     }),
-    { numRuns: 60 },
+    propertyRuns(15),
   );
 });

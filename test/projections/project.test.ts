@@ -21,6 +21,7 @@ import { appendAll } from '../support/log.ts';
 import { tollbook } from '../support/program.ts';
 import { busyLedger, hex32Of, paidJob, refundOf, type StreamEvent } from '../support/synthetic-ledger.ts';
 import { customer } from '../support/synthetic-people.ts';
+import { propertyRuns } from '../support/property-runs.ts';
 
 const always = { from: '2000-01-01', to: '2100-01-01' };
 
@@ -281,7 +282,7 @@ test('the read models are the fold of the ledger, step by step and rebuilt, for 
         expect(days).toEqual(daysOf(payments));
       },
     ),
-    { numRuns: 6 },
+    propertyRuns(2),
   );
 });
 

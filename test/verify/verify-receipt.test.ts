@@ -6,7 +6,8 @@ import { noteSigner } from '../../src/domain/log/checkpoint.ts';
 import { useChain } from '../support/devnet.ts';
 import { echo, startJobsSite } from '../support/jobs-site.ts';
 import { payFor } from '../support/payer.ts';
-import { spawnTollbook } from '../support/program.ts';
+import { tollbook } from '../support/program.ts';
+import { eventually } from '../support/wait.ts';
 
 const chain = useChain();
 const keyOf = (byte: number): string =>
@@ -18,17 +19,14 @@ test('a receipt is proven with the public key of the log alone, and an edited on
   const get = async (token?: string) =>
     (await site.get(`/x402/receipts/${paid.quote_digest}`, token ? { authorization: `Bearer ${token}` } : {}))
       .json;
-  await expect
-    .poll(async () => (await get()).log_proof?.proofs.length, { timeout: 30_000 })
-    .toBeGreaterThan(0);
+  await eventually(async () => expect((await get()).log_proof?.proofs.length).toBeGreaterThan(0));
   const [open, full] = [await get(), await get(paid.receipt_token)];
   const dir = mkdtempSync(path.join(tmpdir(), 'tollbook-receipt-'));
   onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
   const verify = async (receipt: unknown, key = keyOf(0x2a)) => {
     const file = path.join(dir, 'receipt.json');
     writeFileSync(file, typeof receipt === 'string' ? receipt : JSON.stringify(receipt));
-    const { code, stdout, stderr } = await spawnTollbook(['verify', '--receipt', file, '--pubkey', key])
-      .ended;
+    const { code, stdout, stderr } = await tollbook(['verify', '--receipt', file, '--pubkey', key]);
     return [code, stdout + stderr] as const;
   };
   const edited = (change: (copy: typeof full) => void): unknown => {
