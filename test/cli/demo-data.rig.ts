@@ -5,6 +5,7 @@ import { readDescription } from '../../src/devnet/description.ts';
 import { freePort } from '../../src/devnet/ports.ts';
 import { endProcessesAround } from '../support/processes.ts';
 import { destroy, spawnTollbook, temporaryFolder, tollbook } from '../support/program.ts';
+import { timeLimits } from '../support/time-limits.ts';
 
 vi.setConfig({ testTimeout: 900_000 });
 
@@ -23,7 +24,10 @@ async function start(dir: string, until: RegExp) {
     await endProcessesAround(dir);
   });
   // a month takes longer than what tests wait for elsewhere
-  const said = vi.waitFor(() => expect(program.stdout()).toMatch(until), { timeout: 800_000, interval: 200 });
+  const said = vi.waitFor(() => expect(program.stdout()).toMatch(until), {
+    timeout: timeLimits.rigMs,
+    interval: 200,
+  });
   await Promise.race([said, program.exited]);
   expect(program.stdout()).toMatch(until);
   return program;

@@ -7,6 +7,7 @@ import { freePort } from '../../src/devnet/ports.ts';
 import { hasBrowser, useBrowser } from '../support/browser.ts';
 import { endProcessesAround } from '../support/processes.ts';
 import { destroy, spawnTollbook, temporaryFolder } from '../support/program.ts';
+import { timeLimits } from '../support/time-limits.ts';
 
 const chromium = useBrowser();
 const { SCREENSHOTS: pictures } = processEnvironment();
@@ -49,7 +50,7 @@ test.skipIf(!hasBrowser)(
     await page.getByRole('button', { name: /^Pay/ }).first().click();
     await button(page, 'Connect').click();
     await button(page, 'Sign').click();
-    await page.getByText('were added: you can spend').waitFor({ timeout: 60_000 });
+    await page.getByText('were added: you can spend').waitFor({ timeout: timeLimits.conditionMs });
     await keepPicture(page, 'topped-up');
 
     await page.goto('/try');
@@ -58,7 +59,7 @@ test.skipIf(!hasBrowser)(
     await page
       .getByRole('link', { name: /record/i })
       .first()
-      .waitFor({ timeout: 60_000 });
+      .waitFor({ timeout: timeLimits.conditionMs });
     await keepPicture(page, 'try');
 
     await page.goto('/jobs/1/0');
@@ -66,7 +67,7 @@ test.skipIf(!hasBrowser)(
     await page.getByRole('button', { name: 'Check it' }).click();
     await page.getByRole('button', { name: 'Pay with the wallet' }).click();
     await button(page, 'Sign').click();
-    await page.getByText('The runner has done it.').waitFor({ timeout: 60_000 });
+    await page.getByText('The runner has done it.').waitFor({ timeout: timeLimits.conditionMs });
     // the devnet's runner gives the body back
     expect(await page.textContent('main')).toContain(Buffer.from('hello from the page').toString('base64'));
     await keepPicture(page, 'receipt');

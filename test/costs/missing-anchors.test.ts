@@ -17,6 +17,7 @@ import { appendRefusals, beginGeneration, sealAll, testSigner } from '../support
 import { temporaryFolder, tollbook } from '../support/program.ts';
 import { startRpcProxy } from '../support/rpc-proxy.ts';
 import { eventually } from '../support/wait.ts';
+import { timeLimits } from '../support/time-limits.ts';
 
 const chain = useChain();
 beforeAll(async () => {
@@ -24,9 +25,10 @@ beforeAll(async () => {
   await deployCheckpointAnchor(chain.chain);
 });
 const node = () =>
-  createTestClient({ mode: 'anvil', transport: http(chain.rpcUrl, { timeout: 60_000 }) }).extend(
-    publicActions,
-  );
+  createTestClient({
+    mode: 'anvil',
+    transport: http(chain.rpcUrl, { timeout: timeLimits.conditionMs }),
+  }).extend(publicActions);
 
 const anchorTable = (rpcUrl: string): string => `[[log.anchors]]
 kind = "chain"

@@ -41,12 +41,12 @@ test('checkpoints reach a folder, each under its size, and each is a checkpoint 
   const database = await createDatabase();
   const folder = temporaryFolder();
   await startBooks(database, { tables: folderTable(folder) });
-  for (const size of [120, 240]) {
-    await appendRefusals(database, 120);
+  for (const size of [40, 80]) {
+    await appendRefusals(database, 40);
     await eventually(() => expect(newestIn(folder).size).toBe(size));
   }
   const names = readdirSync(path.join(folder, place)).filter((name) => name !== 'checkpoint');
-  expect(names.at(-1)).toBe('0000000000000240');
+  expect(names.at(-1)).toBe('0000000000000080');
   for (const name of names) {
     const head = openCheckpoint(readFileSync(path.join(folder, place, name), 'utf8'), testVerifier);
     expect(head.size).toBe(Number(name));
@@ -287,7 +287,7 @@ test('sealers killed repeatedly never sign two heads of one size, and publish on
     const two = [1, 2].map(() => startTollbook(['serve', '--config', file], env));
     await Promise.all(two.map((gateway) => gateway.says(/"msg":"listening"/)));
     const before = (await readHead(database.pool, origin))?.size ?? 0;
-    await appendRefusals(database, 200);
+    await appendRefusals(database, 50);
     await eventually(async () =>
       expect((await readHead(database.pool, origin))?.size ?? 0).toBeGreaterThan(before),
     );
@@ -296,7 +296,7 @@ test('sealers killed repeatedly never sign two heads of one size, and publish on
   }
   await sealAll(database);
   const heads = await readHeads(database.pool, origin, -1, 10_000);
-  expect(heads.at(-1)?.size).toBe(400);
+  expect(heads.at(-1)?.size).toBe(100);
   for (const { size, root, note } of heads) {
     expect(root).toEqual(await rootOfEvents(database, size));
     expect(openCheckpoint(note, testVerifier).size).toBe(size);

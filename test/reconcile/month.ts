@@ -103,7 +103,7 @@ export async function expectPlantedFound(chain: TestChain, payments: number): Pr
   );
   await untilFinal(chain);
   const chains = new Map([
-    [network, createChain({ chainId: 84_532, rpcUrl: chain.rpcUrl, timeoutMs: 10_000 })],
+    [network, createChain({ chainId: 84_532, rpcUrl: chain.rpcUrl, timeoutMs: 30_000 })],
   ]);
   const lane = openLane({ url: database.url, role: writerRole });
   const ledger = { pool: database.pool, db: openDatabase(database.pool), lane };
@@ -146,7 +146,7 @@ export async function expectPlantedFound(chain: TestChain, payments: number): Pr
     `sweep ${swept}`,
   ];
   const { file, checkpoint } = await exportSealed(database);
-  const scanner = createScanner({ network, chainId: 84_532, rpcUrl: rpc.url, timeoutMs: 10_000 });
+  const scanner = createScanner({ network, chainId: 84_532, rpcUrl: rpc.url, timeoutMs: 30_000 });
   onTestFinished(() => scanner.close());
   const report = await reconcile({
     period: { fromMs: Date.parse(from), toMs: Date.parse(to) },

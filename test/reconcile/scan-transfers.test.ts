@@ -28,7 +28,7 @@ beforeAll(async () => {
 });
 
 function scannerOf(rpcUrl: string, chainId = 84_532) {
-  const scanner = createScanner({ network: `eip155:${chainId}`, chainId, rpcUrl, timeoutMs: 5_000 });
+  const scanner = createScanner({ network: `eip155:${chainId}`, chainId, rpcUrl, timeoutMs: 30_000 });
   onTestFinished(() => scanner.close());
   return scanner;
 }

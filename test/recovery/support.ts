@@ -108,7 +108,7 @@ export async function lossyRestore(
         after: 1,
       });
       const untilSecs = Math.ceil(Date.now() / 1_000) + 600;
-      const scanner = createScanner({ network, chainId: 84_532, rpcUrl: chain.rpcUrl, timeoutMs: 5_000 });
+      const scanner = createScanner({ network, chainId: 84_532, rpcUrl: chain.rpcUrl, timeoutMs: 30_000 });
       const { acceptedTokens: accepted = [] } = (await testConfig(options)).jobs ?? {};
       const search = {
         chains: new Map([[network, scanner]]),

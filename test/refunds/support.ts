@@ -26,7 +26,7 @@ const clientError: Reaction = { status: 400, body: 'no such model' };
 
 /** The chains that a use case asks, closed when the test ends. */
 export function chainsAt(rpcUrl: string, chainId = 84_532): Chains {
-  const chain = createChain({ chainId, rpcUrl, timeoutMs: 5_000 });
+  const chain = createChain({ chainId, rpcUrl, timeoutMs: 30_000 });
   onTestFinished(() => chain.close());
   return new Map([[network, chain]]);
 }

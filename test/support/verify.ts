@@ -10,6 +10,10 @@ import { sealAll, appendAll, testSigner, testVerifier } from './log.ts';
 import { temporaryFolder } from './program.ts';
 import { leavesOf, type StreamEvent } from './synthetic-ledger.ts';
 import type { Tampering } from './tampering.ts';
+import { countByType } from '../../src/domain/events/counters.ts';
+import { signCheckpoint } from '../../src/domain/log/checkpoint.ts';
+import { leafHash, RightEdge } from '../../src/domain/log/merkle.ts';
+import { canonicalJson } from '../../src/domain/values/canonical-json.ts';
 
 export const checkpointFiles = ['old.ckpt', 'new.ckpt'] as const;
 
@@ -25,6 +29,19 @@ export async function sealedLedger(
   await appendAll(database, all.slice(sealedAt));
   await keepCheckpoint(database, path.join(dir, 'new.ckpt'));
   return { database, dir };
+}
+
+/** Writes the export of a ledger with these events, and the checkpoint of its end, into a directory, without a database: its root. */
+export function writeExport(dir: string, events: readonly StreamEvent[]): Buffer {
+  const leaves = [...leavesOf(events, events.length)];
+  const edge = new RightEdge();
+  for (const leaf of leaves) edge.append(leafHash(Buffer.from(leaf)));
+  const counters = Object.fromEntries(countByType(events.map(({ event }) => event)));
+  const end = canonicalJson({ counters, export: 1, seq: leaves.length });
+  writeFileSync(path.join(dir, 'export.jsonl'), `${[...leaves, end].join('\n')}\n`);
+  const head = { origin: testSigner.name, size: leaves.length, root: edge.root() };
+  writeFileSync(path.join(dir, 'new.ckpt'), signCheckpoint(head, testSigner));
+  return head.root;
 }
 
 /** Seals a database and writes its newest checkpoint into a file. */

@@ -1,11 +1,8 @@
-import path from 'node:path';
 import { expect, test } from 'vitest';
-import { createDatabase } from '../support/database.ts';
 import { expectIndependent } from '../support/independent.ts';
-import { appendAll, exportTo } from '../support/log.ts';
 import { temporaryFolder } from '../support/program.ts';
 import { busyLedger, costOf, costReversalOf, type StreamEvent } from '../support/synthetic-ledger.ts';
-import { keepCheckpoint, verifyBoth } from '../support/verify.ts';
+import { verifyBoth, writeExport } from '../support/verify.ts';
 
 const busy = busyLedger().take(10).toArray();
 
@@ -43,11 +40,8 @@ test.each<[string, StreamEvent[], RegExp | undefined]>([
     /do not match the entity of its stream/,
   ],
 ])('both verifiers agree on %s', async (_, more, words) => {
-  const database = await createDatabase();
   const dir = temporaryFolder();
-  await appendAll(database, [...busy, ...more]);
-  await keepCheckpoint(database, path.join(dir, 'new.ckpt'));
-  await exportTo(path.join(dir, 'export.jsonl'), database);
+  writeExport(dir, [...busy, ...more]);
   const { isSound, text, independent } = await verifyBoth(dir, ['new.ckpt']);
   expect(isSound).toBe(words === undefined);
   expect(text).toMatch(words ?? /\d+ events/);

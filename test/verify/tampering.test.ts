@@ -23,7 +23,14 @@ import { expectIndependent } from '../support/independent.ts';
 import { exportTo, insertClaims, rootOfEvents, appendAll, testSigner, testVerifier } from '../support/log.ts';
 import { temporaryFolder, tollbook } from '../support/program.ts';
 import { tamperings } from '../support/tampering.ts';
-import { checkpointFiles, keepCheckpoint, sealedLedger, tamper, verifyBoth } from '../support/verify.ts';
+import {
+  checkpointFiles,
+  keepCheckpoint,
+  sealedLedger,
+  tamper,
+  verifyBoth,
+  writeExport,
+} from '../support/verify.ts';
 
 /** A ledger of 114 events that was sealed at 60 and at its end. */
 const busySealed = () => sealedLedger(busyLedger().take(114).toArray(), 60);
@@ -164,11 +171,11 @@ const damaged: readonly [string, (text: string) => string, RegExp][] = [
 ];
 
 test.each(damaged)('both verifiers reject an export %s', async (_, damage, words) => {
-  const { database, dir } = await busySealed();
+  const dir = temporaryFolder();
   const file = path.join(dir, 'export.jsonl');
-  await exportTo(file, database);
+  writeExport(dir, busyLedger().take(114).toArray());
   writeFileSync(file, damage(readFileSync(file, 'utf8')));
-  const { isSound, text, independent } = await verifyBoth(dir);
+  const { isSound, text, independent } = await verifyBoth(dir, ['new.ckpt']);
   expect(text).toMatch(words);
   expect(isSound).toBe(false);
   expectIndependent(independent, false);
@@ -341,11 +348,8 @@ test.each<[string, StreamEvent[], RegExp | undefined]>([
     /do not match the entity of its stream|must be the only event of the stream/,
   ],
 ])('both verifiers agree on %s', async (_, more, words) => {
-  const database = await createDatabase();
   const dir = temporaryFolder();
-  await appendAll(database, [...busy, ...more]);
-  await keepCheckpoint(database, path.join(dir, 'new.ckpt'));
-  await exportTo(path.join(dir, 'export.jsonl'), database);
+  writeExport(dir, [...busy, ...more]);
   const { isSound, text, independent } = await verifyBoth(dir, ['new.ckpt']);
   expect(isSound).toBe(words === undefined);
   expect(text).toMatch(words ?? /\d+ events/);
@@ -357,11 +361,10 @@ test.each([
   ['signed by another key', noteSigner(testSigner.name, [Buffer.alloc(32, 1)]), 114, /signed by another key/],
   ['of a larger size than the export', testSigner, 115, /covers 115 events, but the ledger has 114/],
 ])('a checkpoint %s is refused', async (_, signer, size, words) => {
-  const { database, dir } = await busySealed();
-  await exportTo(path.join(dir, 'export.jsonl'), database);
-  const head = { origin: signer.name, size, root: await rootOfEvents(database, 114) };
-  writeFileSync(path.join(dir, 'new.ckpt'), signCheckpoint(head, signer));
-  const { isSound, text, independent } = await verifyBoth(dir);
+  const dir = temporaryFolder();
+  const root = writeExport(dir, busyLedger().take(114).toArray());
+  writeFileSync(path.join(dir, 'new.ckpt'), signCheckpoint({ origin: signer.name, size, root }, signer));
+  const { isSound, text, independent } = await verifyBoth(dir, ['new.ckpt']);
   expect(text).toMatch(words);
   expect(isSound).toBe(false);
   expectIndependent(independent, false);
