@@ -65,8 +65,11 @@ async function untilFinal(chain: TestChain): Promise<bigint> {
   });
 }
 
-/** Makes a month of so many payments over two tokens: exactly what was planted is found, each in its class. */
-export async function expectPlantedFound(chain: TestChain, payments: number): Promise<void> {
+/** Makes a month of so many payments over two tokens, and reconciles it: what was planted in it, and what was found, each in its class. */
+export async function reconcileMonth(
+  chain: TestChain,
+  payments: number,
+): Promise<{ readonly planted: readonly string[]; readonly found: readonly string[] }> {
   const database = await createDatabase();
   const from = new Date(Date.now() - 2_000).toISOString();
   const runner = await startTestRunner(({ body }) => ({
@@ -158,7 +161,6 @@ export async function expectPlantedFound(chain: TestChain, payments: number): Pr
     resumeFile: undefined,
     onProgress: () => {},
   });
-  expect(exceptionsIn(report)).toEqual(planted.toSorted());
   expect(report).toMatchObject({ result: 'breaks', breaks: 2, open_items: 2, ledger: { fault: null } });
   expect(report.classes.matched?.count).toBe(payments - 3);
   expectBalanced(report);
@@ -181,6 +183,7 @@ export async function expectPlantedFound(chain: TestChain, payments: number): Pr
   expect(copy).toMatchObject({ breaks: 4, ledger: { fault: { seq: at + 1 } } });
   expectBalanced(copy);
   expect(beyondIn(copy)).toEqual({ [chain.token]: 76n, [chain.secondToken]: -price });
+  return { planted: planted.toSorted(), found: exceptionsIn(report) };
 }
 
 const atoms = (text: string | null): bigint => BigInt(text ?? 'not known');
