@@ -3,7 +3,7 @@ import { createWriteStream } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { temporaryFolder, tollbook } from '../support/program.ts';
+import { temporaryFolder, startTollbook } from '../support/program.ts';
 import { paidJob } from '../support/synthetic-ledger.ts';
 import { leafOf, trailerOf } from './support.ts';
 
@@ -38,9 +38,8 @@ test('books of 420,000 events are written with a heap that could not hold what w
   for (const format of ['beancount']) {
     const out = path.join(dir, format);
     const args = ['--format', format, '--from', '2026-01', '--to', '2026-02-11', '--input', ledger];
-    const ended = await tollbook(['export', ...args, '--out', out], {
-      NODE_OPTIONS: '--max-old-space-size=60',
-    });
+    const limited = { NODE_OPTIONS: '--max-old-space-size=60' };
+    const ended = await startTollbook(['export', ...args, '--out', out], limited).ended;
     expect(ended).toMatchObject({ code: 0, stderr: '' });
     expect((await stat(out)).size).toBeGreaterThan(1_000_000);
   }

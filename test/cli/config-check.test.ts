@@ -5,6 +5,7 @@ import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { boundPort } from '../../src/devnet/ports.ts';
 import { temporaryFolder, tollbook } from '../support/program.ts';
+import { runInProcess } from '../support/run-in-process.ts';
 
 const runnerToken = 'a-runner-token-of-enough-characters';
 
@@ -160,7 +161,7 @@ test.each([
   [['calls', 'requeue', 'first']],
   [['runners', 'resume']],
 ])('the arguments %j are no valid command, and the usage is shown', async (args) => {
-  const { code, stdout, stderr } = await tollbook(args);
+  const { code, stdout, stderr } = await runInProcess(args, {});
   expect(code).toBe(2);
   expect(stderr).not.toBe('');
   expect(stdout + stderr).toMatch(/tollbook /);
@@ -176,7 +177,7 @@ test.each([[['--help']], [['-h']], [['help']], [[]]])('%j lists every command', 
 test.each([[['serve', '--help']], [['config', 'check', '--help']], [['start', '--help']]])(
   '%j tells about one command and does nothing else',
   async (args) => {
-    const { code, stdout, stderr } = await tollbook(args);
+    const { code, stdout, stderr } = await runInProcess(args, {});
     expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
     expect(stdout).toContain(`tollbook ${args.slice(0, -1).join(' ')}: `);
     expect(stdout).not.toContain('listening');

@@ -7,6 +7,7 @@ import { bytesToHex } from 'viem/utils';
 import { devnetKeys } from '../../src/devnet/accounts.ts';
 import { grpcClient, operator } from '../support/pricing.ts';
 import { startTollbook, temporaryFolder, tollbook } from '../support/program.ts';
+import { runInProcess } from '../support/run-in-process.ts';
 import { eventually } from '../support/wait.ts';
 
 const env = { TOLLBOOK_OPERATOR_KEY: devnetKeys.payer };
@@ -99,6 +100,6 @@ test.each([
   [['--config', 'a', '--quote-ttl-secs', '0'], '--quote-ttl-secs is a whole number from 1 to 86400'],
   [['--config', 'a', '--x402'], "Unknown option '--x402'"],
 ])('wrong use is refused: %j', async (args, words) => {
-  const ended = await tollbook(['pricing', ...args], env);
+  const ended = await runInProcess(['pricing', ...args], env);
   expect(ended).toMatchObject({ code: 2, stdout: '', stderr: expect.stringContaining(words) });
 });

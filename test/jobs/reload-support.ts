@@ -14,9 +14,9 @@ const [lower, higher] = ['1000000000000000', '2000000000000000'] as const;
 
 /**
  * Reloads two configurations in turn while clients ask for offers and prices: at least so often, and until the clients have seen both. Each
- * answer is of one of them.
+ * answer is of one of them. Returns how many reloads the ledger shows.
  */
-export async function reloadUnderLoad(chain: TestChain, times: number, clients: number): Promise<void> {
+export async function reloadUnderLoad(chain: TestChain, times: number, clients: number): Promise<number> {
   const database = await createDatabase();
   // the dear configuration sells at twice the price, for half as long
   const cheap = { database, chain, jobs: sold(lower) };
@@ -56,4 +56,5 @@ export async function reloadUnderLoad(chain: TestChain, times: number, clients: 
   expect(loaded.at(-1)?.data).toMatchObject({
     changes: [{ service_id: 1, job_index: 0, was: dearer, now: cheaper }],
   });
+  return loaded.length;
 }

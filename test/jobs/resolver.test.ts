@@ -317,13 +317,13 @@ async function claimsAndCalls(database: TestDatabase): Promise<unknown[]> {
   return rows;
 }
 
+async function moveClocks(database: TestDatabase, secs: number): Promise<void> {
+  await moveChainClock(chain, secs);
+  await database.moveClock(secs);
+}
+
 /** The last ones: they move the clock of the chain, which all share. */
 describe('the expiry of the authorization', () => {
-  const moveClocks = async (database: TestDatabase, secs: number): Promise<void> => {
-    await moveChainClock(chain, secs);
-    await database.moveClock(secs);
-  };
-
   test('of a settlement of unknown outcome fails it once the chain is final beyond that, and the payer gets a 402', async () => {
     const { proxy, gateway, typesOf, database } = await behindProxy(chain);
     const payment = await quoteAndSign(gateway, job, 'x', { signed: { validBefore: inMinutes(2) } });

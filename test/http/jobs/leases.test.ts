@@ -6,6 +6,7 @@ import { type Answer, startTestGateway, testConfig, type TestGateway } from '../
 import { expectSoundLedger } from '../../support/invariants.ts';
 import { logLines } from '../../support/log-lines.ts';
 import { payFor } from '../../support/payer.ts';
+import { useShared } from '../../support/shared.ts';
 import { eventually } from '../../support/wait.ts';
 
 const chain = useChain();
@@ -332,53 +333,51 @@ test('another runner sees neither the calls nor the leases of this one', async (
   expect((await ask(gateway, `/runner/calls/${call_id}/complete`, { lease_id })).status).toBe(200);
 });
 
-test('a request with a wrong token, number, key, id or result is refused', async () => {
-  const gateway = await start(await createDatabase());
-  for (const [name, path, body, bearer, status, code] of [
-    ['no token', '/runner/leases', { max: 1, lease_secs: 60 }, '', 401, 'unauthorized'],
-    ['a wrong token', '/runner/leases', { max: 1, lease_secs: 60 }, 'x', 401, 'unauthorized'],
-    ['nothing to take', '/runner/leases', { max: 0, lease_secs: 60 }, token, 400, 'invalid_request'],
-    ['too much at a time', '/runner/leases', { max: 1e9, lease_secs: 60 }, token, 400, 'invalid_request'],
-    ['a lease of a day', '/runner/leases', { max: 1, lease_secs: 86_400 }, token, 400, 'invalid_request'],
-    ['a lease of no time', '/runner/leases', { max: 1, lease_secs: -1 }, token, 400, 'invalid_request'],
-    [
-      'an endless wait',
-      '/runner/leases',
-      { max: 1, lease_secs: 60, wait_secs: 1e6 },
-      token,
-      400,
-      'invalid_request',
-    ],
-    ['half a call', '/runner/leases', { max: 1.5, lease_secs: 60 }, token, 400, 'invalid_request'],
-    ['an unknown key', '/runner/leases', { max: 1, lease_secs: 60, more: 1 }, token, 400, 'invalid_request'],
-    [
-      'a lease id that is none',
-      '/runner/calls/1/complete',
-      { lease_id: "' or 1=1" },
-      token,
-      400,
-      'invalid_request',
-    ],
-    [
-      'a call id that is none',
-      '/runner/calls/x/complete',
-      { lease_id: '00000000-0000-4000-8000-000000000000' },
-      token,
-      409,
-      'lease_lost',
-    ],
-    [
-      'a result that is no base64',
-      '/runner/calls/1/complete',
-      { lease_id: '00000000-0000-4000-8000-000000000000', result: { body_base64: '!' } },
-      token,
-      400,
-      'invalid_request',
-    ],
-  ] as const) {
-    const answer = await ask(gateway, path, body, bearer);
-    expect([name, answer.status, answer.json.code]).toEqual([name, status, code]);
-  }
+const anyGateway = useShared(async () => start(await createDatabase()));
+
+test.each([
+  ['no token', '/runner/leases', { max: 1, lease_secs: 60 }, '', 401, 'unauthorized'],
+  ['a wrong token', '/runner/leases', { max: 1, lease_secs: 60 }, 'x', 401, 'unauthorized'],
+  ['nothing to take', '/runner/leases', { max: 0, lease_secs: 60 }, token, 400, 'invalid_request'],
+  ['too much at a time', '/runner/leases', { max: 1e9, lease_secs: 60 }, token, 400, 'invalid_request'],
+  ['a lease of a day', '/runner/leases', { max: 1, lease_secs: 86_400 }, token, 400, 'invalid_request'],
+  ['a lease of no time', '/runner/leases', { max: 1, lease_secs: -1 }, token, 400, 'invalid_request'],
+  [
+    'an endless wait',
+    '/runner/leases',
+    { max: 1, lease_secs: 60, wait_secs: 1e6 },
+    token,
+    400,
+    'invalid_request',
+  ],
+  ['half a call', '/runner/leases', { max: 1.5, lease_secs: 60 }, token, 400, 'invalid_request'],
+  ['an unknown key', '/runner/leases', { max: 1, lease_secs: 60, more: 1 }, token, 400, 'invalid_request'],
+  [
+    'a lease id that is none',
+    '/runner/calls/1/complete',
+    { lease_id: "' or 1=1" },
+    token,
+    400,
+    'invalid_request',
+  ],
+  [
+    'a call id that is none',
+    '/runner/calls/x/complete',
+    { lease_id: '00000000-0000-4000-8000-000000000000' },
+    token,
+    409,
+    'lease_lost',
+  ],
+  [
+    'a result that is no base64',
+    '/runner/calls/1/complete',
+    { lease_id: '00000000-0000-4000-8000-000000000000', result: { body_base64: '!' } },
+    token,
+    400,
+    'invalid_request',
+  ],
+])('a request with %s is refused', async (_, path, body, bearer, status, code) => {
+  expect(await ask(anyGateway(), path, body, bearer)).toMatchObject({ status, json: { code } });
 });
 
 test('a result over the limit is refused, and the lease continues', async () => {
