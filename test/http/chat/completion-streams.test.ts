@@ -60,7 +60,8 @@ test('a client that leaves a stream before its first byte aborts the upstream at
 test('a client that abandons an answer that is no stream is charged with what the upstream wrote, as one that stays', async () => {
   const costs: unknown[] = [];
   for (const leaves of [false, true]) {
-    const gateway = await startChatGateway({ model: { pieceMs: 10 } });
+    // six seconds, in which the client leaves
+    const gateway = await startChatGateway({ model: { pieceMs: 60 } });
     const disconnect = new AbortController();
     const client = gateway.client(await gateway.key(), { maxRetries: 0 });
     const waiting = client.chat.completions.create(ask('words:100'), { signal: disconnect.signal });
