@@ -13,6 +13,7 @@ import { deployPrepaidContract } from '../../src/devnet/prepaid-contract.ts';
 import { deployRegistry } from '../../src/devnet/registry.ts';
 import { deployTokens, mint } from '../../src/devnet/token.ts';
 import type { Address } from '../../src/domain/values/primitives.ts';
+import { repositoryRoot } from '../support/planted-copy.ts';
 import { type PostgresServer, startPostgresServer } from './postgres-server.ts';
 import type { Random } from './random.ts';
 
@@ -45,7 +46,6 @@ export interface Environment extends PaymentNetwork {
 const payerCount = 3;
 const initialAtoms = 10n ** 15n;
 const template = 'chaos_template';
-export const repositoryRoot = path.resolve(import.meta.dirname, '../..');
 
 export async function startEnvironment(random: Random, root = repositoryRoot): Promise<Environment> {
   const dir = mkdtempSync(path.join(tmpdir(), 'tollbook-chaos-'));

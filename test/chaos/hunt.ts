@@ -1,8 +1,8 @@
 import { type ChaosOptions, makeRuns } from './chaos.ts';
-import { makePlantedCopy } from './planted-copy.ts';
+import { makePlantedCopy } from '../support/planted-copy.ts';
 import type { Plant } from './plant.ts';
 import { plants } from './plants.ts';
-import { runTest } from './run-test.ts';
+import { runTest } from '../support/run-test.ts';
 import { type TestPlant, testPlants } from './test-plants.ts';
 
 export interface HuntOptions extends Omit<ChaosOptions, 'runs'> {

@@ -1,10 +1,9 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { applyEdit } from './planted-copy.ts';
+import { applyEdit, repositoryRoot } from '../support/planted-copy.ts';
 import { plants } from './plants.ts';
 import { testPlants } from './test-plants.ts';
-import { repositoryRoot } from './environment.ts';
 
 test.each([...plants, ...testPlants])(
   'the bug $name can still be planted: each of its edits fits exactly once',

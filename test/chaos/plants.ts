@@ -1,5 +1,6 @@
+import type { Edit } from '../support/planted-copy.ts';
 import { creditPlants } from './credit-plants.ts';
-import type { Edit, Plant } from './plant.ts';
+import type { Plant } from './plant.ts';
 
 /** A payment that may still land frees its caller nonce and its payment id. */
 const freedAtWatch: Edit = {

@@ -1,10 +1,5 @@
-import type { Bug } from './plant.ts';
-
-/** A test that must fail in a copy with a bug: its file, and its whole name. */
-export interface GuardingTest {
-  readonly file: string;
-  readonly name: string;
-}
+import type { Bug } from '../support/planted-copy.ts';
+import type { GuardingTest } from '../support/run-test.ts';
 
 /** A bug that random schedules cannot show: it takes a large ledger, a database administrator, or hours. */
 export interface TestPlant extends Bug {

@@ -4,7 +4,7 @@ import pg from 'pg';
 import { createTestClient, http } from 'viem';
 import { privateKeyToAddress } from 'viem/accounts';
 import { devnetKeys } from '../../src/devnet/accounts.ts';
-import { repositoryRoot } from '../chaos/environment.ts';
+import { repositoryRoot } from '../support/planted-copy.ts';
 import { gatewaySecrets } from '../chaos/gateway-process.ts';
 import { startGuardedChild } from '../chaos/guarded-child.ts';
 import { withOwner } from '../chaos/with-owner.ts';

@@ -10,7 +10,8 @@ import { deployCheckpointAnchor } from '../../src/devnet/checkpoint-anchor.ts';
 import { freePort } from '../../src/devnet/ports.ts';
 import { startEchoRunner } from '../../src/devnet/runner.ts';
 import { createRunner, job, type Runner } from '../../src/runner/index.ts';
-import { type Environment, repositoryRoot, startEnvironment } from '../chaos/environment.ts';
+import { type Environment, startEnvironment } from '../chaos/environment.ts';
+import { repositoryRoot } from '../support/planted-copy.ts';
 import { gatewayConfig, usualConfig } from '../chaos/gateway-config.ts';
 import {
   createGatewaySlot,

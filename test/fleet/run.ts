@@ -2,7 +2,7 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createRandom } from '../chaos/random.ts';
 import { type GuardedChild, startGuardedChild } from '../chaos/guarded-child.ts';
-import { repositoryRoot } from '../chaos/environment.ts';
+import { repositoryRoot } from '../support/planted-copy.ts';
 import type { NatsCluster } from '../support/nats.ts';
 import { type Audit, beginAudit, countOpenCalls, readAudit } from './audit.ts';
 import { fleetConfig, type FleetMode, makeCalls, startFleetGateways } from './gateways.ts';

@@ -3,7 +3,8 @@ import { createHash } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import pg from 'pg';
 import { childEnvironment } from '../support/child-environment.ts';
-import { migrate, repositoryRoot } from '../chaos/environment.ts';
+import { migrate } from '../chaos/environment.ts';
+import { repositoryRoot } from '../support/planted-copy.ts';
 import type { Cluster } from './cluster.ts';
 import { ports } from './page-files.ts';
 

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { freePort } from '../../src/devnet/ports.ts';
 import { startGuarded } from '../../src/devnet/guarded-process.ts';
-import { repositoryRoot } from '../chaos/environment.ts';
+import { repositoryRoot } from '../support/planted-copy.ts';
 import { programs } from '../ha/installed.ts';
 
 export interface Balancer {

@@ -1,8 +1,21 @@
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import type { Bug, Edit } from './plant.ts';
-import { repositoryRoot } from './environment.ts';
+
+export const repositoryRoot = path.resolve(import.meta.dirname, '../..');
+
+/** One exact replacement in a file of the program. */
+export interface Edit {
+  readonly file: string;
+  readonly find: string;
+  readonly replace: string;
+}
+
+/** A plausible bug, which is put into a copy of the program. */
+export interface Bug {
+  readonly name: string;
+  readonly edits: readonly Edit[];
+}
 
 /** The text after an edit. Throws unless the text to replace occurs exactly once. */
 export function applyEdit(text: string, { file, find, replace }: Edit): string {
@@ -17,16 +30,19 @@ export interface PlantedCopy {
   remove(): void;
 }
 
-/** What the program needs to run; its tests need everything. */
-const programParts = ['src', 'migrations', 'scripts', 'package.json'] as const;
-const testParts = ['test', 'config', 'vitest.config.ts', 'tsconfig.json'] as const;
+/** What the program needs to run; its tests need everything that is not made. */
+const programParts: readonly string[] = ['src', 'migrations', 'scripts', 'package.json'];
+const madeParts: readonly string[] = ['.git', '.tollbook', 'coverage', 'dist', 'node_modules'];
 
 /** A copy of the program with a planted bug, outside the repository. */
 export function makePlantedCopy({ name, edits }: Bug, { withTests = false } = {}): PlantedCopy {
   const root = mkdtempSync(path.join(tmpdir(), `tollbook-plant-${name}-`));
-  for (const part of [...programParts, ...(withTests ? testParts : [])]) {
-    cpSync(path.join(repositoryRoot, part), path.join(root, part), { recursive: true });
-  }
+  const filter = (source: string): boolean => {
+    const from = path.relative(repositoryRoot, source);
+    if (madeParts.includes(path.basename(from))) return false;
+    return from === '' || withTests || programParts.includes(from.split(path.sep, 1)[0] ?? '');
+  };
+  cpSync(repositoryRoot, root, { recursive: true, filter });
   symlinkSync(path.join(repositoryRoot, 'node_modules'), path.join(root, 'node_modules'));
   for (const edit of edits) {
     const file = path.join(root, edit.file);
