@@ -11,14 +11,13 @@ function start(waitMs = 60_000) {
   const queue = createPasswordQueue({ places: 1, waitMs, nowMs: () => nowMs });
   const running: (() => void)[] = [];
   const served: string[] = [];
-  const send = (sender: PasswordSender): Promise<unknown> =>
-    queue.as(sender, () =>
-      queue.run(async () => {
-        served.push(sender.client);
-        await new Promise<void>((resolve) => void running.push(resolve));
-        return true;
-      }),
-    );
+  const hash = (client: string): Promise<unknown> =>
+    queue.run(async () => {
+      served.push(client);
+      await new Promise<void>((resolve) => void running.push(resolve));
+      return true;
+    });
+  const send = (sender: PasswordSender): Promise<unknown> => queue.as(sender, () => hash(sender.client));
   const finish = async (count: number): Promise<void> => {
     for (let at = 0; at < count; at++) {
       await turn();
@@ -26,7 +25,7 @@ function start(waitMs = 60_000) {
     }
     await turn();
   };
-  return { send, finish, served, passMs: (ms: number) => (nowMs += ms) };
+  return { hash, send, finish, served, passMs: (ms: number) => (nowMs += ms) };
 }
 
 test('a client that sends its first password waits for no client that had one hashed, however many those send', async () => {
@@ -84,4 +83,13 @@ test('work whose turn does not come in time is not run, and its place stays free
   void send(stranger('three'));
   await turn();
   expect(served).toEqual(['one', 'three']);
+});
+
+test('a password whose sender is not known has no place before known devices', async () => {
+  const { hash, send, finish, served } = start();
+  void send(device('Bob'));
+  void hash('nobody');
+  void send(device('Ada'));
+  await finish(2);
+  expect(served).toEqual(['Bob', 'Ada', 'nobody']);
 });

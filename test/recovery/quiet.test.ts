@@ -161,6 +161,15 @@ every_ms = 20`,
   expect(peers.asked).toHaveLength(askedBefore);
 });
 
+test('a quiet gateway that drains says so to its load balancer, and still serves reads', async () => {
+  const database = await createDatabase();
+  const gateway = await startTestGateway({ database, chain, quiet: true, top: 'drain_delay_secs = 0' });
+  expect(await gateway.get('/x402/ready')).toMatchObject({ json: { draining: false } });
+  await gateway.drain();
+  expect(await gateway.get('/x402/ready')).toMatchObject({ status: 503, json: { draining: true } });
+  expect(await gateway.get('/x402/stats')).toMatchObject({ status: 200 });
+});
+
 test('nothing that asks a peer is loaded with a quiet gateway', async () => {
   const program = `
     import { registerHooks } from 'node:module';

@@ -6,7 +6,7 @@ import { presence } from '../../src/domain/values/presence.ts';
 import { prepaidContractAddress } from '../../src/devnet/prepaid-contract.ts';
 import { createPromiseTracker } from '../../src/runtime/promise-tracker.ts';
 import { acceptSpend } from '../../src/spend/accept-spend.ts';
-import { earnSpend } from '../../src/spend/record-spend.ts';
+import { earnSpend, releaseSpend } from '../../src/spend/record-spend.ts';
 import { sendHeartbeat } from '../../src/store/processes.ts';
 import { generatePrivateKey } from 'viem/accounts';
 import { laneOn } from '../support/credit.ts';
@@ -37,19 +37,30 @@ async function outlive(database: TestDatabase, processId: string): Promise<void>
   }
 }
 
+const verify = async () => {
+  const auth = await signSpend(settings, generatePrivateKey());
+  const digest = `0x${'5e'.repeat(32)}` as const;
+  const secret = 'a secret of the payer';
+  return { auth, authHash: spendAuthHash(auth), digest, firstByteSecs: 0, secret, isNonceUsed: false };
+};
+
+test('a spend that its own gateway has released is not earned: nothing follows its release', async () => {
+  const database = await createDatabase();
+  const gateway = processOn(database);
+  const verified = await verify();
+  const accepted = await acceptSpend(gateway, verified, randomUUID(), Buffer.from('{}'));
+  if (accepted.kind !== 'accepted') throw new Error(accepted.kind);
+  await releaseSpend(gateway, accepted.spend, 'upstream_busy');
+  expect(await earnSpend(gateway, accepted.spend)).toBe(false);
+  const events = await spendEventsOf(database, verified.auth);
+  expect(events.map(({ type }) => type)).toEqual(['spend_accepted', 'spend_released']);
+  await gateway.running.settled();
+});
+
 test('a spend that another gateway has released is not earned, however late the ledger says so', async () => {
   const database = await createDatabase();
   const [slow, other] = [processOn(database), processOn(database)];
-  const auth = await signSpend(settings, generatePrivateKey());
-  const digest = `0x${'5e'.repeat(32)}` as const;
-  const verified = {
-    auth,
-    authHash: spendAuthHash(auth),
-    digest,
-    firstByteSecs: 0,
-    secret: 'a secret of the payer',
-    isNonceUsed: false,
-  };
+  const verified = await verify();
   const body = Buffer.from('{}');
   const cutOff = Promise.withResolvers<void>();
   const { append } = slow.lane;
@@ -67,6 +78,6 @@ test('a spend that another gateway has released is not earned, however late the 
   vi.useRealTimers();
   cutOff.resolve();
   expect(await earning).toBe(false);
-  const events = await spendEventsOf(database, auth);
+  const events = await spendEventsOf(database, verified.auth);
   expect(events.map(({ type }) => type)).toEqual(['spend_accepted', 'spend_released', 'spend_accepted']);
 });
