@@ -8,6 +8,8 @@ import {
 } from '../../src/devnet/prepaid-contract.ts';
 import type { SpendAuth } from '../../src/domain/spend/spend-auth.ts';
 import { paidModel, startChatGateway } from '../support/chat-gateway.ts';
+import { logLines } from '../support/log-lines.ts';
+import { startRpcProxy } from '../support/rpc-proxy.ts';
 import { operator, signSpend, spendHeader } from '../support/spend.ts';
 import {
   ask,
@@ -156,6 +158,21 @@ test('a spend is refused without a charge while the chain cannot be reached', as
   expect(answer.headers.get('retry-after')).toBe('2');
   expect(await codeOf(answer)).toBe('503 chain_unavailable');
   await expectSpendEvents(gateway, auth, []);
+});
+
+test('the log names the request whose spend did not land, with the words of the node', async () => {
+  const proxy = await startRpcProxy(spends.chain.rpcUrl);
+  const { lines, logger } = logLines();
+  const gateway = await spends.gateway({ logger, spend: { rpc_url: `"${proxy.url}"` } });
+  const auth = await (await spends.account()).sign();
+  proxy.lie = ({ method }) =>
+    method === 'eth_sendRawTransaction'
+      ? { error: { code: -32_000, message: 'the pool is full' } }
+      : undefined;
+  expect(await codeOf(await ask(gateway, auth))).toBe('503 chain_unavailable');
+  const line = lines.find(({ msg }) => msg === 'a spend authorization did not land');
+  expect(line).toMatchObject({ level: 40, chat_id: expect.any(String) as string });
+  expect(JSON.stringify(line?.['err'])).toContain('the pool is full');
 });
 
 test('a gateway without spends refuses a spend header as a credential', async () => {

@@ -146,6 +146,7 @@ describe('the data of an event', () => {
 
   const settled = examples.payment_settled;
   const quoted = examples.quote_issued;
+  const closed = examples.operator_period_closed;
   test.each([
     ['an upper-case address', 'auth_passed', { caller: `0x${'C3'.repeat(20)}`, mode: 'payer_is_caller' }],
     ['an address of 19 bytes', 'auth_passed', { caller: bytesOf('c3', 19), mode: 'payer_is_caller' }],
@@ -169,6 +170,11 @@ describe('the data of an event', () => {
     ['an unknown stage', 'payment_rejected', { ...job, stage: 'later', reason: 'late' }],
     ['an unknown claim', 'payment_replay_denied', { ...ofPayment, claim: 'transfer' }],
     ['a runner with a slash', 'operator_runner_resumed', { runner: '../echo' }],
+    [
+      'a close at the head of an empty log',
+      'operator_period_closed',
+      { ...closed, head: { ...closed.head, size: 0 } },
+    ],
     ['nothing at all', 'delivered', {}],
   ] satisfies [string, EventType, object][])('is refused with %s', (_, type, data) => {
     expect(encodes(type, data)).toThrow(ZodError);

@@ -3,6 +3,7 @@ import { issueApiKey } from '../../../src/identity/api-keys.ts';
 import { fund, laneOn } from '../../support/credit.ts';
 import { allEvents } from '../../support/invariants.ts';
 import { ask, freeModel, paidModel, startChatGateway } from '../../support/chat-gateway.ts';
+import { documentOf } from '../../support/documented.ts';
 import { sendHead } from '../../support/raw-request.ts';
 
 /** The limit headers of an answer, with their times as seconds from now. */
@@ -33,6 +34,18 @@ test('a refusal by the minute limit names that limit, and reports what is left o
     expect(Math.abs(resetSecs - retrySecs)).toBeLessThan(15);
     expect(day?.[0]).toBe(3);
     expect(Math.abs((day?.[1] ?? 0) - untilMidnightSecs())).toBeLessThan(15);
+  }
+});
+
+test('the last completion of a minute and the refusal after it have the limit headers that the document describes', async () => {
+  const gateway = await startChatGateway({ chat: 'anonymous_per_minute = 1' });
+  const check = await documentOf(gateway);
+  for (const expected of [200, 429]) {
+    const answer = await gateway.post(ask('x', freeModel));
+    const { status, headers } = answer;
+    expect([status, headers.get('x-ratelimit-remaining')]).toEqual([expected, '0']);
+    const of = { status, headers, text: await answer.text() };
+    expect(check('POST', '/v1/chat/completions', of)).toEqual([]);
   }
 });
 

@@ -67,8 +67,10 @@ test('a scrape with the token shows requests by route, settlements, appends, pee
   expect(requests.get(`{${job},http_response_status_code="402"}`)).toBe(1);
   expect(requests.get(`{${job},http_response_status_code="202"}`)).toBe(1);
   expect(requests.get('{http_request_method="GET",http_route="",http_response_status_code="404"}')).toBe(1);
-  expect(valuesOf(text, 'tollbook_settlements_total').get('{outcome="settled"}')).toBe(1);
-  expect(valuesOf(text, 'tollbook_settlements_total').get('{outcome="unknown"}')).toBe(0);
+  const settlements = valuesOf(text, 'tollbook_settlements_total');
+  expect(settlements.get('{outcome="settled"}')).toBe(1);
+  for (const outcome of ['unknown', 'failed', 'disproved', 'reorged', 'resolved_by_operator'])
+    expect([outcome, settlements.get(`{outcome="${outcome}"}`)]).toEqual([outcome, 0]);
   expect(valuesOf(text, 'tollbook_events_appended_total').get('{type="settlement_started"}')).toBe(1);
   const peers = valuesOf(text, 'tollbook_peer_request_duration_seconds_count');
   expect(peers.get('{peer="facilitator",operation="settle",outcome="settled"}')).toBe(1);

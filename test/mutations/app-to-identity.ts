@@ -1,0 +1,259 @@
+import type { Mutation } from './mutation.ts';
+
+/** Of src/app to src/identity. */
+export const fromAppToIdentity: readonly Mutation[] = [
+  {
+    name: 'quiet-gateway-drains-late',
+    edits: [
+      {
+        file: 'src/app/quiet.ts',
+        find: 'isDraining: () => draining || stopping,',
+        replace: 'isDraining: () => draining && stopping,',
+      },
+    ],
+    caughtBy: {
+      tier: 'tests',
+      file: 'test/recovery/quiet.test.ts',
+      name: 'a quiet gateway that drains says so to its load balancer, and still serves reads',
+    },
+  },
+  {
+    name: 'books-complete-a-moment-later',
+    edits: [
+      {
+        file: 'src/books/source.ts',
+        find: 'isCompleteTo: (toMs) => toMs <= nowMs,',
+        replace: 'isCompleteTo: (toMs) => toMs < nowMs,',
+      },
+    ],
+    caughtBy: {
+      tier: 'tests',
+      file: 'test/books/source.test.ts',
+      name: 'a ledger has all events before the moment of its read or export, and is not said to have any later ones',
+    },
+  },
+  {
+    name: 'completion-is-not-recorded',
+    edits: [
+      {
+        file: 'src/chat/settle-chat.ts',
+        find: `recordInBackground(context, chat, async () => {
+    const { usage, written } = end.progress;
+    const counted = usage ?? (await estimateUsage(chat.prompt, [written]));
+    const cost = costOf(chat, counted);
+    await record(context, chat, completedStep(chat, end, { ...counted, ...cost }, usage === undefined));
+    const problem = end.progress.isUsageMalformed
+      ? 'malformed'
+      : cost.uncovered > 0n
+        ? 'above_hold'
+        : undefined;
+    if (problem)
+      await context.usageAlert({
+        chat_id: chat.chatId,
+        upstream: end.upstream,
+        model: chat.model.name,
+        problem,
+      });
+  });`,
+        replace: '',
+      },
+    ],
+    caughtBy: {
+      tier: 'tests',
+      file: 'test/http/chat/completions.test.ts',
+      name: `OpenAI's client gets a completion, and its account is charged the cost`,
+    },
+  },
+  {
+    name: 'one-explained-break-is-not-said',
+    edits: [
+      {
+        file: 'src/cli/reconcile-table.ts',
+        find: `return explained > 0 && explained < breaks ? \`, \${explained} of them explained\` : '';`,
+        replace: `return explained > 1 && explained < breaks ? \`, \${explained} of them explained\` : '';`,
+      },
+    ],
+    caughtBy: {
+      tier: 'tests',
+      file: 'test/cli/explain.test.ts',
+      name: 'a break that is explained stays so in every later run, and the exit code tells explained from open',
+    },
+  },
+  {
+    name: 'missing-value-is-called-wrong',
+    edits: [
+      {
+        file: 'src/config/table.ts',
+        find: `if (raw === undefined) report.mistake(at, 'is missing');`,
+        replace: `if (raw !== undefined) report.mistake(at, 'is missing');`,
+      },
+    ],
+    caughtBy: {
+      tier: 'tests',
+      file: 'test/config/top-ups.test.ts',
+      name: 'are refused at a rate of zero, with their line',
+    },
+  },
+  {
+    name: 'console-links-to-what-a-role-cannot-see',
+    edits: [
+      {
+        file: 'src/console/layout.ts',
+        find: `const links = site.sections
+    .filter(({ role = 'viewer' }) => includesRole(held, role))`,
+        replace: 'const links = site.sections',
+      },
+    ],
+    caughtBy: {
+      tier: 'tests',
+      file: 'test/console/roles.test.ts',
+      name: 'the list of operators is for admins: viewer',
+    },
+  },
+  {
+    name: 'cost-is-recorded-twice',
+    edits: [
+      {
+        file: 'src/costs/record-cost.ts',
+        find: `if (last?.type === 'transaction_cost_recorded') return { kind: 'repeated', cost: last.data };`,
+        replace: '',
+      },
+    ],
+    caughtBy: {
+      tier: 'tests',
+      file: 'test/costs/record-missing.test.ts',
+      name: `\`costs record --missing\` records the cost of every transaction of the operator that the ledger names, once, and names those that it could not record`,
+    },
+  },
+  {
+    name: 'token-of-a-grant-is-left-out',
+    edits: [
+      {
+        file: 'src/credit/credit.ts',
+        find: '...(tokenId === undefined ? {} : { token_id: tokenId }),',
+        replace: '...(tokenId !== undefined ? {} : { token_id: tokenId }),',
+      },
+    ],
+    caughtBy: {
+      tier: 'tests',
+      file: 'test/http/credit/operator-credit.test.ts',
+      name: 'an operator creates a key and grants credit, and the key buys completions until it is revoked',
+    },
+  },
+  {
+    name: 'devnet-mints-nothing',
+    edits: [
+      { file: 'src/devnet/deploy.ts', find: 'await callAs(chain, generatePrivateKey(), call);', replace: '' },
+    ],
+    caughtBy: {
+      tier: 'tests',
+      file: 'test/devnet/registry.test.ts',
+      name: 'the registry is deployed at one address, on an older chain too, and keeps its changes',
+    },
+  },
+  {
+    name: 'period-may-have-an-empty-head',
+    edits: [
+      {
+        file: 'src/domain/events/period-events.ts',
+        find: 'size: count.min(1),',
+        replace: 'size: count.min(0),',
+      },
+    ],
+    caughtBy: {
+      tier: 'tests',
+      file: 'test/domain/events/event.test.ts',
+      name: 'is refused with a close at the head of an empty log',
+    },
+  },
+  {
+    name: 'totp-secret-gets-a-letter',
+    edits: [
+      {
+        file: 'src/domain/identity/totp.ts',
+        find: `return bits === 0 ? text : text + (alphabet[(value << (5 - bits)) & 31] ?? '');`,
+        replace: `return bits !== 0 ? text : text + (alphabet[(value << (5 - bits)) & 31] ?? '');`,
+      },
+    ],
+    caughtBy: {
+      tier: 'tests',
+      file: 'test/domain/identity/totp.test.ts',
+      name: 'an authenticator app reads issuer, name and secret of the address',
+    },
+  },
+  {
+    name: 'causes-without-a-right',
+    edits: [
+      {
+        file: 'src/http/jobs/dead-letter-batches.ts',
+        find: `if (access.kind === 'refused') return sendRefusal(request, reply, access.code);`,
+        replace: '',
+      },
+    ],
+    caughtBy: {
+      tier: 'tests',
+      file: 'test/http/openapi/rights.test.ts',
+      name: 'no operation that needs credentials answers a request without them, and none for operators answers one whose token lacks the right',
+    },
+  },
+  {
+    name: 'stream-answers-at-once',
+    edits: [
+      {
+        file: 'src/http/jobs/receipt.ts',
+        find: 'if (waitSecs === 0 && !isStream) {',
+        replace: 'if (waitSecs === 0 || !isStream) {',
+      },
+    ],
+    caughtBy: {
+      tier: 'tests',
+      file: 'test/jobs/await-receipt.test.ts',
+      name: 'a receipt that is waited for comes with its result when a runner of another gateway has completed the call',
+    },
+  },
+  {
+    name: 'remaining-completions-are-never-none',
+    edits: [
+      {
+        file: 'src/http/openapi/headers.ts',
+        find: `schema: { type: 'integer', minimum: 0 },`,
+        replace: `schema: { type: 'integer', minimum: 1 },`,
+      },
+    ],
+    caughtBy: {
+      tier: 'tests',
+      file: 'test/http/chat/completion-limits.test.ts',
+      name: 'the last completion of a minute and the refusal after it have the limit headers that the document describes',
+    },
+  },
+  {
+    name: 'too-large-body-is-a-fault',
+    edits: [
+      {
+        file: 'src/http/server/errors.ts',
+        find: `if (error.code === 'FST_ERR_CTP_BODY_TOO_LARGE') return 'body_too_large';`,
+        replace: '',
+      },
+    ],
+    caughtBy: {
+      tier: 'tests',
+      file: 'test/jobs/bad-input.test.ts',
+      name: 'a body over the limit is 413 and recorded; one at the limit is accepted',
+    },
+  },
+  {
+    name: 'unnamed-sender-is-a-known-device',
+    edits: [
+      {
+        file: 'src/identity/password-queue.ts',
+        find: `const unnamed: PasswordSender = { client: '', isKnownDevice: false };`,
+        replace: `const unnamed: PasswordSender = { client: '', isKnownDevice: true };`,
+      },
+    ],
+    caughtBy: {
+      tier: 'tests',
+      file: 'test/identity/password-queue.test.ts',
+      name: 'a password whose sender is not known has no place before known devices',
+    },
+  },
+];

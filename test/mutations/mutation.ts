@@ -1,0 +1,17 @@
+import type { Bug } from '../support/planted-copy.ts';
+
+export type Tier = 'tests' | 'rigs';
+
+/** The test that fails with a mutation. */
+export interface Catcher {
+  readonly tier: Tier;
+  readonly file: string;
+  /** Absent where the whole file cannot be loaded. */
+  readonly name?: string;
+}
+
+/** A mistake that was drawn by chance, and what catches it. */
+export interface Mutation extends Bug {
+  /** Absent until `npm run mutations -- --full` has found it. */
+  readonly caughtBy?: Catcher;
+}
