@@ -227,21 +227,6 @@ export const fromAppToIdentity: readonly Mutation[] = [
     },
   },
   {
-    name: 'too-large-body-is-a-fault',
-    edits: [
-      {
-        file: 'src/http/server/errors.ts',
-        find: `if (error.code === 'FST_ERR_CTP_BODY_TOO_LARGE') return 'body_too_large';`,
-        replace: '',
-      },
-    ],
-    caughtBy: {
-      tier: 'tests',
-      file: 'test/jobs/bad-input.test.ts',
-      name: 'a body over the limit is 413 and recorded; one at the limit is accepted',
-    },
-  },
-  {
     name: 'unnamed-sender-is-a-known-device',
     edits: [
       {

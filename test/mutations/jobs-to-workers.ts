@@ -65,6 +65,21 @@ export const fromJobsToWorkers: readonly Mutation[] = [
     },
   },
   {
+    name: 'provider-has-no-label',
+    edits: [
+      {
+        file: 'src/pages/sign-in/ways.ts',
+        find: `Continue with \${providerLabel(name)}`,
+        replace: `Continue with \${name}`,
+      },
+    ],
+    caughtBy: {
+      tier: 'tests',
+      file: 'test/pages/providers.test.ts',
+      name: 'the button of a provider names it as people do where it is well known, else as the operator does',
+    },
+  },
+  {
     name: 'no-ipv6-address-is-public',
     edits: [
       {

@@ -98,6 +98,23 @@ describe.skipIf(!hasBrowser)('the button of a provider', () => {
   });
 });
 
+test('the button of a provider names it as people do where it is well known, else as the operator does', async () => {
+  const providers = ['google', 'gitlab', 'home'].map(
+    (name) => `[[identity.providers]]
+name = "${name}"
+issuer = "https://${name}.example"
+client_id = "tollbook"
+client_secret_env = "OIDC_SECRET"`,
+  );
+  const gateway = await startSite({ identity: providers.join('\n'), env: { OIDC_SECRET: oidcSecret } });
+  const text = await (await fetch(`${gateway.url}/sign-in`)).text();
+  expect([...text.matchAll(/Continue with (?!your wallet)(\S+)/g)].map(([, name]) => name)).toEqual([
+    'Google',
+    'GitLab',
+    'home',
+  ]);
+});
+
 describe('a provider’s answer', () => {
   test.each([
     ['that belongs to no sign-in', (url: URL) => url.searchParams.set('state', 'x'.repeat(32))],

@@ -66,11 +66,8 @@ export function sendError(error: Error, request: FastifyRequest, reply: FastifyR
 }
 
 /** The code of a thrown error. */
-export function refusalOf(
-  error: Error & { readonly code?: string; readonly statusCode?: number },
-): RefusalCode {
+export function refusalOf(error: Error & { readonly statusCode?: number }): RefusalCode {
   if (error instanceof RefusedBodyError) return error.code;
-  if (error.code === 'FST_ERR_CTP_BODY_TOO_LARGE') return 'body_too_large';
   const ledgerCode = ledgerRefusalOf(error);
   if (ledgerCode) return ledgerCode;
   if (error.statusCode === 408) return 'request_timeout';
