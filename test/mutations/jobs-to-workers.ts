@@ -120,8 +120,8 @@ export const fromJobsToWorkers: readonly Mutation[] = [
     ],
     caughtBy: {
       tier: 'tests',
-      file: 'test/pricing/gateway.test.ts',
-      name: 'a quote that a gRPC client of another implementation gets is paid by an official client, and ledger, receipt and every export carry its one digest',
+      file: 'test/pricing/pricing-server.test.ts',
+      name: 'a client of another implementation gets a quote that the operator signed, without a word of x402',
     },
   },
   {
@@ -310,8 +310,8 @@ export const fromJobsToWorkers: readonly Mutation[] = [
     ],
     caughtBy: {
       tier: 'tests',
-      file: 'test/traces/traces.test.ts',
-      name: 'one paid request is one trace, from the client through verify, settle, confirm and the appends to the runner, which gets its span',
+      file: 'test/traces/otlp-json.test.ts',
+      name: 'an attribute is sent in the type that OTLP has for it: whole numbers as text, which loses no digit, others as a double',
     },
   },
   {
