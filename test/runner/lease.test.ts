@@ -170,7 +170,7 @@ describe('a leased call', () => {
   });
 
   test('of a job with its own concurrency waits for a slot, and its lease is extended', async () => {
-    const gateway = await fakeGateway({ leaseMs: 9_000 });
+    const gateway = await fakeGateway({ leaseMs: 3_000 });
     const { open, opened } = gate();
     const order: number[] = [];
     const handler: Handler = async ({ callId }) => {
@@ -193,7 +193,7 @@ describe('a leased call', () => {
 
 describe('a lease', () => {
   test('is extended while the handler runs, beyond its first expiry', async () => {
-    const gateway = await fakeGateway({ leaseMs: 9_000 });
+    const gateway = await fakeGateway({ leaseMs: 2_000 });
     const { open, opened } = gate();
     let runs = 0;
     polling(gateway, async () => {
@@ -214,7 +214,7 @@ describe('a lease', () => {
   });
 
   test('that is lost aborts the handler, and its result is dropped', async () => {
-    const gateway = await fakeGateway({ leaseMs: 9_000 });
+    const gateway = await fakeGateway({ leaseMs: 1_500 });
     let aborted: unknown;
     const { errors, calls } = polling(
       gateway,
@@ -249,7 +249,7 @@ describe('a lease', () => {
   });
 
   test('is kept when the gateway is unreachable for a moment', async () => {
-    const gateway = await fakeGateway({ leaseMs: 12_000 });
+    const gateway = await fakeGateway({ leaseMs: 3_000 });
     const { open, opened } = gate();
     const { errors } = polling(gateway, () => opened);
     gateway.misbehave = ({ path }, response) => {
@@ -265,7 +265,7 @@ describe('a lease', () => {
   });
 
   test('that expired and returns to the same runner shares the result of the run', async () => {
-    const gateway = await fakeGateway({ leaseMs: 3_000 });
+    const gateway = await fakeGateway({ leaseMs: 1_000 });
     const { open, opened } = gate();
     let runs = 0;
     const { errors } = polling(gateway, async ({ signal }) => {

@@ -1,4 +1,5 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
+import { Writable } from 'node:stream';
 import { runCommand } from '../../src/cli/run-command.ts';
 import { metered } from './meter.ts';
 
@@ -6,8 +7,22 @@ type Variables = Readonly<Record<string, string>>;
 
 interface Run {
   readonly env: NodeJS.ProcessEnv;
-  stdout: string;
-  stderr: string;
+  readonly stdout: Kept;
+  readonly stderr: Kept;
+}
+
+/** Keeps what a command writes. */
+class Kept extends Writable {
+  readonly #chunks: Buffer[] = [];
+
+  override _write(chunk: Buffer, _: BufferEncoding, done: () => void): void {
+    this.#chunks.push(chunk);
+    done();
+  }
+
+  text(): string {
+    return Buffer.concat(this.#chunks).toString('utf8');
+  }
 }
 
 /** What a command leaves, as a process of its own would. */
@@ -26,9 +41,9 @@ let isCapturing = false;
  */
 export async function runInProcess(args: readonly string[], env: Variables): Promise<CommandEnd> {
   capture();
-  const run: Run = { env: { ...env }, stdout: '', stderr: '' };
+  const run: Run = { env: { ...env }, stdout: new Kept(), stderr: new Kept() };
   const code = await metered('commands in this process', () => runs.run(run, () => runCommand(args)));
-  return { code, stdout: run.stdout, stderr: run.stderr };
+  return { code, stdout: run.stdout.text(), stderr: run.stderr.text() };
 }
 
 /** Once for each process: what is written and read outside of a command goes on as before. */
@@ -36,15 +51,8 @@ function capture(): void {
   if (isCapturing) return;
   isCapturing = true;
   for (const name of ['stdout', 'stderr'] as const) {
-    const stream = process[name];
-    const write = stream.write.bind(stream);
-    stream.write = (chunk: string | Uint8Array, ...rest: never[]) => {
-      const run = runs.getStore();
-      if (!run) return write(chunk, ...rest);
-      run[name] += typeof chunk === 'string' ? chunk : Buffer.from(chunk).toString('utf8');
-      for (const last of rest as unknown[]) if (typeof last === 'function') last();
-      return true;
-    };
+    const own = process[name];
+    Object.defineProperty(process, name, { get: () => runs.getStore()?.[name] ?? own });
   }
   // oxlint-disable-next-line node/no-process-env -- stands for the environment of a process
   const own = process.env;
