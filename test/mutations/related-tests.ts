@@ -16,7 +16,13 @@ export interface RelatedTests {
 
 /** Reads the imports of all tests once, as `vitest related` does for every run. */
 export async function openRelatedTests(): Promise<RelatedTests> {
-  const vitest = await createVitest('test', { watch: false, root: repositoryRoot, reporters: [] });
+  const vitest = await createVitest('test', {
+    watch: false,
+    root: repositoryRoot,
+    reporters: [],
+    // the properties' files are among the tests
+    project: ['tests', 'rigs'],
+  });
   return {
     of: async (files) => {
       vitest.config.related = files.map((file) => path.join(repositoryRoot, file));

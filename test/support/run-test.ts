@@ -41,6 +41,9 @@ export async function runTests(root: string, args: readonly string[]): Promise<r
     [
       'node_modules/vitest/vitest.mjs',
       ...args,
+      // the properties' files are among the tests
+      '--project=tests',
+      '--project=rigs',
       '--maxWorkers=1',
       '--reporter=json',
       `--outputFile=${reportFile}`,
