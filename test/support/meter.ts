@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readFileSync } from 'node:fs';
+import { processIds, readStat, withDescendants } from './proc.ts';
 
 /** What a worker's processor time is spent on, as far as the support files say so; the rest is the tests' own work. */
 export type Cause =
@@ -61,15 +61,8 @@ export function childrenMs(): number {
 
 /** Processor time of the live processes of a name below this one, with that of their ended children. 0 on a system without /proc. */
 export function liveMs(name: string): number {
-  if (!existsSync('/proc/self/stat')) return 0;
-  const all = readdirSync('/proc').flatMap((entry) =>
-    /^\d+$/.test(entry) ? (readProcess(entry) ?? []) : [],
-  );
-  const below = new Set([process.pid]);
-  for (let before = 0; before < below.size;) {
-    before = below.size;
-    for (const { pid, parent } of all) if (below.has(parent)) below.add(pid);
-  }
+  const all = processIds().flatMap((entry) => readProcess(entry) ?? []);
+  const below = withDescendants([process.pid], all);
   return all
     .filter((one) => below.has(one.pid) && one.name === name)
     .reduce((sum, one) => sum + one.ownMs + one.childrenMs, 0);
@@ -85,14 +78,11 @@ interface ProcessTimes {
 
 function readProcess(entry: string): ProcessTimes | undefined {
   try {
-    const stat = readFileSync(`/proc/${entry}/stat`, 'utf8');
-    // the name is in parentheses and may contain any character, so fields are counted from its end
-    const [opening, closing] = [stat.indexOf('('), stat.lastIndexOf(')')];
-    const fields = stat.slice(closing + 2).split(' ');
+    const { pid, name, fields } = readStat(entry);
     const ticks = (from: number): number => (Number(fields[from]) + Number(fields[from + 1])) * msPerTick;
     return {
-      pid: Number(stat.slice(0, opening)),
-      name: stat.slice(opening + 1, closing),
+      pid,
+      name,
       parent: Number(fields[1]),
       ownMs: ticks(11),
       childrenMs: ticks(13),

@@ -1,5 +1,6 @@
-import { existsSync, readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { readFileSync, readlinkSync } from 'node:fs';
 import { expect, vi } from 'vitest';
+import { processIds, readStat, withDescendants } from './proc.ts';
 import { timeLimits } from './time-limits.ts';
 
 interface ProcessFacts {
@@ -44,11 +45,11 @@ function send(pid: number, signal: NodeJS.Signals): void {
 
 function factsAround(folder: string): ProcessFacts[] {
   const all = readProcesses();
-  const found = new Set(all.filter(({ words }) => words.includes(folder)).map(({ pid }) => pid));
-  for (let before = 0; before < found.size;) {
-    before = found.size;
-    for (const { pid, parent } of all) if (found.has(parent)) found.add(pid);
-  }
+  const around = all.filter(({ words }) => words.includes(folder));
+  const found = withDescendants(
+    around.map(({ pid }) => pid),
+    all,
+  );
   return all.filter(({ pid }) => found.has(pid));
 }
 
@@ -63,17 +64,12 @@ function nameOf({ pid, startedAt }: ProcessFacts): string {
 }
 
 function readProcesses(): ProcessFacts[] {
-  if (!existsSync('/proc/self/stat')) return [];
-  return readdirSync('/proc')
-    .filter((entry) => /^\d+$/.test(entry))
-    .flatMap((pid) => readProcess(pid) ?? []);
+  return processIds().flatMap((pid) => readProcess(pid) ?? []);
 }
 
 function readProcess(pid: string): ProcessFacts | undefined {
   try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
-    // the name in parentheses may contain any character, so fields are counted from its end
-    const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+    const { fields } = readStat(pid);
     const [state, parent] = fields;
     if (state === 'Z') return undefined;
     const words = ['cmdline', 'environ'].map((name) => readFileSync(`/proc/${pid}/${name}`, 'utf8'));
