@@ -1,9 +1,14 @@
 /**
  * A stub facilitator without a chain: every well-formed payment is valid, every settlement succeeds with a transaction
  * hash of its own. Runs as a process of its own and reports its address to its parent.
+ *
+ * `--funded ADDRESS`: the only account with money; without it every payer has money. `--verify-ms` and `--settle-ms`: how long an
+ * answer takes on average, as those of a facilitator that asks a chain; half as long to one and a half times as long, so that clients that
+ * begin together do not stay together.
  */
 import { randomBytes } from 'node:crypto';
 import { createServer } from 'node:net';
+import { parseArgs } from 'node:util';
 import { boundPort } from '../src/devnet/ports.ts';
 import { terms } from './terms.ts';
 import { splitMessages } from './wire.ts';
@@ -20,8 +25,18 @@ interface Question {
 
 const count = { verify: 0, settle: 0 };
 
-/** The only account with money. Without an argument every payer has money. */
-const [funded] = process.argv.slice(2);
+const { values: flags } = parseArgs({
+  options: {
+    funded: { type: 'string' },
+    'verify-ms': { type: 'string', default: '0' },
+    'settle-ms': { type: 'string', default: '0' },
+  },
+});
+const { funded } = flags;
+const latencyMs: Readonly<Record<string, number>> = {
+  '/verify': Number(flags['verify-ms']),
+  '/settle': Number(flags['settle-ms']),
+};
 
 const answers: Readonly<Record<string, (body: Buffer) => object | undefined>> = {
   '/verify': (body) => {
@@ -81,9 +96,13 @@ const server = createServer({ noDelay: true }, (socket) => {
       const path = head.split(' ', 2)[1] ?? '';
       const answer = answers[path]?.(body);
       const text = JSON.stringify(answer ?? {});
-      socket.write(
-        `HTTP/1.1 ${answer ? '200 OK' : '500 Internal Server Error'}\r\ncontent-type: application/json\r\ncontent-length: ${text.length}\r\n\r\n${text}`,
-      );
+      const send = (): unknown =>
+        socket.write(
+          `HTTP/1.1 ${answer ? '200 OK' : '500 Internal Server Error'}\r\ncontent-type: application/json\r\ncontent-length: ${text.length}\r\n\r\n${text}`,
+        );
+      const waitMs = (latencyMs[path] ?? 0) * (0.5 + Math.random());
+      if (waitMs > 0) setTimeout(send, waitMs);
+      else send();
     }),
   );
 });

@@ -8,12 +8,53 @@ import { profilePayments, profileSettings } from './profile.ts';
 import { circumstancesOf, tableOf } from './report.ts';
 import { interleave } from './rounds.ts';
 
-async function startStage({ keep, dir }: Bench, settings: Readonly<Record<string, string>>): Promise<Stage> {
+async function startStage(
+  { keep, dir }: Bench,
+  settings: Readonly<Record<string, string>>,
+  stubArgs: readonly string[] = [],
+): Promise<Stage> {
   const ledger = await keep(startLedger(path.join(dir, 'pg'), settings));
-  const stub = await keep(startProgram('facilitator.ts'));
+  const stub = await keep(startProgram('facilitator.ts', stubArgs));
   const load = await keep(startProgram('load.ts'));
   return { ledger, stub, load };
 }
+
+/** What a facilitator takes that asks a chain and waits for a block. */
+const slow = { verifyMs: 100, settleMs: 1_500 };
+
+/** Paid jobs whose facilitator takes as long as a real one does: how many payments are under way at once decides. */
+export const slowFacilitatorPart = {
+  async compare(bench: Bench): Promise<string> {
+    // two answers of each client, at least
+    const secs = Math.max(bench.runSecs, (2 * (slow.verifyMs + slow.settleMs)) / 1_000);
+    const scenarios: readonly Scenario[] = [512, 2_000].map((concurrency) => ({
+      title: `Paid request, ${concurrency} at a time`,
+      what: 'payments',
+      concurrency,
+      secs,
+    }));
+    const stubArgs = ['--verify-ms', String(slow.verifyMs), '--settle-ms', String(slow.settleMs)];
+    const stage = await startStage(bench, {}, stubArgs);
+    const all = await startPaymentTargets(bench, stage);
+    const findings = await interleave(bench, {
+      targets: all.filter(({ verifies }) => verifies),
+      scenarios,
+      isOf: () => true,
+      measure: (target, scenario, count) => measure(stage, target, scenario, count),
+    });
+    return [
+      tableOf(findings),
+      '',
+      circumstancesOf(bench, findings, await readSettings(stage.ledger)),
+      `- The stub facilitator answers /verify after ${slow.verifyMs} ms and /settle after ${slow.settleMs} ms on average, evenly from half to one and a half of it.`,
+      '- Every payment unique; every settlement, event and counter checked after each run.',
+    ].join('\n');
+  },
+
+  async profile(bench: Bench): Promise<string> {
+    return paymentPart.profile(bench);
+  },
+};
 
 /** Paid jobs: Tollbook compared with the official x402 middlewares. */
 export const paymentPart = {

@@ -1,6 +1,6 @@
 /**
  * `npm run bench` compares Tollbook with the official x402 middlewares and with Portkey's gateway, measures the log, and
- * prints a Markdown table of each; `-- --only payments`, `chat`, `log`, `attack`, `bytes` or `flood` one of them; `-- --quick` takes half a minute each; `-- --profile`
+ * prints a Markdown table of each; `-- --only payments`, `slow-facilitator`, `chat`, `log`, `attack`, `bytes` or `flood` one of them; `-- --quick` takes half a minute each; `-- --profile`
  * writes CPU profiles of Tollbook alone instead. Everything it starts it ends.
  */
 import { mkdirSync, rmSync } from 'node:fs';
@@ -13,7 +13,7 @@ import { bytesPart } from './bytes/part.ts';
 import { chatPart } from './chat/part.ts';
 import { floodPart } from './flood-part.ts';
 import { logPart } from './log-part.ts';
-import { paymentPart } from './payment-part.ts';
+import { paymentPart, slowFacilitatorPart } from './payment-part.ts';
 
 const { values: flags } = parseArgs({
   options: {
@@ -24,6 +24,7 @@ const { values: flags } = parseArgs({
 });
 const parts = {
   payments: paymentPart,
+  'slow-facilitator': slowFacilitatorPart,
   chat: chatPart,
   log: logPart,
   attack: attackPart,

@@ -115,7 +115,7 @@ const columns = [
 export const attackPart = {
   async compare(bench: Bench): Promise<string> {
     const ledger = await bench.keep(startLedger(path.join(bench.dir, 'pg'), {}));
-    const stub = await bench.keep(startProgram('facilitator.ts', [devnetAddress('payer')]));
+    const stub = await bench.keep(startProgram('facilitator.ts', ['--funded', devnetAddress('payer')]));
     const load = await bench.keep(startProgram('load.ts'));
     const attacker = await bench.keep(startProgram('attack/attacker.ts'));
     const stage: Stage = { ledger, stub, load };

@@ -321,6 +321,7 @@ function openFacilitator(
     url: settings.facilitatorUrl,
     verifyTimeoutMs: settings.facilitatorVerifyTimeoutMs,
     settleTimeoutMs: settings.facilitatorSettleTimeoutMs,
+    connections: settings.facilitatorConnections,
     bearers: tokens,
     onSecondBearer: () => logSecondSecret(logger, 'second_facilitator_token'),
     ...(facilitatorAuth && { authorize: facilitatorAuth }),

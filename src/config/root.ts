@@ -43,6 +43,7 @@ export const jobsShape = {
   facilitator_verify: flag.default(true),
   facilitator_verify_timeout_ms: wholeNumber(1, 120_000).default(10_000),
   facilitator_settle_timeout_ms: wholeNumber(1, 600_000).default(60_000),
+  facilitator_connections: wholeNumber(1, 60_000).default(2_000),
   ...rotatingKeys('facilitator_token'),
   /** Makes the receipt tokens. The database does not hold it, so that a copy of the database opens no receipt. */
   ...rotatingKeys('receipt_key'),

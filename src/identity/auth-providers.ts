@@ -199,7 +199,7 @@ export async function reachProvider(
 /** The JSON of a 200; no redirect is followed. Undefined for every other answer. */
 async function readJson(url: string, headers: Readonly<Record<string, string>> = {}): Promise<unknown> {
   const { pathname, search } = new URL(url);
-  const pool = createHttpPool(url, 1);
+  const pool = createHttpPool(url, { connections: 1 });
   const answer = await pool.request({
     method: 'GET',
     path: pathname + search,

@@ -13,7 +13,9 @@ import {
   settlementState,
   transferAlreadyClaimed,
 } from '../domain/payments/settlement.ts';
+import type { Facilitator } from '../peers/facilitator/facilitator.ts';
 import type { CallChange, Claim, LaneCommand } from '../store/append-batch.ts';
+import type { AppendOptions } from '../store/lane.ts';
 import { readStream, transferClaim } from '../store/streams.ts';
 import type { JobsContext } from './context.ts';
 
@@ -49,11 +51,27 @@ export type RecordedOutcome =
   | Exclude<Outcome, { kind: 'settled' }>
   | (Extract<Outcome, { kind: 'settled' }> & { readonly at: string });
 
+const mostSharedAppendMs = 10;
+
+/**
+ * How long an append of a payment may wait for another one, to share its transaction: a hundredth of what settling takes, which no
+ * client notices. Payments that wait for a slow facilitator arrive one by one, and a transaction for each costs the database several
+ * times what a shared one does.
+ */
+export function sharedAppendMs({
+  facilitator,
+}: {
+  readonly facilitator: Pick<Facilitator, 'typicalSettleMs'>;
+}): number {
+  return Math.min(mostSharedAppendMs, Math.floor(facilitator.typicalSettleMs() / 100));
+}
+
 /** Decides on one outcome and appends the decision, once. The only place that writes settlements into the ledger. */
 export async function recordDecision(
   { lane }: Pick<JobsContext, 'lane'>,
   { digest, version, state }: StartedPayment,
   outcome: SettlementOutcome,
+  options: Pick<AppendOptions, 'mayWaitMs'> = {},
 ): Promise<Recorded> {
   const decision = decide(state, outcome);
   if (decision.kind === 'superseded') return decision;
@@ -66,7 +84,7 @@ export async function recordDecision(
     ...(freed.length > 0 ? { freed: freed.map(claimOf) } : {}),
     ...(call.kind === 'unchanged' ? {} : { call: callChange(call) }),
   };
-  const appended = await lane.append(command, { urgent: true });
+  const appended = await lane.append(command, { ...options, urgent: true });
   switch (appended.outcome) {
     case 'ok':
       return { kind: 'recorded', at: appended.at };
@@ -96,8 +114,9 @@ export async function recordOutcome(
   context: Pick<JobsContext, 'lane' | 'pool' | 'onCallReleased'>,
   started: StartedPayment,
   outcome: Outcome,
+  options: Pick<AppendOptions, 'mayWaitMs'> = {},
 ): Promise<RecordedOutcome | Superseded> {
-  const recorded = await recordDecision(context, started, outcome);
+  const recorded = await recordDecision(context, started, outcome, options);
   switch (recorded.kind) {
     case 'recorded':
       if (outcome.kind !== 'settled') return outcome;

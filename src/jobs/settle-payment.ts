@@ -9,6 +9,7 @@ import { LedgerInconsistentError } from '../store/halt.ts';
 import {
   recordOutcome,
   type RecordedOutcome,
+  sharedAppendMs,
   type StartedPayment,
   type Superseded,
 } from './record-settlement.ts';
@@ -26,7 +27,7 @@ export async function settlePayment(
   const source = { payer: started.state.payment.payer, client };
   const outcome = await requestSettlement(context, started, { source }, beside);
   if (outcome.kind !== 'settled') logNotSettled(context, started.digest, outcome);
-  return recordOutcome(context, started, outcome);
+  return recordOutcome(context, started, outcome, { mayWaitMs: sharedAppendMs(context) });
 }
 
 function logNotSettled(

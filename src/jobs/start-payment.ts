@@ -6,7 +6,7 @@ import { ofPayment, paymentToData, sha256 } from '../domain/payments/payment.ts'
 import { orderedUuid } from '../domain/values/ordered-uuid.ts';
 import type { AppendOutcome, CallChange, Claim, LaneCommand } from '../store/append-batch.ts';
 import { putBody } from '../store/calls.ts';
-import { LaneFullError } from '../store/lane.ts';
+import { type AppendOptions, LaneFullError } from '../store/lane.ts';
 import { callerNonceClaim, paymentClaim, paymentIdClaim, paymentKey, quoteClaim } from '../store/streams.ts';
 import { callOrder } from './call-order.ts';
 import { keepCallback } from './callbacks.ts';
@@ -22,7 +22,7 @@ import {
   paymentReplayDenied,
   unrecordedRefusal,
 } from './refusal.ts';
-import { type StartedPayment, startedPayment } from './record-settlement.ts';
+import { sharedAppendMs, type StartedPayment, startedPayment } from './record-settlement.ts';
 
 /** A larger body is stored before its append, which would otherwise delay the other commands of its batch. */
 const smallBodyBytes = 8_192;
@@ -47,7 +47,8 @@ export async function startPayment(
   const { digest, payment } = checked;
   const kept = await keepRequest(context, request);
   await keepCallback(context, request, digest);
-  const outcome = await append(context, startCommand(context, request, job, checked, kept));
+  const command = startCommand(context, request, job, checked, kept);
+  const outcome = await append(context, command, { mayWaitMs: sharedAppendMs(context) });
   switch (outcome.outcome) {
     case 'ok': {
       if (outcome.call_id === null) throw new Error('the append of a call returned no call id');
@@ -85,9 +86,10 @@ export async function keepRequest(
 export async function append(
   context: Pick<JobsContext, 'lane'>,
   command: LaneCommand,
+  options?: AppendOptions,
 ): Promise<AppendOutcome | { readonly outcome: 'full' }> {
   try {
-    return await context.lane.append(command);
+    return await context.lane.append(command, options);
   } catch (error) {
     if (error instanceof LaneFullError) return { outcome: 'full' };
     throw error;

@@ -18,7 +18,7 @@ export function createOtlpExporter(
   log: OperatorLog,
 ): SpanExporter {
   const { pathname } = new URL(endpoint);
-  const pool = createHttpPool(endpoint, 1);
+  const pool = createHttpPool(endpoint, { connections: 1 });
   const path = `${pathname.replace(/\/+$/, '')}/v1/traces`;
   const target = { method: 'POST', path, timeoutMs, maxResponseBytes } as const;
   let lostSpans = 0;

@@ -9,6 +9,7 @@ import { freePort } from '../../src/devnet/ports.ts';
 import { startEmbeddedPostgres } from '../../src/devnet/postgres.ts';
 import { postgresAccount } from '../../src/devnet/postgres-account.ts';
 import { openPool } from '../../src/store/database.ts';
+import { makeCertificate } from '../support/certificate.ts';
 import { createDatabase } from '../support/database.ts';
 import { startTestGateway } from '../support/gateway.ts';
 import { isInstalled, packageEnvironment } from '../support/installed.ts';
@@ -29,19 +30,6 @@ const noProxy = hasHaproxy && hasOpenssl ? '' : absent('haproxy or openssl', 'ha
 const noOpenssl = hasOpenssl ? '' : absent('openssl', 'openssl');
 const noPromtool = hasPromtool ? '' : absent('promtool', 'prometheus');
 for (const missing of [noProxy, noPromtool]) if (missing) process.stderr.write(`\n*** TLS${missing}\n\n`);
-
-/** A certificate that names `localhost`, signed by itself, and its key; for a month. */
-function makeCertificate(folder: string, days = 30): { readonly certificate: string; readonly key: string } {
-  const [certificate, key] = [path.join(folder, 'server.crt'), path.join(folder, 'server.key')];
-  const subject = ['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost'];
-  const curve = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];
-  const files = ['-keyout', key, '-out', certificate, '-days', String(days)];
-  execFileSync('openssl', ['req', '-x509', ...curve, ...subject, ...files], {
-    stdio: 'pipe',
-    env: packageEnvironment(),
-  });
-  return { certificate, key };
-}
 
 test.skipIf(noProxy !== '')(
   `HAProxy as the page configures it passes a payment of 16 KiB on, and the address of its client, which the client cannot choose${noProxy}`,

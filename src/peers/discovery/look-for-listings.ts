@@ -31,7 +31,7 @@ const mostPayees = 8;
  * rejects. The whole list may have hundreds of pages; services that list by payee tell in one whether all is as it was.
  */
 export async function lookForListings(terms: LookTerms, signal: AbortSignal): Promise<LookAnswer> {
-  const pool = createHttpPool(terms.url, 1);
+  const pool = createHttpPool(terms.url, { connections: 1 });
   const stop = (): void => void pool.abort();
   signal.addEventListener('abort', stop, { once: true });
   const search = createSearch(terms, pool);

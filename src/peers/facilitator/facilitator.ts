@@ -74,6 +74,8 @@ export interface Facilitator {
   settle(request: FacilitatorRequest, options?: SettleOptions): Promise<SettleAnswer>;
   /** Whether the circuit breaker is open: no payment should be started. */
   isCircuitOpen(): boolean;
+  /** How long its last settlements took, as a moving average of the answered ones; 0 before the first. */
+  typicalSettleMs(): number;
   /** Waits for running requests, then drops the connections. */
   close(): Promise<void>;
 }
@@ -92,6 +94,8 @@ export interface FacilitatorOptions {
   readonly authorize?: AuthorizeCall;
   readonly verifyTimeoutMs: number;
   readonly settleTimeoutMs: number;
+  /** Most connections at once (2,000): over HTTP/1.1 each payment that waits for an answer takes one. */
+  readonly connections?: number;
   readonly onCircuit?: OnCircuit;
   /** The circuit's clock, in milliseconds; default `performance.now()`. */
   readonly now?: () => number;
@@ -107,6 +111,9 @@ type FacilitatorAnswer =
     };
 
 const maxAnswerBytes = 64 * 1024;
+const defaultConnections = 2_000;
+/** The share of the newest settlement in the average of their durations. */
+const newestShare = 1 / 8;
 
 /**
  * A client of one facilitator. Its answers are unsigned claims: parsed here, judged by the caller.
@@ -114,13 +121,14 @@ const maxAnswerBytes = 64 * 1024;
  */
 export function createFacilitator(options: FacilitatorOptions): Facilitator {
   const { verifyTimeoutMs, settleTimeoutMs } = options;
-  const pool = createHttpPool(options.url);
+  const pool = createHttpPool(options.url, { connections: options.connections ?? defaultConnections, http2: true });
   // payments that keep the facilitator busy must not make a probe fail
-  const probePool = createHttpPool(options.url, 1);
+  const probePool = createHttpPool(options.url, { connections: 1 });
   const breaker = createCircuitBreaker(options);
   const ask = asker(options, (request) => pool.request(request));
   const askProbe = asker(options, (request) => probePool.request(request));
   let probing: Promise<SupportedAnswer> | undefined;
+  let typicalSettleMs = 0;
 
   const supported = (): Promise<SupportedAnswer> =>
     judged(() => askProbe('supported', verifyTimeoutMs), readSupported, breaker.begin('supported'));
@@ -143,11 +151,15 @@ export function createFacilitator(options: FacilitatorOptions): Facilitator {
     },
     async settle(request, { isRepeated = false, source } = {}) {
       const end = breaker.begin(isRepeated ? 'settle_again' : 'settle');
+      const startedMs = performance.now();
       const answer = await judged(() => ask('settle', settleTimeoutMs, request), readSettle, end, source);
+      if (answer.kind === 'settled')
+        typicalSettleMs += (performance.now() - startedMs - typicalSettleMs) * newestShare;
       confirmFailures();
       return answer;
     },
     isCircuitOpen: () => breaker.isOpen(),
+    typicalSettleMs: () => typicalSettleMs,
     async close() {
       await Promise.all([pool.close(), probePool.close()]);
     },

@@ -1,5 +1,6 @@
 import type { TcpNetConnectOpts } from 'node:net';
-import { errors, Pool, type Dispatcher } from 'undici';
+import { TLSSocket } from 'node:tls';
+import { buildConnector, errors, Pool, type Dispatcher } from 'undici';
 import { createPromiseTracker } from '../../runtime/promise-tracker.ts';
 
 /** Resolves a host for a connection, as that of `net.connect`. */
@@ -73,39 +74,78 @@ export interface HttpPool {
   abort(): Promise<void>;
 }
 
+export interface HttpPoolOptions {
+  /** Most connections at once (128); further exchanges queue within their own deadline. */
+  readonly connections?: number | undefined;
+  /** By default the system's. */
+  readonly lookup?: HttpLookup | undefined;
+  /**
+   * HTTP/2 where an https peer speaks it. An exchange that the peer refused without processing it (RFC 9113, section 8.7) is sent
+   * once more: for requests that are idempotent.
+   */
+  readonly http2?: boolean;
+}
+
 /**
- * Keeps connections alive to one origin. HTTP/1.1 only, one exchange at a time on each connection.
+ * Keeps connections alive to one origin. They are opened as exchanges need them: with HTTP/1.1 one for each exchange under way, with
+ * HTTP/2 one for as many as the peer takes.
  * @param url http or https; its path is ignored
- * @param connections most connections at once; further exchanges queue within their own deadline
- * @param lookup by default the system's
  * @throws TypeError or undici's InvalidArgumentError when the URL is not http(s): a mistake of the configuration
  */
-export function createHttpPool(url: string, connections = 128, lookup?: HttpLookup): HttpPool {
+export function createHttpPool(
+  url: string,
+  { connections = 128, lookup, http2 = false }: HttpPoolOptions = {},
+): HttpPool {
   const { origin } = new URL(url);
+  let speaksHttp2 = false;
+  const connector = buildConnector({ allowH2: http2, ...(lookup && { lookup }) });
+  const connect: buildConnector.connector = (options, callback) =>
+    connector(options, (...connected) => {
+      const [, socket] = connected;
+      speaksHttp2 = socket instanceof TLSSocket && socket.alpnProtocol === 'h2';
+      callback(...connected);
+    });
   // the exchange has a deadline of its own: undici's timers are per phase and coarse
-  const limits = {
-    headersTimeout: 0,
-    bodyTimeout: 0,
-    allowH2: false,
-    ...(lookup && { connect: { lookup } }),
-  };
-  const pool = new Pool(origin, { connections, ...limits });
+  const open = (): Pool =>
+    new Pool(origin, { connections, headersTimeout: 0, bodyTimeout: 0, allowH2: http2, connect });
+  let pool = open();
+  const retired = new Set<Pool>();
   const running = createPromiseTracker();
   let closed = false;
+
+  /**
+   * A time-out ends one stream of an HTTP/2 connection, not the connection. Where the peer has vanished, all later streams would time
+   * out as well, until TCP gives up after many minutes: later exchanges get new connections.
+   */
+  const replace = (stale: Pool): void => {
+    if (closed || stale !== pool) return;
+    pool = open();
+    retired.add(stale);
+    void stale.close().then(() => retired.delete(stale));
+  };
+
+  const destroyAll = () => Promise.all([pool, ...retired].map((each) => each.destroy()));
+
+  const run = async (request: HttpRequest): Promise<HttpAnswer> => {
+    const used = pool;
+    const answer = await exchange(used, request, http2);
+    if (speaksHttp2 && answer.kind === 'failed' && answer.cause === 'timeout') replace(used);
+    return answer;
+  };
 
   return {
     request(request) {
       if (closed) return Promise.resolve(closedAnswer());
-      return running.add(exchange(pool, request));
+      return running.add(run(request));
     },
     async close() {
       closed = true;
       await running.drained();
-      await pool.destroy();
+      await destroyAll();
     },
     async abort() {
       closed = true;
-      await pool.destroy();
+      await destroyAll();
       await running.drained();
     },
   };
@@ -124,7 +164,7 @@ export function isSuccess(status: number): boolean {
   return status >= 200 && status < 300;
 }
 
-function exchange(pool: Pool, request: HttpRequest): Promise<HttpAnswer> {
+function exchange(pool: Pool, request: HttpRequest, mayRepeat: boolean): Promise<HttpAnswer> {
   const { method, path, headers, body } = request;
   const options: Dispatcher.DispatchOptions = {
     method,
@@ -132,7 +172,7 @@ function exchange(pool: Pool, request: HttpRequest): Promise<HttpAnswer> {
     headers: { ...headers },
     body: body ?? null,
   };
-  return new Promise((resolve) => pool.dispatch(options, new Exchange(request, resolve)));
+  return new Promise((resolve) => pool.dispatch(options, new Exchange(request, mayRepeat, resolve)));
 }
 
 function closedAnswer(): HttpAnswer {
@@ -150,6 +190,7 @@ class Exchange implements Dispatcher.DispatchHandler {
   /** The overflow is busy. */
   #isSpilling = false;
   #hasEnded = false;
+  readonly #mayRepeat: boolean;
   readonly #resolve: (answer: HttpAnswer) => void;
   readonly #timer: NodeJS.Timeout;
   readonly #chunks: Buffer[] = [];
@@ -159,9 +200,10 @@ class Exchange implements Dispatcher.DispatchHandler {
   #controller: Dispatcher.DispatchController | undefined;
   #head: HttpHead | undefined;
 
-  constructor(request: HttpRequest, resolve: (answer: HttpAnswer) => void) {
+  constructor(request: HttpRequest, mayRepeat: boolean, resolve: (answer: HttpAnswer) => void) {
     this.#maxBytes = request.maxResponseBytes;
     this.#overflow = request.overflow;
+    this.#mayRepeat = mayRepeat;
     this.#resolve = resolve;
     this.#timer = setTimeout(
       () => this.#stop('timeout', new Error(`No answer within ${request.timeoutMs} ms`)),
@@ -170,8 +212,8 @@ class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
-    // after the deadline, and where undici would repeat the request, it must not be sent
-    if (this.#done || this.#sent) return controller.abort(new Error('Not to be sent'));
+    // after the deadline, and where undici would repeat a request that must not be, it is not sent
+    if (this.#done || (this.#sent && !this.#mayRepeat)) return controller.abort(new Error('Not to be sent'));
     this.#sent = true;
     this.#controller = controller;
   }

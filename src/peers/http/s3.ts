@@ -37,7 +37,7 @@ const defaultConnections = 4;
 export function createS3(options: S3Options): S3 {
   const { endpoint, bucket, region, accessKeyId, secretKey, timeoutMs } = options;
   const base = new URL(endpoint);
-  const pool = createHttpPool(endpoint, options.connections ?? defaultConnections);
+  const pool = createHttpPool(endpoint, { connections: options.connections ?? defaultConnections });
   const send = (
     method: 'GET' | 'PUT' | 'DELETE',
     key: string,

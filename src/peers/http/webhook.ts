@@ -44,7 +44,7 @@ const maxResponseBytes = 64 * 1024;
  */
 export function createWebhook({ url, secret, timeoutMs, lookup }: WebhookOptions): Webhook {
   const { pathname, search } = new URL(url);
-  const pool = createHttpPool(url, undefined, lookup);
+  const pool = createHttpPool(url, { lookup });
   const target = { method: 'POST', path: pathname + search, timeoutMs, maxResponseBytes } as const;
   return {
     async send({ id, timestampSecs, body }) {

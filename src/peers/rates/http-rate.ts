@@ -16,7 +16,7 @@ export async function askHttpRate(
   timeoutMs: number,
 ): Promise<SourceAnswer> {
   const { pathname, search } = new URL(source.url);
-  const pool = createHttpPool(source.url, 1);
+  const pool = createHttpPool(source.url, { connections: 1 });
   const answer = await pool.request({
     method: 'GET',
     path: pathname + search,

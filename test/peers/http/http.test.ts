@@ -42,7 +42,7 @@ async function serveTcp(onSocket: (socket: Socket) => void): Promise<number> {
 }
 
 function open(url: string, connections?: number): HttpPool {
-  const pool = createHttpPool(url, connections);
+  const pool = createHttpPool(url, { connections });
   cleanups.push(() => pool.close());
   return pool;
 }
