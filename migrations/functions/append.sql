@@ -173,8 +173,8 @@ begin
     select wanted.key, wanted.binding, stream_key(decided.stream)
     from wanted join decided using (ord) where decided.outcome = 'ok'
   ),
-  -- The claims that a command frees. A payment that can never land frees all that it claimed except its own nonce. One that
-  -- failed and may still land frees its quote alone, for its payer's next payment: each of the two that lands buys a call.
+  -- The claims that a command frees. A payment that can never land frees all that it claimed except its own nonce; one that failed and
+  -- may still land frees none.
   freed as (
     delete from claim using (
       select decided.stream, f.key, f.binding
@@ -182,8 +182,8 @@ begin
       where decided.outcome = 'ok' and decided.freed is not null
       union all
       select decided.stream, f.key, f.binding
-      from decided cross join lateral json_to_recordset(decided.call_claims) as f(kind text, key text, binding text)
-      where decided.outcome = 'ok' and (decided.op = 'remove' or decided.op = 'watch' and f.kind = 'quote')
+      from decided cross join lateral json_to_recordset(decided.call_claims) as f(key text, binding text)
+      where decided.outcome = 'ok' and decided.op = 'remove'
     ) freed_claim
     where claim.key = decode(freed_claim.key, 'hex') and claim.binding = decode(freed_claim.binding, 'hex')
       and claim.stream = stream_key(freed_claim.stream)

@@ -5,7 +5,8 @@ import type { JobsContext } from './context.ts';
 
 /** The payment of a quote with this key, as `paymentKey()` makes it. */
 export function findByKey(quote: QuoteState, key: string): PaymentState | undefined {
-  return quote.payments.find(({ payment }) => paymentKey(paymentFromData(payment)) === key);
+  const { payment } = quote;
+  return payment && paymentKey(paymentFromData(payment.payment)) === key ? payment : undefined;
 }
 
 /** The payment that a `settlement_disproved` or `settlement_reorged` names, in its current state, and its quote. */

@@ -68,7 +68,7 @@ async function answerFromStream(
   for (;;) {
     const state = foldQuote((await readStream(context.pool, digest)).events);
     const known = knownPayment(state, sent.decoded);
-    if (refundReason(state, known) === 'recovered') return { kind: 'recovered', digest };
+    if (refundReason(known) === 'recovered') return { kind: 'recovered', digest };
     if ((known.recovered?.redelivery ?? known).binding !== sent.binding) return { kind: 'replay' };
     if (known.status !== 'settling' || Date.now() > deadline || context.tooLate()) {
       return resultOf(context, digest, state, known, isOwn(context, digest, known, sent));

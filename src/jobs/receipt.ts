@@ -31,7 +31,7 @@ export type ReceiptReading = NonNullable<Awaited<ReturnType<typeof readReceipt>>
 export async function readReceipt(context: ReceiptReader, digest: Hex, withResult: boolean) {
   const { events, nowSecs } = await readStream(context.pool, digest);
   const state = foldQuote(events);
-  if (events.length === 0 || (!state.quote && state.payments.length === 0)) return undefined;
+  if (events.length === 0 || (!state.quote && !state.payment)) return undefined;
   const job = jobOf(state);
   const paid = paidPayment(state);
   const receipt = {

@@ -36,7 +36,7 @@ export async function redeliver(
 ): Promise<PaymentAnswer | JobRefusal> {
   const quote = foldQuote((await readStream(context.pool, digest)).events);
   const known = paymentOf(quote, nameOf(decoded));
-  if (!known || refundReason(quote, known) !== 'recovered') return answerAgain(context, request, decoded);
+  if (!known || refundReason(known) !== 'recovered') return answerAgain(context, request, decoded);
   const bound = await checkLostQuote(context, request, decoded, known);
   const obstacle =
     obstacleOf(job, known) ??

@@ -57,7 +57,7 @@ export async function checkRequeue(
   if (isTriggeredStream(call.stream))
     return { kind: 'possible', stream: call.stream, version: events.at(-1)?.version ?? 0 };
   const quote = foldQuote(events);
-  const payment = quote.payments.find((paid) => paid.call?.callId === callId);
+  const payment = quote.payment?.call?.callId === callId ? quote.payment : undefined;
   if (payment && payment.refunds.length > 0) return { kind: 'refunded' };
   if (payment?.status !== 'settled') return { kind: 'unpaid' };
   if (await isBeingRefunded(context, call.stream, payment.payment.nonce)) return { kind: 'refund_under_way' };

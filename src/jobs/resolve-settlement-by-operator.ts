@@ -21,8 +21,6 @@ export type OperatorResolutionResult =
   | { readonly kind: 'recorded' }
   /** No settlement of that quote is open. */
   | { readonly kind: 'not_open' }
-  /** Several payments of that quote are open. */
-  | { readonly kind: 'ambiguous' }
   /** Its authorization has not expired: a settle request under way may still move the money. */
   | { readonly kind: 'not_expired' }
   /** The chain says otherwise: the transaction does not carry the transfer. */
@@ -45,12 +43,8 @@ export async function resolveSettlementByOperator(
 ): Promise<OperatorResolutionResult> {
   const { events, nowSecs } = await readStream(ledger.pool, digest);
   const quote = foldQuote(events);
-  const open = quote.payments.filter(
-    ({ status }) => status === 'settling' || status === 'settlement_unknown',
-  );
-  const [known, ...others] = open;
-  if (!known) return { kind: 'not_open' };
-  if (others.length > 0) return { kind: 'ambiguous' };
+  const known = quote.payment;
+  if (known?.status !== 'settling' && known?.status !== 'settlement_unknown') return { kind: 'not_open' };
   const payment = paymentFromData(known.payment);
   if (resolution.result.kind === 'unpaid' && payment.validBefore >= BigInt(nowSecs))
     return { kind: 'not_expired' };

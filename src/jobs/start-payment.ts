@@ -7,7 +7,7 @@ import { orderedUuid } from '../domain/values/ordered-uuid.ts';
 import type { AppendOutcome, CallChange, Claim, LaneCommand } from '../store/append-batch.ts';
 import { putBody } from '../store/calls.ts';
 import { type AppendOptions, LaneFullError } from '../store/lane.ts';
-import { callerNonceClaim, paymentClaim, paymentIdClaim, paymentKey, quoteClaim } from '../store/streams.ts';
+import { callerNonceClaim, paymentClaim, paymentIdClaim, paymentKey } from '../store/streams.ts';
 import { callOrder } from './call-order.ts';
 import { keepCallback } from './callbacks.ts';
 import type { Job } from './catalog.ts';
@@ -107,15 +107,17 @@ function isReplayed(kind: Claim['kind']): kind is keyof typeof replayCodes {
   return kind in replayCodes;
 }
 
-/** What a payment claims when it starts; the first claim that is lost decides the refusal. */
+/**
+ * What a payment claims when it starts; the first claim that is lost decides the refusal. Its quote needs none: the version of the
+ * quote's stream says that no other payment has taken it.
+ */
 function startClaims(request: BoundRequest, job: Job, checked: CheckedPayment): Claim[] {
-  const { digest, payment, paymentId, caller } = checked;
-  const quote = quoteClaim(digest, payment);
-  const claims = [paymentClaim(payment, request.binding), quote];
-  if (caller?.nonce !== undefined)
-    claims.push(callerNonceClaim(caller.address, job, caller.nonce, quote.binding));
+  const { payment, paymentId, caller } = checked;
+  const key = paymentKey(payment);
+  const claims = [paymentClaim(payment, request.binding)];
+  if (caller?.nonce !== undefined) claims.push(callerNonceClaim(caller.address, job, caller.nonce, key));
   if (paymentId !== undefined)
-    claims.push(paymentIdClaim(payment.payer, paymentId, `${quote.binding}/${request.binding}`));
+    claims.push(paymentIdClaim(payment.payer, paymentId, `${key}/${request.binding}`));
   return claims;
 }
 

@@ -1,32 +1,29 @@
 import { type RecordedEvent, typesListing } from '../domain/events/event.ts';
 import { refundReason } from '../domain/payments/refund.ts';
 import { refundedAtoms } from '../domain/payments/payment-progress.ts';
-import { foldQuote, jobOf, type PaymentState, type QuoteState } from '../domain/payments/quote-state.ts';
+import { foldQuote, jobOf, type PaymentState } from '../domain/payments/quote-state.ts';
 import type { CallRow, PaymentRow, WithdrawnCall } from '../store/projection.ts';
 
 const changing: ReadonlySet<string> = new Set(typesListing('readModels', 'payments'));
 
-/** The payments and calls of one stream: a fold over the given events. */
+/** The payment and the call of one stream: a fold over the given events. */
 export function paymentRowsOf(events: readonly RecordedEvent[]): {
   payments: PaymentRow[];
   calls: CallRow[];
   withdrawn: WithdrawnCall[];
 } {
   const state = foldQuote(events);
-  const started = events.filter(({ type }) => type === 'settlement_started' || type === 'payment_recovered');
+  const start = events.find(({ type }) => type === 'settlement_started' || type === 'payment_recovered');
   // an event that changes nothing here counts in no step, whatever other events the step has
   const last = events.findLast(({ type }) => changing.has(type));
-  if (!last) return { payments: [], calls: [], withdrawn: [] };
+  const { payment } = state;
+  if (!last || !payment || !start) return { payments: [], calls: [], withdrawn: [] };
   const job = jobOf(state);
-  const payments: PaymentRow[] = [];
-  const calls: CallRow[] = [];
-  for (const [index, payment] of state.payments.entries()) {
-    const start = started[index];
-    if (!start) continue;
-    const { network, asset, symbol, decimals, amount, payer, pay_to } = payment.payment;
-    const { settled, refunds } = payment;
-    const call = callRow(payment, events, start.seq);
-    payments.push({
+  const { network, asset, symbol, decimals, amount, payer, pay_to } = payment.payment;
+  const { settled, refunds } = payment;
+  const call = callRow(payment, events, start.seq);
+  const payments: PaymentRow[] = [
+    {
       seq: start.seq,
       at: start.at,
       service_id: job?.serviceId ?? null,
@@ -46,12 +43,13 @@ export function paymentRowsOf(events: readonly RecordedEvent[]): {
       refunded_at: refunds.at(-1)?.at ?? null,
       refund_transaction: refunds.at(-1)?.transaction ?? null,
       refunded_amount: String(refundedAtoms(payment)),
-      ...refundDueOf(state, payment, call),
+      ...refundDueOf(payment, call),
       quote_source: state.quote?.source ?? null,
       last_seq: last.seq,
-    });
-    if (call && job) calls.push({ ...call, service_id: job.serviceId, job_index: job.jobIndex });
-  }
+    },
+  ];
+  const calls: CallRow[] =
+    call && job ? [{ ...call, service_id: job.serviceId, job_index: job.jobIndex }] : [];
   return { payments, calls, withdrawn: withdrawnFrom(events, calls) };
 }
 
@@ -71,11 +69,10 @@ function stateOf({ status, call, isRefunded }: PaymentState): string {
 
 /** Whether a refund is due, and since when. */
 function refundDueOf(
-  quote: QuoteState,
   payment: PaymentState,
   call: Pick<CallRow, 'ended_at'> | undefined,
 ): Pick<PaymentRow, 'refund_due' | 'refund_due_since'> {
-  const reason = refundReason(quote, payment);
+  const reason = refundReason(payment);
   if (!reason) return { refund_due: null, refund_due_since: null };
   return { refund_due: reason, refund_due_since: call?.ended_at ?? payment.settled?.at ?? null };
 }

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import type { RefundBatch } from '../domain/payments/refund-batch.ts';
 import { expectedTransfer, paymentFromData } from '../domain/payments/payment.ts';
-import { foldQuote, type PaymentState } from '../domain/payments/quote-state.ts';
+import { foldQuote, paidPayment, type PaymentState } from '../domain/payments/quote-state.ts';
 import type { Hex } from '../domain/values/primitives.ts';
 import type { Chain } from '../peers/chain/chain.ts';
 import type { SettlementAnswer } from '../peers/chain/schemes/scheme.ts';
@@ -23,9 +23,8 @@ export async function findUnpaid(
 ): Promise<PaidOnChain> {
   const unpaid: string[] = [];
   for (const { quote_digest: digest, payment_nonce: nonce } of refunds) {
-    const { payments } = foldQuote((await readStream(pool, digest)).events);
-    const paid = payments.find(({ payment, status }) => payment.nonce === nonce && status === 'settled');
-    const answer = paid && (await findPaid(paid, chain));
+    const paid = paidPayment(foldQuote((await readStream(pool, digest)).events));
+    const answer = paid?.payment.nonce === nonce ? await findPaid(paid, chain) : undefined;
     if (answer?.kind === 'unavailable') return { kind: 'unavailable', cause: answer.cause };
     if (answer?.kind !== 'paid') unpaid.push(digest);
   }

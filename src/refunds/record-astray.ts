@@ -205,8 +205,7 @@ async function findPayment(
   const fingerprint = { network, transferMethod, asset: used.asset, payer, nonce };
   const { streams } = await createPaymentLookup(pool).find(fingerprint, undefined);
   for (const stream of streams) {
-    const { payments } = foldQuote((await readStream(pool, stream)).events);
-    const payment = payments.find((one) => one.payment.nonce === nonce && one.payment.payer === payer);
+    const { payment } = foldQuote((await readStream(pool, stream)).events);
     if (payment?.status !== 'settlement_failed') return refused('payment_known', stream);
   }
   return undefined;

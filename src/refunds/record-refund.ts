@@ -45,7 +45,6 @@ export type RefundRefusal =
   | NoTransfers
   | 'quote_unknown'
   | 'payment_unknown'
-  | 'payment_ambiguous'
   | 'not_paid'
   /** Only the facilitator reported the payment; the chain does not show it. */
   | 'payment_unproven'
@@ -174,13 +173,10 @@ function senderOf(events: readonly RecordedEvent[], version: number): string {
 /** The settled payment that the order names. */
 function choosePayment(quote: QuoteState, nonce: Hex | undefined): PaymentState | Refused<RefundRefusal> {
   if (quote.version === 0) return refused('quote_unknown');
-  const named = quote.payments.filter(({ payment }) => nonce === undefined || payment.nonce === nonce);
-  if (nonce !== undefined && named.length === 0) return refused('payment_unknown', nonce);
-  const [settled, another] = named.filter(({ status }) => status === 'settled');
-  if (!settled) return refused('not_paid', named.at(-1)?.status ?? 'no payment was started');
-  if (!another) return settled;
-  const nonces = named.filter(({ status }) => status === 'settled').map(({ payment }) => payment.nonce);
-  return refused('payment_ambiguous', nonces.join(' '));
+  const { payment } = quote;
+  if (nonce !== undefined && payment?.payment.nonce !== nonce) return refused('payment_unknown', nonce);
+  if (payment?.status === 'settled') return payment;
+  return refused('not_paid', payment?.status ?? 'no payment was started');
 }
 
 function checkCall(

@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { decodeLeaf, type LedgerEvent } from '../domain/events/event.ts';
-import { foldQuote, type PaymentState } from '../domain/payments/quote-state.ts';
+import { foldQuote, paidPayment, type PaymentState } from '../domain/payments/quote-state.ts';
 import { refundReason, remainingAtoms } from '../domain/payments/refund.ts';
 import { type BatchedRefund, transferCall } from '../domain/payments/refund-batch.ts';
 import {
@@ -221,10 +221,8 @@ async function findDue(
 ): Promise<{ readonly kind: 'due'; readonly state: PaymentState } | Refused<SendRefusal>> {
   const leaves = await readStreamLeaves(pool, quoteDigest);
   const quote = foldQuote(leaves.map(({ leaf }) => decodeLeaf(leaf)));
-  const state = quote.payments.find(
-    ({ payment, status }) => payment.nonce === paymentNonce && status === 'settled',
-  );
-  if (!state || refundReason(quote, state) === undefined) return refused('not_due');
+  const state = paidPayment(quote);
+  if (state?.payment.nonce !== paymentNonce || refundReason(state) === undefined) return refused('not_due');
   if (!state.settled?.proof) return refused('payment_unproven');
   const changed = await findChangedEvents(pool, new Map(leaves.map(({ seq, leaf }) => [seq, leaf])));
   return changed.length > 0 ? refused('changed') : { kind: 'due', state };

@@ -17,7 +17,12 @@ const nameBytes = 16;
 const partBytes = 8;
 
 export function encodeClaim(claim: Claim): EncodedClaim {
-  return { kind: claim.kind, key: keyHex(claim), binding: digest(claim.binding, nameBytes) };
+  return { kind: claim.kind, key: keyHex(claim), binding: claimBinding(claim.binding) };
+}
+
+/** What a claim is bound to, as the ledger keeps it, in hex. */
+export function claimBinding(binding: string): string {
+  return digest(binding, nameBytes);
 }
 
 /** What is unique: the hash of the claim's name, then that of its part, so that one range holds all parts of a name. */

@@ -39,10 +39,8 @@ export async function findWrongClaims(
 /** A claim of a caller's nonce: its key cannot be computed, because the events have the nonce's hash alone. */
 export interface ExpectedNonceClaim {
   readonly stream: string;
-  /** In hex. */
+  /** In hex; no other claim of the stream has it. */
   readonly binding: string;
-  /** The key of the claim of the same payment that has the same binding, in hex. */
-  readonly quoteKey: string;
 }
 
 /** Of these claims the first that no row can be, or more than one. */
@@ -54,15 +52,10 @@ export async function findWrongNonceClaims(
   const { rows } = await client.query<WrongRow>(
     `select 'claim' as "table", json_build_object('kind', 'caller_nonce', 'stream', e.stream, 'binding', e.binding) as expected,
         case when count(s.key) > 1 then json_build_object('kind', 'caller_nonce', 'stream', e.stream, 'rows', count(s.key)) end as stored
-      from unnest($1::text[], $2::text[], $3::text[]) e(stream, binding, quote_key)
+      from unnest($1::text[], $2::text[]) e(stream, binding)
       left join tollbook.claim s on s.stream = tollbook.stream_key(e.stream) and s.binding = decode(e.binding, 'hex')
-        and s.key <> decode(e.quote_key, 'hex')
       group by e.stream, e.binding having count(s.key) <> 1 limit 20`,
-    [
-      claims.map(({ stream }) => stream),
-      claims.map(({ binding }) => binding),
-      claims.map(({ quoteKey }) => quoteKey),
-    ],
+    [claims.map(({ stream }) => stream), claims.map(({ binding }) => binding)],
   );
   return rows;
 }

@@ -5,7 +5,6 @@ import type { Firing } from '../domain/triggers/trigger.ts';
 export interface Claim {
   readonly kind:
     | 'payment'
-    | 'quote'
     | 'caller_nonce'
     | 'payment_id'
     | 'transfer'

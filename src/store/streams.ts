@@ -152,11 +152,6 @@ export function paymentKey({ network, transferMethod, asset, payer, nonce }: Fin
   return sha256(`${network}/${transferMethod}/${noncePart({ transferMethod }, asset)}/${payer}/${nonce}`);
 }
 
-/** One quote, one payment: the claim is bound to its payment, so that a repetition of the same payment is recognised. */
-export function quoteClaim(digest: string, payment: Fingerprint): Claim {
-  return { kind: 'quote', owner: '', scope: '', key: digest, binding: paymentKey(payment) };
-}
-
 /** The range of the keys of the claims that a payment of this name can have made: one key, unless it leaves its asset open. */
 export function paymentClaimKeys(name: PaymentName): [lowest: Buffer, highest: Buffer] {
   const named = namedPayment(name);

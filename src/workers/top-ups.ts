@@ -138,8 +138,8 @@ type Look =
 /** The state of a call's payment in the ledger; undefined when no payment has this call. */
 async function look(work: TopUps, { callId, stream: quoteDigest }: CallLease): Promise<Look | undefined> {
   const state = foldQuote((await readStream(work.pool, quoteDigest)).events);
-  const known = state.payments.find(({ call }) => call?.callId === callId);
-  if (!known || !state.quote) return undefined;
+  const known = state.payment;
+  if (known?.call?.callId !== callId || !state.quote) return undefined;
   if (known.status === 'settlement_failed') return { standing: 'failed', reason: known.status };
   if (known.refunds.length > 0) return { standing: 'failed', reason: 'refunded' };
   // another process gave the call up, so its payment is due as a refund

@@ -695,7 +695,7 @@ class Ledger:
         bought.update(undone=undone, taken=taken)
 
     def start(self, stream, mine, payment, identifier):
-        if stream not in self.quotes or any(p["status"] != "settlement_failed" for p in mine.values()):
+        if stream not in self.quotes or mine:
             raise Wrong("a payment was started on a stream that has no open quote")
         name = (payment["network"], payment["asset"], payment["payer"], payment["nonce"])
         if self.verified.pop(stream, None) != name:

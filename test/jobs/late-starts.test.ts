@@ -186,7 +186,7 @@ test('a version 1 payment of an earlier price whose start waits for the ledger p
   await database.asOwner((owner) => expectSoundLedger(database.db, owner));
 });
 
-const claim = (key: string): Claim => ({ kind: 'quote', owner: '', scope: '', key, binding: 'mine' });
+const claim = (key: string): Claim => ({ kind: 'transfer', owner: '', scope: '', key, binding: 'mine' });
 
 test('a command is stale from its end on, by the clock of the database, whichever way its batch is written', async () => {
   const database = await stoppedDatabase();

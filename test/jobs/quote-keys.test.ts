@@ -332,7 +332,7 @@ test('an append on a revoked quote is stale, whichever way its batch is written'
       issuedAt,
       events: [{ type: 'operator_runner_resumed', data: { runner: 'echo' } }],
       // a command that frees claims is always decided
-      ...(isDecided ? { freed: [{ kind: 'quote', owner: '', scope: '', key: stream, binding: '' }] } : {}),
+      ...(isDecided ? { freed: [{ kind: 'transfer', owner: '', scope: '', key: stream, binding: '' }] } : {}),
     });
   const outcomes = async (at: number) =>
     [await start(`a${at}`, at), await start(`b${at}`, at, true)].map(({ outcome }) => outcome);

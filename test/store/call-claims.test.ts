@@ -6,7 +6,7 @@ import { type Lane, openLane } from '../../src/store/lane.ts';
 import { createDatabase } from '../support/database.ts';
 import { newStream, randomHex32, refused } from '../support/events.ts';
 
-const kinds = ['payment', 'quote', 'caller_nonce', 'payment_id'] as const;
+const kinds = ['payment', 'caller_nonce', 'payment_id'] as const;
 
 function claimsOf(key: string, binding: string): Claim[] {
   return kinds.map((kind) => ({ kind, owner: '', scope: '', key, binding }));
@@ -48,22 +48,22 @@ async function freeKinds(lane: Lane, key: string): Promise<string[]> {
   return free;
 }
 
-test('a payment that failed and may still land frees its quote alone', async () => {
+test('a payment that failed and may still land frees nothing that it claimed', async () => {
   const { lane, key, move } = await startedCall();
   expect((await move('watch')).outcome).toBe('ok');
-  expect(await freeKinds(lane, key)).toEqual(['quote']);
+  expect(await freeKinds(lane, key)).toEqual([]);
 });
 
 test('a payment that can never land frees all that it claimed except its own nonce, also after it was watched', async () => {
   const { lane, key, move } = await startedCall();
   await move('watch');
   await move('remove');
-  expect(await freeKinds(lane, key)).toEqual(['quote', 'caller_nonce', 'payment_id']);
+  expect(await freeKinds(lane, key)).toEqual(['caller_nonce', 'payment_id']);
 });
 
 test('a payment that lands after it failed keeps what it claimed', async () => {
   const { lane, key, move } = await startedCall();
   await move('watch');
   expect((await move('release')).outcome).toBe('ok');
-  expect(await freeKinds(lane, key)).toEqual(['quote']);
+  expect(await freeKinds(lane, key)).toEqual([]);
 });

@@ -4,7 +4,7 @@ import { claimKey, claimKeys, encodeClaim } from '../../src/store/claim-key.ts';
 import type { Claim } from '../../src/store/lane-command.ts';
 
 const name = fc.record({
-  kind: fc.constantFrom<Claim['kind'][]>('payment', 'quote', 'transfer'),
+  kind: fc.constantFrom<Claim['kind'][]>('payment', 'caller_nonce', 'transfer'),
   owner: fc.string(),
   scope: fc.string(),
   key: fc.string(),
@@ -20,9 +20,9 @@ test('claims have the same key only where kind, owner, scope, key and part are t
       expect(keys[0] === keys[1]).toBe(JSON.stringify(one) === JSON.stringify(other));
     }),
   );
-  const quote = { kind: 'quote', owner: 'a', scope: 'b', key: 'c' } as const;
-  const moved = { ...quote, owner: 'ab', scope: '' };
-  expect(claimKey(moved).equals(claimKey(quote))).toBe(false);
+  const nonce = { kind: 'caller_nonce', owner: 'a', scope: 'b', key: 'c' } as const;
+  const moved = { ...nonce, owner: 'ab', scope: '' };
+  expect(claimKey(moved).equals(claimKey(nonce))).toBe(false);
 });
 
 test('one range has all parts of a name and no other claim', () => {
@@ -38,14 +38,14 @@ test('one range has all parts of a name and no other claim', () => {
 });
 
 test('a claim is kept as the first half of a SHA-256, which never changes between releases', () => {
-  const claim: Claim = { kind: 'quote', owner: '', scope: '', key: '0x01', binding: 'b' };
-  // printf '["quote","","","0x01"]' | sha256sum; printf b | sha256sum; printf x | sha256sum
+  const claim: Claim = { kind: 'transfer', owner: '', scope: '', key: '0x01', binding: 'b' };
+  // printf '["transfer","","","0x01"]' | sha256sum; printf b | sha256sum; printf x | sha256sum
   expect(encodeClaim(claim)).toEqual({
-    kind: 'quote',
-    key: '04b815dcb908548dcf2ac942f631ee74',
+    kind: 'transfer',
+    key: '8573b35b65ff1aeacf33153f978bfd26',
     binding: '3e23e8160039594a33894f6564e1b134',
   });
   expect(claimKey({ ...claim, part: 'x' }).toString('hex')).toBe(
-    '04b815dcb908548dcf2ac942f631ee742d711642b726b044',
+    '8573b35b65ff1aeacf33153f978bfd262d711642b726b044',
   );
 });

@@ -22,12 +22,12 @@ function laneOn(database: TestDatabase, options: Partial<LaneOptions> = {}) {
   return lane;
 }
 
-function quoteClaim(key: string, binding = 'mine'): Claim {
-  return { kind: 'quote', owner: '', scope: '', key, binding };
+function claimOf(key: string, binding = 'mine'): Claim {
+  return { kind: 'transfer', owner: '', scope: '', key, binding };
 }
 
 const paymentClaim = (key: string, binding: string): Claim => ({
-  ...quoteClaim(key, binding),
+  ...claimOf(key, binding),
   kind: 'payment',
 });
 
@@ -93,7 +93,7 @@ test('a command that loses a claim records only the refusal of that kind, and it
   await lane.append({
     stream: holder,
     events: [refused()],
-    claims: [quoteClaim('q'), paymentClaim('p', 'a')],
+    claims: [claimOf('q'), paymentClaim('p', 'a')],
   });
   const lost = { stream: loser, events: { payment: [replayDenied()] } };
   expect(
@@ -103,13 +103,13 @@ test('a command that loses a claim records only the refusal of that kind, and it
     claim: 'payment',
     stream: holder,
   });
-  const quoteLost = await lane.append({
+  const transferLost = await lane.append({
     stream: silent,
     events: [refused()],
-    claims: [quoteClaim('q', 'x')],
+    claims: [claimOf('q', 'x')],
     lost,
   });
-  expect(quoteLost).toEqual({ outcome: 'lost', claim: 'quote', stream: holder });
+  expect(transferLost).toEqual({ outcome: 'lost', claim: 'transfer', stream: holder });
   const events = await database.asOwner((owner) => expectSoundLedger(database.db, owner));
   expect(events.map(({ stream, type }) => [stream, type])).toEqual([
     [holder, 'request_refused'],
@@ -121,17 +121,17 @@ test('a freed claim can be taken again, but only its own stream can free it', as
   const database = await createDatabase();
   const lane = laneOn(database);
   const [first, stranger] = [newStream(), newStream()];
-  const claims = [quoteClaim('q')];
+  const claims = [claimOf('q')];
   await lane.append({ stream: first, events: [refused()], claims });
   await lane.append({ stream: stranger, events: [refused()], freed: claims });
   expect(
-    await lane.append({ stream: stranger, events: [refused()], claims: [quoteClaim('q', 'other')] }),
+    await lane.append({ stream: stranger, events: [refused()], claims: [claimOf('q', 'other')] }),
   ).toMatchObject({
     outcome: 'lost',
   });
   await lane.append({ stream: first, events: [refused()], freed: claims });
   expect(
-    await lane.append({ stream: stranger, events: [refused()], claims: [quoteClaim('q', 'other')] }),
+    await lane.append({ stream: stranger, events: [refused()], claims: [claimOf('q', 'other')] }),
   ).toMatchObject({
     outcome: 'ok',
   });

@@ -6,7 +6,7 @@ import { foldQuote, paymentOf } from '../../src/domain/payments/quote-state.ts';
 import type { Address } from '../../src/domain/values/primitives.ts';
 import { orderedUuid } from '../../src/domain/values/ordered-uuid.ts';
 import { recordDecision, startedPayment } from '../../src/jobs/record-settlement.ts';
-import { paymentClaim, paymentKey, quoteClaim, readStream } from '../../src/store/streams.ts';
+import { paymentClaim, paymentKey, readStream } from '../../src/store/streams.ts';
 import { hex32Of, signTerms } from '../support/synthetic-ledger.ts';
 import { type Landed, network, payTo, units, type YearToken } from './chain.ts';
 import type { Fate, Sale, World } from './world.ts';
@@ -119,7 +119,7 @@ export async function startSale({ ledger, open }: World, sale: Sale): Promise<vo
       { type: 'payment_verified', data: { ...ofPayment(payment), by: 'facilitator' } },
       { type: 'settlement_started', data },
     ],
-    claims: [paymentClaim(payment, data.binding), quoteClaim(digest, payment)],
+    claims: [paymentClaim(payment, data.binding)],
     call: {
       op: 'add',
       serviceId,

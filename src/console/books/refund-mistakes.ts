@@ -27,7 +27,6 @@ export const recordMistakes: Readonly<Record<RefundRefusal, string>> = {
   not_final: 'This transaction is not final yet: try again in a while.',
   quote_unknown: 'There is no such quote.',
   payment_unknown: 'This quote has no such payment.',
-  payment_ambiguous: 'This quote was paid more than once.',
   not_paid: 'This quote is not paid: there is nothing to refund.',
   payment_unproven: 'Only a facilitator reported the payment, and the chain does not show it.',
   refunded_before: 'The whole payment was already refunded by other transactions.',

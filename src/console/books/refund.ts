@@ -1,6 +1,6 @@
 import { formatUnits } from 'viem/utils';
 import { includesRole } from '../../domain/identity/operator-role.ts';
-import { foldQuote, type PaymentState, type QuoteState } from '../../domain/payments/quote-state.ts';
+import { foldQuote, type PaymentState } from '../../domain/payments/quote-state.ts';
 import { refundReason, refundReasonTexts, remainingAtoms } from '../../domain/payments/refund.ts';
 import type { RefundSending } from '../../domain/payments/refund-sending.ts';
 import { html, type Html } from '../../domain/values/html.ts';
@@ -134,17 +134,17 @@ async function refundView(visit: OperatorVisit, context: JobsContext, mistake?: 
   const { site, params } = visit;
   const of = named(visit);
   const quote = foldQuote(of ? (await readStream(site.ledger.pool, of.quoteDigest)).events : []);
-  const state = quote.payments.find(({ payment }) => payment.nonce === of?.paymentNonce);
-  if (!of || !state) return notFound('payment');
+  const state = quote.payment;
+  if (!of || state?.payment.nonce !== of.paymentNonce) return notFound('payment');
   const { sending } = await readSending(site.ledger.pool, of);
-  const reason = refundReason(quote, state);
+  const reason = refundReason(state);
   const body = html`<p><a href="${refundsPath}">Refunds due</a></p>
     <div class="head">
       <h1>Refund of payment ${shortId(of.quoteDigest, 'the digest of the quote')}</h1>
       ${reason === undefined ? badge('not due') : badge('due', 'bad')}
     </div>
     ${mistake !== undefined && noticeOf({ tone: 'bad', text: mistake })}
-    ${factsOf(quote, state, of.quoteDigest)}
+    ${factsOf(state, of.quoteDigest)}
     ${includesRole(visit.operator.role, 'finance') && waysOf(visit, { context, state, sending, isDue: reason !== undefined })}
     ${!includesRole(visit.operator.role, 'finance') && sending && sendingNotice(sending)}`;
   return booksView(site, refundsPath, `Refund ${(params['digest'] ?? '').slice(0, 10)}`, body, {
@@ -153,10 +153,10 @@ async function refundView(visit: OperatorVisit, context: JobsContext, mistake?: 
   });
 }
 
-function factsOf(quote: QuoteState, state: PaymentState, quoteDigest: string): Html {
+function factsOf(state: PaymentState, quoteDigest: string): Html {
   const { payment, settled, refunds } = state;
   const { network, payer } = payment;
-  const reason = refundReason(quote, state);
+  const reason = refundReason(state);
   return html`<section class="sheet">
     <h2>What is owed</h2>
     <dl class="facts">

@@ -1,4 +1,4 @@
-import { foldQuote, paidPayment, type QuoteState } from '../../domain/payments/quote-state.ts';
+import { foldQuote, type QuoteState } from '../../domain/payments/quote-state.ts';
 import { includesRole } from '../../domain/identity/operator-role.ts';
 import { html, type Html } from '../../domain/values/html.ts';
 import { isHex32 } from '../../domain/values/primitives.ts';
@@ -18,7 +18,7 @@ import type { Console, ConsoleSite, OperatorVisit } from '../site.ts';
 
 interface Shown {
   readonly digest: string;
-  readonly payments: QuoteState['payments'];
+  readonly payment: QuoteState['payment'];
   readonly call: CallDetails | undefined;
 }
 
@@ -97,9 +97,9 @@ export function paymentActions(
   });
 }
 
-/** The call of a quote's payment: of the one that a receipt reports, where there are several. */
-export function callIdOf(quote: QuoteState): number | undefined {
-  return (paidPayment(quote) ?? quote.payments.at(-1))?.call?.callId;
+/** The call of a quote's payment. */
+export function callIdOf({ payment }: QuoteState): number | undefined {
+  return payment?.call?.callId;
 }
 
 /** The call that the form of this page is about: read from the ledger, so that the event names the payment that was changed. */
@@ -124,7 +124,6 @@ const requeueMistakes = {
 
 const resolveMistakes: Readonly<Record<Exclude<OperatorResolutionResult['kind'], 'recorded'>, string>> = {
   not_open: 'No settlement of this quote is open. Nothing was changed.',
-  ambiguous: 'Several payments of this quote are open: only the gateway can resolve them.',
   not_expired: 'Its authorization has not expired, so the money can still move. Nothing was recorded.',
   contradicted: 'The chain shows the opposite. Nothing was recorded.',
   chain_unavailable: 'The chain could not be reached. Nothing was recorded; try again.',
@@ -133,9 +132,9 @@ const resolveMistakes: Readonly<Record<Exclude<OperatorResolutionResult['kind'],
 };
 
 /** The forms for what can be done now; none for who may not. */
-export function actionForms(visit: OperatorVisit, { digest, payments, call }: Shown): Html | undefined {
+export function actionForms(visit: OperatorVisit, { digest, payment, call }: Shown): Html | undefined {
   if (!includesRole(visit.operator.role, 'operator')) return undefined;
-  const isOpen = payments.some(({ status }) => status === 'settling' || status === 'settlement_unknown');
+  const isOpen = payment?.status === 'settling' || payment?.status === 'settlement_unknown';
   const isDead = call?.status === 'dead';
   const isWaiting = isDead || call?.status === 'ready';
   if (!isOpen && !isWaiting) return undefined;

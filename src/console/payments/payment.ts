@@ -42,11 +42,10 @@ async function paymentView(visit: OperatorVisit, mistake?: string): Promise<View
     ${mistake !== undefined && noticeOf({ tone: 'bad', text: mistake })}
     <section class="sheet">
       <h2>Money</h2>
-      ${quote.payments.map(moneyOf)}
-      ${quote.payments.length === 0 && html`<p class="muted">No payment for this quote was started.</p>`}
+      ${quote.payment ? moneyOf(quote.payment) : html`<p class="muted">No payment for this quote was started.</p>`}
     </section>
     ${callId !== undefined && callSection(callId, call)}
-    ${actionForms(visit, { digest, payments: quote.payments, call })} ${refundLinks(quote, digest)}
+    ${actionForms(visit, { digest, payment: quote.payment, call })} ${refundLink(quote, digest)}
     ${await proofSection(site, history)}
     <section class="sheet" data-rows>
       <h2>Events</h2>
@@ -62,23 +61,17 @@ async function paymentView(visit: OperatorVisit, mistake?: string): Promise<View
   };
 }
 
-/** The refunds that are due for a quote: one for each payment of it that was not delivered. */
-function refundLinks(quote: QuoteState, digest: string): Html | undefined {
-  const due = quote.payments.filter((payment) => refundReason(quote, payment) !== undefined);
-  if (due.length === 0) return undefined;
+/** The refund that is due for a payment that was not delivered. */
+function refundLink({ payment: state }: QuoteState, digest: string): Html | undefined {
+  if (!state || refundReason(state) === undefined) return undefined;
   return html`<section class="sheet">
     <h2>Refund</h2>
-    ${due.map(
-      (state) =>
-        html`<p>
-          ${tokenAmount(remainingAtoms(state), state.payment)} are due to the payer.
-          <a
-            class="button plain"
-            href="${refundPath({ quote_digest: digest, payment_nonce: state.payment.nonce })}"
-            >Refund it</a
-          >
-        </p>`,
-    )}
+    <p>
+      ${tokenAmount(remainingAtoms(state), state.payment)} are due to the payer.
+      <a class="button plain" href="${refundPath({ quote_digest: digest, payment_nonce: state.payment.nonce })}"
+        >Refund it</a
+      >
+    </p>
   </section>`;
 }
 

@@ -15,7 +15,7 @@ import {
   positionOf,
 } from './payment.ts';
 import { costWei } from '../payments/transaction-cost.ts';
-import { movePayments, recoveredProgress, startedProgress } from '../payments/payment-progress.ts';
+import { movePayment, recoveredProgress, startedProgress } from '../payments/payment-progress.ts';
 import { categories, creditCategories, entryOf, type MovingType, spendCategories } from './event-entry.ts';
 import { type BookedQuote, OpenQuotes } from './open-quotes.ts';
 import { type EventOf, hasAspect, type RecordedEvent } from '../events/event.ts';
@@ -56,9 +56,11 @@ export class Bookkeeper {
 
   /** The payments whose settlement is not known yet. */
   openSettlements(): AgedItem[] {
-    return [...this.#quotes.list()].flatMap(([name, { payments }]) =>
-      payments.filter(isUnsettled).map(({ payment, token, signedAtoms, startedAt }) => ({
-        kind: 'settlement',
+    return [...this.#quotes.list()].flatMap(([name, { payment: open }]) => {
+      if (!open || !isUnsettled(open)) return [];
+      const { payment, token, signedAtoms, startedAt } = open;
+      return {
+        kind: 'settlement' as const,
         account: undefined,
         name,
         counterparty: payment.payer,
@@ -66,8 +68,8 @@ export class Bookkeeper {
         commodity: token,
         atoms: signedAtoms,
         since: startedAt,
-      })),
-    );
+      };
+    });
   }
 
   /**
@@ -155,11 +157,10 @@ export class Bookkeeper {
       signedAtoms: BigInt(signed.amount),
       requestId,
       startedAt: event.at,
-      isSecond: false,
       topUp: undefined,
       refundedFrom: new Map(),
     };
-    quote.payments = [...quote.payments, payment];
+    quote.payment = payment;
   }
 
   /** Its job is unknown until a delivery is requested. */
@@ -177,11 +178,10 @@ export class Bookkeeper {
       signedAtoms: BigInt(amount),
       requestId: undefined,
       startedAt: event.at,
-      isSecond: false,
       topUp: undefined,
       refundedFrom: new Map(),
     };
-    this.#quoteOf(event, event.stream).payments = [payment];
+    this.#quoteOf(event, event.stream).payment = payment;
     const moves = movesBetween(new Map(), positionOf(payment), payment.token);
     return entryOf(event, 'payment', moves, {
       counterparty: payer,
@@ -194,18 +194,18 @@ export class Bookkeeper {
   /** No money moves. A failed payment may be forgotten already. */
   #note(event: EventOf<'settlement_unknown' | 'settlement_failed'>): undefined {
     const quote = this.#quotes.find(event.stream);
-    if (quote) quote.payments = movePayments(quote.payments, event);
+    if (quote?.payment) quote.payment = movePayment(quote.payment, event);
     this.#quotes.settle(event.stream);
   }
 
   #move(event: EventOf<MovingType>): Entry | undefined {
     const quote = this.#quoteOf(event, event.stream);
-    const payments = movePayments(quote.payments, event);
-    const index = payments.findIndex((payment, at) => payment !== quote.payments[at]);
-    const [before, moved] = [quote.payments[index], payments[index]];
-    if (!before || !moved) throw new BooksError(event.seq, `${event.type} fits no payment of its quote`);
-    const after = { ...moved, ...this.#ownChange(event, before, quote) };
-    quote.payments = payments.with(index, after);
+    const before = quote.payment;
+    const moved = before && movePayment(before, event);
+    if (!before || !moved || moved === before)
+      throw new BooksError(event.seq, `${event.type} fits no payment of its quote`);
+    const after = { ...moved, ...this.#ownChange(event, before) };
+    quote.payment = after;
     const moves = movesBetween(positionOf(before), positionOf(after), after.token);
     this.#quotes.settle(event.stream);
     const counterparty = event.type === 'refunded' ? event.data.refunded_to : after.payment.payer;
@@ -219,13 +219,11 @@ export class Bookkeeper {
   }
 
   /** What changes beside the payment's progress. */
-  #ownChange(event: EventOf<MovingType>, before: BookedPayment, quote: BookedQuote): Partial<BookedPayment> {
+  #ownChange(event: EventOf<MovingType>, before: BookedPayment): Partial<BookedPayment> {
     switch (event.type) {
-      case 'payment_settled':
-        return { isSecond: quote.payments.some((other) => other !== before && other.settled !== undefined) };
       case 'settlement_disproved':
       case 'settlement_reorged':
-        return event.data.call === 'withdrawn' ? { isSecond: false, topUp: undefined } : {};
+        return event.data.call === 'withdrawn' ? { topUp: undefined } : {};
       case 'redelivery_requested':
         return {
           serviceId: event.data.service_id,
@@ -250,13 +248,13 @@ export class Bookkeeper {
     const { account_id, quote_digest: quoteDigest, call_id: callId } = event.data;
     const isTopUp = event.type === 'credit_topped_up';
     const quote = this.#quoteOf(event, quoteDigest);
-    const before = quote.payments.find(({ call }) => call?.callId === callId);
-    if (!before) throw new BooksError(event.seq, `call ${callId} was never enqueued for this quote`);
+    const before = quote.payment;
+    if (before?.call?.callId !== callId) throw new BooksError(event.seq, `call ${callId} was never enqueued for this quote`);
     const after = {
       ...before,
       topUp: { reversedAtoms: event.type === 'credit_topped_up' ? 0n : reversedBy(event, before) },
     };
-    quote.payments = quote.payments.map((payment) => (payment === before ? after : payment));
+    quote.payment = after;
     const moves = movesBetween(positionOf(before), positionOf(after), before.token);
     this.#quotes.settle(quoteDigest);
     const of = {

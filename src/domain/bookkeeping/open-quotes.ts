@@ -1,6 +1,6 @@
 import { type BookedPayment, isClosed } from './payment.ts';
 
-/** A quote with the payments that were started for it. */
+/** A quote with the payment that was started for it. */
 export interface BookedQuote {
   readonly serviceId: number;
   readonly jobIndex: number;
@@ -8,7 +8,7 @@ export interface BookedQuote {
   readonly source: string | undefined;
   /** The hour since 1970 in which it expires. */
   readonly endsHour: number;
-  payments: readonly BookedPayment[];
+  payment: BookedPayment | undefined;
 }
 
 const hourMs = 3_600_000;
@@ -41,7 +41,7 @@ export class OpenQuotes {
     expiresAtSecs: number,
   ): void {
     const endsHour = Math.max(Math.floor((expiresAtSecs * 1_000) / hourMs), this.#hour);
-    this.#quotes.set(digest, { serviceId, jobIndex, source, endsHour, payments: [] });
+    this.#quotes.set(digest, { serviceId, jobIndex, source, endsHour, payment: undefined });
     const others = this.#expiring.get(endsHour);
     if (others) others.push(digest);
     else this.#expiring.set(endsHour, [digest]);
@@ -59,7 +59,7 @@ export class OpenQuotes {
   /** Forgets a quote that cannot change any more. */
   settle(digest: string): void {
     const quote = this.#quotes.get(digest);
-    if (quote && (quote.payments.some(isClosed) || this.#hasEnded(quote.endsHour)))
+    if (quote && ((quote.payment && isClosed(quote.payment)) || this.#hasEnded(quote.endsHour)))
       this.#forget(digest, quote);
   }
 
@@ -82,8 +82,8 @@ export class OpenQuotes {
     return endsHour + slackHours <= this.#hour;
   }
 
-  #forget(digest: string, { payments }: BookedQuote): void {
-    const isOver = payments.every((payment) => isClosed(payment) || payment.status === 'settlement_failed');
+  #forget(digest: string, { payment }: BookedQuote): void {
+    const isOver = !payment || isClosed(payment) || payment.status === 'settlement_failed';
     if (isOver && !this.#isReopened(digest)) this.#quotes.delete(digest);
   }
 }

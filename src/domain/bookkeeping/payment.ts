@@ -13,8 +13,6 @@ export interface BookedPayment extends NamedProgress {
   readonly requestId: string | undefined;
   /** RFC 3339, by the time of recording. */
   readonly startedAt: string;
-  /** It settled after another payment had settled for its quote. */
-  readonly isSecond: boolean;
   /** Whether its call bought credit, and how many of its atoms that was taken back for. */
   readonly topUp: { readonly reversedAtoms: bigint } | undefined;
   /** The atoms of its refunds by the account in the books that they came from. */
@@ -31,11 +29,10 @@ function basisOf({ settled }: BookedPayment): 'none' | 'reported' | 'proven' {
 function dueOf({
   call,
   topUp,
-  isSecond,
   recovered,
 }: BookedPayment): 'undelivered' | 'refunds_due' | 'delivered' | 'topped_up' {
   if (topUp) return 'topped_up';
-  const isForfeited = isSecond || (recovered && !recovered.redelivery);
+  const isForfeited = recovered && !recovered.redelivery;
   if (call?.status === 'dead_lettered' || (!call && isForfeited)) return 'refunds_due';
   return call?.status === 'completed' ? 'delivered' : 'undelivered';
 }

@@ -1,5 +1,5 @@
 import type { RecordedEvent } from '../events/event.ts';
-import { jobOf, type PaymentState, type QuoteState } from './quote-state.ts';
+import { jobOf, paidPayment, type PaymentState, type QuoteState } from './quote-state.ts';
 import { type RefundReason, refundReason } from './refund.ts';
 
 /** How a paid call ended, for the client that wants to be called then. */
@@ -22,15 +22,13 @@ export function callEnd(
   events: readonly RecordedEvent[],
   binding: string,
 ): CallEnd | undefined {
-  const payment = state.payments.findLast(
-    (one) => one.status === 'settled' && (one.recovered?.redelivery ?? one).binding === binding,
-  );
+  const payment = paidPayment(state);
   const last = events.findLast(({ type }) => endTypes.has(type));
-  if (!payment || !last) return undefined;
+  if (!payment || !last || (payment.recovered?.redelivery ?? payment).binding !== binding) return undefined;
   const end = { seq: last.seq, at: last.at, payment };
   if (payment.isRefunded) return { ...end, state: 'refunded' };
   if (payment.call?.status === 'completed') return { ...end, state: 'completed' };
-  const reason = refundReason(state, payment);
+  const reason = refundReason(payment);
   return reason && { ...end, state: 'refund_due', reason };
 }
 

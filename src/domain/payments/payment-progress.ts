@@ -72,7 +72,7 @@ export interface CallState {
   readonly attempt?: number;
 }
 
-/** Identifies a payment within a stream. Plain text, since events are read back as text. */
+/** Identifies a payment. Plain text, since events are read back as text. */
 export interface PaymentName {
   readonly network: string;
   readonly asset: string;
@@ -90,30 +90,19 @@ export type ProgressType = Exclude<
   'quote_issued' | 'auth_denied' | 'settlement_started' | 'payment_recovered'
 >;
 
-/** A stream's payments after one more event; the same array where the event names none of them. Pure. */
-export function movePayments<P extends NamedProgress>(
-  payments: readonly P[],
-  event: EventOf<ProgressType>,
-): readonly P[] {
-  const payment = subjectOf(payments, event);
-  if (!payment) return payments;
-  const moved = { ...payment, ...changeBy(event, payment) };
-  return payments.map((one) => (one === payment ? moved : one));
+/** A payment after one more event of its stream; the same value where the event names another payment or another call. Pure. */
+export function movePayment<P extends NamedProgress>(payment: P, event: EventOf<ProgressType>): P {
+  return isNamedBy(event, payment) ? { ...payment, ...changeBy(event, payment) } : payment;
 }
 
-function subjectOf<P extends NamedProgress>(
-  payments: readonly P[],
-  { data }: EventOf<ProgressType>,
-): P | undefined {
+function isNamedBy({ data }: EventOf<ProgressType>, { status, payment, call }: NamedProgress): boolean {
   if ('network' in data) {
     const { network, asset, payer, payment_nonce: nonce } = data;
-    return findPayment(payments, { network, asset, payer, nonce });
+    return isPayment(payment, { network, asset, payer, nonce });
   }
-  if (!('payment_nonce' in data)) return payments.find(({ call }) => call?.callId === data.call_id);
-  // a call belongs to the settled payment of that nonce that has none yet
-  return payments.findLast(
-    ({ status, payment, call }) => status === 'settled' && payment.nonce === data.payment_nonce && !call,
-  );
+  if (!('payment_nonce' in data)) return call?.callId === data.call_id;
+  // a call belongs to a settled payment that has none yet
+  return status === 'settled' && payment.nonce === data.payment_nonce && !call;
 }
 
 function changeBy(event: EventOf<ProgressType>, progress: PaymentProgress) {
@@ -221,16 +210,15 @@ export function proofIn(
   };
 }
 
-/** The payment of that name, the last one where there are several; the name may leave the asset open. */
-export function findPayment<P extends { readonly payment: PaymentName }>(
-  payments: readonly P[],
+/** Whether a payment has that name, which may leave the asset open. */
+export function isPayment(
+  payment: PaymentName,
   name: Omit<PaymentName, 'asset'> & { readonly asset: string | undefined },
-): P | undefined {
-  return payments.findLast(
-    ({ payment }) =>
-      (name.asset === undefined || payment.asset === name.asset) &&
-      payment.network === name.network &&
-      payment.payer === name.payer &&
-      payment.nonce === name.nonce,
+): boolean {
+  return (
+    (name.asset === undefined || payment.asset === name.asset) &&
+    payment.network === name.network &&
+    payment.payer === name.payer &&
+    payment.nonce === name.nonce
   );
 }

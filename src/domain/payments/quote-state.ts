@@ -2,15 +2,15 @@ import { type EventData, type EventOf, hasAspect, type RecordedEvent } from '../
 import type { JobId } from './job.ts';
 import type { SignedPaymentData } from '../events/payment-events.ts';
 import {
-  findPayment,
-  movePayments,
+  isPayment,
+  movePayment,
   type PaymentName,
   type PaymentProgress,
   recoveredProgress,
   startedProgress,
 } from './payment-progress.ts';
 
-/** One payment within a stream. A second one is only possible after the first failed before it was broadcast. */
+/** The payment of a stream. */
 export interface PaymentState extends PaymentProgress {
   readonly binding: string;
   readonly bodySha256: string;
@@ -20,17 +20,17 @@ export interface PaymentState extends PaymentProgress {
   readonly topUpOrder?: string;
 }
 
-/** The state of a quote's stream: a fold over its events and nothing else. */
+/** The state of a quote's stream: a fold over its events and nothing else. One quote, one payment, one stream. */
 export interface QuoteState {
   readonly version: number;
   readonly quote?: EventData<'quote_issued'>;
-  /** In the order they were started. */
-  readonly payments: readonly PaymentState[];
+  /** From its start on the quote can be paid by no other. */
+  readonly payment?: PaymentState;
   /** A caller was refused and no payment was started since. */
   readonly refused: boolean;
 }
 
-export const emptyQuoteState: QuoteState = { version: 0, payments: [], refused: false };
+export const emptyQuoteState: QuoteState = { version: 0, refused: false };
 
 export function foldQuote(events: Iterable<RecordedEvent>): QuoteState {
   let state = emptyQuoteState;
@@ -48,11 +48,11 @@ export function evolve(state: QuoteState, event: RecordedEvent): QuoteState {
     case 'auth_denied':
       return { ...next, refused: true };
     case 'settlement_started':
-      return { ...next, refused: false, payments: [...state.payments, startedPayment(event)] };
+      return { ...next, refused: false, payment: startedPayment(event) };
     case 'payment_recovered':
-      return { ...next, payments: [...state.payments, recoveredPayment(event)] };
+      return { ...next, payment: recoveredPayment(event) };
     default:
-      return { ...next, payments: movePayments(state.payments, event) };
+      return state.payment ? { ...next, payment: movePayment(state.payment, event) } : next;
   }
 }
 
@@ -75,19 +75,14 @@ function recoveredPayment(event: EventOf<'payment_recovered'>): PaymentState {
 const noDomain = { eip712_name: '', eip712_version: '' };
 
 /** The job that a stream's call is for; undefined for a recovered payment for which no delivery was requested. */
-export function jobOf({ quote, payments }: QuoteState): JobId | undefined {
-  const named = quote ?? payments.find(({ recovered }) => recovered?.redelivery)?.recovered?.redelivery;
+export function jobOf({ quote, payment }: QuoteState): JobId | undefined {
+  const named = quote ?? payment?.recovered?.redelivery;
   return named && { serviceId: named.service_id, jobIndex: named.job_index };
 }
 
-/**
- * The payment that a receipt reports: the first that settled and was not refunded as a whole, else the first that settled; undefined
- * where none did. A second settled payment in a stream is one that was reported as failed and landed late.
- */
-export function paidPayment(state: QuoteState): PaymentState | undefined {
-  const settled = state.payments.filter(({ status }) => status === 'settled');
-  const inOrder = settled.toSorted((a, b) => (a.settled?.version ?? 0) - (b.settled?.version ?? 0));
-  return inOrder.find(({ isRefunded }) => !isRefunded) ?? inOrder[0];
+/** The payment of a stream if it is settled, refunded or not. */
+export function paidPayment({ payment }: QuoteState): PaymentState | undefined {
+  return payment?.status === 'settled' ? payment : undefined;
 }
 
 export type ReceiptState =
@@ -107,16 +102,15 @@ export type ReceiptState =
 
 /** The state that a receipt reports. `nowSecs` is the database's clock: only expiry needs it. */
 export function receiptState(state: QuoteState, nowSecs: number): ReceiptState {
-  const last = paidPayment(state) ?? state.payments.at(-1);
-  if (last?.isRefunded && last.status === 'settled') return 'refunded';
-  if (last?.call && last.status === 'settled') return last.call.status;
-  if (last && last.status !== 'settlement_failed') return last.status;
+  const { payment } = state;
+  if (payment?.isRefunded && payment.status === 'settled') return 'refunded';
+  if (payment?.call && payment.status === 'settled') return payment.call.status;
+  if (payment) return payment.status;
   if (state.refused) return 'refused';
-  if (last) return 'settlement_failed';
   return state.quote && state.quote.expires_at <= nowSecs ? 'expired' : 'quoted';
 }
 
-/** States that only an operator's decision, a reorg or another payment can change. */
+/** States that only an operator's decision, a reorg or a late landing can change. */
 const finalStates: ReadonlySet<ReceiptState> = new Set([
   'completed',
   'dead_lettered',
@@ -131,24 +125,21 @@ export function isFinal(state: ReceiptState): boolean {
 }
 
 /** Whether the payment settled, refunded or not; null while its outcome is unknown. */
-export function isPaid(state: QuoteState): boolean | null {
-  if (state.payments.some((payment) => payment.status === 'settled')) return true;
-  return state.payments.some((payment) => payment.status !== 'settlement_failed') ? null : false;
+export function isPaid({ payment }: QuoteState): boolean | null {
+  if (payment?.status === 'settled') return true;
+  return payment && payment.status !== 'settlement_failed' ? null : false;
 }
 
-/** Whether another payment may still take this stream's quote. */
-export function isOpen(state: QuoteState, nowSecs: number): boolean {
-  return (
-    state.quote !== undefined &&
-    state.quote.expires_at > nowSecs &&
-    state.payments.every((payment) => payment.status === 'settlement_failed')
-  );
+/** Whether a payment may still take this stream's quote: one that fails ends it as well. */
+export function isOpen({ quote, payment }: QuoteState, nowSecs: number): boolean {
+  return quote !== undefined && quote.expires_at > nowSecs && payment === undefined;
 }
 
-/** The payment of that name; where the name leaves the asset open, the last one that matches. */
+/** The stream's payment if it has that name, which may leave the asset open. */
 export function paymentOf(
   state: QuoteState,
   name: Omit<PaymentName, 'asset'> & { readonly asset: string | undefined },
 ): PaymentState | undefined {
-  return findPayment(state.payments, name);
+  const { payment } = state;
+  return payment && isPayment(payment.payment, name) ? payment : undefined;
 }

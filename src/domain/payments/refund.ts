@@ -1,10 +1,10 @@
 import { refundedAtoms } from './payment-progress.ts';
-import type { PaymentState, QuoteState } from './quote-state.ts';
+import type { PaymentState } from './quote-state.ts';
 
-export const refundReasons = ['dead_lettered', 'never_enqueued', 'paid_twice', 'recovered'] as const;
+export const refundReasons = ['dead_lettered', 'never_enqueued', 'recovered'] as const;
 /**
- * Why a refund is due: the payment's call is a dead letter; it never had a call; it never had one, and another payment took its
- * quote; it was found on the chain after the ledger had lost it, and its payer has not asked for delivery.
+ * Why a refund is due: the payment's call is a dead letter; it never had a call; it was found on the chain without a record of it, and
+ * its payer has not asked for delivery.
  */
 export type RefundReason = (typeof refundReasons)[number];
 
@@ -12,17 +12,15 @@ export type RefundReason = (typeof refundReasons)[number];
 export const refundReasonTexts: Readonly<Record<string, string>> = {
   dead_lettered: 'its call is a dead letter',
   never_enqueued: 'it never had a call',
-  paid_twice: 'another payment took its quote',
   recovered: 'the ledger had lost it, and the chain shows it',
 } satisfies Record<RefundReason, string>;
 
-/** Why a refund is due for a payment of this quote; undefined where none is, or the whole of it was refunded. */
-export function refundReason(state: QuoteState, payment: PaymentState): RefundReason | undefined {
+/** Why a refund is due for a payment; undefined where none is, or the whole of it was refunded. */
+export function refundReason(payment: PaymentState): RefundReason | undefined {
   if (payment.status !== 'settled' || payment.isRefunded) return undefined;
   if (payment.call) return payment.call.status === 'dead_lettered' ? 'dead_lettered' : undefined;
   if (payment.recovered) return payment.recovered.redelivery ? undefined : 'recovered';
-  const isSecond = state.payments.some((other) => other !== payment && other.status === 'settled');
-  return isSecond ? 'paid_twice' : 'never_enqueued';
+  return 'never_enqueued';
 }
 
 /** What is left to be returned of a payment, in atoms of its token. */

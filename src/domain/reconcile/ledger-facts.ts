@@ -7,7 +7,7 @@ import {
   type TokenTerms,
 } from './reconcile.ts';
 import {
-  movePayments,
+  movePayment,
   proofIn,
   type ProgressType,
   recoveredProgress,
@@ -23,7 +23,7 @@ import { amountOf, type OutFact, type PaymentFact, type Position, type SpendFact
 
 interface Stream {
   readonly quote: Pick<EventData<'quote_issued'>, 'options' | 'expires_at'> | undefined;
-  payments: readonly PaymentFact[];
+  payment: PaymentFact | undefined;
 }
 
 const dayMs = 86_400_000;
@@ -111,7 +111,7 @@ export class LedgerFacts {
 
   /** Every payment that is kept, in the order of the ledger. */
   payments(): PaymentFact[] {
-    const all = [...this.#streams.values()].flatMap(({ payments }) => payments);
+    const all = [...this.#streams.values()].flatMap(({ payment }) => payment ?? []);
     return all.toSorted((a, b) => a.seq - b.seq);
   }
 
@@ -192,14 +192,12 @@ export class LedgerFacts {
   /** False where the event names no payment that is kept. */
   #move(event: EventOf<ProgressType>): boolean {
     const stream = this.#streams.get(event.stream);
-    const before = stream?.payments ?? [];
-    const payments = movePayments(before, event);
-    if (!stream || payments === before) return false;
-    stream.payments = payments.map((payment, at) =>
-      payment !== before[at] && payment.settled
-        ? { ...payment, seq: payment.settled.seq, transaction: payment.settled.transaction }
-        : payment,
-    );
+    const before = stream?.payment;
+    const payment = before && movePayment(before, event);
+    if (!payment || payment === before) return false;
+    stream.payment = payment.settled
+      ? { ...payment, seq: payment.settled.seq, transaction: payment.settled.transaction }
+      : payment;
     return true;
   }
 
@@ -210,7 +208,7 @@ export class LedgerFacts {
 
   #quote({ stream, data }: EventOf<'quote_issued'>): void {
     const { options, expires_at } = data;
-    this.#streams.set(stream, { quote: { options, expires_at }, payments: [] });
+    this.#streams.set(stream, { quote: { options, expires_at }, payment: undefined });
     for (const option of fullOptions(data)) this.#addToken(option);
   }
 
@@ -234,7 +232,7 @@ export class LedgerFacts {
     this.#addToken(payment);
     let known = this.#streams.get(stream);
     if (!known) {
-      known = { quote: undefined, payments: [] };
+      known = { quote: undefined, payment: undefined };
       this.#streams.set(stream, known);
     }
     const { network, asset, payer, nonce, symbol, decimals } = payment;
@@ -255,7 +253,7 @@ export class LedgerFacts {
       transaction: undefined,
       differs: known.quote ? termsDiffer(known.quote.options, payment) : 'quote',
     };
-    known.payments = [...known.payments, fact];
+    known.payment = fact;
   }
 
   #recover(event: EventOf<'payment_recovered'>): void {
@@ -279,7 +277,7 @@ export class LedgerFacts {
       transaction,
       differs: undefined,
     };
-    this.#streams.set(stream, { quote: undefined, payments: [fact] });
+    this.#streams.set(stream, { quote: undefined, payment: fact });
   }
 
   #refund({ data, seq, stream }: EventOf<'refunded'>): void {
@@ -364,19 +362,19 @@ export class LedgerFacts {
     for (const name of this.#streams.keys()) this.#forget(name);
   }
 
-  /** Forgets a stream whose payments are closed and not of the period, or plain. */
+  /** Forgets a stream whose payment is closed and not of the period, or plain. */
   #forget(name: string): void {
     const stream = this.#streams.get(name);
     if (!stream || this.#isReopened(name)) return;
-    const { payments } = stream;
-    const isPaid = payments.some(({ settled }) => settled !== undefined);
-    if (!isPaid && payableUntilMs(stream) > Date.parse(this.#at)) return;
-    const plain = payments.find((payment) => this.#isPlain(payment));
-    const others = payments.filter((payment) => payment !== plain);
-    if (!others.every((payment) => this.#isClosed(payment))) return;
-    if (plain && !this.#forgetPlain(plain)) return;
-    if (plain) this.#sum(this.plainIn, plain, amountOf(plain));
-    for (const payment of others) this.#close(payment);
+    const { payment } = stream;
+    if (!payment?.settled && payableUntilMs(stream) > Date.parse(this.#at)) return;
+    if (payment && this.#isPlain(payment)) {
+      if (!this.#forgetPlain(payment)) return;
+      this.#sum(this.plainIn, payment, amountOf(payment));
+    } else if (payment) {
+      if (!this.#isClosed(payment)) return;
+      this.#close(payment);
+    }
     this.#streams.delete(name);
   }
 

@@ -128,7 +128,7 @@ export class LedgerCheck {
     const named = namedQuote(data);
     for (const one of named === undefined ? [stream] : [stream, named]) {
       if (!this.#isLast(one, this.#seq)) continue;
-      for (const payment of this.#streams.get(one)?.paymentNames ?? []) this.#credentials.forget(payment);
+      this.#credentials.forget(this.#streams.get(one)?.paymentName ?? '');
       this.#streams.delete(one);
       this.#versions.delete(one);
       this.#entities.delete(one);

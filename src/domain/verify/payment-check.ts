@@ -34,19 +34,18 @@ export class QuoteCheck {
   job = '';
   /** The caller's nonce that the payment being started claims. */
   callerNonce: string | undefined = undefined;
-  /** The payment that was started last, by its name. */
+  /** The name of its payment, once that was started. */
   started = '';
-  /** The payment that got its call last, by its name. */
+  /** The name of its payment, once that got its call. */
   enqueued = '';
-  /** The transfers on chains that its payments and refunds claim. */
+  /** The transfers on chains that its payment and refunds claim. */
   transfers: string[] | undefined = undefined;
   /** The payment that was verified last is said to be signed by a contract. */
   isOfContract = false;
   #verified = '';
   /** Who alone may pay it and for what; most quotes are for any. */
   readonly #bound: Pick<EventData<'quote_issued'>, 'requester' | 'inputs_hash'> | undefined;
-  /** Most streams have none or one, so the array is made when it is needed. */
-  #payments: Payment[] | undefined = undefined;
+  #payment: Payment | undefined = undefined;
 
   readonly #options: RecordedOptions;
 
@@ -77,9 +76,9 @@ export class QuoteCheck {
       : `its quote is for the body with the hash ${inputsHash} alone, but it has ${bodyKeccak256 ?? 'none'}`;
   }
 
-  /** Its payments, by their names. */
-  get paymentNames(): readonly string[] {
-    return this.#payments?.map(({ name }) => name) ?? [];
+  /** The name of its payment. */
+  get paymentName(): string | undefined {
+    return this.#payment?.name;
   }
 
   /** Whether a call of this quote has a payment with these terms. */
@@ -87,22 +86,27 @@ export class QuoteCheck {
     paid: Pick<EventData<'credit_topped_up'>, 'call_id' | 'network' | 'asset' | 'payer' | 'atoms'>,
   ): boolean {
     const payer = `${paid.network}/${paid.asset}/${paid.payer}/`;
+    const payment = this.#withCall(paid.call_id);
     return (
-      this.#payments?.some(
-        ({ callId, call, name, amount }) =>
-          callId === paid.call_id && call !== 'none' && name.startsWith(payer) && amount === paid.atoms,
-      ) ?? false
+      payment !== undefined &&
+      payment.call !== 'none' &&
+      payment.name.startsWith(payer) &&
+      payment.amount === paid.atoms
     );
   }
 
   /** The only account that may have the credit of a call; undefined where it is that of the payer's wallet. */
   creditFor(callId: number): number | undefined {
-    return this.#payments?.find((payment) => payment.callId === callId)?.creditFor;
+    return this.#withCall(callId)?.creditFor;
   }
 
   /** How many atoms of the payment of a call were refunded. */
   refundedOf(callId: number): bigint {
-    return this.#payments?.find((payment) => payment.callId === callId)?.refundedAtoms ?? 0n;
+    return this.#withCall(callId)?.refundedAtoms ?? 0n;
+  }
+
+  #withCall(callId: number): Payment | undefined {
+    return this.#payment?.callId === callId ? this.#payment : undefined;
   }
 
   /** Whether this quote sells that credit for that payment. */
@@ -145,8 +149,7 @@ export class QuoteCheck {
   }
 
   #open(event: LedgerEvent): string | undefined {
-    const open = this.#payments?.find(({ status }) => status !== 'settlement_failed');
-    if (open) return `a payment of this quote is ${open.status} already: one quote, one payment`;
+    if (this.#payment) return `a payment of this quote is ${this.#payment.status} already: one quote, one payment`;
     if (event.type === 'payment_verified') {
       this.#verified = nameOf(event.data);
       this.isOfContract = event.data.signed_by === 'contract';
@@ -168,7 +171,7 @@ export class QuoteCheck {
     this.started = this.#verified;
     this.#verified = '';
     const { amount } = payment;
-    (this.#payments ??= []).push({
+    this.#payment = {
       name: this.started,
       amount,
       status: 'settling',
@@ -177,7 +180,7 @@ export class QuoteCheck {
       refundedAtoms: 0n,
       wasEnqueued: false,
       ...(order === undefined ? {} : { creditFor: readTopUpOrder(order)?.accountId ?? 0 }),
-    });
+    };
     return undefined;
   }
 
@@ -185,13 +188,12 @@ export class QuoteCheck {
     if (this.version !== 1) return 'a recovered payment must be the first event of its stream';
     const { amount, ...named } = event.data as EventData<'payment_recovered'>;
     const settled = { name: nameOf(named), amount, status: 'settled', call: 'none', callId: 0 } as const;
-    this.#payments = [{ ...settled, refundedAtoms: 0n, wasEnqueued: false, redelivery: 'not_requested' }];
+    this.#payment = { ...settled, refundedAtoms: 0n, wasEnqueued: false, redelivery: 'not_requested' };
     return undefined;
   }
 
   #requestDelivery(event: LedgerEvent): string | undefined {
-    const name = nameOf(event.data as Named);
-    const payment = this.#payments?.find((one) => one.name === name);
+    const payment = this.#named(event.data as Named);
     if (payment?.redelivery !== 'not_requested' || payment.refundedAtoms > 0n)
       return 'only a recovered payment that was not refunded can be delivered again, and once';
     payment.redelivery = 'requested';
@@ -199,9 +201,7 @@ export class QuoteCheck {
   }
 
   #movePayment(event: LedgerEvent, { from, to }: Extract<Transition, { of: 'payment' }>): string | undefined {
-    const data = event.data as Named;
-    const name = nameOf(data);
-    const payment = this.#payments?.find((one) => one.name === name);
+    const payment = this.#named(event.data as Named);
     if (!payment) return 'it names a payment that was never started: its data were swapped or changed';
     if (!from.includes(payment.status))
       return `the payment is ${payment.status}, which cannot be followed by ${event.type}`;
@@ -217,17 +217,20 @@ export class QuoteCheck {
     return undefined;
   }
 
+  #named(data: Named): Payment | undefined {
+    return this.#payment?.name === nameOf(data) ? this.#payment : undefined;
+  }
+
   #enqueue(event: LedgerEvent): string | undefined {
     const { call_id, payment_nonce } = event.data as EventData<'enqueued'>;
-    const payment = this.#payments?.find(
-      ({ status, name, call, refundedAtoms, redelivery }) =>
-        status === 'settled' &&
-        name.endsWith(payment_nonce) &&
-        call === 'none' &&
-        refundedAtoms === 0n &&
-        redelivery !== 'not_requested',
-    );
-    if (!payment) return 'no settled payment of that nonce waits for its call';
+    const payment = this.#payment;
+    const isWaiting =
+      payment?.status === 'settled' &&
+      payment.name.endsWith(payment_nonce) &&
+      payment.call === 'none' &&
+      payment.refundedAtoms === 0n &&
+      payment.redelivery !== 'not_requested';
+    if (!isWaiting) return 'no settled payment of that nonce waits for its call';
     if ((event.type === 'enqueued_again') !== payment.wasEnqueued)
       return payment.wasEnqueued ? 'its call was enqueued before' : 'its call was never enqueued before';
     payment.wasEnqueued = true;
@@ -240,8 +243,8 @@ export class QuoteCheck {
 
   #moveCall(event: LedgerEvent, { from, to }: Extract<Transition, { of: 'call' }>): string | undefined {
     const { call_id } = event.data as EventData<'operator_requeued'>;
-    const payment = this.#payments?.find(({ callId, call }) => callId === call_id && call !== 'none');
-    if (!payment) return `call ${call_id} was never enqueued here`;
+    const payment = this.#withCall(call_id);
+    if (!payment || payment.call === 'none') return `call ${call_id} was never enqueued here`;
     if (payment.isGivenUp) return `the call was given up, which cannot be followed by ${event.type}`;
     if (!from.includes(payment.call))
       return `the call is ${payment.call}, which cannot be followed by ${event.type}`;

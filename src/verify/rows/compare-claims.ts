@@ -1,5 +1,5 @@
 import type { RecordedEvent } from '../../domain/events/event.ts';
-import { encodeClaim } from '../../store/claim-key.ts';
+import { claimBinding, encodeClaim } from '../../store/claim-key.ts';
 import {
   countClaims,
   type ExpectedClaim,
@@ -33,10 +33,7 @@ export class ClaimComparison {
       withCallOf === undefined || inOutbox.has(withCallOf);
     const known = parts.flatMap((part) => part.known.filter(isHeld).flatMap((one) => this.#expected(one)));
     const nonces: ExpectedNonceClaim[] = parts.flatMap((part) =>
-      part.nonces.filter(isHeld).map(({ stream, quote }) => {
-        const { key: quoteKey, binding } = encodeClaim(quote);
-        return { stream, binding, quoteKey };
-      }),
+      part.nonces.filter(isHeld).map(({ stream, payment }) => ({ stream, binding: claimBinding(payment) })),
     );
     const wrong = [
       ...(await findWrongClaims(this.#snapshot, known)),

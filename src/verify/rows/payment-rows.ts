@@ -2,11 +2,11 @@ import type { EventData, RecordedEvent } from '../../domain/events/event.ts';
 import type { JobId } from '../../domain/payments/job.ts';
 import { type Fingerprint, paymentFromData } from '../../domain/payments/payment.ts';
 import type { Caip2, Hex } from '../../domain/values/primitives.ts';
-import { claimKey, encodeClaim } from '../../store/claim-key.ts';
+import { claimBinding, claimKey, encodeClaim } from '../../store/claim-key.ts';
 import type { Claim } from '../../store/lane-command.ts';
 import type { ExpectedCall, KeptClaim, OutboxEntry, OutboxStatus } from './expected-call.ts';
 import { refundClaim } from '../../store/recorded-claims.ts';
-import { paymentClaim, paymentIdClaim, paymentKey, quoteClaim, transferClaim } from '../../store/streams.ts';
+import { paymentClaim, paymentIdClaim, paymentKey, transferClaim } from '../../store/streams.ts';
 
 /** A claim that a payment's row of `tollbook.claim` must have. */
 export interface HeldClaim {
@@ -27,15 +27,14 @@ export class PaymentRows {
   readonly #startedAt: number;
   readonly #hasNonce: boolean;
   readonly #caller: string | null;
-  #quote: HeldClaim | undefined;
   /** What the row of its call keeps of its claims. */
   #kept: readonly KeptClaim[] = [];
-  #quoteClaim: Claim | undefined;
   #paymentId: HeldClaim | undefined;
   /** Whether the claim of a caller's nonce is there; its key is not in the events. */
   #nonce: HeldClaim['held'] | undefined;
   #status: 'settling' | 'settled' | 'failed' = 'settling';
   #transfer: string | undefined;
+  #isRecovered = false;
   #job: JobId | undefined;
   #body: { readonly sha256: string; readonly bytes: number } | undefined;
   #call: { readonly id: number; status: 'open' | 'completed' | 'dead' | 'gone' } | undefined;
@@ -60,17 +59,15 @@ export class PaymentRows {
     return this.#startedAt;
   }
 
-  start(digest: string, data: EventData<'settlement_started'>): void {
-    const quote = quoteClaim(digest, this.#payment);
+  start(data: EventData<'settlement_started'>): void {
     this.#hold(paymentClaim(this.#payment, data.binding));
-    this.#quoteClaim = quote;
-    this.#quote = { claim: quote, held: 'certain' };
-    const { kind, key, binding } = encodeClaim(quote);
-    const kept: KeptClaim[] = [{ kind, key, binding }];
-    if (this.#hasNonce) kept.push({ kind: 'caller_nonce', key: undefined, binding });
-    if (this.#hasNonce) this.#nonce = 'certain';
+    const kept: KeptClaim[] = [];
+    if (this.#hasNonce) {
+      kept.push({ kind: 'caller_nonce', key: undefined, binding: claimBinding(this.key) });
+      this.#nonce = 'certain';
+    }
     if (data.payment_id !== undefined) {
-      const claim = paymentIdClaim(this.#payment.payer, data.payment_id, `${quote.binding}/${data.binding}`);
+      const claim = paymentIdClaim(this.#payment.payer, data.payment_id, `${this.key}/${data.binding}`);
       this.#paymentId = { claim, held: 'certain' };
       kept.push(encodeClaim(claim));
     }
@@ -79,6 +76,7 @@ export class PaymentRows {
   }
 
   recover(data: EventData<'payment_recovered'>): void {
+    this.#isRecovered = true;
     this.#hold(paymentClaim(this.#payment, 'recovered'));
     this.#status = 'settled';
     this.#claimTransfer(data.transaction, data.log_index);
@@ -160,12 +158,12 @@ export class PaymentRows {
 
   /** Its claims, those whose keys the events have. */
   claims(): HeldClaim[] {
-    return [...this.#claims.values(), ...[this.#quote, this.#paymentId].filter((one) => one !== undefined)];
+    return [...this.#claims.values(), ...(this.#paymentId ? [this.#paymentId] : [])];
   }
 
-  /** The claim of its quote, to which that of a caller's nonce is bound as well; undefined where there is no such nonce. */
-  nonceClaim(): { readonly quote: Claim; readonly held: HeldClaim['held'] } | undefined {
-    return this.#nonce && this.#quoteClaim && { quote: this.#quoteClaim, held: this.#nonce };
+  /** Whether the claim of a caller's nonce, which is bound to the payment's key, is held; undefined where there is no such nonce. */
+  get nonceHeld(): HeldClaim['held'] | undefined {
+    return this.#nonce;
   }
 
   /** What the outbox must have of it. */
@@ -212,20 +210,18 @@ export class PaymentRows {
   }
 
   #isRedelivered(): boolean {
-    return this.#quoteClaim === undefined && this.#body !== undefined;
+    return this.#isRecovered && this.#body !== undefined;
   }
 
   #fail(): void {
     this.#status = 'failed';
     if (this.#call) return;
-    this.#quote = undefined;
     this.#mayBeRemoved = true;
     if (this.#nonce) this.#nonce = 'with_call';
     if (this.#paymentId) this.#paymentId = { ...this.#paymentId, held: 'with_call' };
   }
 
   #freeAll(): void {
-    this.#quote = undefined;
     this.#nonce = undefined;
     this.#paymentId = undefined;
   }
@@ -277,7 +273,7 @@ export function paymentsOf(events: readonly RecordedEvent[]): PaymentRows[] {
           caller,
           hasNonce,
         });
-        payment.start(event.stream, event.data);
+        payment.start(event.data);
         payments.push(payment);
         break;
       }

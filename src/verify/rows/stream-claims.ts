@@ -29,8 +29,8 @@ export interface StreamClaim {
 /** A claim of a caller's nonce: an event has only the hash of the nonce, so its key is not known. */
 export interface NonceClaim {
   readonly stream: string;
-  /** The claim of the payment's quote: the nonce is bound to the same. */
-  readonly quote: Claim;
+  /** The payment that the nonce is bound to, as `paymentKey()` names it. */
+  readonly payment: string;
   readonly withCallOf: string | undefined;
 }
 
@@ -46,11 +46,13 @@ export function claimsOfPayments(stream: string, payments: readonly PaymentRows[
   for (const payment of payments) {
     for (const { claim, held } of payment.claims())
       known.push({ claim, stream, withCallOf: held === 'certain' ? undefined : payment.key });
-    const nonce = payment.nonceClaim();
-    if (nonce) {
-      const { quote, held } = nonce;
-      nonces.push({ stream, quote, withCallOf: held === 'certain' ? undefined : payment.key });
-    }
+    const { nonceHeld } = payment;
+    if (nonceHeld)
+      nonces.push({
+        stream,
+        payment: payment.key,
+        withCallOf: nonceHeld === 'certain' ? undefined : payment.key,
+      });
   }
   return { known, nonces };
 }

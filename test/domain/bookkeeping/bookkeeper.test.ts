@@ -130,24 +130,6 @@ describe('a payment in the books', () => {
     });
   });
 
-  test('of a quote that another payment has paid is due for a refund at once', () => {
-    const left = after((q) => {
-      q.fail();
-      const late = q.events.length;
-      q.start();
-      q.settle('chain');
-      q.enqueue();
-      q.complete();
-      // the first payment lands although it was recorded as failed
-      const second = structuredClone(q.events[late - 1]!);
-      const settled = structuredClone(q.events.find(({ event }) => event.type === 'payment_settled')!);
-      const nonce = (second.event.data as { payment_nonce: string }).payment_nonce;
-      (settled.event.data as { payment_nonce: string }).payment_nonce = nonce;
-      q.events.push(settled);
-    });
-    expect(left).toEqual({ [chain]: 4000n, 'Income:Jobs:1:1 USDC-84532': -2000n, [refundsDue]: -2000n });
-  });
-
   test('that is proven and closed may be confirmed again', () => {
     expect(after((q) => (q.settle('operator'), q.enqueue(), q.complete(), q.confirm()))).toEqual({
       [chain]: 2000n,

@@ -179,7 +179,6 @@ export interface QuoteOutcome {
   basis: 'none' | 'reported' | 'proven';
   call: 'none' | 'enqueued' | 'dead' | 'completed';
   isRefunded: boolean;
-  hasFailed: boolean;
 }
 
 /** A legal sequence of events of one quote, drawn from numbers, with its outcome. */
@@ -187,7 +186,7 @@ export const anyPaymentEvents = fc
   .record({ n: fc.nat(5_000), draws: fc.array(fc.nat(99), { minLength: 1, maxLength: 14 }) })
   .map(({ n, draws }) => {
     const quote = paidQuote(n);
-    const at: QuoteOutcome = { basis: 'none', call: 'none', isRefunded: false, hasFailed: false };
+    const at: QuoteOutcome = { basis: 'none', call: 'none', isRefunded: false };
     quote.start();
     for (const draw of draws) takeStep(quote, at, draw);
     return { n, quote, at };
@@ -205,27 +204,11 @@ function stepsAt(quote: PaidQuote, at: QuoteOutcome): (() => void)[] {
       steps.push(() => {
         quote.settle(evidence);
         at.basis = evidence === 'facilitator' ? 'reported' : 'proven';
-        at.hasFailed = false;
         if (at.call !== 'none' || at.isRefunded) return;
         quote.enqueue();
         at.call = 'enqueued';
       });
-    steps.push(
-      () => {
-        quote.markUnknown();
-        at.hasFailed = false;
-      },
-      () => {
-        quote.fail();
-        at.hasFailed = true;
-      },
-    );
-    // another payment of the same quote; the first one stays failed
-    if (at.hasFailed && at.call === 'none' && !at.isRefunded)
-      steps.push(() => {
-        quote.start();
-        at.hasFailed = false;
-      });
+    steps.push(quote.markUnknown, quote.fail);
   } else {
     const undo = (call: 'withdrawn' | 'kept'): void => {
       if (at.basis === 'reported') quote.disprove(call);

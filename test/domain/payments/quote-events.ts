@@ -129,7 +129,7 @@ export function recorded(events: readonly LedgerEvent[]): RecordedEvent[] {
 
 export const stateOf = (events: readonly LedgerEvent[]): QuoteState => foldQuote(recorded(events));
 
-export const callOf = (events: readonly LedgerEvent[]) => stateOf(events).payments[0]?.call;
+export const callOf = (events: readonly LedgerEvent[]) => stateOf(events).payment?.call;
 
 /** The state after these events: the receipt's state, whether it is paid, whether it can be paid. */
 export function summaryOf(events: readonly LedgerEvent[], at = nowSecs) {

@@ -7,7 +7,6 @@ import {
   foldQuote,
   isOpen,
   isPaid,
-  paymentOf,
 } from '../../../src/domain/payments/quote-state.ts';
 import { signedPayment } from './payment-support.ts';
 import { bytesOf, payer } from './support.ts';
@@ -16,14 +15,12 @@ import {
   firstNonce,
   secondNonce,
   transaction,
-  named,
   quoted,
   verified,
   started,
   unknown,
   failed,
   settled,
-  enqueuedFor,
   enqueued,
   confirmed,
   disproved,
@@ -33,7 +30,6 @@ import {
   completed,
   dead,
   requeued,
-  refundedFor,
   refunded,
   replayDenied,
   paid,
@@ -92,13 +88,13 @@ describe('a payment being settled', () => {
     expect(summaryOf([quoted, started(), unknown(), failed()])).toEqual({
       state: 'settlement_failed',
       paid: false,
-      open: true,
+      open: false,
     });
   });
 
-  test('that failed frees its quote for another until it expires', () => {
+  test('that failed ends its quote: no other payment can take it', () => {
     const events = [quoted, started(), failed()];
-    expect(summaryOf(events)).toEqual({ state: 'settlement_failed', paid: false, open: true });
+    expect(summaryOf(events)).toEqual({ state: 'settlement_failed', paid: false, open: false });
     expect(summaryOf(events, expiresAt)).toEqual({ state: 'settlement_failed', paid: false, open: false });
   });
 
@@ -108,97 +104,18 @@ describe('a payment being settled', () => {
   });
 });
 
-describe('a second payment, after the first failed', () => {
-  const second = [quoted, started(), failed(), started(secondNonce)];
-
-  test('holds the quote again', () => {
-    expect(summaryOf(second)).toEqual({ state: 'settling', paid: null, open: false });
-    expect(summaryOf([...second, unknown(secondNonce)])).toEqual({
-      state: 'settlement_unknown',
-      paid: null,
-      open: false,
-    });
-  });
-
-  test('pays the quote', () => {
-    expect(summaryOf([...second, settled(secondNonce), enqueuedFor(secondNonce)])).toEqual({
-      state: 'enqueued',
-      paid: true,
-      open: false,
-    });
-  });
-
-  test('may fail too, and frees the quote again', () => {
-    expect(summaryOf([...second, failed(secondNonce)])).toEqual({
-      state: 'settlement_failed',
-      paid: false,
-      open: true,
-    });
-  });
-
-  test('does not change the first payment', () => {
-    const quoteState = stateOf([...second, settled(secondNonce)]);
-    expect(paymentOf(quoteState, { ...named, payer, nonce: firstNonce })).toMatchObject({
-      status: 'settlement_failed',
-      reason: 'insufficient_funds',
-    });
-    expect(paymentOf(quoteState, { ...named, payer, nonce: secondNonce })).toMatchObject({
-      status: 'settled',
-      settled: { transaction },
-    });
-    expect(quoteState.payments).toHaveLength(2);
-  });
-
-  test('is not changed by the outcome of the first payment, nor by a payment of another payer with its nonce', () => {
-    const other = { ...named, payment_nonce: secondNonce, payer: bytesOf('ee', 20), reason: 'timeout' };
-    const events: LedgerEvent[] = [...second, { type: 'settlement_failed', data: other }];
-    expect(summaryOf(events).state).toBe('settling');
-    expect(summaryOf([...second, failed()]).state).toBe('settling');
-  });
-});
-
-describe('a payment that was believed to have failed and lands after another paid its quote', () => {
-  const both = [
-    quoted,
-    started(),
-    failed(),
-    started(secondNonce),
-    settled(secondNonce),
-    enqueuedFor(secondNonce, 8),
-    settled(),
-    enqueued,
-    delivered,
-  ];
-
-  test('has its own call, and the other payment keeps its call', () => {
-    const calls = stateOf(both).payments.map(({ call }) => call);
-    expect(calls).toEqual([
-      { callId: 9, status: 'delivered' },
-      { callId: 8, status: 'enqueued' },
-    ]);
-  });
-});
-
 describe('a refund', () => {
   test('is shown on the receipt, and the payment stays paid', () => {
     const expected = { state: 'refunded', paid: true, open: false };
     expect(summaryOf([...paid, dead, refunded])).toEqual(expected);
     expect(summaryOf([quoted, started(), settled(), refunded])).toEqual(expected);
     expect(summaryOf([...paid, delivered, completed, refunded])).toEqual(expected);
-    expect(stateOf([...paid, dead, refunded]).payments[0]).toMatchObject({
+    expect(stateOf([...paid, dead, refunded]).payment).toMatchObject({
       status: 'settled',
       isRefunded: true,
       refunds: [{ version: 7, transaction: bytesOf('f8', 32), proof: { logIndex: 3 } }],
       call: { status: 'dead_lettered' },
     });
-  });
-
-  test('of one of two payments does not change the other', () => {
-    const both = [quoted, started(), failed(), started(secondNonce), settled(secondNonce)];
-    const two = [...both, enqueuedFor(secondNonce, 8), settled(), enqueued];
-    expect(summaryOf([...two, refunded]).state).toBe('enqueued');
-    expect(summaryOf([...two, refundedFor(secondNonce), delivered]).state).toBe('delivered');
-    expect(summaryOf([...two, refunded, refundedFor(secondNonce)]).state).toBe('refunded');
   });
 });
 
@@ -206,7 +123,7 @@ describe('a settlement that was disproved or reorged out', () => {
   test('is open again and loses its call, if no runner had the call', () => {
     const events = [...paid, disproved('withdrawn')];
     expect(summaryOf(events)).toEqual({ state: 'settlement_unknown', paid: null, open: false });
-    expect(stateOf(events).payments[0]).toMatchObject({ call: undefined, settled: undefined });
+    expect(stateOf(events).payment).toMatchObject({ call: undefined, settled: undefined });
     expect(summaryOf([...paid, reorged('withdrawn')])).toEqual({
       state: 'settlement_unknown',
       paid: null,
@@ -217,17 +134,17 @@ describe('a settlement that was disproved or reorged out', () => {
   test('keeps its call if a runner has it, and is not reported as paid', () => {
     const events = [...paid, delivered, disproved('kept'), completed];
     expect(summaryOf(events)).toEqual({ state: 'settlement_unknown', paid: null, open: false });
-    expect(stateOf(events).payments[0]?.call).toMatchObject({ callId: 9, status: 'completed' });
+    expect(stateOf(events).payment?.call).toMatchObject({ callId: 9, status: 'completed' });
     expect(summaryOf([...events, settled()])).toEqual({ state: 'completed', paid: true, open: false });
   });
 
   test('keeps the reported transaction as a hint', () => {
-    expect(stateOf([...paid, disproved('withdrawn')]).payments[0]?.hints).toEqual([transaction]);
+    expect(stateOf([...paid, disproved('withdrawn')]).payment?.hints).toEqual([transaction]);
   });
 });
 
 test("a confirmation replaces the facilitator's report with the chain's proof", () => {
-  expect(stateOf(paid).payments[0]?.settled).toEqual({
+  expect(stateOf(paid).payment?.settled).toEqual({
     version: 4,
     seq: 103,
     at: '2027-01-15T08:00:03.000Z',
@@ -235,7 +152,7 @@ test("a confirmation replaces the facilitator's report with the chain's proof", 
     transaction,
     evidence: 'facilitator',
   });
-  expect(stateOf([...paid, confirmed]).payments[0]?.settled).toEqual({
+  expect(stateOf([...paid, confirmed]).payment?.settled).toEqual({
     version: 4,
     seq: 103,
     at: '2027-01-15T08:00:03.000Z',
@@ -303,19 +220,17 @@ describe('the state of a quote', () => {
   });
 
   test('keeps the binding of its payment and the time at which settling started', () => {
-    expect(stateOf([quoted, started()]).payments).toEqual([
-      {
-        binding: bytesOf('01', 32),
-        bodySha256: bytesOf('02', 32),
-        payment: paymentToData({ ...signedPayment, nonce: firstNonce }),
-        startedAt: '2027-01-15T08:00:01.000Z',
-        status: 'settling',
-        hints: [],
-        isOverdue: false,
-        refunds: [],
-        isRefunded: false,
-      },
-    ]);
+    expect(stateOf([quoted, started()]).payment).toEqual({
+      binding: bytesOf('01', 32),
+      bodySha256: bytesOf('02', 32),
+      payment: paymentToData({ ...signedPayment, nonce: firstNonce }),
+      startedAt: '2027-01-15T08:00:01.000Z',
+      status: 'settling',
+      hints: [],
+      isOverdue: false,
+      refunds: [],
+      isRefunded: false,
+    });
   });
 
   test('is the same when the events are folded in two parts', () => {

@@ -80,7 +80,6 @@ test.each<[string, StreamEvent[]]>([
   ['a paid job up to its completion', job],
   ["a payment whose signature only its payer's contract can check", paidJob(1, { isSignedByContract: true })],
   ['a failed payment that landed late', after(3, failed, ...job.slice(3))],
-  ['a failed payment, and another for the same quote', after(3, failed, ...secondPayment())],
   ['an unknown settlement that the chain resolved', after(3, unknown, unknown, ...job.slice(3))],
   [
     "a facilitator's report that was confirmed",
@@ -134,6 +133,11 @@ test.each<[string, StreamEvent[], RegExp]>([
   ['a payment settled without being started', after(2, job[3]!), /never started/],
   ['a payment started without being verified', after(1, job[2]!), /not verified/],
   ['a payment started twice', after(3, job[1]!, job[2]!), /is settling already/],
+  [
+    'another payment for the quote of a failed one',
+    after(3, failed, ...secondPayment()),
+    /is settlement_failed already: one quote, one payment/,
+  ],
   ['a payment settled twice', after(4, job[3]!), /is settled, which cannot be followed by payment_settled/],
   [
     'a payment that fails after it was settled',

@@ -1,12 +1,11 @@
 import { claimKey } from '../../../src/store/claim-key.ts';
-import { paymentClaim, quoteClaim, transferClaim } from '../../../src/store/streams.ts';
+import { paymentClaim, transferClaim } from '../../../src/store/streams.ts';
 import { hex32Of } from '../../support/synthetic-ledger.ts';
 import { network } from '../chain.ts';
 import type { Sale } from '../world.ts';
 import type { Field, Plant } from './field.ts';
 
 const keyOfPayment = ({ payment }: Sale): Buffer => claimKey(paymentClaim(payment, ''));
-const keyOfQuote = ({ digest, payment }: Sale): Buffer => claimKey(quoteClaim(digest, payment));
 
 /** Changes one claim, as an insider who owns the database. */
 async function change(field: Field, statement: string, values: readonly unknown[]): Promise<void> {
@@ -14,7 +13,7 @@ async function change(field: Field, statement: string, values: readonly unknown[
   if (changed.length !== 1) throw new Error(`${changed.length} claims were changed, not one: ${statement}`);
 }
 
-/** What an insider changes of the claims, which let a payment, a quote and a transfer count once. */
+/** What an insider changes of the claims, which let a payment and a transfer count once. */
 export const claimed: readonly Plant[] = [
   {
     name: 'the claim of a payment is deleted, so that the payment could be used again',
@@ -49,17 +48,17 @@ export const claimed: readonly Plant[] = [
     },
   },
   {
-    name: 'the claim of a quote is bound to another payment, so that the quote could be paid again',
+    name: 'the claim of a payment is bound to another request, so that a repetition of it is a replay',
     async plant(field) {
       const [sale, other] = [field.sale(field.delivered), field.sale(field.delivered, 1)];
       await change(
         field,
         'update tollbook.claim set binding = (select o.binding from tollbook.claim o where o.key = $2) where key = $1',
-        [keyOfQuote(sale), keyOfQuote(other)],
+        [keyOfPayment(sale), keyOfPayment(other)],
       );
       return {
         rows: ['claim'],
-        named: [`kind quote, stream ${sale.digest}, key ${keyOfQuote(sale).toString('hex')}: binding is`],
+        named: [`kind payment, stream ${sale.digest}, key ${keyOfPayment(sale).toString('hex')}: binding is`],
       };
     },
   },

@@ -26,7 +26,6 @@ const messages: Readonly<Record<RefundRefusal, string>> = {
   ...chainMessages,
   quote_unknown: 'there is no quote with that digest',
   payment_unknown: 'that quote has no payment with that nonce',
-  payment_ambiguous: 'that quote was paid more than once: name the payment by --payment NONCE',
   not_paid: 'that quote is not paid: there is nothing to refund',
   payment_unproven:
     'only a facilitator reported the payment and the chain does not show it: there may be nothing to refund',

@@ -12,7 +12,6 @@ import { fail, say } from '../../terminal.ts';
 
 const messages: Readonly<Record<Exclude<OperatorResolutionResult['kind'], 'recorded'>, string>> = {
   not_open: 'no settlement of that quote is open: `tollbook settlements` lists those that are',
-  ambiguous: 'several payments of that quote are open: only the gateway can resolve them',
   not_expired:
     'its authorization has not expired, so the money can still move: try again when it has, if it is still listed',
   contradicted: 'the chain shows the opposite; nothing was recorded',
