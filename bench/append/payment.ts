@@ -70,7 +70,6 @@ export function payment() {
     ],
     claims: [
       { kind: 'payment', owner: payer, scope: `${network}/eip3009`, key: nonce, part: asset, binding },
-      { kind: 'quote', owner: '', scope: '', key: stream, binding: key },
     ],
     call: {
       op: 'add',

@@ -37,7 +37,7 @@ begin
   from (
     select event.seq, event.type, event.data::json as data from event
     where lane_id = 1 and event.seq > passed.previous and event.seq <= passed.last and event.type in (
-      'payment_settled', 'settlement_confirmed',
+      'payment_settled', 'settlement_confirmed', 'payment_recovered',
       'settlement_disproved', 'settlement_reorged', 'payer_mismatch', 'settlement_overdue', 'operator_usage_implausible',
       'operator_payouts_postponed')
   ) wanted
@@ -46,7 +46,7 @@ begin
   cross join lateral unnest(case
     when data.network is null and wanted.type <> 'operator_usage_implausible'
       or data.block_number is not null and whole_number(data.block_number) is null then array['unreadable']
-    when wanted.type in ('payment_settled', 'settlement_confirmed') then array['confirm']
+    when wanted.type in ('payment_settled', 'settlement_confirmed', 'payment_recovered') then array['confirm']
     when data.call = 'kept' then array['resolve', 'alert']
     else array['alert'] end) as topic
   where topic <> 'confirm' or data.evidence is distinct from 'operator' or data.block_number is not null

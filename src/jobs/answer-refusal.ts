@@ -1,6 +1,8 @@
+import { refusals } from '../domain/errors/refusal.ts';
 import type { JobAnswer, PaymentRequired, Refused } from './answer.ts';
 import type { LaneCommand } from '../store/append-batch.ts';
 import type { JobsContext } from './context.ts';
+import { findCharged } from './find-charged.ts';
 import { type OpenedRequest, requestStream } from './job-request.ts';
 import { answerKnownPayment, lookUpPayment, type SentRequest } from './known-payment.ts';
 import { LaneFullError } from '../store/lane.ts';
@@ -11,16 +13,16 @@ import type { ErrorRefusal, JobRefusal, OfferRefusal, RefusalRecord } from './re
 
 /**
  * The only place that records a refusal and answers. What strangers leave in the ledger is bounded: without a key for quotes, one
- * beyond the gateway's own limit is not issued; with a key it is summarised. Their refusals are then only counted. A payer who gets a
- * 402 signs again and pays twice, so the last look whether another request has started the same payment comes after an append: a start that
- * was decided before can be read by then, even where its commit took long, and one that is decided later is stale where the payment
- * was refused for its time.
+ * beyond the gateway's own limit is not issued; with a key it is summarised. Their refusals are then only counted. After some answers a
+ * payer signs again, and pays twice if the refused payment has moved money. So before those the last look whether another request has
+ * started the same payment comes after an append: a start that was decided before can be read by then, even where its commit took long, and
+ * one that is decided later is stale where the payment was refused for its time. Then the chain is asked whether the payment has landed.
  */
 export async function answerRefusal(
   context: JobsContext,
   request: Pick<OpenedRequest, 'requestId' | 'charge'>,
   refusal: JobRefusal,
-  paid?: SentRequest,
+  paid?: SentRequest & Pick<OpenedRequest, 'job'>,
 ): Promise<JobAnswer> {
   const hasKey = context.quoteKeys !== undefined;
   const isNewQuote = 'job' in refusal && !refusal.named;
@@ -34,15 +36,29 @@ export async function answerRefusal(
     'job' in refusal ? offerJob(context, refusal) : errorAnswer(refusal),
     isOnlyCounted ? sum(context, refusal.record) : recordRefusal(context, request, refusal),
   ]);
-  if (answer.kind === 'payment_required' && paid) {
+  if (paid && ('job' in refusal || mayBeSignedAnew(answer))) {
     if (!isAppended && (await append(context, nothingFor(request))).outcome === 'full')
       return { kind: 'refused', code: 'overloaded', reason: 'lane_full' };
     const lookUp = await lookUpPayment(context, paid.decoded);
     const known = await answerKnownPayment(context, paid, lookUp);
     if (known.kind === 'answered') return known.answer;
-    if (known.kind === 'recovered') return { kind: 'refused', code: 'payment_recovered' };
+    // a refusal of this code says why it is not delivered
+    if (known.kind === 'recovered' && refusal.code !== 'payment_recovered')
+      return { kind: 'refused', code: 'payment_recovered' };
+    const { job, decoded } = paid;
+    const charged =
+      known.kind === 'not_known' &&
+      (await findCharged(context, { job, decoded, code: refusal.code }, lookUp));
+    if (charged) return { kind: 'refused', code: charged };
   }
   return answer;
+}
+
+const signedAnewStatuses: ReadonlySet<number> = new Set([403, 404, 409, 415, 422]);
+
+/** Whether a client signs another payment after this answer: after any other it sends the same one again. */
+function mayBeSignedAnew(answer: PaymentRequired | Refused): boolean {
+  return answer.kind === 'payment_required' || signedAnewStatuses.has(refusals[answer.code].status);
 }
 
 /**

@@ -1,4 +1,3 @@
-import type { DecodedPayment } from '../domain/payments/decode-payment.ts';
 import type { AuthMode } from '../domain/payments/job.ts';
 import { type Address, chainIdOf } from '../domain/values/primitives.ts';
 import {
@@ -16,7 +15,6 @@ import { type Job, type Restriction, sellsCredit } from './catalog.ts';
 import { topUpOrderOf } from './check-request.ts';
 import { checkSignature, type SignatureCheck } from './check-signature.ts';
 import { type JobsContext, openPaidCalls } from './context.ts';
-import { findCharged } from './find-charged.ts';
 import type { BoundRequest } from './job-request.ts';
 import type { MatchedPayment } from './match-quote.ts';
 import {
@@ -59,13 +57,9 @@ export async function checkPayment(
   context: JobsContext,
   request: BoundRequest,
   job: Job,
-  decoded: DecodedPayment,
   matched: MatchedPayment | JobRefusal,
 ): Promise<CheckedPayment | JobRefusal> {
-  if (matched.kind === 'refusal') {
-    const charged = 'job' in matched ? await findCharged(context, decoded) : undefined;
-    return charged === undefined ? matched : refusal(request, charged);
-  }
+  if (matched.kind === 'refusal') return matched;
   const { digest, payment } = matched;
   // the caller's headers are checked before any peer is asked
   const found = job.restriction && findCaller(context, request, job, job.restriction, payment.payer);
@@ -77,11 +71,7 @@ export async function checkPayment(
     return rejectedPayment(job, { stage: 'verify', reason: notSigned, quote_digest: digest });
   }
   const why = sellsCredit(job) ? await whyNoCredit(context, request, job, payment, signed) : undefined;
-  if (why !== undefined) {
-    const charged = await findCharged(context, decoded);
-    if (charged !== undefined) return refusal(request, charged);
-    return rejectedPayment(job, { stage: 'match', reason: why, quote_digest: digest });
-  }
+  if (why !== undefined) return rejectedPayment(job, { stage: 'match', reason: why, quote_digest: digest });
   const verified = await verifyPayment(context, request, job, matched, signed);
   if (verified.kind === 'refusal') return verified;
   const signedBy = signed.kind === 'signed' ? signed.by : 'contract';

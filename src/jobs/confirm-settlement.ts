@@ -35,7 +35,12 @@ async function findSettled(
 ): Promise<SettledPayment | undefined> {
   const { events } = await readStream(context.pool, stream);
   const event = events.find((candidate) => candidate.seq === seq);
-  if (event?.type !== 'payment_settled' && event?.type !== 'settlement_confirmed') return undefined;
+  if (
+    event?.type !== 'payment_settled' &&
+    event?.type !== 'settlement_confirmed' &&
+    event?.type !== 'payment_recovered'
+  )
+    return undefined;
   const quote = foldQuote(events);
   const known = paymentOf(quote, { ...event.data, nonce: event.data.payment_nonce });
   if (!known?.settled || known.settled.transaction !== event.data.transaction) return undefined;

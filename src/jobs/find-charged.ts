@@ -1,33 +1,74 @@
 import type { DecodedPayment } from '../domain/payments/decode-payment.ts';
-import { type PaymentToken, readSignedPayment, tokensOfPayment } from '../domain/payments/payment.ts';
+import {
+  matchOption,
+  type PaymentToken,
+  readSignedPayment,
+  type SignedPayment,
+  tokensOfPayment,
+} from '../domain/payments/payment.ts';
+import { fullOptions, optionFromJson, type SettlementOption } from '../domain/payments/quote.ts';
+import { placeData } from '../domain/payments/transfer-place.ts';
+import type { Proof } from '../domain/payments/settlement.ts';
+import type { Hex } from '../domain/values/primitives.ts';
+import type { KnownPayment } from '../store/payment-lookup.ts';
+import { paymentClaim, paymentKey, transferClaim } from '../store/streams.ts';
 import { checkSignature } from './check-signature.ts';
 import { type JobsContext, nowSecs } from './context.ts';
 import { findLanded } from './find-settlement.ts';
+import type { JobHead } from './job-request.ts';
+import { readNamedQuote } from './match-quote.ts';
+
+/** How a payment is refused whose payer is charged, or may be. */
+export type ChargedCode = 'payment_recovered' | 'payment_unrecorded' | 'payment_use_unknown';
+
+/** A payment that is refused. */
+export interface RefusedPayment {
+  readonly job: JobHead['job'];
+  readonly decoded: DecodedPayment;
+  /** Why it is refused: a machine-readable code. */
+  readonly code: string;
+}
 
 /**
- * How to refuse a payment that fits no quote and may have been charged: its payer signed it over to us, and the chain shows
- * that it was used, or does not answer. A ledger that lost its last events knows neither the quote nor the payment, and a payer
- * who gets a 402 signs again and pays twice. Also in a token that has no rate now. Undefined where it was not charged.
+ * How to refuse a payment that no event names although its payer may have been charged: any account may send a signed
+ * authorization to the chain, and a ledger that lost its last events knows neither the quote nor the payment. A payer who is told
+ * nothing of it signs again and pays twice. Where the payment proves that this ledger has made its offer, its transfer is recorded, and its
+ * refund is due. Any other may be of another ledger with the same payee, which has delivered it. Undefined where it was not charged.
  */
 export async function findCharged(
   context: JobsContext,
-  decoded: DecodedPayment,
-): Promise<Charged | undefined> {
+  refused: RefusedPayment,
+  lookUp: KnownPayment,
+): Promise<ChargedCode | undefined> {
+  const { decoded } = refused;
+  const offered = findOffered(context, refused, lookUp);
   // a version 1 payment does not name its token: the one that it was signed for is looked up
-  for (const token of tokensOfPayment(decoded, context.settings.acceptedTokens)) {
-    const charged = await findChargedIn(context, decoded, token);
+  const tokens = offered ? [offered] : tokensOfPayment(decoded, context.settings.acceptedTokens);
+  for (const token of tokens) {
+    const charged = await findChargedIn(context, refused, token, offered);
     if (charged !== undefined) return charged;
   }
   return undefined;
 }
 
-type Charged = 'payment_unrecorded' | 'payment_use_unknown';
+/** The option of this ledger's own quote that the payment names, expired or not. */
+function findOffered(
+  context: JobsContext,
+  { job, decoded }: RefusedPayment,
+  { quote: reading }: KnownPayment,
+): SettlementOption | undefined {
+  if (!job || decoded.terms?.quoteDigest === undefined) return undefined;
+  const { quote } = readNamedQuote(context, job, decoded, reading).state;
+  return quote && matchOption(decoded, fullOptions(quote).map(optionFromJson));
+}
 
 async function findChargedIn(
   context: JobsContext,
-  decoded: DecodedPayment,
+  refused: RefusedPayment,
   token: PaymentToken,
-): Promise<Charged | undefined> {
+  offered: SettlementOption | undefined,
+): Promise<ChargedCode | undefined> {
+  const { decoded } = refused;
   const payment = readSignedPayment(decoded, token);
   const chain = context.chains.get(decoded.network);
   if (!chain || !payment || payment.payTo !== token.payTo) return undefined;
@@ -35,11 +76,67 @@ async function findChargedIn(
   if (signed.kind !== 'signed') return signed.kind === 'unavailable' ? 'payment_use_unknown' : undefined;
   const landing = await findLanded(chain, payment, nowSecs(context));
   switch (landing.kind) {
-    case 'landed':
-      return 'payment_unrecorded';
+    case 'landed': {
+      const { transaction, proof } = landing.settlement;
+      if (!proof || offered?.amount !== payment.amount) return 'payment_unrecorded';
+      return recordCharged(context, refused, payment, { transaction, proof });
+    }
     case 'unsure':
       return 'payment_use_unknown';
     case 'not_landed':
       return undefined;
   }
+}
+
+/** Records a refused payment that has landed. What a recovery still searches, it records itself. */
+async function recordCharged(
+  context: JobsContext,
+  { decoded, code }: RefusedPayment,
+  payment: SignedPayment,
+  { transaction, proof }: { readonly transaction: Hex; readonly proof: Proof },
+): Promise<ChargedCode> {
+  if (await context.lostPayments.mayHold(payment, context.settings.maxTimeoutSecs))
+    return 'payment_unrecorded';
+  const { network, transferMethod, asset, symbol, decimals, payTo, payer, nonce, amount } = payment;
+  const { outcome } = await context.lane.append(
+    {
+      // without a call, the payment's own key names its stream
+      stream: paymentKey(payment),
+      expect: 0,
+      events: [
+        {
+          type: 'payment_recovered',
+          data: {
+            network,
+            asset,
+            payer,
+            payment_nonce: nonce,
+            transfer_method: transferMethod,
+            symbol,
+            decimals,
+            pay_to: payTo,
+            amount: String(amount),
+            transaction,
+            ...placeData(proof),
+            refused: {
+              code,
+              valid_before: String(payment.validBefore),
+              ...(decoded.terms?.quoteDigest ? { quote_digest: decoded.terms.quoteDigest } : {}),
+            },
+          },
+        },
+      ],
+      claims: [
+        paymentClaim(payment, 'recovered'),
+        transferClaim(network, transaction, proof.logIndex, nonce),
+      ],
+    },
+    { urgent: true },
+  );
+  if (outcome !== 'ok') return 'payment_unrecorded';
+  context.log.warn(
+    { payer, transaction, code },
+    'a payment was refused, and the chain shows that it has landed: its refund is due',
+  );
+  return 'payment_recovered';
 }

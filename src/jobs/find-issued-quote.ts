@@ -18,7 +18,7 @@ type NotOffered =
   | 'inputs_hash_mismatch'
   | 'quote_revoked'
   | 'quote_expired'
-  | 'quote_used';
+  | 'quote_ended';
 
 /**
  * The quote that a token in the address of a request without a payment names, if it can be paid now by this request. The ledger is
@@ -50,5 +50,5 @@ export async function findIssuedQuote(
   if (!state.quote) return 'unknown_quote';
   if (quote.issuedAt < beforeSecs) return 'quote_revoked';
   if (quote.expiresAt <= nowSecs) return 'quote_expired';
-  return isOpen(state, nowSecs) ? { quote, digest } : 'quote_used';
+  return isOpen(state, nowSecs) ? { quote, digest } : 'quote_ended';
 }

@@ -15,6 +15,7 @@ import type { PaymentAnswer } from './answer.ts';
 import type { JobsContext } from './context.ts';
 import type { BoundRequest } from './job-request.ts';
 import { isOfferSecret, receiptToken } from './receipt-keys.ts';
+import { lookAtFailed } from './resolve-settlement.ts';
 import { signedReceipt } from './signed-receipt.ts';
 import { pause } from '../runtime/pause.ts';
 import { within } from '../runtime/within.ts';
@@ -24,7 +25,7 @@ export type KnownPaymentResult =
   /** Never claimed. */
   | { readonly kind: 'not_known' }
   | { readonly kind: 'answered'; readonly answer: PaymentAnswer }
-  /** It failed before broadcast: no money moved, and its payer may sign another. */
+  /** It failed before broadcast, and the chain shows no transfer: its payer may sign another. */
   | { readonly kind: 'failed'; readonly reason: string }
   /** It was sent before with another request. */
   | { readonly kind: 'replay' }
@@ -70,9 +71,14 @@ async function answerFromStream(
     const known = knownPayment(state, sent.decoded);
     if (refundReason(known) === 'recovered') return { kind: 'recovered', digest };
     if ((known.recovered?.redelivery ?? known).binding !== sent.binding) return { kind: 'replay' };
-    if (known.status !== 'settling' || Date.now() > deadline || context.tooLate()) {
-      return resultOf(context, digest, state, known, isOwn(context, digest, known, sent));
+    const own = (): boolean => isOwn(context, digest, known, sent);
+    if (known.status === 'settlement_failed') {
+      const look = await lookAtFailed(context, digest, state, known);
+      if (look === 'landed') continue;
+      if (look === 'unsure') return { kind: 'answered', answer: pendingAnswer(digest, own()) };
     }
+    if (known.status !== 'settling' || Date.now() > deadline || context.tooLate())
+      return resultOf(context, digest, state, known, own());
     const remainingMs = Math.max(0, deadline - Date.now());
     await within(remainingMs, context.settling.get(digest) ?? pause(pollMs));
   }

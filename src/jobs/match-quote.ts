@@ -7,6 +7,7 @@ import {
   readSignedPayment,
   type SignedPayment,
 } from '../domain/payments/payment.ts';
+import type { JobId } from '../domain/payments/job.ts';
 import type { PaymentWindow } from '../domain/payments/payment-window.ts';
 import type { Hex } from '../domain/values/primitives.ts';
 import { type AcceptedToken, tokenName } from '../domain/values/token.ts';
@@ -104,6 +105,9 @@ function matchNamedQuote(
   const binding = checkBinding(termsFromData(quote), decoded.payer, request.body);
   if (binding.kind === 'broken') return rejectedPayment(job, { ...named, reason: binding.reason });
   const isExpired = quote.expires_at <= readAt;
+  // a payment that failed has ended its quote; any other may still deliver for it, or has
+  if (state.payment?.status === 'settlement_failed')
+    return rejectedPayment(job, { ...named, reason: 'quote_ended' }, 'quote_ended');
   if (!isExpired && !isOpen(state, readAt)) return refusal(request, 'quote_in_use', { digest });
   const refuse = (reason: string): JobRefusal =>
     isExpired
@@ -120,9 +124,9 @@ function matchNamedQuote(
 }
 
 /** A quote that no event names yet is the one that the payment echoes, if that authenticates itself: its start records it. */
-function readNamedQuote(
+export function readNamedQuote(
   { quoteKeys, quoteRealm, log }: JobsContext,
-  job: Job,
+  job: JobId,
   { network, transferMethod, terms }: DecodedPayment,
   { events }: KnownPayment['quote'],
 ): Pick<MatchedPayment, 'state' | 'opening'> {

@@ -67,7 +67,7 @@ async function refuseUnpaid(context: JobsContext, request: WholeRequest): Promis
   if (quoteToken === undefined) return offerRefusal(job, 'payment_required');
   const named = await findIssuedQuote(context, job, quoteToken, request);
   return typeof named === 'string'
-    ? offerRefusal(job, 'payment_required', named)
+    ? offerRefusal(job, named === 'quote_ended' ? named : 'payment_required', named)
     : { ...offerRefusal(job, 'payment_required'), named };
 }
 
@@ -132,7 +132,7 @@ async function takePayment(
   let lookUp = firstLookUp;
   for (let tries = 1; ; tries++) {
     const matched = await matchQuote(context, request, job, decoded, lookUp);
-    const checked = await checkPayment(context, request, job, decoded, matched);
+    const checked = await checkPayment(context, request, job, matched);
     if (checked.kind === 'checked') {
       const start = await startPayment(context, request, job, checked);
       if (start.kind === 'started') return finishStarted(context, request, job, { ...start, checked });

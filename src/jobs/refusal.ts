@@ -32,7 +32,7 @@ interface RefusalBase {
 }
 
 /** The codes that are answered with 402 and a new quote. */
-export type OfferCode = 'payment_required' | 'payment_invalid' | 'quote_expired';
+export type OfferCode = 'payment_required' | 'payment_invalid' | 'quote_expired' | 'quote_ended';
 
 /** Answered with a new quote for the job. */
 export interface OfferRefusal extends RefusalBase {
@@ -114,7 +114,7 @@ type Rejection = Pick<EventData<'payment_rejected'>, 'stage' | 'reason' | 'quote
 export function rejectedPayment(
   job: Job,
   why: Rejection,
-  code: 'payment_invalid' | 'quote_expired' = 'payment_invalid',
+  code: Exclude<OfferCode, 'payment_required'> = 'payment_invalid',
 ): OfferRefusal {
   const data = { service_id: job.serviceId, job_index: job.jobIndex, ...why };
   const record: RefusalRecord = { kind: 'in_request', event: { type: 'payment_rejected', data } };

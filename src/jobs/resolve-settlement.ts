@@ -9,7 +9,7 @@ import type { FollowUp } from '../store/follow-ups.ts';
 import { paymentKey, readStream } from '../store/streams.ts';
 import { LedgerInconsistentError } from '../store/halt.ts';
 import { readHalt } from '../store/recovery.ts';
-import { postponeUnsettled, type UnsettledCall } from '../store/unsettled.ts';
+import { findUnsettled, postponeUnsettled, type UnsettledCall } from '../store/unsettled.ts';
 import { findByKey, findTakenBack } from './find-payment.ts';
 import { findSettlement } from './find-settlement.ts';
 import { type JobsContext, nowSecs } from './context.ts';
@@ -80,6 +80,40 @@ async function resolve(context: JobsContext, open: OpenSettlement, slots: Settle
   context.log.info({ quote_digest: started.digest, outcome: recorded.kind }, 'a settlement was resolved');
 }
 
+/** What the chain says of a payment that is on record as failed. */
+export type FailedLook = 'landed' | 'not_landed' | 'unsure';
+
+/**
+ * Looks on the chain for a payment that was reported as failed, and records it where it has landed after all: its call is released. The
+ * resolver does the same in its own time; a client that presents the payment again must not be told meanwhile to sign another.
+ */
+export async function lookAtFailed(
+  context: JobsContext,
+  digest: Hex,
+  { quote, version }: QuoteState,
+  known: PaymentState,
+): Promise<FailedLook> {
+  const payment = paymentFromData(known.payment);
+  const chain = context.chains.get(payment.network);
+  if (!chain) return 'not_landed';
+  const found = await findSettlement(chain, payment, known.hints, quote?.issued_at ?? 0);
+  switch (found.kind) {
+    case 'void':
+    case 'unused':
+      return 'not_landed';
+    case 'undecided':
+      return 'unsure';
+    case 'paid': {
+      const [held] = await findUnsettled(context.db, digest);
+      const state = settlementState(known, held && { callId: held.call_id, attempt: held.attempt });
+      const { transaction, proof } = found;
+      const outcome = { kind: 'settled', transaction, proof } as const;
+      const recorded = await recordOutcome(context, { digest, version, state }, outcome);
+      return recorded.kind === 'unknown' ? 'unsure' : 'landed';
+    }
+  }
+}
+
 export type FollowUpResult = { readonly kind: 'done' } | { readonly kind: 'look_again' };
 
 /** The same for a payment that was taken back while a runner had its call. The event that took it back names it. */
@@ -89,7 +123,7 @@ export async function resolveTakenBack(
   slots: SettleSlots,
 ): Promise<FollowUpResult> {
   const { known } = await findTakenBack(context, stream, seq);
-  if (!known?.call || known.status === 'settled' || known.status === 'settlement_failed')
+  if (!known || !canBeOpen(known) || known.status === 'settled' || known.status === 'settlement_failed')
     return { kind: 'done' };
   const payment = paymentKey(paymentFromData(known.payment));
   await resolveSettlement(context, { stream, payment, ageSecs }, slots);
@@ -114,11 +148,15 @@ async function findUnresolved(context: JobsContext, open: OpenSettlement): Promi
       );
     return undefined;
   }
-  // a payment without a waiting call is only resolved if a runner has or had its call
-  if (open.callId === undefined && !known.call) return undefined;
+  if (open.callId === undefined && !canBeOpen(known)) return undefined;
   const held = open.callId === undefined ? await findKeptCall(context, known) : open;
   const state = settlementState(known, held);
   return { open, quote, known, started: { digest, version: quote.version, state } };
+}
+
+/** Whether a payment without a waiting call may be open: a runner has or had its call, or it was recovered and its block replaced. */
+function canBeOpen({ call, recovered }: PaymentState): boolean {
+  return call !== undefined || recovered !== undefined;
 }
 
 /** The call that was taken back while a runner had it, as long as it can still be delivered. */
@@ -211,7 +249,12 @@ async function settleAgain(
  */
 function maySettle(context: JobsContext, { open, started, known }: Unresolved): boolean {
   const { digest, state } = started;
-  if (known.status === 'settlement_failed' || context.stopping() || context.settling.has(digest))
+  if (
+    known.status === 'settlement_failed' ||
+    known.recovered ||
+    context.stopping() ||
+    context.settling.has(digest)
+  )
     return false;
   if (context.facilitator.isCircuitOpen() || !isInTime(context, state.payment)) return false;
   const { facilitatorSettleTimeoutMs: settleTimeoutMs } = context.settings;

@@ -36,7 +36,7 @@ export async function startUnread(
   const matched = await matchUnread(context, request, fit.job, decoded);
   if (!matched || context.seenQuotes.has(digest)) return notStarted;
   context.seenQuotes.add(digest);
-  const checked = await checkPayment(context, request, fit.job, decoded, matched);
+  const checked = await checkPayment(context, request, fit.job, matched);
   if (checked.kind === 'refusal') return checked;
   const start = await startPayment(context, request, fit.job, checked);
   switch (start.kind) {

@@ -141,7 +141,7 @@ const checks = [
       'block_number', s.block_number) as stored
     from tollbook.follow_up s left join tollbook.event event on event.lane_id = 1 and event.seq = s.seq
     where not coalesce(event.type = any (case s.topic
-        when 'confirm' then array['payment_settled', 'settlement_confirmed']
+        when 'confirm' then array['payment_settled', 'settlement_confirmed', 'payment_recovered']
         when 'resolve' then array['settlement_disproved', 'settlement_reorged']
         when 'reverse_top_up' then array['refunded', 'settlement_failed']
         when 'alert' then array['settlement_disproved', 'settlement_reorged', 'payer_mismatch', 'settlement_overdue',

@@ -5,8 +5,8 @@ import type { Plant } from './plant.ts';
 /** A payment that may still land frees its caller nonce and its payment id. */
 const freedAtWatch: Edit = {
   file: 'migrations/functions/append.sql',
-  find: `(decided.op = 'remove' or decided.op = 'watch' and f.kind = 'quote')`,
-  replace: `decided.op in ('watch', 'remove')`,
+  find: `where decided.outcome = 'ok' and decided.op = 'remove'`,
+  replace: `where decided.outcome = 'ok' and decided.op in ('watch', 'remove')`,
 };
 
 export const plants: readonly Plant[] = [
@@ -24,8 +24,8 @@ export const plants: readonly Plant[] = [
       {
         // the last look before a 402 would answer as pending after all
         file: 'src/jobs/answer-refusal.ts',
-        find: `if (answer.kind === 'payment_required' && paid) {`,
-        replace: `if (answer.kind === 'payment_required' && answer.reason !== 'timeout' && paid) {`,
+        find: `if (paid && ('job' in refusal || mayBeSignedAnew(answer))) {`,
+        replace: `if (paid && !('reason' in refusal && refusal.reason === 'timeout') && ('job' in refusal || mayBeSignedAnew(answer))) {`,
       },
     ],
     caughtBy: ['refused_though_paid'],
@@ -258,9 +258,9 @@ export const plants: readonly Plant[] = [
     name: 'lost-payment-offered-again',
     edits: [
       {
-        file: 'src/jobs/check-payment.ts',
-        find: `    return charged === undefined ? matched : refusal(request, charged);`,
-        replace: `    return matched;`,
+        file: 'src/jobs/answer-refusal.ts',
+        find: `    if (charged) return { kind: 'refused', code: charged };\n`,
+        replace: ``,
       },
       {
         // a quote that authenticates itself is known though the ledger lost it

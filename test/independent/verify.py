@@ -752,7 +752,9 @@ class Ledger:
         fingerprint = "/".join(data[key] for key in ("network", "transfer_method", "asset", "payer", "payment_nonce"))
         if version != 1 or "0x" + hashlib.sha256(fingerprint.encode()).hexdigest() != stream:
             raise Wrong("a recovered payment must be the first event of the stream named by its fingerprint")
-        if data["generation"] > self.generation:
+        if ("generation" in data) == ("refused" in data):
+            raise Wrong("either a recovery has found a payment, or a gateway has refused it")
+        if data.get("generation", 1) > self.generation:
             raise Wrong("a payment was recovered before the recovery")
         name = (data["network"], data["asset"], data["payer"], data["payment_nonce"])
         if name in self.claimed:

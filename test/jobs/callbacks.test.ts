@@ -120,7 +120,7 @@ test.each([
         headers: { ...paying, ...callTo(url) },
       });
       expect([url, status, json.code]).toEqual([url, code === 'callback_not_allowed' ? 403 : 400, code]);
-      expect(json.error).toContain('Nothing was charged');
+      expect(json.error).toContain('This request charged nothing');
     }
   const events = await allEvents(database.db);
   expect(events.filter(({ type }) => type.startsWith('settlement'))).toEqual([]);

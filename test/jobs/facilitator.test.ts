@@ -187,7 +187,7 @@ test.each(unknowns)(
   },
 );
 
-test('a failure before broadcast that the chain confirms is 402, and the freed quote takes another payment', async () => {
+test('a failure before broadcast that the chain confirms is 402 with a new offer, and ends its quote', async () => {
   const { proxy, database, gateway } = await behindProxy('facilitator_verify = false');
   const offer = offerOf(await gateway.post(job, { body: 'x' }));
   const poor = privateKeyToAccount(`0x${'43'.repeat(32)}`);
@@ -206,8 +206,11 @@ test('a failure before broadcast that the chain confirms is 402, and the freed q
 
   proxy.faults.settle = 'pass';
   const before = await chain.balance(payTo);
-  const funded = await gateway.post(job, { body: 'x', headers: header(await signOffer(offer)) });
-  expect(funded).toMatchObject({ status: 202, json: { quote_digest: digest } });
+  const late = await gateway.post(job, { body: 'x', headers: header(await signOffer(offer)) });
+  expect(late).toMatchObject({ status: 402, json: { code: 'quote_ended' } });
+  expect(await chain.balance(payTo)).toBe(before);
+  const funded = await gateway.post(job, { body: 'x', headers: header(await signOffer(offerOf(refused))) });
+  expect(funded).toMatchObject({ status: 202, json: { quote_digest: refused.json.quote_digest } });
   expect((await chain.balance(payTo)) - before).toBe(price);
   // the failed payment keeps its binding: asked again it is still a failure, not a second attempt
   const again = await gateway.post(job, { body: 'x', headers: header(unfunded) });
@@ -344,18 +347,16 @@ test('an outcome is recorded at any later version of the stream', async () => {
   await database.asOwner((owner) => expectSoundLedger(database.db, owner));
 });
 
-test('one nonce signed for two tokens is two payments, each with its own answer', async () => {
+test('one nonce signed for two tokens of one quote is two payments, of which one can take the quote', async () => {
   const { proxy, database, gateway } = await behindProxy();
   const offer = offerOf(await gateway.post(job, { body: 'x' }));
   const dollars = await signOffer(offer);
   const { nonce } = dollars.payload.authorization;
   const euros = await signOffer(offer, { option: 1, signed: { nonce } });
   const send = (payment: unknown) => gateway.post(job, { body: 'x', headers: header(payment) });
-  proxy.faults.settle = failsBeforeBroadcast;
-  expect((await send(dollars)).status).toBe(402);
   const lane = openLane({ url: database.url });
   onTestFinished(() => lane.close());
-  // the stream moves while the second payment settles, so that its outcome is recorded by looking again
+  // the stream moves while the payment settles, so that its outcome is recorded by looking again
   proxy.faults.settle = {
     change: async (answer) => {
       await lane.append({ stream: dollars.accepted.extra['quoteDigest'] ?? '', events: [requestRefused()] });
@@ -365,6 +366,6 @@ test('one nonce signed for two tokens is two payments, each with its own answer'
   const paid = await send(euros);
   expect(paid).toMatchObject({ status: 202, json: { payment: { symbol: 'EURC' } } });
   expect(await send(euros)).toMatchObject({ status: 202, json: { call_id: paid.json.call_id } });
-  expect(await send(dollars)).toMatchObject({ status: 402 });
+  expect(await send(dollars)).toMatchObject({ status: 409, json: { code: 'quote_in_use' } });
   await database.asOwner((owner) => expectSoundLedger(database.db, owner));
 });

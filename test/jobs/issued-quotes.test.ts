@@ -166,7 +166,8 @@ test('a client that is not ours pays exactly the issued quote at its address, at
   const revoked = await issue(issuer);
   const refusedAs = async (path: string, reason: string, body = 'x') => {
     const answer = await other.post(path, { body });
-    expect(answer).toMatchObject({ status: 402, json: { code: 'payment_required', reason } });
+    const code = reason === 'quote_ended' ? reason : 'payment_required';
+    expect(answer).toMatchObject({ status: 402, json: { code, reason } });
     expect(answer.json.quote_digest).not.toBe(bound.digest);
     expect(offerOf(answer).accepts[0]?.extra['quoteDigest']).toBe(answer.json.quote_digest);
   };
@@ -214,7 +215,7 @@ test('a client that is not ours pays exactly the issued quote at its address, at
   expect((await chain.balance(payTo)) - before).toBe(amount);
   expect((await issuer.get(`/x402/receipts/${bound.digest}`)).status).toBe(200);
   expect(await quotesOf()).toHaveLength(1);
-  await refusedAs(pathOf(bound), 'quote_used');
+  await refusedAs(pathOf(bound), 'quote_ended');
 
   // a payment of version 1 to the address of a quote gets a quote of its own, and two payers of one quote: one pays
   const raced = await issue(issuer);

@@ -1,4 +1,3 @@
-import pg from 'pg';
 import { privateKeyToAccount } from 'viem/accounts';
 import { expect, onTestFinished, test } from 'vitest';
 import { devnetKeys } from '../../src/devnet/accounts.ts';
@@ -13,7 +12,7 @@ import { useChain } from '../support/devnet.ts';
 import { payTo, startTestGateway, type TestGateway, type TestGatewayOptions } from '../support/gateway.ts';
 import { expectSoundLedger } from '../support/invariants.ts';
 import { header, offerOf, quoteAndSign, signOffer, v1Header } from '../support/payer.ts';
-import { eventually } from '../support/wait.ts';
+import { appendsWait, holdLane, holdOpen } from './lane-lock.ts';
 
 const chain = useChain();
 const job = '/x402/jobs/1/0';
@@ -41,36 +40,12 @@ async function twoGateways(
 
 const atTwicePrice = (text: string): string => text.replaceAll('"1000000000000000"', '"2000000000000000"');
 
-/** Runs SQL of the database's owner in a transaction that stays open until the returned function is called. */
-async function holdOpen({ url }: TestDatabase, sql: string): Promise<() => Promise<void>> {
-  const owner = new pg.Client(url);
-  await owner.connect();
-  onTestFinished(() => owner.end());
-  await owner.query(`begin; ${sql}`);
-  return async () => {
-    await owner.query('commit');
-  };
-}
-
-/** Waits until so many appends wait for a lock. */
-function appendsWait(database: TestDatabase, count: number): Promise<void> {
-  return eventually(async () => {
-    const { rowCount } = await database.asOwner((owner) =>
-      owner.query(
-        `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'
-           and query like '%tollbook.append%' and pid <> pg_backend_pid()`,
-      ),
-    );
-    expect(rowCount).toBe(count);
-  });
-}
-
 test('a payment whose start waits for the ledger past the end of its quote is refused by every gateway, and never settled', async () => {
   const database = await createDatabase();
   const [first, second] = await twoGateways(database);
   const payment = await quoteAndSign(first, job, 'x');
   const before = await chain.balance(payTo);
-  const release = await holdOpen(database, 'select from tollbook.lane_lock for update');
+  const release = await holdLane(database);
   const send = ({ post }: TestGateway) => post(job, { body: 'x', headers: header(payment) });
   const started = send(first);
   await appendsWait(database, 1);
@@ -113,7 +88,7 @@ test.each([
     const payment = await quoteAndSign(first, path, 'x', path === job ? { account, signed } : { signed });
     const caller = callerSecs === undefined ? {} : await callerHeaders('x', { expiry: nowSecs + callerSecs });
     const before = await chain.balance(payTo);
-    const release = await holdOpen(database, 'select from tollbook.lane_lock for update');
+    const release = await holdLane(database);
     const headers = { ...header(payment), ...caller };
     const send = ({ post }: TestGateway) => post(path, { body: 'x', headers });
     const started = send(first);
@@ -173,7 +148,7 @@ test('a version 1 payment of an earlier price whose start waits for the ledger p
   const before = await chain.balance(payTo);
   const headers = v1Header({ x402Version: 1, scheme: accepted.scheme, network: 'base-sepolia', payload });
   const send = ({ post }: TestGateway) => post(job, { body: 'x', headers });
-  const release = await holdOpen(database, 'select from tollbook.lane_lock for update');
+  const release = await holdLane(database);
   const started = send(first);
   await appendsWait(database, 1);
   await database.moveClock(75);

@@ -143,7 +143,7 @@ test('a summarised quote is paid as it was offered, counted once, and has no rec
   const [paid, unpaid] = offers.filter(isSummarised);
   const receipt = await gateway.get(`/x402/receipts/${digestOf(paid)}`);
   expect(receipt).toMatchObject({ status: 404, json: { code: 'receipt_not_found' } });
-  expect(receipt.json.error).toMatch(/summarised.* Nothing was charged/);
+  expect(receipt.json.error).toMatch(/summarised.* This request charged nothing/);
   const recordable = { ...paid!, accepts: paid!.accepts.map((accept) => withoutSummary(accept)) };
   const forged = await gateway.post(job, { body: 'x', headers: header(await signOffer(recordable)) });
   expect(forged).toMatchObject({ status: 402, json: { reason: 'unknown_quote' } });

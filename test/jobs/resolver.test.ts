@@ -5,7 +5,7 @@ import { failsBeforeBroadcast } from '../support/facilitator-proxy.ts';
 import { payTo, startTestGateway } from '../support/gateway.ts';
 import { expectSoundLedger } from '../support/invariants.ts';
 import { cancelPayment, landPayment } from '../support/onchain.ts';
-import { offerOf, type Payment, quoteAndSign, signOffer } from '../support/payer.ts';
+import { header, offerOf, type Payment, quoteAndSign, signOffer } from '../support/payer.ts';
 import { tollbook } from '../support/program.ts';
 import { startRpcProxy } from '../support/rpc-proxy.ts';
 import { startSilentProxy } from '../support/silent-proxy.ts';
@@ -171,26 +171,59 @@ describe('a settlement of unknown outcome', () => {
   });
 });
 
+const text = ({ body_base64 }: { readonly body_base64: string }): string =>
+  Buffer.from(body_base64, 'base64').toString();
+
 describe('a payment that failed before anything was broadcast', () => {
-  test('and lands later gets its own call, and the payment that took its quote keeps its call and receipt', async () => {
+  test('and lands later gets its own call under its own quote, and its receipt shows its own result', async () => {
     const { proxy, database, gateway, runner } = await behindProxy(chain);
-    const offer = offerOf(await gateway.post(job, { body: 'x' }));
-    const [first, second] = [await signOffer(offer), await signOffer(offer)];
+    const offer = offerOf(await gateway.post(job, { body: 'FIRST' }));
+    const [first, other] = [await signOffer(offer), await signOffer(offer)];
     proxy.faults.settle = failsBeforeBroadcast;
-    expect((await pay(gateway, first)).status).toBe(402);
+    const failed = await gateway.post(job, { body: 'FIRST', headers: header(first) });
+    expect(failed.status).toBe(402);
     proxy.faults.settle = 'pass';
-    const accepted = await pay(gateway, second);
+    // its quote has ended, and its client got another one
+    const refused = await gateway.post(job, { body: 'SECOND', headers: header(other) });
+    expect(refused).toMatchObject({ status: 402, json: { code: 'quote_ended' } });
+    const second = await signOffer(offerOf(refused));
+    const accepted = await gateway.post(job, { body: 'SECOND', headers: header(second) });
     expect(accepted.status).toBe(202);
-    await reaches(gateway, second, 'completed');
     await landPayment(chain.rpcUrl, first);
     await soon(database, async () => expect(runner.deliveries).toHaveLength(2));
     await eventually(async () => {
-      const late = await pay(gateway, first);
-      expect(late).toMatchObject({ status: 202, json: { quote_digest: digestOf(first) } });
+      const headers = { ...header(first), prefer: 'wait=5' };
+      const late = await gateway.post(job, { body: 'FIRST', headers });
+      expect(late).toMatchObject({ status: 200, json: { quote_digest: digestOf(first) } });
       expect(late.json.call_id).not.toBe(accepted.json.call_id);
+      expect(text(late.json.result)).toBe('did FIRST');
     });
     expect((await receiptOf(gateway, second)).call_id).toBe(accepted.json.call_id);
     await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+  });
+
+  test('and has landed since is never refused when it is presented again', async () => {
+    const { proxy, database, gateway } = await behindProxy(chain);
+    const payment = await quoteAndSign(gateway, job, 'x');
+    proxy.faults.settle = failsBeforeBroadcast;
+    expect((await pay(gateway, payment)).status).toBe(402);
+    await landPayment(chain.rpcUrl, payment);
+    // at once: the resolver looks in its own time
+    expect(await pay(gateway, payment)).toMatchObject({
+      status: 202,
+      json: { quote_digest: digestOf(payment) },
+    });
+    await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+  });
+
+  test('is pending, and not refused again, while its chain does not answer', async () => {
+    const rpc = await startRpcProxy(chain.rpcUrl);
+    const { proxy, gateway } = await behindProxy(chain, { rpcUrl: rpc.url });
+    const payment = await quoteAndSign(gateway, job, 'x');
+    proxy.faults.settle = failsBeforeBroadcast;
+    expect((await pay(gateway, payment)).status).toBe(402);
+    rpc.lie = () => ({ error: { code: -32_000, message: 'not now' } });
+    expect(await pay(gateway, payment)).toMatchObject({ status: 503, json: { code: 'settlement_pending' } });
   });
 });
 

@@ -84,7 +84,7 @@ test('copies of a payment that arrive while it is being settled never get a 402 
   }
 });
 
-test('a second payment on a quote whose first payment failed is decided as before', async () => {
+test('the quote of a failed payment has ended at every gateway', async () => {
   const keyed = {
     top: 'quote_key_env = "QUOTE_KEY"\npublic_url = "http://jobs.example"',
     env: { QUOTE_KEY: 'the-key-of-quotes-of-the-test-gateway' },
@@ -98,8 +98,10 @@ test('a second payment on a quote whose first payment failed is decided as befor
     const failed = await gateway.post(job, { body: 'x', headers: header(await signOffer(offer)) });
     expect(failed).toMatchObject({ status: 402, json: { code: 'payment_invalid' } });
     delete proxy.faults.settle;
-    const paid = await second.post(job, { body: 'x', headers: header(await signOffer(offer)) });
-    expect(paid.status).toBe(202);
+    const ended = await second.post(job, { body: 'x', headers: header(await signOffer(offer)) });
+    expect(ended).toMatchObject({ status: 402, json: { code: 'quote_ended' } });
+    const headers = header(await signOffer(offerOf(ended)));
+    expect((await second.post(job, { body: 'x', headers })).status).toBe(202);
   }
   expect((await chain.balance(payTo)) - before).toBe(2n * price);
   await database.asOwner((owner) => expectSoundLedger(database.db, owner));

@@ -22,7 +22,10 @@ import { startWitness } from '../support/witness.ts';
 
 const chain = useChain();
 const job = '/x402/jobs/1/0';
-const quiet = { status: 503, json: { code: 'quiet', error: expect.stringMatching(/Nothing was charged/) } };
+const quiet = {
+  status: 503,
+  json: { code: 'quiet', error: expect.stringMatching(/This request charged nothing/) },
+};
 const order = { operator: 'ada', why: 'the primary burnt down', signer: testSigner, anchors: [] };
 
 const recoveries = async (database: TestDatabase) =>

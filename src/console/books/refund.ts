@@ -143,8 +143,7 @@ async function refundView(visit: OperatorVisit, context: JobsContext, mistake?: 
       <h1>Refund of payment ${shortId(of.quoteDigest, 'the digest of the quote')}</h1>
       ${reason === undefined ? badge('not due') : badge('due', 'bad')}
     </div>
-    ${mistake !== undefined && noticeOf({ tone: 'bad', text: mistake })}
-    ${factsOf(state, of.quoteDigest)}
+    ${mistake !== undefined && noticeOf({ tone: 'bad', text: mistake })} ${factsOf(state, of.quoteDigest)}
     ${includesRole(visit.operator.role, 'finance') && waysOf(visit, { context, state, sending, isDue: reason !== undefined })}
     ${!includesRole(visit.operator.role, 'finance') && sending && sendingNotice(sending)}`;
   return booksView(site, refundsPath, `Refund ${(params['digest'] ?? '').slice(0, 10)}`, body, {

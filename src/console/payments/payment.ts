@@ -68,7 +68,9 @@ function refundLink({ payment: state }: QuoteState, digest: string): Html | unde
     <h2>Refund</h2>
     <p>
       ${tokenAmount(remainingAtoms(state), state.payment)} are due to the payer.
-      <a class="button plain" href="${refundPath({ quote_digest: digest, payment_nonce: state.payment.nonce })}"
+      <a
+        class="button plain"
+        href="${refundPath({ quote_digest: digest, payment_nonce: state.payment.nonce })}"
         >Refund it</a
       >
     </p>

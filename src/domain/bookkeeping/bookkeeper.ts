@@ -249,7 +249,8 @@ export class Bookkeeper {
     const isTopUp = event.type === 'credit_topped_up';
     const quote = this.#quoteOf(event, quoteDigest);
     const before = quote.payment;
-    if (before?.call?.callId !== callId) throw new BooksError(event.seq, `call ${callId} was never enqueued for this quote`);
+    if (before?.call?.callId !== callId)
+      throw new BooksError(event.seq, `call ${callId} was never enqueued for this quote`);
     const after = {
       ...before,
       topUp: { reversedAtoms: event.type === 'credit_topped_up' ? 0n : reversedBy(event, before) },

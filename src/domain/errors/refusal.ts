@@ -13,51 +13,53 @@ export const refusals = {
   },
   missing_caller: {
     status: 400,
-    sentence: 'The header X-NET-CALLER is missing; this job requires it. Nothing was charged.',
+    sentence: 'The header X-NET-CALLER is missing; this job requires it. This request charged nothing.',
   },
   invalid_caller: {
     status: 400,
-    sentence: 'X-NET-CALLER is not an address, or its checksum is wrong. Nothing was charged.',
+    sentence: 'X-NET-CALLER is not an address, or its checksum is wrong. This request charged nothing.',
   },
   missing_signature: {
     status: 400,
-    sentence: 'The header X-NET-CALLER-SIG is missing; this job requires it. Nothing was charged.',
+    sentence: 'The header X-NET-CALLER-SIG is missing; this job requires it. This request charged nothing.',
   },
   invalid_signature: {
     status: 400,
-    sentence: 'X-NET-CALLER-SIG is not a 65-byte signature with a low s. Nothing was charged.',
+    sentence: 'X-NET-CALLER-SIG is not a 65-byte signature with a low s. This request charged nothing.',
   },
   missing_signature_nonce: {
     status: 400,
-    sentence: 'The header X-NET-CALLER-NONCE is missing; this job requires it. Nothing was charged.',
+    sentence: 'The header X-NET-CALLER-NONCE is missing; this job requires it. This request charged nothing.',
   },
   invalid_signature_nonce: {
     status: 400,
     sentence:
-      'X-NET-CALLER-NONCE is not 1 to 128 visible ASCII characters without a colon. Nothing was charged.',
+      'X-NET-CALLER-NONCE is not 1 to 128 visible ASCII characters without a colon. This request charged nothing.',
   },
   missing_signature_expiry: {
     status: 400,
-    sentence: 'The header X-NET-CALLER-EXPIRY is missing; this job requires it. Nothing was charged.',
+    sentence:
+      'The header X-NET-CALLER-EXPIRY is missing; this job requires it. This request charged nothing.',
   },
   invalid_signature_expiry: {
     status: 400,
     sentence:
-      'X-NET-CALLER-EXPIRY is not a time in Unix seconds, or it is too far in the future. Nothing was charged.',
+      'X-NET-CALLER-EXPIRY is not a time in Unix seconds, or it is too far in the future. This request charged nothing.',
   },
   invalid_callback_url: {
     status: 400,
     sentence:
-      'X-NET-CALLBACK-URL is not one https URL of a public host, of at most 2,000 characters and without a user name. Nothing was charged. Correct or omit it.',
+      'X-NET-CALLBACK-URL is not one https URL of a public host, of at most 2,000 characters and without a user name. This request charged nothing. Correct or omit it.',
   },
   invalid_payment_identifier: {
     status: 400,
     sentence:
-      'The payment-identifier is not 16 to 128 characters of A-Z, a-z, 0-9, _ and -. Nothing was charged.',
+      'The payment-identifier is not 16 to 128 characters of A-Z, a-z, 0-9, _ and -. This request charged nothing.',
   },
   missing_payment_identifier: {
     status: 400,
-    sentence: 'The payment has no payment-identifier; this gateway requires one. Nothing was charged.',
+    sentence:
+      'The payment has no payment-identifier; this gateway requires one. This request charged nothing.',
   },
   invalid_webhook: {
     status: 400,
@@ -99,42 +101,48 @@ export const refusals = {
   payment_required: { status: 402, sentence: 'This job must be paid for. Sign one of the offered payments.' },
   payment_invalid: {
     status: 402,
-    sentence: 'The payment was rejected and nothing was charged. Sign one of the offered payments.',
+    sentence: 'The payment was rejected. This request charged nothing. Sign one of the offered payments.',
   },
   quote_expired: {
     status: 402,
     sentence:
-      'The quote that this payment names has expired. Nothing was charged. Sign one of the offered payments.',
+      'The quote that this payment names has expired. This request charged nothing. Sign one of the offered payments.',
+  },
+  quote_ended: {
+    status: 402,
+    sentence:
+      'The quote that this request names has ended: a payment has taken it. This request charged nothing. Sign one of the offered payments.',
   },
   callback_not_allowed: {
     status: 403,
     sentence:
-      'This gateway calls no URLs of clients, or none of this host. Nothing was charged. Omit X-NET-CALLBACK-URL and wait for the receipt instead.',
+      'This gateway calls no URLs of clients, or none of this host. This request charged nothing. Omit X-NET-CALLBACK-URL and wait for the receipt instead.',
   },
-  x402_disabled: { status: 403, sentence: 'This job is not sold over x402. Nothing was charged.' },
+  x402_disabled: { status: 403, sentence: 'This job is not sold over x402. This request charged nothing.' },
   wrong_origin: {
     status: 403,
     sentence: 'The request comes from a page of another origin, which may not act for a visitor.',
   },
   user_disabled: {
     status: 403,
-    sentence: 'The operator has disabled this user. Nothing was charged. Ask the operator.',
+    sentence: 'The operator has disabled this user. This request charged nothing. Ask the operator.',
   },
   forbidden: { status: 403, sentence: 'The token does not have the required scope or service.' },
   signature_expired: {
     status: 403,
-    sentence: "The caller's signature has expired. Nothing was charged. Sign again with a later expiry.",
+    sentence:
+      "The caller's signature has expired. This request charged nothing. Sign again with a later expiry.",
   },
   signature_mismatch: {
     status: 403,
-    sentence: "The signature over this request is not the caller's. Nothing was charged.",
+    sentence: "The signature over this request is not the caller's. This request charged nothing.",
   },
   caller_not_permitted: {
     status: 403,
-    sentence: 'The caller is not permitted to call this job. Nothing was charged.',
+    sentence: 'The caller is not permitted to call this job. This request charged nothing.',
   },
   not_found: { status: 404, sentence: 'There is no resource at this path.' },
-  job_not_found: { status: 404, sentence: 'There is no such job. Nothing was charged.' },
+  job_not_found: { status: 404, sentence: 'There is no such job. This request charged nothing.' },
   account_not_found: { status: 404, sentence: 'There is no such account.' },
   key_not_found: { status: 404, sentence: 'There is no API key with this id.' },
   wallet_not_found: { status: 404, sentence: 'This is no wallet of yours. Nothing was changed.' },
@@ -150,11 +158,11 @@ export const refusals = {
   receipt_not_found: {
     status: 404,
     sentence:
-      'There is no receipt of a quote with this digest. An unpaid quote may be summarised and not stored by itself. Nothing was charged.',
+      'There is no receipt of a quote with this digest. An unpaid quote may be summarised and not stored by itself. This request charged nothing.',
   },
   method_not_allowed: {
     status: 405,
-    sentence: 'This path has another method: Allow names it. Nothing was charged.',
+    sentence: 'This path has another method: Allow names it. This request charged nothing.',
   },
   request_timeout: { status: 408, sentence: 'The request did not arrive in time. Send it again.' },
   payment_replay: {
@@ -165,17 +173,17 @@ export const refusals = {
   payment_recovered: {
     status: 409,
     sentence:
-      "This payment was charged before the ledger lost its record; its refund is due, and nothing more is charged. It is delivered instead if the same request comes with the payer's signature over it in X-NET-REDELIVERY-SIG.",
+      "The chain shows that this payment was charged, and no call was made for it; its refund is due, and nothing more is charged. It is delivered instead if the same request comes with the payer's signature over it in X-NET-REDELIVERY-SIG.",
   },
   signature_replay: {
     status: 409,
     sentence:
-      "The caller's nonce was already used by another payment, perhaps by one that failed and may still land. Nothing was charged. Sign again with a new nonce.",
+      "The caller's nonce was already used by another payment, perhaps by one that failed and may still land. This request charged nothing. Sign again with a new nonce.",
   },
   payment_identifier_conflict: {
     status: 409,
     sentence:
-      'Another payment of this payer has the same payment-identifier, perhaps one that failed and may still land. Nothing was charged. Use a new identifier.',
+      'Another payment of this payer has the same payment-identifier, perhaps one that failed and may still land. This request charged nothing. Use a new identifier.',
   },
   too_many_keys: { status: 409, sentence: 'You have the maximum number of API keys. Revoke one first.' },
   wallet_taken: {
@@ -190,7 +198,7 @@ export const refusals = {
   },
   quote_in_use: {
     status: 409,
-    sentence: 'Another payment is using this quote. Nothing was charged for this one. Request a new quote.',
+    sentence: 'Another payment is using this quote. This request charged nothing. Request a new quote.',
   },
   call_unpaid: {
     status: 409,
@@ -237,60 +245,68 @@ export const refusals = {
   },
   invalid_content_type: {
     status: 400,
-    sentence: 'The content type is longer than 200 characters or not plain ASCII. Nothing was charged.',
+    sentence:
+      'The content type is longer than 200 characters or not plain ASCII. This request charged nothing.',
   },
   body_too_large: {
     status: 413,
-    sentence: 'The request body is larger than this gateway accepts. Nothing was charged.',
+    sentence:
+      'The request body is larger than this gateway accepts. This request charged nothing. The same payment can be sent with a smaller body.',
   },
   unsupported_media_type: {
     status: 415,
-    sentence: 'This job requires another content type. Nothing was charged.',
+    sentence: 'This job requires another content type. This request charged nothing.',
   },
-  input_invalid: { status: 422, sentence: "The body does not match this job's schema. Nothing was charged." },
+  input_invalid: {
+    status: 422,
+    sentence: "The body does not match this job's schema. This request charged nothing.",
+  },
   rate_limited: {
     status: 429,
-    sentence: 'Too many unpaid requests. Nothing was charged. Wait as long as Retry-After says.',
+    sentence:
+      'Too many unpaid requests. This request charged nothing. Wait as long as Retry-After says, then send the same payment again.',
   },
   too_many_waits: {
     status: 429,
     retryAfterSecs: 5,
     sentence:
-      'Too many requests wait for results already, of your address or of all. Nothing was charged. Ask without wait_secs, or wait as long as Retry-After says.',
+      'Too many requests wait for results already, of your address or of all. This request charged nothing. Ask without wait_secs, or wait as long as Retry-After says.',
   },
   too_many_attempts: { status: 429, sentence: 'Too many attempts. Wait as long as Retry-After says.' },
   headers_too_large: {
     status: 431,
-    sentence: 'The request headers are larger than this gateway accepts. Nothing was charged.',
+    sentence: 'The request headers are larger than this gateway accepts. This request charged nothing.',
   },
   internal_error: { status: 500, sentence: 'The gateway failed. Sending the same request again is safe.' },
   enqueue_failed: {
     status: 503,
     retryAfterSecs: 5,
     sentence:
-      'The gateway cannot accept another call now. Nothing was charged. Send the request again later.',
+      'The gateway cannot accept another call now. This request charged nothing. Send the same payment again later.',
   },
   runner_unavailable: {
     status: 503,
     retryAfterSecs: 30,
-    sentence: 'The runner of this job takes no calls now. Nothing was charged. Send the request again later.',
+    sentence:
+      'The runner of this job takes no calls now. This request charged nothing. Send the same payment again later.',
   },
   overloaded: {
     status: 503,
     retryAfterSecs: 1,
-    sentence: 'The gateway is busy. Nothing was charged. Send the request again later.',
+    sentence: 'The gateway is busy. This request charged nothing. Send the same payment again later.',
   },
   sign_in_unavailable: { status: 503, sentence: 'This way to sign in is unavailable now. Try again later.' },
   facilitator_unavailable: {
     status: 503,
     retryAfterSecs: 5,
-    sentence: 'The payment could not be verified. Nothing was charged. Send the request again later.',
+    sentence:
+      'The payment could not be verified. This request charged nothing. Send the same payment again later.',
   },
   no_current_rate: {
     status: 503,
     retryAfterSecs: 5,
     sentence:
-      'No accepted token has a current rate, so this job has no price in any now. Nothing was charged. Send the request again later.',
+      'No accepted token has a current rate, so this job has no price in any now. This request charged nothing. Send the request again later.',
   },
   payment_use_unknown: {
     status: 503,
@@ -307,7 +323,7 @@ export const refusals = {
     status: 503,
     retryAfterSecs: 5,
     sentence:
-      'The permission contract could not be reached. Nothing was charged. Send the request again later.',
+      'The permission contract could not be reached. This request charged nothing. Send the same payment again later.',
   },
   ledger_unavailable: {
     status: 503,
@@ -318,14 +334,14 @@ export const refusals = {
     status: 503,
     retryAfterSecs: 60,
     sentence:
-      'The ledger lost events, and nothing is sold until its operator has recovered it. Nothing was charged by this request. ' +
+      'The ledger lost events, and nothing is sold until its operator has recovered it. This request charged nothing. ' +
       'Do not sign another payment for it; send the same request again later.',
   },
   quiet: {
     status: 503,
     retryAfterSecs: 60,
     sentence:
-      'This gateway is quiet: its database may be a copy of the ledger, so it serves reads alone. Nothing was charged by this request. ' +
+      'This gateway is quiet: its database may be a copy of the ledger, so it serves reads alone. This request charged nothing. ' +
       'Its operator ends that with `tollbook go-live`. Do not sign another payment for it; send the same request again later.',
   },
   payment_unrecorded: {

@@ -78,8 +78,9 @@ export const recoveryEvents = {
     transition: { ...ofRecovery, from: ['recovered'] },
   },
   /**
-   * A payment that the chain shows and no event explains, in a stream named by its fingerprint's hash: its call and its quote
-   * are lost. A refund is due until its payer asks for delivery. Recorded once its block is final.
+   * A payment that the chain shows and no event explains, in a stream named by its fingerprint's hash. Either its call and its quote
+   * are lost, and a recovery has found it in a final block; or a gateway has refused it, and it has landed all the same. A refund is due
+   * until its payer asks for delivery.
    */
   payment_recovered: {
     schema: z.strictObject({
@@ -90,7 +91,18 @@ export const recoveryEvents = {
       pay_to,
       amount,
       ...ofTransfer,
-      generation,
+      /** Of the log, which the recovery has begun. */
+      generation: generation.optional(),
+      refused: z
+        .strictObject({
+          /** What its client was told. */
+          code: reason,
+          /** The quote of this ledger that it names. */
+          quote_digest: hex32.optional(),
+          /** Until when it can land again where a reorg removes its transfer, in Unix seconds. */
+          valid_before: uint256,
+        })
+        .optional(),
     }),
     transition: { of: 'recovered_payment' },
     quoteState: 'changes',
@@ -101,7 +113,7 @@ export const recoveryEvents = {
     reconciliation: 'needed',
     readModels: ['payments'],
     counters: 'none',
-    followUps: 'none',
+    followUps: ['confirm'],
   },
   /** The payer of a recovered payment has signed anew for one request: its call is enqueued instead of the refund. */
   redelivery_requested: {

@@ -62,12 +62,13 @@ function startedPayment({ at, data }: EventOf<'settlement_started'>): PaymentSta
   return topUpOrder === undefined ? progress : { ...progress, topUpOrder };
 }
 
-/** What only the lost signature could tell is empty: a settled payment is never settled again. */
+/** What only the lost signature could tell is empty: a recovered payment is never sent to be settled. */
 function recoveredPayment(event: EventOf<'payment_recovered'>): PaymentState {
-  const { network, transfer_method, asset, symbol, decimals, amount, pay_to, payer, payment_nonce } =
+  const { network, transfer_method, asset, symbol, decimals, amount, pay_to, payer, payment_nonce, refused } =
     event.data;
   const terms = { network, transfer_method, asset, symbol, decimals, amount, pay_to, payer };
-  const unsigned = { valid_after: '0', valid_before: '0', signature: '0x', max_timeout_secs: 0 };
+  const validBefore = refused?.valid_before ?? '0';
+  const unsigned = { valid_after: '0', valid_before: validBefore, signature: '0x', max_timeout_secs: 0 };
   const payment = { ...terms, nonce: payment_nonce, ...unsigned, x402_version: 2, ...noDomain } as const;
   return { ...recoveredProgress(event), binding: '', bodySha256: '', payment, startedAt: event.at };
 }

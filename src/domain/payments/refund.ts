@@ -12,7 +12,7 @@ export type RefundReason = (typeof refundReasons)[number];
 export const refundReasonTexts: Readonly<Record<string, string>> = {
   dead_lettered: 'its call is a dead letter',
   never_enqueued: 'it never had a call',
-  recovered: 'the ledger had lost it, and the chain shows it',
+  recovered: 'the chain shows it, and no call was made for it',
 } satisfies Record<RefundReason, string>;
 
 /** Why a refund is due for a payment; undefined where none is, or the whole of it was refunded. */

@@ -186,9 +186,13 @@ export class LedgerCheck {
     stream: string,
     version: number,
   ): string | undefined {
-    const { network, transfer_method: method, asset, payer, payment_nonce: nonce, generation } = event.data;
+    const { network, transfer_method: method, asset, payer, payment_nonce: nonce } = event.data;
+    const { generation, refused } = event.data;
     if (version !== 1) return 'a recovered payment must be the first event of its stream';
-    if (generation > this.#logGeneration) return 'no recovery of this generation was recorded before it';
+    if ((generation === undefined) === (refused === undefined))
+      return 'either a recovery has found it, or a gateway has refused it';
+    if (generation !== undefined && generation > this.#logGeneration)
+      return 'no recovery of this generation was recorded before it';
     const fingerprint = `${network}/${method}/${asset}/${payer}/${nonce}`;
     if (`0x${createHash('sha256').update(fingerprint).digest('hex')}` !== stream)
       return 'its stream is not named by its fingerprint';

@@ -149,7 +149,8 @@ export class QuoteCheck {
   }
 
   #open(event: LedgerEvent): string | undefined {
-    if (this.#payment) return `a payment of this quote is ${this.#payment.status} already: one quote, one payment`;
+    if (this.#payment)
+      return `a payment of this quote is ${this.#payment.status} already: one quote, one payment`;
     if (event.type === 'payment_verified') {
       this.#verified = nameOf(event.data);
       this.isOfContract = event.data.signed_by === 'contract';

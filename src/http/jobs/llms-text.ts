@@ -61,11 +61,11 @@ Libraries do steps 1 to 3: \`@x402/fetch\` with the scheme \`exact\` of \`@x402/
 
 const rules = `Rules that keep you from paying twice:
 
-- 402 in answer to a payment: nothing was charged, and \`error\` says why. Choose from the \`accepts\` of this new answer and sign again.
+- 402 in answer to a payment: this request charged nothing, and \`error\` says why. Choose from the \`accepts\` of this new answer and sign again.
 - 503 with \`code\` \`settlement_pending\`: the payment was sent and its outcome is not known yet. Never sign another payment for this call. After \`Retry-After\` seconds send the same request with the same \`PAYMENT-SIGNATURE\` again, until the answer is 202 or 402.
 - No answer, or the connection broke: send the same request with the same \`PAYMENT-SIGNATURE\` again. It is charged once.
 - 429, or 503 with another \`code\`: \`error\` says whether anything was charged. After \`Retry-After\` seconds send the same request with the same \`PAYMENT-SIGNATURE\` again.
-- 409 \`payment_replay\`: this payment paid for another request. 415 and 422: the body is not what the job takes. 403 and 404: the job is not sold to you. Nothing was charged by that request.
+- 409 \`payment_replay\`: this payment paid for another request. 415 and 422: the body is not what the job takes. 403 and 404: the job is not sold to you. That request charged nothing.
 - Prices below are as of now and no offers: only an entry of \`accepts\` in a 402 can be paid, until the offer expires.`;
 
 function jobLine(job: Price): string {

@@ -243,6 +243,7 @@ export const payOperation: Operation = {
     'payment_required',
     'payment_invalid',
     'quote_expired',
+    'quote_ended',
     'x402_disabled',
     'job_not_found',
     'payment_replay',

@@ -29,7 +29,7 @@ const standings: Readonly<Record<State, Standing>> = {
   refused: {
     label: 'refused',
     tone: 'bad',
-    text: 'The caller was refused, so nothing was charged.',
+    text: 'The caller was refused before the payment was sent.',
     done: 0,
   },
   authorized: open('paying', 'The payment is being checked.', 0),
@@ -45,7 +45,7 @@ const standings: Readonly<Record<State, Standing>> = {
   settlement_failed: {
     label: 'failed',
     tone: 'bad',
-    text: 'The payment failed, and nothing was charged. While its authorization lasts it may still land: then the call is made after all.',
+    text: 'The payment failed, and the chain showed no transfer. While its authorization lasts it may still land: then the call is made after all.',
     done: 0,
     isFailed: true,
   },

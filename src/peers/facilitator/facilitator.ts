@@ -121,7 +121,10 @@ const newestShare = 1 / 8;
  */
 export function createFacilitator(options: FacilitatorOptions): Facilitator {
   const { verifyTimeoutMs, settleTimeoutMs } = options;
-  const pool = createHttpPool(options.url, { connections: options.connections ?? defaultConnections, http2: true });
+  const pool = createHttpPool(options.url, {
+    connections: options.connections ?? defaultConnections,
+    http2: true,
+  });
   // payments that keep the facilitator busy must not make a probe fail
   const probePool = createHttpPool(options.url, { connections: 1 });
   const breaker = createCircuitBreaker(options);

@@ -17,7 +17,11 @@ test('every refusal with status 503 has a default Retry-After, except sign_in_un
   expect(withoutWait).toEqual(['sign_in_unavailable']);
 });
 
-test('no refusal of a request that may have been paid says that nothing was charged', () => {
+test('a refusal says what its own request has charged, and never that a payment was not charged', () => {
+  for (const [, { sentence }] of entries) expect(sentence).not.toMatch(/nothing was charged/i);
+});
+
+test('no refusal of a request that may have been paid says that it charged nothing', () => {
   for (const code of ['settlement_pending', 'internal_error', 'ledger_unavailable'] as const)
-    expect(refusals[code].sentence).not.toMatch(/nothing was charged/i);
+    expect(refusals[code].sentence).not.toMatch(/charged nothing/i);
 });

@@ -43,7 +43,7 @@ const optionalKeys: { readonly [T in EventType]?: readonly (keyof EventData<T>)[
   operator_config_loaded: ['changes', 'more_changes'],
   operator_requeued: ['operator', 'token_id'],
   operator_settlement_resolved: ['transaction'],
-  payment_recovered: ['block_time'],
+  payment_recovered: ['block_time', 'generation', 'refused'],
   operator_transfer_recorded: ['returned'],
   operator_period_closed: ['despite'],
   operator_refund_ended: ['why'],

@@ -208,6 +208,11 @@ export const eventExamples: { readonly [T in EventType]: EventData<T> } = {
     block_time: nowSecs,
     log_index: 1,
     generation: 2,
+    refused: {
+      code: 'caller_not_permitted',
+      valid_before: '1795879372',
+      quote_digest: bytesOf('e5', 32),
+    },
   },
   redelivery_requested: {
     ...ofPayment,

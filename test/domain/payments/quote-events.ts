@@ -16,7 +16,7 @@ export const expiresAt = nowSecs + 300;
 export const firstNonce = bytesOf('d1', 32);
 export const secondNonce = bytesOf('d2', 32);
 export const transaction = bytesOf('f6', 32);
-export const named = { network: option.network, asset: option.asset };
+const named = { network: option.network, asset: option.asset };
 
 export const quoted: LedgerEvent = {
   type: 'quote_issued',
@@ -65,7 +65,7 @@ export const settled = (nonce = firstNonce): LedgerEvent => ({
     evidence: 'facilitator',
   },
 });
-export const enqueuedFor = (nonce: string, callId = 9): LedgerEvent => ({
+const enqueuedFor = (nonce: string, callId = 9): LedgerEvent => ({
   type: 'enqueued',
   data: { call_id: callId, payment_nonce: nonce },
 });
@@ -95,7 +95,7 @@ export const dead: LedgerEvent = {
   data: { call_id: 9, attempt: 1, reason: 'http_400' },
 };
 export const requeued: LedgerEvent = { type: 'operator_requeued', data: { call_id: 9 } };
-export const refundedFor = (nonce: string): LedgerEvent => ({
+const refundedFor = (nonce: string): LedgerEvent => ({
   type: 'refunded',
   data: {
     ...named,

@@ -60,53 +60,6 @@ const hash = `0x${'c'.repeat(64)}`;
 const network = 'eip155:84532';
 const html = '<html><body>502 Bad Gateway</body></html>';
 
-describe('connections', () => {
-  /** A facilitator that answers once it has `count` payments at once, and the most that it had. */
-  async function holding(count: number, options?: Partial<FacilitatorOptions>) {
-    const held: ServerResponse[] = [];
-    let most = 0;
-    const facilitator = await serve((_, response) => {
-      most = Math.max(most, held.push(response));
-      if (held.length < count) return;
-      for (const one of held.splice(0)) one.end(JSON.stringify({ isValid: true, payer: lower }));
-    }, options);
-    return { facilitator, most: () => most };
-  }
-
-  test('are as many as payments wait for the facilitator: 300 reach it although it has answered none', async () => {
-    const { facilitator, most } = await holding(300);
-    const answers = await Promise.all(Array.from({ length: 300 }, () => facilitator.verify(request)));
-    expect(new Set(answers.map(({ kind }) => kind))).toEqual(new Set(['valid']));
-    expect(most()).toBe(300);
-  });
-
-  test('are never more than the bound: the next payment waits for one that is free', async () => {
-    const { facilitator, most } = await holding(2, { connections: 2 });
-    const answers = await Promise.all(Array.from({ length: 6 }, () => facilitator.verify(request)));
-    expect(answers).toHaveLength(6);
-    expect(most()).toBe(2);
-  });
-});
-
-test('how long settling takes follows what settled, and not what failed', async () => {
-  let success = true;
-  let waitMs = 0;
-  const facilitator = await serve((_, response) => {
-    const answer = success
-      ? { success, transaction: hash, network, payer: lower }
-      : { success, errorReason: 'insufficient_funds', transaction: '', network };
-    setTimeout(() => response.end(JSON.stringify(answer)), waitMs);
-  });
-  expect(facilitator.typicalSettleMs()).toBe(0);
-  waitMs = 80;
-  await facilitator.settle(request);
-  const afterOne = facilitator.typicalSettleMs();
-  expect(afterOne).toBeGreaterThanOrEqual(79 / 8);
-  success = false;
-  await facilitator.settle(request);
-  expect(facilitator.typicalSettleMs()).toBe(afterOne);
-});
-
 describe('verify', () => {
   test('posts the payment to the path below its URL, with the bearer', async () => {
     const seen: unknown[] = [];
