@@ -155,7 +155,7 @@ async function offersPerSec(
   ask: { method: 'GET' | 'POST'; path: string },
   status: number,
 ): Promise<number> {
-  const pool = createHttpPool(url, atOnce);
+  const pool = createHttpPool(url, { connections: atOnce });
   const beganMs = performance.now();
   let done = 0;
   const drive = async (): Promise<void> => {
