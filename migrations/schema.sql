@@ -901,7 +901,7 @@ create function tollbook.budget_start(p_period text, p_known date, p_now timesta
 create function tollbook.check_api_key(p_subject text, p_per_minute integer, p_hash bytea) returns TABLE(code text, retry_ms bigint) language plpgsql volatile security definer; -- d97d99ec44535906
 create function tollbook.clock() returns timestamp with time zone language sql volatile; -- 4c502774edf949ff
 create function tollbook.collect_callbacks(p_max integer) returns integer language plpgsql volatile security definer; -- 23c7f8c45a672408
-create function tollbook.collect_follow_ups(p_max integer) returns integer language plpgsql volatile security definer; -- 7b6df25187ba7c2d
+create function tollbook.collect_follow_ups(p_max integer) returns integer language plpgsql volatile security definer; -- 4c68b16817a5d074
 create function tollbook.collect_payouts(p_max integer) returns integer language plpgsql volatile security definer; -- 2169982e1612d9e3
 create function tollbook.collect_top_up_reversals(p_max integer) returns integer language plpgsql volatile security definer; -- 519d813048f9d91a
 create function tollbook.count_attempts(p_subjects text[], p_per_minute integer[], OUT retry_ms bigint, OUT is_first_refusal boolean) returns record language plpgsql volatile security definer; -- 08a5bb3eb6d9b7f9

@@ -27,6 +27,7 @@ import {
   rejectedPayment,
 } from './refusal.ts';
 import { isRunnerSilent } from './runner-silence.ts';
+import { hasSettlementSlot } from './settlement-slots.ts';
 import { type Verification, verifyPayment } from './verify-payment.ts';
 
 interface VerifiedPayment extends Omit<MatchedPayment, 'kind'>, Verification {
@@ -130,10 +131,11 @@ async function checkVerified(
   if (landing.kind !== 'landed' && isRunnerSilent(context.runnerSilence, job))
     return refusal(request, 'runner_unavailable', { digest });
   if (context.tooLate()) return enqueueFailed(job, digest, 'stopping');
-  const { unsettledCalls } = context.lane.state;
-  const { maxOutstandingCalls, maxUnsettledCalls } = context.config.limits;
+  const { maxOutstandingCalls } = context.config.limits;
   if (openPaidCalls(context) >= maxOutstandingCalls) return enqueueFailed(job, digest, 'outbox_full');
-  if (unsettledCalls >= maxUnsettledCalls) return enqueueFailed(job, digest, 'too_many_unsettled');
+  // one that has landed is decided at once
+  if (landing.kind !== 'landed' && !(await hasSettlementSlot(context, payment.payer)))
+    return enqueueFailed(job, digest, 'too_many_unsettled');
   const caller = job.restriction &&
     found && {
       mode: job.restriction.authMode,

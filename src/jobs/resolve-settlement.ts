@@ -14,6 +14,7 @@ import { findByKey, findTakenBack } from './find-payment.ts';
 import { findSettlement } from './find-settlement.ts';
 import { type JobsContext, nowSecs } from './context.ts';
 import { requestSettlement } from './settle-payment.ts';
+import { underWaySecs } from './settlement-slots.ts';
 import { recordDecision, recordOutcome, type StartedPayment, type Superseded } from './record-settlement.ts';
 
 /** Names an open settlement; without its call if that was taken back while a runner had it. */
@@ -48,8 +49,6 @@ const landedAfterMs = 1_000;
 const longestPauseMs = 60_000;
 /** Without a chain to ask, a failed payment counts as void this long after it expired. */
 const voidAfterSecs = 3_600;
-/** A settle request is no longer under way this long after its time limits. */
-const graceSecs = 5;
 
 /**
  * Finds the outcome of one open settlement and records it. Paid: settled and enqueued. Never to be paid: failed. Not paid yet:
@@ -257,9 +256,7 @@ function maySettle(context: JobsContext, { open, started, known }: Unresolved): 
   )
     return false;
   if (context.facilitator.isCircuitOpen() || !isInTime(context, state.payment)) return false;
-  const { facilitatorSettleTimeoutMs: settleTimeoutMs } = context.settings;
-  const underWaySecs = (settleTimeoutMs + context.settings.confirmTimeoutMs) / 1_000 + graceSecs;
-  return known.status === 'settlement_unknown' || open.ageSecs > underWaySecs;
+  return known.status === 'settlement_unknown' || open.ageSecs > underWaySecs(context);
 }
 
 function isInTime(context: JobsContext, { validAfter, validBefore }: SignedPayment): boolean {

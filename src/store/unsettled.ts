@@ -1,5 +1,7 @@
+import { sql } from 'kysely';
 import type pg from 'pg';
 import type { LedgerDatabase } from './database.ts';
+import { activeGeneration } from './payments.ts';
 import { callFunction, callTableFunction } from './functions.ts';
 
 /** A call whose settlement is unknown (`pending`), or failed but may still land (`watched`). No runner has it. */
@@ -55,4 +57,43 @@ export async function findUnsettled(db: LedgerDatabase, stream: string) {
     .where('status', 'in', ['pending', 'watched', 'unpaid'])
     .where('stream', '=', stream)
     .execute();
+}
+
+/** Of a payer's history no more is read: payments are undecided for minutes, not for thousands of others. */
+const newestOfPayer = 2_000;
+
+/** How many of a payer's newest payments have an unknown outcome, or none at all `afterSecs` after their start. By the read models. */
+export async function countUndecided(db: LedgerDatabase, payer: string, afterSecs: number): Promise<number> {
+  const newest = db
+    .selectFrom('tollbook.payment')
+    .select(['state', 'at'])
+    .where('generation', '=', activeGeneration(db))
+    .where('payer', '=', Buffer.from(payer.slice(2), 'hex'))
+    .orderBy('seq', 'desc')
+    .limit(newestOfPayer);
+  const { count } = await db
+    .selectFrom(newest.as('newest'))
+    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .where((e) =>
+      e.or([
+        e('state', '=', 'settlement_unknown'),
+        e.and([
+          e('state', '=', 'settling'),
+          e('at', '<', sql<Date>`tollbook.clock() - ${afterSecs} * interval '1 second'`),
+        ]),
+      ]),
+    )
+    .executeTakeFirstOrThrow();
+  return count;
+}
+
+/** How many payments without an outcome were started within `withinSecs`. */
+export async function countPayable(db: LedgerDatabase, withinSecs: number): Promise<number> {
+  const { count } = await db
+    .selectFrom('tollbook.call')
+    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .where('status', '=', 'pending')
+    .where('created_at', '>', sql<Date>`tollbook.clock() - ${withinSecs} * interval '1 second'`)
+    .executeTakeFirstOrThrow();
+  return count;
 }

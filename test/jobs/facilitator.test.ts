@@ -1,5 +1,6 @@
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { privateKeyToAccount } from 'viem/accounts';
+import type { Address } from '../../src/domain/values/primitives.ts';
 import { openLane } from '../../src/store/lane.ts';
 import { createDatabase } from '../support/database.ts';
 import { refused as requestRefused } from '../support/events.ts';
@@ -248,19 +249,48 @@ test('if the outbox is full nothing is charged', async () => {
   expect((await gateway.get('/x402/stats')).json.counters).toMatchObject({ accepted: 1, enqueue_failed: 1 });
 });
 
-test('if too many payments have no known outcome, the next is refused before money moves', async () => {
+test('payments of unknown outcome take a tenth of the places of one payer at most, and sales stop when all are taken', async () => {
   const { proxy, database, gateway } = await behindProxy(
     '',
-    '[limits]\nmax_unsettled_calls = 2\nrequests_per_minute = 0',
+    '[limits]\nmax_unsettled_calls = 3\nrequests_per_minute = 0',
   );
+  const payers = [1, 2, 3].map((n) => privateKeyToAccount(`0x${String(n).repeat(64)}`));
+  for (const { address } of payers) await chain.mint(address.toLowerCase() as Address, 100_000_000n);
+  const [first, second, third] = payers as [(typeof payers)[0], (typeof payers)[0], (typeof payers)[0]];
+  const pays = async (account: (typeof payers)[0], signed = {}) => {
+    const headers = header(await quoteAndSign(gateway, job, 'x', { account, signed }));
+    return gateway.post(job, { body: 'x', headers });
+  };
   // calls that wait for a runner do not count
-  for (let i = 0; i < 3; i++) expect((await payFor(gateway, job)).status).toBe(202);
+  for (let i = 0; i < 3; i++) expect((await pays(first)).status).toBe(202);
   proxy.faults.settle = 'server_error';
-  for (let i = 0; i < 2; i++)
-    expect(await payFor(gateway, job)).toMatchObject({ status: 503, json: { code: 'settlement_pending' } });
+  const pending = { status: 503, json: { code: 'settlement_pending' } };
+  const refusal = { status: 503, json: { code: 'enqueue_failed' } };
+  const unknown = (count: number) =>
+    eventually(async () => {
+      const { rows } = await database.pool.query(
+        `select from tollbook.payment where state = 'settlement_unknown'`,
+      );
+      expect(rows).toHaveLength(count);
+    });
   const before = await chain.balance(payTo);
-  expect(await payFor(gateway, job)).toMatchObject({ status: 503, json: { code: 'enqueue_failed' } });
+  expect(await pays(first)).toMatchObject(pending);
+  await unknown(1);
+  expect(await pays(first)).toMatchObject(refusal);
+  expect(await pays(second)).toMatchObject(pending);
+  expect(await pays(third)).toMatchObject(pending);
+  await unknown(3);
+  // the places of all are taken
+  const fourth = privateKeyToAccount(`0x${'4'.repeat(64)}`);
+  await chain.mint(fourth.address.toLowerCase() as Address, 100_000_000n);
+  expect(await pays(fourth)).toMatchObject(refusal);
   expect(await chain.balance(payTo)).toBe(before);
+  // none of them can be settled any more: they wait for the chain, and sales go on
+  proxy.faults.settle = 'pass';
+  await database.moveClock(600);
+  const validBefore = String(Math.floor(Date.now() / 1_000) + 800);
+  // the gateway reads the database's clock with its next append
+  await eventually(async () => expect((await pays(fourth, { validBefore })).status).toBe(202));
   const refused = (await allEvents(database.db)).find(({ type }) => type === 'enqueue_failed');
   expect(refused?.data).toMatchObject({ reason: 'too_many_unsettled' });
   await database.asOwner((owner) => expectSoundLedger(database.db, owner));
