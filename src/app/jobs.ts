@@ -195,6 +195,7 @@ export async function composeJobs(parts: Parts): Promise<RunningJobs> {
   };
   let context = await createContext(parts, { ...given, tokens: () => tokens });
   await checkOffers(context);
+  tellPayees(context);
   let checked = notCheckedYet;
   const since = createSince();
   const current = (): JobsContext => context;
@@ -335,6 +336,17 @@ function openFacilitator(
     },
   });
   return tracedFacilitator(timedFacilitator(facilitator, metrics), tracing);
+}
+
+/** A payee belongs to one ledger: the log of each start names them, since nothing else can notice that two have the same. */
+function tellPayees({ settings, log }: JobsContext): void {
+  const payees = [...new Set(settings.acceptedTokens.map(({ network, payTo }) => `${network}/${payTo}`))];
+  log.info(
+    { payees, exclusive: settings.payToExclusive },
+    settings.payToExclusive
+      ? 'every transfer to these payees counts as meant for this ledger: no other ledger may have them'
+      : 'these payees may be those of another ledger as well: transfers that name no offer are left to the operator',
+  );
 }
 
 /** Asks the facilitator which tokens it settles. A facilitator that does not answer does not stop the start. */

@@ -65,6 +65,7 @@ export const jobsShape = {
   parity_cache_secs: wholeNumber(0, 3_600).default(0),
   /** x402's maxTimeoutSeconds. */
   max_timeout_secs: reloadable(wholeNumber(1, 86_400).default(300)),
+  pay_to_exclusive: flag.default(true),
   payment_identifier: reloadable(oneOf(identifierModes).default('optional')),
   /**
    * When a settlement is looked up on the chain: before the answer, after it, or never. `required`: before the answer, and what

@@ -14,7 +14,7 @@ import type { KnownPayment } from '../store/payment-lookup.ts';
 import { paymentClaim, paymentKey, transferClaim } from '../store/streams.ts';
 import { checkSignature } from './check-signature.ts';
 import { type JobsContext, nowSecs } from './context.ts';
-import { findLanded } from './find-settlement.ts';
+import { findLanded, mayBeOfOffer } from './find-settlement.ts';
 import type { JobHead } from './job-request.ts';
 import { readNamedQuote } from './match-quote.ts';
 
@@ -43,7 +43,7 @@ export async function findCharged(
   const { decoded } = refused;
   const offered = findOffered(context, refused, lookUp);
   // a version 1 payment does not name its token: the one that it was signed for is looked up
-  const tokens = offered ? [offered] : tokensOfPayment(decoded, context.settings.acceptedTokens);
+  const tokens = offered ? [offered.option] : tokensOfPayment(decoded, context.settings.acceptedTokens);
   for (const token of tokens) {
     const charged = await findChargedIn(context, refused, token, offered);
     if (charged !== undefined) return charged;
@@ -51,22 +51,29 @@ export async function findCharged(
   return undefined;
 }
 
+/** What this ledger has offered, and when, in Unix seconds. */
+interface Offered {
+  readonly option: SettlementOption;
+  readonly atSecs: number;
+}
+
 /** The option of this ledger's own quote that the payment names, expired or not. */
 function findOffered(
   context: JobsContext,
   { job, decoded }: RefusedPayment,
   { quote: reading }: KnownPayment,
-): SettlementOption | undefined {
+): Offered | undefined {
   if (!job || decoded.terms?.quoteDigest === undefined) return undefined;
   const { quote } = readNamedQuote(context, job, decoded, reading).state;
-  return quote && matchOption(decoded, fullOptions(quote).map(optionFromJson));
+  const option = quote && matchOption(decoded, fullOptions(quote).map(optionFromJson));
+  return option && { option, atSecs: quote.issued_at };
 }
 
 async function findChargedIn(
   context: JobsContext,
   refused: RefusedPayment,
   token: PaymentToken,
-  offered: SettlementOption | undefined,
+  offered: Offered | undefined,
 ): Promise<ChargedCode | undefined> {
   const { decoded } = refused;
   const payment = readSignedPayment(decoded, token);
@@ -78,7 +85,8 @@ async function findChargedIn(
   switch (landing.kind) {
     case 'landed': {
       const { transaction, proof } = landing.settlement;
-      if (!proof || offered?.amount !== payment.amount) return 'payment_unrecorded';
+      if (!proof || offered?.option.amount !== payment.amount || !mayBeOfOffer(proof, offered.atSecs))
+        return 'payment_unrecorded';
       return recordCharged(context, refused, payment, { transaction, proof });
     }
     case 'unsure':

@@ -37,6 +37,14 @@ export async function findSettlement(
   return state.used ? findUse(chain, payment, quotedAtSecs) : judgeUnused(chain, payment);
 }
 
+/** How far the clocks of a chain and of the database may differ. */
+const clocksDifferSecs = 600;
+
+/** Whether a transfer may have paid for an offer: one that landed before the offer was made has paid for another one. */
+export function mayBeOfOffer({ blockTimeSecs }: Proof, offeredAtSecs: number): boolean {
+  return blockTimeSecs === undefined || blockTimeSecs >= offeredAtSecs - clocksDifferSecs;
+}
+
 /** Whether a payment's transfer landed before the payment reached the gateway. */
 export type Landing =
   | { readonly kind: 'landed'; readonly settlement: Settlement }

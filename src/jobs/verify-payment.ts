@@ -1,14 +1,14 @@
 import { schemes } from '../domain/payments/schemes/schemes.ts';
 import type { SignedPayment } from '../domain/payments/payment.ts';
 import { facilitatorRequest } from '../domain/payments/x402.ts';
-import type { Hex } from '../domain/values/primitives.ts';
 import type { Job } from './catalog.ts';
 import type { SignatureCheck } from './check-signature.ts';
 import { type JobsContext, nowSecs } from './context.ts';
-import { findLanded, type Landing } from './find-settlement.ts';
+import { findLanded, type Landing, mayBeOfOffer } from './find-settlement.ts';
 import type { BoundRequest } from './job-request.ts';
 import type { MatchedPayment } from './match-quote.ts';
 import { passedOn } from './passed-on.ts';
+import { isOfferSecret } from './receipt-keys.ts';
 import { type JobRefusal, refusal, rejectedPayment } from './refusal.ts';
 
 export interface Verification {
@@ -76,24 +76,29 @@ async function judgeInvalid(
   context: JobsContext,
   request: BoundRequest,
   job: Job,
-  { digest, payment, state }: MatchedPayment,
+  matched: MatchedPayment,
   reason: string,
 ): Promise<Verified | JobRefusal> {
+  const { digest, payment, state } = matched;
   const landing = await findLanding(context, payment, state.quote?.issued_at ?? nowSecs(context), reason);
   const shown = landing.kind === 'not_landed' ? landing.reason : undefined;
   const why = { reason: shown ?? reason, quote_digest: digest, payer: payment.payer };
-  return judgeLanding(request, digest, landing, rejectedPayment(job, { stage: 'verify', ...why }));
+  return judgeLanding(context, request, matched, landing, rejectedPayment(job, { stage: 'verify', ...why }));
 }
 
 function judgeLanding(
+  context: JobsContext,
   request: BoundRequest,
-  digest: Hex,
+  matched: MatchedPayment,
   landing: Landing,
   rejected: JobRefusal,
 ): Verified | JobRefusal {
+  const { digest } = matched;
   switch (landing.kind) {
     case 'landed':
-      return verifiedBy('chain', landing);
+      return isOfClient(context, request, matched, landing)
+        ? verifiedBy('chain', landing)
+        : refusal(request, 'payment_recovered', { digest, details: [unprovenLanding] });
     case 'unsure':
       return refusal(request, 'payment_use_unknown', { digest });
     case 'not_landed':
@@ -103,15 +108,37 @@ function judgeLanding(
 
 /** A payment that comes too late to be settled is taken only where its payer is charged already. */
 async function judgeLate(
-  { chains }: JobsContext,
+  context: JobsContext,
   request: BoundRequest,
-  { digest, payment, state }: MatchedPayment,
+  matched: MatchedPayment,
   late: JobRefusal,
 ): Promise<Verified | JobRefusal> {
-  const chain = chains.get(payment.network);
+  const { payment, state } = matched;
+  const chain = context.chains.get(payment.network);
   if (!chain) return late;
   const landing = await findLanded(chain, payment, state.quote?.issued_at ?? Number(payment.validBefore));
-  return judgeLanding(request, digest, landing, late);
+  return judgeLanding(context, request, matched, landing, late);
+}
+
+const unprovenLanding =
+  'it has landed already, and nothing in this request shows that it was signed for this offer: echo the whole offer, or sign for the request';
+
+/**
+ * Whether a landed payment buys a call for this client. It is public, so that anybody can send it, to any ledger with the same payee: the
+ * client proves that the offer was its own by the offer's secret, and the transfer must not be older than the offer. Version 1 names no
+ * offer: there the operator says whether the payee is this ledger's alone.
+ */
+function isOfClient(
+  { settings, receiptKeys, log }: JobsContext,
+  { sent }: BoundRequest,
+  { digest, state }: MatchedPayment,
+  { settlement: { proof } }: Extract<Landing, { kind: 'landed' }>,
+): boolean {
+  const terms = sent.kind === 'decoded' ? sent.decoded.terms : undefined;
+  if (!terms) return settings.payToExclusive;
+  const { offerSecret } = terms;
+  if (offerSecret === undefined || !isOfferSecret(receiptKeys, digest, offerSecret, log)) return false;
+  return proof !== undefined && mayBeOfOffer(proof, state.quote?.issued_at ?? 0);
 }
 
 async function findLanding(

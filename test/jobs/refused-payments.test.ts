@@ -7,7 +7,7 @@ import { useChain } from '../support/devnet.ts';
 import { payTo, startTestGateway, type TestGateway } from '../support/gateway.ts';
 import { expectSoundLedger } from '../support/invariants.ts';
 import { landPayment } from '../support/onchain.ts';
-import { header, offerOf, type Payment, quoteAndSign, signOffer } from '../support/payer.ts';
+import { header, offerOf, type Payment, quoteAndSign, signOffer, v1Header } from '../support/payer.ts';
 import { tollbook } from '../support/program.ts';
 import { startRpcProxy } from '../support/rpc-proxy.ts';
 import { eventually } from '../support/wait.ts';
@@ -105,6 +105,56 @@ test('a landed payment that names no offer of this ledger is not recorded as due
   expect(await send(gateway, payment)).toMatchObject({ status: 503, json: { code: 'payment_unrecorded' } });
   expect(await recordedOf(database, payment)).toEqual([]);
   expect((await send(other, payment)).status).toBe(202);
+});
+
+describe('a landed payment is public, and buys nothing for a stranger who sends it', () => {
+  /** The payment as a stranger sends it: what landed, with an offer that the stranger has got. */
+  async function stolen(gateway: TestGateway, { payload }: Payment): Promise<Payment> {
+    return { ...(await quoteAndSign(gateway, job, 'x')), payload };
+  }
+
+  test('to a second ledger with the same payee: the transfer is older than the offer', async () => {
+    const first = await startTestGateway({ database: await createDatabase(), chain });
+    const payment = await quoteAndSign(first, job, 'x');
+    await landPayment(chain.rpcUrl, payment);
+    const database = await createDatabase();
+    const second = await startTestGateway({ database, chain });
+    // the offer is made an hour later
+    await database.moveClock(3_600);
+    await second.post(job, { body: 'x' });
+    expect(await send(second, await stolen(second, payment))).toMatchObject({
+      status: expect.toSatisfy((status: number) => status !== 202),
+    });
+    const events = await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+    expect(events.filter(({ type }) => /settlement|enqueued|recovered/.test(type))).toEqual([]);
+  });
+
+  test("with the offer of its payer, but not that offer's secret", async () => {
+    const database = await createDatabase();
+    const gateway = await startTestGateway({ database, chain });
+    const payment = await quoteAndSign(gateway, job, 'x');
+    const { offerSecret: _, ...extra } = payment.accepted.extra;
+    await landPayment(chain.rpcUrl, payment);
+    const without = { ...payment, accepted: { ...payment.accepted, extra } };
+    expect(await send(gateway, without)).toMatchObject({ status: 409, json: { code: 'payment_recovered' } });
+    expect((await recordedOf(database, payment)).map(({ type }) => type)).toEqual(['payment_recovered']);
+  });
+
+  test('of version 1, where the operator says that the payee is not of this ledger alone', async () => {
+    const other = await startTestGateway({ database: await createDatabase(), chain });
+    const { accepted, payload } = await quoteAndSign(other, job, 'x');
+    await landPayment(chain.rpcUrl, { accepted, payload } as Payment);
+    const headers = v1Header({ x402Version: 1, scheme: accepted.scheme, network: 'base-sepolia', payload });
+    const sendTo = async (top: string) => {
+      const gateway = await startTestGateway({ database: await createDatabase(), chain, top });
+      return gateway.post(job, { body: 'x', headers });
+    };
+    expect(await sendTo('pay_to_exclusive = false')).toMatchObject({
+      status: 503,
+      json: { code: 'payment_unrecorded' },
+    });
+    expect((await sendTo('')).status).toBe(202);
+  });
 });
 
 test('the refund of a refused payment is not due while its block is replaced, and is due again once it has landed again', async () => {

@@ -205,7 +205,10 @@ async function search(
   const skip = sinceSecs < data.since ? new Set<string>() : searched;
   for await (const found of searchNetworks(ledger, options, skip)) {
     progress.end();
-    const { recorded, isComplete } = await finish(ledger, recovery, found, own.untilSecs);
+    const { recorded, isComplete } = await finish(ledger, recovery, found, {
+      untilSecs: own.untilSecs,
+      isExclusive: request.config.jobs?.payToExclusive ?? true,
+    });
     networks += 1;
     count += recorded;
     isFinished &&= isComplete;
@@ -227,15 +230,20 @@ async function finish(
   ledger: Ledger,
   recovery: Recovery,
   found: SearchResult,
-  untilSecs: number,
+  { untilSecs, isExclusive }: { readonly untilSecs: number; readonly isExclusive: boolean },
 ): Promise<{ readonly recorded: number; readonly isComplete: boolean }> {
   const { network } = found;
   if (found.kind === 'failed') {
     fail(`${network} was not searched: ${found.words}`);
     return { recorded: 0, isComplete: false };
   }
-  const { toBlock, isComplete, leaving } = found.search;
-  const { recorded } = await recordSearch(ledger, recovery, network, found.search);
+  const { toBlock, isComplete, leaving, lost: unexplained } = found.search;
+  // of a payee that another ledger has as well, the chain does not say which of them has sold
+  const lost = isExclusive ? unexplained : [];
+  const { recorded } = await recordSearch(ledger, recovery, network, { ...found.search, lost });
+  if (!isExclusive)
+    for (const one of unexplained)
+      say(`Not recorded, as pay_to_exclusive is false, until its payer presents it: ${lostText(one)}`);
   for (const lost of recorded) say(`Refund due: ${lostText(lost)}`);
   for (const { transaction, from, to, amount, asset } of leaving)
     say(
