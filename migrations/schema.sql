@@ -969,9 +969,9 @@ create function tollbook.pull_due_times(p_max integer) returns integer language 
 create function tollbook.put_bodies(p_bodies json) returns void language sql volatile security definer; -- 792da5dc24c36c85
 create function tollbook.put_body(p_body_id uuid, p_content_type text, p_body bytea) returns void language sql volatile security definer; -- 68b8dcb8556c3721
 create function tollbook.put_callback(p_stream text, p_binding bytea, p_url text) returns void language sql volatile security definer; -- dd78e8962aafb257
-create function tollbook.put_result(p_call_id bigint, p_attempt integer, p_lease_id uuid, p_content_type text, p_body bytea) returns void language sql volatile security definer; -- 390bc394343197a8
-create function tollbook.put_results(p_results json) returns void language sql volatile security definer; -- dd1509e6804c2da0
-create function tollbook.put_stored_result(p_call_id bigint, p_attempt integer, p_lease_id uuid, p_content_type text, p_bytes bigint, p_sha256 bytea) returns void language sql volatile security definer; -- 98b817c1dae4be72
+create function tollbook.put_result(p_call_id bigint, p_attempt integer, p_lease_id uuid, p_content_type text, p_body bytea) returns TABLE(sha256 text, bytes bigint) language plpgsql volatile security definer; -- c0909571a9a9d875
+create function tollbook.put_results(p_results json) returns TABLE(place bigint, sha256 text, bytes bigint) language sql volatile security definer; -- 3758a6a6302731e8
+create function tollbook.put_stored_result(p_call_id bigint, p_attempt integer, p_lease_id uuid, p_content_type text, p_bytes bigint, p_sha256 bytea) returns TABLE(sha256 text, bytes bigint) language plpgsql volatile security definer; -- 16a864b3a8460eb8
 create function tollbook.queue_alert(p_receivers text[], p_kind text, p_subject text, p_status text, p_text text, p_details json, p_since timestamp with time zone, p_id text) returns void language plpgsql volatile security definer; -- 417e6437bb167d97
 create function tollbook.quotes_revoked_before() returns bigint language plpgsql stable; -- adb80ddf088acba4
 create function tollbook.rate_retry_ms(p_recent bigint[], p_per_minute integer, p_now_ms bigint) returns bigint language sql immutable; -- 2367230e30befd81

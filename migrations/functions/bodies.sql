@@ -12,25 +12,36 @@ language sql volatile security definer set search_path = tollbook, pg_temp as $$
   on conflict (body_id) do nothing
 $$;
 
+-- Stores the result of a lease. The first one is kept: another one of the same lease changes nothing, and gets the hash and the length of
+-- the one that is kept, so that its completion records that. A lease that replaced another one within its attempt replaces its result as well.
 create or replace function tollbook.put_result(p_call_id bigint, p_attempt int, p_lease_id uuid, p_content_type text, p_body bytea)
-returns void language sql volatile security definer set search_path = tollbook, pg_temp as $$
-  insert into call_result (call_id, attempt, lease_id, content_type, body, created_at)
+returns table (sha256 text, bytes bigint)
+language plpgsql volatile security definer set search_path = tollbook, pg_temp as $$
+#variable_conflict use_column
+begin
+  insert into call_result as kept (call_id, attempt, lease_id, content_type, body, created_at)
   values (p_call_id, p_attempt, p_lease_id, p_content_type, p_body, clock())
   on conflict (call_id, attempt) do update set
     lease_id = excluded.lease_id, content_type = excluded.content_type, body = excluded.body
-$$;
+  where kept.lease_id <> excluded.lease_id
+    and exists (select from call where call.call_id = excluded.call_id and call.lease_id = excluded.lease_id);
+  -- a statement of its own sees what another transaction has stored while the insert waited for it
+  if not found then
+    return query select hash.sha256, hash.bytes from call_result kept cross join lateral result_hash(p_call_id, p_attempt) hash
+    where kept.call_id = p_call_id and kept.attempt = p_attempt and kept.lease_id = p_lease_id;
+  end if;
+end $$;
 
--- Several small ones: one commit for all. Of one attempt's the last counts.
-create or replace function tollbook.put_results(p_results json) returns void
+-- Several small ones: one commit for all. Rows of those whose lease has another result, by their place from 1.
+create or replace function tollbook.put_results(p_results json) returns table (place bigint, sha256 text, bytes bigint)
 language sql volatile security definer set search_path = tollbook, pg_temp as $$
-  insert into call_result (call_id, attempt, lease_id, content_type, body, created_at)
-  select distinct on (r.call_id, r.attempt) r.call_id, r.attempt, r.lease_id, r.content_type, decode(r.base64, 'base64'), clock()
-  from rows from (
-    json_to_recordset(p_results) as (call_id bigint, attempt int, lease_id uuid, content_type text, base64 text)
-  ) with ordinality as r(call_id, attempt, lease_id, content_type, base64, ord)
-  order by r.call_id, r.attempt, r.ord desc
-  on conflict (call_id, attempt) do update set
-    lease_id = excluded.lease_id, content_type = excluded.content_type, body = excluded.body
+  select r.place, kept.sha256, kept.bytes
+  from (
+    select * from rows from (
+      json_to_recordset(p_results) as (call_id bigint, attempt int, lease_id uuid, content_type text, base64 text)
+    ) with ordinality as r(call_id, attempt, lease_id, content_type, base64, place)
+    order by r.call_id, r.attempt, r.place offset 0
+  ) r cross join lateral put_result(r.call_id, r.attempt, r.lease_id, r.content_type, decode(r.base64, 'base64')) kept
 $$;
 
 grant execute on function tollbook.put_body, tollbook.put_bodies, tollbook.put_result, tollbook.put_results to tollbook_writer;
@@ -42,13 +53,19 @@ language sql volatile security definer set search_path = tollbook, pg_temp as $$
   on conflict (call_id, lease_id) do update set parts = excluded.parts where result_upload.parts < excluded.parts
 $$;
 
--- The result of an attempt, whose bytes are in the result store.
+-- The same as put_result for a result whose bytes are in the result store.
 create or replace function tollbook.put_stored_result(
   p_call_id bigint, p_attempt int, p_lease_id uuid, p_content_type text, p_bytes bigint, p_sha256 bytea)
-returns void language sql volatile security definer set search_path = tollbook, pg_temp as $$
-  update result_upload set bytes = p_bytes, sha256 = p_sha256 where call_id = p_call_id and lease_id = p_lease_id;
-  select put_result(p_call_id, p_attempt, p_lease_id, p_content_type, ''::bytea);
-$$;
+returns table (sha256 text, bytes bigint)
+language plpgsql volatile security definer set search_path = tollbook, pg_temp as $$
+#variable_conflict use_column
+begin
+  return query select * from put_result(p_call_id, p_attempt, p_lease_id, p_content_type, ''::bytea);
+  if not found then
+    update result_upload set bytes = p_bytes, sha256 = p_sha256
+    where call_id = p_call_id and lease_id = p_lease_id and result_upload.sha256 is null;
+  end if;
+end $$;
 
 -- Up to p_max uploads that no receipt leads to: of results whose life has ended, of leases that were lost, and of completions that never
 -- came. Their parts are deleted first, then the rows.

@@ -1,5 +1,4 @@
 import type { Config } from '../config/config.ts';
-import type { RecordedEvent } from '../domain/events/event.ts';
 import { paymentSummary } from '../domain/payments/payment.ts';
 import type { Hex } from '../domain/values/primitives.ts';
 import type { CallState, Refund } from '../domain/payments/payment-progress.ts';
@@ -12,9 +11,10 @@ import {
   receiptState,
 } from '../domain/payments/quote-state.ts';
 import { findProgress } from '../store/call-progress.ts';
-import { type CallResult, findDeletion, readResult } from '../store/calls.ts';
+import { type CallResult, findDeletion } from '../store/calls.ts';
 import { readStream } from '../store/streams.ts';
 import { readCallback } from './read-callback.ts';
+import { findRecordedResult } from './recorded-result.ts';
 import type { JobsContext } from './context.ts';
 
 /** What a receipt is read with. */
@@ -45,7 +45,7 @@ export async function readReceipt(context: ReceiptReader, digest: Hex, withResul
     ...(paid && paid.refunds.length > 0 ? { refunds: paid.refunds.map(refundJson) } : {}),
     events: events.map(({ type, at }) => ({ type, at })),
     ...(withResult ? await progressOf(context, paid?.call) : withoutProgress),
-    ...(withResult ? await resultOf(context, digest, paid?.call, events) : withoutResult),
+    ...(withResult ? await resultOf(context, digest, paid?.call) : withoutResult),
     ...(withResult ? await callbackOf(context, digest, paid) : withoutCallback),
   };
   return { receipt, version: state.version };
@@ -79,24 +79,29 @@ async function callbackOf(context: ReceiptReader, digest: Hex, paid: PaymentStat
 
 const withoutResult: Partial<Awaited<ReturnType<typeof resultOf>>> = {};
 
-/** The result, or that there was one and its life has ended. */
+/** The result, or why there is none any more. */
 async function resultOf(
   context: Pick<JobsContext, 'db' | 'publicUrl'>,
   digest: Hex,
   call: CallState | undefined,
-  events: readonly RecordedEvent[],
 ) {
-  if (call?.status !== 'completed' || call.attempt === undefined) return { result: null };
-  const stored = await readResult(context.db, call.callId, call.attempt);
-  if (stored) return { result: resultJson(context, digest, stored) };
-  const hadResult = events.some(({ type, data }) => type === 'completed' && 'result_sha256' in data);
-  if (!hadResult) return { result: null };
-  const deletedAt = await findDeletion(context.db, call.callId, call.attempt);
-  return {
-    result: null,
-    result_pruned: true as const,
-    ...(deletedAt && { result_pruned_at: deletedAt.toISOString() }),
-  };
+  const found = await findRecordedResult(context, call);
+  switch (found.kind) {
+    case 'found':
+      return { result: resultJson(context, digest, found.result) };
+    case 'none':
+      return { result: null };
+    case 'altered':
+      return { result: null, result_altered: true as const };
+    case 'deleted': {
+      const deletedAt = await findDeletion(context.db, found.callId, found.attempt);
+      return {
+        result: null,
+        result_pruned: true as const,
+        ...(deletedAt && { result_pruned_at: deletedAt.toISOString() }),
+      };
+    }
+  }
 }
 
 /** A large result is fetched by itself, as bytes. */

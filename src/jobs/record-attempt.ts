@@ -72,12 +72,7 @@ export async function recordAttempt(
   outcome: AttemptOutcome,
   { isFirstNews, runner }: Attempt,
 ): Promise<LeaseResult> {
-  if (outcome.kind === 'completed' && !outcome.resultOmitted) {
-    const { contentType, result, stored } = outcome;
-    if (stored) await putStoredResult(context.pool, call, contentType, stored);
-    else await putResult(context.pool, call, contentType, result);
-  }
-  const step = attemptStep(context, call, await inTurn(context, call, outcome), isFirstNews);
+  const step = attemptStep(context, call, await placeOutcome(context, call, outcome), isFirstNews);
   const change = step.call.op === 'complete' ? step.call : { ...step.call, runner };
   const { events } = step;
   const command = { stream: call.stream, events, call: change };
@@ -154,7 +149,7 @@ function attemptStep(
   const attempt = { call_id: callId, attempt: call.attempt };
   switch (outcome.kind) {
     case 'completed': {
-      const completed: LedgerEvent = { type: 'completed', data: { ...attempt, ...resultFacts(outcome) } };
+      const completed: LedgerEvent = { type: 'completed', data: { ...attempt, ...outcome.facts } };
       const events: LedgerEvent[] = isFirstNews
         ? [{ type: 'delivered', data: attempt }, completed]
         : [completed];
@@ -184,16 +179,40 @@ function attemptStep(
 
 /** An outcome, with what it depends on of the call's history. */
 type PlacedOutcome =
-  | Exclude<AttemptOutcome, { kind: 'busy' }>
-  | (Extract<AttemptOutcome, { kind: 'busy' }> & { readonly refusals: number });
+  | Exclude<AttemptOutcome, { kind: 'busy' | 'completed' }>
+  | (Extract<AttemptOutcome, { kind: 'busy' }> & { readonly refusals: number })
+  | { readonly kind: 'completed'; readonly facts: ResultFacts };
 
-/** Bounded: a call whose runner is always busy becomes a dead letter some day, so each refusal is a failure at last. */
-async function inTurn(context: Recording, call: CallLease, outcome: AttemptOutcome): Promise<PlacedOutcome> {
+type ResultFacts = Pick<EventData<'completed'>, 'result_sha256' | 'result_bytes'>;
+
+async function placeOutcome(
+  context: Recording,
+  call: CallLease,
+  outcome: AttemptOutcome,
+): Promise<PlacedOutcome> {
+  if (outcome.kind === 'completed')
+    return { kind: 'completed', facts: await keepResult(context, call, outcome) };
   if (outcome.kind !== 'busy') return outcome;
+  // bounded: a call whose runner is always busy becomes a dead letter some day, so each refusal is a failure at last
   const refusals = await readRefusals(context.db, call.callId);
   return refusals < retriesOf(context, call).maxAttempts
     ? { ...outcome, refusals }
     : { ...outcome, kind: 'retry' };
+}
+
+/** Stores a result; the facts are those of the first one of its lease, which is kept. */
+async function keepResult(
+  { pool }: Recording,
+  call: CallLease,
+  { resultOmitted, stored, result, contentType }: Extract<AttemptOutcome, { kind: 'completed' }>,
+): Promise<ResultFacts> {
+  if (resultOmitted) return {};
+  const own = stored ?? { sha256: sha256(result), bytes: result.length };
+  const before = stored
+    ? await putStoredResult(pool, call, contentType, stored)
+    : await putResult(pool, call, contentType, result);
+  const kept = before ?? own;
+  return { result_sha256: kept.sha256, result_bytes: kept.bytes };
 }
 
 const busyBackOff = { firstMs: 1_000, longestMs: 30_000 };
@@ -252,11 +271,4 @@ export function retryDelayMs(
 ): number {
   const waitMs = backOffMs({ firstMs: backoffBaseMs, longestMs: backoffCapMs }, failures);
   return Math.round(withJitterMs(waitMs, random, 0.5));
-}
-
-function resultFacts(outcome: Extract<AttemptOutcome, { kind: 'completed' }>) {
-  if (outcome.resultOmitted) return {};
-  const { stored } = outcome;
-  if (stored) return { result_sha256: stored.sha256, result_bytes: stored.bytes };
-  return { result_sha256: sha256(outcome.result), result_bytes: outcome.result.length };
 }

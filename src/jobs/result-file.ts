@@ -1,10 +1,10 @@
 import { isHex32 } from '../domain/values/primitives.ts';
 import { foldQuote, paidPayment } from '../domain/payments/quote-state.ts';
 import { sha256 } from '../domain/payments/payment.ts';
-import { readResult } from '../store/calls.ts';
 import { readStream } from '../store/streams.ts';
 import type { JobsContext } from './context.ts';
 import { type ByteRange, readParts, readWhole } from './large-result.ts';
+import { findRecordedResult } from './recorded-result.ts';
 
 /** A call's result as bytes, in the database or in the result store. */
 export interface ResultFile {
@@ -16,18 +16,16 @@ export interface ResultFile {
   readonly read: (range: ByteRange) => AsyncGenerator<Buffer>;
 }
 
-/** The result of the call that a quote's payment bought; undefined where there is none, not yet, or not any more. */
+/** The result of the call that a quote's payment bought; undefined where there is none, not yet, or not any more, and where it is not the one that the ledger has. */
 export async function findResult(
   context: Pick<JobsContext, 'pool' | 'db' | 'results' | 'log'>,
   digest: string,
 ): Promise<ResultFile | undefined> {
   if (!isHex32(digest)) return undefined;
   const call = paidPayment(foldQuote((await readStream(context.pool, digest)).events))?.call;
-  if (call?.status !== 'completed' || call.attempt === undefined) return undefined;
-  const { callId } = call;
-  const result = await readResult(context.db, callId, call.attempt);
-  if (!result) return undefined;
-  const { contentType, body, stored, leaseId } = result;
+  const found = await findRecordedResult(context, call);
+  if (!call || found.kind !== 'found') return undefined;
+  const { contentType, body, stored, leaseId } = found.result;
   if (!stored) {
     const read = async function* ({ from, end }: ByteRange): AsyncGenerator<Buffer> {
       yield body.subarray(from, end);
@@ -36,7 +34,7 @@ export async function findResult(
   }
   const { results, log } = context;
   if (!results) throw new Error('a large result is in a result store, and the configuration names none');
-  const upload = { callId, leaseId };
+  const upload = { callId: call.callId, leaseId };
   const read = (range: ByteRange): AsyncGenerator<Buffer> =>
     range.from === 0 && range.end === stored.bytes
       ? readWhole({ results, log }, upload, stored)

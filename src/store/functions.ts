@@ -146,7 +146,10 @@ export const functionSignatures = {
   prune_short_lived: { takes: [int], returns: int },
   pull_due_times: { takes: [int], returns: int },
   put_callback: { takes: [text, bytea, text], returns: nothing },
-  put_stored_result: { takes: [bigint, int, uuid, nullable(text), bigint, bytea], returns: nothing },
+  put_stored_result: {
+    takes: [bigint, int, uuid, nullable(text), bigint, bytea],
+    rows: { sha256: text, bytes: bigint },
+  },
   queue_alert: {
     takes: [texts, text, text, text, text, json, nullable(timestamp), nullable(text)],
     returns: nothing,

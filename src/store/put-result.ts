@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import type { StoredResult } from './result-uploads.ts';
 
 interface Result {
   readonly call: { readonly callId: number; readonly attempt: number; readonly leaseId: string };
@@ -8,7 +9,7 @@ interface Result {
 
 interface Waiting {
   readonly result: Result;
-  readonly written: PromiseWithResolvers<void>;
+  readonly written: PromiseWithResolvers<StoredResult | undefined>;
 }
 
 /** The results that wait for the statement that is under way on their pool. */
@@ -19,18 +20,18 @@ const smallBytes = 16_384;
 const atOnce = 200;
 
 /**
- * Stores a runner's result, before `completed` is recorded. Small ones that come while others are being written share one statement, and so
- * one commit.
+ * Stores the result of a lease, before `completed` is recorded. Undefined once it is stored; where the lease has another result already, that
+ * one, which is kept. Small ones that come while others are being written share one statement, and so one commit.
  */
 export function putResult(
   pool: pg.Pool,
   call: Result['call'],
   contentType: string | undefined,
   body: Buffer,
-): Promise<void> {
+): Promise<StoredResult | undefined> {
   const result = { call, contentType, body };
   if (body.length > smallBytes) return putAlone(pool, result);
-  const one = { result, written: Promise.withResolvers<void>() };
+  const one: Waiting = { result, written: Promise.withResolvers() };
   const waiting = waitingOn.get(pool);
   if (waiting) waiting.push(one);
   else void writeAll(pool, one);
@@ -49,11 +50,11 @@ async function writeAll(pool: pg.Pool, first: Waiting): Promise<void> {
 async function writeTogether(pool: pg.Pool, batch: readonly Waiting[]): Promise<void> {
   try {
     if (batch.length > 1) {
-      await putTogether(
+      const kept = await putTogether(
         pool,
         batch.map(({ result }) => result),
       );
-      for (const { written } of batch) written.resolve();
+      for (const [index, { written }] of batch.entries()) written.resolve(kept.get(index));
       return;
     }
   } catch {
@@ -64,7 +65,11 @@ async function writeTogether(pool: pg.Pool, batch: readonly Waiting[]): Promise<
   );
 }
 
-async function putTogether(pool: pg.Pool, results: readonly Result[]): Promise<void> {
+/** Those of the results whose lease has another one, by their index. */
+async function putTogether(
+  pool: pg.Pool,
+  results: readonly Result[],
+): Promise<ReadonlyMap<number, StoredResult>> {
   const rows = results.map(({ call, contentType, body }) => ({
     call_id: call.callId,
     attempt: call.attempt,
@@ -73,20 +78,25 @@ async function putTogether(pool: pg.Pool, results: readonly Result[]): Promise<v
     base64: body.toString('base64'),
   }));
   // raw SQL: the runners' hot path, prepared
-  await pool.query({
+  const kept = await pool.query<StoredResult & { readonly place: number }>({
     name: 'put_results',
-    text: 'select tollbook.put_results($1)',
+    text: 'select * from tollbook.put_results($1)',
     values: [JSON.stringify(rows)],
   });
+  return new Map(kept.rows.map(({ place, sha256, bytes }) => [place - 1, { sha256, bytes }]));
 }
 
-async function putAlone(pool: pg.Pool, { call, contentType, body }: Result): Promise<void> {
+async function putAlone(
+  pool: pg.Pool,
+  { call, contentType, body }: Result,
+): Promise<StoredResult | undefined> {
   // raw SQL with parameters: a literal doubles the result's bytes
-  await pool.query('select tollbook.put_result($1, $2, $3, $4, $5)', [
+  const { rows } = await pool.query<StoredResult>('select * from tollbook.put_result($1, $2, $3, $4, $5)', [
     call.callId,
     call.attempt,
     call.leaseId,
     contentType ?? null,
     body,
   ]);
+  return rows[0];
 }

@@ -7,7 +7,7 @@ export interface UploadName {
   readonly leaseId: string;
 }
 
-/** A large result, as the ledger has it. */
+/** A result, as the ledger has it. */
 export interface StoredResult {
   readonly bytes: number;
   /** Hex with 0x. */
@@ -19,15 +19,18 @@ export function noteResultPart(pool: pg.Pool, { callId, leaseId }: UploadName, p
   return callFunction(pool, 'note_result_part', [callId, leaseId, part]);
 }
 
-/** Stores that the result of an attempt is in the result store, before `completed` is recorded. */
-export function putStoredResult(
+/**
+ * Stores that the result of a lease is in the result store, before `completed` is recorded. Undefined once it is stored; where the lease has
+ * another result already, that one, which is kept.
+ */
+export async function putStoredResult(
   pool: pg.Pool,
   { callId, leaseId, attempt }: UploadName & { readonly attempt: number },
   contentType: string | undefined,
   { bytes, sha256 }: StoredResult,
-): Promise<void> {
+): Promise<StoredResult | undefined> {
   const hash = Buffer.from(sha256.slice(2), 'hex');
-  return callFunction(pool, 'put_stored_result', [
+  const [kept] = await callTableFunction(pool, 'put_stored_result', [
     callId,
     attempt,
     leaseId,
@@ -35,6 +38,7 @@ export function putStoredResult(
     bytes,
     hash,
   ]);
+  return kept;
 }
 
 /** Up to `max` uploads that no receipt leads to any more, or ever did. */

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
+import { sha256 } from '../../src/domain/payments/payment.ts';
 import { readResult } from '../../src/store/calls.ts';
 import { openPool } from '../../src/store/database.ts';
 import { putResult } from '../../src/store/put-result.ts';
@@ -38,17 +39,36 @@ test('results that come together share statements, each is stored to the byte, a
   }
 });
 
-test('of several results of one attempt the last one counts, small or large', async () => {
+test('of several results of one lease the first one is kept, small or large, and the others get its hash', async () => {
   const database = await createDatabase();
   const pool = openPool({ url: database.url, maxConnections: 1 });
   try {
     const bodies = ['first', 'second', 'third', 'last'].map((text) => Buffer.from(text));
-    await Promise.all(bodies.map((body) => putResult(pool, attempt(1), undefined, body)));
-    expect(await readResult(database.db, 1, 1)).toMatchObject({ contentType: undefined, body: bodies[3] });
-    const large = Buffer.alloc(1_048_576, 7);
-    await putResult(pool, attempt(1), 'a/b', large);
-    expect((await readResult(database.db, 1, 1))?.body.equals(large)).toBe(true);
+    const [first = Buffer.of()] = bodies;
+    const one = attempt(1);
+    const kept = { sha256: sha256(first), bytes: first.length };
+    const answers = await Promise.all(bodies.map((body) => putResult(pool, one, undefined, body)));
+    expect(answers).toEqual([undefined, kept, kept, kept]);
+    expect(await putResult(pool, one, 'a/b', Buffer.alloc(1_048_576, 7))).toEqual(kept);
+    expect(await readResult(database.db, 1, 1)).toMatchObject({ contentType: undefined, body: first });
   } finally {
     await pool.end();
   }
+});
+
+test('the result of a lease that replaced another one replaces its result, and that of a lost lease replaces nothing', async () => {
+  const database = await createDatabase();
+  const [lost, held] = [attempt(1), attempt(1)];
+  const [early, right] = [Buffer.from('early'), Buffer.from('right')];
+  expect(await putResult(database.pool, lost, undefined, early)).toBe(undefined);
+  await database.asOwner((owner) =>
+    owner.query(
+      `insert into tollbook.call (service_id, job_index, created_at, body_id, stream, payment, status, lease_id, attempt, due_at)
+        values (1, 0, now(), gen_random_uuid(), 'a', 'b', 'leased', $1, 1, now())`,
+      [held.leaseId],
+    ),
+  );
+  expect(await putResult(database.pool, held, undefined, right)).toBe(undefined);
+  expect(await putResult(database.pool, lost, undefined, early)).toBe(undefined);
+  expect(await readResult(database.db, 1, 1)).toMatchObject({ body: right, leaseId: held.leaseId });
 });

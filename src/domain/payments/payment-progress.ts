@@ -70,6 +70,15 @@ export interface CallState {
   readonly status: 'enqueued' | 'delivered' | 'completed' | 'dead_lettered';
   /** The attempt that completed it: its result is stored under this number. */
   readonly attempt?: number;
+  /** What it was completed with; undefined where its runner's result was not kept. */
+  readonly result?: RecordedResult;
+}
+
+/** A runner's result, as the ledger has it. */
+export interface RecordedResult {
+  /** Hex with 0x. */
+  readonly sha256: string;
+  readonly bytes: number;
 }
 
 /** Identifies a payment. Plain text, since events are read back as text. */
@@ -139,8 +148,9 @@ function changeBy(event: EventOf<ProgressType>, progress: PaymentProgress) {
     case 'operator_requeued':
       return { call: { callId: event.data.call_id, status: 'enqueued' }, wasEnqueued: true } as const;
     case 'completed': {
-      const { call_id: callId, attempt } = event.data;
-      return { call: { callId, status: 'completed', attempt } } as const;
+      const { call_id: callId, attempt, result_sha256: sha256, result_bytes: bytes } = event.data;
+      const result = sha256 === undefined || bytes === undefined ? {} : { result: { sha256, bytes } };
+      return { call: { callId, status: 'completed', attempt, ...result } } as const;
     }
     case 'delivered':
     case 'dead_lettered':

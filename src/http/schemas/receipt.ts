@@ -116,6 +116,10 @@ export const receipt = z
     result_pruned_at: time.optional().meta({
       description: 'When it was deleted. Absent where an earlier version of the gateway has deleted it.',
     }),
+    result_altered: z.literal(true).optional().meta({
+      description:
+        'What is stored is not the result whose hash the ledger has: it is not shown. Tell the operator.',
+    }),
   })
   .meta({ description: 'The state of a quote, its payment and its call.' });
 export type Receipt = z.infer<typeof receipt>;

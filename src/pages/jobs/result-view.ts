@@ -19,13 +19,19 @@ export function resultView(
     result,
     result_pruned: isPruned,
     result_pruned_at: prunedAt,
-  }: Pick<Receipt, 'result' | 'result_pruned' | 'result_pruned_at'>,
+    result_altered: isAltered,
+  }: Pick<Receipt, 'result' | 'result_pruned' | 'result_pruned_at' | 'result_altered'>,
   fileUrl: string,
 ): Html {
   if (isPruned)
     return html`<p class="muted">
       There was a result, and its time here has ended: it was
       deleted${prunedAt !== undefined && html` (${time(new Date(prunedAt))})`}.
+    </p>`;
+  if (isAltered)
+    return html`<p class="muted">
+      What is stored is not the result that the ledger has, and is not shown. Tell the operator of this
+      gateway.
     </p>`;
   if (!result) return html`<p class="muted">There is no result.</p>`;
   const file = html`<a href="${fileUrl}" download>Keep it as a file</a>`;
