@@ -82,6 +82,7 @@ export function payment() {
       symbol: 'USDC',
       caller: undefined,
       payment: key,
+      idempotencyKey: key,
       delayMs: 5_000,
     },
   };

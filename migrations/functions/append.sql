@@ -59,7 +59,7 @@ begin
     ) with ordinality as t(stream, expect, events, claims, freed, lost, lost_stream, issued_at, ends_at, call, ord)
     left join lateral json_to_record(t.call) as c(
       op text, call_id bigint, lease_id uuid, service_id bigint, job_index bigint, body_id uuid, network text,
-      asset text, symbol text, caller text, payment text, delay_ms bigint, error text, reason text, runner text, claims json, traceparent text,
+      asset text, symbol text, caller text, payment text, idempotency_key text, delay_ms bigint, error text, reason text, runner text, claims json, traceparent text,
       new_call_id bigint, trigger_kind text, trigger_name text, trigger_id text,
       order_key text, key_limit smallint, keeps_key boolean, key_failures int
     ) on t.call is not null
@@ -189,9 +189,9 @@ begin
       and claim.stream = stream_key(freed_claim.stream)
   ),
   added as (
-    insert into call (stream, service_id, job_index, status, body_id, network, asset, symbol, caller, payment, claims, due_at, created_at, traceparent,
-      order_key, key_limit, keeps_key, key_failures)
-    select stream, service_id, job_index, 'pending', body_id, network, asset, symbol, caller, payment, claims,
+    insert into call (stream, service_id, job_index, status, body_id, network, asset, symbol, caller, payment, idempotency_key, claims, due_at, created_at,
+      traceparent, order_key, key_limit, keeps_key, key_failures)
+    select stream, service_id, job_index, 'pending', body_id, network, asset, symbol, caller, payment, idempotency_key, claims,
       moment + coalesce(delay_ms, 0) * interval '1 millisecond', moment, traceparent,
       decode(order_key, 'hex'), key_limit, coalesce(keeps_key, false), key_failures
     from decided where outcome = 'ok' and op = 'add' order by ord

@@ -10,6 +10,7 @@
 -- with calls, and not from the number of calls.
 --
 -- Calls that triggers made are taken where the gateway asks for them: one of an older version would hand them out as paid ones.
+-- `payment` is the idempotency key, also for a gateway of a version whose keys named the payment alone.
 create or replace function tollbook.lease_calls(p_services bigint[], p_max int, p_lease_secs int, p_jobs json default '[]',
   p_triggered boolean default false)
 returns table (call_id bigint, lease_id uuid, attempt int, failures int, stream text, service_id bigint,
@@ -103,7 +104,7 @@ begin
     returning call.*
   )
   select leased.call_id, leased.lease_id, leased.attempt, leased.failures, leased.stream, leased.service_id,
-    leased.job_index, leased.network, leased.asset, leased.symbol, leased.caller, leased.payment, leased.due_at, leased.traceparent,
+    leased.job_index, leased.network, leased.asset, leased.symbol, leased.caller, coalesce(leased.idempotency_key, leased.payment), leased.due_at, leased.traceparent,
     call_body.content_type, call_body.body, leased.trigger_kind, leased.trigger_name, leased.trigger_id
   from leased left join call_body using (body_id)
   order by leased.call_id;

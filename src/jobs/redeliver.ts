@@ -1,3 +1,4 @@
+import { paidCallKey } from '../domain/payments/call-key.ts';
 import type { DecodedPayment } from '../domain/payments/decode-payment.ts';
 import { nameOf, ofPayment, paymentFromData } from '../domain/payments/payment.ts';
 import { redeliveryDigest } from '../domain/payments/redelivery-signature.ts';
@@ -145,10 +146,16 @@ async function redeliveryCommand(
   };
   const kept = await keepRequest(context, request);
   const { network, asset, symbol } = paid;
-  const call = { serviceId, jobIndex, ...kept, network, asset, symbol, caller: undefined };
+  const key = paymentKey(paid);
+  const idempotencyKey = paidCallKey({
+    payment: key,
+    job: { serviceId, jobIndex },
+    bodySha256: request.bodySha256,
+  });
+  const call = { serviceId, jobIndex, ...kept, network, asset, symbol, caller: undefined, idempotencyKey };
   return {
     events: [{ type: 'redelivery_requested', data }],
-    call: { op: 'add', ...call, payment: paymentKey(paid), delayMs: firstLookMs },
+    call: { op: 'add', ...call, payment: key, delayMs: firstLookMs },
   };
 }
 

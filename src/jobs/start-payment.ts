@@ -1,4 +1,5 @@
 import { readTopUpOrder } from '../domain/credit/top-up-order.ts';
+import { paidCallKey } from '../domain/payments/call-key.ts';
 import { jobKey } from '../domain/payments/job.ts';
 import type { LedgerEvent } from '../domain/events/event.ts';
 import { settleEndSecs } from '../domain/payments/payment-window.ts';
@@ -145,6 +146,7 @@ function startCommand(
   const { digest, state, payment, pricedAt, caller, paymentId, isUnread } = checked;
   const { serviceId, jobIndex } = job;
   const { network, asset, symbol } = payment;
+  const key = paymentKey(payment);
   return {
     stream: digest,
     expect: state.version,
@@ -177,7 +179,8 @@ function startCommand(
       order: job.isTopUp
         ? undefined
         : callOrder(context.settings.jobPolicies.get(jobKey(job)), request, caller?.address),
-      payment: paymentKey(payment),
+      payment: key,
+      idempotencyKey: paidCallKey({ payment: key, job, bodySha256: request.bodySha256 }),
       delayMs: firstLookMs,
     },
   };

@@ -12,6 +12,7 @@ export interface OutboxRow {
   readonly caller: string | null;
   /** The payment, as `paymentKey()` names it, or the idempotency key of a trigger. */
   readonly payment: string;
+  readonly idempotency_key: string | null;
   readonly claims:
     | readonly { readonly kind: string; readonly key: string; readonly binding: string }[]
     | null;
@@ -28,7 +29,7 @@ export interface OutboxRow {
 export async function readOutbox({ client }: RowSnapshot, payments: readonly string[]): Promise<OutboxRow[]> {
   if (payments.length === 0) return [];
   const { rows } = await client.query<OutboxRow>(
-    `select call_id, stream, service_id, job_index, network, asset, symbol, caller, payment, claims, status,
+    `select call_id, stream, service_id, job_index, network, asset, symbol, caller, payment, idempotency_key, claims, status,
         trigger_kind, trigger_name, trigger_id, body.sha256 as body_sha256, body.bytes as body_bytes
       from tollbook.call left join lateral tollbook.body_hash(call.body_id) body on true
       where payment = any ($1::text[])`,

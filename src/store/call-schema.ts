@@ -28,6 +28,7 @@ export const callTables = {
     symbol: nullable(text),
     caller: nullable(text),
     payment: text,
+    idempotency_key: nullable(text),
     claims: nullable(json),
     traceparent: nullable(text),
     trigger_kind: nullable(oneOf(...triggerKinds)),

@@ -26,7 +26,10 @@ export interface LeasedCall extends CallLease {
   readonly serviceId: number;
   readonly jobIndex: number;
   readonly origin: LeasedOrigin;
-  /** The payment that bought it, as `paymentKey()` names it, or the firing that made it, as `firingKey()` does. */
+  /**
+   * Of what was paid for, as `paidCallKey()` names it, or of the firing that made it, as `firingKey()` does. A call keeps the key that it was
+   * stored with: one of a gateway of an earlier version has its payment's, as `paymentKey()` names it.
+   */
   readonly idempotencyKey: string;
   readonly leaseUntil: Date;
   /** The span of the request that bought it, where it was traced. */

@@ -52,6 +52,8 @@ export type CallChange =
       readonly caller: string | undefined;
       /** The payment that pays for it, as `paymentKey()` names it. The command's other claims are freed with it. */
       readonly payment: string;
+      /** What its runner gets, as `paidCallKey()` makes it. */
+      readonly idempotencyKey: string;
       /** When the resolver first checks its settlement, where no outcome was recorded by then. */
       readonly delayMs: number;
       /** What orders it; undefined for a call that is ordered with no other. */

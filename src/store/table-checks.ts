@@ -48,7 +48,8 @@ export const tableChecks = {
     notCompared: { key: "only of a caller's nonce: an event has its hash alone. Other keys are compared" },
   },
   'tollbook.call': {
-    follows: 'the events of its payment or trigger: its state, its job, its token and its claims',
+    follows:
+      'the events of its payment or trigger: its state, its job, its token, its idempotency key and its claims',
     notCompared: {
       created_at: byClock,
       traceparent: 'for tracing alone',

@@ -102,6 +102,7 @@ function fieldsOfAdded(call: AddedCall, claims: readonly EncodedClaim[]): string
     symbol,
     caller = '',
     payment,
+    idempotencyKey,
     delayMs,
     traceparent = '',
     order,
@@ -123,5 +124,6 @@ function fieldsOfAdded(call: AddedCall, claims: readonly EncodedClaim[]): string
     ...(order
       ? [order.key, String(order.limit), order.keepsPlace ? 'keeps' : '', String(order.maxFailures ?? '')]
       : ['', '', '', '']),
+    idempotencyKey,
   ];
 }

@@ -59,7 +59,7 @@ async function record(
   const { kind, name, id, job, body, log } = order;
   const firing = { kind, name, id };
   const { ledgerId } = context.quoteRealm;
-  const idempotencyKey = firingKey(ledgerId, firing);
+  const idempotencyKey = firingKey(ledgerId, firing, bodySha256);
   const kept = await keepRequest(context, order);
   const callId = await nextCallId(context.pool);
   const data: EventData<'call_triggered'> = {

@@ -649,9 +649,12 @@ class Ledger:
 
     def trigger(self, stream, data, version):
         firing = (data["trigger"], data["trigger_name"], data["trigger_id"])
-        key = "0x" + hashlib.sha256(canonical(["tollbook trigger", data["ledger_id"], *firing])).hexdigest()
-        if version != 1 or data["idempotency_key"] != key or stream != f"call:{key}":
-            raise Wrong("a triggered call must be the first event of the stream named by its trigger and id")
+        named = ["tollbook trigger", data["ledger_id"], *firing]
+        # earlier versions left the body out
+        keys = ["0x" + hashlib.sha256(canonical(parts)).hexdigest() for parts in (named, [*named, data["body_sha256"]])]
+        key = data["idempotency_key"]
+        if version != 1 or key not in keys or stream != f"call:{key}":
+            raise Wrong("a triggered call must be the first event of the stream named by its trigger, id and body")
         if firing in self.firings:
             raise Wrong("this firing was claimed before")
         self.firings.add(firing)

@@ -3,6 +3,7 @@ import { keccak256, stringToBytes } from 'viem/utils';
 import { expect, test } from 'vitest';
 import { devnetKeys } from '../../src/devnet/accounts.ts';
 import { privateKeyToAccount } from 'viem/accounts';
+import { paidCallKey } from '../../src/domain/payments/call-key.ts';
 import { sha256 } from '../../src/domain/payments/payment.ts';
 import { quoteDigest, zeroAddress, zeroHash } from '../../src/domain/payments/quote.ts';
 import { writeQuoteToken } from '../../src/domain/payments/quote-token.ts';
@@ -227,11 +228,35 @@ test('a lost payment is never answered with 402, and is delivered only for a new
       caller: undefined,
       // a recovered payment's stream is named by its key
       payment: streamOf(interrupted),
+      idempotencyKey: paidCallKey({
+        payment: streamOf(interrupted),
+        job: { serviceId: 1, jobIndex: 0 },
+        bodySha256: sha256(interrupted.body),
+      }),
       delayMs: 0,
     },
   });
   await eventually(async () => expect(await typesOf(database, streamOf(interrupted))).toContain('completed'));
   await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+});
+
+test('a redelivery has the idempotency key of the lost call for the same body, and one of its own for another', async () => {
+  const { lost, start, recover, runner, delivered } = await lossyRestore(chain, ['same', 'lost']);
+  const [same, other] = lost as [TakenPayment, TakenPayment];
+  await recover();
+  const gateway = await start();
+  const lostKeys = new Map(runner.deliveries.map(({ body, id }) => [body.toString(), id]));
+  for (const [taken, body] of [
+    [same, same.body],
+    [other, 'another'],
+  ] as const)
+    expect(await send(gateway, taken.payment, body, await redelivery(taken, body))).toMatchObject({
+      status: 202,
+    });
+  await eventually(() => expect(delivered()).toHaveLength(2));
+  const keys = new Map(delivered().map(({ body, id }) => [body.toString(), id]));
+  expect(keys.get(same.body)).toBe(lostKeys.get(same.body));
+  expect([...lostKeys.values()]).not.toContain(keys.get('another'));
 });
 
 test('a lost payment whose quote authenticates itself is never charged again, and once the loss is known it takes a new signature', async () => {

@@ -28,6 +28,7 @@ async function startedCall() {
     symbol: 'USDC',
     caller: undefined,
     payment: key,
+    idempotencyKey: 'a',
     delayMs: 0,
   };
   const added = await lane.append({ stream, events: [refused()], claims: claimsOf(key, 'first'), call });

@@ -372,6 +372,7 @@ test('a held call cannot be leased before it is released, and a lost lease fence
       symbol: 'USDC',
       caller: undefined,
       payment: 'eip155:1/eip3009/0x/0x/0x',
+      idempotencyKey: 'a',
       delayMs: 5_000,
     },
   });
@@ -411,6 +412,7 @@ test('a call that is being leased at this moment delays its own command, not the
       symbol: 'USDC',
       caller: undefined,
       payment: 'eip155:1/eip3009/0x/0x/0x',
+      idempotencyKey: 'a',
       delayMs: 5_000,
     },
   });

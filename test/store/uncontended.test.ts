@@ -119,7 +119,13 @@ function callOf(
     const body = { contentType: 'text/plain', bytes: Buffer.from(`body of ${stream}`) };
     // not every request is traced
     const traceparent = hasBody ? undefined : `00-${'4b'.repeat(16)}-${'5c'.repeat(8)}-01`;
-    const payment = { network: 'eip155:1', asset: '0xa5', symbol: 'USDC', payment: stream };
+    const payment = {
+      network: 'eip155:1',
+      asset: '0xa5',
+      symbol: 'USDC',
+      payment: stream,
+      idempotencyKey: `key of ${stream}`,
+    };
     const facts = { serviceId: 1, jobIndex: 0, ...payment, traceparent };
     return { op, ...facts, bodyId, body: hasBody ? body : undefined, caller: undefined, delayMs: 5_000 };
   }

@@ -56,6 +56,7 @@ export const newStream = (): string => `request:${randomUUID()}`;
 
 /** What a call of a test was paid with. */
 export const paidWith = {
+  idempotencyKey: 'a',
   network: 'eip155:1',
   asset: '0xa5',
   symbol: 'USDC',

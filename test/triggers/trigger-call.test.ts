@@ -63,7 +63,7 @@ describe('the call of a trigger', () => {
     await startTestGateway({ database, chain, runnerUrl: runner.url, tables: eager });
     const context = await processOn(database);
     const made = await triggerCall(context, order);
-    const key = firingKey(context.quoteRealm.ledgerId, order);
+    const key = firingKey(context.quoteRealm.ledgerId, order, sha256('go'));
     expect(made).toEqual({ kind: 'triggered', callId: expect.any(Number) as number, idempotencyKey: key });
     const [delivery] = await eventually(async () => {
       expect(runner.deliveries).toHaveLength(1);

@@ -1,3 +1,4 @@
+import { paidCallKey } from '../../src/domain/payments/call-key.ts';
 import type { EventData } from '../../src/domain/events/event.ts';
 import { ofPayment, paymentFromData, sha256 } from '../../src/domain/payments/payment.ts';
 import { recordedDigest, zeroAddress, zeroHash } from '../../src/domain/payments/quote.ts';
@@ -131,6 +132,11 @@ export async function startSale({ ledger, open }: World, sale: Sale): Promise<vo
       symbol,
       caller: undefined,
       payment: paymentKey(payment),
+      idempotencyKey: paidCallKey({
+        payment: paymentKey(payment),
+        job: { serviceId, jobIndex },
+        bodySha256: data.body_sha256,
+      }),
       delayMs: 5_000,
     },
   });

@@ -4,9 +4,9 @@ import type { Hex } from '../values/primitives.ts';
 import type { Firing } from './trigger.ts';
 
 /**
- * The idempotency key of a firing's call. Its text begins with a bracket, and that of a payment with its network: no firing has the key of a
- * payment. It contains the ledger, because a runner may serve two gateways whose triggers have one name.
+ * The idempotency key of a firing's call: of the firing and its body, since a ledger that lost the call may make one of the same firing with another
+ * body. It contains the ledger, because a runner may serve two gateways whose triggers have one name.
  */
-export function firingKey(ledgerId: string, { kind, name, id }: Firing): Hex {
-  return sha256(canonicalJson(['tollbook trigger', ledgerId, kind, name, id]));
+export function firingKey(ledgerId: string, { kind, name, id }: Firing, bodySha256: string): Hex {
+  return sha256(canonicalJson(['tollbook trigger', ledgerId, kind, name, id, bodySha256]));
 }

@@ -19,10 +19,11 @@ export class TriggeredCallCheck {
   /** Applies the first event of a stream. Returns the problem, or undefined where it is legal. */
   begin(data: EventData<'call_triggered'>, stream: string, version: number): string | undefined {
     if (version !== 1) return 'a triggered call must be the first event of its stream';
-    const { ledger_id, trigger, trigger_name, trigger_id } = data;
-    const firing = JSON.stringify(['tollbook trigger', ledger_id, trigger, trigger_name, trigger_id]);
-    const key = `0x${createHash('sha256').update(firing).digest('hex')}`;
-    if (key !== data.idempotency_key) return 'its idempotency key is not that of its trigger and id';
+    const { ledger_id, trigger, trigger_name, trigger_id, body_sha256, idempotency_key: key } = data;
+    const firing = ['tollbook trigger', ledger_id, trigger, trigger_name, trigger_id];
+    // earlier versions left the body out
+    if (key !== hashOf([...firing, body_sha256]) && key !== hashOf(firing))
+      return 'its idempotency key is not that of its trigger, id and body';
     if (stream !== `call:${key}`) return 'its stream is not named by its idempotency key';
     // the key names the ledger too, which a recovery or a move may change: the firing is used once all the same
     const used = JSON.stringify([trigger, trigger_name, trigger_id]);
@@ -47,4 +48,8 @@ export class TriggeredCallCheck {
     if (transition.to) call.status = transition.to;
     return undefined;
   }
+}
+
+function hashOf(parts: readonly string[]): string {
+  return `0x${createHash('sha256').update(JSON.stringify(parts)).digest('hex')}`;
 }

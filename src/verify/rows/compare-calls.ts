@@ -58,6 +58,7 @@ function differences(call: ExpectedCall, row: OutboxRow): WrongRow[] {
     trigger_kind: row.trigger_kind,
     trigger_name: row.trigger_name,
     trigger_id: row.trigger_id,
+    idempotency_key: row.idempotency_key,
     claims: claimsText(row.claims ?? [], call.claims),
     status: row.status,
     call_id: row.call_id,
@@ -76,7 +77,10 @@ function differences(call: ExpectedCall, row: OutboxRow): WrongRow[] {
   return wrong;
 }
 
-function columnsOf({ job, token, caller, trigger, claims, statuses }: ExpectedCall, { status }: OutboxRow) {
+function columnsOf(
+  { job, token, caller, trigger, idempotencyKey, claims, statuses }: ExpectedCall,
+  { status, idempotency_key: storedKey }: OutboxRow,
+) {
   return {
     service_id: job.serviceId,
     job_index: job.jobIndex,
@@ -87,6 +91,8 @@ function columnsOf({ job, token, caller, trigger, claims, statuses }: ExpectedCa
     trigger_kind: trigger?.kind ?? null,
     trigger_name: trigger?.name ?? null,
     trigger_id: trigger?.id ?? null,
+    // gateways of earlier versions have stored none
+    idempotency_key: storedKey === null ? null : idempotencyKey,
     claims: claimsText(claims, claims),
     status: statuses.find((one) => one === status) ?? statuses.join(' or '),
   };

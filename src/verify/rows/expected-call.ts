@@ -16,6 +16,8 @@ export interface KeptClaim {
 export interface ExpectedCall {
   /** The payment that it is found by, as `paymentKey()` names it, or the idempotency key of a trigger. */
   readonly payment: string;
+  /** What the runner of a paid call gets, as `paidCallKey()` makes it; null for a call that no payment has bought. */
+  readonly idempotencyKey: string | null;
   readonly stream: string;
   readonly job: JobId;
   /** Null for a call that no payment has bought. */

@@ -1,4 +1,5 @@
 import type { EventData, RecordedEvent } from '../../domain/events/event.ts';
+import { paidCallKey } from '../../domain/payments/call-key.ts';
 import type { JobId } from '../../domain/payments/job.ts';
 import { type Fingerprint, paymentFromData } from '../../domain/payments/payment.ts';
 import type { Caip2, Hex } from '../../domain/values/primitives.ts';
@@ -177,6 +178,7 @@ export class PaymentRows {
     const { network, asset, symbol } = this.#payment;
     return {
       payment: this.key,
+      idempotencyKey: paidCallKey({ payment: this.key, job: this.#job, bodySha256: this.#body.sha256 }),
       stream,
       job: this.#job,
       token: { network, asset, symbol },

@@ -10,6 +10,7 @@ export function triggeredCallOf(events: readonly RecordedEvent[]): OutboxEntry |
   const statuses = statusesOf(events);
   const call: ExpectedCall | undefined = statuses && {
     payment,
+    idempotencyKey: null,
     stream,
     job: { serviceId: data.service_id, jobIndex: data.job_index },
     token: null,

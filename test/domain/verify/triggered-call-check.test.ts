@@ -1,12 +1,17 @@
 import { expect, test } from 'vitest';
 import type { EventData, LedgerEvent } from '../../../src/domain/events/event.ts';
+import { sha256 } from '../../../src/domain/payments/payment.ts';
 import { firingKey } from '../../../src/domain/triggers/firing-key.ts';
 import { triggeredStream } from '../../../src/domain/triggers/trigger.ts';
 import { firstProblem } from '../../support/first-problem.ts';
 import { eventExamples } from '../events/examples.ts';
 
 const { log: _, ...example } = eventExamples.call_triggered;
-const key = firingKey(example.ledger_id, { kind: 'webhook', name: 'orders', id: 'msg_2' });
+const key = firingKey(
+  example.ledger_id,
+  { kind: 'webhook', name: 'orders', id: 'msg_2' },
+  example.body_sha256,
+);
 const stream = triggeredStream(key);
 const triggered = (change: Partial<EventData<'call_triggered'>> = {}): LedgerEvent => ({
   type: 'call_triggered',
@@ -44,14 +49,29 @@ function problemIn(events: readonly (LedgerEvent | Written)[]): string | undefin
   return firstProblem(leaves)?.words;
 }
 
-const otherKey = firingKey(example.ledger_id, { kind: 'webhook', name: 'orders', id: 'msg_3' });
+const formerKey = sha256(
+  JSON.stringify(['tollbook trigger', example.ledger_id, 'webhook', 'orders', 'msg_2']),
+);
+const otherKey = firingKey(
+  example.ledger_id,
+  { kind: 'webhook', name: 'orders', id: 'msg_3' },
+  example.body_sha256,
+);
 const other = triggered({ trigger_id: 'msg_3', idempotency_key: otherKey, call_id: 9 });
-const movedKey = firingKey('f'.repeat(32), { kind: 'webhook', name: 'orders', id: 'msg_2' });
+const movedKey = firingKey(
+  'f'.repeat(32),
+  { kind: 'webhook', name: 'orders', id: 'msg_2' },
+  example.body_sha256,
+);
 const moved = triggered({ ledger_id: 'f'.repeat(32), idempotency_key: movedKey, call_id: 9 });
 
 test.each<[string, readonly (LedgerEvent | Written)[]]>([
   ['completed', [triggered(), delivered, completed]],
   ['dead, requeued and completed', [triggered(), delivered, dead, requeued, delivered, completed]],
+  [
+    'of a version whose keys did not name the body',
+    [{ event: triggered({ idempotency_key: formerKey }), at: triggeredStream(formerKey) }],
+  ],
   ['of two firings', [triggered(), { event: other, at: triggeredStream(otherKey) }, delivered]],
 ])('a call of a trigger that is %s passes the verifier', (_name, events) => {
   expect(problemIn(events)).toBeUndefined();
@@ -65,6 +85,11 @@ test.each<[string, readonly (LedgerEvent | Written)[], RegExp]>([
     /claimed before/,
   ],
   ['in the stream of another', [{ event: triggered(), at: triggeredStream(otherKey) }], /not named by/],
+  [
+    'with the key of another body',
+    [triggered({ body_sha256: sha256('another') })],
+    /not that of its trigger/,
+  ],
   ['with a key of its own', [triggered({ idempotency_key: otherKey })], /not that of its trigger/],
   [
     'delivered as another call',
