@@ -12,7 +12,7 @@ import { readLeaves } from '../../src/store/log.ts';
 import { readStream } from '../../src/store/streams.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
 import { holdDeadlines } from '../support/deadlines.ts';
-import { newStream, quoteIssued, randomHex32, refused, replayDenied } from '../support/events.ts';
+import { newStream, paidWith, quoteIssued, randomHex32, refused, replayDenied } from '../support/events.ts';
 import { expectSoundLedger } from '../support/invariants.ts';
 import { eventually } from '../support/wait.ts';
 
@@ -367,12 +367,8 @@ test('a held call cannot be leased before it is released, and a lost lease fence
       serviceId: 1,
       jobIndex: 0,
       bodyId,
-      network: 'eip155:1',
-      asset: '0xa5',
-      symbol: 'USDC',
-      caller: undefined,
+      ...paidWith,
       payment: 'eip155:1/eip3009/0x/0x/0x',
-      idempotencyKey: 'a',
       delayMs: 5_000,
     },
   });
@@ -407,12 +403,8 @@ test('a call that is being leased at this moment delays its own command, not the
       serviceId: 1,
       jobIndex: 0,
       bodyId: randomUUID(),
-      network: 'eip155:1',
-      asset: '0xa5',
-      symbol: 'USDC',
-      caller: undefined,
+      ...paidWith,
       payment: 'eip155:1/eip3009/0x/0x/0x',
-      idempotencyKey: 'a',
       delayMs: 5_000,
     },
   });
