@@ -307,9 +307,11 @@ create table tollbook.call (
   key_failures integer,
   refusals integer not null default 0,
   idempotency_key text collate "C",
+  enqueued_at timestamp with time zone not null default now(),
   constraint call_pkey PRIMARY KEY (call_id),
   constraint call_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'watched'::text, 'ready'::text, 'leased'::text, 'unpaid'::text, 'dead'::text])))
 ) with (fillfactor=50, autovacuum_vacuum_scale_factor=0.01);
+CREATE INDEX call_age ON tollbook.call USING btree (status, enqueued_at) WHERE (status = ANY (ARRAY['ready'::text, 'leased'::text]));
 CREATE INDEX call_dead ON tollbook.call USING btree (call_id) WHERE (status = 'dead'::text);
 CREATE INDEX call_dead_by_job ON tollbook.call USING btree (service_id, job_index, due_at) WHERE (status = 'dead'::text);
 CREATE INDEX call_key_turn ON tollbook.call USING btree (order_key, key_turn) WHERE waits;
@@ -886,8 +888,8 @@ create function tollbook.add_to_tiles(p_lane smallint, p_level integer, p_first 
 create function tollbook.admit_chat(p_admission json, p_now timestamp with time zone) returns json language plpgsql volatile; -- 4a93c497a6968f37
 create function tollbook.admit_uncontended(p_admitted text, p_moment timestamp with time zone) returns text language plpgsql volatile; -- 93b9225e7ad6278c
 create function tollbook.advance_cursor(p_name text, p_max integer, OUT previous bigint, OUT last bigint) returns record language plpgsql volatile; -- 337ea455e6d4ca14
-create function tollbook.append(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_commands json) returns json language plpgsql volatile security definer; -- 3aee58a308c79f29
-create function tollbook.append_uncontended(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_content bytea, p_types text, p_data text, p_streams text, p_expected text, p_bodies text, p_claims text, p_added text, p_call_ids text, p_call_ops text, p_leases text, p_issued text DEFAULT ''::text, p_admitted text DEFAULT ''::text, p_settled text DEFAULT ''::text, p_ends text DEFAULT ''::text) returns json language plpgsql volatile security definer; -- aee6702d2d6fb581
+create function tollbook.append(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_commands json) returns json language plpgsql volatile security definer; -- 3a3824de4c35b49a
+create function tollbook.append_uncontended(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_content bytea, p_types text, p_data text, p_streams text, p_expected text, p_bodies text, p_claims text, p_added text, p_call_ids text, p_call_ops text, p_leases text, p_issued text DEFAULT ''::text, p_admitted text DEFAULT ''::text, p_settled text DEFAULT ''::text, p_ends text DEFAULT ''::text) returns json language plpgsql volatile security definer; -- b41ddb997392fda9
 create function tollbook.apply_projection(p_generation integer, p_from bigint, p_to bigint, p_payments json, p_calls json, p_accounts json, p_usage json, p_completions json) returns boolean language plpgsql volatile security definer; -- 670959dcbf85d50f
 create function tollbook.are_held(p_settled text) returns boolean language plpgsql volatile; -- 6101736227a5357f
 create function tollbook.begin_chain_look(p_name text, p_network text, p_terms bytea, p_lease_ms integer) returns TABLE(look bigint, reached json, earlier json) language sql volatile security definer; -- 11efd76d7e99d03d
@@ -925,7 +927,7 @@ create function tollbook.erase_callbacks(p_payers text[], p_max integer) returns
 create function tollbook.erase_results(p_payers text[], p_max integer) returns integer language sql volatile security definer; -- eca7c82e054d6dd9
 create function tollbook.erase_user(p_user_id uuid, p_account_id bigint, p_subjects text[]) returns boolean language plpgsql volatile security definer; -- ab88eaca27a8c176
 create function tollbook.expose_spend(p_stream text, p_scope text, p_commitment text, p_nonce numeric, p_amount numeric, p_limit numeric, p_next_nonce numeric, p_balance numeric) returns boolean language plpgsql volatile security definer; -- c708de2d52b0ff86
-create function tollbook.extend_lease(p_call_id bigint, p_lease_id uuid, p_lease_secs integer) returns SETOF timestamp with time zone language sql volatile security definer; -- e807db8beb69bd59
+create function tollbook.extend_lease(p_call_id bigint, p_lease_id uuid, p_lease_secs integer, p_max_age_secs integer DEFAULT NULL::integer) returns SETOF timestamp with time zone language sql volatile security definer; -- 5a56ba4ce2a2095b
 create function tollbook.extend_log(p_lane smallint, p_origin text, p_generation integer, p_from bigint, p_size bigint, p_root bytea, p_note text) returns boolean language plpgsql volatile security definer; -- 778dea48498765ec
 create function tollbook.extend_prices(p_list bytea, p_valid_secs integer) returns boolean language sql volatile security definer; -- 69f35f18456c37ca
 create function tollbook.first_completion_since(p_generation integer, p_account_id bigint, p_from timestamp with time zone) returns bigint language plpgsql stable; -- 7699244adfb02d09
@@ -938,15 +940,15 @@ create function tollbook.halt_ledger(p_reason text, p_known_seq bigint, p_found_
 create function tollbook.heartbeat(p_process uuid, p_gap_secs double precision) returns void language sql volatile security definer; -- a961941aadde3c58
 create function tollbook.hex_bytes(p_text text) returns bytea language sql immutable; -- 519950832a6d2a4e
 create function tollbook.hex_text(p_bytes bytea) returns text language sql immutable; -- 256675db59869a38
-create function tollbook.hold_leases(p_call_ids bigint[], p_lease_ids uuid[], p_new_lease_ids uuid[], p_services bigint[], p_lease_secs integer) returns TABLE(call_id bigint, lease_id uuid) language sql volatile security definer; -- 87b5ec31bacc4e95
+create function tollbook.hold_leases(p_call_ids bigint[], p_lease_ids uuid[], p_new_lease_ids uuid[], p_services bigint[], p_lease_secs integer, p_max_age_secs integer DEFAULT NULL::integer) returns TABLE(call_id bigint, lease_id uuid, lasts_ms bigint) language sql volatile security definer; -- 081f4bc1e72d2b08
 create function tollbook.is_halted() returns boolean language sql stable security definer; -- 98eb8d5221fab1ec
 create function tollbook.is_head_needed(p_origin text, p_size bigint, p_at timestamp with time zone) returns boolean language sql volatile; -- e64a892ce05bd1b6
 create function tollbook.is_process_silent(p_process uuid, p_by uuid, p_silent_secs double precision) returns boolean language sql volatile; -- dd6b44b5c27f8f6e
-create function tollbook.keep_order(p_keys bytea[], p_touched bigint[], p_batch bigint) returns void language plpgsql volatile; -- 569d5911722cb61a
+create function tollbook.keep_order(p_keys bytea[], p_touched bigint[], p_batch bigint) returns void language plpgsql volatile; -- f9bd02adb62299c8
 create function tollbook.leaf(p_event tollbook.event) returns bytea language sql stable; -- a2962511808782b0
 create function tollbook.leaf_text(p_event tollbook.event) returns text language sql stable; -- 6449aabc21cf04e8
-create function tollbook.lease_calls(p_services bigint[], p_max integer, p_lease_secs integer, p_jobs json DEFAULT '[]'::json, p_triggered boolean DEFAULT false) returns TABLE(call_id bigint, lease_id uuid, attempt integer, failures integer, stream text, service_id bigint, job_index bigint, network text, asset text, symbol text, caller text, payment text, lease_until timestamp with time zone, traceparent text, content_type text, body bytea, trigger_kind text, trigger_name text, trigger_id text) language plpgsql volatile security definer; -- 6fbeab725cbd7807
-create function tollbook.lease_top_ups(p_jobs json, p_max integer, p_lease_secs integer, p_proven boolean) returns TABLE(call_id bigint, lease_id uuid, attempt integer, failures integer, stream text) language sql volatile security definer; -- 0753163b316f2aea
+create function tollbook.lease_calls(p_services bigint[], p_max integer, p_lease_secs integer, p_jobs json DEFAULT '[]'::json, p_triggered boolean DEFAULT false, p_max_age_secs integer DEFAULT NULL::integer) returns TABLE(call_id bigint, lease_id uuid, attempt integer, failures integer, stream text, service_id bigint, job_index bigint, network text, asset text, symbol text, caller text, payment text, lease_until timestamp with time zone, traceparent text, content_type text, body bytea, trigger_kind text, trigger_name text, trigger_id text) language plpgsql volatile security definer; -- 5dff7926bdbd656b
+create function tollbook.lease_top_ups(p_jobs json, p_max integer, p_lease_secs integer, p_proven boolean, p_max_age_secs integer DEFAULT NULL::integer) returns TABLE(call_id bigint, lease_id uuid, attempt integer, failures integer, stream text, is_too_old boolean) language sql volatile security definer; -- 565474598146fd88
 create function tollbook.least_life(p_kind text) returns interval language sql immutable; -- b7ef1d86de210153
 create function tollbook.mark_holds_started(p_chats uuid[]) returns SETOF uuid language sql volatile security definer; -- ba20722ee87966f7
 create function tollbook.move_chain_cursor(p_name text, p_network text, p_terms bytea, p_look bigint, p_due_ms integer, p_reached json, p_head numeric, p_problem text) returns boolean language sql volatile security definer; -- ce0a7b60f9d93ceb
@@ -966,7 +968,7 @@ create function tollbook.postpone_unsettled(p_call_id bigint, p_delay_ms integer
 create function tollbook.prune(p_kind text, p_life_secs bigint, p_max integer) returns integer language plpgsql volatile security definer; -- 96cb542bd4ed0142
 create function tollbook.prune_projections(p_replaced integer, p_max integer) returns integer language plpgsql volatile security definer; -- 743955e99bfff384
 create function tollbook.prune_short_lived(p_max integer) returns integer language sql volatile security definer; -- 48327bedcc342083
-create function tollbook.pull_due_times(p_max integer) returns integer language sql volatile security definer; -- 5cf52a2ba74f3471
+create function tollbook.pull_due_times(p_max integer) returns integer language sql volatile security definer; -- d5421872f4b74cb3
 create function tollbook.put_bodies(p_bodies json) returns void language sql volatile security definer; -- 792da5dc24c36c85
 create function tollbook.put_body(p_body_id uuid, p_content_type text, p_body bytea) returns void language sql volatile security definer; -- 68b8dcb8556c3721
 create function tollbook.put_callback(p_stream text, p_binding bytea, p_url text) returns void language sql volatile security definer; -- dd78e8962aafb257
@@ -1009,6 +1011,7 @@ create function tollbook.take_event_allowance(p_kind text, p_wanted integer, p_p
 create function tollbook.take_final_settlements(p_network text, p_finalized numeric, p_max integer) returns TABLE(seq bigint, stream text, block_number numeric, block_hash text) language sql volatile security definer; -- 1dbbb75069675038
 create function tollbook.take_follow_ups(p_topic text, p_network text, p_max integer) returns TABLE(seq bigint, stream text, tries integer, first_search_block numeric, age_secs double precision) language sql volatile security definer; -- a28a3eb4dcae68fd
 create function tollbook.take_new_payouts(p_max integer, p_lease_secs integer) returns TABLE(stream text, attempts integer) language sql volatile security definer; -- 129719c290b8c243
+create function tollbook.take_old_calls(p_except json, p_max integer, p_max_age_secs integer, p_lease_secs integer) returns TABLE(call_id bigint, lease_id uuid, attempt integer, failures integer, stream text, service_id bigint, job_index bigint) language sql volatile security definer; -- f77817fd5df6c9be
 create function tollbook.take_sent_payouts(p_max integer, p_lease_secs integer) returns TABLE(stream text, attempts integer, transaction text, checks integer) language sql volatile security definer; -- adbe6b1463b377c1
 create function tollbook.take_unsettled(p_max integer) returns TABLE(call_id bigint, stream text, status text, payment text, attempt integer, age_secs double precision, traceparent text) language sql volatile security definer; -- c4f3fd035007a23f
 create function tollbook.tell_budgets(p_keys bigint[], p_is_refused boolean, p_now timestamp with time zone) returns void language sql volatile; -- caeb6e5fc0518b01
@@ -1059,7 +1062,7 @@ grant execute on function tollbook.erase_callbacks(text[],integer) to tollbook_w
 grant execute on function tollbook.erase_results(text[],integer) to tollbook_writer;
 grant execute on function tollbook.erase_user(uuid,bigint,text[]) to tollbook_writer;
 grant execute on function tollbook.expose_spend(text,text,text,numeric,numeric,numeric,numeric,numeric) to tollbook_writer;
-grant execute on function tollbook.extend_lease(bigint,uuid,integer) to tollbook_writer;
+grant execute on function tollbook.extend_lease(bigint,uuid,integer,integer) to tollbook_writer;
 grant execute on function tollbook.extend_log(smallint,text,integer,bigint,bigint,bytea,text) to tollbook_writer;
 grant execute on function tollbook.extend_prices(bytea,integer) to tollbook_writer;
 grant execute on function tollbook.first_completion_since(integer,bigint,timestamp with time zone) to tollbook_reader;
@@ -1075,15 +1078,15 @@ grant execute on function tollbook.hex_bytes(text) to tollbook_reader;
 grant execute on function tollbook.hex_bytes(text) to tollbook_writer;
 grant execute on function tollbook.hex_text(bytea) to tollbook_reader;
 grant execute on function tollbook.hex_text(bytea) to tollbook_writer;
-grant execute on function tollbook.hold_leases(bigint[],uuid[],uuid[],bigint[],integer) to tollbook_writer;
+grant execute on function tollbook.hold_leases(bigint[],uuid[],uuid[],bigint[],integer,integer) to tollbook_writer;
 grant execute on function tollbook.is_halted() to tollbook_writer;
 grant execute on function tollbook.is_process_silent(uuid,uuid,double precision) to tollbook_writer;
 grant execute on function tollbook.leaf(tollbook.event) to tollbook_reader;
 grant execute on function tollbook.leaf(tollbook.event) to tollbook_writer;
 grant execute on function tollbook.leaf_text(tollbook.event) to tollbook_reader;
 grant execute on function tollbook.leaf_text(tollbook.event) to tollbook_writer;
-grant execute on function tollbook.lease_calls(bigint[],integer,integer,json,boolean) to tollbook_writer;
-grant execute on function tollbook.lease_top_ups(json,integer,integer,boolean) to tollbook_writer;
+grant execute on function tollbook.lease_calls(bigint[],integer,integer,json,boolean,integer) to tollbook_writer;
+grant execute on function tollbook.lease_top_ups(json,integer,integer,boolean,integer) to tollbook_writer;
 grant execute on function tollbook.mark_holds_started(uuid[]) to tollbook_writer;
 grant execute on function tollbook.move_chain_cursor(text,text,bytea,bigint,integer,json,numeric,text) to tollbook_writer;
 grant execute on function tollbook.next_account_id() to tollbook_writer;
@@ -1138,6 +1141,7 @@ grant execute on function tollbook.take_event_allowance(text,integer,integer,int
 grant execute on function tollbook.take_final_settlements(text,numeric,integer) to tollbook_writer;
 grant execute on function tollbook.take_follow_ups(text,text,integer) to tollbook_writer;
 grant execute on function tollbook.take_new_payouts(integer,integer) to tollbook_writer;
+grant execute on function tollbook.take_old_calls(json,integer,integer,integer) to tollbook_writer;
 grant execute on function tollbook.take_sent_payouts(integer,integer) to tollbook_writer;
 grant execute on function tollbook.take_unsettled(integer) to tollbook_writer;
 grant execute on function tollbook.unused_result_uploads(integer) to tollbook_writer;

@@ -190,17 +190,18 @@ begin
   ),
   added as (
     insert into call (stream, service_id, job_index, status, body_id, network, asset, symbol, caller, payment, idempotency_key, claims, due_at, created_at,
-      traceparent, order_key, key_limit, keeps_key, key_failures)
+      enqueued_at, traceparent, order_key, key_limit, keeps_key, key_failures)
     select stream, service_id, job_index, 'pending', body_id, network, asset, symbol, caller, payment, idempotency_key, claims,
-      moment + coalesce(delay_ms, 0) * interval '1 millisecond', moment, traceparent,
+      moment + coalesce(delay_ms, 0) * interval '1 millisecond', moment, moment, traceparent,
       decode(order_key, 'hex'), key_limit, coalesce(keeps_key, false), key_failures
     from decided where outcome = 'ok' and op = 'add' order by ord
     returning call_id, stream
   ),
   triggered as (
-    insert into call (call_id, stream, service_id, job_index, status, body_id, payment, due_at, created_at, traceparent, trigger_kind, trigger_name, trigger_id)
+    insert into call (call_id, stream, service_id, job_index, status, body_id, payment, due_at, created_at, enqueued_at, traceparent, trigger_kind,
+      trigger_name, trigger_id)
     overriding system value
-    select new_call_id, stream, service_id, job_index, 'ready', body_id, payment, moment, moment, traceparent, trigger_kind, trigger_name, trigger_id
+    select new_call_id, stream, service_id, job_index, 'ready', body_id, payment, moment, moment, moment, traceparent, trigger_kind, trigger_name, trigger_id
     from decided where outcome = 'ok' and op = 'enqueue' order by ord
   ),
   moved as (
@@ -217,6 +218,7 @@ begin
       last_error = coalesce(decided.error, call.last_error),
       last_reason = coalesce(decided.reason, call.last_reason),
       last_runner = coalesce(decided.runner, call.last_runner),
+      enqueued_at = case when decided.op in ('release', 'requeue') and not keeps_lease then moment else call.enqueued_at end,
       due_at = case when keeps_lease then call.due_at else moment + coalesce(decided.delay_ms, 0) * interval '1 millisecond' end
     from decided cross join lateral (
       select decided.op = 'mark_unpaid' or decided.op = 'release' and decided.call_status = 'unpaid' as keeps_lease

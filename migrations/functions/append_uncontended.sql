@@ -146,10 +146,10 @@ begin
   end if;
   if p_added <> '' then
     with new_call as (
-      insert into call (stream, service_id, job_index, status, body_id, network, asset, symbol, caller, payment, claims, due_at, created_at, traceparent,
+      insert into call (stream, service_id, job_index, status, body_id, network, asset, symbol, caller, payment, claims, due_at, created_at, enqueued_at, traceparent,
         order_key, key_limit, keeps_key, key_failures, idempotency_key)
       select f[1], f[2]::bigint, f[3]::bigint, 'pending', f[4]::uuid, f[5], f[6], f[7], nullif(f[8], ''), f[9], nullif(f[11], '')::json,
-        moment + f[10]::bigint * interval '1 millisecond', moment, nullif(f[12], ''),
+        moment + f[10]::bigint * interval '1 millisecond', moment, moment, nullif(f[12], ''),
         decode(nullif(f[13], ''), 'hex'), nullif(f[14], '')::smallint, coalesce(f[15], '') = 'keeps', nullif(f[16], '')::int, nullif(f[17], '')
       from (select string_to_array(item, U&'\001E') as f, ord
         from unnest(string_to_array(p_added, U&'\001F')) with ordinality as wanted(item, ord) offset 0) wanted
@@ -158,7 +158,7 @@ begin
     ) select array_agg(call_id order by call_id) into added from new_call;
   end if;
   if released is not null then
-    update call set status = 'ready', lease_id = null, due_at = moment where call_id = any (released);
+    update call set status = 'ready', lease_id = null, enqueued_at = moment, due_at = moment where call_id = any (released);
   end if;
   if completed is not null then
     delete from call where call_id = any (completed);

@@ -10,8 +10,14 @@ language sql volatile security definer set search_path = tollbook, pg_temp as $$
     where (status in ('pending', 'watched') or status = 'ready' and failures = 0 and refusals = 0) and due_at > longest
     limit p_max for update of call skip locked
   ), pulled_call as (
-    update call set due_at = now, created_at = least(created_at, now) from moment
+    update call set due_at = now, created_at = least(created_at, now), enqueued_at = least(enqueued_at, now) from moment
     where call_id in (select call_id from late_call) returning 1
+  ), young_call as materialized (
+    select call_id from call, moment
+    where status in ('ready', 'leased') and enqueued_at > longest and call_id not in (select call_id from late_call)
+    limit p_max for update of call skip locked
+  ), aged_call as (
+    update call set enqueued_at = now from moment where call_id in (select call_id from young_call) returning 1
   ), late_follow_up as materialized (
     select topic, seq from follow_up, moment where due_at > longest or retry_at > longest limit p_max for update of follow_up skip locked
   ), pulled_follow_up as (
@@ -22,7 +28,7 @@ language sql volatile security definer set search_path = tollbook, pg_temp as $$
   ), pulled_payout as (
     update payout set due_at = now from moment where stream in (select stream from late_payout) returning 1
   )
-  select (select count(*) from pulled_call)::int + (select count(*) from pulled_follow_up)::int
+  select (select count(*) from pulled_call)::int + (select count(*) from aged_call)::int + (select count(*) from pulled_follow_up)::int
     + (select count(*) from pulled_payout)::int
 $$;
 

@@ -14,9 +14,9 @@ begin
   -- a payment that failed after all: its call was never enqueued
   update call set key_slot = null, key_turn = null, waits = false
   where call_id = any (p_touched) and order_key is not null and status = 'watched' and key_turn is not null;
-  -- a dead letter, where it does not keep its place
-  update call set key_slot = null
-  where call_id = any (p_touched) and key_slot is not null and status = 'dead' and not keeps_key;
+  -- a dead letter, where it does not keep its place; one that was too old while it waited for its turn
+  update call set key_slot = null, waits = false
+  where call_id = any (p_touched) and (key_slot is not null or waits) and status = 'dead' and not keeps_key;
   -- it has failed so often that the others no longer wait for it: from now on it is tried on its own. One whose leases ended without an
   -- outcome, because it kills its runners, is leased when that is found.
   update call set key_slot = null, key_turn = null, order_key = null

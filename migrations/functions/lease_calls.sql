@@ -9,10 +9,12 @@
 -- It stops once the bodies that it takes have 16 MiB: one answer carries them all. What it reads follows from the number of jobs
 -- with calls, and not from the number of calls.
 --
+-- A call whose age has ended is not taken, and a lease ends with the age of its call (take_old_calls).
+--
 -- Calls that triggers made are taken where the gateway asks for them: one of an older version would hand them out as paid ones.
 -- `payment` is the idempotency key, also for a gateway of a version whose keys named the payment alone.
 create or replace function tollbook.lease_calls(p_services bigint[], p_max int, p_lease_secs int, p_jobs json default '[]',
-  p_triggered boolean default false)
+  p_triggered boolean default false, p_max_age_secs int default null)
 returns table (call_id bigint, lease_id uuid, attempt int, failures int, stream text, service_id bigint,
   job_index bigint, network text, asset text, symbol text, caller text, payment text, lease_until timestamptz, traceparent text, content_type text, body bytea,
   trigger_kind text, trigger_name text, trigger_id text)
@@ -24,6 +26,7 @@ as $$
 declare
   moment constant timestamptz := clock();
   is_by_age constant boolean := random() < 0.1;
+  too_old constant timestamptz := coalesce(moment - p_max_age_secs * interval '1 second', '-infinity');
 begin
   if is_halted() then return; end if;
   -- Who leases calls of a limited job does so alone, until its transaction ends. A statement that begins afterwards counts what others
@@ -81,6 +84,7 @@ begin
       select call.call_id, call.body_id, call.due_at from call
       where call.service_id = job.service_id and call.waits = false and call.job_index = job.job_index
         and call.status in ('ready', 'leased') and call.due_at <= moment and (p_triggered or call.trigger_kind is null)
+        and call.enqueued_at > too_old
       order by call.due_at limit least(job.most, job.room) for update skip locked) oldest
   ), in_turn as (
     select due.call_id, coalesce(octet_length(call_body.body), 0) as bytes,
@@ -99,7 +103,7 @@ begin
     update call set status = 'leased', attempt = call.attempt + 1, lease_id = gen_random_uuid(),
       -- an expired lease is a failure that its runner did not report
       failures = call.failures + case call.status when 'leased' then 1 else 0 end,
-      due_at = clock() + p_lease_secs * interval '1 second'
+      due_at = least(clock() + p_lease_secs * interval '1 second', call.enqueued_at + p_max_age_secs * interval '1 second')
     from taken where call.call_id = taken.call_id
     returning call.*
   )
@@ -110,11 +114,13 @@ begin
   order by leased.call_id;
 end $$;
 
--- Moves the end of a lease that is still valid; returns no row where it is not.
-create or replace function tollbook.extend_lease(p_call_id bigint, p_lease_id uuid, p_lease_secs int) returns setof timestamptz
+-- Moves the end of a lease that is still valid, at most to the end of its call's age; returns no row where it is not.
+create or replace function tollbook.extend_lease(p_call_id bigint, p_lease_id uuid, p_lease_secs int, p_max_age_secs int default null)
+returns setof timestamptz
 language sql volatile security definer set search_path = tollbook, pg_temp as $$
-  update call set due_at = clock() + p_lease_secs * interval '1 second'
+  update call set due_at = least(clock() + p_lease_secs * interval '1 second', enqueued_at + p_max_age_secs * interval '1 second')
   where call_id = p_call_id and lease_id = p_lease_id and status in ('leased', 'unpaid')
+    and (p_max_age_secs is null or enqueued_at + p_max_age_secs * interval '1 second' > clock())
   returning due_at
 $$;
 

@@ -48,6 +48,7 @@ import { startDueTimes } from '../workers/cleaner.ts';
 import { startDeadLetterDiscarder } from '../workers/dead-letter-discarder.ts';
 import { startListingFollower, startListingWatcher } from '../workers/listing-watcher.ts';
 import type { Loop } from '../workers/loop.ts';
+import { startOldCallEnder } from '../workers/old-call-ender.ts';
 import { startPriceExtender } from '../workers/price-extender.ts';
 import { startRateAsker } from '../workers/rate-asker.ts';
 import { startRateFollower } from '../workers/rate-follower.ts';
@@ -233,7 +234,7 @@ export async function composeJobs(parts: Parts): Promise<RunningJobs> {
       broker = startBroker(context, current);
       relays.push(...startRelays(context, current, parts.metrics, broker));
       loops.push(startDueTimes(context), ...relays, ...startListingWatcher(current));
-      loops.push(startDeadLetterDiscarder(current));
+      loops.push(startOldCallEnder(current), startDeadLetterDiscarder(current));
       const { results } = context;
       if (results) loops.push(startResultSweeper({ ...context, results }));
       loops.push(...startCallbackSender(current, timedCallbacks(sendCallback, parts.metrics)));

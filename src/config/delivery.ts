@@ -10,6 +10,8 @@ export const deliveryShape = {
   backoff_cap_ms: wholeNumber(1, 86_400_000).default(1_800_000),
   timeout_ms: wholeNumber(1, 3_600_000).default(30_000),
   lease_secs: wholeNumber(1, 86_400).default(60),
+  /** From when a call is enqueued, or put back in the queue by an operator. */
+  max_call_age_secs: wholeNumber(60, 31_536_000).default(604_800),
   concurrency_per_runner: wholeNumber(1, 10_000).default(32),
   max_result_bytes: wholeNumber(0, 64 * mebibyte).default(mebibyte),
 } as const;

@@ -37,11 +37,12 @@ export async function answerLeaseRequest(
   const { nonce, wishes, leaseSecs } = request;
   const isPaused = await isRunnerPaused(context, runner);
   const allowed = isPaused ? wishes.filter(({ leaseId, newLeaseId }) => leaseId === newLeaseId) : wishes;
-  const held = await holdLeases(context.pool, allowed, runner.services, leaseSecs);
+  const { maxCallAgeSecs } = context.config.delivery;
+  const held = await holdLeases(context.pool, allowed, runner.services, leaseSecs, maxCallAgeSecs);
   const grants = wishes.map((wish): LeaseGrant => {
     if (!allowed.includes(wish)) return { kind: 'later' };
-    const isHeld = held.has(heldName(wish.callId, wish.newLeaseId));
-    return isHeld ? { kind: 'held', lastsMs: leaseSecs * 1_000 } : { kind: 'lost' };
+    const lastsMs = held.get(heldName(wish.callId, wish.newLeaseId));
+    return lastsMs === undefined ? { kind: 'lost' } : { kind: 'held', lastsMs };
   });
   const taken = wishes.filter(
     (wish, index) => wish.leaseId !== wish.newLeaseId && grants[index]?.kind === 'held',

@@ -3,6 +3,7 @@ import type { Chain } from '../peers/chain/chain.ts';
 import type { Since } from '../runtime/since.ts';
 import { countDeadLetters } from '../store/alerts.ts';
 import { readWaitingCalls, type WaitingCalls } from '../store/calls.ts';
+import { type OldestCalls, readOldestCalls } from '../store/old-calls.ts';
 import {
   type Backlog,
   readDeliveries,
@@ -54,6 +55,10 @@ interface Outbox {
   readonly unsettled_calls: number;
   readonly triggered_calls: number;
   readonly dead_calls: number;
+  /** Since the oldest call was enqueued that no runner has; left out where there is none. */
+  readonly oldest_enqueued_ms?: number;
+  /** The same of those with a lease. */
+  readonly oldest_leased_ms?: number;
   readonly services: readonly {
     readonly service_id: number;
     readonly waiting_calls: number;
@@ -89,6 +94,7 @@ interface CallQueue {
   readonly waiting: readonly WaitingCalls[];
   readonly deliveries: readonly ServiceDeliveries[];
   readonly deadCalls: number;
+  readonly oldest: OldestCalls;
   readonly openSettlements: Backlog;
   /** Undefined where clients are not called back. */
   readonly dueCallbacks?: Backlog;
@@ -97,7 +103,13 @@ interface CallQueue {
 export const notCheckedYet: CheckedJobs = {
   facilitator: { ok: true },
   chains: {},
-  queue: { waiting: [], deliveries: [], deadCalls: 0, openSettlements: { count: 0, oldestMs: 0 } },
+  queue: {
+    waiting: [],
+    deliveries: [],
+    deadCalls: 0,
+    oldest: { enqueuedMs: undefined, leasedMs: undefined },
+    openSettlements: { count: 0, oldestMs: 0 },
+  },
   runners: [],
 };
 
@@ -117,15 +129,16 @@ export async function checkJobs(context: JobsContext): Promise<CheckedJobs> {
 
 async function readQueue({ config, db, pool, log }: JobsContext): Promise<CallQueue | undefined> {
   try {
-    const [waiting, deliveries, dead, openSettlements, dueCallbacks] = await Promise.all([
+    const [waiting, deliveries, dead, oldest, openSettlements, dueCallbacks] = await Promise.all([
       readWaitingCalls(pool),
       readDeliveries(pool),
       countDeadLetters(db),
+      readOldestCalls(pool),
       readOpenSettlements(pool),
       config.callbacks ? readDueCallbacks(pool) : undefined,
     ]);
     const deadCalls = dead.reduce((sum, { calls }) => sum + calls, 0);
-    return { waiting, deliveries, deadCalls, openSettlements, ...(dueCallbacks && { dueCallbacks }) };
+    return { waiting, deliveries, deadCalls, oldest, openSettlements, ...(dueCallbacks && { dueCallbacks }) };
   } catch (err) {
     log.warn({ err }, 'the waiting calls could not be read');
     return undefined;
@@ -218,6 +231,7 @@ function outboxOf(context: JobsContext, { queue }: CheckedJobs, since: Since): C
   const { openCalls, unsettledCalls, triggeredCalls } = context.lane.state;
   const { maxOutstandingCalls, maxUnsettledCalls } = context.config.limits;
   const paidCalls = openPaidCalls(context);
+  const { enqueuedMs, leasedMs } = queue?.oldest ?? {};
   const late = queue?.waiting.filter(({ oldestMs }) => oldestMs > lateMs) ?? [];
   const details = [
     ...(paidCalls >= maxOutstandingCalls ? [`full: ${paidCalls} calls`] : []),
@@ -234,6 +248,8 @@ function outboxOf(context: JobsContext, { queue }: CheckedJobs, since: Since): C
     unsettled_calls: unsettledCalls,
     triggered_calls: triggeredCalls,
     dead_calls: queue?.deadCalls ?? 0,
+    ...(enqueuedMs !== undefined && { oldest_enqueued_ms: enqueuedMs }),
+    ...(leasedMs !== undefined && { oldest_leased_ms: leasedMs }),
     services: (queue?.waiting ?? []).map(({ serviceId, calls, oldestMs }) => ({
       service_id: serviceId,
       waiting_calls: calls,

@@ -72,7 +72,9 @@ async function takeDue(
   { max, leaseSecs, services, runner, turns }: LeaseRequest,
 ): Promise<readonly LeasedCall[]> {
   const isPaused = await isRunnerPaused(context, { name: runner });
-  return isPaused ? [] : leaseCalls(context.pool, services, max, leaseSecs, turns());
+  return isPaused
+    ? []
+    : leaseCalls(context.pool, services, max, leaseSecs, turns(), context.config.delivery.maxCallAgeSecs);
 }
 
 /** Records that the runner gets this call; undefined if the call cannot be delivered any more. */
@@ -169,7 +171,7 @@ export async function completeStored(
   });
 }
 
-/** Extends a lease. Lost also if it never was this runner's. */
+/** Extends a lease, at most to the end of its call's age. Lost also if it never was this runner's. */
 export async function extendRunnerLease(
   context: JobsContext,
   runner: RunnerConfig,
@@ -177,7 +179,8 @@ export async function extendRunnerLease(
   leaseSecs: number,
 ): Promise<{ readonly kind: 'extended'; readonly endsAt: Date } | { readonly kind: 'lease_lost' }> {
   if (!(await findRunnerLease(context, runner, { callId, leaseId }))) return { kind: 'lease_lost' };
-  const endsAt = await extendLease(context.pool, callId, leaseId, leaseSecs);
+  const { maxCallAgeSecs } = context.config.delivery;
+  const endsAt = await extendLease(context.pool, { callId, leaseId }, leaseSecs, maxCallAgeSecs);
   return endsAt ? { kind: 'extended', endsAt } : { kind: 'lease_lost' };
 }
 

@@ -64,6 +64,8 @@ export interface Attempt {
 
 /** The reason of a dead letter that has used all its attempts. */
 const exhausted = 'attempts_exhausted';
+/** The reason of a dead letter whose call did not end within `max_call_age_secs`. */
+export const tooOld = 'call_too_old';
 
 /** Records one attempt and moves its call, in one append. */
 export async function recordAttempt(
@@ -87,7 +89,7 @@ export function logAttempt(
   log: OperatorLog,
   call: CallLease,
   outcome: AttemptOutcome,
-  runner: string,
+  runner: string | undefined,
   recorded: LeaseResult,
 ): void {
   const { stream, callId, attempt } = call;

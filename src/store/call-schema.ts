@@ -43,6 +43,7 @@ export const callTables = {
     failures: int,
     refusals: int,
     due_at: timestamp,
+    enqueued_at: timestamp,
     order_key: nullable(bytea),
     key_limit: nullable(smallint),
     key_slot: nullable(smallint),

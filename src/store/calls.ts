@@ -84,7 +84,7 @@ export interface JobTurn {
 
 /**
  * Takes up to `max` calls that are due for these services, fewer where their bodies are large. Services share; within one, priority
- * decides, then age.
+ * decides, then age. None that is older than `maxAgeSecs`, since it was enqueued; its lease ends with that age at the latest.
  * Raw SQL: the runners' hot path. One simple-protocol message, because it locks rows that the lane may need.
  */
 export async function leaseCalls(
@@ -93,6 +93,7 @@ export async function leaseCalls(
   max: number,
   leaseSecs: number,
   jobs: readonly JobTurn[] = [],
+  maxAgeSecs?: number,
 ): Promise<LeasedCall[]> {
   const list = [...new Set(services.map(Math.trunc))].join(',');
   const turns = jobs.map((job) => ({
@@ -102,7 +103,7 @@ export async function leaseCalls(
     max_concurrent: job.maxConcurrent,
   }));
   const { rows } = await pool.query<LeaseRow>(
-    `select * from tollbook.lease_calls('{${list}}', ${Math.trunc(max)}, ${Math.trunc(leaseSecs)}, ${textLiteral(JSON.stringify(turns))}, true)`,
+    `select * from tollbook.lease_calls('{${list}}', ${Math.trunc(max)}, ${Math.trunc(leaseSecs)}, ${textLiteral(JSON.stringify(turns))}, true, ${maxAgeSecs ?? null})`,
   );
   return rows.map((row) => ({
     callId: row.call_id,
@@ -160,18 +161,22 @@ export async function putBody(
   });
 }
 
-/** Extends a lease; returns when it ends now, or undefined where the lease is no longer held. */
+/**
+ * Extends a lease, at most until its call is `maxAgeSecs` old; returns when it ends now, or undefined where the lease is no longer held, or the
+ * call is as old as that.
+ */
 export async function extendLease(
   pool: pg.Pool,
-  callId: number,
-  leaseId: string,
+  { callId, leaseId }: Pick<CallLease, 'callId' | 'leaseId'>,
   leaseSecs: number,
+  maxAgeSecs: number,
 ): Promise<Date | undefined> {
   // raw SQL: a set that is empty where the lease is lost; every heartbeat of a runner runs it
-  const { rows } = await pool.query<{ extend_lease: Date }>('select tollbook.extend_lease($1, $2, $3)', [
+  const { rows } = await pool.query<{ extend_lease: Date }>('select tollbook.extend_lease($1, $2, $3, $4)', [
     callId,
     leaseId,
     leaseSecs,
+    maxAgeSecs,
   ]);
   return rows[0]?.extend_lease;
 }

@@ -105,7 +105,7 @@ async function applyFunctionFile(
   try {
     await sql.raw(text).execute(db);
   } catch (error) {
-    if (!hasOtherResult(error)) throw error;
+    if (!isOfOtherForm(error)) throw error;
     await sql`rollback to savepoint function_file`.execute(db);
     for (const { signature } of before) await dropFunction(db, signature);
     await sql.raw(text).execute(db);
@@ -117,9 +117,12 @@ async function applyFunctionFile(
     on conflict (name) do update set sha256 = excluded.sha256`.execute(db);
 }
 
-/** `create or replace` cannot change what a function returns, nor the names of its parameters. */
-function hasOtherResult(error: unknown): boolean {
-  return error instanceof pg.DatabaseError && error.code === '42P13';
+/**
+ * `create or replace` cannot change what a function returns, nor the names of its parameters; one that got another parameter stands beside its old
+ * form, and a grant does not say which is meant.
+ */
+function isOfOtherForm(error: unknown): boolean {
+  return error instanceof pg.DatabaseError && (error.code === '42P13' || error.code === '42725');
 }
 
 interface StoredFunction {

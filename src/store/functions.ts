@@ -118,14 +118,21 @@ export const functionSignatures = {
   halt_ledger: { takes: [text, nullable(bigint), nullable(bigint)], returns: nothing },
   heartbeat: { takes: [uuid, float], returns: nothing },
   hold_leases: {
-    takes: [bigints, uuids, uuids, bigints, int],
-    rows: { call_id: bigint, lease_id: uuid },
+    takes: [bigints, uuids, uuids, bigints, int, int],
+    rows: { call_id: bigint, lease_id: uuid, lasts_ms: bigint },
   },
   is_halted: { takes: [], returns: boolean },
   is_process_silent: { takes: [uuid, uuid, float], returns: boolean },
   lease_top_ups: {
-    takes: [json, int, int, boolean],
-    rows: { call_id: bigint, lease_id: uuid, attempt: int, failures: int, stream: text },
+    takes: [json, int, int, boolean, int],
+    rows: {
+      call_id: bigint,
+      lease_id: uuid,
+      attempt: int,
+      failures: int,
+      stream: text,
+      is_too_old: boolean,
+    },
   },
   move_chain_cursor: {
     takes: [text, text, bytea, bigint, int, nullable(json), nullable(numeric), nullable(text)],
@@ -229,6 +236,18 @@ export const functionSignatures = {
     rows: { seq: bigint, stream: text, tries: int, first_search_block: nullable(numeric), age_secs: float },
   },
   take_new_payouts: { takes: [int, int], rows: { stream: text, attempts: int } },
+  take_old_calls: {
+    takes: [json, int, int, int],
+    rows: {
+      call_id: bigint,
+      lease_id: uuid,
+      attempt: int,
+      failures: int,
+      stream: text,
+      service_id: bigint,
+      job_index: bigint,
+    },
+  },
   take_sent_payouts: {
     takes: [int, int],
     rows: { stream: text, attempts: int, transaction: text, checks: int },

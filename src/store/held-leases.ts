@@ -10,22 +10,27 @@ export interface LeaseToHold {
   readonly newLeaseId: string;
 }
 
-/** Takes and extends leases of calls of these services. Returns the names of those that are held now, as `heldName` makes them. */
+/**
+ * Takes and extends leases of calls of these services, at most until each call is `maxAgeSecs` old. Returns for how many milliseconds those
+ * last that are held now, by their names, as `heldName` makes them.
+ */
 export async function holdLeases(
   pool: pg.Pool,
   leases: readonly LeaseToHold[],
   services: readonly number[],
   leaseSecs: number,
-): Promise<ReadonlySet<string>> {
-  if (leases.length === 0) return new Set();
+  maxAgeSecs: number,
+): Promise<ReadonlyMap<string, number>> {
+  if (leases.length === 0) return new Map();
   const rows = await callTableFunction(pool, 'hold_leases', [
     leases.map(({ callId }) => String(callId)),
     leases.map(({ leaseId }) => leaseId),
     leases.map(({ newLeaseId }) => newLeaseId),
     services.map(String),
     leaseSecs,
+    maxAgeSecs,
   ]);
-  return new Set(rows.map((row) => heldName(row.call_id, row.lease_id)));
+  return new Map(rows.map((row) => [heldName(row.call_id, row.lease_id), row.lasts_ms]));
 }
 
 export function heldName(callId: number, leaseId: string): string {

@@ -61,6 +61,7 @@ export const tableChecks = {
       failures: attempts,
       refusals: attempts,
       due_at: attempts,
+      enqueued_at: byClock,
       order_key: ofConfiguration,
       key_limit: ofConfiguration,
       key_slot: ofConfiguration,

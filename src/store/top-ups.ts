@@ -4,9 +4,15 @@ import type { CallLease } from './calls.ts';
 import { queriesOn } from './database.ts';
 import { callFunction, callTableFunction } from './functions.ts';
 
+/** A leased call that sells credit. */
+export interface TopUpLease extends CallLease {
+  /** Its age has ended. */
+  readonly isTooOld: boolean;
+}
+
 /**
  * Takes up to `max` calls of these jobs that are due, oldest first, for `leaseSecs`. With `isProven`, only calls whose
- * payment was seen on chain, not those that only a facilitator reports as paid.
+ * payment was seen on chain, not those that only a facilitator reports as paid; those older than `maxAgeSecs` in any case.
  */
 export async function leaseTopUps(
   pool: pg.Pool,
@@ -15,16 +21,23 @@ export async function leaseTopUps(
     max,
     leaseSecs,
     isProven,
-  }: { readonly max: number; readonly leaseSecs: number; readonly isProven: boolean },
-): Promise<CallLease[]> {
+    maxAgeSecs,
+  }: {
+    readonly max: number;
+    readonly leaseSecs: number;
+    readonly isProven: boolean;
+    readonly maxAgeSecs: number;
+  },
+): Promise<TopUpLease[]> {
   const list = jobs.map(({ serviceId, jobIndex }) => ({ service_id: serviceId, job_index: jobIndex }));
-  const rows = await callTableFunction(pool, 'lease_top_ups', [list, max, leaseSecs, isProven]);
-  return rows.map(({ call_id, lease_id, attempt, failures, stream }) => ({
+  const rows = await callTableFunction(pool, 'lease_top_ups', [list, max, leaseSecs, isProven, maxAgeSecs]);
+  return rows.map(({ call_id, lease_id, attempt, failures, stream, is_too_old }) => ({
     callId: call_id,
     leaseId: lease_id,
     attempt,
     failures,
     stream,
+    isTooOld: is_too_old,
   }));
 }
 

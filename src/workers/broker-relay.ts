@@ -116,6 +116,7 @@ export function startBrokerRelay(
       most,
       takeWithinSecs + spareSecs,
       jobTurns(current()),
+      context.config.delivery.maxCallAgeSecs,
     );
     const published = Promise.all(calls.map((call) => publishing.add(publish(call))));
     // one without an answer does not hold up those that follow

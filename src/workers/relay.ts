@@ -19,7 +19,8 @@ export function startRelay(
   current: () => JobsContext,
   openPeer: typeof createPushRunner = createPushRunner,
 ): Loop {
-  const { timeoutMs, maxResultBytes, leaseSecs, concurrencyPerRunner } = context.config.delivery;
+  const { timeoutMs, maxResultBytes, leaseSecs, concurrencyPerRunner, maxCallAgeSecs } =
+    context.config.delivery;
   const window = createPushWindow(concurrencyPerRunner);
   const peer = watched(openPeer({ url: runner.url, timeoutMs, maxResultBytes }), window);
   const running = createPromiseTracker();
@@ -44,7 +45,14 @@ export function startRelay(
   const step = async (): Promise<boolean> => {
     const free = Math.min(concurrencyPerRunner - running.size, window.room());
     if (free <= 0 || (await isRunnerPaused(context, runner))) return false;
-    const calls = await leaseCalls(context.pool, runner.services, free, leaseSecs, jobTurns(current()));
+    const calls = await leaseCalls(
+      context.pool,
+      runner.services,
+      free,
+      leaseSecs,
+      jobTurns(current()),
+      maxCallAgeSecs,
+    );
     for (const call of calls) {
       void running.add(deliver(call)).then(() => loop.wake());
     }

@@ -8,12 +8,12 @@ import { isSignedByPayer, paymentFromData } from '../domain/payments/payment.ts'
 import { creditOf } from '../domain/payments/quote.ts';
 import { chainIdOf } from '../domain/values/primitives.ts';
 import type { JobsContext } from '../jobs/context.ts';
-import { type AttemptOutcome, isExhausted, recordAttempt } from '../jobs/record-attempt.ts';
+import { type AttemptOutcome, isExhausted, recordAttempt, tooOld } from '../jobs/record-attempt.ts';
 import { type Beneficiary, hasToppedUp, type PaidTopUp, reverseTopUp, topUp } from '../top-ups/top-up.ts';
 import type { CallLease } from '../store/calls.ts';
 import { endFollowUps, type FollowUp, takeFollowUps } from '../store/follow-ups.ts';
 import { readStream } from '../store/streams.ts';
-import { collectTopUpReversals, leaseTopUps } from '../store/top-ups.ts';
+import { collectTopUpReversals, leaseTopUps, type TopUpLease } from '../store/top-ups.ts';
 import { type Loop, startLoop } from './loop.ts';
 
 const pollMs = 500;
@@ -40,7 +40,8 @@ export interface TopUps extends Pick<
  */
 export function startTopUps(work: TopUps): Loop {
   const serve = async (): Promise<boolean> => {
-    const asked = { max: atOnce, leaseSecs, isProven: work.confirm() !== 'never' };
+    const { maxCallAgeSecs: maxAgeSecs } = work.config.delivery;
+    const asked = { max: atOnce, leaseSecs, isProven: work.confirm() !== 'never', maxAgeSecs };
     const calls = await leaseTopUps(work.pool, work.topUps, asked);
     await Promise.all(calls.map((call) => serveGuarded(work, call)));
     return calls.length === atOnce;
@@ -61,7 +62,7 @@ export function startTopUps(work: TopUps): Loop {
   );
 }
 
-async function serveGuarded(work: TopUps, call: CallLease): Promise<void> {
+async function serveGuarded(work: TopUps, call: TopUpLease): Promise<void> {
   try {
     await serveTopUp(work, call);
   } catch (error) {
@@ -89,9 +90,10 @@ async function reverseGuarded(work: TopUps, followUp: FollowUp): Promise<number[
 }
 
 /** Serves one leased call, or gives it back. The lease's fencing token and the call's idempotency key allow the credit once. */
-async function serveTopUp(work: TopUps, call: CallLease): Promise<void> {
-  if (isExhausted(work, call) && !(await hasToppedUp(work, call.callId)))
-    return end(work, call, { kind: 'dead', reason: 'attempts_exhausted' });
+async function serveTopUp(work: TopUps, call: TopUpLease): Promise<void> {
+  const isOver = call.isTooOld || isExhausted(work, call);
+  if (isOver && !(await hasToppedUp(work, call.callId)))
+    return end(work, call, { kind: 'dead', reason: call.isTooOld ? tooOld : 'attempts_exhausted' });
   const before = await look(work, call);
   if (!before || before.standing === 'failed') return endUnpaid(work, call, before?.reason);
   if (before.standing === 'open') return giveBack(work, call);

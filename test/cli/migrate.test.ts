@@ -121,8 +121,10 @@ test('a function file whose text has changed is applied again, and a gateway ref
   );
   expect(rows.map(({ name }: { name: string }) => name.split('TABLE')[0])).toEqual(
     expect.arrayContaining([
-      'tollbook.extend_lease(bigint,uuid,integer) SETOF timestamp with time zone',
-      // whatever arguments it has got since
+      // whatever arguments they have got since
+      expect.stringMatching(
+        /^tollbook\.extend_lease\(bigint,uuid,integer,.*SETOF timestamp with time zone$/,
+      ) as string,
       expect.stringMatching(/^tollbook\.lease_calls\(bigint\[\],integer,integer,/) as string,
     ]),
   );

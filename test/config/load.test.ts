@@ -81,6 +81,7 @@ invocation_mode = "public_paid"
         backoffCapMs: 1_800_000,
         timeoutMs: 30_000,
         leaseSecs: 60,
+        maxCallAgeSecs: 604_800,
         concurrencyPerRunner: 32,
         maxResultBytes: 1_048_576,
       },

@@ -3,6 +3,7 @@ import { expect, test } from 'vitest';
 import { sha256 } from '../../src/domain/payments/payment.ts';
 import { leaseCalls, type LeasedCall, putBody } from '../../src/store/calls.ts';
 import { openPool } from '../../src/store/database.ts';
+import { takeOldCalls } from '../../src/store/old-calls.ts';
 import type { Lane } from '../../src/store/lane.ts';
 import type { CallChange, CallOrder } from '../../src/store/lane-command.ts';
 import { laneOn } from '../support/credit.ts';
@@ -235,3 +236,38 @@ test.each([11, 12, 13])(
     expect(started).toEqual(enqueued);
   },
 );
+
+/** Dead-letters all that is enqueued, as too old. */
+async function endAll(database: TestDatabase, lane: Lane): Promise<void> {
+  await database.asOwner((owner) =>
+    owner.query(
+      "update tollbook.call set enqueued_at = enqueued_at - interval '1 hour' where status = 'ready'",
+    ),
+  );
+  const old = { except: [], max: 99, maxAgeSecs: 3_600, leaseSecs: 60 };
+  for (const { callId, leaseId } of await takeOldCalls(database.pool, old))
+    expect(await change(lane, { op: 'dead_letter', callId, leaseId })).toBe('ok');
+}
+
+test('calls that become too old while they wait for their turn get none as dead letters, or keep it, as their policy says', async () => {
+  const { database, lane, lease, ids } = await setUp();
+  await enqueue(database, lane, strict('skip'));
+  const skipping = only(await lease());
+  await enqueue(database, lane, strict('skip'));
+  await endAll(database, lane);
+  const later = await enqueue(database, lane, strict('skip'));
+  await end(lane, skipping, 'complete');
+  expect(await ids()).toEqual([later]);
+
+  const keeping = { ...strict('block'), keepsPlace: true };
+  await enqueue(database, lane, keeping);
+  const first = only(await lease());
+  const old = await enqueue(database, lane, keeping);
+  await endAll(database, lane);
+  const behind = await enqueue(database, lane, keeping);
+  await end(lane, first, 'complete');
+  expect(await ids()).toEqual([]);
+  await change(lane, { op: 'requeue', callId: old });
+  await end(lane, only(await lease()), 'complete');
+  expect(await ids()).toEqual([behind]);
+});

@@ -1,9 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { expect, onTestFinished, test } from 'vitest';
-import { leaseCalls, putBody, readWaitingCalls } from '../../src/store/calls.ts';
+import { extendLease, leaseCalls, putBody, readWaitingCalls } from '../../src/store/calls.ts';
 import { openPool } from '../../src/store/database.ts';
 import { readDeliveries, readHolds, readOpenSettlements } from '../../src/store/figures.ts';
+import { heldName, holdLeases } from '../../src/store/held-leases.ts';
 import type { Lane } from '../../src/store/lane.ts';
+import { takeOldCalls } from '../../src/store/old-calls.ts';
 import { laneOn } from '../support/credit.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
 import { paidWith, newStream, refused } from '../support/events.ts';
@@ -195,4 +197,35 @@ test('a call keeps the idempotency key that it was stored with: one that an earl
     { callId: former, idempotencyKey: 'p' },
     { callId: later, idempotencyKey: 'a' },
   ]);
+});
+
+test('no lease lasts beyond the age of its call, and none of a call that is too old is given, taken or extended', async () => {
+  const database = await createDatabase();
+  const { pool } = database;
+  const callId = await release(database, laneOn(database), { serviceId: 1, bytes: 1 });
+  const startMs = Date.now();
+  const [call] = await leaseCalls(pool, [1], 1, 3_600, [], 1_000);
+  const leaseId = call?.leaseId ?? '';
+  const secsUntil = (end: Date | undefined): number =>
+    Math.round(((end?.getTime() ?? 0) - startMs) / 10_000) * 10;
+  expect(secsUntil(call?.leaseUntil)).toBe(1_000);
+  const own = randomUUID();
+  const hold = (lease: string, maxAgeSecs: number) =>
+    holdLeases(pool, [{ callId, leaseId: lease, newLeaseId: own }], [1], 3_600, maxAgeSecs);
+  const held = [...(await hold(leaseId, 1_000))];
+  expect(held).toEqual([[heldName(callId, own), expect.any(Number)]]);
+  expect(Math.round((held[0]?.[1] ?? 0) / 10_000)).toBe(100);
+  expect(secsUntil(await extendLease(pool, { callId, leaseId: own }, 3_600, 2_000))).toBe(2_000);
+  await database.moveClock(1_100);
+  expect(await extendLease(pool, { callId, leaseId: own }, 3_600, 1_000)).toBe(undefined);
+  expect([...(await hold(own, 1_000))]).toEqual([]);
+  await database.moveClock(2_100);
+  expect(await leaseCalls(pool, [1], 1, 60, [], 1_000)).toEqual([]);
+  // by one process at a time
+  const old = { except: [], max: 1, maxAgeSecs: 1_000, leaseSecs: 60 };
+  expect(await takeOldCalls(pool, { ...old, except: [{ serviceId: 1, jobIndex: 0 }] })).toEqual([]);
+  expect(await takeOldCalls(pool, old)).toMatchObject([{ callId, attempt: 1 }]);
+  expect(await takeOldCalls(pool, old)).toEqual([]);
+  await database.moveClock(2_200);
+  expect(await takeOldCalls(pool, old)).toMatchObject([{ callId, attempt: 1 }]);
 });

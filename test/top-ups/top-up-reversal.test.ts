@@ -100,7 +100,7 @@ test('a payment that fails while its call is leased gives no credit, and its cal
   const payment = await quoteAndSign(gateway, topUpJob, 'x', { account });
   const paid = await gateway.post(topUpJob, { body: 'x', headers: header(payment) });
   expect(paid.status).toBe(202);
-  const asked = { max: 1, leaseSecs: 1, isProven: true };
+  const asked = { max: 1, leaseSecs: 1, isProven: true, maxAgeSecs: 604_800 };
   const jobs = [{ serviceId: 9, jobIndex: 0 }];
   expect(await leaseTopUps(gateway.database.pool, jobs, asked)).toHaveLength(1);
   rpc.lie = isOtherHistory;
@@ -113,4 +113,21 @@ test('a payment that fails while its call is leased gives no credit, and its cal
   expect(await eventsOf(gateway.database, 'credit_topped_up')).toEqual([]);
   expect((await server.get(`/x402/receipts/${paid.json.quote_digest}`)).json.paid).toBe(false);
   await expectBooks(gateway.database);
+});
+
+test('a top-up whose payment is not proven within the age of a call gives no credit, and its refund is due', async () => {
+  const { gateway } = await behindNode(false);
+  const { database } = gateway;
+  const { account } = await fundedWallet(chain);
+  const payment = await quoteAndSign(gateway, topUpJob, 'x', { account });
+  const paid = await gateway.post(topUpJob, { body: 'x', headers: header(payment) });
+  expect(paid.status).toBe(202);
+  await database.moveClock(8 * 86_400);
+  await startTopUpGateway(gateway.options.chain, { database });
+  await eventually(async () => {
+    const [dead] = await eventsOf(database, 'dead_lettered');
+    expect(dead?.data).toMatchObject({ call_id: paid.json.call_id, reason: 'call_too_old' });
+  });
+  expect(await eventsOf(database, 'credit_topped_up')).toEqual([]);
+  await expectBooks(database);
 });

@@ -66,6 +66,13 @@ const jobsStatus = z
         unsettled_calls: count.meta({ description: 'Those of them whose payment has no known outcome.' }),
         triggered_calls: count.meta({ description: 'Those of them that triggers made, not payments.' }),
         dead_calls: count.meta({ description: 'Dead letters, at most 10,000.' }),
+        oldest_enqueued_ms: count.optional().meta({
+          description:
+            'How long ago the oldest call was enqueued that no runner has; left out where there is none.',
+        }),
+        oldest_leased_ms: count.optional().meta({
+          description: 'The same of the calls that runners have. Each ends within `max_call_age_secs`.',
+        }),
         services: z
           .array(
             z.strictObject({

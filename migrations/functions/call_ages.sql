@@ -1,0 +1,22 @@
+-- Takes up to p_max calls whose age has ended, so that they are dead-lettered: those that wait, and those whose lease has ended, which it has by then
+-- wherever it was given with an age (lease_calls, extend_lease, hold_leases). A runner that had one has lost its lease. Of the jobs in p_except none is
+-- taken. It costs no attempt.
+create or replace function tollbook.take_old_calls(p_except json, p_max int, p_max_age_secs int, p_lease_secs int)
+returns table (call_id bigint, lease_id uuid, attempt int, failures int, stream text, service_id bigint, job_index bigint)
+language sql volatile security definer set search_path = tollbook, pg_temp
+set plan_cache_mode = force_generic_plan set enable_seqscan = off as $$
+  with old as materialized (
+    select call.call_id from call
+    where call.status in ('ready', 'leased') and call.enqueued_at <= clock() - p_max_age_secs * interval '1 second'
+      and (call.status = 'ready' or call.due_at <= clock()) and not is_halted()
+      and not exists (
+        select from json_to_recordset(p_except) as job(service_id bigint, job_index bigint)
+        where job.service_id = call.service_id and job.job_index = call.job_index)
+    order by call.enqueued_at limit p_max for update of call skip locked
+  )
+  update call set status = 'leased', lease_id = gen_random_uuid(), due_at = clock() + p_lease_secs * interval '1 second'
+  from old where call.call_id = old.call_id
+  returning call.call_id, call.lease_id, call.attempt, call.failures, call.stream, call.service_id, call.job_index
+$$;
+
+grant execute on function tollbook.take_old_calls to tollbook_writer;
