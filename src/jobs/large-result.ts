@@ -99,11 +99,63 @@ export async function* readWhole(
   if (held) yield held;
 }
 
+interface Comparison {
+  readonly atMs: number;
+  readonly done: Promise<void>;
+}
+
+/** The results whose parts were compared with the ledger's hash of late, by store and upload. */
+const comparedOf = new WeakMap<ResultStore, Map<string, Comparison>>();
+/** A part that was still on its way when its result was completed comes within that time. */
+const comparedForMs = 60_000;
+const mostCompared = 1_000;
+
+/**
+ * A part of a large result, piece by piece: once the whole was compared with what the ledger has, by this process within the last minute.
+ * @throws as `readWhole()` does, before the first piece, and where a part cannot be read
+ */
+export async function* readRange(
+  context: Pick<Storing, 'results' | 'log'>,
+  upload: UploadName,
+  whole: StoredResult,
+  range: ByteRange,
+): AsyncGenerator<Buffer> {
+  await compareWhole(context, upload, whole);
+  yield* readParts(context, upload, range);
+}
+
+/** Those who read ranges of one result at the same time share the comparison. */
+function compareWhole(
+  context: Pick<Storing, 'results' | 'log'>,
+  upload: UploadName,
+  whole: StoredResult,
+): Promise<void> {
+  const compared = comparedOf.get(context.results) ?? new Map<string, Comparison>();
+  comparedOf.set(context.results, compared);
+  const name = `${upload.callId}/${upload.leaseId}`;
+  const known = compared.get(name);
+  const nowMs = performance.now();
+  if (known && nowMs - known.atMs < comparedForMs) return known.done;
+  compared.delete(name);
+  const done = readToEnd(readWhole(context, upload, whole));
+  compared.set(name, { atMs: nowMs, done });
+  done.catch(() => compared.delete(name));
+  for (const [oldest] of compared) {
+    if (compared.size <= mostCompared) break;
+    compared.delete(oldest);
+  }
+  return done;
+}
+
+async function readToEnd(pieces: AsyncGenerator<Buffer>): Promise<void> {
+  while (!(await pieces.next()).done);
+}
+
 /**
  * Bytes of a large result, piece by piece.
  * @throws where a part cannot be read: who reads must not take the beginning for the whole
  */
-export async function* readParts(
+async function* readParts(
   { results, log }: Pick<Storing, 'results' | 'log'>,
   upload: UploadName,
   { from, end }: ByteRange,

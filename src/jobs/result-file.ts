@@ -3,7 +3,7 @@ import { foldQuote, paidPayment } from '../domain/payments/quote-state.ts';
 import { sha256 } from '../domain/payments/payment.ts';
 import { readStream } from '../store/streams.ts';
 import type { JobsContext } from './context.ts';
-import { type ByteRange, readParts, readWhole } from './large-result.ts';
+import { type ByteRange, readRange, readWhole } from './large-result.ts';
 import { findRecordedResult } from './recorded-result.ts';
 
 /** A call's result as bytes, in the database or in the result store. */
@@ -38,6 +38,6 @@ export async function findResult(
   const read = (range: ByteRange): AsyncGenerator<Buffer> =>
     range.from === 0 && range.end === stored.bytes
       ? readWhole({ results, log }, upload, stored)
-      : readParts({ results, log }, upload, range);
+      : readRange({ results, log }, upload, stored, range);
   return { contentType, ...stored, read };
 }

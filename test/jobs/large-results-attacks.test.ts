@@ -68,6 +68,24 @@ test('a whole result whose bytes were altered in the store never ends as if it w
   expect(hashOf((await download(gateway, to)).bytes)).toBe(hashOf(large));
 });
 
+test('no range of a result is sent whose bytes were altered elsewhere, and once they are right it is', async () => {
+  const { gateway, to, fileOf } = await stored(await newFolder());
+  const good = await readFile(fileOf(2));
+  const altered = Buffer.from(good);
+  altered[altered.length - 1] = (altered.at(-1) ?? 0) ^ 1;
+  await writeFile(fileOf(2), altered);
+  const range = 'bytes=100-199';
+  const refused = await download(gateway, to, { range });
+  expect(refused.status).toBe(503);
+  expect(JSON.parse(refused.bytes.toString())).toMatchObject({ code: 'result_store_unavailable' });
+  await writeFile(fileOf(2), good);
+  const sent = await Promise.all([1, 2].map(() => download(gateway, to, { range })));
+  for (const { status, bytes } of sent) {
+    expect(status).toBe(206);
+    expect(bytes.equals(large.subarray(100, 200))).toBe(true);
+  }
+});
+
 test('a HEAD tells the length of a result and reads nothing of it', async () => {
   const { gateway, to, fileOf } = await stored(await newFolder());
   await rm(fileOf(0));
