@@ -7,14 +7,14 @@ import { randomUUID } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import pg from 'pg';
+import type pg from 'pg';
 import {
   appendStatement,
   encodeCommand,
   type EncodedCommand,
   type LaneCommand,
 } from '../src/store/append-batch.ts';
-import { sessionConfig } from '../src/store/database.ts';
+import { openSession } from '../src/store/session.ts';
 import { fullAnswer, uncontendedStatement } from '../src/store/uncontended.ts';
 import { payment } from './append/payment.ts';
 import { findPgbench, preparePgbench, runPgbench } from './append/pgbench.ts';
@@ -64,8 +64,7 @@ interface Rate {
 }
 
 async function measure(way: Way, size: number): Promise<Rate> {
-  const client = new pg.Client(sessionConfig({ url: ledger.url }));
-  await client.connect();
+  const client = await openSession({ url: ledger.url });
   const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid');
   const cpuUs = (): number =>
     Number(readFileSync(`/proc/${rows[0]?.pid}/schedstat`, 'utf8').split(' ')[0]) / 1_000;

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
 import { appendStatement, encodeCommand } from '../src/store/append-batch.ts';
-import { sessionConfig } from '../src/store/database.ts';
+import { openSession } from '../src/store/session.ts';
 import { startLedger } from './ledger.ts';
 
 const appends = Number(process.argv[2] ?? 1_000_000);
@@ -17,8 +17,7 @@ const steps = 10;
 
 const dir = mkdtempSync(path.join(tmpdir(), 'tollbook-snapshot-'));
 const ledger = await startLedger(path.join(dir, 'pg'), {});
-const client = new pg.Client(sessionConfig({ url: ledger.url }));
-await client.connect();
+const client = await openSession({ url: ledger.url });
 const flusher = randomUUID();
 let batchNo = 0;
 

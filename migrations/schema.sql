@@ -932,6 +932,7 @@ create function tollbook.extend_log(p_lane smallint, p_origin text, p_generation
 create function tollbook.extend_prices(p_list bytea, p_valid_secs integer) returns boolean language sql volatile security definer; -- 69f35f18456c37ca
 create function tollbook.first_completion_since(p_generation integer, p_account_id bigint, p_from timestamp with time zone) returns bigint language plpgsql stable; -- 7699244adfb02d09
 create function tollbook.first_payment_since(p_generation integer, p_from timestamp with time zone) returns bigint language plpgsql stable; -- 2cf716a2052ecbe3
+create function tollbook.forget_gateway(p_process uuid) returns void language sql volatile security definer; -- a19078557a480904
 create function tollbook.forget_prune_round(p_round bigint) returns void language sql volatile security definer; -- 557b69c4b71b3a50
 create function tollbook.forget_result_upload(p_call_id bigint, p_lease_id uuid) returns void language sql volatile security definer; -- 0a52b07320db172c
 create function tollbook.gateway_heartbeat(p_process uuid) returns void language sql volatile security definer; -- b0cc7c3ee1b3a15a
@@ -1069,6 +1070,7 @@ grant execute on function tollbook.first_completion_since(integer,bigint,timesta
 grant execute on function tollbook.first_completion_since(integer,bigint,timestamp with time zone) to tollbook_writer;
 grant execute on function tollbook.first_payment_since(integer,timestamp with time zone) to tollbook_reader;
 grant execute on function tollbook.first_payment_since(integer,timestamp with time zone) to tollbook_writer;
+grant execute on function tollbook.forget_gateway(uuid) to tollbook_writer;
 grant execute on function tollbook.forget_prune_round(bigint) to tollbook_writer;
 grant execute on function tollbook.forget_result_upload(bigint,uuid) to tollbook_writer;
 grant execute on function tollbook.gateway_heartbeat(uuid) to tollbook_writer;

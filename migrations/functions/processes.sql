@@ -32,7 +32,8 @@ language sql volatile security definer set search_path = tollbook, pg_temp as $$
   delete from worker_process where heartbeat_at < clock() - interval '1 day'
 $$;
 
--- A heartbeat of a gateway, which shows that the database takes writes. Those that ended long ago are forgotten.
+-- A heartbeat of a live gateway, which shows that the database takes writes, and others that the gateway runs. Those that ended long ago
+-- are forgotten.
 create or replace function tollbook.gateway_heartbeat(p_process uuid) returns void
 language sql volatile security definer set search_path = tollbook, pg_temp as $$
   insert into gateway_process (process_id, heartbeat_at) values (p_process, clock())
@@ -40,4 +41,10 @@ language sql volatile security definer set search_path = tollbook, pg_temp as $$
   delete from gateway_process where heartbeat_at < clock() - interval '1 day'
 $$;
 
-grant execute on function tollbook.worker_heartbeat, tollbook.gateway_heartbeat, tollbook.heartbeat, tollbook.is_process_silent to tollbook_writer;
+-- A gateway has ended: nobody waits for its heartbeats.
+create or replace function tollbook.forget_gateway(p_process uuid) returns void
+language sql volatile security definer set search_path = tollbook, pg_temp as $$
+  delete from gateway_process where process_id = p_process
+$$;
+
+grant execute on function tollbook.worker_heartbeat, tollbook.gateway_heartbeat, tollbook.forget_gateway, tollbook.heartbeat, tollbook.is_process_silent to tollbook_writer;

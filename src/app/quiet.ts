@@ -40,9 +40,6 @@ export interface QuietOptions {
   readonly isWanted: boolean;
 }
 
-/** No `tollbook gateway`: it appends nothing, so `tollbook recover` and `go-live` need not wait for its end. */
-const quietSessions = 'tollbook quiet gateway';
-
 /**
  * A gateway that serves reads alone. Nothing that could append, or make a request to anyone, is loaded: no lane, no peer, no worker
  * but the one that keeps the read models.
@@ -50,7 +47,7 @@ const quietSessions = 'tollbook quiet gateway';
 export async function startQuietGateway(options: QuietOptions): Promise<RunningGateway> {
   const { config, databaseUrl: url, role, logger, reason, isWanted } = options;
   const onError = (err: Error): void => logger.warn({ err }, 'a database connection broke');
-  const pool = openPool({ url, role, onError, applicationName: quietSessions, maxConnections: 10 });
+  const pool = openPool({ url, role, onError, maxConnections: 10 });
   const ledger = { pool, db: openDatabase(pool) };
   const requests = { open: 0 };
   let stopping = false;

@@ -1,4 +1,5 @@
 import { type DatabaseAddress, isDatabaseLoss } from '../store/database.ts';
+import { SessionError } from '../store/session.ts';
 
 /** Why a gateway did not start, as a sentence for the operator. */
 export class StartError extends Error {
@@ -21,6 +22,7 @@ type SystemError = Error & {
 
 function sentenceOf(error: SystemError, { server, name, user }: DatabaseAddress): string | undefined {
   const { code = '' } = error;
+  if (error instanceof SessionError) return `${error.message}.`;
   if (error.syscall === 'listen') return listenSentence(error);
   if (code.startsWith('28'))
     return (

@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
 import type { Config } from '../config/config.ts';
-import { addressOf, gatewaySessions, openDatabase, openPool } from '../store/database.ts';
+import { addressOf, openDatabase, openPool } from '../store/database.ts';
 import { grantedWriterRole } from '../store/writer-role.ts';
 import { LedgerInconsistentError } from '../store/halt.ts';
 import { openLane } from '../store/lane.ts';
@@ -153,13 +153,14 @@ async function startLive(options: LiveOptions): Promise<RunningGateway> {
 
   const shutDown = (): Promise<Ending> => {
     stoppedAt = performance.now();
-    const others = [haltAlert, measured, traces];
+    const others = [haltAlert, measured, traces, readiness];
     return shutDownGateway({ graceMs, app, requests, features, recorders, loops, ledger, logger, others });
   };
 
   try {
     // before anyone is asked: a halted ledger may be a copy
     await refuseHalted(ledger);
+    await readiness.begin();
     const putChainsInForce = await chains.admit(config);
     putChainsInForce();
     recorders = await composeRecorders({ config, ledger, logger }, () => features);
@@ -218,7 +219,7 @@ async function startLive(options: LiveOptions): Promise<RunningGateway> {
 
 const wantedQuiet = { kind: 'quiet', reason: 'it was started so' } as const;
 
-/** Whether this start is live or quiet, over a connection of its own that does not count as a gateway's. */
+/** Whether this start is live or quiet, over a connection of its own. */
 async function decide({
   config,
   databaseUrl: url,
@@ -256,7 +257,7 @@ function watchReadiness({ pool, lane }: Ledger, logger: Logger, isDraining: () =
 function openLedger(options: LedgerOptions): Ledger {
   const { databaseUrl: url, databaseConnections = 20, role, logger, measured, haltAlert, traces } = options;
   const onError = (err: Error): void => logger.warn({ err }, 'a database connection broke');
-  const common = { url, role, onError, applicationName: gatewaySessions };
+  const common = { url, role, onError };
   const pool = openPool({ ...common, maxConnections: databaseConnections });
   const lane = openLane({
     ...common,

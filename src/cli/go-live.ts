@@ -31,7 +31,7 @@ export async function takeLive(config: Config, file: string, request: GoLiveRequ
         return true;
       case 'gateway_runs':
         fail(
-          'A gateway that is live is connected to this database: nothing was changed. Stop every such gateway, then run the command again.',
+          'A gateway that is live runs on this database: nothing was changed. Stop every such gateway, then run the command again.',
         );
         return false;
       case 'lossy': {

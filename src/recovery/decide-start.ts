@@ -13,7 +13,8 @@ import {
   type RecordedIdentity,
   recordFirstIdentity,
 } from '../store/database-identity.ts';
-import { countGatewaySessions, readHalt } from '../store/recovery.ts';
+import { readGatewayHeartbeats } from '../store/processes.ts';
+import { readHalt } from '../store/recovery.ts';
 
 /** How a gateway starts on its database. */
 export type StartDecision =
@@ -59,8 +60,8 @@ export async function decideStart({
       return quiet(recorded, database, 'this is a copy, or the ledger was moved');
     // the start itself refuses a halted ledger, with its reason
     if (await readHalt(pool)) return { kind: 'live', database };
-    // a gateway that has gone on through the failover records it within seconds
-    const isAwaited = performance.now() < deadlineMs && (await countGatewaySessions(pool)) > 0;
+    // a gateway that has gone on through the failover records it within seconds; one that was killed leaves its last heartbeat
+    const isAwaited = performance.now() < deadlineMs && (await readGatewayHeartbeats(pool)).size > 0;
     if (!isAwaited) return byAnchors(recorded, database, await compareAnchors());
     await pause(pollMs);
   }

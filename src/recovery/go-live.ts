@@ -3,10 +3,11 @@ import { checkAnchors, compareAnchors, currentVerifier } from '../log/anchors.ts
 import type { Anchor } from '../peers/anchors/anchor.ts';
 import { readExportEnd } from '../store/export.ts';
 import { readLogGeneration } from '../store/log.ts';
-import { countGatewaySessions, readHalt, readTimeOf } from '../store/recovery.ts';
+import { readHalt, readTimeOf } from '../store/recovery.ts';
 import { decideStart } from './decide-start.ts';
 import { findLoss, type Loss } from './find-loss.ts';
 import { beginRecovery, type Ledger } from './recover.ts';
+import { doesGatewayRun } from './running-gateways.ts';
 
 export interface GoLiveOrder {
   readonly operator: string;
@@ -20,7 +21,7 @@ export type GoLiveResult =
   /** Gateways start live on this database without it. */
   | { readonly kind: 'is_live' }
   | { readonly kind: 'went_live'; readonly generation: number }
-  /** A gateway that is live is connected: it would go on in the generation before. */
+  /** A gateway that is live runs: it would go on in the generation before. */
   | { readonly kind: 'gateway_runs' }
   /** Events are known to be missing: `tollbook recover` goes on without them, and finds their payments. */
   | { readonly kind: 'lossy'; readonly loss: Loss };
@@ -42,7 +43,7 @@ export async function goLive(
   const decision = await decideStart({ pool, compareAnchors: compare, patienceMs: 0 });
   const halt = await readHalt(pool);
   if (decision.kind === 'live' && !halt) return { kind: 'is_live' };
-  if ((await countGatewaySessions(pool)) > 0) return { kind: 'gateway_runs' };
+  if (await doesGatewayRun(pool)) return { kind: 'gateway_runs' };
   const loss = await findLoss(pool, await compare(), halt);
   if (loss) return { kind: 'lossy', loss };
   if (signer) await checkAnchors(pool, signer, anchors);

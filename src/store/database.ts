@@ -1,75 +1,16 @@
 import { Kysely, PostgresDialect, type PostgresPoolClient } from 'kysely';
 import pg from 'pg';
 import type { LedgerSchema } from './schema.ts';
+import { Session, type SessionConfig, SessionError, type SessionOptions, sessionConfig } from './session.ts';
 
 export type LedgerDatabase = Kysely<LedgerSchema>;
 
-export interface DatabaseOptions {
-  /** A PostgreSQL URL; `?host=/path` for a unix socket. */
-  readonly url: string;
+export interface DatabaseOptions extends SessionOptions {
   readonly maxConnections?: number;
   /** How long a query of a pool may take. */
   readonly queryTimeoutMs?: number;
-  /** The role to work as: the writer for a gateway, none for migrations. */
-  readonly role?: string | undefined;
-  /** How its sessions are named in the database's list of them; default: `tollbook`. */
-  readonly applicationName?: string;
-  /** Other settings of its sessions. */
-  readonly settings?: Partial<Record<keyof typeof sessionSettings, string>>;
   /** Called for connections that broke while idle; the pool replaces them. */
   readonly onError?: (error: Error) => void;
-}
-
-/**
- * Settings of every session. A lost peer is noticed within seconds, lock waits are limited, and an idle transaction
- * ends. A commit waits for the disk and for the synchronous standby, whatever the default of the database or role is.
- */
-const sessionSettings = {
-  synchronous_commit: 'on',
-  lock_timeout: '5s',
-  statement_timeout: '30s',
-  idle_in_transaction_session_timeout: '10s',
-  tcp_keepalives_idle: '5',
-  tcp_keepalives_interval: '2',
-  tcp_keepalives_count: '3',
-  tcp_user_timeout: '15000',
-  client_connection_check_interval: '2s',
-  timezone: 'UTC',
-} as const;
-
-/** The name of a gateway's sessions, by which `tollbook recover` knows that one is running. */
-export const gatewaySessions = 'tollbook gateway';
-
-/** Connection settings for one session, shared by the pool and by the lane's own connections. */
-export function sessionConfig(options: DatabaseOptions): pg.ClientConfig {
-  const role = options.role ? { role: options.role } : {};
-  const settings = { ...sessionSettings, ...options.settings, ...role };
-  return {
-    connectionString: options.url,
-    application_name: options.applicationName ?? 'tollbook',
-    connectionTimeoutMillis: 5_000,
-    keepAlive: true,
-    // without it the system sends the first probe after two hours
-    keepAliveInitialDelayMillis: 5_000,
-    options: Object.entries(settings)
-      .map(([name, value]) => `-c ${name}=${value.replaceAll(/[\\\s]/g, String.raw`\$&`)}`)
-      .join(' '),
-    types: safeIntegerTypes,
-  };
-}
-
-const int8Oid = 20;
-
-/** bigint columns here are ids, sequences and counts, all far below 2^53: read as numbers, never silently rounded. */
-const safeIntegerTypes: pg.CustomTypesConfig = {
-  getTypeParser: (oid: number, format?: 'text' | 'binary') =>
-    oid === int8Oid && format !== 'binary' ? safeInteger : pg.types.getTypeParser(oid, format),
-};
-
-function safeInteger(text: string): number {
-  const value = Number(text);
-  if (!Number.isSafeInteger(value)) throw new RangeError(`a bigint beyond 2^53: ${text}`);
-  return value;
 }
 
 /** Longer than the server's statement time-out: past it the network is at fault, not the statement. */
@@ -83,15 +24,13 @@ export function openPool(options: DatabaseOptions): pg.Pool {
 
 /** A separate connection to the database of a pool, for queries that must not wait behind others and have a short time-out. */
 export function openBeside(pool: pg.Pool, timeoutMs: number): pg.Pool {
-  const { options } = pool;
+  const options = pool.options as SessionConfig & pg.PoolConfig;
   return poolOf({ ...options, max: 1, query_timeout: timeoutMs, connectionTimeoutMillis: timeoutMs });
 }
 
-function poolOf(config: pg.PoolConfig, onError: (error: Error) => void = () => {}): pg.Pool {
-  const pool = new pg.Pool(config);
+function poolOf(config: SessionConfig & pg.PoolConfig, onError: (error: Error) => void = () => {}): pg.Pool {
+  const pool = new pg.Pool({ ...config, Client: Session as new (given?: SessionConfig) => Session });
   pool.on('error', onError);
-  // the pool does not handle errors of a client in use: one between two queries would end the process
-  pool.on('connect', (client) => client.on('error', () => {}));
   return pool;
 }
 
@@ -137,14 +76,15 @@ export const writerRole = 'tollbook_writer';
 export const readerRole = 'tollbook_reader';
 
 /**
- * Whether an error means that the database is unreachable: network codes, PostgreSQL's fatal and shutdown errors, a write on a
- * standby, the driver's messages for a connection that broke or was not established.
+ * Whether an error means that the database cannot be used: network codes, PostgreSQL's fatal and shutdown errors, a write on a
+ * standby, the driver's messages for a connection that broke or was not established, a session that cannot be relied on.
  */
 export function isDatabaseLoss(error: Error & { readonly code?: string | undefined }): boolean {
   if (error instanceof pg.DatabaseError) {
     return error.severity === 'FATAL' || /^(?:08|53|57P)/.test(error.code ?? '') || error.code === readOnly;
   }
   return (
+    error instanceof SessionError ||
     /^(?:ECONNREFUSED|ECONNRESET|EPIPE|ENOENT|ETIMEDOUT|ENOTFOUND|EHOSTUNREACH)$/.test(error.code ?? '') ||
     /Connection terminated|timeout exceeded when trying to connect|connection error|Query read timeout/.test(
       error.message,

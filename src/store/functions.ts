@@ -112,6 +112,7 @@ export const functionSignatures = {
   expose_spend: { takes: [text, text, text, numeric, numeric, numeric, numeric, numeric], returns: boolean },
   extend_log: { takes: [smallint, text, int, bigint, bigint, bytea, text], returns: boolean },
   extend_prices: { takes: [bytea, int], returns: boolean },
+  forget_gateway: { takes: [uuid], returns: nothing },
   forget_prune_round: { takes: [bigint], returns: nothing },
   forget_result_upload: { takes: [bigint, uuid], returns: nothing },
   gateway_heartbeat: { takes: [uuid], returns: nothing },

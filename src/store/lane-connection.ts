@@ -1,6 +1,7 @@
 import pg from 'pg';
 import { type BatchAnswer, type HaltAnswer, isPoison, type UncontendedAnswer } from './append-batch.ts';
-import { type DatabaseOptions, sessionConfig } from './database.ts';
+import type { DatabaseOptions } from './database.ts';
+import { Session, sessionConfig } from './session.ts';
 import { late, within } from '../runtime/within.ts';
 import { pause } from '../runtime/pause.ts';
 
@@ -25,20 +26,24 @@ export interface LaneConnection {
 }
 
 export function createLaneConnection(options: DatabaseOptions): LaneConnection {
-  let client: pg.Client | undefined;
+  let client: Session | undefined;
   const closing = new AbortController();
 
-  const drop = (broken: pg.Client): void => {
+  const drop = (broken: Session): void => {
     if (client === broken) client = undefined;
     broken.end().catch(() => {});
   };
 
-  const connected = async (): Promise<pg.Client> => {
+  const connected = async (): Promise<Session> => {
     if (client) return client;
-    const fresh = new pg.Client(sessionConfig(options));
+    const fresh = new Session(sessionConfig(options));
     fresh.on('error', () => drop(fresh));
     fresh.on('end', () => drop(fresh));
     await fresh.connect();
+    if (closing.signal.aborted) {
+      await fresh.end();
+      throw new Error('Connection terminated: it was closed while it was made');
+    }
     client = fresh;
     return fresh;
   };

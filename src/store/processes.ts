@@ -23,9 +23,23 @@ export function isProcessSilent(
   return callFunction(pool, 'is_process_silent', [processId, by, silentSecs]);
 }
 
-/** A heartbeat of a gateway: fails where the database takes no writes. */
+/** A heartbeat of a live gateway: fails where the database takes no writes. */
 export function sendGatewayHeartbeat(pool: pg.Pool, processId: string): Promise<void> {
   return callFunction(pool, 'gateway_heartbeat', [processId]);
+}
+
+/** Takes a gateway's heartbeats back: it has ended. */
+export function forgetGateway(pool: pg.Pool, processId: string): Promise<void> {
+  return callFunction(pool, 'forget_gateway', [processId]);
+}
+
+/** The last heartbeat of each live gateway that has not ended in order, by its process: to be compared, not to be read as a time. */
+export async function readGatewayHeartbeats(pool: pg.Pool): Promise<ReadonlyMap<string, string>> {
+  const rows = await queriesOn(pool)
+    .selectFrom('tollbook.gateway_process')
+    .select(['process_id', sql<string>`heartbeat_at::text`.as('at')])
+    .execute();
+  return new Map(rows.map(({ process_id: process, at }) => [process, at]));
 }
 
 /** A heartbeat of a process that runs the workers. */

@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { decodeLeaf, type EventData } from '../domain/events/event.ts';
-import { gatewaySessions, queriesOn } from './database.ts';
+import { queriesOn } from './database.ts';
 import { leafText, streamKey } from './expressions.ts';
 import { activeGeneration } from './payments.ts';
 
@@ -51,16 +51,6 @@ export async function readHalt(pool: pg.Pool): Promise<RecordedHalt | undefined>
   if (!row || row.halt_reason === null) return undefined;
   const { halt_reason: reason, halt_known_seq: knownSeq, halt_found_seq: foundSeq } = row;
   return { reason, knownSeq: knownSeq ?? undefined, foundSeq: foundSeq ?? undefined };
-}
-
-/** The open sessions of gateways on this database. */
-export async function countGatewaySessions(pool: pg.Pool): Promise<number> {
-  // raw SQL: a view of PostgreSQL's own
-  const { rows } = await pool.query<{ count: number }>(
-    'select count(*) from pg_stat_activity where datname = current_database() and application_name = $1',
-    [gatewaySessions],
-  );
-  return rows[0]?.count ?? 0;
 }
 
 /** The time of an event in Unix seconds; undefined where there is none. */

@@ -1,6 +1,7 @@
 import { type Kysely, sql } from 'kysely';
 import pg from 'pg';
-import { isDenied, readerRole, sessionConfig, writerRole } from './database.ts';
+import { isDenied, readerRole, writerRole } from './database.ts';
+import { openSession } from './session.ts';
 
 /**
  * The role as which gateways work on this database: `tollbook_writer_` and the database's name. Roles belong to the whole
@@ -25,8 +26,7 @@ function mayWorkAs(oid: string): string {
 
 /** The writer role, if this user can work as it; undefined where the database does not allow roles. */
 export async function grantedWriterRole(url: string): Promise<string | undefined> {
-  const client = new pg.Client(sessionConfig({ url }));
-  await client.connect();
+  const client = await openSession({ url });
   try {
     const { rows } = await client.query<{ name: string }>(
       `select name from (${granted}) writer where ${mayWorkAs('oid')} order by name limit 1`,

@@ -3,12 +3,15 @@ import type pg from 'pg';
 import type { OperatorLog } from '../domain/values/operator-log.ts';
 import { isDatabaseLoss, openBeside, writeRefusal } from '../store/database.ts';
 import type { Lane } from '../store/lane.ts';
+import { SessionError } from '../store/session.ts';
 import { lackedMigrations } from '../store/migrations.ts';
-import { sendGatewayHeartbeat } from '../store/processes.ts';
+import { forgetGateway, sendGatewayHeartbeat } from '../store/processes.ts';
 import { type Loop, startLoop } from './loop.ts';
 
 const heartbeatMs = 1_000;
 const timeoutMs = 5_000;
+/** A process that ends does not wait for a database that is away. */
+const lastMs = 1_000;
 
 interface Check {
   readonly ok: boolean;
@@ -35,7 +38,11 @@ export interface Readiness {
 export interface ReadinessChecker {
   /** From the results of the background checks. */
   present(): Readiness;
+  /** The first heartbeat, before this process appends. */
+  begin(): Promise<void>;
   start(): Loop;
+  /** Takes the heartbeats back, once this process appends no more. */
+  close(): Promise<void>;
 }
 
 interface Parts {
@@ -43,13 +50,14 @@ interface Parts {
   readonly lane: { readonly state: Pick<Lane['state'], 'writesRefused'> };
   readonly log: OperatorLog;
   readonly isDraining: () => boolean;
+  /** It sends no heartbeats, and only reads: it appends nothing, so `tollbook recover` and `go-live` need not wait for its end. */
   readonly isQuiet?: boolean;
   /** Called after every heartbeat that the database has taken. */
   readonly onHeartbeat?: () => void;
 }
 
 /**
- * Writes one row a second, over a connection of its own: neither a full pool nor a halted or waiting ledger delays it. A newer
+ * Writes one row a second, its heartbeat, over a connection of its own: neither a full pool nor a halted or waiting ledger delays it. A newer
  * database stays fit for this program, so that `tollbook migrate` does not take the gateways of the version before out of service.
  */
 export function createReadinessChecker({
@@ -64,6 +72,7 @@ export function createReadinessChecker({
   const unchecked: Check = { ok: false, detail: 'not checked yet' };
   let checks = { checkedAt: new Date(0), database: unchecked, migrations: unchecked };
   let wasReady: boolean | undefined;
+  let hasBegun = false;
 
   const present = (): Readiness => {
     // an append notices a full disk first: the heartbeat's row needs no further space
@@ -82,7 +91,9 @@ export function createReadinessChecker({
   };
 
   const check = async (beside: pg.Pool): Promise<void> => {
-    const database = await checkDatabase(beside, processId);
+    const database = await checkDatabase(() =>
+      isQuiet ? lackedMigrations(beside) : sendGatewayHeartbeat(beside, processId),
+    );
     const migrations = database.ok ? await checkMigrations(beside) : checks.migrations;
     checks = { checkedAt: new Date(), database, migrations };
     if (database.ok) onHeartbeat?.();
@@ -96,6 +107,10 @@ export function createReadinessChecker({
 
   return {
     present,
+    async begin() {
+      hasBegun = true;
+      await sendGatewayHeartbeat(pool, processId);
+    },
     start() {
       const beside = openBeside(pool, timeoutMs);
       return startLoop(() => check(beside), {
@@ -104,6 +119,12 @@ export function createReadinessChecker({
         failureMessage: 'the readiness could not be checked',
         onStopped: () => beside.end(),
       });
+    },
+    async close() {
+      if (!hasBegun) return;
+      const beside = openBeside(pool, lastMs);
+      await forgetGateway(beside, processId).catch(() => {});
+      await beside.end();
     },
   };
 }
@@ -117,8 +138,7 @@ async function checkMigrations(beside: pg.Pool): Promise<Check> {
   return lacked.length === 0 ? { ok: true } : { ok: false, detail: `pending: ${lacked.join(', ')}` };
 }
 
-async function checkDatabase(beside: pg.Pool, processId: string): Promise<Check> {
-  const heartbeat = (): Promise<void> => sendGatewayHeartbeat(beside, processId);
+async function checkDatabase(heartbeat: () => Promise<unknown>): Promise<Check> {
   try {
     // a connection that was closed while idle is found broken once
     await heartbeat().catch(async (error: unknown) => {
@@ -129,6 +149,7 @@ async function checkDatabase(beside: pg.Pool, processId: string): Promise<Check>
     return { ok: true };
   } catch (error) {
     const code = writeRefusal(error);
-    return code === undefined ? { ok: false, detail: 'it cannot be reached' } : takesNoWrites(code);
+    if (code !== undefined) return takesNoWrites(code);
+    return { ok: false, detail: error instanceof SessionError ? error.message : 'it cannot be reached' };
   }
 }

@@ -3,7 +3,6 @@ import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { RecordedEvent } from '../../src/domain/events/event.ts';
 import { childEnvironment } from '../support/child-environment.ts';
-import { gatewaySessions } from '../../src/store/database.ts';
 import type { Violation } from './checks/violation.ts';
 import type { Environment } from './environment.ts';
 import type { FrontRunner } from './front-runner.ts';
@@ -27,8 +26,6 @@ const finalMs = 3_500;
 const sellingMs = 3_000;
 /** What the command says where payments may still land: what has landed is on record. */
 const unfinished = /The recovery is not finished/;
-/** A session outlives its gateway while a message of it is still on its way. */
-const lastSessionMs = 20_000;
 
 export interface RecoveryParts {
   readonly environment: Environment;
@@ -67,13 +64,6 @@ export async function recoverLedger(parts: RecoveryParts): Promise<LedgerRecover
   const charged = [...records.settles].filter(
     ([nonce, sentAt]) => sentAt > haltedAt + (recorded.has(nonce) ? recordedUnderWayMs : underWayMs),
   );
-  const isGone = await untilTrue(
-    url,
-    `select not exists (select from pg_stat_activity
-       where datname = current_database() and application_name = '${gatewaySessions}') as holds`,
-    lastSessionMs,
-  );
-  if (isGone === undefined) faults.trace('a session of a gateway is still open');
   const { code, output } = await recoverAsOperator(parts, url);
   faults.trace(`recovered, exit code ${code}`);
   await landLost(parts);

@@ -1,13 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { gatewaySessions } from '../../src/store/database.ts';
-import { withOwner } from '../chaos/with-owner.ts';
-import { pollUntil } from './poll-until.ts';
 import type { Rig } from './rig.ts';
 
 /** While customers pay, so that the backup lacks some of their payments. */
 const payingMs = 3_000;
-/** A session outlives its gateway while a message of it is still on its way. */
-const lastSessionMs = 20_000;
 /** What the command says where payments may still land: what has landed is on record. */
 const unfinished = /The recovery is not finished/;
 
@@ -25,17 +20,8 @@ export async function loseEvents(rig: Rig): Promise<() => Promise<void>> {
   return () => recover(rig, since);
 }
 
-async function recover({ gateways, databaseUrl, tollbook }: Rig, since: string): Promise<void> {
+async function recover({ gateways, tollbook }: Rig, since: string): Promise<void> {
   await Promise.all(gateways.map(({ slot }) => slot.pause()));
-  await pollUntil(lastSessionMs, () =>
-    withOwner(databaseUrl(), async (owner) => {
-      const { rowCount } = await owner.query(
-        'select from pg_stat_activity where datname = current_database() and application_name = $1',
-        [gatewaySessions],
-      );
-      return rowCount === 0;
-    }),
-  );
   const command = ['recover', '--config', gateways[0]?.configFile ?? '', '--by', 'drill'];
   const first = await tollbook(...command);
   const needsTime = first.code !== 0 && first.output.includes('--since TIME');

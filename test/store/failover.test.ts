@@ -5,16 +5,11 @@ import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
 import { startEmbeddedPostgres } from '../../src/devnet/postgres.ts';
 import { appendStatement, encodeCommand, isPoison } from '../../src/store/append-batch.ts';
-import {
-  isDatabaseLoss,
-  openDatabase,
-  openPool,
-  sessionConfig,
-  writerRole,
-} from '../../src/store/database.ts';
+import { isDatabaseLoss, openDatabase, openPool, writerRole } from '../../src/store/database.ts';
 import { reachStandby } from '../../src/store/halt.ts';
 import { openLane } from '../../src/store/lane.ts';
 import { migrate } from '../../src/store/migrations.ts';
+import { openSession } from '../../src/store/session.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
 import { newStream, refused } from '../support/events.ts';
 import { temporaryFolder } from '../support/program.ts';
@@ -69,7 +64,7 @@ test('a write that a demoted primary refuses is a loss of the database, and its 
   await demote(database, true);
   const pool = openPool({ url: database.url, maxConnections: 1 });
   onTestFinished(() => pool.end());
-  const write = () => sql`create table written ()`.execute(openDatabase(pool));
+  const write = () => sql`create table public.written ()`.execute(openDatabase(pool));
   const failed: unknown = await write().catch((error: unknown) => error);
   expect(failed).toMatchObject({ code: '25006' });
   expect(isDatabaseLoss(failed as Error)).toBe(true);
@@ -82,8 +77,7 @@ test('a commit waits for the disk and the standby, whatever the default of the d
   await database.asOwner((owner) =>
     owner.query(`alter database ${pg.escapeIdentifier(owner.database ?? '')} set synchronous_commit = off`),
   );
-  const client = new pg.Client(sessionConfig({ url: database.url }));
-  await client.connect();
+  const client = await openSession({ url: database.url });
   onTestFinished(() => client.end());
   expect((await client.query('show synchronous_commit')).rows).toEqual([{ synchronous_commit: 'on' }]);
 });
@@ -148,9 +142,7 @@ test('an answer that is repeated waits for the standby as the first one did', as
 });
 
 async function connected(url: string): Promise<pg.Client> {
-  const client = new pg.Client(sessionConfig({ url }));
-  client.on('error', () => {});
-  await client.connect();
+  const client = await openSession({ url });
   onTestFinished(() => client.end().catch(() => {}));
   return client;
 }

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import net from 'node:net';
-import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
 import type { AppendOutcome, Claim, LaneCommand } from '../../src/store/append-batch.ts';
 import { appendStatement, encodeCommand } from '../../src/store/append-batch.ts';
 import { leaseCalls, putBody } from '../../src/store/calls.ts';
-import { sessionConfig, writerRole } from '../../src/store/database.ts';
+import { writerRole } from '../../src/store/database.ts';
+import { Session, sessionConfig } from '../../src/store/session.ts';
 import { LaneClosedError } from '../../src/store/flusher.ts';
 import { LaneFullError, openLane, type LaneOptions } from '../../src/store/lane.ts';
 import { readLeaves } from '../../src/store/log.ts';
@@ -290,7 +290,7 @@ test('connections killed under load lose nothing and repeat nothing', async () =
 test('a client that disappears in the middle of its message does not stop the others', async () => {
   const database = await createDatabase();
   const socket = new net.Socket();
-  const vanishing = new pg.Client({ ...sessionConfig({ url: database.url }), stream: () => socket });
+  const vanishing = new Session({ ...sessionConfig({ url: database.url }), stream: () => socket });
   vanishing.on('error', () => {});
   await vanishing.connect();
   const write = socket.write.bind(socket);

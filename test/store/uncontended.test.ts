@@ -12,7 +12,8 @@ import {
   type HaltAnswer,
   type LaneCommand,
 } from '../../src/store/append-batch.ts';
-import { sessionConfig, writerRole } from '../../src/store/database.ts';
+import { writerRole } from '../../src/store/database.ts';
+import { Session, sessionConfig } from '../../src/store/session.ts';
 import { openLane } from '../../src/store/lane.ts';
 import { fullAnswer, uncontendedStatement } from '../../src/store/uncontended.ts';
 import { idOf, rowsOf, senderOn, stoppedDatabase } from '../support/append-ways.ts';
@@ -356,7 +357,7 @@ test('a client that disappears at any byte of a batch records it whole or not at
   const cuts = [1, 4, 5, 6, bytes >> 2, bytes >> 1, bytes - 2, bytes - 1, bytes];
   for (const cut of cuts) {
     const socket = new net.Socket();
-    const client = new pg.Client({ ...sessionConfig({ url: database.url }), stream: () => socket });
+    const client = new Session({ ...sessionConfig({ url: database.url }), stream: () => socket });
     client.on('error', () => {});
     await client.connect();
     const write = socket.write.bind(socket);

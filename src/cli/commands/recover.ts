@@ -14,10 +14,11 @@ import {
   type SearchResult,
   searchNetworks,
 } from '../../recovery/recover.ts';
+import { doesGatewayRun } from '../../recovery/running-gateways.ts';
 import type { LostPayment } from '../../recovery/search-network.ts';
 import { readExportEnd } from '../../store/export.ts';
 import { readLogGeneration } from '../../store/log.ts';
-import { countGatewaySessions, readHalt, readRecovery, type Recovery } from '../../store/recovery.ts';
+import { readHalt, readRecovery, type Recovery } from '../../store/recovery.ts';
 import { ArgumentError, readOperator, readOptions, readRpcUrls } from '../arguments.ts';
 import { type ExitCode, exitCodes } from '../exit-codes.ts';
 import { openScanners, readConfig } from '../chains.ts';
@@ -103,9 +104,9 @@ async function recover(
   describe(loss, sinceSecs);
   if (isDryRun) return trial(ledger, request, sinceSecs, chains);
   // one that has not noticed the loss yet would halt the recovered ledger again
-  if ((await countGatewaySessions(pool)) > 0) {
+  if (await doesGatewayRun(pool)) {
     fail(
-      'A gateway is connected to this database: nothing was changed. Stop every gateway, then run the command again.',
+      'A gateway runs on this database: nothing was changed. Stop every gateway, then run the command again.',
     );
     return exitCodes.notDone;
   }
