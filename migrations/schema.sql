@@ -962,7 +962,7 @@ create function tollbook.note_result_part(p_call_id bigint, p_lease_id uuid, p_p
 create function tollbook.note_runner_gone(p_runner text, p_call_id bigint, p_since timestamp with time zone, p_within_secs integer) returns integer language plpgsql volatile security definer; -- 535bd1fe07de64b9
 create function tollbook.note_unreadable(p_seq bigint) returns void language sql volatile security definer; -- 23e7719a0110d7d2
 create function tollbook.offer_prices(p_list bytea, p_valid_secs integer, p_prices json) returns void language sql volatile security definer; -- 471e28f7db8d12f0
-create function tollbook.open_batch(p_lane smallint, p_sender bytea, p_batch_no bigint, p_acknowledged bigint, p_content bytea, p_commands text, OUT head tollbook.lane, OUT answer json) returns record language plpgsql volatile; -- 6c52c10c93883e53
+create function tollbook.open_batch(p_lane smallint, p_sender bytea, p_batch_no bigint, p_acknowledged bigint, p_content bytea, p_commands text, OUT head tollbook.lane, OUT answer json) returns record language plpgsql volatile; -- bf48f38a3cb5dfb8
 create function tollbook.open_rate_window(p_subject text, p_now timestamp with time zone, p_create boolean, OUT recent bigint[], OUT today_hits integer, OUT refused_at bigint, OUT today date, OUT now_ms bigint) returns record language plpgsql volatile; -- e82559ffbd4f402a
 create function tollbook.postpone_payout(p_stream text, p_delay_ms integer, p_reason text) returns void language sql volatile security definer; -- ddc702a6ef61c149
 create function tollbook.postpone_unsettled(p_call_id bigint, p_delay_ms integer) returns void language sql volatile security definer; -- 40a089ca39a38959

@@ -29,7 +29,8 @@ begin
   if previous.batch_no >= p_batch_no then
     raise exception 'batch % of this sender was another one', p_batch_no using errcode = 'unique_violation';
   end if;
-  -- its sender has the answer to a batch that was never recorded here: the database went back in time
+  -- Its sender has the answer to a batch that is not kept here: it was pruned, because the sender slept, or the database went back in time.
+  -- The sender finds out which, by the last event of that answer.
   if coalesce(previous.batch_no, 0) < p_acknowledged then
     answer := json_build_object('halt', json_build_object('seq', head.seq, 'reason', null));
     return;

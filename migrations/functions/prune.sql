@@ -137,8 +137,8 @@ language sql volatile security definer set search_path = tollbook, pg_temp as $$
 $$;
 
 -- What the gateways themselves need for a short time and has no configured life; returns how many rows it deleted. Answers to
--- flushers that ended long ago: the newest are kept whatever their age, because every running process refreshes its own, and one
--- that lacks it would take the ledger for a restored one, also where the clock stepped. Exposures whose process ended before the
+-- flushers that ended or slept long ago: the newest are kept whatever their age, because every running process refreshes its own, and one
+-- that lacks it cannot tell whether an append that it sends again was recorded, also where the clock stepped. Exposures whose process ended before the
 -- completion was answered: nothing was lost by those. Notes about runners, heartbeats, recovered completions, sign-in nonces.
 create or replace function tollbook.prune_short_lived(p_max int) returns int
 language sql volatile security definer set search_path = tollbook, pg_temp as $$

@@ -49,8 +49,9 @@ export function createHaltAlert(config: Config, log: Pick<Logger, 'error' | 'war
 
 const kind = 'ledger_inconsistent';
 
-function textOf({ reason }: LedgerHalt): string {
-  return `The ledger is inconsistent, and this gateway sells nothing: ${reason}. Stop every gateway and recover the ledger.`;
+function textOf({ reason, isOver }: LedgerHalt): string {
+  const remedy = isOver ? 'Start this gateway again.' : 'Stop every gateway and recover the ledger.';
+  return `The ledger is inconsistent, and this gateway sells nothing: ${reason}. ${remedy}`;
 }
 
 function messageOf(halt: LedgerHalt): AlertMessage {

@@ -62,7 +62,7 @@ export async function publishNewestHead(
   const { size } = head;
   const tree: TreeHead = { origin, size, root: readCheckpoint(head.note).root };
   const forgotten = await known?.learn(pool, tree);
-  if (forgotten) return { kind: 'inconsistent', halt: haltOf(forgotten, ownMemory) };
+  if (forgotten) return { kind: 'inconsistent', halt: ownHalt(forgotten, origin) };
   const reading = await readAnchor(anchor, origin);
   const newest = openReading(reading, verifierOf(signer));
   if (newest.kind === 'unreadable') {
@@ -91,7 +91,11 @@ async function retryLater(
   return { kind: 'failed', size, cause };
 }
 
-const ownMemory = 'the memory of a gateway';
+/** A head of an earlier generation, which this process remembers: an operator has recovered the ledger while it did not run. */
+function ownHalt(forgotten: HeadDifference, origin: string): LedgerHalt {
+  const halt = haltOf(forgotten, 'the memory of a gateway');
+  return forgotten.head.origin === origin ? halt : { ...halt, isOver: true };
+}
 
 function haltOf(difference: HeadDifference, place: string): LedgerHalt {
   const foundSeq = difference.kind === 'ahead' ? difference.seq : undefined;
@@ -106,8 +110,8 @@ export async function findInconsistency(
   anchors: readonly Anchor[],
 ): Promise<LedgerHalt | undefined> {
   const forgotten = await known.check(pool);
-  if (forgotten) return haltOf(forgotten, ownMemory);
   const verifier = await currentVerifier(pool, first);
+  if (forgotten) return ownHalt(forgotten, verifier.name);
   for (const anchor of anchors) {
     const reading = await readNewest(anchor, verifier);
     const difference = reading.kind === 'head' ? await findDifference(pool, reading.head) : undefined;

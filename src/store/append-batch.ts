@@ -54,7 +54,7 @@ export interface UncontendedAnswer extends Omit<BatchAnswer, 'results'> {
   readonly limits: readonly LimitsLeft[];
 }
 
-/** Nothing was recorded: the ledger is halted, for this reason, or must be: it lacks the batch that was answered last. */
+/** Nothing was recorded: the ledger is halted, for this reason, or, without one, it lacks the sender's batch that was answered last. */
 export interface HaltAnswer {
   readonly halt: { readonly seq: number; readonly reason: string | null };
 }
@@ -62,6 +62,8 @@ export interface HaltAnswer {
 /** A command ready to be sent. */
 export interface EncodedCommand {
   readonly text: string;
+  /** Its last event, which is known to be on record once the command is. */
+  readonly last: (EncodedEvent & { readonly stream: string }) | undefined;
   /** JSON of the body that travels with it. */
   readonly body: string | undefined;
   /** The same for the cheap way into the ledger; undefined for a command of a kind that is always decided. */
@@ -90,6 +92,7 @@ export function encodeCommand(command: LaneCommand): EncodedCommand {
   if (command.call) parts.push(`"call":${encodeCall(command.call, keptClaims(claims))}`);
   return {
     text: `{${parts.join(',')}}`,
+    last: lastOf(command.stream, events),
     body: encodeBody(command.call),
     parts: uncontendedParts(command, events, claims),
   };
@@ -106,7 +109,13 @@ export function encodeCreditCommand(command: CreditCommand): EncodedCommand {
     const byCode = Object.entries(refused).map(([code, instead]) => `"${code}":${encodeEvents(instead)}`);
     parts.push(`"lost":{${byCode.join(',')}}`, `"lost_stream":${JSON.stringify(stream)}`);
   }
-  return { text: `{${parts.join(',')}}`, body: undefined, parts: creditParts(command, events) };
+  const text = `{${parts.join(',')}}`;
+  return { text, last: lastOf(stream, events), body: undefined, parts: creditParts(command, events) };
+}
+
+function lastOf(stream: string, events: readonly EncodedEvent[]): EncodedCommand['last'] {
+  const last = events.at(-1);
+  return last && { stream, ...last };
 }
 
 function encodeAdmission(admit: Admission): string {

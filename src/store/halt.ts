@@ -1,5 +1,4 @@
 import pg from 'pg';
-import type { HaltAnswer } from './append-batch.ts';
 import { createLaneConnection } from './lane-connection.ts';
 import type { DatabaseOptions } from './database.ts';
 import { callFunction } from './functions.ts';
@@ -15,6 +14,8 @@ export interface LedgerHalt {
   readonly foundSeq?: number | undefined;
   /** Whether another process has recorded it in the database already. */
   readonly isRecorded?: boolean;
+  /** An operator has recovered the ledger since: it concerns this process alone, and is not recorded. */
+  readonly isOver?: boolean;
 }
 
 /**
@@ -26,17 +27,12 @@ export class LedgerInconsistentError extends Error {
   readonly halt: LedgerHalt;
 
   constructor(halt: LedgerHalt) {
-    super(
-      `the ledger is inconsistent, and nothing is sold: ${halt.reason}. Stop every gateway, restore the lost events or run ` +
-        '`tollbook recover`, then start the gateways again',
-    );
+    const remedy = halt.isOver
+      ? 'Start this process again; the others go on'
+      : 'Stop every gateway, restore the lost events or run `tollbook recover`, then start the gateways again';
+    super(`the ledger is inconsistent, and nothing is sold: ${halt.reason}. ${remedy}`);
     this.halt = halt;
   }
-}
-
-/** @param knownSeq the last event in the answers to the sender of the batch that got this answer */
-export function haltOf({ halt: { seq, reason } }: HaltAnswer, knownSeq: number): LedgerHalt {
-  return reason === null ? wentBack(knownSeq, seq) : { reason, isRecorded: true };
 }
 
 /** The halt of a process whose appends up to an event were acknowledged by a database that does not have them all. */
@@ -45,6 +41,12 @@ export function wentBack(knownSeq: number, foundSeq: number): LedgerHalt {
     `the database went back in time: it had acknowledged the events up to ${knownSeq}, lacks some of them, and now ends at ` +
     `event ${foundSeq}, as after a failover that lost data or a restored backup`;
   return { reason, knownSeq, foundSeq };
+}
+
+/** The halt of a process that slept while others noticed a loss and an operator recovered the ledger. */
+export function recoveredSince(knownSeq: number): LedgerHalt {
+  const reason = `the ledger lost events up to ${knownSeq}, and was recovered while this process did not run`;
+  return { reason, knownSeq, isOver: true };
 }
 
 /** Resolves once the synchronous standby, where there is one, has all that this connection has read. */

@@ -11,14 +11,16 @@ const answerTimeoutMs = 35_000;
 /** Null: nothing was recorded, and the batch has to be decided. */
 type Answer = BatchAnswer | UncontendedAnswer | HaltAnswer | null;
 
-interface AnswerRow {
-  readonly answer: Answer;
+interface AnswerRow<T> {
+  readonly answer: T;
 }
 
 /** One connection that is replaced when it breaks, for statements that may safely be sent again. */
 export interface LaneConnection {
   /** The answer of an append statement. Rejects where the connection or the statement failed. */
   append(statement: string): Promise<Answer>;
+  /** The same for a statement that reads. */
+  read<T>(statement: string): Promise<T>;
   /** Waits; false where close() ended the wait. */
   pause(ms: number): Promise<boolean>;
   readonly closed: boolean;
@@ -48,28 +50,29 @@ export function createLaneConnection(options: DatabaseOptions): LaneConnection {
     return fresh;
   };
 
+  const ask = async <T>(statement: string): Promise<T> => {
+    const current = await connected();
+    try {
+      const answered: pg.QueryResult<AnswerRow<T>> | pg.QueryResult<AnswerRow<T>>[] | typeof late =
+        await within(answerTimeoutMs, current.query<AnswerRow<T>>(statement));
+      if (answered === late) throw new Error(`The database did not answer within ${answerTimeoutMs} ms`);
+      // several statements in one message have several results: the answer is in the last one
+      const row = (Array.isArray(answered) ? answered.at(-1) : answered)?.rows[0];
+      if (!row) throw new Error('the statement returned no row');
+      return row.answer;
+    } catch (error) {
+      // a poison row or a lock time-out is no fault of the connection; any other error may be one (a demoted primary)
+      if (!isPoison(error) && !isContention(error)) drop(current);
+      throw error;
+    }
+  };
+
   return {
     get closed() {
       return closing.signal.aborted;
     },
-    async append(statement) {
-      const current = await connected();
-      try {
-        const answered: pg.QueryResult<AnswerRow> | pg.QueryResult<AnswerRow>[] | typeof late = await within(
-          answerTimeoutMs,
-          current.query<AnswerRow>(statement),
-        );
-        if (answered === late) throw new Error(`The database did not answer within ${answerTimeoutMs} ms`);
-        // several statements in one message have several results: the answer is in the last one
-        const row = (Array.isArray(answered) ? answered.at(-1) : answered)?.rows[0];
-        if (!row) throw new Error('the statement returned no row');
-        return row.answer;
-      } catch (error) {
-        // a poison row or a lock time-out is no fault of the connection; any other error may be one (a demoted primary)
-        if (!isPoison(error) && !isContention(error)) drop(current);
-        throw error;
-      }
-    },
+    append: ask,
+    read: ask,
     pause: (ms) => pause(ms, closing.signal),
     async close() {
       closing.abort();

@@ -87,7 +87,8 @@ export interface Lane {
    * Records a command and returns the outcome. Waits while the database is unreachable: an append that was sent may still
    * be recorded, so a time-out would report a false failure.
    * Throws LaneFullError at once when too many wait (never for `urgent`: money has already moved), ZodError for an event
-   * that breaks its schema, LaneClosedError when the lane closes first, LedgerInconsistentError once the ledger is halted.
+   * that breaks its schema, LaneClosedError when the lane closes first, or the answer was pruned because this process slept for a
+   * day: then it may have been recorded; LedgerInconsistentError once the ledger is halted.
    */
   append(command: LaneCommand, options?: AppendOptions): Promise<AppendOutcome>;
   /** The same for a step of a chat. */
@@ -96,7 +97,8 @@ export interface Lane {
   refresh(): Promise<void>;
   readonly state: LaneState;
   /**
-   * Stops this process and, through the database, every other gateway: the ledger is not the one that was written. Every
+   * Stops this process and, through the database, every other gateway, unless an operator has recovered the ledger since: it is not the
+   * one that was written. Every
    * append that waits and every later one rejects with LedgerInconsistentError. Only the first call has an effect.
    */
   halt(found: LedgerHalt): void;
@@ -212,7 +214,8 @@ class FlushedLane implements Lane {
     if (this.#halt) return;
     this.#halt = found;
     this.#rejectWaiting(found);
-    if (!found.isRecorded) this.#haltRecorded = recordHalt(this.#options, found, this.#recordsHalt.signal);
+    if (!found.isRecorded && !found.isOver)
+      this.#haltRecorded = recordHalt(this.#options, found, this.#recordsHalt.signal);
     this.#options.onHalt?.(found);
   }
 
@@ -276,7 +279,7 @@ class FlushedLane implements Lane {
           this.#broken.set(flusher, { sinceMs, writesRefused: writeRefusal(error) });
         },
       );
-      if (this.#broken.delete(flusher)) this.#interruptions++;
+      this.#noteAnswer(flusher);
       this.#observe(answer, atOnce);
       this.#settle(batch, answer);
       if (batch.length > 0) this.#measure(batch, answer, sentMs);
@@ -284,6 +287,7 @@ class FlushedLane implements Lane {
       if (this.#halt) this.#rejectWaiting(this.#halt);
     } catch (error) {
       if (error instanceof LedgerInconsistentError) this.halt(error.halt);
+      if (isPoison(error) || (error instanceof LaneClosedError && !this.#closed)) this.#noteAnswer(flusher);
       if (isPoison(error) && batch.length > 1) {
         const middle = batch.length >> 1;
         await this.#deliver(flusher, batch.slice(0, middle));
@@ -292,6 +296,11 @@ class FlushedLane implements Lane {
         for (const { reject } of batch) reject(error);
       }
     }
+  }
+
+  /** The database has answered, be it that the batch cannot be recorded or that its answer was pruned. */
+  #noteAnswer(flusher: Flusher): void {
+    if (this.#broken.delete(flusher)) this.#interruptions++;
   }
 
   #observe(answer: BatchAnswer, atOnce: boolean): void {

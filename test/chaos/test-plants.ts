@@ -141,6 +141,34 @@ export const testPlants: readonly TestPlant[] = [
     },
   },
   {
+    name: 'every-gap-is-taken-for-a-loss',
+    edits: [
+      {
+        file: 'src/store/flusher.ts',
+        find: `return fate === 'lost' || foundSeq < seq ?`,
+        replace: `return fate !== undefined || foundSeq < seq ?`,
+      },
+    ],
+    caughtByTest: {
+      file: 'test/store/step-back.test.ts',
+      name: 'a sender whose kept answer was pruned while it slept goes on alone under another name, and no other notices',
+    },
+  },
+  {
+    name: 'every-gap-is-taken-for-pruning',
+    edits: [
+      {
+        file: 'src/store/flusher.ts',
+        find: `return fate === 'lost' || foundSeq < seq ?`,
+        replace: `return foundSeq < seq ?`,
+      },
+    ],
+    caughtByTest: {
+      file: 'test/store/step-back.test.ts',
+      name: 'a restore halts every gateway also through a sender that slept, whose answers the restored ledger does not keep',
+    },
+  },
+  {
     name: 'batch-sent-again-under-a-new-number',
     edits: [
       {

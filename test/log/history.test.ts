@@ -2,7 +2,7 @@ import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { openCheckpoint, signCheckpoint } from '../../src/domain/log/checkpoint.ts';
-import { publishNewestHead } from '../../src/log/anchors.ts';
+import { findInconsistency, publishNewestHead } from '../../src/log/anchors.ts';
 import { createKnownHead } from '../../src/log/known-head.ts';
 import type { Anchor } from '../../src/peers/anchors/anchor.ts';
 import { createAnchor } from '../../src/peers/anchors/create-anchor.ts';
@@ -12,7 +12,15 @@ import { backUp } from '../support/backup.ts';
 import { startBooks } from '../support/books.ts';
 import { bucketKeys, startBucket } from '../support/bucket.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
-import { appendRefusals, atOnce, rootOfEvents, sealAll, testSigner, testVerifier } from '../support/log.ts';
+import {
+  appendRefusals,
+  atOnce,
+  beginGeneration,
+  rootOfEvents,
+  sealAll,
+  testSigner,
+  testVerifier,
+} from '../support/log.ts';
 import { temporaryFolder } from '../support/program.ts';
 import { eventually } from '../support/wait.ts';
 
@@ -128,6 +136,11 @@ test('a process remembers the newest head that it knows to be recorded, and noti
   expect(await known.check(database.pool)).toMatchObject(other);
   expect(await sealNext(database.pool, testSigner, atOnce, known)).toBe('done');
   expect(await readHead(database.pool, origin)).toBeUndefined();
+  const found = () => findInconsistency(database.pool, testSigner, known, []);
+  expect((await found())?.isOver).toBeUndefined();
+  // one that did not run while an operator recovered the ledger concerns no other
+  await beginGeneration(database, 2, 10);
+  expect(await found()).toMatchObject({ isOver: true });
 });
 
 test('before a larger tree is published, the anchored one must be its beginning', async () => {

@@ -106,6 +106,102 @@ test('the row of a running process is never pruned, also when the clock steps by
   await append(lane);
 });
 
+/** Also where the database takes no other writes. */
+const writeAsOwner = ({ asOwner }: TestDatabase, statement: (database: string) => string) =>
+  asOwner(async (owner) => {
+    await owner.query('set default_transaction_read_only = off');
+    await owner.query(statement(owner.database ?? ''));
+  });
+
+/** As for a process that slept for longer than answers to it are kept. */
+const pruneAnswers = (database: TestDatabase) =>
+  writeAsOwner(database, () => 'delete from tollbook.lane_batch');
+
+test('a sender whose kept answer was pruned while it slept goes on alone under another name, and no other notices', async () => {
+  const database = await createDatabase();
+  const [sleeper, other] = [laneOn(database), laneOn(database)];
+  await append(sleeper, 2);
+  await append(other);
+  await pruneAnswers(database);
+  await append(sleeper, 2);
+  await append(other, 2);
+  // one that only knows what others have recorded, and one that knows nothing
+  const [reader, fresh] = [laneOn(database), laneOn(database)];
+  await reader.refresh();
+  await pruneAnswers(database);
+  await append(reader);
+  await append(fresh);
+  expect(await laneRow(database)).toMatchObject({ seq: 9, halt_reason: null });
+  for (const lane of [sleeper, other, reader, fresh]) expect(lane.state.halt).toBeUndefined();
+  await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+});
+
+test('an append that was under way when its sender slept may have been recorded: it is refused as such, and the next one is not', async () => {
+  const database = await createDatabase();
+  const lane = laneOn(database);
+  await append(lane);
+  const setReadOnly = (isSo: boolean) =>
+    writeAsOwner(database, (name) => `alter database ${name} set default_transaction_read_only = ${isSo}`);
+  await setReadOnly(true);
+  await database.asOwner((owner) =>
+    owner.query(`select pg_terminate_backend(pid) from pg_stat_activity
+      where datname = current_database() and pid <> pg_backend_pid()`),
+  );
+  const underWay = lane.append({ stream: newStream(), events: [refused()] });
+  await eventually(() => expect(lane.state.writesRefused).toBe('25006'));
+  await pruneAnswers(database);
+  await setReadOnly(false);
+  await expect(underWay).rejects.toThrow(/the answer to this append was pruned: it may have been recorded/);
+  expect(lane.state.brokenSince).toBeUndefined();
+  await append(lane);
+  expect(await laneRow(database)).toMatchObject({ seq: 2, halt_reason: null });
+});
+
+test('a restore halts every gateway also through a sender that slept, whose answers the restored ledger does not keep', async () => {
+  const database = await createDatabase();
+  const [sleeper, other] = [laneOn(database), laneOn(database)];
+  await append(other);
+  const restore = await backUp(database);
+  await append(sleeper, 2);
+  await restore();
+  const grown = laneOn(database);
+  await append(grown, 9);
+  await pruneAnswers(database);
+  const reason = await reasonOf(sleeper);
+  expect(reason).toMatch(/up to 3, lacks some of them, and now ends at event 10,/);
+  await eventually(async () => expect(await laneRow(database)).toMatchObject({ halt_reason: reason }));
+  expect(await reasonOf(grown)).toBe(reason);
+});
+
+test('a loss is noticed also by a gateway that has only read the lost event, in answers to batches without events', async () => {
+  const database = await createDatabase();
+  const [reader, writer] = [laneOn(database), laneOn(database)];
+  await append(reader);
+  const restore = await backUp(database);
+  await append(writer, 3);
+  await reader.refresh();
+  await restore();
+  await append(laneOn(database), 9);
+  expect(await reasonOf(reader)).toMatch(/up to 4, lacks some of them, and now ends at event 10,/);
+});
+
+test('a gateway that slept through a loss and its recovery stops alone: the recovered ledger goes on', async () => {
+  const database = await createDatabase();
+  const sleeper = laneOn(database);
+  await append(sleeper);
+  const restore = await backUp(database);
+  await append(sleeper, 2);
+  await restore();
+  await beginGeneration(database, 2, 1);
+  const recovered = laneOn(database);
+  await append(recovered, 5);
+  expect(await reasonOf(sleeper)).toMatch(
+    /lost events up to 3, and was recovered while this process did not/,
+  );
+  await append(recovered);
+  expect(await laneRow(database)).toMatchObject({ seq: 8, halt_reason: null });
+});
+
 test('a halt stops the process at once where the database cannot be written, and is recorded when it can', async () => {
   const database = await createDatabase();
   const [lane, other] = [laneOn(database), laneOn(database)];
