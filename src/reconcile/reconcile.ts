@@ -8,7 +8,7 @@ import { LedgerFacts } from '../domain/reconcile/ledger-facts.ts';
 import { Matcher } from '../domain/reconcile/match.ts';
 import { PlainPayments, tallyPlain } from '../domain/reconcile/plain-payments.ts';
 import { TransferSieve } from '../domain/reconcile/transfer-sieve.ts';
-import { openTransactions } from '../domain/reconcile/open-transactions.ts';
+import { openTransactions, type OpenTransaction } from '../domain/reconcile/open-transactions.ts';
 import {
   type AccountBooks,
   type Completeness,
@@ -55,9 +55,9 @@ export interface ReconcileOptions {
   readonly listed?: number;
 }
 
-/** The most receipts that are read to tell authorizations of unknown origin from plain transfers. */
-const maxReceipts = 2_000;
-const receiptsAtOnce = 8;
+/** The most transactions that are looked at to tell authorizations of unknown origin from plain transfers. */
+const maxTransactions = 2_000;
+const transactionsAtOnce = 8;
 
 /**
  * Compares the ledger with the chains for a period. The same ledger size and the same blocks give the same report.
@@ -80,7 +80,8 @@ export async function reconcile(options: ReconcileOptions): Promise<ReportJson> 
   await foldAgain(source, facts, ledger);
   const matcher = new Matcher(facts);
   for (const transfer of seen.kept) matcher.take(transfer);
-  const evidence = await readEvidence(chains, openTransactions(facts, matcher, payees, maxReceipts));
+  const open = openTransactions(facts, matcher, payees, maxTransactions);
+  const evidence = await readEvidence(chains, open, accounts);
   const classified = classify({ facts, matcher, evidence, ranges: blocks, payees, tally });
   await refuseContradictions(classified, chains, networks);
   await checkDecimals(facts, options, tally);
@@ -214,22 +215,29 @@ async function sumOf(pieces: ReturnType<typeof scanTransfers>): Promise<NetSums>
 
 async function readEvidence(
   chains: ReadonlyMap<string, ChainScanner>,
-  wanted: readonly { readonly network: string; readonly transaction: string }[],
+  wanted: readonly OpenTransaction[],
+  accounts: readonly Account[],
 ): Promise<ReadonlyMap<string, Evidence>> {
   const evidence = new Map<string, Evidence>();
   const pending = [...wanted].values();
   const work = async (): Promise<void> => {
-    for (const { network, transaction } of pending) {
-      const answer = await chainOf(chains, network).evidence(transaction as Hex);
-      const what = `the receipt of ${transaction}`;
+    for (const { network, transaction, from, isAnyToken, place } of pending) {
+      const own = accounts.filter((account) => account.network === network);
+      const answer = await chainOf(chains, network).evidence({
+        transaction: transaction as Hex,
+        assets: isAnyToken ? undefined : [...new Set(own.map(({ asset }) => asset as Address))],
+        from: [...from] as Address[],
+        place: place && { ...place, blockHash: place.blockHash as Hex },
+      });
+      const what = `the transfers of ${transaction}`;
       evidence.set(transactionKey({ network, transaction }), answered(network, what, answer));
     }
   };
-  await Promise.all(Array.from({ length: receiptsAtOnce }, work));
+  await Promise.all(Array.from({ length: transactionsAtOnce }, work));
   return evidence;
 }
 
-/** A node whose receipts and logs contradict each other lacks data, so a missing transfer proves nothing. */
+/** A node whose logs of one block and of a period contradict each other lacks data, so a missing transfer proves nothing. */
 async function refuseContradictions(
   { contradictions, unseen }: Classified,
   chains: ReadonlyMap<string, ChainScanner>,
@@ -239,7 +247,7 @@ async function refuseContradictions(
   if (shown)
     throw new ReconcileError(
       'logs_incomplete',
-      `the RPC for ${shown.network} has a receipt of ${shown.transaction} in block ${shown.blockNumber}, but its logs lack the transfer: it does not keep all logs. Nothing was stored: use another RPC`,
+      `the RPC for ${shown.network} shows the transfer of ${shown.transaction} among the logs of block ${shown.blockNumber}, but its logs of the period lack it: it does not keep all logs. Nothing was stored: use another RPC`,
     );
   for (const { network, settled, seq, transaction } of unseen) {
     const isProven = networks.some((one) => one.network === network && one.completeness === 'balance');
@@ -248,7 +256,7 @@ async function refuseContradictions(
     if (block.hash !== settled.proof.blockHash) continue;
     throw new ReconcileError(
       'logs_incomplete',
-      `event ${seq} says that ${transaction} is in block ${settled.proof.blockNumber} of ${network}, and the RPC has that very block, but neither its logs nor that receipt: ` +
+      `event ${seq} says that ${transaction} is in block ${settled.proof.blockNumber} of ${network}, and the RPC has that very block, but neither its logs nor that transaction: ` +
         'it lacks old logs, or the event is false. Nothing was stored: use an RPC that keeps old logs',
     );
   }

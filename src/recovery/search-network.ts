@@ -103,16 +103,23 @@ async function findLost(
   const lookup = createPaymentLookup(pool);
   const lost: LostPayment[] = [];
   for (const transfers of Map.groupBy(arriving, transactionKey).values()) {
-    const transaction = transfers[0]?.transaction as Hex;
+    const [first] = transfers;
+    if (!first) continue;
+    const transaction = first.transaction as Hex;
     const evidence = answered(
       chain.network,
-      `the receipt of ${transaction}`,
-      await chain.evidence(transaction),
+      `the transfers of ${transaction}`,
+      await chain.evidence({
+        transaction,
+        assets: [...new Set(transfers.map(({ asset }) => asset as Address))],
+        from: [...new Set(transfers.map(({ from }) => from as Address))],
+        place: { blockNumber: first.blockNumber, blockHash: first.blockHash as Hex },
+      }),
     );
-    if (evidence.kind !== 'receipt')
+    if (evidence.kind !== 'mined' || !transfers.every((one) => isShown(one, evidence.transfers)))
       throw new ReconcileError(
         'logs_incomplete',
-        `the RPC for ${chain.network} has a log of ${transaction} in a final block, but no receipt of it: use another RPC`,
+        `the RPC for ${chain.network} has a log of ${transaction} in a final block, but not among the logs of that block: use another RPC`,
       );
     for (const { asset, payer, nonce, logIndex, transferMethod } of evidence.authorizations) {
       const transfer = transfers.find((one) => one.logIndex === logIndex && one.asset === asset);
@@ -128,6 +135,10 @@ async function findLost(
     }
   }
   return lost;
+}
+
+function isShown({ logIndex, asset }: ChainTransfer, transfers: readonly ChainTransfer[]): boolean {
+  return transfers.some((one) => one.logIndex === logIndex && one.asset === asset);
 }
 
 /**

@@ -1,4 +1,4 @@
-import type { Caip2, Hex } from '../domain/values/primitives.ts';
+import type { Address, Caip2, Hex } from '../domain/values/primitives.ts';
 import type { Chain, Transfer, TransfersAnswer } from '../peers/chain/chain.ts';
 
 /** Why a transaction cannot be recorded. */
@@ -34,15 +34,16 @@ export interface MinedTransfers {
 /** The configured chains, by network. */
 export type Chains = ReadonlyMap<string, Chain>;
 
-/** The transfers of a transaction in a block, final or not. */
+/** The transfers of these tokens in a transaction that is in a block, final or not. */
 export async function readMined(
   chains: Chains,
   network: Caip2,
   transaction: Hex,
+  assets: readonly Address[] = [],
 ): Promise<MinedTransfers | Refused<NoTransfers>> {
   const chain = chains.get(network);
   if (!chain) return refused('network_unknown', network);
-  const read = await chain.readTransfers(transaction);
+  const read = await chain.readTransfers(transaction, assets);
   switch (read.kind) {
     case 'mined':
       return read;
@@ -50,13 +51,10 @@ export async function readMined(
       return refused('transaction_failed', `block ${read.blockNumber}`);
     case 'unavailable':
       return unavailable(read.cause, network);
-    case 'absent': {
-      const known = await chain.knowsTransaction(transaction);
-      if (known.kind === 'unavailable') return unavailable(known.cause, network);
-      return known.isKnown
-        ? refused('not_final', 'it is not in a block yet')
-        : refused('transaction_unknown');
-    }
+    case 'pending':
+      return refused('not_final', 'it is not in a block yet');
+    case 'absent':
+      return refused('transaction_unknown');
   }
 }
 

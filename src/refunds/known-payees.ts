@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import type { Caip2 } from '../domain/values/primitives.ts';
+import type { Address, Caip2 } from '../domain/values/primitives.ts';
 import type { AcceptedToken } from '../domain/values/token.ts';
 import { type KnownPayee, listPayees } from '../store/refunds.ts';
 
@@ -17,4 +17,8 @@ export async function knownPayees(
     ...(await listPayees(pool, network)),
     ...accepted.filter((one) => one.network === network).map((one) => ({ ...one, pay_to: one.payTo })),
   ];
+}
+
+export function tokensOf(payees: readonly KnownPayee[]): Address[] {
+  return [...new Set(payees.map(({ asset }) => asset as Address))];
 }

@@ -2,13 +2,14 @@ import type pg from 'pg';
 import type { LedgerEvent } from '../domain/events/event.ts';
 import { placeData } from '../domain/payments/transfer-place.ts';
 import { foldQuote } from '../domain/payments/quote-state.ts';
-import type { Caip2, Hex } from '../domain/values/primitives.ts';
+import type { Address, Caip2, Hex } from '../domain/values/primitives.ts';
 import type { Transfer } from '../peers/chain/chain.ts';
 import { projectToHead } from '../projections/project.ts';
 import type { LedgerDatabase } from '../store/database.ts';
 import type { Lane } from '../store/lane.ts';
 import { createPaymentLookup } from '../store/payment-lookup.ts';
 import { astrayClaims } from '../store/recorded-claims.ts';
+import type { KnownPayee } from '../store/refunds.ts';
 import { readStream, readTransferHolders } from '../store/streams.ts';
 import {
   type Chains,
@@ -19,7 +20,7 @@ import {
   refused,
   requireFinal,
 } from './final-transfers.ts';
-import { type KnownToken, knownPayees } from './known-payees.ts';
+import { type KnownToken, knownPayees, tokensOf } from './known-payees.ts';
 import { type AstrayRecord, standing, transferStream } from './recorded-transfer.ts';
 import { recordTransferCost, type TransferCost } from './transfer-cost.ts';
 
@@ -85,11 +86,12 @@ export async function recordAstray(
   chains: Chains,
   accepted: readonly KnownToken[],
 ): Promise<AstrayAnswer> {
-  const mined = await readMined(chains, order.network, order.transaction);
-  if (mined.kind === 'refused') return mined;
   await projectToHead(ledger);
+  const known = await knownPayees(ledger.pool, order.network, accepted);
+  const mined = await readMined(chains, order.network, order.transaction, tokensOf(known));
+  if (mined.kind === 'refused') return mined;
   for (let tries = 0; tries < maxTries; tries++) {
-    const answer = await tryAstray(ledger, order, chains, { mined, accepted });
+    const answer = await tryAstray(ledger, order, chains, { mined, known });
     if (answer === 'again') continue;
     return answer.kind === 'refused'
       ? answer
@@ -116,9 +118,9 @@ async function tryAstray(
   ledger: Ledger,
   order: AstrayOrder,
   chains: Chains,
-  { mined, accepted }: { readonly mined: MinedTransfers; readonly accepted: readonly KnownToken[] },
+  { mined, known }: { readonly mined: MinedTransfers; readonly known: readonly KnownPayee[] },
 ): Promise<AstrayAnswer | 'again'> {
-  const chosen = await chooseTransfer(ledger, order, mined, accepted);
+  const chosen = await chooseTransfer(ledger, order, mined, known);
   if (chosen.kind === 'refused') return chosen;
   const { came } = chosen;
   const stream = transferStream(came);
@@ -159,10 +161,9 @@ async function chooseTransfer(
   { pool }: Ledger,
   order: AstrayOrder,
   mined: MinedTransfers,
-  accepted: readonly KnownToken[],
+  known: readonly KnownPayee[],
 ): Promise<{ readonly kind: 'chosen'; readonly came: Came } | Refused<AstrayRefusal>> {
   const { network, transaction, logIndex } = order;
-  const known = await knownPayees(pool, network, accepted);
   const isPayee = (address: string): boolean => known.some(({ pay_to }) => pay_to === address);
   const arriving = mined.transfers.flatMap((transfer) => {
     const token = known.find(({ asset }) => asset === transfer.asset);
@@ -222,7 +223,7 @@ async function findReturn(
   | Refused<AstrayRefusal>
 > {
   const network = came.network as Caip2;
-  const back = await readMined(chains, network, by);
+  const back = await readMined(chains, network, by, [came.asset as Address]);
   if (back.kind === 'refused') return back;
   const holders = await readTransferHolders(pool, network, by);
   const isReturn = ({ asset, from, to, value }: Transfer): boolean =>

@@ -53,19 +53,21 @@ function rememberTransfers(chains: Chains): Chains {
       network,
       {
         ...chain,
-        readTransfers: remembered((transaction) => chain.readTransfers(transaction)),
+        readTransfers: remembered((transaction, assets) => chain.readTransfers(transaction, assets)),
         readCost: remembered((transaction) => chain.readCost(transaction)),
       },
     ]),
   );
 }
 
-/** Reads each transaction once. */
-function remembered<T>(read: (transaction: Hex) => Promise<T>): (transaction: Hex) => Promise<T> {
-  const known = new Map<Hex, Promise<T>>();
-  return (transaction) => {
-    const answer = known.get(transaction) ?? read(transaction);
-    known.set(transaction, answer);
+/** Reads each transaction once, for the same tokens. */
+function remembered<Asked extends readonly [Hex, ...(readonly Hex[])[]], T>(
+  read: (...asked: Asked) => Promise<T>,
+): (...asked: Asked) => Promise<T> {
+  const known = new Map<string, Promise<T>>();
+  return (...asked) => {
+    const answer = known.get(asked.join()) ?? read(...asked);
+    known.set(asked.join(), answer);
     return answer;
   };
 }

@@ -24,6 +24,7 @@ import {
   refused,
   requireFinal,
 } from './final-transfers.ts';
+import { tokensOf } from './known-payees.ts';
 import { recordTransferCost, type TransferCost } from './transfer-cost.ts';
 
 /** An operator's statement that a transaction refunded a payment, or a part of it. */
@@ -131,10 +132,12 @@ async function tryRefund(
     const { transaction, operator } = order;
     return recordTransferCost(ledger, chains, { network, transaction, purpose: 'refund', operator }, from);
   };
-  if (earlier) {
+  const repeated = earlier && (async (): Promise<RefundAnswer> => {
     const cost = await costOf(senderOf(events, earlier.version));
     return { kind: 'repeated', payment, amount: earlier.amount, to: earlier.to, remaining, cost };
-  }
+  });
+  // another transfer of the same transaction may have returned an equal part
+  if (repeated && (order.amount === undefined || order.amount > remaining)) return repeated();
   if (known.isRefunded)
     return refused('refunded_before', known.refunds.map(({ transaction }) => transaction).join(' '));
   if (amount === 0n || amount > remaining)
@@ -142,11 +145,13 @@ async function tryRefund(
   const impossible =
     checkCall(known, order.isGoodwill) ?? (await checkAddress(ledger.pool, payment, order.elsewhere));
   if (impossible) return impossible;
-  const mined = await readMined(chains, payment.network, order.transaction);
+  const mined = await readMined(chains, payment.network, order.transaction, [
+    ...new Set([payment.asset, ...tokensOf(await listPayees(ledger.pool, payment.network))]),
+  ]);
   if (mined.kind === 'refused') return mined;
   const holders = await readTransferHolders(ledger.pool, payment.network, order.transaction);
   const chosen = chooseTransfer(mined.transfers, { asset: payment.asset, to, amount }, holders);
-  if (chosen.kind === 'refused') return chosen;
+  if (chosen.kind === 'refused') return repeated ? repeated() : chosen;
   const notYet =
     (await requireFinal(chains, payment.network, mined)) ??
     (await checkPaidBefore(chains, known, payment, mined));

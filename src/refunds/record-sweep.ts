@@ -4,7 +4,7 @@ import { type Caip2, chainIdOf, type Hex } from '../domain/values/primitives.ts'
 import { placeData } from '../domain/payments/transfer-place.ts';
 import type { LedgerDatabase } from '../store/database.ts';
 import type { Lane } from '../store/lane.ts';
-import { findRefundsDueTo } from '../store/refunds.ts';
+import { findRefundsDueTo, type KnownPayee } from '../store/refunds.ts';
 import { sweepClaim } from '../store/recorded-claims.ts';
 import { readTransferHolders } from '../store/streams.ts';
 import {
@@ -16,7 +16,7 @@ import {
   refused,
   requireFinal,
 } from './final-transfers.ts';
-import { type KnownToken, knownPayees } from './known-payees.ts';
+import { type KnownToken, knownPayees, tokensOf } from './known-payees.ts';
 import { projectToHead } from '../projections/project.ts';
 import { recordTransferCost, type TransferCost } from './transfer-cost.ts';
 
@@ -68,10 +68,11 @@ export async function recordSweep(
   accepted: readonly KnownToken[],
 ): Promise<SweepsRecorded | Refused<SweepRefusal>> {
   const { network, transaction } = order;
-  const mined = await readMined(chains, network, transaction);
-  if (mined.kind === 'refused') return mined;
   await projectToHead(ledger);
-  const leaving = await findLeaving(ledger, network, mined, accepted);
+  const known = await knownPayees(ledger.pool, network, accepted);
+  const mined = await readMined(chains, network, transaction, tokensOf(known));
+  if (mined.kind === 'refused') return mined;
+  const leaving = findLeaving(mined, known);
   const sweeps = leaving.map((found) => ({ ...found, network, transaction, operator: order.operator }));
   const [first] = sweeps;
   if (!first) return refused('no_sweep');
@@ -88,14 +89,8 @@ export async function recordSweep(
 }
 
 /** The transfers from payees to other addresses. */
-async function findLeaving(
-  { pool }: Ledger,
-  network: Caip2,
-  mined: MinedTransfers,
-  accepted: readonly KnownToken[],
-) {
+function findLeaving(mined: MinedTransfers, known: readonly KnownPayee[]) {
   const moved = mined.transfers.filter(({ from, to, value }) => from !== to && value > 0n);
-  const known = await knownPayees(pool, network, accepted);
   return moved.flatMap((transfer) => {
     const { asset, from, to, value } = transfer;
     const payee = known.find((one) => one.asset === asset && one.pay_to === from);

@@ -34,7 +34,7 @@ export interface LedgerSums {
 
 export interface Classified {
   readonly ledger: LedgerSums;
-  /** Transfers within the period that a receipt shows and the logs do not: the node contradicts itself. */
+  /** Transfers within the period that the logs of their block show and those of the period do not: the node contradicts itself. */
   readonly contradictions: readonly ChainTransfer[];
   /** Payments proven in a block whose transactions the node does not know. */
   readonly unseen: readonly PaymentFact[];
@@ -93,7 +93,7 @@ class Classification {
   run(): Classified {
     for (const transfer of this.#matcher.candidates) this.#release(transfer);
     for (const transfer of this.#matcher.placed.values()) this.#release(transfer);
-    // an authorization's nonce moves money once: what a receipt says of it decides before places, transactions and amounts
+    // an authorization's nonce moves money once: what the chain says of it decides before places, transactions and amounts
     this.#search(this.#matcher.payments, (payment) => this.#byAuthorization(payment));
     this.#takePlaced();
     const settled = this.#matcher.payments.filter(({ status }) => status === 'settled');
@@ -243,11 +243,11 @@ class Classification {
     if (isTaken || isDisplaced) return this.#wanting('duplicate_claim', payment);
     const evidence = this.#evidence.of(payment);
     if (evidence?.kind === 'pending') return this.#add('not_final', payment, undefined, 'pending');
-    if (evidence?.kind !== 'receipt') {
+    if (evidence?.kind === 'reverted') return this.#wanting('missing_on_chain', payment, 'reverted');
+    if (evidence?.kind !== 'mined') {
       if (payment.settled?.proof) this.#unseen.push(payment);
       return this.#wanting('missing_on_chain', payment, 'no_receipt');
     }
-    if (evidence.isReverted) return this.#wanting('missing_on_chain', payment, 'reverted');
     const fit = evidence.transfers.find((transfer) => this.#isFit(payment, transfer));
     if (fit) return this.#elsewhere(payment, fit);
     const own = evidence.transfers.filter((transfer) => this.#isOfPayer(payment, transfer));
@@ -291,10 +291,10 @@ class Classification {
     this.#tally.add('unknown', fields, transfer);
   }
 
-  /** The transfers of a fact's receipt, where that was asked for. */
+  /** The transfers of a fact's transaction, where that was looked at. */
   #shown(fact: PaymentFact | OutFact | SpendFact): readonly ChainTransfer[] {
     const evidence = this.#evidence.of(fact);
-    return evidence?.kind === 'receipt' ? evidence.transfers : [];
+    return evidence?.kind === 'mined' ? evidence.transfers : [];
   }
 
   #isPayee(network: string, address: string): boolean {

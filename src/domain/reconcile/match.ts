@@ -116,7 +116,7 @@ export function outMismatch(
   return transfer.amount === out.amount ? undefined : 'amount_mismatch';
 }
 
-/** What receipts contain beyond the transfers to and from payees. */
+/** What transactions contain beyond the transfers to and from payees. */
 export class EvidenceBook {
   readonly #byTransaction: ReadonlyMap<string, Evidence>;
   /** By transfer: the authorization that moved it. */
@@ -126,7 +126,7 @@ export class EvidenceBook {
 
   constructor(evidence: ReadonlyMap<string, Evidence>) {
     this.#byTransaction = evidence;
-    for (const receipt of evidence.values()) if (receipt.kind === 'receipt') this.#read(receipt);
+    for (const shown of evidence.values()) if (shown.kind === 'mined') this.#read(shown);
   }
 
   of(fact: { readonly network: string; readonly transaction?: string | undefined }): Evidence | undefined {
@@ -136,12 +136,12 @@ export class EvidenceBook {
       : this.#byTransaction.get(transactionKey({ network, transaction }));
   }
 
-  /** The authorization that moved a transfer; undefined where none did, or the receipt was not requested. */
+  /** The authorization that moved a transfer; undefined where none did, or the transaction was not looked at. */
   authorizationOf(transfer: ChainTransfer): { readonly payer: string; readonly nonce: string } | undefined {
     return this.#authorized.get(transferKey(transfer));
   }
 
-  /** Whether a receipt shows that another authorization moved a transfer than the payment's own. */
+  /** Whether the chain shows that another authorization moved a transfer than the payment's own. */
   isOfAnother({ payer, nonce }: Pick<PaymentFact, 'payer' | 'nonce'>, transfer: ChainTransfer): boolean {
     const moved = this.authorizationOf(transfer);
     return moved !== undefined && (moved.payer !== payer || moved.nonce !== nonce);
@@ -156,7 +156,7 @@ export class EvidenceBook {
     return this.#moved.get(`${network}/${asset}/${payer}/${nonce}`);
   }
 
-  #read({ transfers, authorizations }: Extract<Evidence, { kind: 'receipt' }>): void {
+  #read({ transfers, authorizations }: Extract<Evidence, { kind: 'mined' }>): void {
     for (const { asset, payer, nonce, logIndex } of authorizations) {
       const transfer = transfers.find((one) => one.logIndex === logIndex);
       if (!transfer) continue;

@@ -105,12 +105,11 @@ export function transactionKey({
   return `${network}/${transaction}`;
 }
 
-/** The result of a request for a transaction's receipt. */
+/** What the chain shows of one transaction. */
 export type Evidence =
   | {
-      readonly kind: 'receipt';
-      readonly blockNumber: bigint;
-      readonly isReverted: boolean;
+      readonly kind: 'mined';
+      /** Those of the accounts that were asked for. */
       readonly transfers: readonly ChainTransfer[];
       /** Which transfer each payment authorization moved. */
       readonly authorizations: readonly {
@@ -121,6 +120,7 @@ export type Evidence =
         readonly logIndex: number;
       }[];
     }
+  | { readonly kind: 'reverted' }
   /** The node knows the transaction, and it is in no block. */
   | { readonly kind: 'pending' }
   | { readonly kind: 'absent' };

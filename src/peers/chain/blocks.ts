@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { Hex } from '../../domain/values/primitives.ts';
+import { longAnswer } from '../rpc/answer-reader.ts';
 import { unavailable, type RpcAnswer, type RpcCall, type RpcUnavailable } from '../rpc/json-rpc.ts';
 import { bytes32, quantity, toQuantity } from '../rpc/rpc-values.ts';
 
@@ -21,9 +22,6 @@ export type BlockHashAnswer = { readonly kind: 'answer'; readonly hash: Hex | un
 
 /** Sends one request to a chain, within the time-out of a request. */
 export type Ask = <T>(call: RpcCall<T>) => Promise<RpcAnswer<T>>;
-
-/** The hashes of about thirty thousand transactions. */
-const blockBytes = 2 * 1024 * 1024;
 
 const blockFields = z.object({
   number: quantity,
@@ -50,7 +48,8 @@ function blockCall<T extends Block>(
     method: 'eth_getBlockByNumber',
     params: [at, false],
     result: schema.refine(isRequested).nullable(),
-    maxResponseBytes: blockBytes,
+    // the list of its transactions is passed over
+    reading: longAnswer,
   };
 }
 

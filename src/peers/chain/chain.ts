@@ -1,14 +1,13 @@
 import type { ExpectedTransfer } from '../../domain/payments/payment.ts';
-import type { Hex } from '../../domain/values/primitives.ts';
+import type { Address, Hex } from '../../domain/values/primitives.ts';
 import { type Ask, askBlock, askTaggedBlock, type BlockAnswer, type BlockHashAnswer } from './blocks.ts';
 import { createRpc, type RpcUnavailable } from '../rpc/json-rpc.ts';
 import { askRightChain, chainIdCall } from '../rpc/chain-id.ts';
-import { receiptCall } from './receipt.ts';
 import type { AuthorizationFound, SettlementAnswer } from './schemes/scheme.ts';
-import { authorizationsIn, chainSchemes, type PaymentAuthorization } from './schemes/schemes.ts';
+import { chainSchemes } from './schemes/schemes.ts';
 import { knownTransactionCall } from './known-transaction.ts';
 import { type CostReading, readCost } from './transaction-cost.ts';
-import { readTransfers, type ReceiptTransfers } from './transfers.ts';
+import { readTransactionTransfers, type TransactionTransfers } from './transaction-transfers.ts';
 import { poll } from '../../runtime/poll.ts';
 
 export type { Block, BlockAnswer, BlockHashAnswer } from './blocks.ts';
@@ -19,13 +18,7 @@ export type AuthorizationAnswer = { readonly kind: 'answer'; readonly used: bool
 
 export type ChainIdAnswer = { readonly kind: 'answer'; readonly matches: boolean } | RpcUnavailable;
 
-/** What a transaction moved, and the payment authorizations that moved some of it. */
-export type TransfersAnswer =
-  | (Extract<ReceiptTransfers, { kind: 'mined' }> & {
-      readonly authorizations: readonly PaymentAuthorization[];
-    })
-  | Exclude<ReceiptTransfers, { kind: 'mined' }>
-  | RpcUnavailable;
+export type TransfersAnswer = TransactionTransfers | RpcUnavailable;
 
 export interface Chain {
   readonly rpcUrl: string;
@@ -36,8 +29,8 @@ export interface Chain {
   isUsed(expected: ExpectedTransfer, blockHash?: Hex): Promise<AuthorizationAnswer>;
   /** Whether this transaction (lower-case hash) carries the expected transfer. */
   findSettlement(transaction: Hex, expected: ExpectedTransfer): Promise<SettlementAnswer>;
-  /** Every ERC-20 transfer of this transaction (lower-case hash), in the order of their logs. */
-  readTransfers(transaction: Hex): Promise<TransfersAnswer>;
+  /** Every transfer of these tokens in this transaction (lower-case hash), in the order of their logs. */
+  readTransfers(transaction: Hex, assets: readonly Address[]): Promise<TransfersAnswer>;
   /** What this transaction (lower-case hash) cost its sender, once its block is final. */
   readCost(transaction: Hex): Promise<CostReading>;
   /** Asks until the answer is `paid` or `contradicted`, or `waitMs` is over; returns the last answer. */
@@ -80,11 +73,11 @@ export function createChain(options: ChainOptions): Chain {
   const { timeoutMs } = options;
   const askWithin = askRightChain(rpc, options.chainId);
   const ask: Ask = (asked) => askWithin(asked, timeoutMs);
-  const find = async (transaction: Hex, expected: ExpectedTransfer, limitMs: number) => {
-    const answer = await askWithin(receiptCall(transaction), limitMs);
-    return answer.kind === 'answer'
-      ? chainSchemes[expected.transferMethod].readSettlement(answer.value, expected)
-      : answer;
+  const findWithin = (transaction: Hex, expected: ExpectedTransfer, limitMs: number) => {
+    const endMs = performance.now() + limitMs;
+    const askInTime: Ask = (asked) =>
+      askWithin(asked, Math.min(timeoutMs, Math.max(endMs - performance.now(), 1)));
+    return chainSchemes[expected.transferMethod].findSettlement(askInTime, transaction, expected);
   };
 
   return {
@@ -94,16 +87,12 @@ export function createChain(options: ChainOptions): Chain {
       const answer = await ask(chainSchemes[expected.transferMethod].isUsedCall(expected, at));
       return answer.kind === 'answer' ? { kind: 'answer', used: answer.value } : answer;
     },
-    findSettlement: (transaction, expected) => find(transaction, expected, timeoutMs),
-    async readTransfers(transaction) {
-      const answer = await ask(receiptCall(transaction));
-      if (answer.kind === 'unavailable') return answer;
-      const read = readTransfers(answer.value);
-      return read.kind === 'mined' ? { ...read, authorizations: authorizationsIn(answer.value) } : read;
-    },
+    findSettlement: (transaction, expected) =>
+      chainSchemes[expected.transferMethod].findSettlement(ask, transaction, expected),
+    readTransfers: (transaction, assets) => readTransactionTransfers(ask, transaction, { assets }),
     readCost: (transaction) => readCost(ask, transaction),
     waitForSettlement: (transaction, expected, waitMs) =>
-      poll((remainingMs) => find(transaction, expected, Math.min(timeoutMs, remainingMs)), {
+      poll((remainingMs) => findWithin(transaction, expected, remainingMs), {
         until: isConclusive,
         timeoutMs: waitMs,
         pauses,

@@ -1,11 +1,11 @@
 import { z } from 'zod';
 import type { Address, Hex } from '../../domain/values/primitives.ts';
-import type { RpcCall } from '../rpc/json-rpc.ts';
+import { longAnswer } from '../rpc/answer-reader.ts';
+import type { RpcCall, RpcUnavailable } from '../rpc/json-rpc.ts';
 import { address, bytes32, quantity } from '../rpc/rpc-values.ts';
+import type { Ask } from './blocks.ts';
+import { type BlockPlace, blockOf } from './receipt.ts';
 import type { Fees } from './transaction-fees.ts';
-
-/** The largest transaction that nodes relay. */
-const transactionBytes = 512 * 1024;
 
 /** Whether the node knows a transaction, mined or pending. */
 export function knownTransactionCall(transaction: Hex): RpcCall<boolean> {
@@ -16,8 +16,37 @@ export function knownTransactionCall(transaction: Hex): RpcCall<boolean> {
       .object({})
       .nullable()
       .transform((found) => found !== null),
-    maxResponseBytes: transactionBytes,
+    reading: longAnswer,
   };
+}
+
+export type TransactionFound =
+  | { readonly kind: 'mined'; readonly place: BlockPlace }
+  /** The node knows it, and it is in no block. */
+  | { readonly kind: 'pending' }
+  | { readonly kind: 'absent' };
+
+const placeSchema = z.object({
+  hash: bytes32,
+  blockNumber: quantity.nullish().transform((number) => number ?? null),
+  blockHash: bytes32.nullish().transform((hash) => hash ?? null),
+});
+
+/** The block of a transaction. Of its input, whatever its length, nothing is kept. */
+export async function findTransaction(
+  ask: Ask,
+  transaction: Hex,
+): Promise<TransactionFound | RpcUnavailable> {
+  const answer = await ask({
+    method: 'eth_getTransactionByHash',
+    params: [transaction],
+    result: placeSchema.refine(({ hash }) => hash === transaction).nullable(),
+    reading: longAnswer,
+  });
+  if (answer.kind === 'unavailable') return answer;
+  if (answer.value === null) return { kind: 'absent' };
+  const place = blockOf(answer.value);
+  return place ? { kind: 'mined', place } : { kind: 'pending' };
 }
 
 /** A transaction as a node has it. */
@@ -57,6 +86,6 @@ export function ownTransactionCall(transaction: Hex, by: Address): RpcCall<Known
               },
       }))
       .nullable(),
-    maxResponseBytes: transactionBytes,
+    reading: longAnswer,
   };
 }

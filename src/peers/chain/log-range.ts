@@ -3,9 +3,9 @@ import { fits, type Topics } from '../../domain/triggers/chain-event.ts';
 import type { ChainLog } from '../../domain/triggers/chain-log.ts';
 import type { Address, Hex } from '../../domain/values/primitives.ts';
 import { type RpcAnswer, type RpcCall, type RpcUnavailable, unavailable } from '../rpc/json-rpc.ts';
-import { bytes32, noBlockHash, quantity, toQuantity } from '../rpc/rpc-values.ts';
+import { quantity, toQuantity } from '../rpc/rpc-values.ts';
 import { type Ask, askBlock, type Block } from './blocks.ts';
-import { logSchema } from './receipt.ts';
+import { logSchema } from './logs.ts';
 
 /** Selects the logs of these contracts with these topics. */
 export interface LogQuery {
@@ -20,8 +20,6 @@ const rangeLogsBytes = 2 * 1024 * 1024;
 
 const placedLog = logSchema
   .extend({
-    blockNumber: quantity,
-    blockHash: bytes32,
     logIndex: quantity.transform(Number).refine((index) => Number.isSafeInteger(index)),
   })
   .transform(({ address, topics, data, blockNumber, blockHash, transactionHash, logIndex }): ChainLog => ({
@@ -42,7 +40,7 @@ function logsCall(
   isInPlace: (log: ChainLog) => boolean,
 ): RpcCall<ChainLog[]> {
   const isRequested = (log: ChainLog): boolean =>
-    addresses.includes(log.address) && fits(topics, log) && log.blockHash !== noBlockHash && isInPlace(log);
+    addresses.includes(log.address) && fits(topics, log) && isInPlace(log);
   return {
     method: 'eth_getLogs',
     params: [{ address: addresses, topics, ...place }],

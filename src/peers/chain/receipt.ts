@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import type { Hex } from '../../domain/values/primitives.ts';
-import { hexBytes } from '../rpc/eth-call.ts';
 import type { RpcCall } from '../rpc/json-rpc.ts';
-import { address, bytes32, noBlockHash, quantity } from '../rpc/rpc-values.ts';
+import { bytes32, noBlockHash, quantity } from '../rpc/rpc-values.ts';
+import { longAnswer } from '../rpc/answer-reader.ts';
 
 /** A block that was canonical when the node answered; a reorg may replace it. */
 export interface BlockPlace {
@@ -10,51 +10,31 @@ export interface BlockPlace {
   readonly blockHash: Hex;
 }
 
-/** A transaction that settles hundreds of payments still fits. */
-export const receiptBytes = 2 * 1024 * 1024;
-
-export const logSchema = z.object({
-  address,
-  topics: z.array(bytes32).max(4),
-  data: hexBytes,
-  logIndex: quantity,
-  transactionHash: bytes32,
-  blockHash: bytes32.nullable(),
-  // only newer nodes send it
-  blockTimestamp: quantity.nullish(),
-  removed: z.literal(false).optional(),
-});
-export type Log = z.infer<typeof logSchema>;
-
 const receiptSchema = z.object({
   transactionHash: bytes32,
   status: z.enum(['0x0', '0x1']),
   blockNumber: quantity.nullable(),
   blockHash: bytes32.nullable(),
-  logs: z.array(logSchema),
 });
 export type Receipt = z.infer<typeof receiptSchema>;
 
+/**
+ * A receipt without its logs, which are passed over as they come: whoever takes part in a transaction decides how many there are.
+ * What a transaction moved is never read from here.
+ */
 export function receiptCall(transaction: Hex): RpcCall<Receipt | null> {
   return {
     method: 'eth_getTransactionReceipt',
     params: [transaction],
-    result: receiptSchema.refine((receipt) => isCoherent(receipt, transaction)).nullable(),
-    maxResponseBytes: receiptBytes,
+    result: receiptSchema.refine(({ transactionHash }) => transactionHash === transaction).nullable(),
+    reading: longAnswer,
   };
 }
 
-/** The receipt is the requested one, all its logs belong to it, and they are in order. */
-function isCoherent(receipt: Receipt, transaction: Hex): boolean {
-  const { transactionHash, blockHash, logs } = receipt;
-  const own = logs.every((log) => log.transactionHash === transactionHash && log.blockHash === blockHash);
-  const ordered = logs.every(({ logIndex }, at) => logIndex > (logs[at - 1]?.logIndex ?? -1n));
-  return transactionHash === transaction && own && ordered;
-}
-
-/** The block that includes the transaction; undefined where it has no receipt, or none in a block yet. */
-export function blockOf(receipt: Pick<Receipt, 'blockNumber' | 'blockHash'> | null): BlockPlace | undefined {
-  if (!receipt?.blockHash || receipt.blockNumber === null || receipt.blockHash === noBlockHash)
-    return undefined;
-  return { blockNumber: receipt.blockNumber, blockHash: receipt.blockHash };
+/** The block that includes the transaction; undefined where the node knows none, or one that is not sealed yet. */
+export function blockOf(
+  of: { readonly blockNumber: bigint | null; readonly blockHash: Hex | null } | null,
+): BlockPlace | undefined {
+  if (!of?.blockHash || of.blockNumber === null || of.blockHash === noBlockHash) return undefined;
+  return { blockNumber: of.blockNumber, blockHash: of.blockHash };
 }

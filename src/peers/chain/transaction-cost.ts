@@ -1,10 +1,11 @@
 import { z } from 'zod';
 import type { Address, Hex } from '../../domain/values/primitives.ts';
+import { longAnswer } from '../rpc/answer-reader.ts';
 import type { RpcCall, RpcUnavailable } from '../rpc/json-rpc.ts';
 import { address, bytes32, quantity } from '../rpc/rpc-values.ts';
 import { type Ask, askTaggedBlock, type Block, type BlockAnswer } from './blocks.ts';
 import { askFinality } from './finality.ts';
-import { blockOf, receiptBytes } from './receipt.ts';
+import { blockOf } from './receipt.ts';
 
 /** What a transaction cost, successful or not, and who sent it and paid for it. */
 export interface TransactionCost {
@@ -25,7 +26,7 @@ export type CostReading =
   | { readonly kind: 'absent' }
   | RpcUnavailable;
 
-/** What a receipt says of the cost. It is read for nothing else, so that a node that leaves some of it out disturbs no payment. */
+/** What a receipt says of the cost, its logs passed over. It is read for nothing else, so that a node that leaves some of it out disturbs no payment. */
 const costSchema = z.object({
   transactionHash: bytes32,
   from: address,
@@ -41,7 +42,7 @@ function costCall(transaction: Hex): RpcCall<z.infer<typeof costSchema> | null> 
     method: 'eth_getTransactionReceipt',
     params: [transaction],
     result: costSchema.refine(({ transactionHash }) => transactionHash === transaction).nullable(),
-    maxResponseBytes: receiptBytes,
+    reading: longAnswer,
   };
 }
 

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { longAnswer } from '../rpc/answer-reader.ts';
 import { smallAnswerBytes } from '../rpc/eth-call.ts';
 import type { RpcAnswer, RpcCall } from '../rpc/json-rpc.ts';
 import { quantity } from '../rpc/rpc-values.ts';
@@ -28,7 +29,7 @@ export async function readFees(ask: Ask, mostWei?: bigint): Promise<RpcAnswer<To
     method: 'eth_getBlockByNumber',
     params: ['latest', false],
     result: z.looseObject({ baseFeePerGas: quantity.nullish() }),
-    maxResponseBytes: maxBlockBytes,
+    reading: longAnswer,
   });
   if (block.kind === 'unavailable') return block;
   const base = block.value.baseFeePerGas ?? undefined;
@@ -65,9 +66,6 @@ export function raisedFees(offered: Fees, today: Fees): Fees | undefined {
     ? undefined
     : { type: 'eip1559', maxFeePerGas, maxPriorityFeePerGas };
 }
-
-/** A block with the hashes of all its transactions. */
-const maxBlockBytes = 4 * 1024 * 1024;
 
 function priceCall(method: 'eth_gasPrice' | 'eth_maxPriorityFeePerGas'): RpcCall<bigint> {
   return { method, params: [], result: quantity, maxResponseBytes: smallAnswerBytes };

@@ -1,11 +1,9 @@
-import { z } from 'zod';
 import type { Address, Hex } from '../../domain/values/primitives.ts';
 import type { ChainTransfer } from '../../domain/reconcile/reconcile.ts';
 import { addressWord } from '../rpc/eth-call.ts';
 import { type RpcAnswer, type RpcCall, unavailable } from '../rpc/json-rpc.ts';
-import { bytes32, noBlockHash, quantity, toQuantity } from '../rpc/rpc-values.ts';
 import { type Ask, askBlock } from './blocks.ts';
-import { logSchema } from './receipt.ts';
+import { type Log, logsCall } from './logs.ts';
 import { transferOf, transferred } from './transfers.ts';
 
 /** Selects the transfers of these tokens to or from these addresses. */
@@ -20,34 +18,17 @@ export interface TransferChunk {
   readonly transfers: readonly ChainTransfer[];
 }
 
-/** About forty thousand logs. */
-const logsBytes = 32 * 1024 * 1024;
-
-const placedLog = logSchema.extend({ blockNumber: quantity, blockHash: bytes32 });
-type PlacedLog = z.infer<typeof placedLog>;
-
-function logsCall(
+function transfersCall(
+  network: string,
   { assets, payees }: TransferQuery,
   side: 'from' | 'to',
   from: bigint,
   to: bigint,
-): RpcCall<PlacedLog[]> {
+): RpcCall<ChainTransfer[]> {
   const words = payees.map(addressWord);
-  const topics = side === 'from' ? [transferred, words] : [transferred, null, words];
-  const isRequested = (log: PlacedLog): boolean =>
-    assets.includes(log.address) &&
-    log.topics[0] === transferred &&
-    words.includes(log.topics[side === 'from' ? 1 : 2] ?? '0x') &&
-    log.blockNumber >= from &&
-    log.blockNumber <= to &&
-    log.blockHash !== noBlockHash;
-  const range = { fromBlock: toQuantity(from), toBlock: toQuantity(to) };
-  return {
-    method: 'eth_getLogs',
-    params: [{ address: assets, topics, ...range }],
-    result: z.array(placedLog.refine(isRequested)),
-    maxResponseBytes: logsBytes,
-  };
+  const topics = side === 'from' ? [[transferred], words] : [[transferred], null, words];
+  // of a log, no more is kept than is needed: a single block may have a hundred thousand
+  return logsCall({ addresses: assets, topics }, { from, to }, (log) => transferIn(network, log));
 }
 
 /** Reads between two looks at the last block: `answers_differ` where its hash changed, or a log names another. */
@@ -61,49 +42,44 @@ export async function readChunk(
   const before = await askBlock(ask, to);
   if (before.kind === 'unavailable') return before;
   if (before.value === null) return unavailable('missing_block');
-  const incoming = await ask(logsCall(query, 'to', from, to));
+  const incoming = await ask(transfersCall(network, query, 'to', from, to));
   if (incoming.kind === 'unavailable') return incoming;
-  const outgoing = await ask(logsCall(query, 'from', from, to));
+  const outgoing = await ask(transfersCall(network, query, 'from', from, to));
   if (outgoing.kind === 'unavailable') return outgoing;
   const after = await askBlock(ask, to);
   if (after.kind === 'unavailable') return after;
   const { hash } = before.value;
-  const logs = inOrder([...incoming.value, ...outgoing.value]);
-  if (after.value?.hash !== hash || !isOneChain(logs, to, hash)) return unavailable('answers_differ');
-  return {
-    kind: 'answer',
-    value: { toHash: hash, transfers: logs.flatMap((log) => transferIn(network, log)) },
-  };
+  const transfers = inOrder([...incoming.value, ...outgoing.value]);
+  if (after.value?.hash !== hash || !isOneChain(transfers, to, hash)) return unavailable('answers_differ');
+  return { kind: 'answer', value: { toHash: hash, transfers } };
 }
 
 /** By block and log index. A transfer between two payees is in both answers, and is listed once. */
-function inOrder(logs: readonly PlacedLog[]): PlacedLog[] {
-  const sorted = logs.toSorted(
-    (a, b) => Number(a.blockNumber - b.blockNumber) || Number(a.logIndex - b.logIndex),
-  );
-  return sorted.filter((log, at) => {
+function inOrder(transfers: readonly ChainTransfer[]): ChainTransfer[] {
+  const sorted = transfers.toSorted((a, b) => Number(a.blockNumber - b.blockNumber) || a.logIndex - b.logIndex);
+  return sorted.filter((one, at) => {
     const last = sorted[at - 1];
-    return !(last && isSamePlace(last, log) && last.transactionHash === log.transactionHash);
+    return !(last && isSamePlace(last, one) && last.transaction === one.transaction);
   });
 }
 
-function isSamePlace(one: PlacedLog, other: PlacedLog): boolean {
+function isSamePlace(one: ChainTransfer, other: ChainTransfer): boolean {
   return one.blockNumber === other.blockNumber && one.logIndex === other.logIndex;
 }
 
-/** All logs of a height name one block, and those of the last height the requested block. */
-function isOneChain(logs: readonly PlacedLog[], to: bigint, toHash: Hex): boolean {
-  return logs.every(({ blockNumber, blockHash }, at) => {
-    const last = logs[at - 1];
+/** All transfers of a height name one block, and those of the last height the requested block. */
+function isOneChain(transfers: readonly ChainTransfer[], to: bigint, toHash: Hex): boolean {
+  return transfers.every(({ blockNumber, blockHash }, at) => {
+    const last = transfers[at - 1];
     if (blockNumber === to && blockHash !== toHash) return false;
     return !last || last.blockNumber !== blockNumber || last.blockHash === blockHash;
   });
 }
 
-export function transferIn(network: string, log: PlacedLog): ChainTransfer[] {
+function transferIn(network: string, log: Log): ChainTransfer | undefined {
   const moved = transferOf(log);
-  if (!moved) return [];
+  if (!moved) return undefined;
   const { asset, from, to, value: amount, logIndex } = moved;
   const { transactionHash: transaction, blockNumber, blockHash } = log;
-  return [{ network, asset, from, to, amount, transaction, blockNumber, blockHash, logIndex }];
+  return { network, asset, from, to, amount, transaction, blockNumber, blockHash, logIndex };
 }

@@ -6,10 +6,9 @@ import { addressWord, ethCall, hexBytes, isExecutionFailure } from '../rpc/eth-c
 import { createRpc, type RpcAnswer, unavailable } from '../rpc/json-rpc.ts';
 import { askRightChain } from '../rpc/chain-id.ts';
 import { withRetries } from '../rpc/retries.ts';
-import { knownTransactionCall } from './known-transaction.ts';
-import { receiptCall } from './receipt.ts';
-import { authorizationsIn } from './schemes/schemes.ts';
-import { readChunk, transferIn, type TransferChunk, type TransferQuery } from './transfer-chunk.ts';
+import type { BlockPlace } from './receipt.ts';
+import { readTransactionTransfers, type TransferSelection } from './transaction-transfers.ts';
+import { readChunk, type TransferChunk, type TransferQuery } from './transfer-chunk.ts';
 
 /** Reads one chain for reconciling. Answers come from the configured chain, or are unavailable. */
 export interface ChainScanner {
@@ -25,8 +24,15 @@ export interface ChainScanner {
   balanceAt(asset: Address, holder: Address, blockHash: Hex): Promise<RpcAnswer<bigint | undefined>>;
   /** `decimals()` at the latest block; undefined where the contract has none. */
   decimals(asset: Address): Promise<RpcAnswer<number | undefined>>;
-  evidence(transaction: Hex): Promise<RpcAnswer<Evidence>>;
+  /** What a transaction moved, as far as it is selected. */
+  evidence(wanted: WantedTransfers): Promise<RpcAnswer<Evidence>>;
   close(): Promise<void>;
+}
+
+/** Which transfers of a transaction are wanted, and its block, where that is known. */
+export interface WantedTransfers extends TransferSelection {
+  readonly transaction: Hex;
+  readonly place?: BlockPlace | undefined;
 }
 
 export interface ScannerOptions {
@@ -64,7 +70,7 @@ export function createScanner({ network, chainId, rpcUrl, timeoutMs }: ScannerOp
       }
       return isExecutionFailure(answer.error) ? { kind: 'answer', value: undefined } : answer;
     },
-    evidence: (transaction) => readEvidence(ask, network, transaction),
+    evidence: (wanted) => readEvidence(ask, network, wanted),
     close: () => rpc.close(),
   };
 }
@@ -95,27 +101,31 @@ async function firstBlockSince(
   return { kind: 'answer', value: found };
 }
 
-async function readEvidence(ask: Ask, network: string, transaction: Hex): Promise<RpcAnswer<Evidence>> {
-  const answer = await ask(receiptCall(transaction));
-  if (answer.kind === 'unavailable') return answer;
-  const receipt = answer.value;
-  if (receipt?.blockNumber === undefined || receipt.blockNumber === null || receipt.blockHash === null)
-    return knownOrAbsent(ask, transaction);
-  const { blockNumber, blockHash } = receipt;
-  return {
-    kind: 'answer',
-    value: {
-      kind: 'receipt',
-      blockNumber,
-      isReverted: receipt.status === '0x0',
-      transfers: receipt.logs.flatMap((log) => transferIn(network, { ...log, blockNumber, blockHash })),
-      authorizations: authorizationsIn(receipt),
-    },
-  };
-}
-
-async function knownOrAbsent(ask: Ask, transaction: Hex): Promise<RpcAnswer<Evidence>> {
-  const known = await ask(knownTransactionCall(transaction));
-  if (known.kind === 'unavailable') return known;
-  return { kind: 'answer', value: { kind: known.value ? 'pending' : 'absent' } };
+async function readEvidence(
+  ask: Ask,
+  network: string,
+  { transaction, place, ...selection }: WantedTransfers,
+): Promise<RpcAnswer<Evidence>> {
+  const read = await readTransactionTransfers(ask, transaction, selection, place);
+  switch (read.kind) {
+    case 'unavailable':
+      return read;
+    case 'absent':
+    case 'pending':
+    case 'reverted':
+      return { kind: 'answer', value: { kind: read.kind } };
+    case 'mined': {
+      const { blockNumber, blockHash, authorizations } = read;
+      const block = { network, transaction, blockNumber, blockHash };
+      const transfers = read.transfers.map(({ value: amount, asset, from, to, logIndex }) => ({
+        ...block,
+        asset,
+        from,
+        to,
+        amount,
+        logIndex,
+      }));
+      return { kind: 'answer', value: { kind: 'mined', transfers, authorizations } };
+    }
+  }
 }

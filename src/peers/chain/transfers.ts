@@ -1,6 +1,6 @@
 import { toEventSelector } from 'viem/utils';
 import type { Address, Hex } from '../../domain/values/primitives.ts';
-import { type BlockPlace, blockOf, type Log, type Receipt } from './receipt.ts';
+import type { Log } from './logs.ts';
 
 export const transferred = toEventSelector('Transfer(address,address,uint256)');
 
@@ -17,20 +17,6 @@ export interface Transfer extends LogPlace {
   readonly from: Address;
   readonly to: Address;
   readonly value: bigint;
-}
-
-export type ReceiptTransfers =
-  | ({ readonly kind: 'mined'; readonly transfers: readonly Transfer[] } & BlockPlace)
-  /** No receipt, or none in a block yet. */
-  | { readonly kind: 'absent' }
-  | ({ readonly kind: 'reverted' } & BlockPlace);
-
-/** Every ERC-20 transfer that a receipt shows. */
-export function readTransfers(receipt: Receipt | null): ReceiptTransfers {
-  const place = blockOf(receipt);
-  if (!receipt || !place) return { kind: 'absent' };
-  if (receipt.status === '0x0') return { kind: 'reverted', ...place };
-  return { kind: 'mined', ...place, transfers: receipt.logs.flatMap((log) => transferOf(log) ?? []) };
 }
 
 /** Undefined for what is no ERC-20 Transfer, and for one whose encoding no token uses. */

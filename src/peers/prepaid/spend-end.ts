@@ -1,13 +1,11 @@
 import { toEventSelector } from 'viem/utils';
-import { z } from 'zod';
 import type { Address, Hex } from '../../domain/values/primitives.ts';
 import { type Ask, askTaggedBlock, type BlockAnswer } from '../chain/blocks.ts';
 import { askFinality } from '../chain/finality.ts';
-import { smallAnswerBytes } from '../rpc/eth-call.ts';
 import { findLog } from '../chain/find-log.ts';
-import type { RpcAnswer, RpcCall, RpcUnavailable } from '../rpc/json-rpc.ts';
-import { bytes32, noBlockHash, quantity, toQuantity } from '../rpc/rpc-values.ts';
-import { blockOf, logSchema, receiptCall } from '../chain/receipt.ts';
+import { singleLogCall } from '../chain/logs.ts';
+import type { RpcAnswer, RpcUnavailable } from '../rpc/json-rpc.ts';
+import { blockOf, receiptCall } from '../chain/receipt.ts';
 
 /** A transaction and its block, which was canonical at the time of the call. */
 export interface Landed {
@@ -35,7 +33,8 @@ export async function findSpendEnd(
   authHash: Hex,
   sinceSecs: number,
 ): Promise<RpcAnswer<SpendEnd | undefined>> {
-  const found = await findLog(ask, (from, to) => logsCall(contract, authHash, from, to), sinceSecs);
+  const filter = { addresses: [contract], topics: [[claimed, reclaimed], [authHash]] };
+  const found = await findLog(ask, (from, to) => singleLogCall(filter, { from, to }), sinceSecs);
   if (found.kind === 'unavailable' || !found.value) return found as RpcAnswer<undefined>;
   const { topics, transactionHash: transaction, blockNumber: number, blockHash: hash } = found.value;
   const how = topics[0] === claimed ? 'claimed' : 'reclaimed';
@@ -84,25 +83,4 @@ export async function finalityOf(
     case 'other':
       return { kind: 'answer', value: finality.hash === undefined ? 'open' : 'reorged' };
   }
-}
-
-const placedLog = logSchema.extend({ blockNumber: quantity, blockHash: bytes32 });
-type PlacedLog = z.infer<typeof placedLog>;
-
-function logsCall(contract: Address, authHash: Hex, from: bigint, to: bigint): RpcCall<PlacedLog[]> {
-  const events = [claimed, reclaimed];
-  const isAsked = ({ address, topics, blockNumber, blockHash }: PlacedLog): boolean =>
-    address === contract &&
-    events.some((event) => event === topics[0]) &&
-    topics[1] === authHash &&
-    blockNumber >= from &&
-    blockNumber <= to &&
-    blockHash !== noBlockHash;
-  const range = { fromBlock: toQuantity(from), toBlock: toQuantity(to) };
-  return {
-    method: 'eth_getLogs',
-    params: [{ address: contract, topics: [events, authHash], ...range }],
-    result: z.array(placedLog.refine(isAsked)),
-    maxResponseBytes: smallAnswerBytes,
-  };
 }

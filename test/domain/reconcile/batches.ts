@@ -7,7 +7,7 @@ import {
   jobOf,
   otherPayTo,
   type Planted,
-  receiptOf,
+  minedWith,
   settledWith,
   stranger,
 } from './builders.ts';
@@ -38,11 +38,11 @@ export const batches = {
   oneOfTwoInOneTransaction: (n: number): Planted => {
     const job = jobOf(n);
     const { job: other, settled } = besides(job, n);
-    const { transaction, blockNumber } = job.transfer;
+    const { transaction } = job.transfer;
     return {
       events: [...eventsOf(job, completedWith(job)), ...eventsOf(other, completedWith(other, settled))],
       transfers: [job.transfer],
-      evidence: [{ transaction, is: receiptOf([job.transfer], blockNumber) }],
+      evidence: [{ transaction, is: minedWith([job.transfer]) }],
       expected: [
         ['matched', job.stream],
         ['duplicate_claim', other.stream],

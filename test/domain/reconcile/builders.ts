@@ -99,18 +99,14 @@ export function authorized({ transfer, settled }: Job): NonNullable<Planted['aut
   return { transfer, nonce: settled.data.payment_nonce };
 }
 
-export function receiptOf(
-  transfers: readonly ChainTransfer[],
-  blockNumber: bigint,
-  isReverted = false,
-): Evidence {
-  return { kind: 'receipt', blockNumber, isReverted, transfers, authorizations: [] };
+export function minedWith(transfers: readonly ChainTransfer[]): Evidence {
+  return { kind: 'mined', transfers, authorizations: [] };
 }
 
 /** The receipt of a transfer in a block before the period. */
 export function shownBefore(transfer: ChainTransfer): NonNullable<Planted['evidence']>[number] {
   const blockNumber = 999n;
-  return { transaction: transfer.transaction, is: receiptOf([{ ...transfer, blockNumber }], blockNumber) };
+  return { transaction: transfer.transaction, is: minedWith([{ ...transfer, blockNumber }]) };
 }
 
 export function outTransfer(n: number, to: string): ChainTransfer {

@@ -181,13 +181,7 @@ test('a transfer by an authorization that the ledger does not know is distinguis
 test('a transfer that a receipt shows within the period but the logs do not is a contradiction and not a break', () => {
   const { transfers, events } = kinds.matched(5);
   const [transfer] = transfers;
-  const is = {
-    kind: 'receipt',
-    blockNumber: transfer!.blockNumber,
-    isReverted: false,
-    transfers,
-    authorizations: [],
-  } as const;
+  const is = { kind: 'mined', transfers, authorizations: [] } as const;
   const shown = { events, evidence: [{ transaction: transfer!.transaction, is }], expected: [] };
   const { contradictions, tally } = reconcilePlanted([shown]);
   expect(contradictions).toEqual(transfers);

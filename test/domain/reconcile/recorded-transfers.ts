@@ -6,7 +6,7 @@ import {
   outTransfer,
   payTo,
   type Planted,
-  receiptOf,
+  minedWith,
   recordOf,
   returnedBy,
   reversalOf,
@@ -55,7 +55,7 @@ export const recordedTransfers = {
     const came = { ...jobOf(n).transfer, from: stranger };
     const back = { ...outTransfer(n, stranger), from: vault, amount: came.amount };
     const events = [recordOf(came, 'suspense'), recordOf(came, 'returned', returnedBy(back))];
-    const evidence = [{ transaction: back.transaction, is: receiptOf([back], back.blockNumber) }];
+    const evidence = [{ transaction: back.transaction, is: minedWith([back]) }];
     const expected = [
       ['returned', came.transaction],
       ['returned', back.transaction],

@@ -9,7 +9,7 @@ import { PlainPayments, tallyPlain } from '../../../src/domain/reconcile/plain-p
 import { TransferSieve } from '../../../src/domain/reconcile/transfer-sieve.ts';
 import type { PaymentFact } from '../../../src/domain/reconcile/fact.ts';
 import { ReopenedQuotes } from '../../../src/domain/bookkeeping/reopened-quotes.ts';
-import { openTransactions } from '../../../src/domain/reconcile/open-transactions.ts';
+import { openTransactions, type OpenTransaction } from '../../../src/domain/reconcile/open-transactions.ts';
 import { type ItemFields, Tally } from '../../../src/domain/reconcile/tally.ts';
 import {
   accountKey,
@@ -118,7 +118,7 @@ function recorded(planted: readonly Planted[], turns: readonly number[]): Record
 /** Receipts as a node would show them, of the transactions that were asked for. */
 function evidenceOf(
   planted: readonly Planted[],
-  wanted: readonly { readonly network: string; readonly transaction: string }[],
+  wanted: readonly OpenTransaction[],
 ): ReadonlyMap<string, Evidence> {
   const evidenceByTransaction = new Map(
     planted.flatMap(({ evidence = [] }) => evidence.map(({ transaction, is }) => [transaction, is])),
@@ -126,10 +126,11 @@ function evidenceOf(
   const moved = planted.flatMap(({ transfers = [] }) => transfers);
   const used = planted.flatMap(({ authorizations = [] }) => authorizations);
   return new Map(
-    wanted.map(({ transaction }) => {
-      const own = moved.filter((transfer) => transfer.transaction === transaction);
+    wanted.map(({ transaction, from }) => {
+      // no more is asked for, so no more is shown
+      const own = moved.filter((one) => one.transaction === transaction && from.has(one.from));
       const authorizations = used
-        .filter(({ transfer }) => transfer.transaction === transaction)
+        .filter(({ transfer }) => own.includes(transfer))
         .map(({ transfer, nonce }) => ({
           transferMethod: 'eip3009' as const,
           asset: transfer.asset,
@@ -137,13 +138,7 @@ function evidenceOf(
           nonce,
           logIndex: transfer.logIndex,
         }));
-      const shown: Evidence = {
-        kind: 'receipt',
-        blockNumber: own[0]?.blockNumber ?? 0n,
-        isReverted: false,
-        transfers: own,
-        authorizations,
-      };
+      const shown: Evidence = { kind: 'mined', transfers: own, authorizations };
       const absent: Evidence = { kind: 'absent' };
       const is = evidenceByTransaction.get(transaction) ?? (own.length > 0 ? shown : absent);
       return [transactionKey({ network, transaction }), is] as const;

@@ -14,7 +14,7 @@ import {
   reportedOnly,
   eventsOf,
   completedWith,
-  receiptOf,
+  minedWith,
   shownBefore,
   outTransfer,
   sweepOf,
@@ -145,7 +145,7 @@ export const kinds = {
     const job = jobOf(n);
     const out = { ...outTransfer(n, job.transfer.from), from: vault, amount: job.transfer.amount };
     const events = eventsOf(job, [job.started, job.settled, refundOf(job, out)]);
-    const evidence = [{ transaction: out.transaction, is: receiptOf([out], out.blockNumber) }];
+    const evidence = [{ transaction: out.transaction, is: minedWith([out]) }];
     const expected = [
       ['matched', job.stream],
       ['refund', job.stream],
@@ -160,8 +160,8 @@ export const kinds = {
   },
   reverted: (n) => {
     const job = jobOf(n);
-    const { transaction, blockNumber } = job.transfer;
-    const evidence = [{ transaction, is: receiptOf([], blockNumber, true) }];
+    const { transaction } = job.transfer;
+    const evidence = [{ transaction, is: { kind: 'reverted' } as const }];
     return {
       events: eventsOf(job, completedWith(job)),
       evidence,
@@ -190,8 +190,8 @@ export const kinds = {
   },
   paidToOther: (n) => {
     const job = jobOf(n);
-    const { transaction, blockNumber } = job.transfer;
-    const is = receiptOf([{ ...job.transfer, to: stranger }], blockNumber);
+    const { transaction } = job.transfer;
+    const is = minedWith([{ ...job.transfer, to: stranger }]);
     const events = eventsOf(job, completedWith(job));
     return { events, evidence: [{ transaction, is }], expected: [['payee_mismatch', job.stream]] };
   },
@@ -305,8 +305,8 @@ export const kinds = {
   },
   spendToElsewhere: (n) => {
     const transfer = { ...jobOf(n).transfer, to: vault };
-    const { transaction, blockNumber } = transfer;
-    const evidence = [{ transaction, is: receiptOf([transfer], blockNumber) }];
+    const { transaction } = transfer;
+    const evidence = [{ transaction, is: minedWith([transfer]) }];
     return { events: spendOf(transfer, payTo), evidence, expected: [] };
   },
   spendNeverPaidOut: (n) => {

@@ -31,7 +31,8 @@ interface Range {
 /** The blocks that a request for logs covers; undefined for other requests. */
 function rangeOf({ body }: RpcRequest): Range | undefined {
   if (body.method !== 'eth_getLogs') return undefined;
-  const { fromBlock, toBlock } = body.params[0] as { fromBlock: string; toBlock: string };
+  const { fromBlock, toBlock } = body.params[0] as { fromBlock?: string; toBlock?: string };
+  if (fromBlock === undefined) return undefined;
   return { from: Number(fromBlock), to: Number(toBlock) };
 }
 
@@ -46,11 +47,13 @@ function proxy(answer: (request: RpcRequest) => boolean): Promise<RpcStub> {
   });
 }
 
-/** Passes everything on to the devnet, with changes to the results of one method. */
-function changing(method: string, change: (result: never) => unknown): Promise<RpcStub> {
+/** Passes everything on to the devnet, with changes to the logs of ranges of blocks, or of a single one that its hash names. */
+function changing(of: 'range' | 'block', change: (logs: never) => unknown): Promise<RpcStub> {
   return startRpcStub(async (request) => {
-    const result = await rpc(devnet.url, request.body.method, request.body.params);
-    succeed(request, request.body.method === method ? change(result as never) : result);
+    const { method, params } = request.body;
+    const result = await rpc(devnet.url, method, params);
+    const isMeant = method === 'eth_getLogs' && (rangeOf(request) === undefined) === (of === 'block');
+    succeed(request, isMeant ? change(result as never) : result);
   });
 }
 
@@ -86,11 +89,11 @@ describe('an authorization looked up without its transaction', () => {
     expect(await open().findAuthorization(expected, 0)).toEqual(otherwise);
   });
 
-  test('is ambiguous where other money of this payer reached the payee', async () => {
+  test('is used otherwise where it paid the payee less, whatever else of the payer reached the payee', async () => {
     const expected = devnet.expected();
-    await devnet.use({ ...expected, value: 999n });
-    const unclear = { kind: 'unavailable', cause: 'ambiguous_transfer' };
-    expect(await open().findAuthorization(expected, 0)).toEqual(unclear);
+    const receipt = await devnet.use({ ...expected, value: 1n });
+    const otherwise = { kind: 'used_otherwise', ...placeOf(receipt) };
+    expect(await open().findAuthorization(expected, 0)).toEqual(otherwise);
   });
 
   test('is absent while it is unused, whatever other authorizations were used', async () => {
@@ -218,7 +221,7 @@ describe('a log is not accepted', () => {
   ])('when it is %s', async (_, change) => {
     const expected = devnet.expected();
     await devnet.cancel(expected);
-    const stub = await changing('eth_getLogs', (logs: object[]) =>
+    const stub = await changing('range', (logs: object[]) =>
       logs.map((log) => ({ ...log, ...change })),
     );
     expect(await open(stub.url).findAuthorization(expected, 0)).toMatchObject({
@@ -231,7 +234,7 @@ describe('a log is not accepted', () => {
     const expected = devnet.expected();
     await devnet.use(expected);
     for (const at of [0, 1, 2]) {
-      const stub = await changing('eth_getLogs', (logs: { topics: string[] }[]) =>
+      const stub = await changing('range', (logs: { topics: string[] }[]) =>
         logs.map((log) => ({ ...log, topics: log.topics.with(at, other) })),
       );
       expect(await open(stub.url).findAuthorization(expected, 0)).toMatchObject({
@@ -242,20 +245,14 @@ describe('a log is not accepted', () => {
   });
 
   test.each([
-    ['is missing', () => null],
-    ['reverted', (receipt: object) => ({ ...receipt, status: '0x0' })],
-    ['is of no block', changedLogs({ blockHash: null, blockNumber: null })],
-    ['is of another block', changedLogs({ blockHash: other })],
-    ['is of another height', changedLogs({ blockNumber: '0x1' })],
-    ['has no logs', (receipt: object) => ({ ...receipt, logs: [] })],
-    ['has it elsewhere', (receipt: { logs: object[] }) => ({ ...receipt, logs: renumbered(receipt.logs) })],
-    ['has another in its place', changedLogs({ address: `0x${'0e'.repeat(20)}` })],
-    ['has another event in its place', changedLogs({ topics: [] })],
-  ])('when its receipt %s', async (_, change) => {
+    ['are missing', () => []],
+    ['have it elsewhere', renumbered],
+    ['have another in its place', (logs: object[]) => logs.slice(1)],
+  ])('when the logs of its block %s', async (_, change) => {
     for (const act of [devnet.use, devnet.cancel]) {
       const expected = devnet.expected();
       await act(expected);
-      const stub = await changing('eth_getTransactionReceipt', change);
+      const stub = await changing('block', change);
       expect(await open(stub.url).findAuthorization(expected, 0)).toEqual({
         kind: 'unavailable',
         cause: 'inconsistent',
@@ -263,10 +260,22 @@ describe('a log is not accepted', () => {
     }
   });
 
+  test('when the logs of its block are of another block', async () => {
+    const expected = devnet.expected();
+    await devnet.use(expected);
+    const stub = await changing('block', (logs: object[]) =>
+      logs.map((log) => ({ ...log, blockHash: other })),
+    );
+    expect(await open(stub.url).findAuthorization(expected, 0)).toMatchObject({
+      kind: 'unavailable',
+      cause: 'malformed',
+    });
+  });
+
   test('when there are two of one nonce', async () => {
     const expected = devnet.expected();
     await devnet.use(expected);
-    const stub = await changing('eth_getLogs', (logs: object[]) => [...logs, ...logs]);
+    const stub = await changing('range', (logs: object[]) => [...logs, ...logs]);
     expect(await open(stub.url).findAuthorization(expected, 0)).toEqual({
       kind: 'unavailable',
       cause: 'inconsistent',
@@ -277,7 +286,7 @@ describe('a log is not accepted', () => {
     const expected = devnet.expected();
     await devnet.use(expected);
     const all = await rpc(devnet.url, 'eth_getLogs', [{ address: devnet.token, fromBlock: '0x0' }]);
-    const stub = await changing('eth_getLogs', () => all);
+    const stub = await changing('range', () => all);
     expect(await open(stub.url).findAuthorization(expected, 0)).toMatchObject({
       kind: 'unavailable',
       cause: 'malformed',
@@ -346,13 +355,4 @@ test('every block since the given time is searched, and few before it, for any c
 /** The same logs, each some places further on. */
 function renumbered(logs: readonly object[]): readonly object[] {
   return logs.map((log, at) => ({ ...log, logIndex: `0x${(at + 7).toString(16)}` }));
-}
-
-/** Changes a receipt and, likewise, its logs. */
-function changedLogs(change: object) {
-  return (receipt: { readonly logs: readonly object[] }): object => ({
-    ...receipt,
-    ...change,
-    logs: receipt.logs.map((log) => ({ ...log, ...change })),
-  });
 }

@@ -132,8 +132,15 @@ describe('a block', () => {
     expect(await chain.blockHashAt(17n)).toMatchObject({ kind: 'unavailable', cause: 'malformed' });
   });
 
-  test('beyond the size limit is not read', async () => {
-    const chain = open((await resulting({ ...header, transactions: ['x'.repeat(3 * 1024 * 1024)] })).url);
+  test('is read however many transactions it has', async () => {
+    const transactions = Array.from({ length: 100_000 }, () => header.hash);
+    const chain = open((await resulting({ transactions, ...header })).url);
+    expect(await chain.finalizedBlock()).toEqual({ kind: 'answer', block });
+  });
+
+  test('with endless fields of its own is not read', async () => {
+    const fields = Object.fromEntries(Array.from({ length: 10_000 }, (_, at) => [`field${at}`, at]));
+    const chain = open((await resulting({ ...header, ...fields })).url);
     expect(await chain.finalizedBlock()).toMatchObject({ kind: 'unavailable', cause: 'too_large' });
   });
 });

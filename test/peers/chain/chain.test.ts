@@ -42,6 +42,34 @@ function resulting(...results: readonly unknown[]): Promise<Chain> {
   });
 }
 
+interface Node {
+  /** Of the transaction; null where the node does not know it. */
+  readonly place?: object | null;
+  readonly logs?: readonly object[];
+}
+
+/** A node with one transaction: it answers for its block, and with those of its logs that are asked for. */
+function nodeWith({ place, logs }: Node): Promise<Chain> {
+  return serve((_, response, text) => {
+    const { method, params } = JSON.parse(text) as { method: string; params: [LogFilter] };
+    const result = method === 'eth_getLogs' ? selected(logs ?? [], params[0]) : place;
+    response.end(JSON.stringify({ jsonrpc: '2.0', id: 1, result }));
+  });
+}
+
+interface LogFilter {
+  readonly address: readonly string[];
+  readonly topics: readonly (readonly string[])[];
+}
+
+/** As a node selects logs. */
+function selected(logs: readonly object[], { address, topics }: LogFilter): readonly object[] {
+  return logs.filter((log) => {
+    const { address: at, topics: own } = log as TestLog;
+    return address.includes(at) && topics.every((of, place) => of.includes(String(own[place])));
+  });
+}
+
 const asset = `0x${'a5'.repeat(20)}` as const;
 const other = `0x${'0e'.repeat(20)}` as const;
 const from = `0x${'f0'.repeat(20)}` as const;
@@ -64,6 +92,7 @@ const abiTrue = `0x${'0'.repeat(63)}1`;
 const word = (text: string): string => `0x${text.replace('0x', '').padStart(64, '0')}`;
 const topics = {
   use: toEventSelector('AuthorizationUsed(address,bytes32)'),
+  canceled: toEventSelector('AuthorizationCanceled(address,bytes32)'),
   transfer: toEventSelector('Transfer(address,address,uint256)'),
 };
 
@@ -96,23 +125,14 @@ function sent({ by = from, to = payTo, value = expected.value, at = asset }: Sen
   };
 }
 
-function mined(logs: readonly TestLog[]): readonly object[] {
+const block = { blockNumber: '0x10', blockHash };
+const place = { hash: transaction, ...block, input: '0x00', accessList: [] };
+
+function mined(logs: readonly TestLog[], change: object = {}): readonly object[] {
   return logs.map((log, at) => {
     const logIndex = `0x${(at + 5).toString(16)}`;
-    return { ...log, logIndex, transactionHash: transaction, blockHash, removed: false };
+    return { ...log, logIndex, transactionHash: transaction, ...block, removed: false, ...change };
   });
-}
-
-function receipt(logs: readonly TestLog[], change: object = {}): object {
-  const block = { blockNumber: '0x10', blockHash };
-  return {
-    transactionHash: transaction,
-    status: '0x1',
-    ...block,
-    gasUsed: '0x5208',
-    logs: mined(logs),
-    ...change,
-  };
 }
 
 const paidAt = (logIndex: number): object => ({
@@ -196,66 +216,110 @@ describe('a settlement is', () => {
     ['not of a transfer alone', [sent()], noUse],
     ['not of nothing', [], noUse],
   ])('%s', async (_, logs, answer) => {
-    const chain = await resulting(receipt(logs));
+    const chain = await nodeWith({ place, logs: mined(logs) });
     expect(await chain.findSettlement(transaction, expected)).toEqual(answer);
   });
 });
 
 describe('a transaction is', () => {
-  test('contradicted when it reverted', async () => {
-    const chain = await resulting(receipt(plain, { status: '0x0' }));
-    expect(await chain.findSettlement(transaction, expected)).toEqual(contradicted('reverted'));
+  test.each([
+    ['unknown to the node', null],
+    ['in no block', { ...place, blockHash: null, blockNumber: null }],
+    ['in no block, as some nodes say it', { hash: transaction, input: '0x00' }],
+    ['in a block that is not sealed yet', { ...place, blockHash: abiFalse }],
+  ])('absent when it is %s', async (_, result) => {
+    const chain = await nodeWith({ place: result });
+    expect(await chain.findSettlement(transaction, expected)).toEqual({ kind: 'absent' });
   });
 
-  test.each([
-    ['no receipt', null],
-    ['a receipt of no block', receipt([], { blockHash: null, blockNumber: null })],
-    ['a receipt of a block not sealed yet', receipt([], { blockHash: abiFalse })],
-  ])('absent with %s', async (_, result) => {
-    expect(await (await resulting(result)).findSettlement(transaction, expected)).toEqual({
-      kind: 'absent',
-    });
+  test('contradicted when it reverted, since it has no logs then', async () => {
+    const chain = await nodeWith({ place });
+    expect(await chain.findSettlement(transaction, expected)).toEqual(noUse);
   });
 
   test('found whatever letter case the node uses', async () => {
-    const shout = JSON.stringify(receipt(plain)).replaceAll(
-      /0x[0-9a-f]{40,}/g,
-      (hex) => `0x${hex.slice(2).toUpperCase()}`,
-    );
-    const chain = await resulting(JSON.parse(shout) as unknown);
+    const shout = (text: object): object =>
+      JSON.parse(
+        JSON.stringify(text).replaceAll(/0x[0-9a-f]{40,}/g, (hex) => `0x${hex.slice(2).toUpperCase()}`),
+      ) as object;
+    const chain = await serve((_, response, text) => {
+      const result = shout(text.includes('eth_getLogs') ? mined(plain) : place);
+      response.end(JSON.stringify({ jsonrpc: '2.0', id: 1, result }));
+    });
     expect(await chain.findSettlement(transaction, expected)).toEqual(paidAt(6));
+  });
+
+  test('found among the logs of its block, however many other transactions of the payer it has', async () => {
+    const others = mined([...plain, used({ of: otherNonce })], { transactionHash: otherNonce });
+    const chain = await nodeWith({ place, logs: [...others, ...mined(plain)] });
+    expect(await chain.findSettlement(transaction, expected)).toEqual(paidAt(6));
+  });
+
+  test('found whatever the length of its input, its access list and the logs around it', async () => {
+    const long = { ...place, input: `0x${'ab'.repeat(2 * 1024 * 1024)}`, accessList: plain };
+    const filler = mined([sent({ to: other })], { transactionHash: otherNonce });
+    const logs = [...Array.from({ length: 20_000 }, () => filler).flat(), ...mined(plain)];
+    const chain = await nodeWith({ place: long, logs });
+    expect(await chain.findSettlement(transaction, expected)).toEqual(paidAt(6));
+  });
+
+  test('looked up in two requests: for its block, and for the logs of its payer in that block', async () => {
+    const requests: unknown[] = [];
+    const chain = await serve((_, response, text) => {
+      const { method, params } = JSON.parse(text) as { method: string; params: unknown[] };
+      requests.push([method, params]);
+      const result = method === 'eth_getLogs' ? mined(plain) : place;
+      response.end(JSON.stringify({ jsonrpc: '2.0', id: 1, result }));
+    });
+    await chain.findSettlement(transaction, expected);
+    const events = [topics.use, topics.canceled, topics.transfer];
+    expect(requests).toEqual([
+      ['eth_getTransactionByHash', [transaction]],
+      ['eth_getLogs', [{ address: [asset], topics: [events, [word(from)]], blockHash }]],
+    ]);
   });
 });
 
-describe('a receipt is malformed', () => {
-  const change = (log: object): object => receipt([{ ...used(), ...log }, sent()]);
-  const stray = (log: object): object =>
-    receipt([], { logs: mined(plain).map((each) => ({ ...each, ...log })) });
-  test.each([
-    ['missing', undefined],
-    ['a string', 'receipt'],
-    ['without logs', receipt([], { logs: undefined })],
-    ['with null logs', receipt([], { logs: null })],
-    ['with a null log', receipt([], { logs: [null] })],
-    ['without status', receipt(plain, { status: undefined })],
-    ['with a status of its own', receipt(plain, { status: '0x2' })],
-    ['with a decimal block number', receipt(plain, { blockNumber: 16 })],
-    ['with an endless block number', receipt(plain, { blockNumber: `0x${'1'.repeat(17)}` })],
-    ['with a short block hash', receipt(plain, { blockHash: '0x12' })],
-    ['of another transaction', receipt(plain, { transactionHash: blockHash })],
-    ['with a short topic', change({ topics: ['0x12'] })],
-    ['with five topics', change({ topics: Array.from({ length: 5 }, () => topics.use) })],
-    ['with a topic that is no hex', change({ topics: [`0x${'g'.repeat(64)}`] })],
+describe('an answer about a transaction is malformed', () => {
+  const change = (log: object) => ({ place, logs: [{ ...mined(plain)[0], ...log }] });
+  const placed = (changed: object) => ({ place: { ...place, ...changed } });
+  test.each<[string, { readonly place: unknown; readonly logs?: unknown }]>([
+    ['missing', { place: undefined }],
+    ['a string', { place: 'transaction' }],
+    ['of another transaction', placed({ hash: blockHash })],
+    ['with a decimal block number', placed({ blockNumber: 16 })],
+    ['with an endless block number', placed({ blockNumber: `0x${'1'.repeat(17)}` })],
+    ['with a short block hash', placed({ blockHash: '0x12' })],
+    ['with a null log', { place, logs: [null] }],
+    ['with a log that is a text', { place, logs: ['log'] }],
+    ['with a log that is a list', { place, logs: [[]] }],
+    ['with a short topic', change({ topics: [topics.use, '0x12'] })],
+    ['with five topics', change({ topics: [topics.use, word(from), nonce, nonce, nonce] })],
     ['with data that is no hex', change({ data: '0xzz' })],
     ['with no data', change({ data: null })],
-    ['with an address that is none', change({ address: '0x12' })],
-    ['with a removed log', stray({ removed: true })],
-    ['with a log of another transaction', stray({ transactionHash: blockHash })],
-    ['with a log of another block', stray({ blockHash: transaction })],
-    ['with one index twice', stray({ logIndex: '0x5' })],
-  ])('%s', async (_, result) => {
-    const answer = await (await resulting(result)).findSettlement(transaction, expected);
+    ['with a removed log', change({ removed: true })],
+    ['with a log of another block', change({ blockHash: transaction })],
+    ['with a log of no block', change({ blockHash: null, blockNumber: null })],
+    ['with no list of logs', { place, logs: null }],
+    ['with logs in an object', { place, logs: { logs: [] } }],
+    ['with a log of another contract', change({ address: other })],
+    ['with a log of another payer', change({ topics: [topics.use, word(other), nonce] })],
+    ['with a log of another event', change({ topics: [abiTrue, word(from), nonce] })],
+  ])('when it is %s', async (_, node) => {
+    const chain = await serve((_request, response, text) => {
+      const result = text.includes('eth_getLogs') ? node.logs : node.place;
+      response.end(JSON.stringify({ jsonrpc: '2.0', id: 1, result }));
+    });
+    const answer = await chain.findSettlement(transaction, expected);
     expect(answer).toMatchObject({ kind: 'unavailable', cause: 'malformed' });
+  });
+
+  test('when one place in the block has two logs, the node contradicts itself', async () => {
+    const chain = await nodeWith({ place, logs: mined(plain, { logIndex: '0x5' }) });
+    expect(await chain.findSettlement(transaction, expected)).toMatchObject({
+      kind: 'unavailable',
+      cause: 'inconsistent',
+    });
   });
 });
 
@@ -357,13 +421,24 @@ describe('an RPC is unavailable when it', () => {
 });
 
 describe('waiting for a settlement', () => {
+  /** A node that sees the transaction only after some requests. */
+  function seeing(logs: readonly object[], ...before: readonly unknown[]): Promise<Chain> {
+    let looks = 0;
+    return serve((_, response, text) => {
+      const isLogs = text.includes('eth_getLogs');
+      const early = isLogs ? undefined : before[looks++];
+      const result = early === undefined ? (isLogs ? logs : place) : early;
+      response.end(JSON.stringify({ jsonrpc: '2.0', id: 1, result }));
+    });
+  }
+
   test('continues through absence and failures until the payment is found', async () => {
-    const chain = await resulting(null, 'nonsense', receipt(plain));
+    const chain = await seeing(mined(plain), null, 'nonsense');
     expect(await chain.waitForSettlement(transaction, expected, 60_000)).toEqual(paidAt(6));
   });
 
   test('ends at once on a contradiction', async () => {
-    const chain = await resulting(null, receipt([]), receipt(plain));
+    const chain = await seeing([], null);
     expect(await chain.waitForSettlement(transaction, expected, 60_000)).toEqual(noUse);
   });
 

@@ -3,18 +3,17 @@ import type { Address, Hex } from '../../../domain/values/primitives.ts';
 import type { BlockTag } from '../../rpc/eth-call.ts';
 import type { RpcCall, RpcUnavailable } from '../../rpc/json-rpc.ts';
 import type { Ask } from '../blocks.ts';
-import type { BlockPlace, Receipt } from '../receipt.ts';
+import type { Log } from '../logs.ts';
+import type { BlockPlace } from '../receipt.ts';
 import type { LogPlace } from '../transfers.ts';
 
-/** What a transaction's receipt shows of a payment. */
+/** What the logs of a transaction show of a payment. */
 export type SettlementAnswer =
   | ({ readonly kind: 'paid' } & LogPlace & BlockPlace)
-  /** No receipt, or none in a block yet. */
+  /** The node does not know the transaction, or it is in no block yet. */
   | { readonly kind: 'absent' }
-  | ({
-      readonly kind: 'contradicted';
-      readonly why: 'reverted' | 'no_authorization_used' | 'no_transfer';
-    } & BlockPlace)
+  /** A transaction that failed has used no authorization. */
+  | ({ readonly kind: 'contradicted'; readonly why: 'no_authorization_used' | 'no_transfer' } & BlockPlace)
   | RpcUnavailable;
 
 interface TransactionPlace extends BlockPlace {
@@ -32,7 +31,7 @@ export type AuthorizationFound =
   | { readonly kind: 'absent' }
   | RpcUnavailable;
 
-/** The Transfer of a receipt that a payer's authorization moved. */
+/** The Transfer of a transaction that a payer's authorization moved. */
 export interface UsedAuthorization {
   readonly asset: Address;
   readonly payer: Address;
@@ -45,11 +44,11 @@ export interface ChainScheme {
   /** Whether the payer's authorization is used up at a block: settled, or canceled. */
   isUsedCall(expected: ExpectedTransfer, at: BlockTag): RpcCall<boolean>;
 
-  /** Whether a receipt shows that this very payment was settled. */
-  readSettlement(
-    receipt: Receipt | null,
-    expected: ExpectedTransfer,
-  ): Exclude<SettlementAnswer, RpcUnavailable>;
+  /** The event that a use logs. Its second topic is the payer, as that of a Transfer is. */
+  readonly usedEvent: Hex;
+
+  /** Whether a transaction settled this very payment. */
+  findSettlement(ask: Ask, transaction: Hex, expected: ExpectedTransfer): Promise<SettlementAnswer>;
 
   /**
    * Looks through the logs for the use of an authorization, from a block older than `sinceSecs` (Unix seconds by the
@@ -57,6 +56,6 @@ export interface ChainScheme {
    */
   findAuthorization(ask: Ask, expected: ExpectedTransfer, sinceSecs: number): Promise<AuthorizationFound>;
 
-  /** Every use of this scheme that a receipt shows, each with its transfer. */
-  usedAuthorizations(receipt: Receipt): UsedAuthorization[];
+  /** Every use of this scheme among the logs of a transaction, each with its transfer; of a payer there are all logs, or none. */
+  usedAuthorizations(logs: readonly Log[]): UsedAuthorization[];
 }

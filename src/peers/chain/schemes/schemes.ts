@@ -1,5 +1,6 @@
 import { type TransferMethod, transferMethods } from '../../../domain/payments/schemes/schemes.ts';
-import type { Receipt } from '../receipt.ts';
+import type { Hex } from '../../../domain/values/primitives.ts';
+import type { Log } from '../logs.ts';
 import { eip3009 } from './eip3009/eip3009.ts';
 import type { ChainScheme, UsedAuthorization } from './scheme.ts';
 
@@ -11,10 +12,14 @@ export interface PaymentAuthorization extends UsedAuthorization {
   readonly transferMethod: TransferMethod;
 }
 
-/** Every payment authorization that a receipt shows as used. */
-export function authorizationsIn(receipt: Receipt | null): PaymentAuthorization[] {
-  if (!receipt) return [];
+/** What the use of a payment authorization logs, in every scheme. */
+export const authorizationEvents: readonly Hex[] = transferMethods.map(
+  (method) => chainSchemes[method].usedEvent,
+);
+
+/** Every payment authorization that the logs of a transaction show as used. */
+export function authorizationsIn(logs: readonly Log[]): PaymentAuthorization[] {
   return transferMethods.flatMap((transferMethod) =>
-    chainSchemes[transferMethod].usedAuthorizations(receipt).map((used) => ({ ...used, transferMethod })),
+    chainSchemes[transferMethod].usedAuthorizations(logs).map((used) => ({ ...used, transferMethod })),
   );
 }

@@ -1,61 +1,49 @@
 import { toEventSelector } from 'viem/utils';
 import type { ExpectedTransfer } from '../../../../domain/payments/payment.ts';
 import { addressWord } from '../../../rpc/eth-call.ts';
-import type { RpcUnavailable } from '../../../rpc/json-rpc.ts';
-import { blockOf, type Log, type Receipt } from '../../receipt.ts';
-import { addressIn, isTransfer, placeOf } from '../../transfers.ts';
-import type { SettlementAnswer, UsedAuthorization } from '../scheme.ts';
+import type { Log } from '../../logs.ts';
+import { addressIn, isTransfer, type LogPlace, placeOf } from '../../transfers.ts';
+import type { UsedAuthorization } from '../scheme.ts';
 
 export const authorizationUsed = toEventSelector('AuthorizationUsed(address,bytes32)');
 
-export function readSettlement(
-  receipt: Receipt | null,
-  expected: ExpectedTransfer,
-): Exclude<SettlementAnswer, RpcUnavailable> {
-  const place = blockOf(receipt);
-  if (!receipt || !place) return { kind: 'absent' };
-  if (receipt.status === '0x0') return { kind: 'contradicted', why: 'reverted', ...place };
-  const events = receipt.logs.filter(
-    (log) => log.address === expected.asset && (isUse(log) || isTransfer(log)),
-  );
-  const use = events.findIndex((log) => isUse(log) && isUseOf(log, expected));
-  if (use === -1) return { kind: 'contradicted', why: 'no_authorization_used', ...place };
+/** Whether a use of an authorization moved what is expected. */
+export type Use =
+  | ({ readonly kind: 'paid' } & LogPlace)
+  | { readonly kind: 'no_authorization_used' }
+  | { readonly kind: 'no_transfer' };
+
+/** @param logs the payer's uses and transfers of the token in one transaction, in their order */
+export function readUse(logs: readonly Log[], expected: ExpectedTransfer): Use {
+  const events = logs.filter((log) => isUse(log) || isTransfer(log));
+  const use = events.findIndex((log) => isUse(log) && log.topics[2] === expected.nonce);
+  if (use === -1) return { kind: 'no_authorization_used' };
   const transfer = transfersOf(events, use).find((log) => isExpected(log, expected));
-  if (transfer === undefined) return { kind: 'contradicted', why: 'no_transfer', ...place };
-  return { kind: 'paid', ...place, ...placeOf(transfer) };
+  return transfer ? { kind: 'paid', ...placeOf(transfer) } : { kind: 'no_transfer' };
 }
 
-/** Whether a transaction moved any of the token from payer to payee. */
-export function hasTransferBetween({ logs }: Receipt, { asset, from, payTo }: ExpectedTransfer): boolean {
-  return logs.some(
-    (log) =>
-      log.address === asset &&
-      isTransfer(log) &&
-      log.topics[1] === addressWord(from) &&
-      log.topics[2] === addressWord(payTo),
-  );
-}
-
-/** Every authorization that a receipt shows as used, with the payer's nearest Transfer of that token. */
-export function usedAuthorizations({ logs }: Receipt): UsedAuthorization[] {
-  const assets = new Set(logs.filter(isUse).map(({ address: asset }) => asset));
-  return [...assets].flatMap((asset) => {
-    const events = logs.filter((log) => log.address === asset && (isUse(log) || isTransfer(log)));
-    return events.flatMap((use, at) => {
+/** Every authorization that the logs of a transaction show as used, with the payer's nearest Transfer of that token. */
+export function usedAuthorizations(logs: readonly Log[]): UsedAuthorization[] {
+  const events = logs.filter((log) => isUse(log) || isTransfer(log));
+  const byPayer = Map.groupBy(events, ({ address, topics: [, payer] }) => `${address}/${payer}`);
+  return [...byPayer.values()].flatMap((own) =>
+    own.flatMap((use, at) => {
       const [, payer, nonce] = use.topics;
       if (!isUse(use) || payer === undefined || nonce === undefined) return [];
-      const transfer = transfersOf(events, at).find((log) => isTransferBy(log, use));
+      const [transfer] = transfersOf(own, at);
       const by = addressIn(payer);
+      const { address: asset } = use;
       return by && transfer ? [{ asset, payer: by, nonce, logIndex: Number(transfer.logIndex) }] : [];
-    });
-  });
+    }),
+  );
 }
 
-// Which Transfer belongs to an authorization.
+// Which Transfer belongs to an authorization. Only its payer's logs of its token are looked at: a Transfer of another account is of
+// no authorization of this one.
 
 /**
  * The transfers that belong to the use at `use`, nearest first: those up to the next use, or, where the token
- * emits Transfer first, those back to the previous use. The order is judged once over all uses of the
+ * emits Transfer first, those back to the previous use. The order is judged once over all uses of the payer in the
  * transaction, so that no transfer can belong to two of them. Where both readings hold, use-first
  * is taken, as USDC and EURC do it: an honest transfer read wrongly costs a wait, not a second call.
  */
@@ -68,26 +56,18 @@ function transfersOf(events: readonly Log[], use: number): readonly Log[] {
   return events.slice(use + 1, next === -1 ? events.length : next);
 }
 
-/** True when every use has its payer's Transfer right before it, and not every use has one right after it. */
+/** True when every use has a Transfer right before it, and not every use has one right after it. */
 function isTransferFirst(events: readonly Log[]): boolean {
   const uses = [...events.keys()].filter((at) => isUse(events[at]));
-  const each = (step: -1 | 1) => uses.every((at) => isTransferBy(events[at + step], events[at]));
+  const each = (step: -1 | 1) => uses.every((at) => isTransfer(events[at + step]));
   return each(-1) && !each(1);
-}
-
-function isTransferBy(log: Log | undefined, use: Log | undefined): boolean {
-  return isTransfer(log) && log?.topics[1] === use?.topics[1];
 }
 
 function isUse(log: Log | undefined): boolean {
   return log?.topics[0] === authorizationUsed && log.topics.length === 3;
 }
 
-function isUseOf(log: Log, { from, nonce }: ExpectedTransfer): boolean {
-  return log.topics[1] === addressWord(from) && log.topics[2] === nonce;
-}
-
-function isExpected(log: Log, { from, payTo, value }: ExpectedTransfer): boolean {
-  const parties = log.topics[1] === addressWord(from) && log.topics[2] === addressWord(payTo);
-  return isTransfer(log) && parties && log.data === `0x${value.toString(16).padStart(64, '0')}`;
+function isExpected(log: Log, { payTo, value }: ExpectedTransfer): boolean {
+  const isToPayee = log.topics[2] === addressWord(payTo);
+  return isTransfer(log) && isToPayee && log.data === `0x${value.toString(16).padStart(64, '0')}`;
 }

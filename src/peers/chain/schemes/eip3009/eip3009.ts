@@ -2,8 +2,8 @@ import { toFunctionSelector } from 'viem/utils';
 import { z } from 'zod';
 import { abiFalse, abiTrue, addressWord, ethCall } from '../../../rpc/eth-call.ts';
 import type { ChainScheme } from '../scheme.ts';
-import { readSettlement, usedAuthorizations } from './authorization-logs.ts';
-import { findAuthorization } from './find-authorization.ts';
+import { authorizationUsed, usedAuthorizations } from './authorization-logs.ts';
+import { findAuthorization, findSettlement } from './find-authorization.ts';
 
 const stateSelector = toFunctionSelector('authorizationState(address,bytes32)');
 const stateResult = z.enum([abiFalse, abiTrue]).transform((text) => text === abiTrue);
@@ -14,7 +14,8 @@ export const eip3009: ChainScheme = {
     const data = `${stateSelector}${addressWord(from).slice(2)}${nonce.slice(2)}` as const;
     return ethCall({ to: asset, data }, stateResult, at);
   },
-  readSettlement,
+  usedEvent: authorizationUsed,
+  findSettlement,
   findAuthorization,
   usedAuthorizations,
 };

@@ -1,70 +1,75 @@
 import { toEventSelector } from 'viem/utils';
-import { z } from 'zod';
 import type { ExpectedTransfer } from '../../../../domain/payments/payment.ts';
-import { addressWord, smallAnswerBytes } from '../../../rpc/eth-call.ts';
-import { type RpcCall, unavailable } from '../../../rpc/json-rpc.ts';
-import { bytes32, noBlockHash, quantity, toQuantity } from '../../../rpc/rpc-values.ts';
+import type { Hex } from '../../../../domain/values/primitives.ts';
+import { addressWord } from '../../../rpc/eth-call.ts';
+import { unavailable } from '../../../rpc/json-rpc.ts';
 import type { Ask } from '../../blocks.ts';
 import { findLog } from '../../find-log.ts';
-import { logSchema, type Receipt, receiptCall } from '../../receipt.ts';
-import type { AuthorizationFound } from '../scheme.ts';
-import { authorizationUsed, hasTransferBetween, readSettlement } from './authorization-logs.ts';
+import { findTransaction } from '../../known-transaction.ts';
+import { type Log, type LogFilter, singleLogCall } from '../../logs.ts';
+import { readTransactionLogs } from '../../transaction-logs.ts';
+import { transferred } from '../../transfers.ts';
+import type { AuthorizationFound, SettlementAnswer } from '../scheme.ts';
+import { authorizationUsed, readUse } from './authorization-logs.ts';
 
+const authorizationCanceled = toEventSelector('AuthorizationCanceled(address,bytes32)');
+
+/** Looks for the use of an authorization in one transaction, which somebody has named. */
+export async function findSettlement(
+  ask: Ask,
+  transaction: Hex,
+  expected: ExpectedTransfer,
+): Promise<SettlementAnswer> {
+  const found = await findTransaction(ask, transaction);
+  if (found.kind === 'unavailable') return found;
+  if (found.kind !== 'mined') return { kind: 'absent' };
+  const logs = await readTransactionLogs(ask, transaction, ofPayer(expected), found.place.blockHash);
+  if (logs.kind === 'unavailable') return logs;
+  const use = readUse(logs.value, expected);
+  return use.kind === 'paid'
+    ? { ...found.place, ...use }
+    : { kind: 'contradicted', why: use.kind, ...found.place };
+}
+
+/** Finds the only log of an authorization's end, and judges it by the logs of the very block that has it. */
 export async function findAuthorization(
   ask: Ask,
   expected: ExpectedTransfer,
   sinceSecs: number,
 ): Promise<AuthorizationFound> {
-  const found = await findLog(ask, (from, to) => logsCall(expected, from, to), sinceSecs);
+  const filter = ofAuthorization(expected);
+  const found = await findLog(ask, (from, to) => singleLogCall(filter, { from, to }), sinceSecs);
   if (found.kind === 'unavailable') return found;
   return found.value === undefined ? { kind: 'absent' } : judge(ask, found.value, expected);
 }
 
-const authorizationCanceled = toEventSelector('AuthorizationCanceled(address,bytes32)');
-
-const authorizationLogSchema = logSchema.extend({ blockNumber: quantity, blockHash: bytes32 });
-type AuthorizationLog = z.infer<typeof authorizationLogSchema>;
-
-function logsCall(expected: ExpectedTransfer, from: bigint, to: bigint): RpcCall<AuthorizationLog[]> {
-  const events = [authorizationUsed, authorizationCanceled];
-  const authorization = [addressWord(expected.from), expected.nonce];
-  const isRequested = (log: AuthorizationLog): boolean => {
-    const [event, ...indexed] = log.topics;
-    const isOfIt = log.address === expected.asset && indexed.join() === authorization.join();
-    const isWithin = log.blockNumber >= from && log.blockNumber <= to && log.blockHash !== noBlockHash;
-    return isOfIt && isWithin && event !== undefined && events.includes(event);
-  };
-  const range = { fromBlock: toQuantity(from), toBlock: toQuantity(to) };
-  return {
-    method: 'eth_getLogs',
-    params: [{ address: expected.asset, topics: [events, ...authorization], ...range }],
-    result: z.array(authorizationLogSchema.refine(isRequested)),
-    maxResponseBytes: smallAnswerBytes,
-  };
-}
-
-/** Accepts a log only where its transaction's receipt confirms it. */
-async function judge(
-  ask: Ask,
-  log: AuthorizationLog,
-  expected: ExpectedTransfer,
-): Promise<AuthorizationFound> {
-  const { transactionHash: transaction, blockNumber, blockHash } = log;
-  const answer = await ask(receiptCall(transaction));
-  if (answer.kind === 'unavailable') return answer;
-  if (!answer.value || !isConfirmed(log, answer.value)) return unavailable('inconsistent');
+async function judge(ask: Ask, end: Log, expected: ExpectedTransfer): Promise<AuthorizationFound> {
+  const { transactionHash: transaction, blockNumber, blockHash } = end;
+  const logs = await readTransactionLogs(ask, transaction, ofPayer(expected), blockHash);
+  if (logs.kind === 'unavailable') return logs;
+  // a node that leaves out a log that it has shown may leave out the transfer as well
+  if (!logs.value.some((log) => isSame(log, end))) return unavailable('inconsistent');
   const place = { transaction, blockNumber, blockHash };
-  if (log.topics[0] === authorizationCanceled) return { kind: 'canceled', ...place };
-  const settlement = readSettlement(answer.value, expected);
-  if (settlement.kind === 'paid') return { ...settlement, transaction };
-  // this payer's money reached the payee, perhaps for this payment in an unforeseen form: an operator has to decide
-  if (hasTransferBetween(answer.value, expected)) return unavailable('ambiguous_transfer');
-  return { kind: 'used_otherwise', ...place };
+  if (end.topics[0] === authorizationCanceled) return { kind: 'canceled', ...place };
+  const use = readUse(logs.value, expected);
+  return use.kind === 'paid' ? { ...place, ...use } : { kind: 'used_otherwise', ...place };
 }
 
-function isConfirmed(log: AuthorizationLog, { status, blockNumber, blockHash, logs }: Receipt): boolean {
-  const isOfBlock = blockNumber === log.blockNumber && blockHash === log.blockHash;
-  const own = logs.find(({ logIndex }) => logIndex === log.logIndex);
-  const isSame = own?.address === log.address && own.topics.join() === log.topics.join();
-  return status === '0x1' && isOfBlock && isSame;
+function isSame(one: Log, other: Log): boolean {
+  return (
+    one.logIndex === other.logIndex &&
+    one.blockNumber === other.blockNumber &&
+    one.topics.join() === other.topics.join()
+  );
+}
+
+function ofAuthorization({ asset, from, nonce }: ExpectedTransfer): LogFilter {
+  const events = [authorizationUsed, authorizationCanceled];
+  return { addresses: [asset], topics: [events, [addressWord(from)], [nonce]] };
+}
+
+/** What a payer's authorizations and transfers of a token log. */
+function ofPayer({ asset, from }: ExpectedTransfer): LogFilter {
+  const events = [authorizationUsed, authorizationCanceled, transferred];
+  return { addresses: [asset], topics: [events, [addressWord(from)]] };
 }
