@@ -119,8 +119,9 @@ export const commands: Readonly<Record<string, Command | undefined>> & Record<st
   'settlements resolve': {
     summary: "records an operator's decision on an unknown settlement, with its evidence",
     usage:
-      "tollbook settlements resolve QUOTE_DIGEST (--paid TRANSACTION | --unpaid) --evidence 'TEXT' --by NAME [--config FILE]\n" +
-      '  with --config the chain is checked too, and must not show the opposite; needs DATABASE_URL',
+      "tollbook settlements resolve QUOTE_DIGEST (--paid TRANSACTION [--log-index N] | --unpaid) --evidence 'TEXT' --by NAME [--config FILE]\n" +
+      '  with --config the chain is checked too, and must not show the opposite; without it, --paid needs the index of the\n' +
+      "  transfer's log in its block; needs DATABASE_URL",
     load: () => import('./commands/settlements/resolve.ts'),
   },
   ...transferCommands,

@@ -10,8 +10,10 @@ import { recordDecision } from './record-settlement.ts';
 
 /** An operator's own knowledge about a settlement, with the evidence for it. */
 export interface OperatorResolution {
-  /** The transaction that paid, or that there is none. */
-  readonly result: { readonly kind: 'paid'; readonly transaction: Hex } | { readonly kind: 'unpaid' };
+  /** The transaction that paid, and which of its logs: needed where no chain can be asked. Or that there is none. */
+  readonly result:
+    | { readonly kind: 'paid'; readonly transaction: Hex; readonly logIndex?: number | undefined }
+    | { readonly kind: 'unpaid' };
   /** Visible ASCII, for the auditor. */
   readonly evidence: string;
   readonly operator: string;
@@ -26,6 +28,8 @@ export type OperatorResolutionResult =
   /** The chain says otherwise: the transaction does not carry the transfer. */
   | { readonly kind: 'contradicted' }
   | { readonly kind: 'chain_unavailable' }
+  /** No chain is known that shows which log of the transaction it was, and the operator did not say. */
+  | { readonly kind: 'log_unknown' }
   /** That transaction has paid for something else. */
   | { readonly kind: 'transfer_claimed' }
   /** Another outcome was recorded meanwhile. */
@@ -69,7 +73,7 @@ async function checkOnChain(
   chain: Chain | undefined,
 ): Promise<
   | Extract<SettlementOutcome, { kind: 'paid_by_operator' | 'unpaid_by_operator' }>
-  | { readonly kind: 'contradicted' | 'chain_unavailable' | 'not_expired' }
+  | { readonly kind: 'contradicted' | 'chain_unavailable' | 'not_expired' | 'log_unknown' }
 > {
   const by = { evidence, operator };
   if (result.kind === 'unpaid') {
@@ -82,8 +86,13 @@ async function checkOnChain(
     if (state.kind === 'unavailable') return { kind: 'chain_unavailable' };
     return state.used ? { kind: 'contradicted' } : { kind: 'unpaid_by_operator', ...by };
   }
-  const { transaction } = result;
-  const found = await chain?.findSettlement(transaction, expectedTransfer(payment));
-  if (!found || found.kind === 'paid') return { kind: 'paid_by_operator', transaction, proof: found, ...by };
-  return found.kind === 'unavailable' ? { kind: 'chain_unavailable' } : { kind: 'contradicted' };
+  const { transaction, logIndex } = result;
+  if (!chain)
+    return logIndex === undefined
+      ? { kind: 'log_unknown' }
+      : { kind: 'paid_by_operator', transaction, transfer: { logIndex }, ...by };
+  const found = await chain.findSettlement(transaction, expectedTransfer(payment));
+  if (found.kind === 'unavailable') return { kind: 'chain_unavailable' };
+  const isSo = found.kind === 'paid' && (logIndex === undefined || logIndex === found.logIndex);
+  return isSo ? { kind: 'paid_by_operator', transaction, transfer: found, ...by } : { kind: 'contradicted' };
 }

@@ -256,7 +256,7 @@ async function refuseContradictions(
     if (block.hash !== settled.proof.blockHash) continue;
     throw new ReconcileError(
       'logs_incomplete',
-      `event ${seq} says that ${transaction} is in block ${settled.proof.blockNumber} of ${network}, and the RPC has that very block, but neither its logs nor that transaction: ` +
+      `event ${seq} says that ${transaction} is in block ${settled.proof.blockNumber} of ${network}, and the RPC has that very block, but not that transfer: ` +
         'it lacks old logs, or the event is false. Nothing was stored: use an RPC that keeps old logs',
     );
   }

@@ -34,12 +34,12 @@ export interface MinedTransfers {
 /** The configured chains, by network. */
 export type Chains = ReadonlyMap<string, Chain>;
 
-/** The transfers of these tokens in a transaction that is in a block, final or not. */
+/** The transfers of a transaction that is in a block, final or not: of these tokens, or of any where they are left out. */
 export async function readMined(
   chains: Chains,
   network: Caip2,
   transaction: Hex,
-  assets: readonly Address[] = [],
+  assets?: readonly Address[],
 ): Promise<MinedTransfers | Refused<NoTransfers>> {
   const chain = chains.get(network);
   if (!chain) return refused('network_unknown', network);

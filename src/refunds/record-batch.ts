@@ -61,7 +61,7 @@ function rememberTransfers(chains: Chains): Chains {
 }
 
 /** Reads each transaction once, for the same tokens. */
-function remembered<Asked extends readonly [Hex, ...(readonly Hex[])[]], T>(
+function remembered<Asked extends readonly [Hex, (readonly Hex[])?], T>(
   read: (...asked: Asked) => Promise<T>,
 ): (...asked: Asked) => Promise<T> {
   const known = new Map<string, Promise<T>>();

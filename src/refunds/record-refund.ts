@@ -24,7 +24,6 @@ import {
   refused,
   requireFinal,
 } from './final-transfers.ts';
-import { tokensOf } from './known-payees.ts';
 import { recordTransferCost, type TransferCost } from './transfer-cost.ts';
 
 /** An operator's statement that a transaction refunded a payment, or a part of it. */
@@ -145,13 +144,12 @@ async function tryRefund(
   const impossible =
     checkCall(known, order.isGoodwill) ?? (await checkAddress(ledger.pool, payment, order.elsewhere));
   if (impossible) return impossible;
-  const mined = await readMined(chains, payment.network, order.transaction, [
-    ...new Set([payment.asset, ...tokensOf(await listPayees(ledger.pool, payment.network))]),
-  ]);
+  const mined = await readMined(chains, payment.network, order.transaction, [payment.asset]);
   if (mined.kind === 'refused') return mined;
   const holders = await readTransferHolders(ledger.pool, payment.network, order.transaction);
   const chosen = chooseTransfer(mined.transfers, { asset: payment.asset, to, amount }, holders);
-  if (chosen.kind === 'refused') return repeated ? repeated() : chosen;
+  if (chosen.kind === 'refused')
+    return repeated ? repeated() : ((await findOtherToken(chains, order, payment, to)) ?? chosen);
   const notYet =
     (await requireFinal(chains, payment.network, mined)) ??
     (await checkPaidBefore(chains, known, payment, mined));
@@ -225,15 +223,27 @@ function chooseTransfer(
   if (moving.length > 0)
     return refused('transfer_claimed', moving.map(({ logIndex }) => holders(logIndex)).join(' '));
   if (exact.length > 0) return refused('moved_nothing');
-  const toThere = all.filter(({ to, from }) => to === wanted && from !== wanted);
-  const ofAsset = toThere.find((one) => one.asset === asset);
-  if (ofAsset) return refused('other_amount', `${ofAsset.value} atoms instead of ${amount}`);
-  const [other] = toThere;
-  if (other) return refused('other_token', `${other.asset} instead of ${asset}`);
+  const toThere = all.find(({ to, from }) => to === wanted && from !== wanted);
+  if (toThere) return refused('other_amount', `${toThere.value} atoms instead of ${amount}`);
   const elsewhere = all.find((one) => one.asset === asset);
   return elsewhere
     ? refused('other_address', `${elsewhere.to} instead of ${wanted}`)
     : refused('no_transfer', `of ${asset} to ${wanted}`);
+}
+
+/** Why none of its token did: the transaction moved another token there. */
+async function findOtherToken(
+  chains: Chains,
+  { transaction }: RefundOrder,
+  { network, asset }: SignedPayment,
+  wanted: string,
+): Promise<Refused<RefundRefusal> | undefined> {
+  const mined = await readMined(chains, network, transaction);
+  if (mined.kind === 'refused') return mined;
+  const toThere = mined.transfers.filter(({ to, from }) => to === wanted && from !== wanted);
+  const [other] = toThere;
+  const isOther = other && toThere.every((one) => one.asset !== asset);
+  return isOther ? refused('other_token', `${other.asset} instead of ${asset}`) : undefined;
 }
 
 /** A refund requires that the payment landed, and before the refund. */

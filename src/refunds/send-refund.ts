@@ -148,7 +148,7 @@ export async function dropRefund(
   const { sending, version } = await readSending(ledger.pool, by);
   if (!sending) return refused('not_started');
   if (sending.transaction !== undefined) {
-    const mined = await readMined(chains, sending.started.network as Caip2, sending.transaction);
+    const mined = await readMined(chains, sending.started.network as Caip2, sending.transaction, []);
     if (mined.kind === 'mined') return refused('landed', sending.transaction);
     if (mined.code === 'not_final') return refused('pending', sending.transaction);
     if (mined.code !== 'transaction_failed' && mined.code !== 'transaction_unknown')

@@ -172,7 +172,8 @@ export function paymentIdClaim(payer: string, id: string, binding: string): Clai
 
 /**
  * A transfer's log entry on the chain counts once: for the payment that it proves, for a refund or for a sweep. `binding`
- * distinguishes the claimants: a payment's nonce, or the kind of the transfer.
+ * distinguishes the claimants: a payment's nonce, or the kind of the transfer. `unseen` is in ledgers of versions whose operators
+ * could say that a payment was paid without saying by which log.
  */
 export function transferClaim(
   network: Caip2,

@@ -41,13 +41,17 @@ const wrongChain: Lie = ({ method }) => (method === 'eth_chainId' ? { result: '0
 const pruned: Lie = ({ method }) =>
   method === 'eth_getLogs' ? { error: { code: -32_000, message: 'pruned history unavailable' } } : undefined;
 const silent: Lie = ({ method }) => (method === 'eth_getLogs' ? { result: [] } : undefined);
+const silentAboutPeriods: Lie = (question) =>
+  'fromBlock' in ((question.params[0] ?? {}) as object) ? silent(question) : undefined;
 const blockAsked = ({ method, params }: Parameters<Lie>[0]): string | undefined =>
   method === 'eth_call' ? ((params[1] as { blockHash?: string }).blockHash ?? undefined) : undefined;
 const noState = { error: { code: -32_000, message: 'missing trie node' } };
 const withoutState: Lie = (question) => (blockAsked(question) === undefined ? undefined : noState);
 const silentWithoutState: Lie = (question) => silent(question) ?? withoutState(question);
+const contradictory: Lie = (question) => silentAboutPeriods(question) ?? withoutState(question);
 const silentAltogether: Lie = (question) =>
-  silentWithoutState(question) ?? (/Receipt|ByHash/.test(question.method) ? { result: null } : undefined);
+  silentWithoutState(question) ??
+  (question.method === 'eth_getTransactionByHash' ? { result: null } : undefined);
 
 describe('a reconciliation of six payments', () => {
   test('names the fault of an unreliable node, each with its own code and message', async () => {
@@ -58,11 +62,12 @@ describe('a reconciliation of six payments', () => {
       [pruned, 'logs_refused', /refuses the transfers of the single block \d+: rpc_error: pruned/],
       [silent, 'logs_incomplete', /but its balance changed by 9792000: the node lacks logs/],
       [
-        silentWithoutState,
+        contradictory,
         'logs_incomplete',
-        /has a receipt of 0x\w+ in block \d+, but its logs lack the transfer/,
+        /shows the transfer of 0x\w+ among the logs of block \d+, but its logs of the period lack it/,
       ],
-      [silentAltogether, 'logs_incomplete', /neither its logs nor that receipt/],
+      [silentWithoutState, 'logs_incomplete', /has that very block, but not that transfer/],
+      [silentAltogether, 'logs_incomplete', /has that very block, but not that transfer/],
     ];
     for (const [lie, code, message] of cases) {
       proxy.lie = lie;

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { devnetAddress } from '../../src/devnet/accounts.ts';
+import { multicall3Address } from '../../src/devnet/chain.ts';
 import { requeueCall } from '../../src/jobs/requeue-call.ts';
 import { projectToHead } from '../../src/projections/project.ts';
 import { listRefundsDue } from '../../src/refunds/list-refunds-due.ts';
@@ -7,6 +8,7 @@ import { listPayments } from '../../src/store/payments.ts';
 import { useChain } from '../support/devnet.ts';
 import { payTo } from '../support/gateway.ts';
 import { allEvents, expectSoundLedger } from '../support/invariants.ts';
+import { transferMany } from '../support/onchain.ts';
 import { giveBack, payerAddress, price, refunding } from './support.ts';
 
 const chain = useChain();
@@ -52,6 +54,25 @@ describe('a payment that is refunded in part', () => {
       code: 'refunded_before',
       detail: `${first} ${rest}`,
     });
+    await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+  });
+
+  test('in two equal parts of one transaction is refunded as a whole, and no part counts twice', async () => {
+    const { database, ledger, paid, record, final } = await refunding(chain);
+    const digest = await paid();
+    const half = price / 2n;
+    await chain.mint(multicall3Address, price);
+    const one = { asset: chain.token, to: payerAddress, amount: half };
+    const transaction = await final(await transferMany(chain.rpcUrl, [one, one]));
+    const first = await record(digest, transaction, { amount: half });
+    expect(first).toMatchObject({ kind: 'recorded', remaining: half });
+    expect(await record(digest, transaction, { amount: half })).toMatchObject({ kind: 'recorded', remaining: 0n });
+    expect(await record(digest, transaction, { amount: half })).toMatchObject({ kind: 'repeated' });
+    await projectToHead(ledger);
+    expect((await listRefundsDue(ledger.pool, 0, 10)).rows).toEqual([]);
+    const refunds = (await allEvents(database.db)).filter(({ type }) => type === 'refunded');
+    const places = refunds.map(({ data }) => (data as { log_index: number }).log_index);
+    expect(new Set(places).size).toBe(2);
     await database.asOwner((owner) => expectSoundLedger(database.db, owner));
   });
 

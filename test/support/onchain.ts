@@ -68,6 +68,43 @@ export async function transferMany(
   return send(rpcUrl, multicall3Address, 'aggregate', [calls], { abi: multicall3.abi });
 }
 
+/** Lands a signed payment in a transaction with logs of more than 2 MiB, as any account may. */
+export function landInLongTransaction(rpcUrl: string, payment: Payment): Promise<Hex> {
+  const { from, to, value, validAfter, validBefore, nonce } = payment.payload.authorization;
+  const numbers = [BigInt(value), BigInt(validAfter), BigInt(validBefore)];
+  const args = [from, to, ...numbers, nonce, payment.payload.signature];
+  return sendInLongTransaction(rpcUrl, payment.accepted.asset, 'transferWithAuthorization', args);
+}
+
+/** A call of a token by Multicall3, whose transaction has logs of more than 2 MiB beside it. */
+export async function sendInLongTransaction(
+  rpcUrl: string,
+  asset: Hex,
+  functionName: string,
+  args: readonly unknown[],
+): Promise<Hex> {
+  const client = createWalletClient({
+    account: stranger,
+    transport: http(rpcUrl),
+    pollingInterval: 20,
+  }).extend(publicActions);
+  const { contractAddress } = await client.waitForTransactionReceipt({
+    hash: await client.sendTransaction({ data: longLogger, chain: null }),
+  });
+  const calls = [
+    { target: asset, callData: encodeFunctionData({ abi: testToken.abi, functionName, args }) },
+    { target: contractAddress, callData: '0x' },
+  ];
+  return send(rpcUrl, multicall3Address, 'aggregate', [calls], { abi: multicall3.abi });
+}
+
+/** Deploys a contract that logs 100 KiB twelve times: `PUSH3 length, PUSH1 0, LOG0`. */
+const longLogger: Hex = (() => {
+  const runtime = '620190006000a0'.repeat(12) + '00';
+  const length = (runtime.length / 2).toString(16).padStart(2, '0');
+  return `0x60${length}600c60003960${length}6000f3${runtime}`;
+})();
+
 async function send(
   rpcUrl: string,
   address: Hex,

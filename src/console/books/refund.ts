@@ -121,7 +121,7 @@ async function progressOf(visit: OperatorVisit, { chains }: JobsContext): Promis
   });
   if (!sending || transaction === undefined) return answer('none');
   const network = sending.started.network as Caip2;
-  const mined = await readMined(chains, network, transaction);
+  const mined = await readMined(chains, network, transaction, []);
   if (mined.kind === 'refused')
     return mined.code === 'transaction_failed'
       ? answer('failed', 'The transaction failed, so nothing was sent. Say so below, then send it again.')

@@ -84,7 +84,8 @@ export type SettlementOutcome =
   | ({
       readonly kind: 'paid_by_operator';
       readonly transaction: Hex;
-      readonly proof: Proof | undefined;
+      /** As the chain shows it; without a chain, only which log of the transaction the operator says it is. */
+      readonly transfer: Proof | { readonly logIndex: number };
     } & ByOperator)
   | ({ readonly kind: 'unpaid_by_operator' } & ByOperator);
 
@@ -92,8 +93,7 @@ export type SettlementOutcome =
 export interface ClaimedTransfer {
   readonly network: Caip2;
   readonly transaction: string;
-  /** `unseen` if no chain was queried for its position in the transaction. */
-  readonly logIndex: number | 'unseen';
+  readonly logIndex: number;
   readonly paymentNonce: Hex;
 }
 
@@ -318,13 +318,13 @@ function settleByOperator(
   outcome: Extract<SettlementOutcome, { kind: 'paid_by_operator' }>,
 ): SettlementDecision {
   const { payment } = state;
-  const { transaction, proof } = outcome;
-  const place = proof ? placeData(proof) : {};
+  const { transaction, transfer } = outcome;
+  const place = 'blockHash' in transfer ? placeData(transfer) : { log_index: transfer.logIndex };
   const amount = String(payment.amount);
   const data = { ...ofPayment(payment), amount, transaction, evidence: 'operator' as const, ...place };
   const settled: LedgerEvent = { type: 'payment_settled', data };
   return record([resolvedByOperator(state, { ...outcome, paid: true }), settled, ...enqueued(state)], {
-    claims: [transferOf(payment, transaction, proof?.logIndex ?? 'unseen')],
+    claims: [transferOf(payment, transaction, transfer.logIndex)],
     call: released(state),
   });
 }
@@ -358,7 +358,7 @@ function resolvedByOperator(
 function transferOf(
   { network, nonce }: SignedPayment,
   transaction: string,
-  logIndex: number | 'unseen',
+  logIndex: number,
 ): ClaimedTransfer {
   return { network, transaction, logIndex, paymentNonce: nonce };
 }

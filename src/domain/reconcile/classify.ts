@@ -36,7 +36,7 @@ export interface Classified {
   readonly ledger: LedgerSums;
   /** Transfers within the period that the logs of their block show and those of the period do not: the node contradicts itself. */
   readonly contradictions: readonly ChainTransfer[];
-  /** Payments proven in a block whose transactions the node does not know. */
+  /** Payments proven in a block of which the node does not know the transaction, or shows no log of the payer in it. */
   readonly unseen: readonly PaymentFact[];
   /** Payments whose transfer is in a block before the period. */
   readonly before: ReadonlySet<PaymentFact>;
@@ -253,6 +253,8 @@ class Classification {
     const own = evidence.transfers.filter((transfer) => this.#isOfPayer(payment, transfer));
     const near = nearIn(payment, own);
     if (near) return this.#wanting(near.kind, payment, undefined, near.transfer);
+    // it names a log of that very block, which shows none of its payer in it
+    if (evidence.transfers.length === 0 && payment.settled?.proof) this.#unseen.push(payment);
     const isOther = evidence.transfers.some((transfer) => this.#evidence.isOfAnother(payment, transfer));
     return this.#wanting('missing_on_chain', payment, isOther ? 'other_authorization' : 'no_transfer');
   }

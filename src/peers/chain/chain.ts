@@ -29,8 +29,8 @@ export interface Chain {
   isUsed(expected: ExpectedTransfer, blockHash?: Hex): Promise<AuthorizationAnswer>;
   /** Whether this transaction (lower-case hash) carries the expected transfer. */
   findSettlement(transaction: Hex, expected: ExpectedTransfer): Promise<SettlementAnswer>;
-  /** Every transfer of these tokens in this transaction (lower-case hash), in the order of their logs. */
-  readTransfers(transaction: Hex, assets: readonly Address[]): Promise<TransfersAnswer>;
+  /** Every transfer in this transaction (lower-case hash), in the order of their logs: of these tokens, or of any. */
+  readTransfers(transaction: Hex, assets?: readonly Address[]): Promise<TransfersAnswer>;
   /** What this transaction (lower-case hash) cost its sender, once its block is final. */
   readCost(transaction: Hex): Promise<CostReading>;
   /** Asks until the answer is `paid` or `contradicted`, or `waitMs` is over; returns the last answer. */

@@ -96,8 +96,8 @@ const outcomes = {
   confirmed: { kind: 'confirmed', transaction, proof: block },
   disproved: { kind: 'disproved', reason: 'not_on_chain' },
   reorged: { kind: 'reorged' },
-  'paid by the operator': { kind: 'paid_by_operator', transaction, proof: undefined, ...by },
-  'paid by the operator, with proof': { kind: 'paid_by_operator', transaction, proof: block, ...by },
+  'paid by the operator': { kind: 'paid_by_operator', transaction, transfer: { logIndex: 8 }, ...by },
+  'paid by the operator, with proof': { kind: 'paid_by_operator', transaction, transfer: block, ...by },
   'unpaid by the operator': { kind: 'unpaid_by_operator', ...by },
 } as const satisfies Record<string, SettlementOutcome>;
 type OutcomeName = keyof typeof outcomes;
@@ -118,17 +118,17 @@ const paid = 'payment_settled, enqueued, release 5';
 const paidWithProof = 'payment_settled, enqueued, +3, release 5';
 const byOperator = 'operator_settlement_resolved, payment_settled';
 const openForOperator = {
-  'paid by the operator': `${byOperator}, enqueued, +unseen, release 5`,
+  'paid by the operator': `${byOperator}, enqueued, +8, release 5`,
   'paid by the operator, with proof': `${byOperator}, enqueued, +3, release 5`,
   'unpaid by the operator': 'operator_settlement_resolved, settlement_failed, watch 5',
 };
 const keptForOperator = {
-  'paid by the operator': `${byOperator}, +unseen, release 5`,
+  'paid by the operator': `${byOperator}, +8, release 5`,
   'paid by the operator, with proof': `${byOperator}, +3, release 5`,
   'unpaid by the operator': 'operator_settlement_resolved, settlement_failed',
 };
 const endedForOperator = {
-  'paid by the operator': `${byOperator}, +unseen`,
+  'paid by the operator': `${byOperator}, +8`,
   'paid by the operator, with proof': `${byOperator}, +3`,
   'unpaid by the operator': 'operator_settlement_resolved, settlement_failed',
 };

@@ -16,6 +16,8 @@ const messages: Readonly<Record<Exclude<OperatorResolutionResult['kind'], 'recor
     'its authorization has not expired, so the money can still move: try again when it has, if it is still listed',
   contradicted: 'the chain shows the opposite; nothing was recorded',
   chain_unavailable: 'the chain could not be reached; nothing was recorded',
+  log_unknown:
+    'no RPC of its network is known, so say which log of the transaction is the transfer, with --log-index, or name a configuration with --config',
   transfer_claimed: 'that transaction paid for something else; nothing was recorded',
   superseded: 'another decision was recorded meanwhile; check the settlement again',
 };
@@ -26,6 +28,7 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
     allowPositionals: true,
     options: {
       paid: { type: 'string' },
+      'log-index': { type: 'string' },
       unpaid: { type: 'boolean', default: false },
       evidence: { type: 'string' },
       by: { type: 'string' },
@@ -40,12 +43,18 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
     throw new ArgumentError('give either --paid TRANSACTION or --unpaid');
   if (transaction !== undefined && !isHex32(transaction))
     throw new ArgumentError('a transaction is 0x and 64 hexadecimal digits');
+  const logIndex = values['log-index'];
+  if (logIndex !== undefined && (transaction === undefined || !/^\d{1,9}$/.test(logIndex)))
+    throw new ArgumentError('--log-index is the index in its block of the log that --paid means');
   const evidence = readOperatorText(values.evidence, '--evidence is the source of your decision');
   // no default: a decision about money names the operator who made it
   const operator = readOperator(values.by ?? '');
   const chains = openChains(values.config === undefined ? undefined : await readConfig(values.config));
   const resolution: OperatorResolution = {
-    result: transaction === undefined ? { kind: 'unpaid' } : { kind: 'paid', transaction },
+    result:
+      transaction === undefined
+        ? { kind: 'unpaid' }
+        : { kind: 'paid', transaction, logIndex: logIndex === undefined ? undefined : Number(logIndex) },
     evidence,
     operator,
   };
