@@ -148,6 +148,9 @@ async function tryRefund(
   if (mined.kind === 'refused') return mined;
   const holders = await readTransferHolders(ledger.pool, payment.network, order.transaction);
   const chosen = chooseTransfer(mined.transfers, { asset: payment.asset, to, amount }, holders);
+  // another command may have recorded this very refund meanwhile
+  if (chosen.kind === 'refused' && chosen.code === 'transfer_claimed' && (await hasMoved(ledger, quote, order)))
+    return 'again';
   if (chosen.kind === 'refused')
     return repeated ? repeated() : ((await findOtherToken(chains, order, payment, to)) ?? chosen);
   const notYet =
@@ -165,6 +168,14 @@ async function tryRefund(
   if (outcome !== 'ok') return 'again';
   const cost = await costOf(refunded.refunded_from);
   return { kind: 'recorded', payment, amount, to, remaining: remaining - amount, cost };
+}
+
+async function hasMoved(
+  { pool }: Ledger,
+  { version }: QuoteState,
+  { quoteDigest }: RefundOrder,
+): Promise<boolean> {
+  return foldQuote((await readStream(pool, quoteDigest)).events).version !== version;
 }
 
 /** Whose tokens a recorded refund moved. */

@@ -130,17 +130,18 @@ export function startRpcProxy(target: string, { faults, strike }: PeerParts): Pr
     () => target,
     async ({ body }, forward) => {
       const text = body.toString('utf8');
-      const isReceipt = text.includes('eth_getTransactionReceipt');
+      const isTransaction = text.includes('eth_getTransactionByHash');
       const isLogs = text.includes('eth_getLogs');
-      if (isReceipt && (await strike('during_confirmation'))) return 'cut';
-      if ((isLogs || text.includes(authorizationState)) && (await strike('during_resolution'))) return 'cut';
+      const isSearch = text.includes('fromBlock') || text.includes(authorizationState);
+      if (isTransaction && (await strike('during_confirmation'))) return 'cut';
+      if (isSearch && (await strike('during_resolution'))) return 'cut';
       if (faults.isRpcOut()) {
         faults.count('rpc: outage');
         return 'cut';
       }
       const fault = faults.draw('rpc');
       if (fault.kind !== 'stale') return plainFault('rpc', forward, faults, fault);
-      if (!isReceipt && !isLogs) return forward();
+      if (!isTransaction && !isLogs) return forward();
       faults.count('rpc: stale');
       return jsonAnswer({ jsonrpc: '2.0', id: 1, result: isLogs ? [] : null });
     },

@@ -174,8 +174,8 @@ test('an operator resolves an unknown settlement by its transaction; one that do
   const paid = await quoteAndSign(site, '/x402/jobs/1/1', 'x');
   proxy.faults.settle = 'server_error';
   // what the gateway would find by itself
-  rpc.lie = ({ method }) =>
-    ['eth_call', 'eth_getLogs'].includes(method)
+  rpc.lie = ({ method, params }) =>
+    method === 'eth_call' || JSON.stringify(params).includes('fromBlock')
       ? { error: { code: -32_000, message: 'not now' } }
       : undefined;
   const sent = await site.post('/x402/jobs/1/1', { body: 'x', headers: header(paid) });

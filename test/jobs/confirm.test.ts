@@ -228,14 +228,14 @@ test('a delivered payment whose block is reorged out is open again, is listed, a
   const rpc = await startRpcProxy(chain.rpcUrl);
   const { database, gateway, runner, typesOf } = await behindProxy(chain, { rpcUrl: rpc.url });
   const payment = await quoteAndSign(gateway, job, 'x');
-  // until a runner has the call, the node lags: a reorg seen earlier would be settled again from the receipt
+  // until a runner has the call, the node lags: a reorg seen earlier would be settled again from the transaction
   const isDelivered = () => runner.deliveries.length > 0;
   rpc.lie = ({ method, params }) =>
     method === 'eth_getBlockByNumber' && String(params[0]).startsWith('0x')
       ? { result: isDelivered() ? { number: params[0], hash: nowhere, timestamp: '0x1' } : null }
-      : method === 'eth_getTransactionReceipt' && isDelivered()
+      : method === 'eth_getTransactionByHash' && isDelivered()
         ? { result: null }
-        : method === 'eth_getLogs'
+        : method === 'eth_getLogs' && isDelivered()
           ? { error: { code: -32_000, message: 'not now' } }
           : undefined;
   expect((await pay(gateway, payment)).status).toBe(202);

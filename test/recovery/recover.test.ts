@@ -20,10 +20,11 @@ import { projectToHead } from '../../src/projections/project.ts';
 import { listRefundsDue } from '../../src/refunds/list-refunds-due.ts';
 import { readExportEnd } from '../../src/store/export.ts';
 import { useChain } from '../support/devnet.ts';
+import { payTo } from '../support/gateway.ts';
 import { allEvents, expectSoundLedger } from '../support/invariants.ts';
 import { expectIndependent, verifyIndependently } from '../support/independent.ts';
 import { appendRefusals, exportTo, sealAll, testSigner } from '../support/log.ts';
-import { transferToken } from '../support/onchain.ts';
+import { sendInLongTransaction, transferToken } from '../support/onchain.ts';
 import { temporaryFolder } from '../support/program.ts';
 import { endOfPeriod } from '../support/reconcile.ts';
 import { eventually } from '../support/wait.ts';
@@ -96,6 +97,9 @@ test('a recovered payment is to be refunded, in every report, and what was kept 
 // lets the chain's time pass, so it comes last of the tests that pay
 test('a payment that a restored database has lost is found on the chain and recorded once', async () => {
   const { database, lost, start, recover } = await lossyRestore(chain);
+  // what a stranger sends to a payee, with more logs than anybody would read, is searched as well
+  await sendInLongTransaction(chain.rpcUrl, chain.token, 'mint', [payTo, 1n]);
+  await endOfPeriod(chain.rpcUrl);
   await expect(start()).rejects.toThrow(/events are missing.*tollbook recover/s);
   const before = await allEvents(database.db);
 

@@ -4,7 +4,8 @@ import { meanTick, rateOfTick } from '../../domain/rates/tick-price.ts';
 import type { SourceAnswer } from '../../domain/rates/round.ts';
 import type { Address, Hex } from '../../domain/values/primitives.ts';
 import type { UniswapRateSource } from '../../domain/values/token.ts';
-import { smallAnswerBytes, uintWord } from '../rpc/eth-call.ts';
+import { longAnswer } from '../rpc/answer-reader.ts';
+import { uintWord } from '../rpc/eth-call.ts';
 import type { RpcCall } from '../rpc/json-rpc.ts';
 import { bytes32, quantity } from '../rpc/rpc-values.ts';
 import { contractReader, type ContractReader, signed } from './contract-reader.ts';
@@ -27,7 +28,7 @@ const latestBlock: RpcCall<Block> = {
   method: 'eth_getBlockByNumber',
   params: ['latest', false],
   result: z.object({ hash: bytes32, timestamp: quantity.refine((secs) => secs < beyondSecs) }),
-  maxResponseBytes: 4 * 1024 * 1024 + smallAnswerBytes,
+  reading: longAnswer,
 };
 
 /**
