@@ -131,10 +131,12 @@ async function tryRefund(
     const { transaction, operator } = order;
     return recordTransferCost(ledger, chains, { network, transaction, purpose: 'refund', operator }, from);
   };
-  const repeated = earlier && (async (): Promise<RefundAnswer> => {
-    const cost = await costOf(senderOf(events, earlier.version));
-    return { kind: 'repeated', payment, amount: earlier.amount, to: earlier.to, remaining, cost };
-  });
+  const repeated =
+    earlier &&
+    (async (): Promise<RefundAnswer> => {
+      const cost = await costOf(senderOf(events, earlier.version));
+      return { kind: 'repeated', payment, amount: earlier.amount, to: earlier.to, remaining, cost };
+    });
   // another transfer of the same transaction may have returned an equal part
   if (repeated && (order.amount === undefined || order.amount > remaining)) return repeated();
   if (known.isRefunded)
@@ -149,7 +151,11 @@ async function tryRefund(
   const holders = await readTransferHolders(ledger.pool, payment.network, order.transaction);
   const chosen = chooseTransfer(mined.transfers, { asset: payment.asset, to, amount }, holders);
   // another command may have recorded this very refund meanwhile
-  if (chosen.kind === 'refused' && chosen.code === 'transfer_claimed' && (await hasMoved(ledger, quote, order)))
+  if (
+    chosen.kind === 'refused' &&
+    chosen.code === 'transfer_claimed' &&
+    (await hasMoved(ledger, quote, order))
+  )
     return 'again';
   if (chosen.kind === 'refused')
     return repeated ? repeated() : ((await findOtherToken(chains, order, payment, to)) ?? chosen);

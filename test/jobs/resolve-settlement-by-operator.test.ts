@@ -52,12 +52,18 @@ describe("an operator's decision", () => {
     const file = path.join(temporaryFolder(), 'tollbook.toml');
     writeFileSync(file, configText({ ...setup, chain }));
     const asked = (...args: string[]) =>
-      tollbook(['settlements', 'resolve', digest, '--paid', transaction, ...args, ...words, '--config', file], {
-        DATABASE_URL: database.url,
-        RUNNER_TOKEN: runnerSecret,
-        RECEIPT_KEY: receiptKey,
-      });
-    expect(await asked('--log-index', '99')).toMatchObject({ code: 2, stderr: expect.stringContaining('opposite') });
+      tollbook(
+        ['settlements', 'resolve', digest, '--paid', transaction, ...args, ...words, '--config', file],
+        {
+          DATABASE_URL: database.url,
+          RUNNER_TOKEN: runnerSecret,
+          RECEIPT_KEY: receiptKey,
+        },
+      );
+    expect(await asked('--log-index', '99')).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('opposite'),
+    });
     expect(await asked()).toMatchObject({ code: 0 });
     const { logs } = (await askNode(chain.rpcUrl, 'eth_getTransactionReceipt', [transaction])) as {
       logs: { logIndex: string }[];

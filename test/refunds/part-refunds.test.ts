@@ -66,7 +66,10 @@ describe('a payment that is refunded in part', () => {
     const transaction = await final(await transferMany(chain.rpcUrl, [one, one]));
     const first = await record(digest, transaction, { amount: half });
     expect(first).toMatchObject({ kind: 'recorded', remaining: half });
-    expect(await record(digest, transaction, { amount: half })).toMatchObject({ kind: 'recorded', remaining: 0n });
+    expect(await record(digest, transaction, { amount: half })).toMatchObject({
+      kind: 'recorded',
+      remaining: 0n,
+    });
     expect(await record(digest, transaction, { amount: half })).toMatchObject({ kind: 'repeated' });
     await projectToHead(ledger);
     expect((await listRefundsDue(ledger.pool, 0, 10)).rows).toEqual([]);

@@ -46,7 +46,9 @@ export async function readTransactionTransfers(
   const topics = [[transferred, ...authorizationEvents], ...(from ? [from.map(addressWord)] : [])];
   const none: RpcAnswer<readonly Log[]> = { kind: 'answer', value: [] };
   const logs =
-    assets?.length === 0 ? none : await readTransactionLogs(ask, transaction, { addresses: assets, topics }, blockHash);
+    assets?.length === 0
+      ? none
+      : await readTransactionLogs(ask, transaction, { addresses: assets, topics }, blockHash);
   if (logs.kind === 'unavailable') return logs;
   // a transaction that failed has no logs
   if (logs.value.length === 0) {

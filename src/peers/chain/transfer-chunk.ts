@@ -56,7 +56,9 @@ export async function readChunk(
 
 /** By block and log index. A transfer between two payees is in both answers, and is listed once. */
 function inOrder(transfers: readonly ChainTransfer[]): ChainTransfer[] {
-  const sorted = transfers.toSorted((a, b) => Number(a.blockNumber - b.blockNumber) || a.logIndex - b.logIndex);
+  const sorted = transfers.toSorted(
+    (a, b) => Number(a.blockNumber - b.blockNumber) || a.logIndex - b.logIndex,
+  );
   return sorted.filter((one, at) => {
     const last = sorted[at - 1];
     return !(last && isSamePlace(last, one) && last.transaction === one.transaction);

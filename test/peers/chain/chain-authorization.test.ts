@@ -221,9 +221,7 @@ describe('a log is not accepted', () => {
   ])('when it is %s', async (_, change) => {
     const expected = devnet.expected();
     await devnet.cancel(expected);
-    const stub = await changing('range', (logs: object[]) =>
-      logs.map((log) => ({ ...log, ...change })),
-    );
+    const stub = await changing('range', (logs: object[]) => logs.map((log) => ({ ...log, ...change })));
     expect(await open(stub.url).findAuthorization(expected, 0)).toMatchObject({
       kind: 'unavailable',
       cause: 'malformed',

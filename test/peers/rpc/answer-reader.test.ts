@@ -29,7 +29,11 @@ describe('an answer that is read in pieces', () => {
   const lengths = fc.array(fc.integer({ min: 1, max: 20 }), { minLength: 1, maxLength: 20 });
 
   test('gives the elements of its result and an outline of the rest, wherever it is cut', () => {
-    const answer = fc.record({ before: fc.object(), result: fc.oneof(elements, fc.object()), after: fc.jsonValue() });
+    const answer = fc.record({
+      before: fc.object(),
+      result: fc.oneof(elements, fc.object()),
+      after: fc.jsonValue(),
+    });
     fc.assert(
       fc.property(answer, lengths, fc.constantFrom(undefined, 2), (value, cuts, indent) => {
         const text = JSON.stringify(value, undefined, indent);
@@ -48,7 +52,7 @@ describe('an answer that is read in pieces', () => {
     for (let length = 0; length < whole.length; length++)
       expect(read(whole.slice(0, length)).outline).toBeUndefined();
     fc.assert(
-      fc.property(fc.string({ unit: fc.constantFrom(...'{}[]":,\\1 a'), maxLength: 60 }), lengths, (text, cuts) => {
+      fc.property(fc.stringMatching(/^[{}[\]":,\\1 a]{0,60}$/), lengths, (text, cuts) => {
         read(text, cuts);
         read(`{"result":[${text}`, cuts);
       }),
@@ -89,8 +93,10 @@ describe('an answer that is read in pieces', () => {
   });
 
   test('holds of many elements only what is kept of them', () => {
-    const keep = (element: unknown) => (element as { n: number }).n || undefined;
-    const reader = new AnswerReader<number>({ maxBytes, keep });
+    const reader = new AnswerReader<number>({
+      maxBytes,
+      keep: (element) => (element as { n: number }).n || undefined,
+    });
     reader.write(Buffer.from('{"result":[{"n":1}'));
     for (let n = 0; n < 1_000; n++) reader.write(Buffer.from(',{"n":0}'.repeat(100)));
     reader.write(Buffer.from(',{"n":2}],"jsonrpc":"2.0"}'));
