@@ -170,8 +170,8 @@ export const plants: readonly Plant[] = [
     edits: [
       {
         file: 'src/peers/chain/schemes/eip3009/authorization-logs.ts',
-        find: `return log.topics[1] === addressWord(from) && log.topics[2] === nonce;`,
-        replace: `return log.topics[1] === addressWord(from) && nonce !== undefined;`,
+        find: `isUse(log) && log.topics[2] === expected.nonce`,
+        replace: `isUse(log) && log.topics[2] !== undefined`,
       },
       {
         file: 'src/domain/payments/settlement.ts',

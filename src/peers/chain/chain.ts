@@ -37,8 +37,8 @@ export interface Chain {
   waitForSettlement(transaction: Hex, expected: ExpectedTransfer, waitMs: number): Promise<SettlementAnswer>;
   /**
    * What became of an authorization, without knowing its transaction: looks through the logs from a block older
-   * than `sinceSecs`, by the chain's clock, up to the latest. Sends many requests, each within the time-out; is
-   * unavailable where a node allows only ranges below 50 blocks, or there are more than half a million blocks.
+   * than `sinceSecs`, by the chain's clock, up to the latest. Sends up to 256 requests, each within the time-out; is
+   * unavailable where more would be needed.
    */
   findAuthorization(expected: ExpectedTransfer, sinceSecs: number): Promise<AuthorizationFound>;
   /** The last block. */

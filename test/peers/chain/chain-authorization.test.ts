@@ -152,6 +152,7 @@ describe('behind thousands of blocks', () => {
     ['an error', 1_999, 200],
     ['an error', 300, 200],
     ['an error', 50, 200],
+    ['an error', 20, 200],
     ['status 400', 700, 400],
     ['status 413', 700, 413],
   ])('a use is found where the node refuses, with %s, more than %i blocks', async (_, most, status) => {
@@ -165,15 +166,15 @@ describe('behind thousands of blocks', () => {
     expect(await open(stub.url).findAuthorization(expected, usedAtSecs)).toEqual(paid);
   });
 
-  test('the answer is unavailable where the node refuses ranges of fifty blocks', async () => {
+  test('the answer is unavailable where the node refuses even a single block', async () => {
     const stub = await proxy((request) => {
       if (rangeOf(request) === undefined) return false;
-      refuse(request, { code: -32_600, message: 'up to a 10 block range' });
+      refuse(request, { code: -32_600, message: 'no logs here' });
       return true;
     });
     const answer = await open(stub.url).findAuthorization(expected, usedAtSecs);
     expect(answer).toMatchObject({ kind: 'unavailable', cause: 'rpc_error' });
-    expect(widthsOf(stub)).toEqual([2_000, 1_000, 500, 250, 125, 62, 50]);
+    expect(widthsOf(stub)).toEqual([2_000, 1_000, 500, 250, 125, 62, 31, 15, 7, 3, 1]);
   });
 
   test('the answer is unavailable, without narrower ranges, where the node fails for another reason', async () => {
