@@ -145,20 +145,17 @@ async function tryRefund(
     return refused('too_much', `${amount} atoms, and ${remaining} of ${payment.amount} are left`);
   const impossible =
     checkCall(known, order.isGoodwill) ?? (await checkAddress(ledger.pool, payment, order.elsewhere));
-  if (impossible) return impossible;
+  if (impossible) return repeated ? repeated() : impossible;
   const mined = await readMined(chains, payment.network, order.transaction, [payment.asset]);
   if (mined.kind === 'refused') return mined;
   const holders = await readTransferHolders(ledger.pool, payment.network, order.transaction);
   const chosen = chooseTransfer(mined.transfers, { asset: payment.asset, to, amount }, holders);
-  // another command may have recorded this very refund meanwhile
-  if (
-    chosen.kind === 'refused' &&
-    chosen.code === 'transfer_claimed' &&
-    (await hasMoved(ledger, quote, order))
-  )
-    return 'again';
-  if (chosen.kind === 'refused')
-    return repeated ? repeated() : ((await findOtherToken(chains, order, payment, to)) ?? chosen);
+  if (chosen.kind === 'refused') {
+    if (repeated) return repeated();
+    // another command may have recorded this very refund meanwhile
+    const mayBeThisOne = chosen.code === 'transfer_claimed' && (await hasMoved(ledger, quote, order));
+    return mayBeThisOne ? 'again' : nameOtherToken(chains, order, payment, { to, otherwise: chosen });
+  }
   const notYet =
     (await requireFinal(chains, payment.network, mined)) ??
     (await checkPaidBefore(chains, known, payment, mined));
@@ -248,19 +245,18 @@ function chooseTransfer(
     : refused('no_transfer', `of ${asset} to ${wanted}`);
 }
 
-/** Why none of its token did: the transaction moved another token there. */
-async function findOtherToken(
+/** Where nothing of the payment's token went there, the transaction may have moved another token. */
+async function nameOtherToken(
   chains: Chains,
   { transaction }: RefundOrder,
   { network, asset }: SignedPayment,
-  wanted: string,
-): Promise<Refused<RefundRefusal> | undefined> {
+  { to, otherwise }: { readonly to: string; readonly otherwise: Refused<RefundRefusal> },
+): Promise<Refused<RefundRefusal>> {
+  if (otherwise.code !== 'other_address' && otherwise.code !== 'no_transfer') return otherwise;
   const mined = await readMined(chains, network, transaction);
-  if (mined.kind === 'refused') return mined;
-  const toThere = mined.transfers.filter(({ to, from }) => to === wanted && from !== wanted);
-  const [other] = toThere;
-  const isOther = other && toThere.every((one) => one.asset !== asset);
-  return isOther ? refused('other_token', `${other.asset} instead of ${asset}`) : undefined;
+  const moved = mined.kind === 'mined' ? mined.transfers : [];
+  const other = moved.find((one) => one.to === to && one.from !== to);
+  return other ? refused('other_token', `${other.asset} instead of ${asset}`) : otherwise;
 }
 
 /** A refund requires that the payment landed, and before the refund. */
