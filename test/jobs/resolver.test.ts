@@ -1,11 +1,10 @@
 import { describe, expect, test } from 'vitest';
 import type { TestDatabase } from '../support/database.ts';
-import { giveBack } from '../refunds/support.ts';
 import { useChain } from '../support/devnet.ts';
 import { failsBeforeBroadcast } from '../support/facilitator-proxy.ts';
 import { payTo, startTestGateway } from '../support/gateway.ts';
 import { expectSoundLedger } from '../support/invariants.ts';
-import { cancelPayment, landInLongTransaction, landPayment } from '../support/onchain.ts';
+import { cancelPayment, landPayment } from '../support/onchain.ts';
 import { header, offerOf, type Payment, quoteAndSign, signOffer } from '../support/payer.ts';
 import { tollbook } from '../support/program.ts';
 import { startRpcProxy } from '../support/rpc-proxy.ts';
@@ -121,31 +120,6 @@ describe('a settlement of unknown outcome', () => {
     expect((await answer).status).toBe(503);
     await reaches(gateway, payment, 'completed', database);
     expect(await chain.balance(payTo)).toBe(before + price);
-  });
-
-  test('that a third party landed in a transaction with more logs than anybody would read is paid and can be refunded', async () => {
-    const { proxy, database, gateway, runner } = await behindProxy(chain, {
-      settleMs: 1_000,
-      react: () => ({ status: 400, body: 'no' }),
-    });
-    const payment = await quoteAndSign(gateway, job, 'x');
-    proxy.faults.settle = 'hang';
-    const answer = pay(gateway, payment);
-    await eventually(() => expect(proxy.seen).toContain('settle'));
-    await landInLongTransaction(chain.rpcUrl, payment);
-    expect((await answer).status).toBe(503);
-    await reaches(gateway, payment, 'dead_lettered', database);
-    expect(runner.deliveries).toHaveLength(1);
-    const at = ['--rpc', `eip155:84532=${chain.rpcUrl}`, '--by', 'ada'];
-    const back = await giveBack(chain);
-    await eventually(async () =>
-      expect(
-        await tollbook(['refunds', 'record', '--quote-digest', digestOf(payment), '--tx', back, ...at], {
-          DATABASE_URL: database.url,
-        }),
-      ).toMatchObject({ code: 0 }),
-    );
-    await database.asOwner((owner) => expectSoundLedger(database.db, owner));
   });
 
   test('whose payer has used its nonce for one atom to the payee fails, once that is final', async () => {
@@ -311,15 +285,6 @@ describe('a payment that a third party landed before it reached the gateway', ()
     expect(runner.deliveries).toHaveLength(1);
     expect(await chain.balance(payTo)).toBe(before + price);
     await database.asOwner((owner) => expectSoundLedger(database.db, owner));
-  });
-
-  test('is accepted although its transaction has more logs than anybody would read', async () => {
-    const { gateway } = await behindProxy(chain);
-    const payment = await quoteAndSign(gateway, job, 'x');
-    const before = await chain.balance(payTo);
-    await landInLongTransaction(chain.rpcUrl, payment);
-    expect((await pay(gateway, payment)).status).toBe(202);
-    expect(await chain.balance(payTo)).toBe(before + price);
   });
 
   test('is accepted although its time to be settled is over', async () => {
