@@ -107,12 +107,12 @@ test('a landed payment that names no offer of this ledger is not recorded as due
   expect((await send(other, payment)).status).toBe(202);
 });
 
-describe('a landed payment is public, and buys nothing for a stranger who sends it', () => {
-  /** The payment as a stranger sends it: what landed, with an offer that the stranger has got. */
-  async function stolen(gateway: TestGateway, { payload }: Payment): Promise<Payment> {
-    return { ...(await quoteAndSign(gateway, job, 'x')), payload };
-  }
+/** The payment as a stranger sends it: what landed, with an offer that the stranger has got. */
+async function stolen(gateway: TestGateway, { payload }: Payment): Promise<Payment> {
+  return { ...(await quoteAndSign(gateway, job, 'x')), payload };
+}
 
+describe('a landed payment is public, and buys nothing for a stranger who sends it', () => {
   test('to a second ledger with the same payee: the transfer is older than the offer', async () => {
     const first = await startTestGateway({ database: await createDatabase(), chain });
     const payment = await quoteAndSign(first, job, 'x');

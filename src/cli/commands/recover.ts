@@ -245,7 +245,7 @@ async function finish(
   if (!isExclusive)
     for (const one of unexplained)
       say(`Not recorded, as pay_to_exclusive is false, until its payer presents it: ${lostText(one)}`);
-  for (const lost of recorded) say(`Refund due: ${lostText(lost)}`);
+  for (const one of recorded) say(`Refund due: ${lostText(one)}`);
   for (const { transaction, from, to, amount, asset } of leaving)
     say(
       `No event: ${amount} atoms of ${asset} left ${from} for ${to} in ${transaction}: record it with ` +
