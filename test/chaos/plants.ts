@@ -265,8 +265,8 @@ export const plants: readonly Plant[] = [
       {
         // a quote that authenticates itself is known though the ledger lost it
         file: 'src/jobs/verify-payment.ts',
-        find: `      return verifiedBy('chain', landing);`,
-        replace: `      return rejected;`,
+        find: `        ? verifiedBy('chain', landing)`,
+        replace: `        ? rejected`,
       },
     ],
     caughtBy: ['refused_though_paid'],
