@@ -53,6 +53,7 @@ import { startPriceExtender } from '../workers/price-extender.ts';
 import { startRateAsker } from '../workers/rate-asker.ts';
 import { startRateFollower } from '../workers/rate-follower.ts';
 import { startJobsStatusChecker } from '../workers/jobs-status-checker.ts';
+import { startRefundFollower } from '../workers/refund-follower.ts';
 import { startRequestCounter } from '../workers/request-counter.ts';
 import { startRelay } from '../workers/relay.ts';
 import { startResultSweeper } from '../workers/result-sweeper.ts';
@@ -234,7 +235,7 @@ export async function composeJobs(parts: Parts): Promise<RunningJobs> {
       broker = startBroker(context, current);
       relays.push(...startRelays(context, current, parts.metrics, broker));
       loops.push(startDueTimes(context), ...relays, ...startListingWatcher(current));
-      loops.push(startOldCallEnder(current), startDeadLetterDiscarder(current));
+      loops.push(startOldCallEnder(current), startDeadLetterDiscarder(current), startRefundFollower(current));
       const { results } = context;
       if (results) loops.push(startResultSweeper({ ...context, results }));
       loops.push(...startCallbackSender(current, timedCallbacks(sendCallback, parts.metrics)));

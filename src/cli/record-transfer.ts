@@ -101,7 +101,8 @@ function refusalText<Code extends string>(
   return messages[code] + (detail === undefined ? '' : ` (${detail})`);
 }
 
-async function withSources(
+/** Opens the ledger and the chains for `work`, and closes them. */
+export async function withSources(
   sources: ChainSources,
   work: (sources: Sources) => Promise<ExitCode>,
 ): Promise<ExitCode> {

@@ -15,18 +15,31 @@ export const transferCommands = {
     load: () => import('./commands/refunds/due.ts'),
   },
   'refunds batch': {
-    isReading: true as const,
-    summary: 'writes the refunds that are due on a network as one batch for a wallet',
+    summary: 'starts the refunds that are due on a network, and writes them as one batch for a wallet',
     usage:
-      'tollbook refunds batch --network eip155:8453 --out FILE [--safe FILE] [--max 100]\n' +
-      '  [--rpc NETWORK=URL | --config FILE] [--require-sealed [--pubkey KEY]]\n' +
-      '  --rpc   asks the chain whether it shows each payment, and writes nothing where it does not\n' +
-      '  --out   the batch: a call for each refund, and the payment that it refunds; `refunds record --batch` reads it\n' +
-      '  --safe  the same calls for the transaction builder of a Safe\n' +
+      'tollbook refunds batch --network eip155:8453 --out FILE (--rpc NETWORK=URL | --config FILE) [--safe FILE]\n' +
+      '  [--from ADDRESS [--nonce N]] [--max 100] [--by NAME] [--require-sealed [--pubkey KEY]]\n' +
+      '  --rpc    the chain is asked for each payment: it must be in a final block\n' +
+      '  --out    the batch: a call for each refund, and the payment that it refunds; `refunds record --batch` reads it\n' +
+      '  --safe   the same calls for the transaction builder of a Safe, as one transaction\n' +
+      '  --from   the account or Safe that sends the batch, and no other one does\n' +
+      '  --nonce  its nonce for the first refund: the next ones have the next ones, those of a Safe all the same. What is sent under no\n' +
+      '           other nonce is given up by the chain alone, with `refunds abandon`; else two operators have to say that it was not sent\n' +
+      '  --by     the operator; default: your account on this machine\n' +
       requireSealedHelp +
-      '  nothing is recorded and nothing is sent; needs DATABASE_URL',
+      '  each refund is recorded as started: its call is not delivered, and no other batch has it; needs DATABASE_URL',
     exits: { finding: changedRows },
     load: () => import('./commands/refunds/batch.ts'),
+  },
+  'refunds abandon': {
+    summary: 'gives refunds up that were started and cannot land any more: they stay due',
+    usage:
+      'tollbook refunds abandon (--batch FILE | --quote-digest DIGEST --payment NONCE) (--rpc NETWORK=URL | --config FILE)\n' +
+      "  [--why 'TEXT'] [--by NAME]\n" +
+      '  the chain proves it: the transaction failed, or its nonce was spent by another one, in a final block\n' +
+      '  --why  how you know that it was not sent, where the chain cannot prove it: two operators have to say so\n' +
+      '  --by   the operator; default: your account on this machine; needs DATABASE_URL',
+    load: () => import('./commands/refunds/abandon.ts'),
   },
   'refunds record': {
     summary: 'records the transaction that refunded a payment or a part of it, once it is final on the chain',

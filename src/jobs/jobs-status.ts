@@ -11,6 +11,7 @@ import {
   readOpenSettlements,
   type ServiceDeliveries,
 } from '../store/figures.ts';
+import { listStartedRefunds } from '../store/refunds.ts';
 import { type JobsContext, openPaidCalls } from './context.ts';
 import { refreshOffers } from './offers.ts';
 import { listingStatus } from './listings.ts';
@@ -59,6 +60,8 @@ interface Outbox {
   readonly oldest_enqueued_ms?: number;
   /** The same of those with a lease. */
   readonly oldest_leased_ms?: number;
+  readonly started_refunds: number;
+  readonly oldest_started_refund_ms: number;
   readonly services: readonly {
     readonly service_id: number;
     readonly waiting_calls: number;
@@ -96,6 +99,8 @@ interface CallQueue {
   readonly deadCalls: number;
   readonly oldest: OldestCalls;
   readonly openSettlements: Backlog;
+  /** Those that were started, and are neither recorded nor given up. */
+  readonly startedRefunds: Backlog;
   /** Undefined where clients are not called back. */
   readonly dueCallbacks?: Backlog;
 }
@@ -109,6 +114,7 @@ export const notCheckedYet: CheckedJobs = {
     deadCalls: 0,
     oldest: { enqueuedMs: undefined, leasedMs: undefined },
     openSettlements: { count: 0, oldestMs: 0 },
+    startedRefunds: { count: 0, oldestMs: 0 },
   },
   runners: [],
 };
@@ -129,16 +135,19 @@ export async function checkJobs(context: JobsContext): Promise<CheckedJobs> {
 
 async function readQueue({ config, db, pool, log }: JobsContext): Promise<CallQueue | undefined> {
   try {
-    const [waiting, deliveries, dead, oldest, openSettlements, dueCallbacks] = await Promise.all([
+    const [waiting, deliveries, dead, oldest, openSettlements, refunds, dueCallbacks] = await Promise.all([
       readWaitingCalls(pool),
       readDeliveries(pool),
       countDeadLetters(db),
       readOldestCalls(pool),
       readOpenSettlements(pool),
+      listStartedRefunds(pool),
       config.callbacks ? readDueCallbacks(pool) : undefined,
     ]);
     const deadCalls = dead.reduce((sum, { calls }) => sum + calls, 0);
-    return { waiting, deliveries, deadCalls, oldest, openSettlements, ...(dueCallbacks && { dueCallbacks }) };
+    const startedRefunds = { count: refunds.length, oldestMs: refunds[0]?.ageMs ?? 0 };
+    const counts = { deadCalls, oldest, openSettlements, startedRefunds };
+    return { waiting, deliveries, ...counts, ...(dueCallbacks && { dueCallbacks }) };
   } catch (err) {
     log.warn({ err }, 'the waiting calls could not be read');
     return undefined;
@@ -250,6 +259,8 @@ function outboxOf(context: JobsContext, { queue }: CheckedJobs, since: Since): C
     dead_calls: queue?.deadCalls ?? 0,
     ...(enqueuedMs !== undefined && { oldest_enqueued_ms: enqueuedMs }),
     ...(leasedMs !== undefined && { oldest_leased_ms: leasedMs }),
+    started_refunds: queue?.startedRefunds.count ?? 0,
+    oldest_started_refund_ms: Math.round(queue?.startedRefunds.oldestMs ?? 0),
     services: (queue?.waiting ?? []).map(({ serviceId, calls, oldestMs }) => ({
       service_id: serviceId,
       waiting_calls: calls,

@@ -6,6 +6,7 @@ import { termsFromData } from '../domain/payments/quote.ts';
 import { type BindingCheck, checkBinding } from '../domain/payments/quote-binding.ts';
 import { readQuoteToken } from '../domain/payments/quote-token.ts';
 import { foldQuote, type PaymentState, paymentOf } from '../domain/payments/quote-state.ts';
+import { grant } from '../domain/payments/deliver-or-refund.ts';
 import { refundReason } from '../domain/payments/refund.ts';
 import { settlementState } from '../domain/payments/settlement.ts';
 import type { Address, Hex } from '../domain/values/primitives.ts';
@@ -26,7 +27,7 @@ import { append, firstLookMs, keepRequest } from './start-payment.ts';
 /**
  * Delivers a recovered payment instead of refunding it, where its payer has signed for this very request: the signed payment
  * itself is public since it landed, so it proves nothing about the sender. One append takes the refund that is due off and
- * stores the call: a refund that is recorded at the same moment wins or loses.
+ * stores the call: a refund that is started or recorded at the same moment wins or loses.
  */
 export async function redeliver(
   context: JobsContext,
@@ -51,6 +52,7 @@ export async function redeliver(
   const bodyKeccak256 = bound.kind === 'kept' ? bound.bodyKeccak256 : undefined;
   await keepCallback(context, request, digest);
   const command = await redeliveryCommand(context, request, job, decoded, known, bodyKeccak256);
+  if (!command) return answerAgain(context, request, decoded);
   const appended = await append(context, { ...command, stream: digest, expect: quote.version });
   if (appended.outcome === 'full') return enqueueFailed(job, digest, 'lane_full');
   if (appended.outcome !== 'ok') return answerAgain(context, request, decoded);
@@ -59,7 +61,8 @@ export async function redeliver(
 }
 
 /** Why a job cannot be delivered for a payment, whatever its payer signs; undefined where it can. */
-function obstacleOf(job: Job, { payment, refunds }: PaymentState): string | undefined {
+function obstacleOf(job: Job, { payment, refunds, refunding }: PaymentState): string | undefined {
+  if (refunding) return 'its refund is being sent';
   if (refunds.length > 0) return 'a part of the payment was refunded, so the rest of it is refunded as well';
   const { network, asset, pay_to: payTo, amount } = payment;
   const offer = job.options.find((one) => one.network === network && one.asset === asset);
@@ -122,15 +125,16 @@ async function checkSignature(
   }
 }
 
+/** Undefined where it is refunded instead. */
 async function redeliveryCommand(
   context: JobsContext,
   request: BoundRequest,
   { serviceId, jobIndex }: Job,
   decoded: DecodedPayment,
-  { payment }: PaymentState,
+  known: PaymentState,
   bodyKeccak256: Hex | undefined,
-): Promise<Omit<LaneCommand, 'stream' | 'expect'>> {
-  const paid = paymentFromData(payment);
+): Promise<Omit<LaneCommand, 'stream' | 'expect'> | undefined> {
+  const paid = paymentFromData(known.payment);
   const data = {
     ...ofPayment(paid),
     service_id: serviceId,
@@ -144,6 +148,8 @@ async function redeliveryCommand(
     ...(decoded.terms?.quoteDigest ? { quote_digest: decoded.terms.quoteDigest } : {}),
     signature: (request.redeliverySignature ?? '').toLowerCase(),
   };
+  const granted = grant(known, { kind: 'redeliver', data });
+  if (granted.kind === 'refused') return undefined;
   const kept = await keepRequest(context, request);
   const { network, asset, symbol } = paid;
   const key = paymentKey(paid);
@@ -154,7 +160,7 @@ async function redeliveryCommand(
   });
   const call = { serviceId, jobIndex, ...kept, network, asset, symbol, caller: undefined, idempotencyKey };
   return {
-    events: [{ type: 'redelivery_requested', data }],
+    events: granted.events,
     call: { op: 'add', ...call, payment: key, delayMs: firstLookMs },
   };
 }

@@ -78,6 +78,10 @@ export const notices = {
     tone: 'good',
     text: 'It is recorded that this refund was not sent. It can be sent again.',
   },
+  refund_said_not_sent: {
+    tone: 'warn',
+    text: 'It is recorded that you say so. Another operator has to say so too: then it can be sent again.',
+  },
   settlement_resolved: { tone: 'good', text: 'The settlement was resolved.' },
   no_receipt: {
     tone: 'bad',

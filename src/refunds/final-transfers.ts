@@ -62,7 +62,7 @@ export async function readMined(
 export async function requireFinal(
   chains: Chains,
   network: Caip2,
-  { blockNumber, blockHash }: MinedTransfers,
+  { blockNumber, blockHash }: Pick<MinedTransfers, 'blockNumber' | 'blockHash'>,
 ): Promise<Refused<NoTransfers> | undefined> {
   const chain = chains.get(network);
   if (!chain) return refused('network_unknown', network);
@@ -76,6 +76,35 @@ export async function requireFinal(
   return canonical.hash === blockHash
     ? undefined
     : refused('not_final', `block ${blockNumber} was reorged out`);
+}
+
+/** Chains that answer each question once: the refunds of a batch ask the same ones. */
+export function rememberAnswers(chains: Chains): Chains {
+  return new Map(
+    [...chains].map(([network, chain]) => [
+      network,
+      {
+        ...chain,
+        finalizedBlock: remembered(() => chain.finalizedBlock()),
+        blockHashAt: remembered((number) => chain.blockHashAt(number)),
+        readSpentNonces: remembered((sender, blockHash) => chain.readSpentNonces(sender, blockHash)),
+        readTransfers: remembered((transaction, assets) => chain.readTransfers(transaction, assets)),
+        readCost: remembered((transaction) => chain.readCost(transaction)),
+      },
+    ]),
+  );
+}
+
+function remembered<Asked extends readonly (Hex | bigint | readonly Hex[] | undefined)[], T>(
+  read: (...asked: Asked) => Promise<T>,
+): (...asked: Asked) => Promise<T> {
+  const known = new Map<string, Promise<T>>();
+  return (...asked) => {
+    const key = asked.join(' ');
+    const answer = known.get(key) ?? read(...asked);
+    known.set(key, answer);
+    return answer;
+  };
 }
 
 function unavailable(cause: string, network: Caip2): Refused<NoTransfers> {

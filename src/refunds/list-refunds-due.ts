@@ -1,15 +1,32 @@
 import type pg from 'pg';
 import { paymentRowsOf } from '../projections/read-model.ts';
 import { decodeLeaf } from '../domain/events/event.ts';
+import type { Refunding } from '../domain/payments/payment-progress.ts';
+import { foldQuote } from '../domain/payments/quote-state.ts';
 import { findChangedEvents } from '../log/changed-events.ts';
 import { readLeavesUpTo } from '../store/projection.ts';
 import { listRefundsDue as listInReadModel, type RefundDueRow } from '../store/refunds.ts';
+
+/** A refund that is due, and the one of its payment that is started. */
+export interface ListedRefund extends RefundDueRow {
+  readonly under_way: StartedRefundRow | null;
+}
+
+/** Times are RFC 3339. */
+export interface StartedRefundRow {
+  readonly since: string;
+  readonly age_secs: number;
+  readonly operator: string;
+  readonly sender: string | null;
+  readonly sender_nonce: number | null;
+  readonly transaction: string | null;
+}
 
 export interface RefundsDue {
   /** The last event that the list includes. */
   readonly asOfSeq: number;
   /** What is owed, and to whom, by the events of each payment. */
-  readonly rows: readonly RefundDueRow[];
+  readonly rows: readonly ListedRefund[];
   /** Payments whose row in the read model says something else than their events, which decide. */
   readonly contradicted: readonly number[];
   /** Events of listed payments that are not those that the log has sealed. Their payments are left out of `rows`. */
@@ -40,7 +57,10 @@ export async function listRefundsDue(pool: pg.Pool, afterSeq: number, limit: num
   const bySeq = new Map(
     streams.flatMap((events) => paymentRowsOf(events).payments.map((payment) => [payment.seq, payment])),
   );
-  const rows: RefundDueRow[] = [];
+  const refunding = new Map(
+    streams.map((events) => [events[0]?.stream, foldQuote(events).payment?.refunding]),
+  );
+  const rows: ListedRefund[] = [];
   const contradicted: number[] = [];
   for (const row of listed) {
     const payment = bySeq.get(row.seq);
@@ -65,7 +85,27 @@ export async function listRefundsDue(pool: pg.Pool, afterSeq: number, limit: num
     const facts = { ...found, transaction, block_number, call_id, quote_source, why, since };
     if (Object.entries(facts).some(([name, value]) => row[name as keyof typeof facts] !== value))
       contradicted.push(row.seq);
-    if (!changedQuotes.has(row.quote_digest)) rows.push({ ...row, ...facts });
+    if (!changedQuotes.has(row.quote_digest))
+      rows.push({ ...row, ...facts, under_way: underWay(row, refunding.get(row.quote_digest)) });
   }
   return { asOfSeq, rows, contradicted, changed, listed: listed.map(({ seq }) => seq) };
+}
+
+/** The refund of a payment that is started. */
+function underWay(
+  { since, age_secs: ageSecs }: RefundDueRow,
+  refunding: Refunding | undefined,
+): StartedRefundRow | null {
+  if (!refunding) return null;
+  const { at, operator, sender, senderNonce, transaction } = refunding;
+  // the clock of the list is the database's: the refund is due since `since`, for `age_secs`
+  const laterSecs = Math.floor((Date.parse(at) - Date.parse(since)) / 1_000);
+  return {
+    since: at,
+    age_secs: Math.max(0, ageSecs - laterSecs),
+    operator,
+    sender: sender ?? null,
+    sender_nonce: senderNonce ?? null,
+    transaction: transaction ?? null,
+  };
 }

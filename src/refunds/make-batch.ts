@@ -1,11 +1,10 @@
 import type pg from 'pg';
 import { type BatchedRefund, type RefundBatch, transferCall } from '../domain/payments/refund-batch.ts';
-import type { Caip2, Hex } from '../domain/values/primitives.ts';
-import type { RefundDueRow } from '../store/refunds.ts';
-import { refundStream } from '../domain/payments/refund-sending.ts';
+import type { Address, Caip2, Hex } from '../domain/values/primitives.ts';
+import { type Chains, rememberAnswers } from './final-transfers.ts';
 import { findUnlistedRefunds } from './find-unlisted.ts';
-import { listRefundsDue } from './list-refunds-due.ts';
-import { readAllSending } from './send-refund.ts';
+import { listRefundsDue, type ListedRefund } from './list-refunds-due.ts';
+import { type DueRefund, findDue, type Ledger, type SendRefusal, startDue } from './send-refund.ts';
 
 const rowsAtOnce = 1_000;
 
@@ -15,30 +14,44 @@ export interface BatchOrder {
   readonly max: number;
 }
 
-export type BatchAnswer =
-  | {
-      readonly kind: 'made';
-      readonly batch: RefundBatch;
-      /** Due as well, and left out: only a facilitator or an operator says that they were paid. */
-      readonly unproven: readonly string[];
-      /** Due as well, and left out: somebody has begun to send them from the console. */
-      readonly underWay: readonly { readonly quoteDigest: string; readonly operator: string }[];
-      /** Further refunds are due on the network. */
-      readonly isCut: boolean;
-    }
+/** Why a refund that is due is not in a batch, by its quote. */
+export interface LeftOut {
+  readonly quoteDigest: string;
+  readonly code: SendRefusal;
+  /** For `under_way`: the operator who sends it. */
+  readonly detail?: string | undefined;
+}
+
+/** A batch of which nothing is on record yet. */
+export interface BatchPlan {
+  readonly kind: 'planned';
+  readonly asOfSeq: number;
+  readonly refunds: readonly (DueRefund & { readonly row: ListedRefund })[];
+  readonly leftOut: readonly LeftOut[];
+  /** Further refunds are due on the network. */
+  readonly isCut: boolean;
+}
+
+export type PlanAnswer =
+  | BatchPlan
   /** The read models contradict the events of these payments: `tollbook verify` comes first. */
   | { readonly kind: 'contradicted'; readonly seqs: readonly number[] }
   /** These events of payments are not those that the log has sealed. */
-  | { readonly kind: 'changed'; readonly seqs: readonly number[] };
+  | { readonly kind: 'changed'; readonly seqs: readonly number[] }
+  /** The chain does not show the payments of these quotes, whatever the events say. */
+  | { readonly kind: 'not_shown'; readonly quotes: readonly string[] }
+  | { readonly kind: 'unavailable'; readonly cause: string };
 
-/**
- * The refunds that are due on a network, the oldest first, as one batch: payees and amounts are those of the events. It records nothing:
- * what was sent is recorded once it is final.
- */
-export async function makeBatch(pool: pg.Pool, { network, max }: BatchOrder): Promise<BatchAnswer> {
-  const refunds: BatchedRefund[] = [];
-  const unproven: string[] = [];
-  const underWay: { quoteDigest: string; operator: string }[] = [];
+/** The refunds that are due on a network, of payments in final blocks, the oldest first. It records nothing. */
+export async function planBatch(
+  pool: pg.Pool,
+  { network, max }: BatchOrder,
+  chains: Chains,
+): Promise<PlanAnswer> {
+  const once = rememberAnswers(chains);
+  const refunds: BatchPlan['refunds'][number][] = [];
+  const leftOut: LeftOut[] = [];
+  const notShown: string[] = [];
   let isCut = false;
   let asOfSeq = 0;
   const unlisted = await findUnlistedRefunds(pool);
@@ -48,29 +61,59 @@ export async function makeBatch(pool: pg.Pool, { network, max }: BatchOrder): Pr
     if (page.changed.length > 0) return { kind: 'changed', seqs: page.changed };
     if (page.contradicted.length > 0) return { kind: 'contradicted', seqs: page.contradicted };
     asOfSeq = page.asOfSeq;
-    const rows = page.rows.filter((one) => one.network === network);
-    const sending = await readAllSending(pool, rows);
-    for (const row of rows) {
-      const sent = sending.get(refundStream(row.quote_digest, row.payment_nonce));
-      if (sent) underWay.push({ quoteDigest: row.quote_digest, operator: sent.started.operator });
-      else if (row.block_number === null) unproven.push(row.quote_digest);
-      else if (refunds.length === max) isCut = true;
-      else refunds.push(refundIn(row));
+    for (const row of page.rows.filter((one) => one.network === network)) {
+      const [quoteDigest, paymentNonce] = [row.quote_digest as Hex, row.payment_nonce as Hex];
+      if (refunds.length === max) {
+        isCut ||= row.under_way === null && row.block_number !== null;
+        continue;
+      }
+      const due = await findDue(pool, { quoteDigest, paymentNonce }, once);
+      if (due.kind === 'due') refunds.push({ ...due, row });
+      else if (due.code === 'chain_unavailable')
+        return { kind: 'unavailable', cause: due.detail ?? 'no RPC is known' };
+      else if (due.code === 'not_shown') notShown.push(quoteDigest);
+      else leftOut.push({ quoteDigest, code: due.code, detail: due.detail });
     }
     after = page.listed.length < rowsAtOnce ? undefined : page.listed.at(-1);
   }
-  return {
-    kind: 'made',
-    batch: { version: 1, network, as_of_seq: asOfSeq, refunds },
-    unproven,
-    underWay,
-    isCut,
-  };
+  if (notShown.length > 0) return { kind: 'not_shown', quotes: notShown };
+  return { kind: 'planned', asOfSeq, refunds, leftOut, isCut };
 }
 
-function refundIn(row: RefundDueRow): BatchedRefund {
+/** Who sends a batch, and how, as far as it is known before. */
+export interface BatchSender {
+  readonly operator: string;
+  readonly sender?: Address | undefined;
+  /** The sender's nonce for the first refund: for all of them if one transaction sends them, else each has the next one. */
+  readonly firstNonce?: number | undefined;
+  readonly isOneTransaction: boolean;
+}
+
+/** Starts each refund of a plan, so that none of their calls is delivered, and nobody else sends one. Only then the batch may be sent. */
+export async function startBatch(
+  ledger: Ledger,
+  { asOfSeq, refunds: planned }: BatchPlan,
+  network: Caip2,
+  { operator, sender, firstNonce, isOneTransaction }: BatchSender,
+): Promise<{ readonly batch: RefundBatch; readonly leftOut: readonly LeftOut[] }> {
+  const refunds: BatchedRefund[] = [];
+  const leftOut: LeftOut[] = [];
+  for (const { row, ...due } of planned) {
+    const senderNonce =
+      firstNonce === undefined ? undefined : firstNonce + (isOneTransaction ? 0 : refunds.length);
+    const started = await startDue(ledger, due, { operator, sender, senderNonce });
+    if (started.kind === 'started') refunds.push(refundIn(row, senderNonce));
+    else leftOut.push({ ...due.of, code: started.code, detail: started.detail });
+  }
+  const by = sender === undefined ? {} : { sender };
+  return { batch: { version: 1, network, as_of_seq: asOfSeq, ...by, refunds }, leftOut };
+}
+
+function refundIn(row: ListedRefund, senderNonce: number | undefined): BatchedRefund {
   const { symbol, decimals, amount } = row;
   const [asset, to] = [row.asset as Hex, row.payer as Hex];
   const named = { quote_digest: row.quote_digest as Hex, payment_nonce: row.payment_nonce as Hex };
-  return { ...named, asset, symbol, decimals, to, amount, call: transferCall(asset, to, BigInt(amount)) };
+  const nonce = senderNonce === undefined ? {} : { sender_nonce: senderNonce };
+  const call = transferCall(asset, to, BigInt(amount));
+  return { ...named, asset, symbol, decimals, to, amount, ...nonce, call };
 }

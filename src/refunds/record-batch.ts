@@ -1,6 +1,6 @@
 import type { BatchedRefund, RefundBatch } from '../domain/payments/refund-batch.ts';
 import type { Hex } from '../domain/values/primitives.ts';
-import type { Chains } from './final-transfers.ts';
+import { type Chains, rememberAnswers } from './final-transfers.ts';
 import { recordRefund, type RefundAnswer, type RefundRefusal } from './record-refund.ts';
 
 /** An operator's statement that transactions paid the refunds of a batch. */
@@ -33,7 +33,7 @@ export async function* recordBatch(
   { batch, transactions, operator }: BatchRecordOrder,
   chains: Chains,
 ): AsyncGenerator<BatchedAnswer> {
-  const readOnce = rememberTransfers(chains);
+  const readOnce = rememberAnswers(chains);
   for (const refund of batch.refunds) {
     const { quote_digest: quoteDigest, payment_nonce: paymentNonce, amount } = refund;
     const of = { quoteDigest, paymentNonce, amount: BigInt(amount), operator, isGoodwill: false };
@@ -44,30 +44,4 @@ export async function* recordBatch(
     }
     yield { refund, answer };
   }
-}
-
-/** Chains that read the transfers and the cost of a transaction once: a batch has hundreds of them. */
-function rememberTransfers(chains: Chains): Chains {
-  return new Map(
-    [...chains].map(([network, chain]) => [
-      network,
-      {
-        ...chain,
-        readTransfers: remembered((transaction, assets) => chain.readTransfers(transaction, assets)),
-        readCost: remembered((transaction) => chain.readCost(transaction)),
-      },
-    ]),
-  );
-}
-
-/** Reads each transaction once, for the same tokens. */
-function remembered<Asked extends readonly [Hex, (readonly Hex[])?], T>(
-  read: (...asked: Asked) => Promise<T>,
-): (...asked: Asked) => Promise<T> {
-  const known = new Map<string, Promise<T>>();
-  return (...asked) => {
-    const answer = known.get(asked.join()) ?? read(...asked);
-    known.set(asked.join(), answer);
-    return answer;
-  };
 }

@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import type { EventData, RecordedEvent } from '../domain/events/event.ts';
+import { grant, type WishRefusal } from '../domain/payments/deliver-or-refund.ts';
 import {
   expectedTransfer,
   ofPayment,
@@ -53,6 +54,8 @@ export type RefundRefusal =
   | 'delivered'
   /** The call may still be delivered. */
   | 'call_open'
+  /** Another refund of it is started, of another amount or to another address. */
+  | 'refund_under_way'
   /** More than is left of the payment. */
   | 'too_much'
   /** The other address is a payee of the operator. */
@@ -139,12 +142,14 @@ async function tryRefund(
     });
   // another transfer of the same transaction may have returned an equal part
   if (repeated && (order.amount === undefined || order.amount > remaining)) return repeated();
-  if (known.isRefunded)
-    return refused('refunded_before', known.refunds.map(({ transaction }) => transaction).join(' '));
-  if (amount === 0n || amount > remaining)
+  if (!known.isRefunded && (amount === 0n || amount > remaining))
     return refused('too_much', `${amount} atoms, and ${remaining} of ${payment.amount} are left`);
+  const wish = { kind: 'record_refund', amount, to, isGoodwill: order.isGoodwill } as const;
+  const early = grant(known, { ...wish, shown: undefined });
   const impossible =
-    checkCall(known, order.isGoodwill) ?? (await checkAddress(ledger.pool, payment, order.elsewhere));
+    early.kind === 'refused'
+      ? refusalOf(early.why, known)
+      : await checkAddress(ledger.pool, payment, order.elsewhere);
   if (impossible) return repeated ? repeated() : impossible;
   const mined = await readMined(chains, payment.network, order.transaction, [payment.asset]);
   if (mined.kind === 'refused') return mined;
@@ -161,10 +166,12 @@ async function tryRefund(
     (await checkPaidBefore(chains, known, payment, mined));
   if (notYet) return notYet;
   const refunded = refundedData(order, payment, mined, chosen.transfer);
+  const granted = grant(known, { ...wish, shown: refunded });
+  if (granted.kind === 'refused') return refusalOf(granted.why, known);
   const { outcome } = await ledger.lane.append({
     stream: order.quoteDigest,
     expect: quote.version,
-    events: [{ type: 'refunded', data: refunded }],
+    events: granted.events,
     claims: [refundClaim(refunded, payment.nonce)],
   });
   // another command claimed the transfer or refunded the payment: look again
@@ -196,13 +203,24 @@ function choosePayment(quote: QuoteState, nonce: Hex | undefined): PaymentState 
   return refused('not_paid', payment?.status ?? 'no payment was started');
 }
 
-function checkCall(
-  { call, recovered }: PaymentState,
-  isGoodwill: boolean,
-): Refused<RefundRefusal> | undefined {
-  if (recovered?.redelivery && !call) return refused('call_open', 'its payer has asked for delivery');
-  if (isGoodwill || !call || call.status === 'dead_lettered') return undefined;
-  return refused(call.status === 'completed' ? 'delivered' : 'call_open', `call ${call.callId}`);
+function refusalOf(why: WishRefusal, { call, refunds }: PaymentState): Refused<RefundRefusal> {
+  switch (why.kind) {
+    case 'refund_under_way':
+      return refused(
+        'refund_under_way',
+        `${why.refunding.amount} atoms to ${why.refunding.to}, by ${why.refunding.operator}`,
+      );
+    case 'refunded':
+      return refused('refunded_before', refunds.map(({ transaction }) => transaction).join(' '));
+    case 'delivered':
+      return refused('delivered', `call ${call?.callId}`);
+    case 'call_open':
+      return refused('call_open', call ? `call ${call.callId}` : 'its payer has asked for delivery');
+    case 'unpaid':
+    case 'not_started':
+    case 'said_before':
+      return refused('not_paid');
+  }
 }
 
 /** Money that goes to a payee again has not left the operator. */

@@ -1,24 +1,18 @@
 import type pg from 'pg';
-import { decodeLeaf, type LedgerEvent } from '../domain/events/event.ts';
+import { decodeLeaf } from '../domain/events/event.ts';
+import { grant, type Wish, type WishRefusal } from '../domain/payments/deliver-or-refund.ts';
+import { expectedTransfer, paymentFromData } from '../domain/payments/payment.ts';
 import { foldQuote, paidPayment, type PaymentState } from '../domain/payments/quote-state.ts';
 import { refundReason, remainingAtoms } from '../domain/payments/refund.ts';
 import { type BatchedRefund, transferCall } from '../domain/payments/refund-batch.ts';
-import {
-  foldSending,
-  refundId,
-  type RefundSending,
-  refundStream,
-} from '../domain/payments/refund-sending.ts';
-import type { Caip2, Hex } from '../domain/values/primitives.ts';
+import type { Address, Caip2, Hex } from '../domain/values/primitives.ts';
 import { findChangedEvents, isAsSealed } from '../log/changed-events.ts';
+import type { Chain } from '../peers/chain/chain.ts';
 import type { Lane } from '../store/lane.ts';
-import { readStreamsUpTo } from '../store/projection.ts';
 import { readStream, readStreamLeaves } from '../store/streams.ts';
-import { findPaid } from './find-unpaid.ts';
-import { type Chains, readMined, type Refused, refused } from './final-transfers.ts';
-import { recordRefund, type RefundAnswer } from './record-refund.ts';
+import { type Chains, type Refused, refused, requireFinal } from './final-transfers.ts';
 
-interface Ledger {
+export interface Ledger {
   readonly pool: pg.Pool;
   readonly lane: Lane;
 }
@@ -29,15 +23,27 @@ export interface RefundOf {
   readonly paymentNonce: Hex;
 }
 
-interface By extends RefundOf {
+export interface By extends RefundOf {
   readonly operator: string;
+}
+
+/** How a refund is to be sent, as far as it is known before. */
+export interface SendOrder extends By {
+  /** Whose transaction it will be: an account with a key, or a Safe. */
+  readonly sender?: Address | undefined;
+  /** The only nonce of the sender under which it will be sent. */
+  readonly senderNonce?: number | undefined;
+  /** Why it is refunded, where only an operator's evidence says that it was paid. */
+  readonly evidence?: string | undefined;
 }
 
 export type SendRefusal =
   /** No refund is due for it: there is no such payment, it was refunded, or its call may be delivered. */
   | 'not_due'
-  /** Only the facilitator or an operator reported the payment; no block proves it. */
+  /** No block proves the payment: a facilitator alone reported it, or an operator, and the order has no reason. */
   | 'payment_unproven'
+  /** A reorg may still take the payment back. */
+  | 'payment_not_final'
   /** The chain does not show the payment, whatever the events say. */
   | 'not_shown'
   /** Events are not those that the log has sealed: somebody has changed, moved or removed some. */
@@ -46,10 +52,8 @@ export type SendRefusal =
   | 'under_way'
   /** No operator has begun to send it. */
   | 'not_started'
-  /** Its transaction is in a block, so money may have moved. */
-  | 'landed'
-  /** Its transaction waits for a block. */
-  | 'pending'
+  /** Something else was recorded of the payment at the same moment. */
+  | 'superseded'
   | 'chain_unavailable';
 
 /** The transfer that a wallet is asked to send. */
@@ -59,171 +63,161 @@ export interface StartedRefund {
   readonly call: BatchedRefund['call'];
 }
 
+/** A refund that may be started, at the version of its payment's stream that was looked at. */
+export interface DueRefund {
+  readonly kind: 'due';
+  readonly of: RefundOf;
+  readonly state: PaymentState;
+  readonly version: number;
+  /** The last final block. */
+  readonly sinceBlock: bigint;
+}
+
+const maxTries = 5;
+
 /**
  * Records that an operator is about to send what is left of a payment to its payer, before any wallet is asked. Payee and amount are
- * those of the payment's own events, and the chain is asked for the payment. While one is under way, no second one is started.
+ * those of the payment's own events, and the chain is asked whether the payment is in a final block. While one is under way, no second one is
+ * started, and the payment's call is not delivered.
  */
 export async function startRefund(
   ledger: Ledger,
-  by: By,
+  order: SendOrder,
   chains: Chains,
 ): Promise<StartedRefund | Refused<SendRefusal>> {
-  const { quoteDigest, paymentNonce, operator } = by;
-  const due = await findDue(ledger.pool, by);
-  if (due.kind === 'refused') return due;
   // an earlier refund of it may be among the events that were removed
   if (!(await isAsSealed(ledger.pool))) return refused('changed');
-  const { payment } = due.state;
-  const chain = chains.get(payment.network);
-  const paid = chain && (await findPaid(due.state, chain));
-  if (!paid || paid.kind === 'unavailable') return refused('chain_unavailable', paid?.cause);
-  if (paid.kind !== 'paid') return refused('not_shown');
-  const { network, asset, symbol, decimals, payer } = payment;
-  const amount = remainingAtoms(due.state);
-  const { sending, version } = await readSending(ledger.pool, by);
-  if (sending) return refused('under_way', sending.started.operator);
-  const started: LedgerEvent = {
-    type: 'operator_refund_started',
-    data: {
-      refund_id: refundId(quoteDigest, paymentNonce),
-      quote_digest: quoteDigest,
-      payment_nonce: paymentNonce,
-      network,
-      asset,
-      symbol,
-      decimals,
-      amount: String(amount),
-      refund_to: payer,
-      operator,
-    },
-  };
-  const stream = refundStream(quoteDigest, paymentNonce);
-  const { outcome } = await ledger.lane.append({ stream, expect: version, events: [started] });
-  if (outcome !== 'ok') return refused('under_way');
-  // a command may have recorded a refund of it in between
-  const still = await findDue(ledger.pool, by);
-  if (still.kind === 'refused' || remainingAtoms(still.state) !== amount) {
-    await appendEnd(ledger, by, version + 1, { as: 'not_sent', why: 'it was refunded meanwhile' });
-    return refused('not_due');
+  for (let tries = 0; tries < maxTries; tries++) {
+    const due = await findDue(ledger.pool, order, chains);
+    if (due.kind === 'refused') return due;
+    const started = await startDue(ledger, due, order);
+    if (started.kind === 'started' || started.code !== 'superseded') return started;
   }
-  return {
-    kind: 'started',
-    network: network as Caip2,
-    call: transferCall(asset as Hex, payer as Hex, amount),
-  };
+  return refused('superseded');
 }
 
-/** Records the transaction that the wallet answered with. The same again changes nothing. */
-export async function noteSentRefund(
-  ledger: Ledger,
-  { transaction, ...by }: By & { readonly transaction: Hex },
-): Promise<{ readonly kind: 'recorded' } | Refused<SendRefusal>> {
-  const { sending, version } = await readSending(ledger.pool, by);
-  if (!sending) return refused('not_started');
-  if (sending.transaction === transaction) return { kind: 'recorded' };
-  const { outcome } = await ledger.lane.append({
-    stream: refundStream(by.quoteDigest, by.paymentNonce),
-    expect: version,
-    events: [
-      {
-        type: 'operator_refund_sent',
-        data: {
-          refund_id: refundId(by.quoteDigest, by.paymentNonce),
-          network: sending.started.network,
-          transaction,
-          operator: by.operator,
-        },
-      },
-    ],
-  });
-  return outcome === 'ok' ? { kind: 'recorded' } : refused('under_way');
-}
-
-/** Records that the wallet did not send it, so that it may be sent again. Refused while its transaction, where one is known, may move money. */
-export async function dropRefund(
-  ledger: Ledger,
-  { why, ...by }: By & { readonly why: string },
-  chains: Chains,
-): Promise<{ readonly kind: 'recorded' } | Refused<SendRefusal>> {
-  const { sending, version } = await readSending(ledger.pool, by);
-  if (!sending) return refused('not_started');
-  if (sending.transaction !== undefined) {
-    const mined = await readMined(chains, sending.started.network as Caip2, sending.transaction, []);
-    if (mined.kind === 'mined') return refused('landed', sending.transaction);
-    if (mined.code === 'not_final') return refused('pending', sending.transaction);
-    if (mined.code !== 'transaction_failed' && mined.code !== 'transaction_unknown')
-      return refused('chain_unavailable', mined.detail);
-  }
-  const outcome = await appendEnd(ledger, by, version, { as: 'not_sent', why });
-  return outcome === 'ok' ? { kind: 'recorded' } : refused('under_way');
-}
-
-/** Records a refund by its transaction, as `recordRefund` does, and that it is not under way any more. */
-export async function recordSentRefund(
-  ledger: Ledger,
-  { transaction, ...by }: By & { readonly transaction: Hex },
-  chains: Chains,
-): Promise<RefundAnswer> {
-  const before = await readSending(ledger.pool, by);
-  const amount = before.sending && { amount: BigInt(before.sending.started.amount) };
-  const answer = await recordRefund(ledger, { ...by, ...amount, transaction, isGoodwill: false }, chains);
-  if (answer.kind !== 'refused' && before.sending)
-    await appendEnd(ledger, by, before.version, { as: 'recorded' });
-  return answer;
-}
-
-async function appendEnd(
+/** Starts a refund that `findDue` has found; `superseded` where anything was recorded of its payment since. */
+export async function startDue(
   { lane }: Ledger,
-  { quoteDigest, paymentNonce, operator }: By,
-  expect: number,
-  end: { readonly as: 'recorded' | 'not_sent'; readonly why?: string },
-) {
+  { of, state, version, sinceBlock }: DueRefund,
+  { operator, sender, senderNonce, evidence }: Omit<SendOrder, keyof RefundOf>,
+): Promise<StartedRefund | Refused<SendRefusal>> {
+  const data: Extract<Wish, { kind: 'start_refund' }>['data'] = {
+    since_block: String(sinceBlock),
+    ...(sender !== undefined && { sender }),
+    ...(sender !== undefined && senderNonce !== undefined && { sender_nonce: senderNonce }),
+    ...(!state.settled?.proof && evidence !== undefined && { evidence }),
+    operator,
+  };
+  const granted = grant(state, { kind: 'start_refund', data });
+  if (granted.kind === 'refused') return sendRefusal(granted.why);
   const { outcome } = await lane.append({
-    stream: refundStream(quoteDigest, paymentNonce),
-    expect,
-    events: [
-      {
-        type: 'operator_refund_ended',
-        data: { refund_id: refundId(quoteDigest, paymentNonce), ...end, operator },
-      },
-    ],
+    stream: of.quoteDigest,
+    expect: version,
+    events: granted.events,
   });
-  return outcome;
+  if (outcome !== 'ok') return refused('superseded');
+  const { network, asset, payer } = state.payment;
+  const call = transferCall(asset as Hex, payer as Hex, remainingAtoms(state));
+  return { kind: 'started', network: network as Caip2, call };
 }
 
-/** The refund of a payment that is under way, and the version of its stream. */
-export async function readSending(
+/** The refund of a payment, if it is due, not under way, and of a payment that cannot be taken back any more. */
+export async function findDue(
   pool: pg.Pool,
-  { quoteDigest, paymentNonce }: RefundOf,
-): Promise<{ readonly sending: RefundSending | undefined; readonly version: number }> {
-  const { events } = await readStream(pool, refundStream(quoteDigest, paymentNonce));
-  return { sending: foldSending(events), version: events.length };
-}
-
-/** Those of these payments whose refund is under way, by the name of its stream. */
-export async function readAllSending(
-  pool: pg.Pool,
-  payments: readonly { readonly quote_digest: string; readonly payment_nonce: string }[],
-): Promise<ReadonlyMap<string, RefundSending>> {
-  const names = payments.map((one) => refundStream(one.quote_digest, one.payment_nonce));
-  const streams = await readStreamsUpTo(pool, names, Number.MAX_SAFE_INTEGER);
-  return new Map(
-    streams.flatMap((events): [string, RefundSending][] => {
-      const sending = foldSending(events);
-      return sending ? [[events[0]?.stream ?? '', sending]] : [];
-    }),
-  );
-}
-
-async function findDue(
-  pool: pg.Pool,
-  { quoteDigest, paymentNonce }: RefundOf,
-): Promise<{ readonly kind: 'due'; readonly state: PaymentState } | Refused<SendRefusal>> {
+  { quoteDigest, paymentNonce, evidence }: RefundOf & Pick<SendOrder, 'evidence'>,
+  chains: Chains,
+): Promise<DueRefund | Refused<SendRefusal>> {
   const leaves = await readStreamLeaves(pool, quoteDigest);
   const quote = foldQuote(leaves.map(({ leaf }) => decodeLeaf(leaf)));
   const state = paidPayment(quote);
   if (state?.payment.nonce !== paymentNonce || refundReason(state) === undefined) return refused('not_due');
-  if (!state.settled?.proof) return refused('payment_unproven');
+  if (state.refunding) return refused('under_way', state.refunding.operator);
   const changed = await findChangedEvents(pool, new Map(leaves.map(({ seq, leaf }) => [seq, leaf])));
-  return changed.length > 0 ? refused('changed') : { kind: 'due', state };
+  if (changed.length > 0) return refused('changed');
+  const network = state.payment.network as Caip2;
+  const final = await chains.get(network)?.finalizedBlock();
+  if (final?.kind !== 'answer') return refused('chain_unavailable', final?.cause);
+  const doubt = await doubtOf(state, evidence, chains);
+  if (doubt) return doubt;
+  const of = { quoteDigest, paymentNonce };
+  return { kind: 'due', of, state, version: quote.version, sinceBlock: final.block.number };
+}
+
+/** Why the chain does not vouch for the payment; undefined where it does, or an operator does and says why. */
+async function doubtOf(
+  { payment, settled }: PaymentState,
+  evidence: string | undefined,
+  chains: Chains,
+): Promise<Refused<SendRefusal> | undefined> {
+  const network = payment.network as Caip2;
+  if (!settled?.proof)
+    return settled?.evidence === 'operator' && evidence !== undefined
+      ? undefined
+      : refused('payment_unproven');
+  // who can append to the ledger can record a payment that was never made: events that are legal, and sealed like any other
+  const paid = await findPaid(settled.transaction as Hex, payment, chains.get(network));
+  if (paid?.kind !== 'paid')
+    return paid && paid.kind !== 'unavailable'
+      ? refused('not_shown')
+      : refused('chain_unavailable', paid?.cause);
+  const early = await requireFinal(chains, network, paid);
+  if (early)
+    return refused(early.code === 'not_final' ? 'payment_not_final' : 'chain_unavailable', early.detail);
+  return undefined;
+}
+
+function findPaid(transaction: Hex, payment: PaymentState['payment'], chain: Chain | undefined) {
+  return chain?.findSettlement(transaction, expectedTransfer(paymentFromData(payment)));
+}
+
+/** Records the transaction that the wallet answered with, and its nonce where the node knows it. The same again changes nothing. */
+export async function noteSentRefund(
+  ledger: Ledger,
+  { transaction, ...by }: By & { readonly transaction: Hex },
+  chains: Chains,
+): Promise<{ readonly kind: 'recorded' } | Refused<SendRefusal>> {
+  for (let tries = 0; tries < maxTries; tries++) {
+    const { state, version } = await readRefunding(ledger.pool, by);
+    const signed = state && (await chains.get(state.payment.network)?.readSignedBy(transaction));
+    const named = signed?.kind === 'answer' ? signed.value : undefined;
+    const data = {
+      transaction,
+      ...(named && { sender: named.sender, sender_nonce: named.nonce }),
+      operator: by.operator,
+    };
+    const granted = state && grant(state, { kind: 'note_sent', data });
+    if (!granted) return refused('not_started');
+    if (granted.kind === 'refused') return sendRefusal(granted.why);
+    const { events } = granted;
+    if (events.length === 0) return { kind: 'recorded' };
+    const { outcome } = await ledger.lane.append({ stream: by.quoteDigest, expect: version, events });
+    if (outcome === 'ok') return { kind: 'recorded' };
+  }
+  return refused('superseded');
+}
+
+/** A payment with a refund under way, if there is one, and the version of its stream. */
+export async function readRefunding(
+  pool: pg.Pool,
+  { quoteDigest, paymentNonce }: RefundOf,
+): Promise<{ readonly state: PaymentState | undefined; readonly version: number }> {
+  const { payment, version } = foldQuote((await readStream(pool, quoteDigest)).events);
+  const isNamed = payment?.payment.nonce === paymentNonce && payment.refunding !== undefined;
+  return { state: isNamed ? payment : undefined, version };
+}
+
+function sendRefusal(why: WishRefusal): Refused<SendRefusal> {
+  switch (why.kind) {
+    case 'refund_under_way':
+      return refused('under_way', why.refunding.operator);
+    case 'not_started':
+      return refused('not_started');
+    case 'said_before':
+    case 'unpaid':
+    case 'refunded':
+    case 'call_open':
+    case 'delivered':
+      return refused('not_due');
+  }
 }

@@ -16,7 +16,16 @@ function commandsOf(period: readonly string[], name: string, out: string): Recor
   return {
     verify: ['verify'],
     'refunds due': ['refunds', 'due'],
-    'refunds batch': ['refunds', 'batch', '--network', 'eip155:84532', '--out', `${out}.batch`],
+    'refunds batch': [
+      'refunds',
+      'batch',
+      '--network',
+      'eip155:84532',
+      '--out',
+      `${out}.batch`,
+      '--rpc',
+      `eip155:84532=${chain.rpcUrl}`,
+    ],
     aging: ['aging'],
     export: ['export', '--out', `${out}.jsonl`],
     'export of books': ['export', '--format', 'csv', ...period, '--out', `${out}.csv`],

@@ -19,7 +19,7 @@ test.each([
   [['exprt'], 'tollbook has no command exprt; `tollbook --help` lists them all'],
   [
     ['refunds', 'list'],
-    'tollbook has no command refunds list; there is: refunds due, refunds batch, refunds record',
+    'tollbook has no command refunds list; there is: refunds due, refunds batch, refunds abandon, refunds record',
   ],
   // an ignored filter would look like a filter without results
   [['period', 'list', '--from', '2026-01'], 'tollbook period list takes no arguments, not --from'],
@@ -58,11 +58,31 @@ test.each([
     '--out /absent/a.csv cannot be written: its folder does not exist or is not writable',
   ],
   [
-    ['refunds', 'batch', '--network', 'eip155:1', '--out', '/absent/a.json'],
+    [
+      'refunds',
+      'batch',
+      '--network',
+      'eip155:1',
+      '--out',
+      '/absent/a.json',
+      '--rpc',
+      'eip155:1=http://127.0.0.1:1',
+    ],
     '--out /absent/a.json cannot be written: its folder does not exist or is not writable',
   ],
   [
-    ['refunds', 'batch', '--network', 'eip155:1', '--out', 'batch.json', '--safe', 'docs'],
+    [
+      'refunds',
+      'batch',
+      '--network',
+      'eip155:1',
+      '--out',
+      'batch.json',
+      '--safe',
+      'docs',
+      '--rpc',
+      'eip155:1=http://127.0.0.1:1',
+    ],
     '--safe docs cannot be written: it is a folder',
   ],
   [['export', '--out', 'docs'], '--out docs cannot be written: it is a folder'],

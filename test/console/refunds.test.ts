@@ -3,16 +3,17 @@ import { createWalletClient, http } from 'viem';
 import { expect, test } from 'vitest';
 import { devnetKeys } from '../../src/devnet/accounts.ts';
 import { payForOneJob } from '../../src/devnet/client.ts';
-import { refundStream } from '../../src/domain/payments/refund-sending.ts';
 import type { Caip2, Hex } from '../../src/domain/values/primitives.ts';
 import { readConsoleEvents } from '../../src/identity/operators.ts';
-import { makeBatch } from '../../src/refunds/make-batch.ts';
+import { planBatch } from '../../src/refunds/make-batch.ts';
+import { findDue } from '../../src/refunds/send-refund.ts';
 import { listRefundsDue } from '../../src/refunds/list-refunds-due.ts';
 import { readStream } from '../../src/store/streams.ts';
 import { hasBrowser, useBrowser } from '../support/browser.ts';
 import { requeueCall } from '../../src/jobs/requeue-call.ts';
 import { browserOf, operatorTab, signInOperator } from '../support/console.ts';
 import { laneOn } from '../support/credit.ts';
+import { chainsAt } from '../refunds/support.ts';
 import { useChain } from '../support/devnet.ts';
 import { sealAll } from '../support/log.ts';
 import { startJobsSite } from '../support/jobs-site.ts';
@@ -48,7 +49,11 @@ async function startWithRefundDue() {
   const eventsOf = async (stream: string) =>
     (await readStream(database.pool, stream)).events.map(({ type, data }) => ({ type, data }));
   const steps = async () =>
-    (await eventsOf(refundStream(due.quote_digest, due.payment_nonce))).map(({ type }) => type);
+    (await eventsOf(due.quote_digest)).map(({ type }) => type).filter((type) => type.startsWith('refund'));
+  // a refund is offered once the payment is final
+  const at = chainsAt(chain.rpcUrl);
+  const of = { quoteDigest: due.quote_digest as Hex, paymentNonce: due.payment_nonce as Hex };
+  await eventually(async () => expect(await findDue(database.pool, of, at)).toMatchObject({ kind: 'due' }));
   return { site, database, due, path, eventsOf, steps };
 }
 
@@ -77,7 +82,7 @@ test.skipIf(!hasBrowser)(
     await button.waitFor();
     await tour.look('console-refund');
 
-    // what its user refuses was not sent: it is on record, and can be sent again
+    // what its user refuses was not sent: it stays started, and this page may ask again
     wallet.otherwise.set('eth_sendTransaction', () => {
       throw new WalletError(4001, 'User rejected the request.');
     });
@@ -86,7 +91,7 @@ test.skipIf(!hasBrowser)(
     expect(wallet.asked.indexOf('wallet_switchEthereumChain')).toBeLessThan(
       wallet.asked.indexOf('eth_sendTransaction'),
     );
-    expect(await steps()).toEqual(['operator_refund_started', 'operator_refund_ended']);
+    expect(await steps()).toEqual(['refund_started']);
 
     // the page is gone before the wallet has answered
     let sent: Hex | undefined;
@@ -95,7 +100,6 @@ test.skipIf(!hasBrowser)(
       await page.goto('about:blank');
       return sent;
     });
-    await page.reload();
     await button.click();
     await page.waitForURL('about:blank');
     await page.goto(path);
@@ -103,9 +107,9 @@ test.skipIf(!hasBrowser)(
     await page.getByText('Neither the gateway nor this browser knows a transaction.').waitFor();
     expect(await button.count()).toBe(0);
     await tour.look('console-refund-unknown');
-    expect(await makeBatch(database.pool, { network, max: 10 })).toMatchObject({
-      batch: { refunds: [] },
-      underWay: [{ quoteDigest: due.quote_digest, operator: 'ada' }],
+    expect(await planBatch(database.pool, { network, max: 10 }, chainsAt(chain.rpcUrl))).toMatchObject({
+      refunds: [],
+      leftOut: [{ quoteDigest: due.quote_digest, code: 'under_way', detail: 'ada' }],
     });
     await eventually(async () => {
       await page.getByLabel('Transaction').fill(sent ?? '');
@@ -117,7 +121,7 @@ test.skipIf(!hasBrowser)(
     });
     const [refunded] = (await eventsOf(due.quote_digest)).filter(({ type }) => type === 'refunded');
     expect(refunded?.data).toMatchObject({ transaction: sent, amount: due.amount, operator: 'ada' });
-    expect((await steps()).slice(2)).toEqual(['operator_refund_started', 'operator_refund_ended']);
+    expect(await steps()).toEqual(['refund_started', 'refunded']);
     const acted = await readConsoleEvents(database, undefined, 20);
     expect(acted.flatMap(({ data }) => ('action' in data ? [data.action] : []))).toContain('record_refund');
     await tour.look('console-refund-done');
@@ -141,11 +145,7 @@ test.skipIf(!hasBrowser)(
       type: 'refunded',
       data: { refunded_to: due.payer, operator: 'ada' },
     });
-    expect(await steps()).toEqual([
-      'operator_refund_started',
-      'operator_refund_sent',
-      'operator_refund_ended',
-    ]);
+    expect(await steps()).toEqual(['refund_started', 'refund_sent', 'refunded']);
     expect(complaints).toEqual([]);
   },
 );
@@ -197,10 +197,10 @@ test('of two operators who begin at the same moment one is asked for money, and 
   expect((await postForm(ada, `${path}/sent`, { ...one, transaction }, json)).status).toBe(200);
   const dropped = await postForm(bob, `${path}/drop`, { ...other, why: 'I did not see it' });
   expect([dropped.status, dropped.text]).toEqual([409, expect.stringContaining('it has moved money')]);
-  expect(await steps()).toEqual(['operator_refund_started', 'operator_refund_sent']);
+  expect(await steps()).toEqual(['refund_started', 'refund_sent']);
 });
 
-test('a dead letter whose refund is being sent is not queued again, and is once it is said that nothing was sent', async () => {
+test('a dead letter whose refund is being sent is not queued again, and is once two operators have said that nothing was sent', async () => {
   const { site, database, due, path, steps } = await startWithRefundDue();
   const ada = browserOf(site, await signInOperator(site, { role: 'finance' }));
   const fieldsOf = async (end: string) =>
@@ -216,7 +216,17 @@ test('a dead letter whose refund is being sent is not queued again, and is once 
   expect(await requeueCall(context, callId ?? 0)).toEqual({ kind: 'refund_under_way' });
   const fields = { ...(await fieldsOf('/drop')), why: 'The wallet was closed' };
   expect((await postForm(ada, `${path}/drop`, fields)).status).toBe(303);
-  expect(await steps()).toEqual(['operator_refund_started', 'operator_refund_ended']);
+  expect(await steps()).toEqual(['refund_started', 'refund_not_sent']);
+  const again = await postForm(ada, `${path}/drop`, fields);
+  expect([again.status, again.text]).toEqual([
+    409,
+    expect.stringContaining('another operator has to say so too'),
+  ]);
+  expect(await requeueCall(context, callId ?? 0)).toEqual({ kind: 'refund_under_way' });
+  const bob = browserOf(site, await signInOperator(site, { name: 'bob', role: 'finance' }));
+  const form = formsIn((await bob.get(path)).text).find(({ action }) => action.endsWith('/drop'));
+  expect((await postForm(bob, `${path}/drop`, { ...form?.fields, why: 'I asked ada' })).status).toBe(303);
+  expect(await steps()).toEqual(['refund_started', 'refund_not_sent', 'refund_abandoned']);
   expect(await requeueCall(context, callId ?? 0)).toEqual({ kind: 'requeued' });
 });
 

@@ -284,6 +284,7 @@ class Tree:
 
 # --- The ledger -------------------------------------------------------------------------------------------------------
 UNPAID = {"settling", "settlement_unknown", "settlement_failed"}
+BEGUN = {"settled", "settlement_unknown", "settlement_failed"}
 PAYMENT_MOVES = {
     "payer_mismatch": (UNPAID, None),
     "settlement_unknown": (UNPAID, "settlement_unknown"),
@@ -293,6 +294,10 @@ PAYMENT_MOVES = {
     "settlement_disproved": ({"settled"}, "settlement_unknown"),
     "settlement_reorged": ({"settled"}, "settlement_unknown"),
     "refunded": ({"settled"}, None),
+    "refund_started": ({"settled"}, None),
+    "refund_sent": (BEGUN, None),
+    "refund_not_sent": (BEGUN, None),
+    "refund_abandoned": (BEGUN, None),
     "settlement_overdue": ({"settling", "settlement_unknown"}, None),
     "operator_settlement_resolved": ({"settling", "settlement_unknown"}, None),
 }
@@ -592,6 +597,8 @@ class Ledger:
             payment = mine.get((data["network"], data["asset"], data["payer"], data["payment_nonce"]))
             if payment is None or payment.get("waits") is not True or payment["refunded"]:
                 raise Wrong("only a recovered payment that was not refunded is delivered again, and once")
+            if payment.get("refunding"):
+                raise Wrong("a delivery was requested although a refund is started")
             payment["waits"] = False
             # the lost quote, where the ledger still has it
             self.check_binding(data.get("quote_digest"), data["payer"], data.get("body_keccak256"))
@@ -622,7 +629,7 @@ class Ledger:
         elif kind in PAYMENT_MOVES:
             self.move_payment(stream, kind, data, mine)
         elif kind in ("enqueued", "enqueued_again"):
-            waiting = [name for name, p in mine.items() if p["status"] == "settled" and p["call"] is None and not p["refunded"] and not p.get("waits") and p["nonce"] == data["payment_nonce"]]
+            waiting = [name for name, p in mine.items() if p["status"] == "settled" and p["call"] is None and not p["refunded"] and not p.get("refunding") and not p.get("waits") and p["nonce"] == data["payment_nonce"]]
             if not waiting:
                 raise Wrong("enqueued, but no settled payment of that nonce waits for its call")
             payment = mine[waiting[0]]
@@ -635,8 +642,8 @@ class Ledger:
             found = [p for p in mine.values() if p["call"] is not None and p["call_id"] == data["call_id"]]
             if not found or found[0]["call"] not in before:
                 raise Wrong(f"{kind} of a call that is {found[0]['call'] if found else 'missing'}")
-            if kind == "operator_requeued" and found[0]["refunded"]:
-                raise Wrong("a call was requeued although its payment was refunded")
+            if kind == "operator_requeued" and (found[0]["refunded"] or found[0].get("refunding")):
+                raise Wrong("a call was requeued although its payment was refunded, or its refund is started")
             found[0]["call"] = after or found[0]["call"]
         elif kind == "operator_sweep_recorded":
             if version != 1 or stream != f"sweep:{data['network'].split(':')[1]}:{data['transaction']}:{data['log_index']}":
@@ -782,6 +789,10 @@ class Ledger:
                 raise Wrong("more was refunded than is left of the signed amount")
             if (data["refunded_to"] == data["payer"]) == ("evidence" in data):
                 raise Wrong("a refund to another address than the payer's has evidence, and no other has")
+            started = payment.pop("refunding", None)
+            if started and (started["amount"], started["refund_to"]) != (data["amount"], data["refunded_to"]):
+                raise Wrong("another refund than the one that is started was recorded")
+        self.move_refund(kind, data, payment)
         payment["status"] = after or payment["status"]
         if data.get("call") == "withdrawn":
             payment["call"] = None
@@ -796,6 +807,34 @@ class Ledger:
         if kind == "settlement_reorged":
             for transfer in [t for t, s in self.transfers.items() if s == stream and t[:2] == (data["network"], data["transaction"])]:
                 del self.transfers[transfer]
+
+    def move_refund(self, kind, data, payment):
+        """Between the start of a refund and its end nothing is delivered; the chain ends it, or two persons."""
+        started = payment.get("refunding")
+        if kind == "refund_started":
+            if started or payment["call"] not in (None, "dead_lettered", "given_up"):
+                raise Wrong("a refund is started beside another one, or beside a call that may be delivered")
+            if payment["call"] is None and payment.get("waits") is False:
+                raise Wrong("a refund is started although its payer has asked for delivery")
+            if int(data["amount"]) == 0 or payment["refunded"] + int(data["amount"]) > int(payment["amount"]):
+                raise Wrong("a refund is started of more than is left of the signed amount")
+            if data["refund_to"] != data["payer"]:
+                raise Wrong("a refund is started to another address than the payer's")
+            payment["refunding"] = {**data}
+        elif kind in ("refund_sent", "refund_not_sent", "refund_abandoned") and not started:
+            raise Wrong(f"{kind} of a payment of which no refund is started")
+        elif kind == "refund_sent":
+            started.update({key: data[key] for key in ("transaction", "sender_nonce") if key in data})
+            started.pop("not_sent_by", None)
+        elif kind == "refund_not_sent":
+            started["not_sent_by"] = data["operator"].lower()
+        elif kind == "refund_abandoned":
+            needed = {"nonce_spent": "sender_nonce", "failed": "transaction", "operators": "not_sent_by"}[data["proof"]]
+            if needed not in started or (data["proof"] == "operators") == ("block_number" in data):
+                raise Wrong("nothing proves that a refund that is given up cannot land")
+            if started.get("not_sent_by") == data["operator"].lower() and data["proof"] == "operators":
+                raise Wrong("one operator alone says that a refund was not sent")
+            del payment["refunding"]
 
     def claim_transfer(self, stream, data):
         transfer = (data["network"], data["transaction"], data["log_index"])

@@ -34,8 +34,9 @@ async function sendAtOnce({ refunds }: RefundBatch): Promise<Hex> {
 }
 
 test('refunds that are due are sent as one batch, and each is recorded once by what the chain shows', async () => {
-  const { database, paid, final } = await refunding(chain);
-  const digests = [await paid(), await paid(), await paid()] as const;
+  const { database, owed, final } = await refunding(chain);
+  const digests: Hex[] = [];
+  for (let payment = 0; payment < 4; payment++) digests.push((await owed()).quoteDigest);
   const env = { DATABASE_URL: database.url };
   const folder = temporaryFolder();
   const [out, safe, cut] = ['batch.json', 'safe.json', 'cut.json'].map((file) => path.join(folder, file)) as [
@@ -43,16 +44,20 @@ test('refunds that are due are sent as one batch, and each is recorded once by w
     string,
     string,
   ];
-  const few = await tollbook(['refunds', 'batch', '--network', network, '--out', cut, '--max', '2'], env);
-  expect([few.code, few.stdout]).toEqual([0, expect.stringContaining('2 refunds in')]);
+  const rpc = ['--rpc', `${network}=${chain.rpcUrl}`];
+  const make = (...more: string[]) =>
+    tollbook(['refunds', 'batch', '--network', network, ...more, ...rpc], env);
+  const few = await make('--out', cut, '--max', '1');
+  expect([few.code, few.stdout]).toEqual([0, expect.stringContaining(`1 refund in ${cut}.`)]);
   expect(few.stdout).toContain('More are due');
   expect(few.stdout).toContain(
-    `so another batch has them again: record them with \`tollbook refunds record --batch ${cut} --tx`,
+    `They are started: their calls are not delivered, and no other batch has them. Record them with \`tollbook refunds record --batch ${cut} --tx`,
   );
-  const made = await tollbook(['refunds', 'batch', '--network', network, '--out', out, '--safe', safe], env);
+  const made = await make('--out', out, '--safe', safe);
   expect([made.code, made.stdout]).toEqual([0, expect.stringContaining(`3 refunds in ${out} and ${safe}.`)]);
+  expect(made.stdout).toContain(`left out: quote ${digests[0]} has a refund under way`);
   const batch = JSON.parse(readFileSync(out, 'utf8')) as RefundBatch;
-  expect(batch.refunds.map(({ quote_digest }) => quote_digest)).toEqual(digests);
+  expect(batch.refunds.map(({ quote_digest }) => quote_digest)).toEqual(digests.slice(1));
   expect(batch.refunds[0]).toMatchObject({ to: payerAddress, amount: String(price), asset: chain.token });
   const forSafe = JSON.parse(readFileSync(safe, 'utf8'));
   expect(forSafe.transactions).toHaveLength(3);
@@ -63,14 +68,13 @@ test('refunds that are due are sent as one batch, and each is recorded once by w
   await chain.mint(multicall3Address, 2n * price);
   const transaction = await final(await sendAtOnce(sent));
   const order = ['refunds', 'record', '--batch', out, '--tx', transaction, '--by', 'ada'];
-  const rpc = ['--rpc', `${network}=${chain.rpcUrl}`];
   const [one, other] = await Promise.all([
     tollbook([...order, ...rpc], env),
     tollbook([...order, ...rpc], env),
   ]);
   for (const { code, stderr } of [one, other]) {
     expect(code).toBe(2);
-    expect(stderr).toMatch(new RegExp(`quote ${digests[2]}: that transfer is already recorded`));
+    expect(stderr).toMatch(new RegExp(`quote ${digests[3]}: that transfer is already recorded`));
   }
   expect((one.stdout + other.stdout).match(/^Refunded: /gm)).toHaveLength(2);
   // somebody else sent it for the multisig, and paid for it
@@ -81,25 +85,30 @@ test('refunds that are due are sent as one batch, and each is recorded once by w
       `Gas: not recorded, because ${sender} sent it, which is not known as yours. If it is: \`${command}\`.`,
     ]);
   const refunds = (await allEvents(database.db)).filter(({ type }) => type === 'refunded');
-  expect(refunds.map(({ stream }) => stream)).toEqual(digests.slice(0, 2));
+  expect(refunds.map(({ stream }) => stream)).toEqual(digests.slice(1, 3));
   const last = await final(await giveBack(chain));
   const whole = await tollbook([...order, '--tx', last, ...rpc], env);
   expect([whole.code, whole.stdout.match(/^(?:Refunded|Recorded before): /gm)]).toEqual([
     0,
     ['Recorded before: ', 'Recorded before: ', 'Refunded: '],
   ]);
-  const none = await tollbook(['refunds', 'batch', '--network', network, '--out', out], env);
+  const first = await final(await giveBack(chain));
+  expect(
+    await tollbook(['refunds', 'record', '--batch', cut, '--tx', first, '--by', 'ada', ...rpc], env),
+  ).toMatchObject({ code: 0, stdout: expect.stringContaining('Refunded: ') });
+  const none = await make('--out', out);
   expect(none.stdout).toContain('No refund is due');
   await database.asOwner((owner) => expectSoundLedger(database.db, owner));
 });
 
 test('with --require-sealed a batch is written only from events that a checkpoint covers and that were not changed', async () => {
-  const { database, gateway, paid } = await refunding(chain);
-  await paid();
+  const { database, gateway, owed } = await refunding(chain);
+  await owed();
   await gateway.stop();
   const env = { DATABASE_URL: database.url };
   const out = path.join(temporaryFolder(), 'batch.json');
   const order = ['refunds', 'batch', '--network', network, '--out', out];
+  order.push('--rpc', `${network}=${chain.rpcUrl}`);
   const required = [...order, '--require-sealed', '--pubkey', testSigner.verifierKeys[0]];
   const early = await tollbook(required, env);
   expect(early).toMatchObject({
@@ -131,11 +140,12 @@ test('with --require-sealed a batch is written only from events that a checkpoin
 });
 
 test('a batch whose file names another payee records nothing for that payee', async () => {
-  const { database, paid, final } = await refunding(chain);
-  const digest = await paid();
+  const { database, owed, final } = await refunding(chain);
+  const { quoteDigest: digest } = await owed();
   const env = { DATABASE_URL: database.url };
   const out = path.join(temporaryFolder(), 'batch.json');
-  await tollbook(['refunds', 'batch', '--network', network, '--out', out], env);
+  const rpc = ['--rpc', `${network}=${chain.rpcUrl}`];
+  await tollbook(['refunds', 'batch', '--network', network, '--out', out, ...rpc], env);
   const thief = `0x${'66'.repeat(20)}` as const;
   writeFileSync(out, readFileSync(out, 'utf8').replaceAll(payerAddress, thief));
   const transaction = await final(await giveBack(chain, { to: thief }));

@@ -4,10 +4,12 @@ import { type Chains, readMined, requireFinal } from '../../src/refunds/final-tr
 import { recordRefund, type RefundOrder } from '../../src/refunds/record-refund.ts';
 import { recordSweep, type SweepOrder } from '../../src/refunds/record-sweep.ts';
 import { devnetKeys, lowerCase } from '../../src/devnet/accounts.ts';
+import { foldQuote } from '../../src/domain/payments/quote-state.ts';
 import type { Hex } from '../../src/domain/values/primitives.ts';
 import { createChain } from '../../src/peers/chain/chain.ts';
 import { writerRole } from '../../src/store/database.ts';
 import { openLane } from '../../src/store/lane.ts';
+import { readStream } from '../../src/store/streams.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
 import type { TestChain } from '../support/devnet.ts';
 import { payTo, startTestGateway, type TestGatewayOptions } from '../support/gateway.ts';
@@ -71,6 +73,20 @@ export async function refunding(
       at,
       accepted,
     );
+  /** Pays for a call and waits for its end. */
+  const paid = async (state = 'dead_lettered'): Promise<Hex> => {
+    const { status, json } = await payFor(gateway, job, 'x');
+    expect(status).toBe(202);
+    await eventually(async () => expect(await stateOf(json.quote_digest)).toBe(state));
+    return json.quote_digest as Hex;
+  };
+  /** Waits until a transaction is final; returns it. */
+  const final = async (transaction: Hex): Promise<Hex> => {
+    const mined = await readMined(chains, network, transaction);
+    if (mined.kind === 'refused') throw new Error(mined.code);
+    await eventually(async () => expect(await requireFinal(chains, network, mined)).toBeUndefined());
+    return transaction;
+  };
   return {
     database,
     gateway,
@@ -79,19 +95,15 @@ export async function refunding(
     stateOf,
     record,
     sweep,
-    /** Pays for a call and waits for its end. */
-    async paid(state = 'dead_lettered'): Promise<Hex> {
-      const { status, json } = await payFor(gateway, job, 'x');
-      expect(status).toBe(202);
-      await eventually(async () => expect(await stateOf(json.quote_digest)).toBe(state));
-      return json.quote_digest as Hex;
-    },
-    /** Waits until a transaction is final; returns it. */
-    async final(transaction: Hex): Promise<Hex> {
-      const mined = await readMined(chains, network, transaction);
-      if (mined.kind === 'refused') throw new Error(mined.code);
-      await eventually(async () => expect(await requireFinal(chains, network, mined)).toBeUndefined());
-      return transaction;
+    paid,
+    final,
+    /** Pays for a call, and waits until it is a dead letter and its payment final: its refund may be sent. */
+    async owed() {
+      const quoteDigest = await paid();
+      const known = foldQuote((await readStream(database.pool, quoteDigest)).events).payment;
+      await final(known?.settled?.transaction as Hex);
+      const of = { quoteDigest, paymentNonce: known?.payment.nonce as Hex, operator: 'ada' };
+      return { ...of, callId: known?.call?.callId ?? 0 };
     },
     async typesOf(stream: string): Promise<string[]> {
       return (await allEvents(database.db))

@@ -1,5 +1,4 @@
-import { findUnpaid } from '../../src/refunds/find-unpaid.ts';
-import { makeBatch } from '../../src/refunds/make-batch.ts';
+import { planBatch, startBatch } from '../../src/refunds/make-batch.ts';
 import { type BatchRecordOrder, recordBatch } from '../../src/refunds/record-batch.ts';
 import { recordRefund } from '../../src/refunds/record-refund.ts';
 import type { Address, Hex } from '../../src/domain/values/primitives.ts';
@@ -101,15 +100,13 @@ const refundsATransaction = 100;
 
 /** Refunds all that is due of some payments by a batch, in one block, from a multisig that is no payee. */
 export async function refundTogether(world: World, payments: readonly ModelPayment[]): Promise<void> {
-  const made = await makeBatch(world.ledger.pool, { network, max: mostInBatch });
-  if (made.kind !== 'made') throw new Error(`no batch of refunds was made: ${made.kind}`);
+  const plan = await planBatch(world.ledger.pool, { network, max: mostInBatch }, world.chains);
+  if (plan.kind !== 'planned') throw new Error(`no batch of refunds was made: ${plan.kind}`);
   const byName = new Map(payments.map((one) => [one.name, one]));
-  const refunds = made.batch.refunds.filter(({ quote_digest: name }) => byName.has(name));
-  const batch = { ...made.batch, refunds };
-  const chain = world.chains.get(network);
-  const asked = chain && (await findUnpaid(world.ledger.pool, batch, chain));
-  if (asked?.kind !== 'asked' || asked.unpaid.length > 0)
-    throw new Error(`the chain does not show what a batch refunds: ${JSON.stringify(asked)}`);
+  const chosen = { ...plan, refunds: plan.refunds.filter(({ of }) => byName.has(of.quoteDigest)) };
+  const by = { operator: operators[0], isOneTransaction: false };
+  const { batch } = await startBatch(world.ledger, chosen, network, by);
+  const { refunds } = batch;
   const transactions: Hex[] = [];
   for (let next = 0; next < refunds.length; next += refundsATransaction) {
     const calls = refunds.slice(next, next + refundsATransaction).map(({ call }) => call);

@@ -1,10 +1,14 @@
+import type { EndRefusal } from '../../refunds/end-refund.ts';
 import type { RefundRefusal } from '../../refunds/record-refund.ts';
 import type { SendRefusal } from '../../refunds/send-refund.ts';
 
-/** Why a wallet is not asked, or a refund not dropped. */
+/** Why a wallet is not asked. */
 export const sendMistakes: Readonly<Record<SendRefusal, string>> = {
   not_due: 'No refund of this payment is due any more.',
-  payment_unproven: 'Only the facilitator or an operator says that this was paid: no block proves it yet.',
+  payment_unproven:
+    'Only the facilitator says that this was paid, or an operator, and you gave no reason: no block proves it.',
+  payment_not_final:
+    'The block of this payment is not final yet, so a reorg may still take the payment back. Try again in a while.',
   not_shown:
     'The chain does not show this payment, so there may be nothing to refund. Pay nothing before the command tollbook verify finds the ledger sound and a reconciliation has explained it.',
   changed:
@@ -12,8 +16,19 @@ export const sendMistakes: Readonly<Record<SendRefusal, string>> = {
   under_way:
     'This refund is being sent already, by you in another page or by somebody else. Load this page again.',
   not_started: 'Nobody is sending this refund at present. Load this page again.',
+  superseded: 'Something else was recorded of this payment at the same moment. Load this page again.',
+  chain_unavailable: 'The chain could not be asked. Nothing was changed; try again.',
+};
+
+/** Why a refund is not given up. */
+export const endMistakes: Readonly<Record<EndRefusal, string>> = {
+  not_started: 'Nobody is sending this refund at present. Load this page again.',
   landed: 'Its transaction is in a block, so it has moved money: record it. Nothing was changed.',
-  pending: 'Its transaction waits for a block, so it may still move money. Nothing was changed.',
+  pending:
+    'Its transaction waits for a block, or its nonce is not spent in a final one, so it may still move money. Nothing was changed.',
+  unproven: 'The chain does not prove that it cannot land. Nothing was changed.',
+  said_before: 'You have said so before: another operator has to say so too. Nothing was changed.',
+  superseded: 'Something else was recorded of this payment at the same moment. Load this page again.',
   chain_unavailable: 'The chain could not be asked. Nothing was changed; try again.',
 };
 
@@ -30,6 +45,7 @@ export const recordMistakes: Readonly<Record<RefundRefusal, string>> = {
   not_paid: 'This quote is not paid: there is nothing to refund.',
   payment_unproven: 'Only a facilitator reported the payment, and the chain does not show it.',
   refunded_before: 'The whole payment was already refunded by other transactions.',
+  refund_under_way: 'Another refund of this payment is started, of another amount. It has to end first.',
   too_much: 'This is more than is left of the payment.',
   to_payee: 'This address is a payee of yours: money that goes there is not refunded.',
   delivered:

@@ -1,11 +1,11 @@
 import { formatUnits } from 'viem/utils';
 import { includesRole } from '../../domain/identity/operator-role.ts';
+import type { Refunding } from '../../domain/payments/payment-progress.ts';
 import { foldQuote, type PaymentState } from '../../domain/payments/quote-state.ts';
 import { refundReason, refundReasonTexts, remainingAtoms } from '../../domain/payments/refund.ts';
-import type { RefundSending } from '../../domain/payments/refund-sending.ts';
 import { html, type Html } from '../../domain/values/html.ts';
 import { operatorTextPattern } from '../../domain/values/operator-words.ts';
-import { type Caip2, isHex32 } from '../../domain/values/primitives.ts';
+import { type Caip2, type Hex, isHex32, parseAddress } from '../../domain/values/primitives.ts';
 import type { JobsContext } from '../../jobs/context.ts';
 import { walletNetworks } from '../../pages/known-networks.ts';
 import { noticeOf } from '../../pages/document.ts';
@@ -15,18 +15,13 @@ import { badge, field, form, shortId, time } from '../../pages/parts.ts';
 import { notFound } from '../../pages/problem.ts';
 import type { Answer, Data, View } from '../../pages/site.ts';
 import { readMined, requireFinal } from '../../refunds/final-transfers.ts';
-import {
-  dropRefund,
-  noteSentRefund,
-  readSending,
-  recordSentRefund,
-  type RefundOf,
-  startRefund,
-} from '../../refunds/send-refund.ts';
+import { recordRefund } from '../../refunds/record-refund.ts';
+import { endRefund } from '../../refunds/end-refund.ts';
+import { noteSentRefund, readRefunding, type RefundOf, startRefund } from '../../refunds/send-refund.ts';
 import { readStream } from '../../store/streams.ts';
 import type { Console, OperatorVisit } from '../site.ts';
 import { booksView, paymentLink, refundsPath, transactionWithLink } from './parts.ts';
-import { recordMistakes, sendMistakes } from './refund-mistakes.ts';
+import { endMistakes, recordMistakes, sendMistakes } from './refund-mistakes.ts';
 
 const path = `${refundsPath}/:digest/:nonce`;
 
@@ -36,10 +31,13 @@ export function refundPages(console: Console, jobs: () => JobsContext): void {
   console.show(path, (visit) => refundView(visit, jobs()));
   console.show(`${path}/transaction`, (visit) => progressOf(visit, jobs()));
 
-  console.act(`${path}/start`, { ...about, action: 'start_refund' }, async (visit) => {
+  console.act(`${path}/start`, { ...about, action: 'start_refund' }, async (visit, { fields }) => {
     const of = named(visit);
+    const sender = parseAddress(fields.get('sender') ?? '');
+    const evidence = fields.get('evidence')?.trim() || undefined;
     if (!of) return data(404, 'There is no such payment. Nothing was sent.');
-    const by = { ...of, operator: visit.operator.name };
+    if (evidence !== undefined && !operatorTextPattern.test(evidence)) return data(400, evidenceMistake);
+    const by = { ...of, sender, evidence, operator: visit.operator.name };
     const started = await startRefund(visit.site.ledger, by, jobs().chains);
     if (started.kind === 'refused')
       return data(409, `${sendMistakes[started.code]} Nothing was sent by this page.`);
@@ -51,7 +49,7 @@ export function refundPages(console: Console, jobs: () => JobsContext): void {
     const transaction = fields.get('transaction')?.toLowerCase() ?? '';
     if (!of || !isHex32(transaction)) return data(400, 'This is no transaction. It was not recorded.');
     const by = { ...of, transaction, operator: visit.operator.name };
-    const noted = await noteSentRefund(visit.site.ledger, by);
+    const noted = await noteSentRefund(visit.site.ledger, by, jobs().chains);
     return noted.kind === 'refused' ? data(409, sendMistakes[noted.code]) : data(200, 'recorded');
   });
 
@@ -61,10 +59,9 @@ export function refundPages(console: Console, jobs: () => JobsContext): void {
     if (!of) return notFound('payment');
     if (!operatorTextPattern.test(why)) return refundView(visit, jobs(), whyMistake);
     const by = { ...of, why, operator: visit.operator.name };
-    const dropped = await dropRefund(visit.site.ledger, by, jobs().chains);
-    return dropped.kind === 'refused'
-      ? refundView(visit, jobs(), sendMistakes[dropped.code])
-      : back(visit, 'refund_dropped');
+    const ended = await endRefund(visit.site.ledger, by, jobs().chains);
+    if (ended.kind === 'refused') return refundView(visit, jobs(), endMistakes[ended.code]);
+    return back(visit, ended.kind === 'abandoned' ? 'refund_dropped' : 'refund_said_not_sent');
   });
 
   console.act(`${path}/record`, { ...about, action: 'record_refund' }, async (visit, { fields }) => {
@@ -78,7 +75,7 @@ export function refundPages(console: Console, jobs: () => JobsContext): void {
         'A transaction is 0x and 64 hexadecimal digits. Nothing was recorded.',
       );
     const by = { ...of, transaction, operator: visit.operator.name };
-    const answer = await recordSentRefund(visit.site.ledger, by, jobs().chains);
+    const answer = await recordRefund(visit.site.ledger, { ...by, isGoodwill: false }, jobs().chains);
     return answer.kind === 'refused'
       ? refundView(visit, jobs(), `${recordMistakes[answer.code]} Nothing was recorded.`)
       : back(visit, 'refund_recorded');
@@ -87,6 +84,9 @@ export function refundPages(console: Console, jobs: () => JobsContext): void {
 
 const whyMistake =
   'Why you know that it was not sent is kept for ever: 1 to 200 visible ASCII characters, without "@". Nothing was recorded.';
+
+const evidenceMistake =
+  'Why it is refunded is kept for ever: 1 to 200 visible ASCII characters, without "@". Nothing was sent.';
 
 function data(status: number, message: string): Data {
   return { kind: 'data', status, json: { message } };
@@ -112,15 +112,16 @@ function named({ params }: OperatorVisit): RefundOf | undefined {
 /** How far the transaction of a refund is, for the module of the page. */
 async function progressOf(visit: OperatorVisit, { chains }: JobsContext): Promise<Answer> {
   const of = named(visit);
-  const { sending } = of ? await readSending(visit.site.ledger.pool, of) : {};
-  const transaction = sending?.transaction;
+  const { state: refunded } = of ? await readRefunding(visit.site.ledger.pool, of) : {};
+  const transaction = refunded?.refunding?.transaction as Hex | undefined;
   const answer = (state: string, text = ''): Data => ({
     kind: 'data',
     status: 200,
     json: { state, text, transaction },
   });
-  if (!sending || transaction === undefined) return answer('none');
-  const network = sending.started.network as Caip2;
+  if (!refunded) return answer('none');
+  if (transaction === undefined) return answer('started');
+  const network = refunded.payment.network as Caip2;
   const mined = await readMined(chains, network, transaction, []);
   if (mined.kind === 'refused')
     return mined.code === 'transaction_failed'
@@ -136,7 +137,7 @@ async function refundView(visit: OperatorVisit, context: JobsContext, mistake?: 
   const quote = foldQuote(of ? (await readStream(site.ledger.pool, of.quoteDigest)).events : []);
   const state = quote.payment;
   if (!of || state?.payment.nonce !== of.paymentNonce) return notFound('payment');
-  const { sending } = await readSending(site.ledger.pool, of);
+  const { refunding } = state;
   const reason = refundReason(state);
   const body = html`<p><a href="${refundsPath}">Refunds due</a></p>
     <div class="head">
@@ -144,8 +145,8 @@ async function refundView(visit: OperatorVisit, context: JobsContext, mistake?: 
       ${reason === undefined ? badge('not due') : badge('due', 'bad')}
     </div>
     ${mistake !== undefined && noticeOf({ tone: 'bad', text: mistake })} ${factsOf(state, of.quoteDigest)}
-    ${includesRole(visit.operator.role, 'finance') && waysOf(visit, { context, state, sending, isDue: reason !== undefined })}
-    ${!includesRole(visit.operator.role, 'finance') && sending && sendingNotice(sending)}`;
+    ${includesRole(visit.operator.role, 'finance') && waysOf(visit, { context, state, isDue: reason !== undefined })}
+    ${!includesRole(visit.operator.role, 'finance') && refunding && sendingNotice(state, refunding)}`;
   return booksView(site, refundsPath, `Refund ${(params['digest'] ?? '').slice(0, 10)}`, body, {
     status: mistake === undefined ? 200 : 409,
     scripts: ['refund.js'],
@@ -185,34 +186,34 @@ function factsOf(state: PaymentState, quoteDigest: string): Html {
 interface Ways {
   readonly context: JobsContext;
   readonly state: PaymentState;
-  readonly sending: RefundSending | undefined;
   readonly isDue: boolean;
 }
 
 function waysOf(visit: OperatorVisit, ways: Ways): Html | undefined {
-  const { state, sending, isDue } = ways;
-  if (sending)
-    return html`${sendingNotice(sending)} ${walletSheet(visit, ways)}
+  const { state, isDue } = ways;
+  const { refunding } = state;
+  if (refunding)
+    return html`${sendingNotice(state, refunding)} ${walletSheet(visit, ways)}
       <section class="sheet">
         <h2>Record it</h2>
-        ${recordForm(visit, sending.transaction)}
+        ${recordForm(visit, refunding.transaction)}
       </section>
       <section class="sheet">
         <h2>It was not sent</h2>
         ${form(
           visit,
           `${pageOf(visit.params)}/drop`,
-          html`${field({ label: 'How you know', name: 'why', maxLength: 200, autocomplete: 'off', hint: 'Look into the wallet that was asked first: what it has sent, and what waits there. Then the refund can be sent again.' })}
+          html`${field({ label: 'How you know', name: 'why', maxLength: 200, autocomplete: 'off', hint: 'Look into the wallet that was asked first: what it has sent, and what waits there. The chain is asked as well; what it cannot prove, two operators have to say. Then the refund can be sent again.' })}
             <button class="danger" data-confirm="Press again: it was not sent, and never will be">
               It was not sent
             </button>`,
         )}
       </section>`;
   if (!isDue) return undefined;
-  if (!state.settled?.proof)
+  if (!state.settled?.proof && state.settled?.evidence !== 'operator')
     return noticeOf({
       tone: 'warn',
-      text: 'Only the facilitator or an operator says that this was paid: no block proves it yet, so no wallet is asked.',
+      text: 'Only the facilitator says that this was paid: no block proves it yet, so no wallet is asked.',
     });
   return html`${walletSheet(visit, ways)}
     <details class="sheet">
@@ -221,16 +222,19 @@ function waysOf(visit: OperatorVisit, ways: Ways): Html | undefined {
     </details>`;
 }
 
-function sendingNotice({ started, startedAt, transaction }: RefundSending): Html {
+function sendingNotice({ payment }: PaymentState, refunding: Refunding): Html {
+  const { operator, amount, at, sender, transaction, notSentBy } = refunding;
   return html`<div class="notice warn" role="alert">
-    ${started.operator} began to send ${tokenAmount(BigInt(started.amount), started)} at
-    ${time(new Date(startedAt))}.
+    ${operator} began to send
+    ${tokenAmount(amount, payment)}${sender !== undefined && html` from ${shortId(sender, 'the sender')}`} at
+    ${time(new Date(at))}. Its call is not delivered meanwhile.
     ${
       transaction === undefined
         ? 'Whether the wallet has sent it is not known: look there before you do anything, so that it is not paid twice.'
-        : html`The wallet answered with ${transactionWithLink(started.network, transaction)}. It is recorded
+        : html`The wallet answered with ${transactionWithLink(payment.network, transaction)}. It is recorded
           once the chain shows it as final.`
     }
+    ${notSentBy !== undefined && html`${notSentBy} says that it was not sent: another operator has to say so too.`}
   </div>`;
 }
 
@@ -253,7 +257,8 @@ const steps = [
 ] as const;
 
 /** Sends it, or follows what was sent: assets/refund.js makes it work. */
-function walletSheet(visit: OperatorVisit, { context, state, sending }: Ways): Html {
+function walletSheet(visit: OperatorVisit, { context, state }: Ways): Html {
+  const { refunding: sending } = state;
   const { network, asset, symbol, decimals, payer: to } = state.payment;
   const token = { network, asset, symbol, decimals, to, amount: String(remainingAtoms(state)) };
   const networks = walletNetworks(context.settings.networks);
@@ -282,6 +287,16 @@ function walletSheet(visit: OperatorVisit, { context, state, sending }: Ways): H
           <legend>Wallet</legend>
           <div class="choices"></div>
         </fieldset>
+        ${
+          !state.settled?.proof &&
+          field({
+            label: 'Why it is refunded',
+            name: 'evidence',
+            maxLength: 200,
+            autocomplete: 'off',
+            hint: 'No block proves that this was paid, only an operator says so. What you know is kept for ever.',
+          })
+        }
         <button>Send ${formatUnits(remainingAtoms(state), decimals)} ${symbol} from the wallet</button>
       </form>`
     }

@@ -1,14 +1,11 @@
 import { refundReasonTexts } from '../../domain/payments/refund.ts';
-import { refundStream } from '../../domain/payments/refund-sending.ts';
 import { html, type Html } from '../../domain/values/html.ts';
 import { pathWith } from '../../pages/own-path.ts';
 import { noticeOf } from '../../pages/document.ts';
 import { tokenAmount } from '../../pages/jobs/token-amount.ts';
 import { badge, type Column, empty, shortId, table, time } from '../../pages/parts.ts';
 import type { View } from '../../pages/site.ts';
-import { listRefundsDue } from '../../refunds/list-refunds-due.ts';
-import { readAllSending } from '../../refunds/send-refund.ts';
-import type { RefundDueRow } from '../../store/refunds.ts';
+import { type ListedRefund, listRefundsDue } from '../../refunds/list-refunds-due.ts';
 import { cursorOf } from '../cursor.ts';
 import type { Console, ConsoleSite, OperatorVisit } from '../site.ts';
 import { booksView, paymentLink, refundPath, refundsPath } from './parts.ts';
@@ -27,9 +24,8 @@ async function listView({ site, query }: OperatorVisit): Promise<View> {
   const { pool } = site.ledger;
   const after = cursorOf(query, 'after') ?? 0;
   const { rows, contradicted, changed, listed } = await listRefundsDue(pool, after, shownRows);
-  const sending = await readAllSending(pool, rows);
   const next = listed.length < shownRows ? undefined : listed.at(-1);
-  const columns: Column<RefundDueRow>[] = [
+  const columns: Column<ListedRefund>[] = [
     {
       label: 'Due since',
       cell: (row) => html`<a href="${refundPath(row)}">${time(new Date(row.since))}</a>`,
@@ -39,10 +35,7 @@ async function listView({ site, query }: OperatorVisit): Promise<View> {
     { label: 'To', cell: ({ payer }) => shortId(payer, 'the payer') },
     { label: 'Why', cell: ({ why }) => refundReasonTexts[why] ?? why },
     { label: 'Payment', cell: ({ quote_digest: digest }) => paymentLink(digest) },
-    {
-      label: 'State',
-      cell: (row) => stateOf(row, sending.has(refundStream(row.quote_digest, row.payment_nonce))),
-    },
+    { label: 'State', cell: stateOf },
   ];
   const body = html`<div class="head"><h1>Refunds due</h1></div>
     ${changed.length > 0 && noticeOf({ tone: 'bad', text: changedText(changed) })}
@@ -75,8 +68,8 @@ function contradictedText(seqs: readonly number[]): string {
   );
 }
 
-function stateOf({ block_number: block }: RefundDueRow, isSending: boolean): Html {
-  if (isSending) return badge('being sent', 'warn');
+function stateOf({ block_number: block, under_way: started }: ListedRefund): Html {
+  if (started) return badge(`being sent for ${ageText(started.age_secs)}`, 'warn');
   return block === null ? badge('not proven on the chain', 'warn') : badge('due', 'bad');
 }
 

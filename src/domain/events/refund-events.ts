@@ -1,17 +1,72 @@
 import { z } from 'zod';
 import { type EventFamily, recordOnly } from './descriptor.ts';
-import { address, hex32, operatorName, operatorText, settlementTerms } from './fields.ts';
+import {
+  address,
+  count,
+  hex32,
+  ofPayment,
+  operatorName,
+  operatorText,
+  settlementTerms,
+  uint256,
+} from './fields.ts';
 
 const { network, symbol, decimals, amount } = settlementTerms;
 const refund_id = hex32;
+/** Whose transaction pays it, and under which of its nonces; a Safe has nonces of its own. */
+const sentBy = { sender: address.optional(), sender_nonce: count.optional() };
+const changesPayment = { ...recordOnly, quoteState: 'changes' } as const;
+/** Also of a payment that was taken back after its refund was started. */
+const begun = ['settled', 'settlement_unknown', 'settlement_failed'] as const;
 
 /**
- * What operators say of a refund that a wallet sends, before it is sent and until it is recorded, each in a stream that is named by its
- * payment. One is under way at a time, so that no two persons, tabs or loads of a page send the same one. The money itself
- * is `refunded`, which is read from the chain.
+ * What operators say of a refund before the chain shows it, in the stream of its payment. From `refund_started` on the payment's call is not
+ * delivered, and no second refund is started, until `refunded` records it or `refund_abandoned` ends it.
  */
 export const refundEvents = {
-  /** Somebody is about to send it. */
+  /** Somebody is about to send it to the payer, whose call is not delivered and cannot be. */
+  refund_started: {
+    ...changesPayment,
+    schema: z.strictObject({
+      ...ofPayment,
+      amount: uint256,
+      refund_to: address,
+      ...sentBy,
+      /** The last final block at that moment; absent where no chain was asked. */
+      since_block: uint256.optional(),
+      /** Why it is refunded although no block proves the payment. */
+      evidence: operatorText.optional(),
+      operator: operatorName,
+    }),
+    transition: { of: 'payment', from: ['settled'] },
+  },
+  /** The wallet answered with a transaction. A later one replaces it. */
+  refund_sent: {
+    ...changesPayment,
+    schema: z.strictObject({ ...ofPayment, transaction: hex32, ...sentBy, operator: operatorName }),
+    transition: { of: 'payment', from: begun },
+  },
+  /** One operator says that it was not sent and never will be. Another one has to say so too. */
+  refund_not_sent: {
+    ...changesPayment,
+    schema: z.strictObject({ ...ofPayment, why: operatorText, operator: operatorName }),
+    transition: { of: 'payment', from: begun },
+  },
+  /** Its transaction cannot land any more, or two operators say that there is none. It stays due, and another one may be started. */
+  refund_abandoned: {
+    ...changesPayment,
+    schema: z.strictObject({
+      ...ofPayment,
+      /** `nonce_spent`: otherwise, by a final block. `failed`: its transaction failed in a final block. */
+      proof: z.enum(['nonce_spent', 'failed', 'operators']),
+      block_number: uint256.optional(),
+      block_hash: hex32.optional(),
+      why: operatorText.optional(),
+      operator: operatorName,
+    }),
+    transition: { of: 'payment', from: begun },
+  },
+  /** Of earlier versions, which had a stream for the refunds of a payment: no new stream begins with it. */
   operator_refund_started: {
     ...recordOnly,
     schema: z.strictObject({
@@ -28,13 +83,12 @@ export const refundEvents = {
     }),
     transition: { of: 'entity', kind: 'refund', from: ['none', 'ended'], to: 'started' },
   },
-  /** The wallet answered with a transaction. A later one replaces it. */
   operator_refund_sent: {
     ...recordOnly,
     schema: z.strictObject({ refund_id, network, transaction: hex32, operator: operatorName }),
     transition: { of: 'entity', kind: 'refund', from: ['started'] },
   },
-  /** It is recorded, or it was not sent and never will be: another one may be sent. */
+  /** It was recorded, or not sent, or goes on in the stream of its payment. */
   operator_refund_ended: {
     ...recordOnly,
     schema: z.strictObject({

@@ -23,6 +23,8 @@ export interface PaymentProgress {
   readonly refunds: readonly Refund[];
   /** The whole payment was returned. */
   readonly isRefunded: boolean;
+  /** The refund that was started and has not ended: until it has, nothing is delivered for the payment. */
+  readonly refunding?: Refunding | undefined;
   /** Found on the chain after the ledger had lost it: `redelivery` once its payer has signed for a request. */
   readonly recovered?: { readonly redelivery: EventData<'redelivery_requested'> | undefined } | undefined;
 }
@@ -56,6 +58,25 @@ export interface Refund {
   readonly to: string;
   readonly transaction: string;
   readonly proof: TransferProof;
+}
+
+/** A refund that an operator began to send, and that is neither recorded nor given up. */
+export interface Refunding {
+  /** RFC 3339: when it was started, and by whom. */
+  readonly at: string;
+  readonly operator: string;
+  /** Atoms of the payment's token. */
+  readonly amount: bigint;
+  readonly to: string;
+  /** The last final block when it was started. */
+  readonly sinceBlock?: bigint | undefined;
+  /** Whose transaction it is, and its nonce where that is known. */
+  readonly sender?: string | undefined;
+  readonly senderNonce?: number | undefined;
+  /** What the wallet answered; undefined where it is unknown whether it was sent. */
+  readonly transaction?: string | undefined;
+  /** The operator who says that it was not sent. */
+  readonly notSentBy?: string | undefined;
 }
 
 /** The transfer's place on the chain. */
@@ -141,6 +162,14 @@ function changeBy(event: EventOf<ProgressType>, progress: PaymentProgress) {
       return { isOverdue: true };
     case 'refunded':
       return refundedBy(event, progress);
+    case 'refund_started':
+      return { refunding: startedRefund(event) };
+    case 'refund_sent':
+      return { refunding: progress.refunding && sentRefund(event.data, progress.refunding) };
+    case 'refund_not_sent':
+      return { refunding: progress.refunding && { ...progress.refunding, notSentBy: event.data.operator } };
+    case 'refund_abandoned':
+      return { refunding: undefined };
     case 'redelivery_requested':
       return { recovered: { redelivery: event.data } };
     case 'enqueued':
@@ -181,11 +210,28 @@ function confirmedBy({ data }: EventOf<'settlement_confirmed'>, settled: Settled
 function refundedBy(
   { version, at, data }: EventOf<'refunded'>,
   { refunds, settled }: PaymentProgress,
-): Pick<PaymentProgress, 'refunds' | 'isRefunded'> {
+): Pick<PaymentProgress, 'refunds' | 'isRefunded' | 'refunding'> {
   const { amount, refunded_to: to, transaction } = data;
   const refund = { version, at, amount: BigInt(amount), to, transaction, proof: proofIn(data) };
   const all = [...refunds, refund];
-  return { refunds: all, isRefunded: refundedAtoms({ refunds: all }) >= BigInt(settled?.amount ?? 0) };
+  const isRefunded = refundedAtoms({ refunds: all }) >= BigInt(settled?.amount ?? 0);
+  // while one is started, no other one is recorded
+  return { refunds: all, isRefunded, refunding: undefined };
+}
+
+function startedRefund({ at, data }: EventOf<'refund_started'>): Refunding {
+  const { amount, refund_to: to, since_block: since, sender, sender_nonce: senderNonce, operator } = data;
+  const sinceBlock = since === undefined ? undefined : BigInt(since);
+  return { at, operator, amount: BigInt(amount), to, sinceBlock, sender, senderNonce };
+}
+
+/** It was sent, whatever somebody has said before. The nonce that it was started for stays: a Safe's transaction is sent by anyone. */
+function sentRefund(
+  { transaction, sender, sender_nonce: senderNonce }: EventData<'refund_sent'>,
+  refunding: Refunding,
+): Refunding {
+  const isNamed = refunding.senderNonce !== undefined || sender === undefined;
+  return { ...refunding, notSentBy: undefined, transaction, ...(!isNamed && { sender, senderNonce }) };
 }
 
 /** How much of a payment was returned, in atoms. */

@@ -12,6 +12,8 @@ export const refundBatch = z.strictObject({
   network: z.string().regex(/^eip155:[1-9]\d{0,15}$/) as z.ZodType<Caip2>,
   /** The last event of the ledger that the batch knows. */
   as_of_seq: z.int().min(0),
+  /** The account or Safe that sends it, where it was named. */
+  sender: lowerHex(40).optional(),
   refunds: z.array(
     z.strictObject({
       quote_digest: lowerHex(64),
@@ -21,6 +23,8 @@ export const refundBatch = z.strictObject({
       decimals: z.int(),
       to: lowerHex(40),
       amount: atoms,
+      /** The only nonce of the sender under which it may be sent. */
+      sender_nonce: z.int().min(0).optional(),
       /** The call that a wallet sends: `transfer` of the token. */
       call: z.strictObject({ to: lowerHex(40), value: z.literal('0'), data: z.string() }),
     }),

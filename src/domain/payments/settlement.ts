@@ -14,6 +14,8 @@ export interface SettlementState {
   readonly isOverdue: boolean;
   /** Its call was enqueued before, and withdrawn. */
   readonly wasEnqueued?: boolean | undefined;
+  /** A refund of it is started: no call is released for it. */
+  readonly isRefunding?: boolean | undefined;
   readonly call: SettlementCall;
 }
 
@@ -131,6 +133,7 @@ export function settlementState(known: PaymentState, held: HeldCall | undefined)
     settled,
     isOverdue,
     wasEnqueued,
+    isRefunding: known.refunding !== undefined,
     call: callOf(known, held),
   };
 }
@@ -166,7 +169,7 @@ export function decide(state: SettlementState, outcome: SettlementOutcome): Sett
     case 'reorged':
       return reopen(state);
     case 'redelivery':
-      return status === 'settled' && state.call.kind === 'waiting'
+      return status === 'settled' && state.call.kind === 'waiting' && !state.isRefunding
         ? record(enqueued(state), { call: waiting(state, 'release') })
         : superseded;
     case 'paid_by_operator':
@@ -193,14 +196,19 @@ function waiting({ call }: SettlementState, kind: CallStep['kind']): Recorded['c
 }
 
 /** A call that cannot be leased is released; one that was kept continues as if its payment had never been taken back. */
-function released({ call }: SettlementState): Recorded['call'] {
+function released({ call, isRefunding = false }: SettlementState): Recorded['call'] {
   const isHeld = call.kind === 'waiting' || call.kind === 'kept';
-  return isHeld ? { kind: 'release', callId: call.callId } : { kind: 'unchanged' };
+  return isHeld && !isRefunding ? { kind: 'release', callId: call.callId } : { kind: 'unchanged' };
 }
 
 /** A waiting call is enqueued together with its settlement. */
-function enqueued({ payment, call, wasEnqueued = false }: SettlementState): LedgerEvent[] {
-  if (call.kind !== 'waiting') return [];
+function enqueued({
+  payment,
+  call,
+  wasEnqueued = false,
+  isRefunding = false,
+}: SettlementState): LedgerEvent[] {
+  if (call.kind !== 'waiting' || isRefunding) return [];
   const type = wasEnqueued ? 'enqueued_again' : 'enqueued';
   return [{ type, data: { call_id: call.callId, payment_nonce: payment.nonce } }];
 }

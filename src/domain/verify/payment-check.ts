@@ -12,6 +12,8 @@ interface Payment {
   call: CallStatus;
   callId: number;
   refundedAtoms: bigint;
+  /** The refund that was started and has not ended. */
+  refunding?: Refunding | undefined;
   /** Also after its call was withdrawn. */
   wasEnqueued: boolean;
   /** Its call was given up: it is never delivered or requeued again. */
@@ -20,6 +22,14 @@ interface Payment {
   creditFor?: number;
   /** Of a recovered payment: whether its payer has signed for a request. */
   redelivery?: 'not_requested' | 'requested';
+}
+
+interface Refunding {
+  readonly amount: string;
+  readonly to: string;
+  readonly hasNonce: boolean;
+  readonly isSent: boolean;
+  readonly notSentBy?: string;
 }
 
 type Named = Pick<EventData<'settlement_failed'>, 'network' | 'asset' | 'payer' | 'payment_nonce'>;
@@ -197,6 +207,7 @@ export class QuoteCheck {
     const payment = this.#named(event.data as Named);
     if (payment?.redelivery !== 'not_requested' || payment.refundedAtoms > 0n)
       return 'only a recovered payment that was not refunded can be delivered again, and once';
+    if (payment.refunding) return 'its refund is started, so it is not delivered';
     payment.redelivery = 'requested';
     return undefined;
   }
@@ -209,6 +220,8 @@ export class QuoteCheck {
     if (event.type === 'payment_settled' && event.data.amount !== payment.amount)
       return `it settles ${event.data.amount} atoms, but ${payment.amount} were signed`;
     if (event.type === 'refunded') return refund(payment, event.data);
+    const misstep = moveRefund(payment, event);
+    if (misstep !== undefined) return misstep;
     if (to) payment.status = to;
     if (
       (event.type === 'settlement_disproved' || event.type === 'settlement_reorged') &&
@@ -230,6 +243,7 @@ export class QuoteCheck {
       payment.name.endsWith(payment_nonce) &&
       payment.call === 'none' &&
       payment.refundedAtoms === 0n &&
+      !payment.refunding &&
       payment.redelivery !== 'not_requested';
     if (!isWaiting) return 'no settled payment of that nonce waits for its call';
     if ((event.type === 'enqueued_again') !== payment.wasEnqueued)
@@ -251,6 +265,8 @@ export class QuoteCheck {
       return `the call is ${payment.call}, which cannot be followed by ${event.type}`;
     if (event.type === 'operator_requeued' && payment.refundedAtoms > 0n)
       return 'its payment was refunded, so the call is no longer paid for';
+    if (event.type === 'operator_requeued' && payment.refunding)
+      return 'its refund is started, so the call is not delivered';
     if (event.type === 'operator_discarded') payment.isGivenUp = true;
     if (to) payment.call = to;
     return undefined;
@@ -265,8 +281,59 @@ function refund(payment: Payment, data: EventData<'refunded'>): string | undefin
     return `it refunds ${amount} atoms, but ${remaining} of the ${payment.amount} that were signed are left`;
   if ((refunded_to === payer) !== (evidence === undefined))
     return `it refunds ${refunded_to}, and ${payer} has paid: a refund to another address, and no other, has evidence`;
+  const { refunding } = payment;
+  if (refunding && (refunding.amount !== amount || refunding.to !== refunded_to))
+    return `it refunds ${amount} atoms to ${refunded_to}, but one of ${refunding.amount} to ${refunding.to} is started`;
+  payment.refunding = undefined;
   payment.refundedAtoms += BigInt(amount);
   return undefined;
+}
+
+/** Applies a step of a refund before it is recorded. Nothing is delivered between its start and its end. */
+function moveRefund(payment: Payment, event: LedgerEvent): string | undefined {
+  const { refunding } = payment;
+  if (event.type === 'refund_started') {
+    const { amount, refund_to: to, payer, sender_nonce: nonce } = event.data;
+    const remaining = BigInt(payment.amount) - payment.refundedAtoms;
+    if (refunding) return 'another refund of this payment is started';
+    if (payment.call !== 'none' && payment.call !== 'dead_lettered')
+      return `the call is ${payment.call}, so no refund of its payment is started`;
+    if (payment.call === 'none' && payment.redelivery === 'requested')
+      return 'its payer has asked for delivery, so no refund is started';
+    if (amount === '0' || BigInt(amount) > remaining)
+      return `it starts a refund of ${amount} atoms, but ${remaining} are left`;
+    if (to !== payer) return `it starts a refund to ${to}, but ${payer} has paid`;
+    payment.refunding = { amount, to, hasNonce: nonce !== undefined, isSent: false };
+    return undefined;
+  }
+  if (event.type !== 'refund_sent' && event.type !== 'refund_not_sent' && event.type !== 'refund_abandoned')
+    return undefined;
+  if (!refunding) return 'no refund of this payment is started';
+  if (event.type === 'refund_sent') {
+    const { amount, to, hasNonce } = refunding;
+    const isNamed = event.data.sender_nonce !== undefined || hasNonce;
+    payment.refunding = { amount, to, hasNonce: isNamed, isSent: true };
+  } else if (event.type === 'refund_not_sent')
+    payment.refunding = { ...refunding, notSentBy: event.data.operator.toLowerCase() };
+  else {
+    payment.refunding = undefined;
+    return breachOfEnd(refunding, event.data);
+  }
+  return undefined;
+}
+
+/** A started refund is given up by the chain's proof, or by two persons. */
+function breachOfEnd(
+  { notSentBy, hasNonce, isSent }: Refunding,
+  { proof, operator, block_number: block }: EventData<'refund_abandoned'>,
+): string | undefined {
+  if (proof === 'operators')
+    return notSentBy === undefined || notSentBy === operator.toLowerCase() || block !== undefined
+      ? 'two operators have to say that a refund was not sent'
+      : undefined;
+  return block !== undefined && (proof === 'failed' ? isSent : hasNonce)
+    ? undefined
+    : 'it names no transaction, nonce or final block that proves that the refund cannot land';
 }
 
 /** Identifies a payment within the ledger. */

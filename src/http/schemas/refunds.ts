@@ -34,6 +34,19 @@ export const quoteSource = z.literal('pricing').nullable().meta({
   description: 'Which service issued the quote; null for a 402 answer, and where the quote is lost.',
 });
 
+const refundUnderWay = z
+  .strictObject({
+    since: time,
+    age_secs: count,
+    operator: z.string(),
+    sender: address.nullable().meta({ description: 'Whose transaction it is, where that is known.' }),
+    sender_nonce: count.nullable(),
+    transaction: hex32.nullable().meta({ description: 'What the wallet answered.' }),
+  })
+  .meta({
+    description: 'The refund that an operator began to send, and that is neither recorded nor given up.',
+  });
+
 export const refundsDueQuery = z.strictObject(cursorQuery);
 
 export const refundsDue = z
@@ -63,6 +76,7 @@ export const refundsDue = z
         why: refundDue,
         since: time,
         age_secs: count,
+        under_way: refundUnderWay.nullable(),
       }),
     ),
     contradicted: z.array(count).meta({

@@ -73,6 +73,11 @@ const jobsStatus = z
         oldest_leased_ms: count.optional().meta({
           description: 'The same of the calls that runners have. Each ends within `max_call_age_secs`.',
         }),
+        started_refunds: count.meta({
+          description:
+            'Refunds that were started and have no end yet, at most 10,000: their calls are not delivered.',
+        }),
+        oldest_started_refund_ms: count,
         services: z
           .array(
             z.strictObject({

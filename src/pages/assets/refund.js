@@ -35,6 +35,7 @@ async function begin() {
     const known = transaction || localStorage.getItem(keyOf(path));
     hint.hidden = Boolean(known);
     if (!known) {
+      // no wallet is asked: another page may have asked one
       hint.textContent =
         'Neither the gateway nor this browser knows a transaction. Look into the wallet: enter below what it has sent, or say that it was not sent.';
       return;
@@ -46,6 +47,7 @@ async function begin() {
     return;
   }
   const form = place.querySelector('form');
+  const begun = {};
   const wallets = await findWallets();
   hint.hidden = wallets.length > 0;
   form.hidden = wallets.length === 0;
@@ -56,9 +58,9 @@ async function begin() {
     for (const button of form.querySelectorAll('button')) button.disabled = true;
     void run(steps, async () => {
       try {
-        await send(refund, provider, steps.show);
+        await send({ ...refund, begun, evidence: new FormData(form).get('evidence') }, provider, steps.show);
       } catch (error) {
-        // nothing is under way: it may be tried again
+        // no wallet has sent it: it may be tried again from this page, which alone knows that
         if (error instanceof Stop)
           for (const button of form.querySelectorAll('button')) button.disabled = false;
         throw error;
@@ -83,7 +85,7 @@ async function run(steps, work) {
   }
 }
 
-async function send({ path, token, networks }, provider, show) {
+async function send({ path, token, networks, begun, evidence }, provider, show) {
   show('connect', 'active', 'Your wallet asks whether this page may see your address.');
   const from = await connect(provider);
   show('connect', 'done', from);
@@ -108,17 +110,24 @@ async function send({ path, token, networks }, provider, show) {
     );
   show('check', 'done', `${amountText(token.amount, token)} on ${networkText({ networks }, token.network)}`);
   show('claim', 'active');
-  const { call } = await post(`${path}/start`);
+  // what the wallet has refused stays started, for the same sender
+  if (begun.from !== undefined && begun.from !== from)
+    throw new Stop('This refund was started for another account.', `Choose ${begun.from} in your wallet.`);
+  begun.call ??= (await post(`${path}/start`, { sender: from, ...(evidence && { evidence }) })).call;
+  begun.from = from;
+  if ((await progress(path)).state !== 'started')
+    throw new Told('This refund is not under way any more, or was sent. Load this page again.');
+  const { call } = begun;
   show('claim', 'done');
   show('send', 'active', `Check in your wallet that ${amountText(token.amount, token)} go to ${token.to}.`);
-  const transaction = await transfer(provider, { from, ...call, value: '0x0' }, path);
+  const transaction = await transfer(provider, { from, ...call, value: '0x0' });
   localStorage.setItem(keyOf(path), transaction);
   show('send', 'done', transaction);
   await note(path, transaction);
 }
 
 /** What the wallet sent. A refusal of its user ends it; after anything else the outcome is unknown. */
-async function transfer(provider, call, path) {
+async function transfer(provider, call) {
   let answer;
   try {
     answer = await provider.request({ method: 'eth_sendTransaction', params: [call] });
@@ -127,8 +136,10 @@ async function transfer(provider, call, path) {
       throw new Told(
         'Your wallet did not say whether it has sent the refund. Look there, then load this page again and say what you found.',
       );
-    await post(`${path}/drop`, { why: 'The transfer was refused in the wallet' }, { isPage: true });
-    throw new Stop('You have refused the transfer in your wallet.', 'Load this page again to send it.');
+    throw new Stop(
+      'You have refused the transfer in your wallet.',
+      'Send it from this page, or load the page again and say below that it was not sent: two operators have to.',
+    );
   }
   if (!/^0x[0-9a-f]{64}$/i.test(answer ?? ''))
     throw new Told('Your wallet answered without a transaction. Look there, then load this page again.');
@@ -144,16 +155,7 @@ async function note(path, transaction) {
 async function follow(path, steps) {
   let transaction;
   for (;;) {
-    const answer = await fetch(`${path}/transaction`, { headers: { accept: 'application/json' } }).catch(
-      () => undefined,
-    );
-    const {
-      state,
-      text,
-      transaction: known,
-    } = answer?.ok ? await answer.json() : { state: 'waiting', text: 'The gateway did not answer.' };
-    if (answer && [401, 403].includes(answer.status))
-      throw new Told('Your session has ended. Sign in and open this page again: it goes on from here.');
+    const { state, text, transaction: known } = await progress(path);
     if (state === 'none') throw new Told('This refund is not under way any more. Load this page again.');
     if (state === 'failed') throw new Told(text);
     transaction = known;
@@ -168,8 +170,17 @@ async function follow(path, steps) {
   form.requestSubmit();
 }
 
-/** @param isPage whether a redirect to a page is the answer of what was done */
-async function post(path, fields = {}, { isPage = false } = {}) {
+/** How far the gateway knows this refund to be. */
+async function progress(path) {
+  const answer = await fetch(`${path}/transaction`, { headers: { accept: 'application/json' } }).catch(
+    () => undefined,
+  );
+  if (answer && [401, 403].includes(answer.status))
+    throw new Told('Your session has ended. Sign in and open this page again: it goes on from here.');
+  return answer?.ok ? answer.json() : { state: 'waiting', text: 'The gateway did not answer.' };
+}
+
+async function post(path, fields = {}) {
   const form = document.querySelector('main input[name="form"]').value;
   let answer;
   try {
@@ -182,10 +193,8 @@ async function post(path, fields = {}, { isPage = false } = {}) {
   } catch {
     throw new Told('The gateway cannot be reached. Load this page again before you do anything else.');
   }
-  if (answer.type === 'opaqueredirect') {
-    if (isPage) return undefined;
+  if (answer.type === 'opaqueredirect')
     throw new Told('Your session has ended, or this page is too old. Load it again: it goes on from there.');
-  }
   const said = answer.headers.get('content-type')?.includes('json') ? await answer.json() : {};
   if (answer.ok) return said;
   throw new Told(said.message ?? `The gateway answered with status ${answer.status}. Load this page again.`);

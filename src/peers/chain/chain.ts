@@ -1,12 +1,14 @@
 import type { ExpectedTransfer } from '../../domain/payments/payment.ts';
 import type { Address, Hex } from '../../domain/values/primitives.ts';
 import { type Ask, askBlock, askTaggedBlock, type BlockAnswer, type BlockHashAnswer } from './blocks.ts';
-import { createRpc, type RpcUnavailable } from '../rpc/json-rpc.ts';
+import { createRpc, type RpcAnswer, type RpcUnavailable } from '../rpc/json-rpc.ts';
 import { askRightChain, chainIdCall } from '../rpc/chain-id.ts';
 import type { AuthorizationFound, SettlementAnswer } from './schemes/scheme.ts';
 import { chainSchemes } from './schemes/schemes.ts';
 import { knownTransactionCall } from './known-transaction.ts';
 import { type CostReading, readCost } from './transaction-cost.ts';
+import { findTransfers, type FoundTransfer, type WantedTransfers } from './find-transfers.ts';
+import { readSpentNonces, type SignedBy, signedByCall } from './sender-nonce.ts';
 import { readTransactionTransfers, type TransactionTransfers } from './transaction-transfers.ts';
 import { poll } from '../../runtime/poll.ts';
 
@@ -47,6 +49,16 @@ export interface Chain {
   knowsTransaction(
     transaction: Hex,
   ): Promise<{ readonly kind: 'answer'; readonly isKnown: boolean } | RpcUnavailable>;
+  /** Who signed a transaction, and under which nonce; undefined where the node does not know it, mined or pending. */
+  readSignedBy(transaction: Hex): Promise<RpcAnswer<SignedBy | undefined>>;
+  /** How many nonces an account, or a Safe, has used up to exactly this block. */
+  readSpentNonces(sender: Address, blockHash: Hex): Promise<RpcAnswer<number>>;
+  /** The transfers of so many atoms to an address in a range of blocks, both ends included. */
+  findTransfers(
+    wanted: WantedTransfers,
+    fromBlock: bigint,
+    toBlock: bigint,
+  ): Promise<RpcAnswer<readonly FoundTransfer[]>>;
   /** The last final block. */
   finalizedBlock(): Promise<BlockAnswer>;
   /** The hash of the canonical block at this height. */
@@ -109,6 +121,9 @@ export function createChain(options: ChainOptions): Chain {
       const answer = await ask(knownTransactionCall(transaction));
       return answer.kind === 'answer' ? { kind: 'answer', isKnown: answer.value } : answer;
     },
+    readSignedBy: (transaction) => ask(signedByCall(transaction)),
+    readSpentNonces: (sender, blockHash) => readSpentNonces(ask, sender, blockHash),
+    findTransfers: (wanted, fromBlock, toBlock) => findTransfers(ask, wanted, fromBlock, toBlock),
     async checkChainId() {
       const answer = await rpc.call(chainIdCall, timeoutMs);
       if (answer.kind === 'unavailable') return answer;

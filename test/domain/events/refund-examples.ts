@@ -1,10 +1,37 @@
-import { bytesOf, option } from '../payments/support.ts';
+import { bytesOf, option, payer } from '../payments/support.ts';
 
 const digest = bytesOf('e5', 32);
 const transaction = bytesOf('f6', 32);
 
+const ofPayment = {
+  network: 'eip155:84532',
+  asset: option.asset,
+  payer,
+  payment_nonce: bytesOf('d4', 32),
+};
+
 /** Of a refund that a wallet sends, and what its transaction cost. */
 export const refundExamples = {
+  refund_started: {
+    ...ofPayment,
+    amount: '10000',
+    refund_to: payer,
+    sender: option.payTo,
+    sender_nonce: 7,
+    since_block: '12345',
+    evidence: 'the bank says so',
+    operator: 'ada',
+  },
+  refund_sent: { ...ofPayment, transaction, sender: option.payTo, sender_nonce: 7, operator: 'ada' },
+  refund_not_sent: { ...ofPayment, why: 'the wallet was closed', operator: 'ada' },
+  refund_abandoned: {
+    ...ofPayment,
+    proof: 'nonce_spent',
+    block_number: '12345',
+    block_hash: bytesOf('77', 32),
+    why: 'the wallet was closed',
+    operator: 'bob',
+  },
   operator_refund_started: {
     refund_id: digest,
     quote_digest: digest,

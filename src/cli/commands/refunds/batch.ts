@@ -1,16 +1,22 @@
 import { writeFile } from 'node:fs/promises';
-import type pg from 'pg';
-import { type RefundBatch, safeBatch } from '../../../domain/payments/refund-batch.ts';
+import { safeBatch } from '../../../domain/payments/refund-batch.ts';
 import { countOf } from '../../../domain/values/count-text.ts';
+import { parseAddress } from '../../../domain/values/primitives.ts';
 import { projectToHead } from '../../../projections/project.ts';
-import { findUnpaid } from '../../../refunds/find-unpaid.ts';
-import { type BatchOrder, makeBatch } from '../../../refunds/make-batch.ts';
-import { ArgumentError, readNetwork, readOptions, requireWritable } from '../../arguments.ts';
+import { adoptRefunds } from '../../../refunds/adopt-refunds.ts';
+import {
+  type BatchOrder,
+  type BatchSender,
+  type LeftOut,
+  planBatch,
+  type PlanAnswer,
+  startBatch,
+} from '../../../refunds/make-batch.ts';
+import type { SendRefusal } from '../../../refunds/send-refund.ts';
+import { ArgumentError, readNetwork, readOperator, readOptions, requireWritable } from '../../arguments.ts';
 import { type ExitCode, exitCodes } from '../../exit-codes.ts';
-import { closeChains, openChains, readConfig } from '../../chains.ts';
-import { withLedger } from '../../ledger.ts';
 import { moneyText } from '../../money-text.ts';
-import { type ChainSources, readChainSources } from '../../record-transfer.ts';
+import { type ChainSources, readChainSources, withSources } from '../../record-transfer.ts';
 import {
   checkSealedOptions,
   databaseSealedOptions,
@@ -22,40 +28,42 @@ import { fail, say } from '../../terminal.ts';
 
 const mostRefunds = 500;
 
+const whyLeftOut: Readonly<Record<SendRefusal, string>> = {
+  not_due: 'is not due any more',
+  payment_unproven: 'is not proven on the chain: only the facilitator or an operator says that it was paid',
+  payment_not_final: 'was paid in a block that is not final yet',
+  not_shown: 'is not shown by the chain',
+  changed: 'has events that are not those that the log has sealed',
+  under_way: 'has a refund under way: record it, or give it up with `tollbook refunds abandon`',
+  not_started: 'has no refund under way',
+  superseded: 'was changed by another command at the same moment',
+  chain_unavailable: 'could not be looked up on the chain',
+};
+
 export async function run(args: readonly string[]): Promise<ExitCode> {
-  const { order, out, safe, sealed, chains } = readRequest(args);
+  const { order, sender, out, safe, sealed, sources } = readRequest(args);
   await requireWritable('out', out);
   if (safe !== undefined) await requireWritable('safe', safe);
-  return withLedger(async (ledger) => {
+  return withSources(sources, async ({ ledger, chains }) => {
+    if (!chains.has(order.network))
+      throw new ArgumentError(
+        `no RPC for ${order.network} is known: name one with --rpc ${order.network}=URL`,
+      );
+    await adoptRefunds(ledger);
     await projectToHead(ledger);
     const changed = await refuseChanged(sealed, ledger.pool);
     if (changed !== undefined) return changed;
-    const made = await makeBatch(ledger.pool, order);
-    if (made.kind !== 'made') {
-      const seqs = made.seqs.join(', ');
-      fail(
-        (made.kind === 'changed'
-          ? `The events ${seqs} are not those that the log has sealed: somebody has changed them. `
-          : `The read models say something else about the payments that events ${seqs} started. `) +
-          'No file was written. Pay nothing before `tollbook verify` is sound.',
-      );
-      return exitCodes.finding;
-    }
-    const { batch, unproven, underWay, isCut } = made;
-    const unsealed = await refuseUnsealed(sealed, ledger, batch.as_of_seq);
+    const plan = await planBatch(ledger.pool, order, chains);
+    if (plan.kind !== 'planned') return refusePlan(plan, order);
+    const unsealed = await refuseUnsealed(sealed, ledger, plan.asOfSeq);
     if (unsealed !== undefined) return unsealed;
-    for (const digest of unproven)
-      say(
-        `left out: quote ${digest} is not proven on the chain: only the facilitator or an operator says that it was paid`,
-      );
-    for (const { quoteDigest, operator } of underWay)
-      say(`left out: ${operator} is sending the refund of quote ${quoteDigest} from the console`);
+    // from here on nobody else sends one of them, and none of their calls is delivered
+    const { batch, leftOut } = await startBatch(ledger, plan, order.network, sender);
+    for (const one of [...plan.leftOut, ...leftOut]) say(leftOutText(one));
     if (batch.refunds.length === 0) {
       say(`No refund is due on ${order.network} that the chain proves. No file was written.`);
       return exitCodes.done;
     }
-    const unpaid = chains && (await refuseUnpaid(ledger.pool, batch, chains));
-    if (unpaid !== undefined) return unpaid;
     await writeFile(out, `${JSON.stringify(batch, undefined, 2)}\n`);
     if (safe !== undefined)
       await writeFile(safe, `${JSON.stringify(safeBatch(batch, Date.now()), undefined, 2)}\n`);
@@ -65,51 +73,55 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
       `${countOf(batch.refunds.length, 'refund')} in ${[out, safe].filter((file) => file !== undefined).join(' and ')}.`,
     );
     say(
-      `They stay due until they are recorded, so another batch has them again: record them with \`tollbook refunds record --batch ${out} --tx …\` before anybody makes one.`,
+      `They are started: their calls are not delivered, and no other batch has them. Record them with \`tollbook refunds record --batch ${out} --tx …\`, ` +
+        `or give up what cannot be sent any more with \`tollbook refunds abandon --batch ${out}\`.`,
     );
-    if (isCut) say('More are due: record these first, then make the next batch.');
+    if (plan.isCut) say('More are due: make the next batch for them.');
     return exitCodes.done;
   });
 }
 
+/** Says why no batch can be made. */
+function refusePlan(plan: Exclude<PlanAnswer, { kind: 'planned' }>, { network }: BatchOrder): ExitCode {
+  switch (plan.kind) {
+    case 'changed':
+      fail(
+        `The events ${plan.seqs.join(', ')} are not those that the log has sealed: somebody has changed them. ${payNothing}`,
+      );
+      return exitCodes.finding;
+    case 'contradicted':
+      fail(
+        `The read models say something else about the payments that events ${plan.seqs.join(', ')} started. ${payNothing}`,
+      );
+      return exitCodes.finding;
+    case 'not_shown':
+      fail(
+        `${network} does not show the payment of quote ${plan.quotes.join(', ')}: there may be nothing to refund. No file was written. ` +
+          'Pay nothing before `tollbook verify` is sound and a reconciliation has explained it.',
+      );
+      return exitCodes.finding;
+    case 'unavailable':
+      fail(
+        `the RPC for ${network} did not say whether the payments were made: ${plan.cause}. No file was written`,
+      );
+      return exitCodes.notDone;
+  }
+}
+
+const payNothing = 'No file was written. Pay nothing before `tollbook verify` is sound.';
+
+function leftOutText({ quoteDigest, code, detail }: LeftOut): string {
+  const more = detail === undefined ? '' : ` (${detail})`;
+  return `left out: quote ${quoteDigest} ${whyLeftOut[code]}${more}`;
+}
+
 interface Request {
   readonly order: BatchOrder;
+  readonly sender: BatchSender;
   readonly out: string;
   readonly safe: string | undefined;
   readonly sealed: SealedValues;
-  /** Where the payments are looked up; undefined: nowhere. */
-  readonly chains: ChainSources | undefined;
-}
-
-/** The exit code where the network does not show the payment of a refund, after standard error says so; undefined where it shows all. */
-async function refuseUnpaid(
-  pool: pg.Pool,
-  batch: RefundBatch,
-  { config, rpcUrls }: ChainSources,
-): Promise<ExitCode | undefined> {
-  const chains = openChains(config === undefined ? undefined : await readConfig(config), rpcUrls);
-  try {
-    const chain = chains.get(batch.network);
-    if (!chain)
-      throw new ArgumentError(
-        `no RPC for ${batch.network} is known: name one with --rpc ${batch.network}=URL`,
-      );
-    const found = await findUnpaid(pool, batch, chain);
-    if (found.kind === 'unavailable') {
-      fail(
-        `the RPC for ${batch.network} did not say whether the payments were made: ${found.cause}. No file was written`,
-      );
-      return exitCodes.notDone;
-    }
-    if (found.unpaid.length === 0) return undefined;
-    fail(
-      `${batch.network} does not show the payment of quote ${found.unpaid.join(', ')}: there may be nothing to refund. No file was written. ` +
-        'Pay nothing before `tollbook verify` is sound and a reconciliation has explained it.',
-    );
-    return exitCodes.finding;
-  } finally {
-    await closeChains(chains);
-  }
+  readonly sources: ChainSources;
 }
 
 function readRequest(args: readonly string[]): Request {
@@ -120,12 +132,15 @@ function readRequest(args: readonly string[]): Request {
       network: { type: 'string', default: '' },
       out: { type: 'string' },
       safe: { type: 'string' },
+      from: { type: 'string' },
+      nonce: { type: 'string' },
       max: { type: 'string', default: '100' },
+      by: { type: 'string' },
       config: { type: 'string' },
       rpc: { type: 'string', multiple: true, default: [] },
     },
   });
-  const { out, safe } = values;
+  const { out, safe, from, nonce, config, rpc } = values;
   const max = Number(values.max);
   checkSealedOptions(values);
   const network = readNetwork(values.network);
@@ -133,7 +148,19 @@ function readRequest(args: readonly string[]): Request {
     throw new ArgumentError('--out is missing: the file of the batch, which is needed to record its refunds');
   if (!Number.isInteger(max) || max < 1 || max > mostRefunds)
     throw new ArgumentError(`--max is a whole number from 1 to ${mostRefunds}`);
-  const { config, rpc } = values;
-  const chains = config === undefined && rpc.length === 0 ? undefined : readChainSources(config, rpc);
-  return { order: { network, max }, out, safe, sealed: values, chains };
+  const sender = from === undefined ? undefined : parseAddress(from);
+  if (from !== undefined && !sender)
+    throw new ArgumentError(
+      '--from is the account or Safe that sends the batch: 0x and 40 hexadecimal digits',
+    );
+  if (nonce !== undefined && (!sender || !/^(?:0|[1-9]\d{0,14})$/.test(nonce)))
+    throw new ArgumentError('--nonce is the next nonce of --from, a whole number from 0');
+  const by: BatchSender = {
+    operator: readOperator(values.by),
+    sender,
+    firstNonce: nonce === undefined ? undefined : Number(nonce),
+    isOneTransaction: safe !== undefined,
+  };
+  const sources = readChainSources(config, rpc);
+  return { order: { network, max }, sender: by, out, safe, sealed: values, sources };
 }

@@ -1,8 +1,7 @@
 import { refundReasonTexts } from '../../../domain/payments/refund.ts';
 import { projectToHead } from '../../../projections/project.ts';
 import { findUnlistedRefunds } from '../../../refunds/find-unlisted.ts';
-import { listRefundsDue, type RefundsDue } from '../../../refunds/list-refunds-due.ts';
-import type { RefundDueRow } from '../../../store/refunds.ts';
+import { type ListedRefund, listRefundsDue, type RefundsDue } from '../../../refunds/list-refunds-due.ts';
 import { readOptions } from '../../arguments.ts';
 import {
   checkSealedOptions,
@@ -58,7 +57,7 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
   });
 }
 
-function show(row: RefundDueRow): void {
+function show(row: ListedRefund): void {
   const { network, why } = row;
   say(
     `${quoteText(row.quote_digest, row.quote_source)}  due since ${row.since} (${row.age_secs} s)  ${refundReasonTexts[why] ?? why}\n` +
@@ -71,4 +70,13 @@ function show(row: RefundDueRow): void {
     );
   if (row.block_number === null)
     say('  not proven on the chain yet: only the facilitator or an operator says that it was paid');
+  const started = row.under_way;
+  if (started) {
+    const { since, age_secs: ageSecs, operator, sender, sender_nonce: nonce, transaction } = started;
+    const from = sender === null ? '' : ` from ${sender}${nonce === null ? '' : `, nonce ${nonce}`}`;
+    const by = transaction === null ? '' : ` by ${transaction}`;
+    say(
+      `  being sent since ${since} (${ageSecs} s) by ${operator}${from}${by}: its call is not delivered meanwhile`,
+    );
+  }
 }

@@ -30,6 +30,8 @@ const messages: Readonly<Record<RefundRefusal, string>> = {
   payment_unproven:
     'only a facilitator reported the payment and the chain does not show it: there may be nothing to refund',
   refunded_before: 'the whole payment was already refunded by other transactions',
+  refund_under_way:
+    'another refund of that payment is started, which has to be recorded or given up first: `tollbook refunds abandon`',
   too_much: 'that is more than is left of the payment: no refund beyond what was paid is recorded',
   to_payee: 'that address is a payee of yours: money that goes there is not refunded',
   delivered: 'its call was completed: use --goodwill to record a refund nevertheless',
@@ -164,7 +166,7 @@ function readElsewhere({
   return { to: to as Hex, evidence: readOperatorText(evidence, '--evidence is why the money went there') };
 }
 
-async function readBatch(file: string): Promise<RefundBatch> {
+export async function readBatch(file: string): Promise<RefundBatch> {
   let json: unknown;
   try {
     json = JSON.parse(await readFile(file, 'utf8'));

@@ -1,0 +1,31 @@
+import { foldQuote } from '../domain/payments/quote-state.ts';
+import type { Hex } from '../domain/values/primitives.ts';
+import { listStartedRefunds } from '../store/refunds.ts';
+import { readStream } from '../store/streams.ts';
+import { endRefund } from './end-refund.ts';
+import { type Chains, rememberAnswers } from './final-transfers.ts';
+import { recordRefund } from './record-refund.ts';
+import type { Ledger } from './send-refund.ts';
+
+/** Looked at in one step: the oldest ones. */
+const mostAtOnce = 100;
+
+/**
+ * Ends the started refunds of which the chain shows the end: records what a wallet has sent, once it is final, and gives up what cannot land any
+ * more, in the name of the operator who started each. Where only an operator can know, it changes nothing.
+ */
+export async function followRefunds(ledger: Ledger, chains: Chains): Promise<void> {
+  const once = rememberAnswers(chains);
+  const started = await listStartedRefunds(ledger.pool);
+  for (const { stream } of started.slice(0, mostAtOnce)) {
+    const { payment: known } = foldQuote((await readStream(ledger.pool, stream)).events);
+    if (!known?.refunding) continue;
+    const { operator, transaction } = known.refunding;
+    const by = { quoteDigest: stream as Hex, paymentNonce: known.payment.nonce as Hex, operator };
+    if (transaction !== undefined) {
+      const order = { ...by, transaction: transaction as Hex, isGoodwill: false };
+      if ((await recordRefund(ledger, order, once)).kind !== 'refused') continue;
+    }
+    await endRefund(ledger, by, once);
+  }
+}
