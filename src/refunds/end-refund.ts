@@ -19,7 +19,9 @@ export type EndRefusal =
   | 'landed'
   /** Its transaction waits for a block, or its nonce is not spent in a final one: it may still land. */
   | 'pending'
-  /** Only an operator can know: its nonce is not known, or a transfer like it is there. */
+  /** Its nonce is spent, and a transfer of as much to the payer is on the chain that nothing has claimed. */
+  | 'look_alike'
+  /** Only operators can know: its nonce is not known. */
   | 'unproven'
   /** The same operator has said it before: another one has to say so too. */
   | 'said_before'
@@ -49,7 +51,7 @@ export async function endRefund(
   const { operator } = by;
   let wish: Wish;
   if (proof.kind === 'proven') wish = { kind: 'abandon', data: { ...proof.data, operator } };
-  else if (proof.code === 'unproven' && why !== undefined)
+  else if ((proof.code === 'unproven' || proof.code === 'look_alike') && why !== undefined)
     wish = { kind: 'say_not_sent', data: { why, operator } };
   else return proof;
   const granted = grant(state, wish);
@@ -99,7 +101,7 @@ async function findProof(
   if (like.kind === 'unavailable') return unavailable(like);
   for (const one of like.value) {
     const holders = await readTransferHolders(pool, network, one.transaction);
-    if (holders(one.logIndex) === undefined) return refused('unproven', one.transaction);
+    if (holders(one.logIndex) === undefined) return refused('look_alike', one.transaction);
   }
   return proven('nonce_spent', final.block);
 }

@@ -4,15 +4,15 @@ import { listStartedRefunds } from '../store/refunds.ts';
 import { readStream } from '../store/streams.ts';
 import { endRefund } from './end-refund.ts';
 import { type Chains, rememberAnswers } from './final-transfers.ts';
-import { recordRefund } from './record-refund.ts';
+import { recordRefund, type RefundOrder } from './record-refund.ts';
 import type { Ledger } from './send-refund.ts';
 
 /** Looked at in one step: the oldest ones. */
 const mostAtOnce = 100;
 
 /**
- * Ends the started refunds of which the chain shows the end: records what a wallet has sent, once it is final, and gives up what cannot land any
- * more, in the name of the operator who started each. Where only an operator can know, it changes nothing.
+ * Ends the started refunds of which the chain shows the end: records what a wallet has sent, or what its nonce was spent by, once it is final,
+ * and gives up what cannot land any more, in the name of the operator who started each. Where only an operator can know, it changes nothing.
  */
 export async function followRefunds(ledger: Ledger, chains: Chains): Promise<void> {
   const once = rememberAnswers(chains);
@@ -20,12 +20,21 @@ export async function followRefunds(ledger: Ledger, chains: Chains): Promise<voi
   for (const { stream } of started.slice(0, mostAtOnce)) {
     const { payment: known } = foldQuote((await readStream(ledger.pool, stream)).events);
     if (!known?.refunding) continue;
-    const { operator, transaction } = known.refunding;
+    const { operator, transaction, sender, senderNonce } = known.refunding;
     const by = { quoteDigest: stream as Hex, paymentNonce: known.payment.nonce as Hex, operator };
-    if (transaction !== undefined) {
-      const order = { ...by, transaction: transaction as Hex, isGoodwill: false };
-      if ((await recordRefund(ledger, order, once)).kind !== 'refused') continue;
-    }
-    await endRefund(ledger, by, once);
+    const record = (what: RefundOrder) => recordRefund(ledger, what, once);
+    const order = { ...by, isGoodwill: false };
+    const isRecorded =
+      transaction !== undefined &&
+      (await record({ ...order, transaction: transaction as Hex })).kind !== 'refused';
+    if (isRecorded) continue;
+    const ended = await endRefund(ledger, by, once);
+    if (ended.kind !== 'refused' || ended.code !== 'look_alike') continue;
+    // a wallet sends a transaction again for a higher fee, under the same nonce
+    const other = ended.detail as Hex;
+    const signed = await once.get(known.payment.network)?.readSignedBy(other);
+    const isSame =
+      signed?.kind === 'answer' && signed.value?.sender === sender && signed.value?.nonce === senderNonce;
+    if (isSame) await record({ ...order, transaction: other });
   }
 }

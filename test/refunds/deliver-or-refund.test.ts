@@ -18,7 +18,14 @@ import { expectSoundLedger } from '../support/invariants.ts';
 import { temporaryFolder, tollbook } from '../support/program.ts';
 import type { TestDatabase } from '../support/database.ts';
 import { eventually } from '../support/wait.ts';
-import { chainsThatStandStill, giveBack, network, refunding, reluctant } from './support.ts';
+import {
+  chainsThatStandStill,
+  giveBack,
+  network,
+  refunding,
+  reluctant,
+  transactionCount,
+} from './support.ts';
 
 const chain = useChain();
 
@@ -196,7 +203,7 @@ async function withNonce() {
   const world = await due({ react: reluctant });
   const account = privateKeyToAccount(devnetKeys.spare);
   const wallet = createWalletClient({ account, transport: http(chain.rpcUrl) });
-  const nonce = await nonceOf(account.address);
+  const nonce = await transactionCount(chain.rpcUrl, account.address);
   const out = path.join(temporaryFolder(), 'batch.json');
   const sentBy = ['--from', account.address, '--nonce', String(nonce), '--by', 'ada'];
   const made = await tollbook(
@@ -210,20 +217,6 @@ async function withNonce() {
   const abandon = (by: string, ...more: string[]) =>
     tollbook(['refunds', 'abandon', '--batch', out, '--by', by, ...more, ...world.rpc], world.env);
   return { ...world, account, wallet, nonce, out, batch, abandon };
-}
-
-async function nonceOf(address: Address): Promise<number> {
-  const response = await fetch(chain.rpcUrl, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body: JSON.stringify({
-      jsonrpc: '2.0',
-      id: 1,
-      method: 'eth_getTransactionCount',
-      params: [address, 'latest'],
-    }),
-  });
-  return Number(((await response.json()) as { result: string }).result);
 }
 
 test('a batch is given up once a final block shows its nonce spent otherwise, and not before', async () => {

@@ -1,17 +1,27 @@
 import { createHash } from 'node:crypto';
+import { createWalletClient, http } from 'viem';
+import { privateKeyToAccount } from 'viem/accounts';
 import { expect, test } from 'vitest';
+import { devnetKeys } from '../../src/devnet/accounts.ts';
 import type { LedgerEvent } from '../../src/domain/events/event.ts';
-import type { Hex } from '../../src/domain/values/primitives.ts';
+import { foldQuote } from '../../src/domain/payments/quote-state.ts';
+import type { Address, Hex } from '../../src/domain/values/primitives.ts';
 import { requeueCall } from '../../src/jobs/requeue-call.ts';
 import { projectToHead } from '../../src/projections/project.ts';
 import { adoptRefunds } from '../../src/refunds/adopt-refunds.ts';
 import { followRefunds } from '../../src/refunds/follow-refunds.ts';
-import { noteSentRefund, readRefunding, startRefund } from '../../src/refunds/send-refund.ts';
+import {
+  noteSentRefund,
+  readRefunding,
+  type StartedRefund,
+  startRefund,
+} from '../../src/refunds/send-refund.ts';
+import { readStream } from '../../src/store/streams.ts';
 import { listStartedRefunds } from '../../src/store/refunds.ts';
 import { useChain } from '../support/devnet.ts';
 import { expectSoundLedger } from '../support/invariants.ts';
 import { eventually } from '../support/wait.ts';
-import { giveBack, network, payerAddress, price, refunding } from './support.ts';
+import { giveBack, network, payerAddress, price, refunding, transactionCount } from './support.ts';
 
 const chain = useChain();
 
@@ -39,6 +49,34 @@ test('a refund that a wallet has sent is recorded once it is final, and one that
     expect([await endOf(sent), await endOf(failed)]).toEqual(['refunded', 'refund_abandoned']);
   });
   expect(await endOf(unknown)).toBe('refund_started');
+  await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+});
+
+test('a refund that was started for a nonce is recorded by the transaction that has spent it, which nobody has named', async () => {
+  const { database, ledger, chains, owed, typesOf } = await refunding(chain);
+  const { callId: _, ...of } = await owed();
+  const account = privateKeyToAccount(devnetKeys.spare);
+  const sender = account.address.toLowerCase() as Address;
+  const wallet = createWalletClient({ account, transport: http(chain.rpcUrl) });
+  const senderNonce = await transactionCount(chain.rpcUrl, sender);
+  const started = await startRefund(ledger, { ...of, sender, senderNonce }, chains);
+  await projectToHead(ledger);
+  await followRefunds(ledger, chains);
+  expect((await typesOf(of.quoteDigest)).at(-1)).toBe('refund_started');
+  await chain.mint(sender, price);
+  const { to, data } = (started as StartedRefund).call;
+  const transaction = await wallet.sendTransaction({
+    to,
+    data: data as Hex,
+    nonce: senderNonce,
+    chain: null,
+  });
+  await eventually(async () => {
+    await followRefunds(ledger, chains);
+    expect((await typesOf(of.quoteDigest)).at(-1)).toBe('refunded');
+  });
+  const { payment } = foldQuote((await readStream(database.pool, of.quoteDigest)).events);
+  expect(payment).toMatchObject({ isRefunded: true, refunds: [{ transaction, amount: price }] });
   await database.asOwner((owner) => expectSoundLedger(database.db, owner));
 });
 

@@ -18,6 +18,7 @@ import { transferToken } from '../support/onchain.ts';
 import { payer, payFor } from '../support/payer.ts';
 import { type Reaction, startTestRunner } from '../support/runner.ts';
 import { startRpcProxy } from '../support/rpc-proxy.ts';
+import { askNode } from '../support/tokens.ts';
 import { eventually } from '../support/wait.ts';
 
 export const network = 'eip155:84532';
@@ -82,8 +83,11 @@ export async function refunding(
   };
   /** Waits until a transaction is final; returns it. */
   const final = async (transaction: Hex): Promise<Hex> => {
-    const mined = await readMined(chains, network, transaction);
-    if (mined.kind === 'refused') throw new Error(mined.code);
+    const mined = await eventually(async () => {
+      const read = await readMined(chains, network, transaction);
+      if (read.kind === 'refused') throw new Error(read.code);
+      return read;
+    });
     await eventually(async () => expect(await requireFinal(chains, network, mined)).toBeUndefined());
     return transaction;
   };
@@ -135,23 +139,13 @@ export async function giveBack(
 /** A node that calls nothing final that is not by now. */
 export async function chainsThatStandStill(rpcUrl: string): Promise<Chains> {
   const proxy = await startRpcProxy(rpcUrl);
-  const result = await blockAt(rpcUrl, 'finalized');
+  const result = await askNode(rpcUrl, 'eth_getBlockByNumber', ['finalized', false]);
   proxy.lie = ({ method, params }) =>
     method === 'eth_getBlockByNumber' && params[0] === 'finalized' ? { result } : undefined;
   return chainsAt(proxy.url);
 }
 
-async function blockAt(rpcUrl: string, tag: string): Promise<unknown> {
-  const body = JSON.stringify({
-    jsonrpc: '2.0',
-    id: 1,
-    method: 'eth_getBlockByNumber',
-    params: [tag, false],
-  });
-  const response = await fetch(rpcUrl, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json' },
-    body,
-  });
-  return ((await response.json()) as { result: unknown }).result;
+/** How many transactions an account has sent: its next nonce, where none waits for a block. */
+export async function transactionCount(rpcUrl: string, address: Hex): Promise<number> {
+  return Number(await askNode(rpcUrl, 'eth_getTransactionCount', [address, 'latest']));
 }

@@ -26,6 +26,8 @@ export const endMistakes: Readonly<Record<EndRefusal, string>> = {
   landed: 'Its transaction is in a block, so it has moved money: record it. Nothing was changed.',
   pending:
     'Its transaction waits for a block, or its nonce is not spent in a final one, so it may still move money. Nothing was changed.',
+  look_alike:
+    'A transfer of as much to the payer is on the chain that nothing has claimed: if it is this refund, record it. Nothing was changed.',
   unproven: 'The chain does not prove that it cannot land. Nothing was changed.',
   said_before: 'You have said so before: another operator has to say so too. Nothing was changed.',
   superseded: 'Something else was recorded of this payment at the same moment. Load this page again.',
