@@ -4,6 +4,7 @@ import { createWalletClient, http } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';
 import { expect, test } from 'vitest';
 import { devnetAddress, devnetKeys } from '../../src/devnet/accounts.ts';
+import type { LedgerEvent } from '../../src/domain/events/event.ts';
 import type { RefundBatch } from '../../src/domain/payments/refund-batch.ts';
 import { foldQuote } from '../../src/domain/payments/quote-state.ts';
 import type { Address, Hex } from '../../src/domain/values/primitives.ts';
@@ -13,15 +14,19 @@ import { endRefund } from '../../src/refunds/end-refund.ts';
 import { noteSentRefund, startRefund } from '../../src/refunds/send-refund.ts';
 import { overlayLane } from '../../src/store/lane.ts';
 import { readStream } from '../../src/store/streams.ts';
+import { createDatabase, type TestDatabase } from '../support/database.ts';
 import { useChain } from '../support/devnet.ts';
 import { expectSoundLedger } from '../support/invariants.ts';
+import { appendAll } from '../support/log.ts';
 import { temporaryFolder, tollbook } from '../support/program.ts';
-import type { TestDatabase } from '../support/database.ts';
+import { paidJob, type StreamEvent } from '../support/synthetic-ledger.ts';
 import { eventually } from '../support/wait.ts';
 import {
+  chainsAt,
   chainsThatStandStill,
   giveBack,
   network,
+  openLedger,
   refunding,
   reluctant,
   transactionCount,
@@ -142,6 +147,48 @@ test('no refund is started of a payment that a reorg may still take back', async
   await final(known.settled?.transaction as Hex);
   expect(await startRefund(ledger, of, chains)).toMatchObject({ kind: 'started' });
 });
+
+test('a payment that only an operator’s evidence shows is refunded with a reason, and one that only a facilitator reported is not', async () => {
+  const ofOperator = unprovenJob(1, 'operator');
+  const reported = unprovenJob(2, 'facilitator');
+  const database = await createDatabase();
+  await appendAll(database, [...ofOperator, ...reported]);
+  const ledger = openLedger(database);
+  const chains = chainsAt(chain.rpcUrl);
+  const start = async (job: readonly StreamEvent[], evidence?: string) => {
+    const quoteDigest = job[0]!.stream as Hex;
+    const { paymentNonce } = await paymentIn(database, quoteDigest);
+    return startRefund(ledger, { quoteDigest, paymentNonce, operator: 'ada', evidence }, chains);
+  };
+  const unproven = { kind: 'refused', code: 'payment_unproven' };
+  expect(await start(ofOperator)).toMatchObject(unproven);
+  expect(await start(reported, 'I saw it')).toMatchObject(unproven);
+  expect(await start(ofOperator, 'the explorer shows it')).toMatchObject({ kind: 'started' });
+  const { events } = await readStream(database.pool, ofOperator[0]!.stream);
+  expect(events.at(-1)?.data).toMatchObject({ evidence: 'the explorer shows it', operator: 'ada' });
+});
+
+/** A dead letter whose payment no block proves. */
+function unprovenJob(n: number, evidence: 'operator' | 'facilitator'): StreamEvent[] {
+  return paidJob(n).flatMap(({ stream, event }): StreamEvent[] => {
+    if (event.type === 'completed') {
+      const { call_id, attempt } = event.data;
+      return [{ stream, event: { type: 'dead_lettered', data: { call_id, attempt, reason: 'x' } } }];
+    }
+    if (event.type !== 'payment_settled') return [{ stream, event }];
+    const { network: on, asset, payer, payment_nonce, amount, transaction } = event.data;
+    const named = { network: on, asset, payer, payment_nonce };
+    const resolved: LedgerEvent = {
+      type: 'operator_settlement_resolved',
+      data: { ...named, paid: true, evidence: 'x', operator: 'ada' },
+    };
+    const settled: LedgerEvent = {
+      type: 'payment_settled',
+      data: { ...named, amount, transaction, evidence },
+    };
+    return [...(evidence === 'operator' ? [{ stream, event: resolved }] : []), { stream, event: settled }];
+  });
+}
 
 test('while a refund is started, a transfer of another amount or to another address is not recorded as one', async () => {
   const { ledger, chains, of, digest, record, final, sound } = await due();
