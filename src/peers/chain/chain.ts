@@ -123,7 +123,8 @@ export function createChain(options: ChainOptions): Chain {
     },
     readSignedBy: (transaction) => ask(signedByCall(transaction)),
     readSpentNonces: (sender, blockHash) => readSpentNonces(ask, sender, blockHash),
-    findTransfers: (wanted, fromBlock, toBlock) => findTransfers(ask, wanted, fromBlock, toBlock),
+    findTransfers: (wanted, fromBlock, toBlock) =>
+      findTransfers(ask, `eip155:${options.chainId}`, wanted, fromBlock, toBlock),
     async checkChainId() {
       const answer = await rpc.call(chainIdCall, timeoutMs);
       if (answer.kind === 'unavailable') return answer;

@@ -1,6 +1,7 @@
 import { toFunctionSelector } from 'viem/utils';
 import { z } from 'zod';
 import type { Address, Hex } from '../../domain/values/primitives.ts';
+import { longAnswer } from '../rpc/answer-reader.ts';
 import { type BlockTag, ethCall, hexBytes, smallAnswerBytes } from '../rpc/eth-call.ts';
 import type { RpcAnswer, RpcCall } from '../rpc/json-rpc.ts';
 import { address, bytes32, quantity } from '../rpc/rpc-values.ts';
@@ -8,8 +9,6 @@ import type { Ask } from './blocks.ts';
 
 /** Of a Safe: the number of its transactions, which is not that of its account. */
 const nonceSelector = toFunctionSelector('nonce()');
-/** The largest transaction that nodes relay. */
-const transactionBytes = 512 * 1024;
 const safeNumber = quantity.transform(Number).refine((number) => Number.isSafeInteger(number));
 const nonceWord = hexBytes
   .refine((text) => text.length === 66 && BigInt(text) <= BigInt(Number.MAX_SAFE_INTEGER))
@@ -59,6 +58,6 @@ export function signedByCall(transaction: Hex): RpcCall<SignedBy | undefined> {
       .transform(({ from, nonce }) => ({ sender: from, nonce }))
       .nullable()
       .transform((found) => found ?? undefined),
-    maxResponseBytes: transactionBytes,
+    reading: longAnswer,
   };
 }
