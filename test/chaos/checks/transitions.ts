@@ -9,6 +9,7 @@ type CallState = 'absent' | 'enqueued' | 'delivered' | 'failed' | 'completed' | 
 /** From which states of its payment an event may come, and where it leads. */
 const paymentSteps: Partial<Record<EventType, { from: readonly PaymentState[]; to?: PaymentState }>> = {
   settlement_started: { from: ['absent'], to: 'settling' },
+  payment_recovered: { from: ['absent'], to: 'settled' },
   payer_mismatch: { from: ['settling', 'unknown'] },
   settlement_unknown: { from: ['settling', 'unknown'], to: 'unknown' },
   settlement_overdue: { from: ['settling', 'unknown'] },
@@ -105,8 +106,7 @@ function* moneyFaults(payments: Map<string, Payment>, event: RecordedEvent): Gen
   };
   payments.set(key, payment);
   if (!step.from.includes(payment.state)) yield `${event.type} while the payment is ${payment.state}`;
-  const others = [...payments.values()].filter((other) => other !== payment && other.state !== 'failed');
-  if (event.type === 'settlement_started' && others.length > 0) yield 'a second payment of one quote';
+  if (event.type === 'settlement_started' && payments.size > 1) yield 'a second payment of one quote';
   payment.state = step.to ?? payment.state;
   if (payment.state === 'settled') payment.unpaidAttempt = undefined;
   const isTakenBack = event.type === 'settlement_disproved' || event.type === 'settlement_reorged';
