@@ -3,7 +3,7 @@ import type { Chain } from '../peers/chain/chain.ts';
 import type { Since } from '../runtime/since.ts';
 import { countDeadLetters } from '../store/alerts.ts';
 import { readWaitingCalls, type WaitingCalls } from '../store/calls.ts';
-import { type OldestCalls, readOldestCalls } from '../store/old-calls.ts';
+import { noOldestCalls, type OldestCalls, readOldestCalls } from '../store/old-calls.ts';
 import {
   type Backlog,
   readDeliveries,
@@ -56,6 +56,10 @@ interface Outbox {
   readonly unsettled_calls: number;
   readonly triggered_calls: number;
   readonly dead_calls: number;
+  /** How long the oldest payment has no known outcome; left out where each has one. */
+  readonly oldest_undecided_ms?: number;
+  /** How long the oldest failed payment may still land. */
+  readonly oldest_watched_ms?: number;
   /** Since the oldest call was enqueued that no runner has; left out where there is none. */
   readonly oldest_enqueued_ms?: number;
   /** The same of those with a lease. */
@@ -112,7 +116,7 @@ export const notCheckedYet: CheckedJobs = {
     waiting: [],
     deliveries: [],
     deadCalls: 0,
-    oldest: { enqueuedMs: undefined, leasedMs: undefined },
+    oldest: noOldestCalls,
     openSettlements: { count: 0, oldestMs: 0 },
     startedRefunds: { count: 0, oldestMs: 0 },
   },
@@ -240,7 +244,7 @@ function outboxOf(context: JobsContext, { queue }: CheckedJobs, since: Since): C
   const { openCalls, unsettledCalls, triggeredCalls } = context.lane.state;
   const { maxOutstandingCalls, maxUnsettledCalls } = context.config.limits;
   const paidCalls = openPaidCalls(context);
-  const { enqueuedMs, leasedMs } = queue?.oldest ?? {};
+  const { undecidedMs, watchedMs, enqueuedMs, leasedMs } = queue?.oldest ?? noOldestCalls;
   const late = queue?.waiting.filter(({ oldestMs }) => oldestMs > lateMs) ?? [];
   const details = [
     ...(paidCalls >= maxOutstandingCalls ? [`full: ${paidCalls} calls`] : []),
@@ -257,6 +261,8 @@ function outboxOf(context: JobsContext, { queue }: CheckedJobs, since: Since): C
     unsettled_calls: unsettledCalls,
     triggered_calls: triggeredCalls,
     dead_calls: queue?.deadCalls ?? 0,
+    ...(undecidedMs !== undefined && { oldest_undecided_ms: undecidedMs }),
+    ...(watchedMs !== undefined && { oldest_watched_ms: watchedMs }),
     ...(enqueuedMs !== undefined && { oldest_enqueued_ms: enqueuedMs }),
     ...(leasedMs !== undefined && { oldest_leased_ms: leasedMs }),
     started_refunds: queue?.startedRefunds.count ?? 0,

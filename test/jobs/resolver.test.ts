@@ -9,6 +9,7 @@ import { header, offerOf, type Payment, quoteAndSign, signOffer } from '../suppo
 import { tollbook } from '../support/program.ts';
 import { startRpcProxy } from '../support/rpc-proxy.ts';
 import { startSilentProxy } from '../support/silent-proxy.ts';
+import { operatorOf as bearerOf } from '../support/operator.ts';
 import { eventually } from '../support/wait.ts';
 import {
   behindProxy,
@@ -233,6 +234,25 @@ describe('a payment that failed before anything was broadcast', () => {
       json: { quote_digest: digestOf(payment) },
     });
     await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+  });
+
+  test('is watched until it can never land, and the status says how old the oldest is, and the oldest without an outcome', async () => {
+    const { proxy, database, gateway } = await behindProxy(chain);
+    proxy.faults.settle = failsBeforeBroadcast;
+    expect((await pay(gateway, await quoteAndSign(gateway, job, 'x'))).status).toBe(402);
+    proxy.faults.settle = 'server_error';
+    expect((await pay(gateway, await quoteAndSign(gateway, job, 'x'))).status).toBe(503);
+    await database.asOwner((owner) =>
+      owner.query(
+        `update tollbook.call set created_at = created_at - case status when 'watched' then interval '2 minutes' else interval '1 minute' end`,
+      ),
+    );
+    const token = await bearerOf(database, ['status:read']);
+    await eventually(async () => {
+      const { outbox } = (await gateway.get('/status', token)).json.jobs;
+      const ages = [outbox.oldest_watched_ms, outbox.oldest_undecided_ms];
+      expect(ages.map((ms) => ms && Math.floor(ms / 60_000))).toEqual([2, 1]);
+    });
   });
 
   test('is pending, and not refused again, while its chain does not answer', async () => {

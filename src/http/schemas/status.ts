@@ -66,6 +66,12 @@ const jobsStatus = z
         unsettled_calls: count.meta({ description: 'Those of them whose payment has no known outcome.' }),
         triggered_calls: count.meta({ description: 'Those of them that triggers made, not payments.' }),
         dead_calls: count.meta({ description: 'Dead letters, at most 10,000.' }),
+        oldest_undecided_ms: count.optional().meta({
+          description: 'How long the oldest payment has no known outcome; left out where each has one.',
+        }),
+        oldest_watched_ms: count.optional().meta({
+          description: 'How long the oldest failed payment is watched, since it may still land.',
+        }),
         oldest_enqueued_ms: count.optional().meta({
           description:
             'How long ago the oldest call was enqueued that no runner has; left out where there is none.',
