@@ -9,7 +9,6 @@ import type { Hex } from '../../src/domain/values/primitives.ts';
 import { requeueCall } from '../../src/jobs/requeue-call.ts';
 import { listPayments } from '../../src/store/payments.ts';
 import { listRefundsDue } from '../../src/refunds/list-refunds-due.ts';
-import { createDatabase } from '../support/database.ts';
 import { useChain } from '../support/devnet.ts';
 import { startFacilitatorProxy } from '../support/facilitator-proxy.ts';
 import { configText, payTo, receiptKey } from '../support/gateway.ts';
@@ -19,7 +18,7 @@ import { transferMany } from '../support/onchain.ts';
 import { quoteAndSign } from '../support/payer.ts';
 import { temporaryFolder, tollbook } from '../support/program.ts';
 import { startRpcProxy } from '../support/rpc-proxy.ts';
-import { hex32Of, paidJob, refundOf, type StreamEvent } from '../support/synthetic-ledger.ts';
+import { paidJob } from '../support/synthetic-ledger.ts';
 import { sendTokens } from '../support/tokens.ts';
 import { eventually } from '../support/wait.ts';
 import {
@@ -302,69 +301,6 @@ describe('a refund is refused', () => {
   });
 });
 
-describe('a quote that was paid twice', () => {
-  const first = paidJob(1);
-  const nonce = namedOf(first).payment_nonce;
-  const second = hex32Of('the second nonce');
-  const again = JSON.parse(JSON.stringify(first.slice(1, 5)).replaceAll(nonce, second)) as StreamEvent[];
-  const fails: StreamEvent = {
-    stream: first[0]!.stream,
-    event: {
-      type: 'settlement_failed',
-      data: { ...namedOf(first), reason: 'insufficient_funds' },
-    },
-  };
-  const late = {
-    ...again[2]!,
-    event: { ...again[2]!.event, data: { ...again[2]!.event.data, log_index: 6 } },
-  } as StreamEvent;
-  const dead: StreamEvent = {
-    stream: first[0]!.stream,
-    event: { type: 'dead_lettered', data: { call_id: 2, attempt: 1, reason: 'http_400' } },
-  };
-  // the first one fails, the second one pays; then the first one lands, and its call was withdrawn long ago
-  const history = [...first.slice(0, 3), fails, ...again.slice(0, 2), late, again[3]!, first[3]!];
-
-  test('has a refund due for the payment without a call, named by its nonce', async () => {
-    const database = await createDatabase();
-    await appendAll(database, [...history, dead]);
-    const ledger = openLedger(database);
-    await projectToHead(ledger);
-    const due = async () =>
-      (await listRefundsDue(ledger.pool, 0, 10)).rows.map(({ payment_nonce, why }) => [payment_nonce, why]);
-    // its call may only not have been read yet
-    expect(await due()).toEqual([[second, 'dead_lettered']]);
-    await database.moveClock(61);
-    expect(await due()).toEqual([
-      [nonce, 'paid_twice'],
-      [second, 'dead_lettered'],
-    ]);
-    const order = {
-      quoteDigest: first[0]!.stream as Hex,
-      transaction: nowhere,
-      operator: 'ada',
-      isGoodwill: false,
-    };
-    const record = (paymentNonce: Hex | undefined) =>
-      recordRefund(ledger, { ...order, paymentNonce }, new Map());
-    expect(await record(undefined)).toMatchObject({
-      code: 'payment_ambiguous',
-      detail: `${nonce} ${second}`,
-    });
-    expect(await record(second)).toMatchObject({ code: 'network_unknown' });
-  });
-
-  test('has one refund due when the other payment was refunded', async () => {
-    const database = await createDatabase();
-    await appendAll(database, [...history, dead, refundOf(first)]);
-    const ledger = openLedger(database);
-    await projectToHead(ledger);
-    await database.moveClock(61);
-    const { rows } = await listRefundsDue(ledger.pool, 0, 10);
-    expect(rows.map(({ payment_nonce }) => payment_nonce)).toEqual([second]);
-  });
-});
-
 test('the commands list refunds due, record refunds and sweeps once, list them, and explain mistakes', async () => {
   const { database, paid, final } = await refunding(chain);
   const digest = await paid();
@@ -418,10 +354,3 @@ test('the commands list refunds due, record refunds and sweeps once, list them, 
   });
   expect(await run('sweeps', 'record', '--network', 'base', '--tx', transaction)).toMatchObject({ code: 2 });
 });
-
-function namedOf(history: readonly StreamEvent[]) {
-  const settled = history[3]!.event;
-  if (settled.type !== 'payment_settled') throw new Error('not a settled payment');
-  const { network: of, asset, payer, payment_nonce } = settled.data;
-  return { network: of, asset, payer, payment_nonce };
-}
