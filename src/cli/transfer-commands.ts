@@ -47,7 +47,7 @@ export const transferCommands = {
       'tollbook refunds record --quote-digest DIGEST --tx TRANSACTION (--rpc NETWORK=URL | --config FILE)\n' +
       "  [--payment NONCE] [--amount ATOMS] [--to ADDRESS --evidence 'TEXT'] [--goodwill] [--by NAME]\n" +
       '  the transaction transfers what is left of the payment, in its token, to the payer, from any account\n' +
-      '  --payment   the payment, if the quote was paid more than once\n' +
+      '  --payment   the nonce of the payment, which is compared with that of the quote\n' +
       '  --amount    a part of what is left; the rest stays due\n' +
       "  --to        another address than the payer's, with --evidence of why\n" +
       '  --goodwill  records it although the call was completed or may still be\n' +
