@@ -7,11 +7,10 @@ import {
   tokensOfPayment,
 } from '../domain/payments/payment.ts';
 import { fullOptions, optionFromJson, type SettlementOption } from '../domain/payments/quote.ts';
-import { placeData } from '../domain/payments/transfer-place.ts';
 import type { Proof } from '../domain/payments/settlement.ts';
 import type { Hex } from '../domain/values/primitives.ts';
 import type { KnownPayment } from '../store/payment-lookup.ts';
-import { paymentClaim, paymentKey, transferClaim } from '../store/streams.ts';
+import { recoverPayment } from '../store/recover-payment.ts';
 import { checkSignature } from './check-signature.ts';
 import { type JobsContext, nowSecs } from './context.ts';
 import { findLanded, mayBeOfOffer } from './find-settlement.ts';
@@ -105,45 +104,17 @@ async function recordCharged(
 ): Promise<ChargedCode> {
   if (await context.lostPayments.mayHold(payment, context.settings.maxTimeoutSecs))
     return 'payment_unrecorded';
-  const { network, transferMethod, asset, symbol, decimals, payTo, payer, nonce, amount } = payment;
-  const { outcome } = await context.lane.append(
-    {
-      // without a call, the payment's own key names its stream
-      stream: paymentKey(payment),
-      expect: 0,
-      events: [
-        {
-          type: 'payment_recovered',
-          data: {
-            network,
-            asset,
-            payer,
-            payment_nonce: nonce,
-            transfer_method: transferMethod,
-            symbol,
-            decimals,
-            pay_to: payTo,
-            amount: String(amount),
-            transaction,
-            ...placeData(proof),
-            refused: {
-              code,
-              valid_before: String(payment.validBefore),
-              ...(decoded.terms?.quoteDigest ? { quote_digest: decoded.terms.quoteDigest } : {}),
-            },
-          },
-        },
-      ],
-      claims: [
-        paymentClaim(payment, 'recovered'),
-        transferClaim(network, transaction, proof.logIndex, nonce),
-      ],
-    },
-    { urgent: true },
-  );
+  const quoteDigest = decoded.terms?.quoteDigest;
+  const refused = {
+    code,
+    valid_before: String(payment.validBefore),
+    ...(quoteDigest === undefined ? {} : { quote_digest: quoteDigest }),
+  };
+  const command = recoverPayment({ ...payment, transaction, place: proof }, { refused });
+  const { outcome } = await context.lane.append(command, { urgent: true });
   if (outcome !== 'ok') return 'payment_unrecorded';
   context.log.warn(
-    { payer, transaction, code },
+    { payer: payment.payer, transaction, code },
     'a payment was refused, and the chain shows that it has landed: its refund is due',
   );
   return 'payment_recovered';

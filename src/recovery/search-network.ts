@@ -1,6 +1,5 @@
 import type pg from 'pg';
 import type { Fingerprint } from '../domain/payments/payment.ts';
-import { placeData } from '../domain/payments/transfer-place.ts';
 import { type ChainTransfer, transactionKey } from '../domain/reconcile/reconcile.ts';
 import type { TransferMethod } from '../domain/payments/schemes/schemes.ts';
 import type { Address, Caip2, Hex } from '../domain/values/primitives.ts';
@@ -10,7 +9,8 @@ import { answered, ReconcileError } from '../reconcile/reconcile-error.ts';
 import { scanTransfers } from '../reconcile/scan-transfers.ts';
 import type { Lane } from '../store/lane.ts';
 import { createPaymentLookup } from '../store/payment-lookup.ts';
-import { paymentClaim, paymentKey, readTransferHolders, transferClaim } from '../store/streams.ts';
+import { recoverPayment } from '../store/recover-payment.ts';
+import { readTransferHolders } from '../store/streams.ts';
 
 /** A token at a payee. */
 export interface SearchedAccount {
@@ -141,40 +141,11 @@ function isShown({ logIndex, asset }: ChainTransfer, transfers: readonly ChainTr
   return transfers.some((one) => one.logIndex === logIndex && one.asset === asset);
 }
 
-/**
- * Records a lost payment: its refund is due. Its fingerprint and its transfer are claimed, so that it is recorded once, by
- * whatever command. False where it is on record already.
- */
+/** Records a lost payment. False where it is on record already. */
 export async function recordLostPayment(lane: Lane, lost: LostPayment, generation: number): Promise<boolean> {
-  const { network, asset, payer, nonce, symbol, decimals, payTo, transfer, blockTimeSecs } = lost;
-  const { transaction, logIndex } = transfer;
-  const { outcome } = await lane.append(
-    {
-      // without a quote, the payment's own key names its stream
-      stream: paymentKey(lost),
-      expect: 0,
-      events: [
-        {
-          type: 'payment_recovered',
-          data: {
-            network,
-            asset,
-            payer,
-            payment_nonce: nonce,
-            transfer_method: lost.transferMethod,
-            symbol,
-            decimals,
-            pay_to: payTo,
-            amount: String(transfer.amount),
-            transaction,
-            ...placeData({ ...transfer, blockTimeSecs }),
-            generation,
-          },
-        },
-      ],
-      claims: [paymentClaim(lost, 'recovered'), transferClaim(network, transaction, logIndex, nonce)],
-    },
-    { urgent: true },
-  );
+  const { transfer, blockTimeSecs } = lost;
+  const { transaction, amount } = transfer;
+  const landed = { ...lost, amount, transaction, place: { ...transfer, blockTimeSecs } };
+  const { outcome } = await lane.append(recoverPayment(landed, { generation }), { urgent: true });
   return outcome === 'ok';
 }
