@@ -7,8 +7,8 @@ export const fromJobsToWorkers: readonly Mutation[] = [
     edits: [
       {
         file: 'src/jobs/requeue-call.ts',
-        find: `if (isTriggeredStream(call.stream))
-    return { kind: 'possible', stream: call.stream, version: events.at(-1)?.version ?? 0 };`,
+        find: `if (isTriggeredStream(stream))
+    return { kind: 'possible', stream, version, events: [{ type: 'operator_requeued', data }] };`,
         replace: '',
       },
     ],
