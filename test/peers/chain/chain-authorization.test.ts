@@ -174,7 +174,7 @@ describe('behind thousands of blocks', () => {
     });
     const answer = await open(stub.url).findAuthorization(expected, usedAtSecs);
     expect(answer).toMatchObject({ kind: 'unavailable', cause: 'rpc_error' });
-    expect(widthsOf(stub)).toEqual([2_000, 1_000, 500, 250, 125, 62, 31, 15, 7, 3, 1]);
+    expect(widthsOf(stub)).toEqual([2_000, 1_000, 500, 250, 125, 62, 50, 25, 12, 6, 3, 1]);
   });
 
   test('the answer is unavailable, without narrower ranges, where the node fails for another reason', async () => {
