@@ -5,8 +5,8 @@ import type { ExpectedResult } from '../../store/call-rows.ts';
 import type { ExpectedRow } from '../../store/stored-rows.ts';
 import { holdRowOf } from './hold-rows.ts';
 import type { OutboxEntry } from './expected-call.ts';
-import { paymentsOf } from './payment-rows.ts';
-import { claimsOfPayments, claimsOfStream, type StreamClaims } from './stream-claims.ts';
+import { paymentOf } from './payment-rows.ts';
+import { claimsOfPayment, claimsOfStream, type StreamClaims } from './stream-claims.ts';
 import { triggeredCallOf } from './triggered-call.ts';
 
 /** The rows that begin within a part of the ledger. */
@@ -54,7 +54,7 @@ export function foldPart(
       );
       part.holds.push(...[holdRowOf(events)].filter((row) => row !== undefined));
     } else if (first.type === 'quote_issued' || first.type === 'payment_recovered') {
-      foldPayments(part, events, projected, isHere);
+      foldPayment(part, events, projected, isHere);
     } else if (isHere(first)) {
       part.results.push(...events.flatMap(resultOf));
       part.claims.push(claimsOfStream(events));
@@ -65,7 +65,7 @@ export function foldPart(
   return part;
 }
 
-function foldPayments(
+function foldPayment(
   part: LedgerPart,
   events: readonly RecordedEvent[],
   projected: readonly RecordedEvent[],
@@ -83,12 +83,11 @@ function foldPayments(
     });
   for (const row of calls.filter(isHere)) part.paid_call.push({ ...row });
   const stream = events[0]?.stream ?? '';
-  const all = paymentsOf(events);
-  const own = all.filter(isHere);
-  part.claims.push(claimsOfPayments(stream, own));
-  part.calls.push(...own.map((payment) => payment.outboxEntry(stream)));
-  // a stream whose second payment begins in another part has its results read with the first
-  if (own.length > 0 && own[0] === all[0]) part.results.push(...events.flatMap(resultOf));
+  const payment = paymentOf(events);
+  if (!payment || !isHere(payment)) return;
+  part.claims.push(claimsOfPayment(stream, payment));
+  part.calls.push(payment.outboxEntry(stream));
+  part.results.push(...events.flatMap(resultOf));
 }
 
 function resultOf(event: RecordedEvent): ExpectedResult[] {

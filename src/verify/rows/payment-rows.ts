@@ -83,11 +83,6 @@ export class PaymentRows {
     this.#claimTransfer(data.transaction, data.log_index);
   }
 
-  redeliver(data: EventData<'redelivery_requested'>): void {
-    this.#job = { serviceId: data.service_id, jobIndex: data.job_index };
-    this.#body = { sha256: data.body_sha256, bytes: data.body_bytes };
-  }
-
   /** Whether an event names this payment, or its call. */
   isNamedBy({ data }: RecordedEvent): boolean {
     if ('payment_nonce' in data && 'network' in data && 'asset' in data && 'payer' in data)
@@ -97,16 +92,20 @@ export class PaymentRows {
         data.asset === this.#payment.asset &&
         data.payer === this.#payment.payer
       );
+    // a call that is enqueued is named with the nonce of the payment that waits for it
+    if ('call_id' in data && 'payment_nonce' in data)
+      return this.#status === 'settled' && this.#payment.nonce === data.payment_nonce && !this.#call;
     return 'call_id' in data && this.#call?.id === data.call_id;
-  }
-
-  /** Whether a call that is enqueued now is that of this payment. */
-  awaitsCall(nonce: string): boolean {
-    return this.#status === 'settled' && this.#payment.nonce === nonce && !this.#call;
   }
 
   apply(event: RecordedEvent): void {
     switch (event.type) {
+      case 'redelivery_requested': {
+        const { service_id, job_index, body_sha256, body_bytes } = event.data;
+        this.#job = { serviceId: service_id, jobIndex: job_index };
+        this.#body = { sha256: body_sha256, bytes: body_bytes };
+        return;
+      }
       case 'payment_settled': {
         const { transaction, evidence, log_index: logIndex } = event.data;
         this.#status = 'settled';
@@ -251,9 +250,9 @@ export class PaymentRows {
   }
 }
 
-/** The payments of one stream of a quote or of a recovered payment. */
-export function paymentsOf(events: readonly RecordedEvent[]): PaymentRows[] {
-  const payments: PaymentRows[] = [];
+/** The payment of one stream of a quote or of a recovered payment. */
+export function paymentOf(events: readonly RecordedEvent[]): PaymentRows | undefined {
+  let payment: PaymentRows | undefined;
   let job: JobId | undefined;
   let passed: EventData<'auth_passed'> | undefined;
   for (const event of events) {
@@ -268,39 +267,26 @@ export function paymentsOf(events: readonly RecordedEvent[]): PaymentRows[] {
         passed = event.data;
         break;
       case 'settlement_started': {
-        const caller = passed?.caller ?? null;
-        const hasNonce = passed?.caller_nonce_sha256 !== undefined;
-        const payment = new PaymentRows(paymentFromData(event.data.payment), event.seq, {
+        const of = {
           job,
-          caller,
-          hasNonce,
-        });
+          caller: passed?.caller ?? null,
+          hasNonce: passed?.caller_nonce_sha256 !== undefined,
+        };
+        payment = new PaymentRows(paymentFromData(event.data.payment), event.seq, of);
         payment.start(event.data);
-        payments.push(payment);
         break;
       }
       case 'payment_recovered': {
-        const payment = new PaymentRows(recovered(event.data), event.seq, {
-          job: undefined,
-          caller: null,
-          hasNonce: false,
-        });
+        const of = { job: undefined, caller: null, hasNonce: false };
+        payment = new PaymentRows(recovered(event.data), event.seq, of);
         payment.recover(event.data);
-        payments.push(payment);
         break;
       }
-      case 'redelivery_requested':
-        payments.find((one) => one.isNamedBy(event))?.redeliver(event.data);
-        break;
-      case 'enqueued':
-      case 'enqueued_again':
-        payments.findLast((one) => one.awaitsCall(event.data.payment_nonce))?.apply(event);
-        break;
       default:
-        payments.find((one) => one.isNamedBy(event))?.apply(event);
+        if (payment?.isNamedBy(event)) payment.apply(event);
     }
   }
-  return payments;
+  return payment;
 }
 
 function recovered(data: EventData<'payment_recovered'>): Fingerprint & { readonly symbol: string } {

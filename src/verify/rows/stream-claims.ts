@@ -6,7 +6,7 @@ import { bytesToHex } from 'viem/utils';
 import type { Claim } from '../../store/lane-command.ts';
 import { astrayClaims, spendClaims, sweepClaim } from '../../store/recorded-claims.ts';
 import { firingClaim } from '../../store/streams.ts';
-import { type PaymentRows, paymentsOf } from './payment-rows.ts';
+import { paymentOf, type PaymentRows } from './payment-rows.ts';
 
 /** The types of events that begin what holds claims; a payment may begin in the middle of its stream. */
 export const claimingTypes = [
@@ -39,22 +39,15 @@ export interface StreamClaims {
   readonly nonces: readonly NonceClaim[];
 }
 
-/** The claims of some payments of a stream. */
-export function claimsOfPayments(stream: string, payments: readonly PaymentRows[]): StreamClaims {
-  const known: StreamClaim[] = [];
-  const nonces: NonceClaim[] = [];
-  for (const payment of payments) {
-    for (const { claim, held } of payment.claims())
-      known.push({ claim, stream, withCallOf: held === 'certain' ? undefined : payment.key });
-    const { nonceHeld } = payment;
-    if (nonceHeld)
-      nonces.push({
-        stream,
-        payment: payment.key,
-        withCallOf: nonceHeld === 'certain' ? undefined : payment.key,
-      });
-  }
-  return { known, nonces };
+/** The claims of the payment of a stream. */
+export function claimsOfPayment(stream: string, payment: PaymentRows | undefined): StreamClaims {
+  if (!payment) return { known: [], nonces: [] };
+  const { key, nonceHeld } = payment;
+  const withCallOf = (held: 'certain' | 'with_call') => (held === 'certain' ? undefined : key);
+  return {
+    known: payment.claims().map(({ claim, held }) => ({ claim, stream, withCallOf: withCallOf(held) })),
+    nonces: nonceHeld ? [{ stream, payment: key, withCallOf: withCallOf(nonceHeld) }] : [],
+  };
 }
 
 /** The claims that a whole stream holds, whatever it is of. */
@@ -80,7 +73,7 @@ export function claimsOfStream(events: readonly RecordedEvent[]): StreamClaims {
       return of(last?.type === 'operator_transfer_recorded' ? astrayClaims(last.data) : []);
     }
     default:
-      return claimsOfPayments(stream, paymentsOf(events));
+      return claimsOfPayment(stream, paymentOf(events));
   }
 }
 
