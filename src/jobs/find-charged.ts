@@ -80,12 +80,12 @@ async function findChargedIn(
   if (!chain || !payment || payment.payTo !== token.payTo) return undefined;
   const signed = await checkSignature(context, payment);
   if (signed.kind !== 'signed') return signed.kind === 'unavailable' ? 'payment_use_unknown' : undefined;
-  const landing = await findLanded(chain, payment, nowSecs(context));
+  const atSecs = offered?.atSecs ?? Math.min(nowSecs(context), Number(payment.validBefore));
+  const landing = await findLanded(chain, payment, atSecs);
   switch (landing.kind) {
     case 'landed': {
       const { transaction, proof } = landing.settlement;
-      if (!proof || offered?.option.amount !== payment.amount || !mayBeOfOffer(proof, offered.atSecs))
-        return 'payment_unrecorded';
+      if (!proof || !isOfThisLedger(context, refused, payment, proof, offered)) return 'payment_unrecorded';
       return recordCharged(context, refused, payment, { transaction, proof });
     }
     case 'unsure':
@@ -93,6 +93,22 @@ async function findChargedIn(
     case 'not_landed':
       return undefined;
   }
+}
+
+/**
+ * Whether a landed payment was meant for this ledger: it pays what that has offered, and is not older than the offer. Version 1 names no
+ * offer. Of a payee that another ledger has as well nothing is taken: both may have offered the same, and one of them has delivered.
+ */
+function isOfThisLedger(
+  { settings }: JobsContext,
+  { decoded }: RefusedPayment,
+  { amount }: SignedPayment,
+  proof: Proof,
+  offered: Offered | undefined,
+): boolean {
+  if (!settings.payToExclusive) return false;
+  if (!decoded.terms) return true;
+  return offered?.option.amount === amount && mayBeOfOffer(proof, offered.atSecs);
 }
 
 /** Records a refused payment that has landed. What a recovery still searches, it records itself. */

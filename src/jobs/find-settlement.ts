@@ -83,9 +83,8 @@ export async function findLanded(
 }
 
 function readUse(chain: Chain, payment: SignedPayment, quotedAtSecs: number): Promise<AuthorizationFound> {
-  // an authorization cannot be used before it is valid
-  const sinceSecs = Math.max(Number(payment.validAfter), quotedAtSecs - signedEarlierSecs);
-  return chain.findAuthorization(expectedTransfer(payment), sinceSecs);
+  // its nonce may have been cancelled, or used by another authorization, before this one was valid
+  return chain.findAuthorization(expectedTransfer(payment), quotedAtSecs - signedEarlierSecs);
 }
 
 /** The authorization is used: by the expected transfer, or by something else. */

@@ -75,7 +75,8 @@ async function answerFromStream(
     if (known.status === 'settlement_failed') {
       const look = await lookAtFailed(context, digest, state, known);
       if (look === 'landed') continue;
-      if (look === 'unsure') return { kind: 'answered', answer: pendingAnswer(digest, own()) };
+      // a look at the chain is not free, as the answer of another known payment is
+      if (look === 'unsure') return { kind: 'answered', answer: pendingAnswer(digest, own(), false) };
     }
     if (known.status !== 'settling' || Date.now() > deadline || context.tooLate())
       return resultOf(context, digest, state, known, own());
@@ -104,6 +105,8 @@ function resultOf(
     case 'settlement_failed':
       return { kind: 'failed', reason: known.reason ?? 'settlement_failed' };
     case 'settled': {
+      // it landed after its call had been given up
+      if (!known.call && !known.recovered) return { kind: 'recovered', digest };
       // its delivery was requested at this moment
       if (!known.call) return { kind: 'answered', answer: pendingAnswer(digest, own) };
       const answer = own
@@ -114,8 +117,8 @@ function resultOf(
   }
 }
 
-function pendingAnswer(digest: Hex, own: boolean): PaymentAnswer {
-  return own ? { kind: 'pending', digest, replayed: true } : { kind: 'unproven', status: 'pending' };
+function pendingAnswer(digest: Hex, own: boolean, replayed = true): PaymentAnswer {
+  return own ? { kind: 'pending', digest, replayed } : { kind: 'unproven', status: 'pending' };
 }
 
 /**

@@ -21,7 +21,7 @@ import {
   termsFromData,
 } from '../domain/payments/quote.ts';
 import { checkBinding } from '../domain/payments/quote-binding.ts';
-import { emptyQuoteState, foldQuote, isOpen, type QuoteState } from '../domain/payments/quote-state.ts';
+import { emptyQuoteState, foldQuote, type QuoteState } from '../domain/payments/quote-state.ts';
 import { authenticQuote } from '../domain/payments/quote-echo.ts';
 import { facilitatorMarginSecs } from '../domain/payments/facilitator-margin.ts';
 import { logSecondSecret } from '../runtime/second-secret.ts';
@@ -108,7 +108,7 @@ function matchNamedQuote(
   // a payment that failed has ended its quote; any other may still deliver for it, or has
   if (state.payment?.status === 'settlement_failed')
     return rejectedPayment(job, { ...named, reason: 'quote_ended' }, 'quote_ended');
-  if (!isExpired && !isOpen(state, readAt)) return refusal(request, 'quote_in_use', { digest });
+  if (state.payment) return refusal(request, 'quote_in_use', { digest });
   const refuse = (reason: string): JobRefusal =>
     isExpired
       ? rejectedPayment(job, { ...named, reason: 'quote_expired' }, 'quote_expired')

@@ -50,9 +50,11 @@ async function answerRequest(context: JobsContext, request: WholeRequest): Promi
   const { sent } = request;
   const paid = sent.kind === 'decoded' ? { ...bindRequest(request), decoded: sent.decoded } : undefined;
   const result = await (paid ? runFlow(context, paid) : refuseUnpaid(context, request));
-  // a payment of unknown outcome holds a call, which must not be free
-  if (result.kind === 'refusal' || (result.kind === 'pending' && !result.replayed))
-    request.charge.chargeAgain();
+  // a payment of unknown outcome holds a call, or costs a look at the chain, which must not be free
+  const isPending =
+    (result.kind === 'pending' && !result.replayed) ||
+    (result.kind === 'unproven' && result.status === 'pending');
+  if (result.kind === 'refusal' || isPending) request.charge.chargeAgain();
   else request.charge.refund();
   return result.kind === 'refusal' ? answerRefusal(context, request, result, paid) : result;
 }

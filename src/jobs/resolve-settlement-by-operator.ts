@@ -66,6 +66,9 @@ export async function resolveSettlementByOperator(
   return recorded.kind === 'lease_lost' ? { kind: 'superseded' } : recorded;
 }
 
+/** How long before its end a payment may have landed. */
+const searchedSecs = 86_400;
+
 /** The outcome to record, unless the chain contradicts it. */
 async function checkOnChain(
   payment: SignedPayment,
@@ -84,7 +87,14 @@ async function checkOnChain(
     if (payment.validBefore > BigInt(latest.block.timestampSecs)) return { kind: 'not_expired' };
     const state = await chain.isUsed(expectedTransfer(payment));
     if (state.kind === 'unavailable') return { kind: 'chain_unavailable' };
-    return state.used ? { kind: 'contradicted' } : { kind: 'unpaid_by_operator', ...by };
+    if (!state.used) return { kind: 'unpaid_by_operator', ...by };
+    // used for something else, perhaps long before: only the transfer itself contradicts the operator
+    const found = await chain.findAuthorization(
+      expectedTransfer(payment),
+      Number(payment.validBefore) - searchedSecs,
+    );
+    if (found.kind === 'unavailable') return { kind: 'chain_unavailable' };
+    return found.kind === 'paid' ? { kind: 'contradicted' } : { kind: 'unpaid_by_operator', ...by };
   }
   const { transaction, logIndex } = result;
   if (!chain)

@@ -47,6 +47,8 @@ type Finding = Outcome | { readonly kind: 'open'; readonly reason: string };
 const landedAfterMs = 1_000;
 /** The longest pause between two attempts. */
 const longestPauseMs = 60_000;
+/** How much further back than its age the use of an open payment's nonce is searched: an hour later, a day back. */
+const furtherBack = 24;
 /** Without a chain to ask, a failed payment counts as void this long after it expired. */
 const voidAfterSecs = 3_600;
 
@@ -173,7 +175,7 @@ async function findOutcome(
   unresolved: Unresolved,
   slots: SettleSlots,
 ): Promise<Finding> {
-  const { started, known, quote } = unresolved;
+  const { open, started, known, quote } = unresolved;
   const { payment } = started.state;
   const chain = context.chains.get(payment.network);
   if (!chain) {
@@ -188,7 +190,9 @@ async function findOutcome(
       ? again.result
       : { kind: 'open', reason: 'no_rpc' };
   }
-  const found = await findSettlement(chain, payment, known.hints, quote.quote?.issued_at ?? 0);
+  // a nonce that was used long before the quote is found by looking further back each time
+  const sinceSecs = (quote.quote?.issued_at ?? 0) - Math.floor(open.ageSecs) * furtherBack;
+  const found = await findSettlement(chain, payment, known.hints, sinceSecs);
   switch (found.kind) {
     case 'paid':
       return { kind: 'settled', transaction: found.transaction, proof: found.proof };

@@ -46,6 +46,8 @@ export async function startPayment(
   checked: CheckedPayment,
 ): Promise<PaymentStart> {
   const { digest, payment } = checked;
+  // one quote, one payment: whatever the checks before have let pass
+  if (checked.state.payment) return { kind: 'stream_moved' };
   const kept = await keepRequest(context, request);
   await keepCallback(context, request, digest);
   const command = startCommand(context, request, job, checked, kept);

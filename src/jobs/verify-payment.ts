@@ -126,7 +126,7 @@ const unprovenLanding =
 /**
  * Whether a landed payment buys a call for this client. It is public, so that anybody can send it, to any ledger with the same payee: the
  * client proves that the offer was its own by the offer's secret, and the transfer must not be older than the offer. Version 1 names no
- * offer: there the operator says whether the payee is this ledger's alone.
+ * offer. It buys nothing where the operator says that another ledger has the payee as well: its payer can have an offer of each.
  */
 function isOfClient(
   { settings, receiptKeys, log }: JobsContext,
@@ -134,8 +134,9 @@ function isOfClient(
   { digest, state }: MatchedPayment,
   { settlement: { proof } }: Extract<Landing, { kind: 'landed' }>,
 ): boolean {
+  if (!settings.payToExclusive) return false;
   const terms = sent.kind === 'decoded' ? sent.decoded.terms : undefined;
-  if (!terms) return settings.payToExclusive;
+  if (!terms) return true;
   const { offerSecret } = terms;
   if (offerSecret === undefined || !isOfferSecret(receiptKeys, digest, offerSecret, log)) return false;
   return proof !== undefined && mayBeOfOffer(proof, state.quote?.issued_at ?? 0);

@@ -36,8 +36,8 @@ export type Ended =
   | Refused<EndRefusal>;
 
 /**
- * Ends a refund that was started and cannot land any more: its transaction failed, or its sender's nonce was spent by another one, in a
- * final block. Where no nonce is known, or a transfer like it is on the chain, two operators have to say that it was not sent.
+ * Ends a refund that was started and cannot land any more: its sender's nonce was spent by another transaction, or by its own that failed,
+ * in a final block. Where no nonce is known, or a transfer like it is on the chain, two operators have to say that it was not sent.
  * @param why how this operator knows that it was not sent; undefined: the chain alone is asked
  */
 export async function endRefund(
@@ -98,12 +98,14 @@ async function findProof(
     return refused('pending', `nonce ${senderNonce} of ${sender} is not spent in a final block`);
   if (refunding.sinceBlock === undefined) return refused('unproven');
   const like = await chain.findTransfers(wanted, refunding.sinceBlock, final.block.number);
-  if (like.kind === 'unavailable') return unavailable(like);
+  // what is too much to read never ends the refund by itself: operators can
+  if (like.kind === 'unavailable')
+    return like.cause === 'range_too_long' ? refused('unproven') : unavailable(like);
   for (const one of like.value) {
     const holders = await readTransferHolders(pool, network, one.transaction);
     if (holders(one.logIndex) === undefined) return refused('look_alike', one.transaction);
   }
-  return proven('nonce_spent', final.block);
+  return spentBefore(final.block);
 }
 
 /** Undefined where it has moved something else, or the node knows nothing of it: what its nonce was spent by is to be seen. */
@@ -122,9 +124,8 @@ async function findByTransaction(
       return isIt || mined.blockNumber > final.number ? refused('landed', transaction) : undefined;
     }
     case 'reverted':
-      return mined.blockNumber <= final.number
-        ? proven('failed', { number: mined.blockNumber, hash: mined.blockHash })
-        : refused('pending', transaction);
+      // of an account it has spent the nonce; of a Safe anyone can send what its owners have signed again
+      return mined.blockNumber <= final.number ? undefined : refused('pending', transaction);
     case 'pending':
       return refused('pending', transaction);
     case 'absent':
@@ -132,8 +133,11 @@ async function findByTransaction(
   }
 }
 
-function proven(proof: 'nonce_spent' | 'failed', { number, hash }: Pick<Block, 'number' | 'hash'>): Proof {
-  return { kind: 'proven', data: { proof, block_number: String(number), block_hash: hash } };
+function spentBefore({ number, hash }: Block): Proof {
+  return {
+    kind: 'proven',
+    data: { proof: 'nonce_spent', block_number: String(number), block_hash: hash },
+  };
 }
 
 function unavailable({ cause }: RpcUnavailable): Refused<EndRefusal> {

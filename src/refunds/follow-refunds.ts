@@ -7,17 +7,28 @@ import { type Chains, rememberAnswers } from './final-transfers.ts';
 import { recordRefund, type RefundOrder } from './record-refund.ts';
 import type { Ledger } from './send-refund.ts';
 
-/** Looked at in one step: the oldest ones. */
+/** Looked at in one step. */
 const mostAtOnce = 100;
+
+/** How many steps were made: each begins where the one before has ended, so that refunds which wait for people delay no others. */
+export interface FollowedSteps {
+  count: number;
+}
 
 /**
  * Ends the started refunds of which the chain shows the end: records what a wallet has sent, or what its nonce was spent by, once it is final,
  * and gives up what cannot land any more, in the name of the operator who started each. Where only an operator can know, it changes nothing.
  */
-export async function followRefunds(ledger: Ledger, chains: Chains): Promise<void> {
+export async function followRefunds(
+  ledger: Ledger,
+  chains: Chains,
+  steps: FollowedSteps = { count: 0 },
+): Promise<void> {
   const once = rememberAnswers(chains);
   const started = await listStartedRefunds(ledger.pool);
-  for (const { stream } of started.slice(0, mostAtOnce)) {
+  const first = (steps.count++ * mostAtOnce) % Math.max(1, started.length);
+  const turned = [...started.slice(first), ...started.slice(0, first)];
+  for (const { stream } of turned.slice(0, mostAtOnce)) {
     const { payment: known } = foldQuote((await readStream(ledger.pool, stream)).events);
     if (!known?.refunding) continue;
     const { operator, transaction, sender, senderNonce } = known.refunding;

@@ -824,12 +824,14 @@ class Ledger:
         elif kind in ("refund_sent", "refund_not_sent", "refund_abandoned") and not started:
             raise Wrong(f"{kind} of a payment of which no refund is started")
         elif kind == "refund_sent":
-            started.update({key: data[key] for key in ("transaction", "sender_nonce") if key in data})
+            # the nonce of another account, such as one that sends a Safe's transaction, proves nothing
+            if "sender_nonce" in data and data["sender"] == started.get("sender"):
+                started["sender_nonce"] = data["sender_nonce"]
             started.pop("not_sent_by", None)
         elif kind == "refund_not_sent":
             started["not_sent_by"] = data["operator"].lower()
         elif kind == "refund_abandoned":
-            needed = {"nonce_spent": "sender_nonce", "failed": "transaction", "operators": "not_sent_by"}[data["proof"]]
+            needed = {"nonce_spent": "sender_nonce", "operators": "not_sent_by"}[data["proof"]]
             if needed not in started or (data["proof"] == "operators") == ("block_number" in data):
                 raise Wrong("nothing proves that a refund that is given up cannot land")
             if started.get("not_sent_by") == data["operator"].lower() and data["proof"] == "operators":

@@ -1,3 +1,4 @@
+import { createTestClient, http } from 'viem';
 import { describe, expect, test } from 'vitest';
 import { setPermitted } from '../../src/devnet/registry.ts';
 import type { Address } from '../../src/domain/values/primitives.ts';
@@ -96,6 +97,20 @@ describe('a payment that is refused and has landed all the same is on record, an
   });
 });
 
+test('a second payment of a quote never takes it, not even after the quote has expired and the payment has landed', async () => {
+  const database = await createDatabase();
+  const gateway = await startTestGateway({ database, chain });
+  const offer = offerOf(await gateway.post(job, { body: 'x' }));
+  const [first, second] = [await signOffer(offer), await signOffer(offer)];
+  const paid = await send(gateway, first);
+  expect(paid.status).toBe(202);
+  await landPayment(chain.rpcUrl, second);
+  await database.moveClock(400);
+  await gateway.post(job, { body: 'x' });
+  await expectRefundDue({ database, gateway }, second, 'quote_in_use');
+  expect(await send(gateway, first)).toMatchObject({ status: 202, json: { call_id: paid.json.call_id } });
+});
+
 test('a landed payment that names no offer of this ledger is not recorded as due: another ledger may have delivered it', async () => {
   const other = await startTestGateway({ database: await createDatabase(), chain });
   const database = await createDatabase();
@@ -138,6 +153,15 @@ describe('a landed payment is public, and buys nothing for a stranger who sends 
     const without = { ...payment, accepted: { ...payment.accepted, extra } };
     expect(await send(gateway, without)).toMatchObject({ status: 409, json: { code: 'payment_recovered' } });
     expect((await recordedOf(database, payment)).map(({ type }) => type)).toEqual(['payment_recovered']);
+  });
+
+  test('nor for its payer, where the operator says that another ledger has the payee as well', async () => {
+    const database = await createDatabase();
+    const gateway = await startTestGateway({ database, chain, top: 'pay_to_exclusive = false' });
+    const payment = await quoteAndSign(gateway, job, 'x');
+    await landPayment(chain.rpcUrl, payment);
+    expect(await send(gateway, payment)).toMatchObject({ status: 503, json: { code: 'payment_unrecorded' } });
+    expect(await recordedOf(database, payment)).toEqual([]);
   });
 
   test('of version 1, where the operator says that the payee is not of this ledger alone', async () => {
@@ -238,4 +262,19 @@ describe('a payment whose start waits at one gateway is not refused at another',
     const raced = await race(database, gateways, payment, revoke);
     expect(raced).toEqual({ statuses: [202, 202], charged: price });
   });
+});
+
+// the last one: it moves the clock of the chain, which all share
+test('a refused payment is recorded also where it landed long before it is presented', async () => {
+  const database = await createDatabase();
+  const gateway = await startTestGateway({ database, chain });
+  const offer = offerOf(await gateway.post(job, { body: 'x' }));
+  const [first, second] = [await signOffer(offer), await signOffer(offer)];
+  expect((await send(gateway, first)).status).toBe(202);
+  await landPayment(chain.rpcUrl, second);
+  const client = createTestClient({ mode: 'anvil', transport: http(chain.rpcUrl) });
+  await client.mine({ blocks: 3_000, interval: 1 });
+  await database.moveClock(5_000);
+  await gateway.post(job, { body: 'x' });
+  await expectRefundDue({ database, gateway }, second, 'quote_in_use');
 });

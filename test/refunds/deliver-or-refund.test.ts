@@ -227,9 +227,12 @@ test('without a nonce two operators have to say that a refund was not sent; then
   await sound();
 });
 
+const spare = privateKeyToAccount(devnetKeys.spare);
+const spareAddress = spare.address.toLowerCase() as Address;
+
 test('what the wallet has sent is not given up: it waits, has landed, or failed in a final block', async () => {
   const { ledger, chains, of, digest, record, final, sound } = await due();
-  await startRefund(ledger, of, chains);
+  await startRefund(ledger, { ...of, sender: spareAddress }, chains);
   const say = (operator: string) => endRefund(ledger, { ...of, operator, why: 'not seen' }, chains);
   expect(await say('ada')).toEqual({ kind: 'said' });
   const failed = await giveBack(chain, { amount: 10n ** 30n, gas: 100_000n, key: devnetKeys.spare });
@@ -245,29 +248,40 @@ test('what the wallet has sent is not given up: it waits, has landed, or failed 
   await sound();
 });
 
+test('a refund from a Safe is not given up because the account that has sent its transaction has spent a nonce: anyone can send it again', async () => {
+  const { ledger, chains, of, sound } = await due();
+  const safe = `0x${'5a'.repeat(20)}` as Address;
+  await startRefund(ledger, { ...of, sender: safe }, chains);
+  const failed = await giveBack(chain, { amount: 10n ** 30n, gas: 100_000n, key: devnetKeys.spare });
+  expect(await noteSentRefund(ledger, { ...of, transaction: failed }, chains)).toEqual({ kind: 'recorded' });
+  // its executor's nonce is spent, and final
+  await eventually(async () =>
+    expect(await endRefund(ledger, of, chains)).toMatchObject({ kind: 'refused', code: 'unproven' }),
+  );
+  await sound();
+});
+
 /** A batch of one refund that an account of its own sends, under its next nonce. */
 async function withNonce() {
   const world = await due({ react: reluctant });
-  const account = privateKeyToAccount(devnetKeys.spare);
+  const account = spare;
   const wallet = createWalletClient({ account, transport: http(chain.rpcUrl) });
   const nonce = await transactionCount(chain.rpcUrl, account.address);
   const out = path.join(temporaryFolder(), 'batch.json');
   const sentBy = ['--from', account.address, '--nonce', String(nonce), '--by', 'ada'];
-  const made = await tollbook(
-    ['refunds', 'batch', '--network', network, '--out', out, ...sentBy, ...world.rpc],
-    world.env,
-  );
-  expect(made.code).toBe(0);
+  const again = () =>
+    tollbook(['refunds', 'batch', '--network', network, '--out', out, ...sentBy, ...world.rpc], world.env);
+  expect((await again()).code).toBe(0);
   const batch = JSON.parse(readFileSync(out, 'utf8')) as RefundBatch;
   const sender = account.address.toLowerCase();
   expect(batch).toMatchObject({ sender, refunds: [{ sender_nonce: nonce }] });
   const abandon = (by: string, ...more: string[]) =>
     tollbook(['refunds', 'abandon', '--batch', out, '--by', by, ...more, ...world.rpc], world.env);
-  return { ...world, account, wallet, nonce, out, batch, abandon };
+  return { ...world, account, wallet, nonce, out, batch, abandon, again };
 }
 
 test('a batch is given up once a final block shows its nonce spent otherwise, and not before', async () => {
-  const { account, wallet, nonce, abandon, ledger, callId, typesOf, digest, stateOf, sound } =
+  const { account, wallet, nonce, abandon, again, ledger, callId, typesOf, digest, stateOf, sound } =
     await withNonce();
   for (const by of ['ada', 'bob'])
     expect(await abandon(by, '--why', 'not sent')).toMatchObject({
@@ -277,6 +291,12 @@ test('a batch is given up once a final block shows its nonce spent otherwise, an
   await wallet.sendTransaction({ to: account.address, value: 0n, nonce, chain: null });
   await eventually(async () => expect(await abandon('ada')).toMatchObject({ code: 0 }));
   expect((await typesOf(digest)).slice(-2)).toEqual(['refund_started', 'refund_abandoned']);
+  expect(await again()).toMatchObject({
+    code: 2,
+    stderr: expect.stringContaining(
+      `--nonce ${nonce} of ${account.address.toLowerCase()} is spent already: its next one is ${nonce + 1}`,
+    ),
+  });
   expect(await requeueCall(ledger, callId)).toEqual({ kind: 'requeued' });
   await eventually(async () => expect(await stateOf(digest)).toBe('completed'));
   await sound();

@@ -32,7 +32,8 @@ test('a refund that a wallet has sent is recorded once it is final, and one that
     await owed(),
     await owed(),
   ];
-  for (const of of [sent, failed, unknown])
+  const sender = privateKeyToAccount(devnetKeys.spare).address.toLowerCase() as Address;
+  for (const of of [sent, { ...failed, sender }, unknown])
     expect(await startRefund(ledger, of, chains)).toMatchObject({ kind: 'started' });
   await projectToHead(ledger);
   expect((await listStartedRefunds(database.pool)).map(({ stream }) => stream)).toEqual([
@@ -41,7 +42,7 @@ test('a refund that a wallet has sent is recorded once it is final, and one that
     unknown.quoteDigest,
   ]);
   await noteSentRefund(ledger, { ...sent, transaction: await giveBack(chain) }, chains);
-  const reverted = await giveBack(chain, { amount: 10n ** 30n, gas: 100_000n });
+  const reverted = await giveBack(chain, { amount: 10n ** 30n, gas: 100_000n, key: devnetKeys.spare });
   await noteSentRefund(ledger, { ...failed, transaction: reverted }, chains);
   const endOf = async (of: { readonly quoteDigest: Hex }) => (await typesOf(of.quoteDigest)).at(-1);
   await eventually(async () => {

@@ -58,7 +58,7 @@ export const refundEvents = {
     schema: z.strictObject({
       ...ofPayment,
       /** `nonce_spent`: otherwise, by a final block. `failed`: its transaction failed in a final block. */
-      proof: z.enum(['nonce_spent', 'failed', 'operators']),
+      proof: z.enum(['nonce_spent', 'operators']),
       block_number: uint256.optional(),
       block_hash: hex32.optional(),
       why: operatorText.optional(),

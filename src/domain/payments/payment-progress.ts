@@ -225,13 +225,16 @@ function startedRefund({ at, data }: EventOf<'refund_started'>): Refunding {
   return { at, operator, amount: BigInt(amount), to, sinceBlock, sender, senderNonce };
 }
 
-/** It was sent, whatever somebody has said before. The nonce that it was started for stays: a Safe's transaction is sent by anyone. */
+/**
+ * It was sent, whatever somebody has said before. Its nonce counts only where the account that it was started for has signed it: a Safe's
+ * transaction is sent by anyone, and the spent nonce of that account proves nothing about the Safe's.
+ */
 function sentRefund(
   { transaction, sender, sender_nonce: senderNonce }: EventData<'refund_sent'>,
   refunding: Refunding,
 ): Refunding {
-  const isNamed = refunding.senderNonce !== undefined || sender === undefined;
-  return { ...refunding, notSentBy: undefined, transaction, ...(!isNamed && { sender, senderNonce }) };
+  const isOfSender = refunding.senderNonce === undefined && sender === refunding.sender;
+  return { ...refunding, notSentBy: undefined, transaction, ...(isOfSender && { senderNonce }) };
 }
 
 /** How much of a payment was returned, in atoms. */

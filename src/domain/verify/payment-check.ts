@@ -28,7 +28,8 @@ interface Refunding {
   readonly amount: string;
   readonly to: string;
   readonly hasNonce: boolean;
-  readonly isSent: boolean;
+  /** The account that sends it, where it was named. */
+  readonly sender: string | undefined;
   readonly notSentBy?: string;
 }
 
@@ -293,7 +294,7 @@ function refund(payment: Payment, data: EventData<'refunded'>): string | undefin
 function moveRefund(payment: Payment, event: LedgerEvent): string | undefined {
   const { refunding } = payment;
   if (event.type === 'refund_started') {
-    const { amount, refund_to: to, payer, sender_nonce: nonce } = event.data;
+    const { amount, refund_to: to, payer, sender, sender_nonce: nonce } = event.data;
     const remaining = BigInt(payment.amount) - payment.refundedAtoms;
     if (refunding) return 'another refund of this payment is started';
     if (payment.call !== 'none' && payment.call !== 'dead_lettered')
@@ -303,16 +304,17 @@ function moveRefund(payment: Payment, event: LedgerEvent): string | undefined {
     if (amount === '0' || BigInt(amount) > remaining)
       return `it starts a refund of ${amount} atoms, but ${remaining} are left`;
     if (to !== payer) return `it starts a refund to ${to}, but ${payer} has paid`;
-    payment.refunding = { amount, to, hasNonce: nonce !== undefined, isSent: false };
+    payment.refunding = { amount, to, sender, hasNonce: nonce !== undefined };
     return undefined;
   }
   if (event.type !== 'refund_sent' && event.type !== 'refund_not_sent' && event.type !== 'refund_abandoned')
     return undefined;
   if (!refunding) return 'no refund of this payment is started';
   if (event.type === 'refund_sent') {
-    const { amount, to, hasNonce } = refunding;
-    const isNamed = event.data.sender_nonce !== undefined || hasNonce;
-    payment.refunding = { amount, to, hasNonce: isNamed, isSent: true };
+    const { amount, to, sender, hasNonce } = refunding;
+    // the nonce of another account, such as one that sends a Safe's transaction, proves nothing
+    const isNamed = event.data.sender_nonce !== undefined && event.data.sender === sender;
+    payment.refunding = { amount, to, sender, hasNonce: hasNonce || isNamed };
   } else if (event.type === 'refund_not_sent')
     payment.refunding = { ...refunding, notSentBy: event.data.operator.toLowerCase() };
   else {
@@ -324,16 +326,16 @@ function moveRefund(payment: Payment, event: LedgerEvent): string | undefined {
 
 /** A started refund is given up by the chain's proof, or by two persons. */
 function breachOfEnd(
-  { notSentBy, hasNonce, isSent }: Refunding,
+  { notSentBy, hasNonce }: Refunding,
   { proof, operator, block_number: block }: EventData<'refund_abandoned'>,
 ): string | undefined {
   if (proof === 'operators')
     return notSentBy === undefined || notSentBy === operator.toLowerCase() || block !== undefined
       ? 'two operators have to say that a refund was not sent'
       : undefined;
-  return block !== undefined && (proof === 'failed' ? isSent : hasNonce)
+  return block !== undefined && hasNonce
     ? undefined
-    : 'it names no transaction, nonce or final block that proves that the refund cannot land';
+    : 'it names no nonce or final block that proves that the refund cannot land';
 }
 
 /** Identifies a payment within the ledger. */

@@ -28,6 +28,13 @@ const started = (change: object = {}) =>
   });
 const withNonce = started({ sender: `0x${'90'.repeat(20)}`, sender_nonce: 4 });
 const sent = event('refund_sent', { ...named, transaction: hex32Of('sent'), operator: 'ada' });
+const sentByOther = event('refund_sent', {
+  ...named,
+  transaction: hex32Of('sent'),
+  sender: `0x${'77'.repeat(20)}`,
+  sender_nonce: 3,
+  operator: 'ada',
+});
 const notSent = event('refund_not_sent', { ...named, why: 'not seen', operator: 'ada' });
 const block = { block_number: '9', block_hash: hex32Of('a final block') };
 const abandoned = (proof: string, change: object = {}) =>
@@ -46,10 +53,6 @@ test.each<[string, StreamEvent[]]>([
   [
     'given up because its nonce was spent otherwise',
     [...owed, withNonce, abandoned('nonce_spent', block), started()],
-  ],
-  [
-    'given up because its transaction failed',
-    [...owed, started(), sent, abandoned('failed', block), requeued],
   ],
 ])('both verifiers accept a started refund that is %s', async (_, events) => {
   const { own, independent } = await verdictsOn(events);
@@ -79,7 +82,10 @@ test.each<[string, StreamEvent[]]>([
   ],
   ['a nonce that was spent and never named', [...owed, started(), abandoned('nonce_spent', block)]],
   ['a nonce that was spent in no block', [...owed, withNonce, abandoned('nonce_spent')]],
-  ['a transaction that failed and was never named', [...owed, started(), abandoned('failed', block)]],
+  [
+    'the nonce of another account than the one that the refund was started for',
+    [...owed, started(), sentByOther, abandoned('nonce_spent', block)],
+  ],
 ])('both verifiers reject %s', async (_, events) => {
   const { own, independent } = await verdictsOn(events);
   expect(own).toBeDefined();

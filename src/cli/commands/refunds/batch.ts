@@ -2,6 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { safeBatch } from '../../../domain/payments/refund-batch.ts';
 import { countOf } from '../../../domain/values/count-text.ts';
 import { parseAddress } from '../../../domain/values/primitives.ts';
+import type { Chain } from '../../../peers/chain/chain.ts';
 import { projectToHead } from '../../../projections/project.ts';
 import { adoptRefunds } from '../../../refunds/adopt-refunds.ts';
 import {
@@ -57,6 +58,8 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
     if (plan.kind !== 'planned') return refusePlan(plan, order);
     const unsealed = await refuseUnsealed(sealed, ledger, plan.asOfSeq);
     if (unsealed !== undefined) return unsealed;
+    const spent = await refuseSpentNonce(sender, chains.get(order.network));
+    if (spent !== undefined) return spent;
     // from here on nobody else sends one of them, and none of their calls is delivered
     const { batch, leftOut } = await startBatch(ledger, plan, order.network, sender);
     for (const one of [...plan.leftOut, ...leftOut]) say(leftOutText(one));
@@ -79,6 +82,25 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
     if (plan.isCut) say('More are due: make the next batch for them.');
     return exitCodes.done;
   });
+}
+
+/** A nonce that was spent before would prove at once that a refund cannot land, while its operator still sends it. */
+async function refuseSpentNonce(
+  { sender, firstNonce }: BatchSender,
+  chain: Chain | undefined,
+): Promise<ExitCode | undefined> {
+  if (sender === undefined || firstNonce === undefined || !chain) return undefined;
+  const latest = await chain.latestBlock();
+  const spent = latest.kind === 'answer' ? await chain.readSpentNonces(sender, latest.block.hash) : latest;
+  if (spent.kind === 'unavailable') {
+    fail(`the RPC did not say which nonces of ${sender} are spent: ${spent.cause}. Nothing was started`);
+    return exitCodes.notDone;
+  }
+  if (firstNonce >= spent.value) return undefined;
+  fail(
+    `--nonce ${firstNonce} of ${sender} is spent already: its next one is ${spent.value}. Nothing was started, and no file was written`,
+  );
+  return exitCodes.notDone;
 }
 
 /** Says why no batch can be made. */
