@@ -250,7 +250,7 @@ test('what the wallet has sent is not given up: it waits, has landed, or failed 
 
 test('a refund from a Safe is not given up because the account that has sent its transaction has spent a nonce: anyone can send it again', async () => {
   const { ledger, chains, of, sound } = await due();
-  const safe = `0x${'5a'.repeat(20)}` as Address;
+  const safe: Address = `0x${'5a'.repeat(20)}`;
   await startRefund(ledger, { ...of, sender: safe }, chains);
   const failed = await giveBack(chain, { amount: 10n ** 30n, gas: 100_000n, key: devnetKeys.spare });
   expect(await noteSentRefund(ledger, { ...of, transaction: failed }, chains)).toEqual({ kind: 'recorded' });
