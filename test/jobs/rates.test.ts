@@ -182,10 +182,11 @@ test('a payment that landed is recognised by a ledger that lost it, also in a to
       `$1${httpSource(source)}`,
     );
   const gateway = await startTestGateway({ database: await createDatabase(), chain, change });
-  for (const headers of [header(payment), v1Header(v1)]) {
-    const answer = await gateway.post(job, { body: 'x', headers });
-    expect(answer).toMatchObject({ status: 503, json: { code: 'payment_unrecorded' } });
-  }
+  const named = await gateway.post(job, { body: 'x', headers: header(payment) });
+  expect(named).toMatchObject({ status: 503, json: { code: 'payment_unrecorded' } });
+  // version 1 names no offer: the payee is this ledger's alone
+  const unnamed = await gateway.post(job, { body: 'x', headers: v1Header(v1) });
+  expect(unnamed).toMatchObject({ status: 409, json: { code: 'payment_recovered' } });
 });
 
 test('two gateways share the rounds of a rate: one of them asks, and both offer the new rate', async () => {
