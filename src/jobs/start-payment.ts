@@ -5,6 +5,7 @@ import type { LedgerEvent } from '../domain/events/event.ts';
 import { settleEndSecs } from '../domain/payments/payment-window.ts';
 import { ofPayment, paymentToData, sha256 } from '../domain/payments/payment.ts';
 import { orderedUuid } from '../domain/values/ordered-uuid.ts';
+import type { Hex } from '../domain/values/primitives.ts';
 import type { AppendOutcome, CallChange, Claim, LaneCommand } from '../store/append-batch.ts';
 import { putBody } from '../store/calls.ts';
 import { type AppendOptions, LaneFullError } from '../store/lane.ts';
@@ -114,9 +115,12 @@ function isReplayed(kind: Claim['kind']): kind is keyof typeof replayCodes {
  * What a payment claims when it starts; the first claim that is lost decides the refusal. Its quote needs none: the version of the
  * quote's stream says that no other payment has taken it.
  */
-function startClaims(request: BoundRequest, job: Job, checked: CheckedPayment): Claim[] {
-  const { payment, paymentId, caller } = checked;
-  const key = paymentKey(payment);
+function startClaims(
+  request: BoundRequest,
+  job: Job,
+  { payment, paymentId, caller }: CheckedPayment,
+  key: Hex,
+): Claim[] {
   const claims = [paymentClaim(payment, request.binding)];
   if (caller?.nonce !== undefined) claims.push(callerNonceClaim(caller.address, job, caller.nonce, key));
   if (paymentId !== undefined)
@@ -155,7 +159,7 @@ function startCommand(
     issuedAt: pricedAt,
     endsAt: endOf(context, checked),
     events: startEvents(request, checked),
-    claims: startClaims(request, job, checked),
+    claims: startClaims(request, job, checked, key),
     lost: {
       stream: requestStream(request),
       // of the claims that it makes: each event is encoded for every payment

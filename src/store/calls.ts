@@ -21,6 +21,24 @@ export interface CallLease {
   readonly jobIndex?: number;
 }
 
+/** A leased call as a function of the database returns it. */
+export function callLeaseOf(
+  row: Pick<
+    LeaseRow,
+    'call_id' | 'lease_id' | 'attempt' | 'failures' | 'stream' | 'service_id' | 'job_index'
+  >,
+) {
+  return {
+    callId: row.call_id,
+    leaseId: row.lease_id,
+    attempt: row.attempt,
+    failures: row.failures,
+    stream: row.stream,
+    serviceId: row.service_id,
+    jobIndex: row.job_index,
+  } satisfies CallLease;
+}
+
 /** A call that was just leased, with all that its runner receives. */
 export interface LeasedCall extends CallLease {
   readonly serviceId: number;
@@ -106,13 +124,7 @@ export async function leaseCalls(
     `select * from tollbook.lease_calls('{${list}}', ${Math.trunc(max)}, ${Math.trunc(leaseSecs)}, ${textLiteral(JSON.stringify(turns))}, true, ${maxAgeSecs ?? null})`,
   );
   return rows.map((row) => ({
-    callId: row.call_id,
-    leaseId: row.lease_id,
-    attempt: row.attempt,
-    failures: row.failures,
-    stream: row.stream,
-    serviceId: row.service_id,
-    jobIndex: row.job_index,
+    ...callLeaseOf(row),
     origin: originOf(row),
     idempotencyKey: row.payment,
     leaseUntil: row.lease_until,

@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import type { JobId } from '../domain/payments/job.ts';
-import type { CallLease } from './calls.ts';
+import { type CallLease, callLeaseOf } from './calls.ts';
 import { callTableFunction } from './functions.ts';
 
 export interface OldCalls {
@@ -12,7 +12,7 @@ export interface OldCalls {
 }
 
 /**
- * Takes up to `max` calls that were enqueued `maxAgeSecs` ago or earlier, the oldest first, from whoever had them. It costs them no attempt. Each has
+ * Takes up to `max` calls that were enqueued `maxAgeSecs` ago or earlier, the oldest first, also those that runners have. It costs them no attempt. Each has
  * one taker at a time.
  */
 export async function takeOldCalls(
@@ -21,15 +21,7 @@ export async function takeOldCalls(
 ): Promise<CallLease[]> {
   const jobs = except.map(({ serviceId, jobIndex }) => ({ service_id: serviceId, job_index: jobIndex }));
   const rows = await callTableFunction(pool, 'take_old_calls', [jobs, max, maxAgeSecs, leaseSecs]);
-  return rows.map((row) => ({
-    callId: row.call_id,
-    leaseId: row.lease_id,
-    attempt: row.attempt,
-    failures: row.failures,
-    stream: row.stream,
-    serviceId: row.service_id,
-    jobIndex: row.job_index,
-  }));
+  return rows.map(callLeaseOf);
 }
 
 /** How long the oldest call is in each open state; undefined where there is none. */

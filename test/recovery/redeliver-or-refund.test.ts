@@ -3,9 +3,7 @@ import path from 'node:path';
 import { expect, test } from 'vitest';
 import { devnetKeys } from '../../src/devnet/accounts.ts';
 import type { RefundBatch } from '../../src/domain/payments/refund-batch.ts';
-import { sha256 } from '../../src/domain/payments/payment.ts';
-import { redeliveryTypedData } from '../../src/domain/payments/redelivery-signature.ts';
-import type { Address, Hex } from '../../src/domain/values/primitives.ts';
+import type { Hex } from '../../src/domain/values/primitives.ts';
 import { recordRefund } from '../../src/refunds/record-refund.ts';
 import { noteSentRefund, startRefund } from '../../src/refunds/send-refund.ts';
 import { readStream } from '../../src/store/streams.ts';
@@ -17,24 +15,9 @@ import { payer } from '../support/payer.ts';
 import { temporaryFolder, tollbook } from '../support/program.ts';
 import { endOfPeriod } from '../support/reconcile.ts';
 import { eventually } from '../support/wait.ts';
-import { job, lossyRestore, send, streamOf, type TakenPayment } from './support.ts';
+import { lossyRestore, redelivery, send, streamOf, type TakenPayment } from './support.ts';
 
 const chain = useChain();
-
-/** The header with which a payer asks for delivery. */
-async function redelivery({ payment, body }: TakenPayment) {
-  const { accepted, payload } = payment;
-  const typedData = redeliveryTypedData({
-    network,
-    asset: accepted.asset.toLowerCase() as Address,
-    nonce: payload.authorization.nonce as Hex,
-    quoteDigest: accepted.extra['quoteDigest'] as Hex,
-    method: 'POST',
-    path: job,
-    bodySha256: sha256(body),
-  });
-  return { 'x-net-redelivery-sig': await payer.signTypedData(typedData) };
-}
 
 const refusedAsRefunded = {
   status: 409,
@@ -64,7 +47,7 @@ test('a recovered payment whose refund is started is not delivered: neither wher
   const transaction = await giveBack(gold);
   await noteSentRefund(ledger, { ...of, transaction }, chains);
   // the payer sees the refund in a block before it is final, and asks for delivery
-  expect(await send(gateway, gold.payment, gold.body, await redelivery(gold))).toMatchObject(
+  expect(await send(gateway, gold.payment, gold.body, await redelivery(gold, gold.body))).toMatchObject(
     refusedAsRefunded,
   );
 
@@ -76,9 +59,9 @@ test('a recovered payment whose refund is started is not delivered: neither wher
   const { refunds } = JSON.parse(readFileSync(out, 'utf8')) as RefundBatch;
   expect(refunds.map(({ quote_digest: digest }) => digest)).toContain(streamOf(silver));
   expect(refunds.map(({ quote_digest: digest }) => digest)).not.toContain(streamOf(gold));
-  expect(await send(gateway, silver.payment, silver.body, await redelivery(silver))).toMatchObject(
-    refusedAsRefunded,
-  );
+  expect(
+    await send(gateway, silver.payment, silver.body, await redelivery(silver, silver.body)),
+  ).toMatchObject(refusedAsRefunded);
   const other = await giveBack(silver);
   await endOfPeriod(chain.rpcUrl);
   const record = { ...of, transaction, isGoodwill: false };
@@ -103,7 +86,7 @@ test('of a redelivery and a refund at the same moment one is refused', async () 
   const chains = chainsAt(chain.rpcUrl);
   const paymentNonce = raced.payment.payload.authorization.nonce as Hex;
   const of = { quoteDigest: streamOf(raced), paymentNonce, operator: 'ada' };
-  const headers = await redelivery(raced);
+  const headers = await redelivery(raced, raced.body);
   const [answer, started] = await Promise.all([
     send(gateway, raced.payment, raced.body, headers),
     startRefund(ledger, of, chains),

@@ -8,7 +8,6 @@ import { sha256 } from '../../src/domain/payments/payment.ts';
 import { quoteDigest, zeroAddress, zeroHash } from '../../src/domain/payments/quote.ts';
 import { writeQuoteToken } from '../../src/domain/payments/quote-token.ts';
 import { quoteTokenProof } from '../../src/jobs/receipt-keys.ts';
-import { redeliveryTypedData } from '../../src/domain/payments/redelivery-signature.ts';
 import type { Address, Hex } from '../../src/domain/values/primitives.ts';
 import { recordRefund } from '../../src/refunds/record-refund.ts';
 import { beginRecovery } from '../../src/recovery/recover.ts';
@@ -24,25 +23,10 @@ import { payTo, receiptKey } from '../support/gateway.ts';
 import { header as paymentHeader, offerOf, payer } from '../support/payer.ts';
 import { endOfPeriod } from '../support/reconcile.ts';
 import { eventually } from '../support/wait.ts';
-import { job, lossyRestore, send, streamOf, type TakenPayment } from './support.ts';
+import { job, lossyRestore, redelivery, send, streamOf, type TakenPayment } from './support.ts';
 
 const chain = useChain();
 const stranger = privateKeyToAccount(devnetKeys.spare);
-
-/** The header with which a payer asks for delivery. */
-async function redelivery({ payment }: TakenPayment, body: string, account = payer) {
-  const { accepted, payload } = payment;
-  const typedData = redeliveryTypedData({
-    network: 'eip155:84532',
-    asset: accepted.asset.toLowerCase() as Address,
-    nonce: payload.authorization.nonce as Hex,
-    quoteDigest: accepted.extra['quoteDigest'] as Hex,
-    method: 'POST',
-    path: job,
-    bodySha256: sha256(body),
-  });
-  return { 'x-net-redelivery-sig': await account.signTypedData(typedData) };
-}
 
 const refusedBecause = (detail: RegExp) => ({
   status: 409,

@@ -2,7 +2,9 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, vi } from 'vitest';
 import { run } from '../../src/cli/commands/recover.ts';
-import type { Hex } from '../../src/domain/values/primitives.ts';
+import { sha256 } from '../../src/domain/payments/payment.ts';
+import { redeliveryTypedData } from '../../src/domain/payments/redelivery-signature.ts';
+import type { Address, Hex } from '../../src/domain/values/primitives.ts';
 import { paymentKey } from '../../src/store/streams.ts';
 import { createScanner } from '../../src/peers/chain/transfer-scan.ts';
 import { beginRecovery, recordSearch, searchNetworks } from '../../src/recovery/recover.ts';
@@ -23,7 +25,7 @@ import {
   type TestGatewayOptions,
 } from '../support/gateway.ts';
 import { testSeed, testSigner } from '../support/log.ts';
-import { header, type Payment, quoteAndSign } from '../support/payer.ts';
+import { header, payer, type Payment, quoteAndSign } from '../support/payer.ts';
 import { endOfPeriod } from '../support/reconcile.ts';
 import { type Ended, temporaryFolder, tollbook } from '../support/program.ts';
 import { startTestRunner } from '../support/runner.ts';
@@ -184,4 +186,19 @@ export function streamOf({ payment: { accepted, payload } }: TakenPayment): Hex 
     payer: payload.authorization.from.toLowerCase() as Hex,
     nonce: payload.authorization.nonce as Hex,
   });
+}
+
+/** The header with which a payer asks for delivery. */
+export async function redelivery({ payment }: TakenPayment, body: string, account = payer) {
+  const { accepted, payload } = payment;
+  const typedData = redeliveryTypedData({
+    network,
+    asset: accepted.asset.toLowerCase() as Address,
+    nonce: payload.authorization.nonce as Hex,
+    quoteDigest: accepted.extra['quoteDigest'] as Hex,
+    method: 'POST',
+    path: job,
+    bodySha256: sha256(body),
+  });
+  return { 'x-net-redelivery-sig': await account.signTypedData(typedData) };
 }
