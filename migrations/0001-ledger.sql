@@ -32,6 +32,8 @@ create table tollbook.lane (
   halt_known_seq bigint,
   halt_found_seq bigint,
   halted_at timestamptz,
+  -- those of the open calls that a trigger made: they have a limit of their own
+  triggered_calls bigint not null default 0,
   primary key (lane_id, batch)
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
 insert into tollbook.lane values (1, 0, 0, '-infinity', 0, 0);
@@ -90,64 +92,6 @@ create table tollbook.claim (
   stream bytea not null
 );
 
-create table tollbook.call (
-  call_id bigint generated always as identity primary key,
-  service_id bigint not null,
-  job_index bigint not null,
-  created_at timestamptz not null,
-  body_id uuid not null,
-  stream text collate "C" not null,
-  network text not null,
-  asset text not null,
-  symbol text not null,
-  caller text,
-  -- the payment of its stream that pays for it, and the claims, in hex, that its command made beside the payment's own
-  payment text collate "C" not null,
-  claims json,
-  -- the span of the request that bought it, where requests are traced (W3C Trace Context): never in the ledger
-  traceparent text,
-  -- the last failure: its runner's words (never in the ledger), the reason that the ledger has, and the runner's name
-  last_error text,
-  last_reason text,
-  last_runner text,
-  -- What every call changes comes last, and its new versions find room on its page: then the log gets the change alone.
-  -- pending: its settlement is unknown; watched: its payment failed but may still land, and it does not count as open;
-  -- ready: may be leased; leased: with a runner; dead: waits for the operator
-  status text collate "C" not null check (status in ('pending', 'watched', 'ready', 'leased', 'unpaid', 'dead')),
-  lease_id uuid,
-  attempt int not null default 0,
-  failures int not null default 0,
-  -- when it may be taken (again): for a leased or unpaid call, the end of its lease
-  due_at timestamptz not null
-) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.01);
-create index call_due on tollbook.call (service_id, due_at) where status in ('ready', 'leased');
--- few rows, however many calls wait: whether a runner works for a service, and since when it does not deliver, is asked all the time
-create index call_leased on tollbook.call (service_id, due_at) where status = 'leased';
-create index call_failing on tollbook.call (service_id, created_at) where status in ('ready', 'leased') and failures > 0;
-create index call_dead on tollbook.call (call_id) where status = 'dead';
-create index call_unsettled on tollbook.call (status, due_at) where status in ('pending', 'watched', 'unpaid');
-
--- Written before the command that needs it is sent, so that the lane's lock never waits for a large body.
-create table tollbook.call_body (
-  body_id uuid primary key,
-  content_type text,
-  body bytea not null,
-  created_at timestamptz not null
-);
-create index call_body_age on tollbook.call_body using brin (created_at);
-
-create table tollbook.call_result (
-  call_id bigint not null,
-  attempt int not null,
-  -- the lease that completed the call: the same completion, sent again, is recognised by it
-  lease_id uuid not null,
-  content_type text,
-  body bytea not null,
-  created_at timestamptz not null,
-  primary key (call_id, attempt)
-);
-create index call_result_age on tollbook.call_result using brin (created_at);
-
 -- Keys that every gateway of this database shares and that never enter the ledger: of list cursors, and of receipt tokens where the
 -- configuration names no key. The ledger's id, by which quotes of another ledger are refused, is no secret.
 create table tollbook.secret (
@@ -168,15 +112,114 @@ create table tollbook.database_identity (
   recorded_at timestamptz not null
 );
 
--- Bearer tokens of operators and auditors: only their hashes, with their scopes.
-create table tollbook.operator_token (
-  token_id bigint generated always as identity primary key,
-  name text not null check (name ~ '^[A-Za-z0-9._-]{1,64}$'),
-  scopes text[] not null,
-  -- the credit accounts that its scopes are limited to; null: all
-  accounts text[],
-  hash bytea not null unique,
+-- Work that the background workers take from the events.
+
+-- How far each reader of the ledger has come.
+create table tollbook.ledger_cursor (
+  name text collate "C" primary key,
+  seq bigint not null
+);
+insert into tollbook.ledger_cursor values ('follow_up', 0), ('top_up_reversal', 0), ('payout', 0), ('callback', 0);
+
+-- What a worker still has to do because of an event. confirm: check a settlement on the chain until it is final;
+-- resolve: a settlement that failed while a runner has its call; alert: tell the operator; reverse_top_up: reverse the credit
+-- that a top-up bought, whose settlement failed after its call left the queue or whose payment was refunded; unreadable: tell
+-- the operator about an event that a worker could not read and passed over.
+create table tollbook.follow_up (
+  seq bigint not null,
   created_at timestamptz not null,
-  expires_at timestamptz,
-  revoked_at timestamptz
+  topic text collate "C" not null check (topic in ('confirm', 'resolve', 'alert', 'reverse_top_up', 'unreadable')),
+  network text collate "C" not null,
+  -- the block that includes the settlement; null while it was not found on the chain. The rest is in the event.
+  block_number numeric,
+  -- the chain's head when a settlement without a block was first searched for
+  first_search_block numeric,
+  -- what changes comes last, and its new version finds room on its page: then the log gets the change alone
+  tries int not null default 0,
+  due_at timestamptz not null,
+  -- When a follow-up that was taken may be taken again; null before. Most end in their first try: it changes this column alone, which no
+  -- index has, so that the new version stays on its page and no index gets an entry for it.
+  retry_at timestamptz,
+  primary key (topic, seq)
+) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.01);
+create index follow_up_in_block on tollbook.follow_up (network, block_number) where block_number is not null;
+create index follow_up_due on tollbook.follow_up (topic, due_at) where block_number is null;
+
+-- The conditions that the operator is alerted about: one row for a kind and its subject, whichever processes report it.
+create table tollbook.alert (
+  kind text collate "C" not null,
+  subject text collate "C" not null,
+  is_firing boolean not null,
+  since timestamptz not null,
+  -- the last report; a condition that no process reports any more is resolved
+  seen_at timestamptz not null,
+  -- when the last message about it was written
+  told_at timestamptz not null,
+  text text not null,
+  details json not null,
+  primary key (kind, subject)
+);
+
+-- What has still to be sent to each receiver of alerts: the newest state of a kind and its subject alone.
+create table tollbook.alert_message (
+  message_id bigint generated always as identity primary key,
+  receiver text collate "C" not null,
+  kind text collate "C" not null,
+  subject text collate "C" not null,
+  status text collate "C" not null check (status in ('firing', 'resolved')),
+  text text not null,
+  details json not null,
+  since timestamptz not null,
+  -- the id that a receiver recognises a repeated message by; null: made of the kind and message_id
+  id text collate "C",
+  tries int not null default 0,
+  created_at timestamptz not null,
+  due_at timestamptz not null,
+  unique (receiver, kind, subject)
+);
+
+-- The process that tells the operator when the database is away: the last one that held this while it was not.
+create table tollbook.alert_sender (
+  is_only boolean primary key default true check (is_only),
+  process_id uuid,
+  until timestamptz not null
+);
+insert into tollbook.alert_sender values (true, null, '-infinity');
+
+-- The processes that run the workers. Without one, nothing here is done: gateways say so.
+create table tollbook.worker_process (
+  process_id uuid primary key,
+  heartbeat_at timestamptz not null
+);
+
+-- One row of each gateway, written every second: a gateway that cannot write it is not ready.
+create table tollbook.gateway_process (
+  process_id uuid primary key,
+  heartbeat_at timestamptz not null
+);
+
+-- How many events of each kind strangers may still leave in the ledger, over all gateways: refilled by time, as they are taken.
+create table tollbook.event_allowance (
+  kind text collate "C" primary key,
+  available float8 not null,
+  filled_at timestamptz not null
+);
+insert into tollbook.event_allowance
+  values ('quote', 0, 'epoch'), ('pricing_quote', 0, 'epoch'), ('rejected_payment', 0, 'epoch');
+
+-- The round in which rows are pruned whose life has ended, and when a gateway begins the next one.
+create table tollbook.prune_round (
+  is_only boolean primary key default true check (is_only),
+  round bigint not null,
+  due_at timestamptz not null
+);
+insert into tollbook.prune_round values (true, 1, '-infinity');
+
+-- How many rows of each kind a round has deleted, and up to which time, until an event says so.
+create table tollbook.prune_sum (
+  round bigint not null,
+  kind text collate "C" not null,
+  count bigint not null,
+  before timestamptz not null,
+  primary key (round, kind)
 );

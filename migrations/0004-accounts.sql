@@ -1,4 +1,53 @@
--- Chat: accounts of credit, the keys that spend it, the limits that hold over all processes together.
+-- Accounts of credit, the keys and spends that use it, and the limits that hold over all processes together.
+
+-- Bearer tokens of operators and auditors: only their hashes, with their scopes.
+create table tollbook.operator_token (
+  token_id bigint generated always as identity primary key,
+  name text not null check (name ~ '^[A-Za-z0-9._-]{1,64}$'),
+  scopes text[] not null,
+  -- the credit accounts that its scopes are limited to; null: all
+  accounts text[],
+  hash bytea not null unique,
+  created_at timestamptz not null,
+  expires_at timestamptz,
+  revoked_at timestamptz
+);
+
+-- Spends that an operator has earned and not yet been paid. The events define them; here is when each is tried next.
+create table tollbook.payout (
+  -- of the spend
+  stream text collate "C" primary key,
+  -- failed: it can no longer be paid out; the row stays so that the operator sees it
+  status text collate "C" not null default 'open' check (status in ('open', 'failed')),
+  attempts int not null default 0,
+  -- the error code of the last failed attempt
+  last_reason text,
+  due_at timestamptz not null,
+  created_at timestamptz not null,
+  -- Unix seconds: until then it can be paid out
+  expiry numeric,
+  -- the payout transaction, where one was sent or found: the spend stays due until its block is final
+  transaction text collate "C",
+  -- how often that transaction was checked
+  checks int not null default 0
+) with (autovacuum_vacuum_scale_factor = 0.01);
+create index payout_new on tollbook.payout (expiry nulls first) where status = 'open' and transaction is null;
+create index payout_sent on tollbook.payout (due_at) where status = 'open' and transaction is not null;
+
+-- Spends whose completion starts before they land: the exposure to one prepaid account, over all processes together.
+create table tollbook.spend_exposure (
+  -- of the spend
+  stream text collate "C" primary key,
+  -- the chain and its prepaid contract, and the account there
+  scope text collate "C" not null,
+  commitment text collate "C" not null,
+  nonce numeric not null,
+  amount numeric not null,
+  -- failed: it did not land, so its account gets no exposure any more
+  status text collate "C" not null default 'open' check (status in ('open', 'failed')),
+  created_at timestamptz not null
+);
+create index spend_exposure_account on tollbook.spend_exposure (commitment, scope);
 
 -- The balance of each account, updated in the transaction of the credit_* events: their fold, kept.
 -- Amounts are micro-units of the currency.

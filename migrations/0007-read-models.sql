@@ -38,6 +38,8 @@ create table tollbook.payment (
   last_seq bigint not null,
   block_number numeric,
   state text collate "C" not null,
+  -- how much of the payment was refunded
+  refunded_amount numeric not null default 0,
   primary key (generation, seq)
 ) with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.02);
 -- No index has a column that a payment's usual life changes, once it is completed: most updates stay on their page. The payments
@@ -49,6 +51,19 @@ create index payment_job on tollbook.payment (generation, service_id, job_index,
 -- of a state; nearly all are completed, so that those are found along the primary key
 create index payment_state on tollbook.payment (generation, state, seq) where state <> 'completed';
 create index payment_refund_due on tollbook.payment (generation, seq) where refund_due is not null;
+-- a payment is found by its transaction, or by the beginning of one
+create index payment_transaction on tollbook.payment (generation, transaction) where transaction is not null;
+-- and by any part of it: the sixteen words of two bytes of each. It needs no extension
+create index payment_transaction_words on tollbook.payment using gin ((array[
+  get_byte(transaction, 0) * 256 + get_byte(transaction, 1), get_byte(transaction, 2) * 256 + get_byte(transaction, 3),
+  get_byte(transaction, 4) * 256 + get_byte(transaction, 5), get_byte(transaction, 6) * 256 + get_byte(transaction, 7),
+  get_byte(transaction, 8) * 256 + get_byte(transaction, 9), get_byte(transaction, 10) * 256 + get_byte(transaction, 11),
+  get_byte(transaction, 12) * 256 + get_byte(transaction, 13), get_byte(transaction, 14) * 256 + get_byte(transaction, 15),
+  get_byte(transaction, 16) * 256 + get_byte(transaction, 17), get_byte(transaction, 18) * 256 + get_byte(transaction, 19),
+  get_byte(transaction, 20) * 256 + get_byte(transaction, 21), get_byte(transaction, 22) * 256 + get_byte(transaction, 23),
+  get_byte(transaction, 24) * 256 + get_byte(transaction, 25), get_byte(transaction, 26) * 256 + get_byte(transaction, 27),
+  get_byte(transaction, 28) * 256 + get_byte(transaction, 29), get_byte(transaction, 30) * 256 + get_byte(transaction, 31)]))
+  with (gin_pending_list_limit = 512) where length(transaction) = 32;
 
 -- Which tokens were ever taken, and to which addresses.
 create table tollbook.payee (
@@ -148,3 +163,27 @@ create table tollbook.reconciliation (
   at timestamptz not null
 );
 create index reconciliation_size on tollbook.reconciliation (size);
+
+-- Each completion of an account, newest first by its admission: a read model, kept by tollbook.apply_projection. What is not known yet,
+-- or never was, is null; cost is in micros. An index for each way to filter: a page costs the same whatever is behind it.
+create table tollbook.completion (
+  generation int not null,
+  account_id bigint not null,
+  -- of its admission
+  seq bigint not null,
+  at timestamptz not null,
+  -- 0 without a key
+  key_id bigint not null,
+  prompt_tokens bigint,
+  completion_tokens bigint,
+  -- of the prompt's
+  cached_tokens bigint,
+  cost bigint,
+  chat_id uuid not null,
+  status text not null,
+  model text collate "C" not null,
+  primary key (generation, account_id, seq)
+) with (fillfactor = 90, autovacuum_vacuum_scale_factor = 0.02);
+create index completion_by_model on tollbook.completion (generation, account_id, model, seq);
+create index completion_by_key on tollbook.completion (generation, account_id, key_id, seq);
+create index completion_by_model_and_key on tollbook.completion (generation, account_id, model, key_id, seq);
