@@ -31,9 +31,7 @@ begin
   ), incoming as materialized (
     -- each row is looked up by itself, and updated at its place: a join that was planned for an empty table reads all of it
     select given.*, old.place, old.state as old_state, old.amount as old_amount, old.settled_at as old_settled_at,
-      old.service_id as old_service_id, old.job_index as old_job_index, old.refunded_amount as old_refunded,
-      -- a gateway of an earlier version knows refunds of whole payments only
-      coalesce(given.refunded_amount, case when given.refund_transaction is null then 0 else given.amount end) as now_refunded
+      old.service_id as old_service_id, old.job_index as old_job_index, old.refunded_amount as old_refunded
     from given left join lateral (
       select payment.ctid as place, payment.state, payment.amount, payment.settled_at, payment.service_id, payment.job_index,
         payment.refunded_amount
@@ -42,7 +40,7 @@ begin
   ), counted as (
     select (settled_at at time zone 'UTC')::date as day, service_id, job_index, network, asset, symbol, decimals,
       1 as payments, amount, (state = 'completed')::int as completed, (state = 'dead_lettered')::int as dead_lettered,
-      (state = 'refunded')::int as refunded, now_refunded as refunded_amount
+      (state = 'refunded')::int as refunded, refunded_amount
     from incoming where settled_at is not null and service_id is not null
     union all
     select (old_settled_at at time zone 'UTC')::date, old_service_id, old_job_index, network, asset, symbol,
@@ -88,7 +86,7 @@ begin
       service_id = i.service_id, job_index = i.job_index, state = i.state, transaction = hex_bytes(i.transaction),
       block_number = i.block_number, call_id = i.call_id, settled_at = i.settled_at, last_seq = i.last_seq,
       refunded_at = i.refunded_at, refund_transaction = hex_bytes(i.refund_transaction),
-      refund_due = i.refund_due, refund_due_since = i.refund_due_since, refunded_amount = i.now_refunded
+      refund_due = i.refund_due, refund_due_since = i.refund_due_since, refunded_amount = i.refunded_amount
     from incoming i where payment.ctid = i.place
   )
   insert into payment (generation, seq, at, service_id, job_index, network, asset, symbol, decimals, amount,
@@ -96,7 +94,7 @@ begin
     refund_due, refund_due_since, quote_source, refunded_amount)
   select p_generation, seq, at, service_id, job_index, network, hex_bytes(asset), symbol, decimals,
     amount, hex_bytes(payer), hex_bytes(pay_to), state, hex_bytes(transaction), block_number, call_id, settled_at, last_seq,
-    refunded_at, hex_bytes(refund_transaction), refund_due, refund_due_since, quote_source, now_refunded
+    refunded_at, hex_bytes(refund_transaction), refund_due, refund_due_since, quote_source, refunded_amount
   from incoming where place is null;
   insert into account_credit as old
   select p_generation, a.* from json_to_recordset(p_accounts) as a(

@@ -44,10 +44,7 @@ export interface LeasedCall extends CallLease {
   readonly serviceId: number;
   readonly jobIndex: number;
   readonly origin: LeasedOrigin;
-  /**
-   * Of what was paid for, as `paidCallKey()` names it, or of the firing that made it, as `firingKey()` does. A call keeps the key that it was
-   * stored with: one of a gateway of an earlier version has its payment's, as `paymentKey()` names it.
-   */
+  /** Of what was paid for, as `paidCallKey()` names it, or of the firing that made it, as `firingKey()` does. */
   readonly idempotencyKey: string;
   readonly leaseUntil: Date;
   /** The span of the request that bought it, where it was traced. */

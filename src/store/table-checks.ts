@@ -89,7 +89,7 @@ export const tableChecks = {
       content_type: inNoEvent,
       created_at: byClock,
     },
-    removed: 'deleted after its time, and by earlier versions without a note',
+    removed: 'deleted after its time',
     added: 'stored before its completion is recorded, and never shown without it',
   },
   'tollbook.deleted_result': {
@@ -155,7 +155,6 @@ export const tableChecks = {
       is_of_user: inNoEvent,
     },
     removed: pruned,
-    // one that is older than every key with an event is of an earlier version
   },
   'tollbook.operator_token': {
     follows: 'the events that made and revoked it: its scopes and accounts',

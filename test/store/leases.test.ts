@@ -183,22 +183,6 @@ test('a call that a busy runner did not take counts as not delivered, although i
   expect(deliveries?.oldestFailingMs).toBeGreaterThan(99_000);
 });
 
-test('a call keeps the idempotency key that it was stored with: one that an earlier version stored has that of its payment', async () => {
-  const database = await createDatabase();
-  const lane = laneOn(database);
-  const [former, later] = [
-    await release(database, lane, { serviceId: 1, bytes: 1 }),
-    await release(database, lane, { serviceId: 1, bytes: 1 }),
-  ];
-  await database.asOwner((owner) =>
-    owner.query('update tollbook.call set idempotency_key = null where call_id = $1', [former]),
-  );
-  expect(await leaseCalls(database.pool, [1], 2, 60)).toMatchObject([
-    { callId: former, idempotencyKey: 'p' },
-    { callId: later, idempotencyKey: 'a' },
-  ]);
-});
-
 test('no lease lasts beyond the age of its call, and none of a call that is too old is given, taken or extended', async () => {
   const database = await createDatabase();
   const { pool } = database;

@@ -24,10 +24,7 @@ export const triggerEvents = {
       /** What this firing of the trigger is told apart by: used once, for ever. */
       trigger_id: z.string().regex(triggerIdForm),
       ...ofJob,
-      /**
-       * The ledger's id, and the key that follows from it, the trigger, the id and the body, in earlier versions without the body: the stream is
-       * named by it.
-       */
+      /** The ledger's id, and the key that follows from it, the trigger, the id and the body: the stream is named by it. */
       ledger_id: z.string().regex(/^[0-9a-f]{32}$/),
       idempotency_key: hex32,
       body_sha256: hex32,

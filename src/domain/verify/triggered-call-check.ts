@@ -20,9 +20,7 @@ export class TriggeredCallCheck {
   begin(data: EventData<'call_triggered'>, stream: string, version: number): string | undefined {
     if (version !== 1) return 'a triggered call must be the first event of its stream';
     const { ledger_id, trigger, trigger_name, trigger_id, body_sha256, idempotency_key: key } = data;
-    const firing = ['tollbook trigger', ledger_id, trigger, trigger_name, trigger_id];
-    // earlier versions left the body out
-    if (key !== hashOf([...firing, body_sha256]) && key !== hashOf(firing))
+    if (key !== hashOf(['tollbook trigger', ledger_id, trigger, trigger_name, trigger_id, body_sha256]))
       return 'its idempotency key is not that of its trigger, id and body';
     if (stream !== `call:${key}`) return 'its stream is not named by its idempotency key';
     // the key names the ledger too, which a recovery or a move may change: the firing is used once all the same

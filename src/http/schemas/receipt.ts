@@ -113,9 +113,7 @@ export const receipt = z
       description:
         'There was a result, and the gateway has deleted it: its configured life has ended, or it was erased.',
     }),
-    result_pruned_at: time.optional().meta({
-      description: 'When it was deleted. Absent where an earlier version of the gateway has deleted it.',
-    }),
+    result_pruned_at: time.optional().meta({ description: 'When it was deleted.' }),
     result_altered: z.literal(true).optional().meta({
       description:
         'What is stored is not the result whose hash the ledger has: it is not shown. Tell the operator.',

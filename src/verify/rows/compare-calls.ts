@@ -79,7 +79,7 @@ function differences(call: ExpectedCall, row: OutboxRow): WrongRow[] {
 
 function columnsOf(
   { job, token, caller, trigger, idempotencyKey, claims, statuses }: ExpectedCall,
-  { status, idempotency_key: storedKey }: OutboxRow,
+  { status }: OutboxRow,
 ) {
   return {
     service_id: job.serviceId,
@@ -91,8 +91,8 @@ function columnsOf(
     trigger_kind: trigger?.kind ?? null,
     trigger_name: trigger?.name ?? null,
     trigger_id: trigger?.id ?? null,
-    // gateways of earlier versions have stored none
-    idempotency_key: storedKey === null ? null : idempotencyKey,
+    // the key of a call that a trigger made names its stream
+    idempotency_key: trigger ? null : idempotencyKey,
     claims: claimsText(claims, claims),
     status: statuses.find((one) => one === status) ?? statuses.join(' or '),
   };

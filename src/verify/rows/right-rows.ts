@@ -71,13 +71,12 @@ export class GivenRights {
     });
   }
 
-  /** The same of API keys. One without an event is no fault if it is older than every key with one: earlier versions recorded none. */
+  /** The same of API keys. */
   wrongKeys(stored: readonly StoredKey[]): WrongRow[] {
-    const first = Math.min(...this.#keys.keys());
     return stored.flatMap((key) => {
       const { key_id: id, is_revoked: isRevoked } = key;
       const account = this.#keys.get(id);
-      if (account === undefined && (isRevoked || id < first)) return [];
+      if (account === undefined && isRevoked) return [];
       const given = account !== undefined && {
         key_id: id,
         account_id: account,
