@@ -30,6 +30,8 @@ create table tollbook.payment (
   quote_source text collate "C",
   -- why its money is owed back, and since when
   refund_due_since timestamptz,
+  -- of a refund that has not ended: also of a payment that was taken back since
+  refund_started_at timestamptz,
   refund_due text collate "C",
   refunded_at timestamptz,
   refund_transaction bytea,
@@ -51,6 +53,7 @@ create index payment_job on tollbook.payment (generation, service_id, job_index,
 -- of a state; nearly all are completed, so that those are found along the primary key
 create index payment_state on tollbook.payment (generation, state, seq) where state <> 'completed';
 create index payment_refund_due on tollbook.payment (generation, seq) where refund_due is not null;
+create index payment_refund_started on tollbook.payment (generation, refund_started_at) where refund_started_at is not null;
 -- a payment is found by its transaction, or by the beginning of one
 create index payment_transaction on tollbook.payment (generation, transaction) where transaction is not null;
 -- and by any part of it: the sixteen words of two bytes of each. It needs no extension

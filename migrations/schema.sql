@@ -677,6 +677,7 @@ create table tollbook.payment (
   transaction bytea,
   quote_source text collate "C",
   refund_due_since timestamp with time zone,
+  refund_started_at timestamp with time zone,
   refund_due text collate "C",
   refunded_at timestamp with time zone,
   refund_transaction bytea,
@@ -691,6 +692,7 @@ create table tollbook.payment (
 CREATE INDEX payment_job ON tollbook.payment USING btree (generation, service_id, job_index, seq);
 CREATE INDEX payment_payer ON tollbook.payment USING btree (generation, payer, seq);
 CREATE INDEX payment_refund_due ON tollbook.payment USING btree (generation, seq) WHERE (refund_due IS NOT NULL);
+CREATE INDEX payment_refund_started ON tollbook.payment USING btree (generation, refund_started_at) WHERE (refund_started_at IS NOT NULL);
 CREATE INDEX payment_state ON tollbook.payment USING btree (generation, state, seq) WHERE (state <> 'completed'::text);
 CREATE INDEX payment_transaction ON tollbook.payment USING btree (generation, transaction) WHERE (transaction IS NOT NULL);
 CREATE INDEX payment_transaction_words ON tollbook.payment USING gin ((ARRAY[((get_byte(transaction, 0) * 256) + get_byte(transaction, 1)), ((get_byte(transaction, 2) * 256) + get_byte(transaction, 3)), ((get_byte(transaction, 4) * 256) + get_byte(transaction, 5)), ((get_byte(transaction, 6) * 256) + get_byte(transaction, 7)), ((get_byte(transaction, 8) * 256) + get_byte(transaction, 9)), ((get_byte(transaction, 10) * 256) + get_byte(transaction, 11)), ((get_byte(transaction, 12) * 256) + get_byte(transaction, 13)), ((get_byte(transaction, 14) * 256) + get_byte(transaction, 15)), ((get_byte(transaction, 16) * 256) + get_byte(transaction, 17)), ((get_byte(transaction, 18) * 256) + get_byte(transaction, 19)), ((get_byte(transaction, 20) * 256) + get_byte(transaction, 21)), ((get_byte(transaction, 22) * 256) + get_byte(transaction, 23)), ((get_byte(transaction, 24) * 256) + get_byte(transaction, 25)), ((get_byte(transaction, 26) * 256) + get_byte(transaction, 27)), ((get_byte(transaction, 28) * 256) + get_byte(transaction, 29)), ((get_byte(transaction, 30) * 256) + get_byte(transaction, 31))])) WITH (gin_pending_list_limit='512') WHERE (length(transaction) = 32);
@@ -890,7 +892,7 @@ create function tollbook.admit_uncontended(p_admitted text, p_moment timestamp w
 create function tollbook.advance_cursor(p_name text, p_max integer, OUT previous bigint, OUT last bigint) returns record language plpgsql volatile; -- 337ea455e6d4ca14
 create function tollbook.append(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_commands json) returns json language plpgsql volatile security definer; -- 3a3824de4c35b49a
 create function tollbook.append_uncontended(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_content bytea, p_types text, p_data text, p_streams text, p_expected text, p_bodies text, p_claims text, p_added text, p_call_ids text, p_call_ops text, p_leases text, p_issued text DEFAULT ''::text, p_admitted text DEFAULT ''::text, p_settled text DEFAULT ''::text, p_ends text DEFAULT ''::text) returns json language plpgsql volatile security definer; -- b41ddb997392fda9
-create function tollbook.apply_projection(p_generation integer, p_from bigint, p_to bigint, p_payments json, p_calls json, p_accounts json, p_usage json, p_completions json) returns boolean language plpgsql volatile security definer; -- a8b35f30c52bfc08
+create function tollbook.apply_projection(p_generation integer, p_from bigint, p_to bigint, p_payments json, p_calls json, p_accounts json, p_usage json, p_completions json) returns boolean language plpgsql volatile security definer; -- 00650efb599e06ac
 create function tollbook.are_held(p_settled text) returns boolean language plpgsql volatile; -- 6101736227a5357f
 create function tollbook.begin_chain_look(p_name text, p_network text, p_terms bytea, p_lease_ms integer) returns TABLE(look bigint, reached json, earlier json) language sql volatile security definer; -- 11efd76d7e99d03d
 create function tollbook.begin_cron_look(p_name text, p_terms bytea) returns TABLE(handled_until timestamp with time zone, seen_until timestamp with time zone) language sql volatile security definer; -- c9a956c1a7b604a4

@@ -24,7 +24,8 @@ export const transferCommands = {
       '  --safe   the same calls for the transaction builder of a Safe, as one transaction\n' +
       '  --from   the account or Safe that sends the batch, and no other one does\n' +
       '  --nonce  its nonce for the first refund: the next ones have the next ones, those of a Safe all the same. What is sent under no\n' +
-      '           other nonce is given up by the chain alone, with `refunds abandon`; else two operators have to say that it was not sent\n' +
+      '           other nonce is given up by the chain alone, with `refunds abandon`; else two operators have to say that it was not sent.\n' +
+      '           The same again writes a file again that was lost, and starts no other refund\n' +
       '  --by     the operator; default: your account on this machine\n' +
       requireSealedHelp +
       '  each refund is recorded as started: its call is not delivered, and no other batch has it; needs DATABASE_URL',

@@ -9,9 +9,9 @@ import {
   readDeliveries,
   readDueCallbacks,
   readOpenSettlements,
+  readStartedRefunds,
   type ServiceDeliveries,
 } from '../store/figures.ts';
-import { listStartedRefunds } from '../store/refunds.ts';
 import { type JobsContext, openPaidCalls } from './context.ts';
 import { refreshOffers } from './offers.ts';
 import { listingStatus } from './listings.ts';
@@ -139,17 +139,17 @@ export async function checkJobs(context: JobsContext): Promise<CheckedJobs> {
 
 async function readQueue({ config, db, pool, log }: JobsContext): Promise<CallQueue | undefined> {
   try {
-    const [waiting, deliveries, dead, oldest, openSettlements, refunds, dueCallbacks] = await Promise.all([
-      readWaitingCalls(pool),
-      readDeliveries(pool),
-      countDeadLetters(db),
-      readOldestCalls(pool),
-      readOpenSettlements(pool),
-      listStartedRefunds(pool),
-      config.callbacks ? readDueCallbacks(pool) : undefined,
-    ]);
+    const [waiting, deliveries, dead, oldest, openSettlements, startedRefunds, dueCallbacks] =
+      await Promise.all([
+        readWaitingCalls(pool),
+        readDeliveries(pool),
+        countDeadLetters(db),
+        readOldestCalls(pool),
+        readOpenSettlements(pool),
+        readStartedRefunds(pool),
+        config.callbacks ? readDueCallbacks(pool) : undefined,
+      ]);
     const deadCalls = dead.reduce((sum, { calls }) => sum + calls, 0);
-    const startedRefunds = { count: refunds.length, oldestMs: refunds[0]?.ageMs ?? 0 };
     const counts = { deadCalls, oldest, openSettlements, startedRefunds };
     return { waiting, deliveries, ...counts, ...(dueCallbacks && { dueCallbacks }) };
   } catch (err) {

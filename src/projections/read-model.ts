@@ -44,6 +44,7 @@ export function paymentRowsOf(events: readonly RecordedEvent[]): {
       refund_transaction: refunds.at(-1)?.transaction ?? null,
       refunded_amount: String(refundedAtoms(payment)),
       ...refundDueOf(payment, call),
+      refund_started_at: payment.refunding?.at ?? null,
       quote_source: state.quote?.source ?? null,
       last_seq: last.seq,
     },

@@ -2,24 +2,25 @@ import type pg from 'pg';
 import type { EventData } from '../domain/events/event.ts';
 import { grant, type Wish } from '../domain/payments/deliver-or-refund.ts';
 import type { Refunding } from '../domain/payments/payment-progress.ts';
-import type { PaymentState } from '../domain/payments/quote-state.ts';
+import { foldQuote, type PaymentState } from '../domain/payments/quote-state.ts';
 import type { Address, Caip2, Hex } from '../domain/values/primitives.ts';
 import type { Chain } from '../peers/chain/chain.ts';
-import type { Block } from '../peers/chain/blocks.ts';
 import type { WantedTransfers } from '../peers/chain/find-transfers.ts';
 import type { RpcUnavailable } from '../peers/rpc/json-rpc.ts';
-import { readTransferHolders } from '../store/streams.ts';
-import { type Chains, type Refused, refused } from './final-transfers.ts';
-import { type By, type Ledger, readRefunding } from './send-refund.ts';
+import { listStartedRefunds } from '../store/refunds.ts';
+import { readStream, readTransferHolders } from '../store/streams.ts';
+import { type Chains, type Refused, refused, rememberAnswers } from './final-transfers.ts';
+import { recordRefund } from './record-refund.ts';
+import { type By, type Ledger, noteSentRefund, readRefunding } from './send-refund.ts';
 
 export type EndRefusal =
   /** No operator has begun to send it. */
   | 'not_started'
-  /** Its transaction is in a block, so money may have moved. */
+  /** Its transaction is in a block, so money may have moved: `detail` is that transaction. */
   | 'landed'
   /** Its transaction waits for a block, or its nonce is not spent in a final one: it may still land. */
   | 'pending'
-  /** Its nonce is spent, and a transfer of as much to the payer is on the chain that nothing has claimed. */
+  /** Its nonce is spent, and transfers of as much to the payer are on the chain that nothing has claimed. */
   | 'look_alike'
   /** Only operators can know: its nonce is not known. */
   | 'unproven'
@@ -74,58 +75,71 @@ type Proof =
 async function findProof(
   pool: pg.Pool,
   { payment }: PaymentState,
-  refunding: Refunding,
+  { amount: value, to, transaction, sender, senderNonce, sinceBlock }: Refunding,
   chains: Chains,
 ): Promise<Proof> {
-  const { transaction, sender, senderNonce } = refunding;
   if (transaction === undefined && senderNonce === undefined) return refused('unproven');
   const network = payment.network as Caip2;
   const chain = chains.get(network);
   if (!chain) return refused('chain_unavailable', network);
   const final = await chain.finalizedBlock();
   if (final.kind === 'unavailable') return unavailable(final);
-  const wanted = {
-    asset: payment.asset as Address,
-    to: refunding.to as Address,
-    value: refunding.amount,
-  };
-  const known = transaction && (await findByTransaction(chain, transaction as Hex, wanted, final.block));
+  const { number, hash } = final.block;
+  const wanted = { asset: payment.asset as Address, to: to as Address, value };
+  const known =
+    transaction && (await findByTransaction(pool, chain, transaction as Hex, { network, wanted, number }));
   if (known) return known;
   if (sender === undefined || senderNonce === undefined) return refused('unproven');
-  const spent = await chain.readSpentNonces(sender as Address, final.block.hash);
+  const spent = await chain.readSpentNonces(sender as Address, hash);
   if (spent.kind === 'unavailable') return unavailable(spent);
   if (spent.value <= senderNonce)
     return refused('pending', `nonce ${senderNonce} of ${sender} is not spent in a final block`);
-  if (refunding.sinceBlock === undefined) return refused('unproven');
-  const like = await chain.findTransfers(wanted, refunding.sinceBlock, final.block.number);
+  if (sinceBlock === undefined) return refused('unproven');
+  const like = await chain.findTransfers(wanted, sinceBlock, number);
   // what is too much to read never ends the refund by itself: operators can
   if (like.kind === 'unavailable')
     return like.cause === 'range_too_long' ? refused('unproven') : unavailable(like);
-  for (const one of like.value) {
-    const holders = await readTransferHolders(pool, network, one.transaction);
-    if (holders(one.logIndex) === undefined) return refused('look_alike', one.transaction);
+  const others: Hex[] = [];
+  for (const { transaction: other, logIndex } of like.value) {
+    const holders = await readTransferHolders(pool, network, other);
+    if (holders(logIndex) !== undefined) continue;
+    const signed = await chain.readSignedBy(other);
+    if (signed.kind === 'unavailable') return unavailable(signed);
+    // a wallet sends a transaction again for a higher fee, under the same nonce
+    if (signed.value?.sender === sender && signed.value.nonce === senderNonce)
+      return refused('landed', other);
+    others.push(other);
   }
-  return spentBefore(final.block);
+  if (others.length > 0) return refused('look_alike', others.join(' '));
+  return { kind: 'proven', data: { proof: 'nonce_spent', block_number: String(number), block_hash: hash } };
 }
 
 /** Undefined where it has moved something else, or the node knows nothing of it: what its nonce was spent by is to be seen. */
 async function findByTransaction(
+  pool: pg.Pool,
   chain: Chain,
   transaction: Hex,
-  { asset, to, value }: WantedTransfers,
-  final: Block,
-): Promise<Proof | undefined> {
+  {
+    network,
+    wanted: { asset, to, value },
+    number,
+  }: { network: Caip2; wanted: WantedTransfers; number: bigint },
+): Promise<Refused<EndRefusal> | undefined> {
   const mined = await chain.readTransfers(transaction, [asset]);
   switch (mined.kind) {
     case 'unavailable':
       return unavailable(mined);
     case 'mined': {
-      const isIt = mined.transfers.some((one) => one.asset === asset && one.to === to && one.value === value);
-      return isIt || mined.blockNumber > final.number ? refused('landed', transaction) : undefined;
+      if (mined.blockNumber > number) return refused('landed', transaction);
+      const holders = await readTransferHolders(pool, network, transaction);
+      const isIt = mined.transfers.some(
+        (one) => one.to === to && one.value === value && holders(one.logIndex) === undefined,
+      );
+      return isIt ? refused('landed', transaction) : undefined;
     }
     case 'reverted':
       // of an account it has spent the nonce; of a Safe anyone can send what its owners have signed again
-      return mined.blockNumber <= final.number ? undefined : refused('pending', transaction);
+      return mined.blockNumber <= number ? undefined : refused('pending', transaction);
     case 'pending':
       return refused('pending', transaction);
     case 'absent':
@@ -133,13 +147,42 @@ async function findByTransaction(
   }
 }
 
-function spentBefore({ number, hash }: Block): Proof {
-  return {
-    kind: 'proven',
-    data: { proof: 'nonce_spent', block_number: String(number), block_hash: hash },
-  };
-}
-
 function unavailable({ cause }: RpcUnavailable): Refused<EndRefusal> {
   return refused('chain_unavailable', cause);
+}
+
+/** Looked at in one step. */
+const mostAtOnce = 100;
+
+/** How many steps were made: each begins where the one before has ended, so that refunds which wait for people delay no others. */
+export interface FollowedSteps {
+  count: number;
+}
+
+/**
+ * Ends the started refunds of which the chain shows the end: records what a wallet has sent, or what its nonce was spent by, once it is final,
+ * and gives up what cannot land any more, in the name of the operator who started each. Where only an operator can know, it changes nothing.
+ */
+export async function followRefunds(
+  { pool, lane }: Ledger,
+  chains: Chains,
+  steps: FollowedSteps = { count: 0 },
+): Promise<void> {
+  const ledger = { pool, lane };
+  const once = rememberAnswers(chains);
+  const started = await listStartedRefunds(pool);
+  const first = (steps.count++ * mostAtOnce) % Math.max(1, started.length);
+  const turned = [...started.slice(first), ...started.slice(0, first)];
+  for (const stream of turned.slice(0, mostAtOnce)) {
+    const { payment: known } = foldQuote((await readStream(pool, stream)).events);
+    if (!known?.refunding) continue;
+    const { operator, transaction, senderNonce } = known.refunding;
+    const by = { quoteDigest: stream as Hex, paymentNonce: known.payment.nonce as Hex, operator };
+    // the node may not have known it when it was named
+    if (transaction !== undefined && senderNonce === undefined)
+      await noteSentRefund(ledger, { ...by, transaction: transaction as Hex }, once);
+    const ended = await endRefund(ledger, by, once);
+    if (ended.kind === 'refused' && ended.code === 'landed')
+      await recordRefund(ledger, { ...by, transaction: ended.detail as Hex, isGoodwill: false }, once);
+  }
 }

@@ -62,7 +62,7 @@ export async function readMined(
 export async function requireFinal(
   chains: Chains,
   network: Caip2,
-  { blockNumber, blockHash }: Pick<MinedTransfers, 'blockNumber' | 'blockHash'>,
+  { blockNumber, blockHash }: { readonly blockNumber: bigint; readonly blockHash: string },
 ): Promise<Refused<NoTransfers> | undefined> {
   const chain = chains.get(network);
   if (!chain) return refused('network_unknown', network);

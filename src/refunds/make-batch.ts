@@ -22,10 +22,11 @@ export interface LeftOut {
   readonly detail?: string | undefined;
 }
 
-/** A batch of which nothing is on record yet. */
+/** A batch of which nothing is on record yet, or the rest of one that was started before, with its nonces. */
 export interface BatchPlan {
   readonly kind: 'planned';
   readonly asOfSeq: number;
+  readonly startedBefore: readonly BatchedRefund[];
   readonly refunds: readonly (DueRefund & { readonly row: ListedRefund })[];
   readonly leftOut: readonly LeftOut[];
   /** Further refunds are due on the network. */
@@ -42,12 +43,17 @@ export type PlanAnswer =
   | { readonly kind: 'not_shown'; readonly quotes: readonly string[] }
   | { readonly kind: 'unavailable'; readonly cause: string };
 
-/** The refunds that are due on a network, of payments in final blocks, the oldest first. It records nothing. */
+/**
+ * The refunds that are due on a network, of payments in final blocks, the oldest first; or those that were started for the nonces of
+ * this sender and have no transaction yet, whose file may be lost: sent under the same nonces, none is sent twice. It records nothing.
+ */
 export async function planBatch(
   pool: pg.Pool,
   { network, max }: BatchOrder,
   chains: Chains,
+  by: SentBy = { isOneTransaction: false },
 ): Promise<PlanAnswer> {
+  const startedBefore: BatchedRefund[] = [];
   const once = rememberAnswers(chains);
   const refunds: BatchPlan['refunds'][number][] = [];
   const leftOut: LeftOut[] = [];
@@ -62,6 +68,10 @@ export async function planBatch(
     if (page.contradicted.length > 0) return { kind: 'contradicted', seqs: page.contradicted };
     asOfSeq = page.asOfSeq;
     for (const row of page.rows.filter((one) => one.network === network)) {
+      if (isOfBatch(row.under_way, by)) {
+        startedBefore.push(refundIn(row, row.under_way?.sender_nonce ?? undefined));
+        continue;
+      }
       const [quoteDigest, paymentNonce] = [row.quote_digest as Hex, row.payment_nonce as Hex];
       if (refunds.length === max) {
         isCut ||= row.under_way === null && row.block_number !== null;
@@ -77,26 +87,42 @@ export async function planBatch(
     after = page.listed.length < rowsAtOnce ? undefined : page.listed.at(-1);
   }
   if (notShown.length > 0) return { kind: 'not_shown', quotes: notShown };
-  return { kind: 'planned', asOfSeq, refunds, leftOut, isCut };
+  startedBefore.sort((a, b) => (a.sender_nonce ?? 0) - (b.sender_nonce ?? 0));
+  const plan = { kind: 'planned', asOfSeq, startedBefore } as const;
+  return startedBefore.length > 0
+    ? { ...plan, refunds: [], leftOut: [], isCut: refunds.length > 0 }
+    : { ...plan, refunds, leftOut, isCut };
 }
 
-/** Who sends a batch, and how, as far as it is known before. */
-export interface BatchSender {
-  readonly operator: string;
+function isOfBatch(
+  started: ListedRefund['under_way'],
+  { sender, firstNonce, isOneTransaction }: SentBy,
+): boolean {
+  const nonce = started?.sender_nonce;
+  if (nonce == null || firstNonce === undefined || started?.sender !== sender) return false;
+  return started?.transaction === null && (isOneTransaction ? nonce === firstNonce : nonce >= firstNonce);
+}
+
+/** How a batch is sent, as far as it is known before. */
+interface SentBy {
   readonly sender?: Address | undefined;
   /** The sender's nonce for the first refund: for all of them if one transaction sends them, else each has the next one. */
   readonly firstNonce?: number | undefined;
   readonly isOneTransaction: boolean;
 }
 
+export interface BatchSender extends SentBy {
+  readonly operator: string;
+}
+
 /** Starts each refund of a plan, so that none of their calls is delivered, and nobody else sends one. Only then the batch may be sent. */
 export async function startBatch(
   ledger: Ledger,
-  { asOfSeq, refunds: planned }: BatchPlan,
+  { asOfSeq, startedBefore, refunds: planned }: BatchPlan,
   network: Caip2,
   { operator, sender, firstNonce, isOneTransaction }: BatchSender,
 ): Promise<{ readonly batch: RefundBatch; readonly leftOut: readonly LeftOut[] }> {
-  const refunds: BatchedRefund[] = [];
+  const refunds = [...startedBefore];
   const leftOut: LeftOut[] = [];
   for (const { row, ...due } of planned) {
     const senderNonce =

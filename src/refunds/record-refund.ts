@@ -47,7 +47,7 @@ export type RefundRefusal =
   | 'quote_unknown'
   | 'payment_unknown'
   | 'not_paid'
-  /** Only the facilitator reported the payment; the chain does not show it. */
+  /** The chain does not show the payment that the facilitator reported, or its block was replaced. */
   | 'payment_unproven'
   /** The whole payment is refunded by other transactions. */
   | 'refunded_before'
@@ -199,7 +199,8 @@ function choosePayment(quote: QuoteState, nonce: Hex | undefined): PaymentState 
   if (quote.version === 0) return refused('quote_unknown');
   const { payment } = quote;
   if (nonce !== undefined && payment?.payment.nonce !== nonce) return refused('payment_unknown', nonce);
-  if (payment?.status === 'settled') return payment;
+  // one that was started may have been sent before its payment was taken back
+  if (payment?.status === 'settled' || payment?.refunding) return payment;
   return refused('not_paid', payment?.status ?? 'no payment was started');
 }
 
@@ -284,25 +285,26 @@ async function checkPaidBefore(
   payment: SignedPayment,
   { blockNumber }: MinedTransfers,
 ): Promise<Refused<RefundRefusal> | undefined> {
-  const paidIn = settled?.proof?.blockNumber ?? (await findClaimedTransfer(chains, settled, payment));
-  if (paidIn === undefined || typeof paidIn === 'bigint')
-    return paidIn !== undefined && paidIn > blockNumber
-      ? refused('before_payment', `paid in block ${paidIn}, transferred in ${blockNumber}`)
-      : undefined;
-  return paidIn;
+  const paidIn = settled?.proof ?? (await findClaimedTransfer(chains, settled, payment));
+  if (paidIn === undefined || 'code' in paidIn) return paidIn;
+  if (paidIn.blockNumber > blockNumber)
+    return refused('before_payment', `paid in block ${paidIn.blockNumber}, transferred in ${blockNumber}`);
+  // a payment that is taken back may get its call again, which excludes the refund
+  const early = await requireFinal(chains, payment.network, paidIn);
+  return early?.code === 'not_final' ? refused('payment_unproven', early.detail) : early;
 }
 
-/** The block of a payment that only the facilitator reported. Undefined if an operator resolved it: that decision is final. */
+/** The place of a payment that only the facilitator reported. Undefined if an operator resolved it: that decision is final. */
 async function findClaimedTransfer(
   chains: Chains,
   settled: PaymentState['settled'],
   payment: SignedPayment,
-): Promise<bigint | Refused<RefundRefusal> | undefined> {
+): Promise<Parameters<typeof requireFinal>[2] | Refused<RefundRefusal> | undefined> {
   if (settled?.evidence !== 'facilitator') return undefined;
   const expected = expectedTransfer(payment);
   const found = await chains.get(payment.network)?.findSettlement(settled.transaction as Hex, expected);
   if (found?.kind === 'unavailable') return refused('chain_unavailable', found.cause);
-  return found?.kind === 'paid' ? found.blockNumber : refused('payment_unproven', settled.transaction);
+  return found?.kind === 'paid' ? found : refused('payment_unproven', settled.transaction);
 }
 
 function refundedData(

@@ -58,6 +58,15 @@ export async function readOpenSettlements(pool: pg.Pool): Promise<Backlog> {
   return backlogOf(rows[0]);
 }
 
+/** Refunds that were started and have not ended, also of payments that were taken back since. */
+export async function readStartedRefunds(pool: pg.Pool): Promise<Backlog> {
+  // raw SQL: the interval's epoch; an index has these alone
+  const { rows } = await pool.query<BacklogRow>(`
+    select count(*), extract(epoch from tollbook.clock() - min(refund_started_at))::float8 * 1000 as oldest_ms from tollbook.payment
+      where refund_started_at is not null and generation = (select generation from tollbook.projection where is_active)`);
+  return backlogOf(rows[0]);
+}
+
 const mostCallbacks = 10_000;
 
 /** Callbacks that wait to be sent, for the first time or again: at most 10,000 are counted. Their age is that of the event that they tell. */

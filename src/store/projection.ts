@@ -32,6 +32,8 @@ export interface PaymentRow {
   /** Why a refund is due, and since when; null where none is. */
   readonly refund_due: string | null;
   readonly refund_due_since: string | null;
+  /** When its refund was started, if that has not ended. */
+  readonly refund_started_at: string | null;
   /** Which service issued its quote; null for a 402 answer, and where the quote is lost. */
   readonly quote_source: string | null;
   /** The last event that is included. */

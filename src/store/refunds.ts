@@ -132,30 +132,20 @@ export async function readStoredDues(
   return new Map(rows.map(({ seq, ...due }) => [seq, due]));
 }
 
-/** A stream with a refund that was started, and that is neither recorded nor given up. */
-export interface StartedRefund {
-  readonly stream: string;
-  readonly ageMs: number;
-}
-
 const mostStarted = 10_000;
 
-/** The started refunds that are due, the oldest first: at most 10,000. */
-export async function listStartedRefunds(pool: pg.Pool): Promise<StartedRefund[]> {
-  // raw SQL: of each payment with a refund due, the last event of its stream that starts or ends one
-  const { rows } = await pool.query<{ stream: string; age_ms: number }>(
-    `select tollbook.stream_name(owed.stream) as stream,
-        extract(epoch from tollbook.clock() - last.at)::float8 * 1000 as age_ms
-      from (select distinct event.stream from tollbook.payment
-          join tollbook.event on event.lane_id = 1 and event.seq = payment.seq
-        where payment.refund_due is not null
-          and payment.generation = (select generation from tollbook.projection where is_active)) owed
-      join lateral (select type, at from tollbook.event
-        where event.stream = owed.stream and type in ('refund_started', 'refund_abandoned', 'refunded')
-        order by version desc limit 1) last on last.type = 'refund_started'
-      order by last.at limit ${mostStarted}`,
-  );
-  return rows.map(({ stream, age_ms: ageMs }) => ({ stream, ageMs: Math.max(0, ageMs) }));
+/** The streams with a refund that was started and has not ended, the oldest first: at most 10,000. */
+export async function listStartedRefunds(pool: pg.Pool): Promise<string[]> {
+  const db = queriesOn(pool);
+  const rows = await db
+    .selectFrom('tollbook.payment')
+    .select(({ ref }) => quoteOf(ref('tollbook.payment.seq')).as('stream'))
+    .where('generation', '=', activeGeneration(db))
+    .where('refund_started_at', 'is not', null)
+    .orderBy('refund_started_at')
+    .limit(mostStarted)
+    .execute();
+  return rows.map(({ stream }) => stream);
 }
 
 /** The quotes of payments for which a refund of this amount or more to this payer is due. */

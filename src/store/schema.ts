@@ -244,6 +244,7 @@ export const ledgerTables = {
     refund_transaction: nullable(bytea),
     refund_due: nullable(text),
     refund_due_since: nullable(timestamp),
+    refund_started_at: nullable(timestamp),
     quote_source: nullable(text),
     refunded_amount: numeric,
   },

@@ -293,7 +293,7 @@ PAYMENT_MOVES = {
     "settlement_confirmed": ({"settled"}, None),
     "settlement_disproved": ({"settled"}, "settlement_unknown"),
     "settlement_reorged": ({"settled"}, "settlement_unknown"),
-    "refunded": ({"settled"}, None),
+    "refunded": (BEGUN, None),
     "refund_started": ({"settled"}, None),
     "refund_sent": (BEGUN, None),
     "refund_not_sent": (BEGUN, None),
@@ -342,9 +342,6 @@ STEPS = {
     "session_ended": ("session", {"started"}, "ended"),
     "operator_transfer_recorded": ("transfer", {None, "recorded", "reversed"}, "recorded"),
     "operator_transfer_reversed": ("transfer", {"recorded"}, "reversed"),
-    "operator_refund_started": ("refund", {None, "ended"}, "started"),
-    "operator_refund_sent": ("refund", {"started"}, None),
-    "operator_refund_ended": ("refund", {"started"}, "ended"),
     "transaction_cost_recorded": ("cost", {None, "reversed"}, "recorded"),
     "operator_cost_reversed": ("cost", {"recorded"}, "reversed"),
     "operator_break_explained": ("break", {None, "explained"}, "explained"),
@@ -354,7 +351,7 @@ STEPS = {
     "ledger_recovered": ("recovery", {None}, "recovered"),
     "network_searched": ("recovery", {"recovered"}, None),
 }
-IDS = {"chat": "chat_id", "spend": "chat_id", "account": "account_id", "key": "key_id", "user": "user_id", "session": "session_id", "recovery": "generation", "transfer": None, "cost": None, "break": "break_id", "refund": "refund_id"}
+IDS = {"chat": "chat_id", "spend": "chat_id", "account": "account_id", "key": "key_id", "user": "user_id", "session": "session_id", "recovery": "generation", "transfer": None, "cost": None, "break": "break_id"}
 # which side of an account loses and which one gets; the others are the operator's, and may go below zero
 POSTINGS = {
     "credit_granted": ("granted", "available"),
@@ -790,6 +787,8 @@ class Ledger:
             if (data["refunded_to"] == data["payer"]) == ("evidence" in data):
                 raise Wrong("a refund to another address than the payer's has evidence, and no other has")
             started = payment.pop("refunding", None)
+            if not started and payment["status"] != "settled":
+                raise Wrong("a payment that is not settled was refunded, and no refund of it was started")
             if started and (started["amount"], started["refund_to"]) != (data["amount"], data["refunded_to"]):
                 raise Wrong("another refund than the one that is started was recorded")
         self.move_refund(kind, data, payment)

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { createWalletClient, http, keccak256, stringToHex } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';
@@ -13,7 +13,7 @@ import { allEvents, expectSoundLedger } from '../support/invariants.ts';
 import { sealAll, testSigner } from '../support/log.ts';
 import { temporaryFolder, tollbook } from '../support/program.ts';
 import { tamper } from '../support/verify.ts';
-import { giveBack, network, payerAddress, price, refunding } from './support.ts';
+import { giveBack, network, payerAddress, price, refunding, transactionCount } from './support.ts';
 
 const chain = useChain();
 
@@ -98,6 +98,33 @@ test('refunds that are due are sent as one batch, and each is recorded once by w
   ).toMatchObject({ code: 0, stdout: expect.stringContaining('Refunded: ') });
   const none = await make('--out', out);
   expect(none.stdout).toContain('No refund is due');
+  await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+});
+
+test('a batch whose file was lost is written again by the same command, and starts no other refund', async () => {
+  const { database, owed } = await refunding(chain);
+  for (let payment = 0; payment < 2; payment++) await owed();
+  const out = path.join(temporaryFolder(), 'batch.json');
+  const sender = devnetAddress('secondSpare');
+  const nonce = String(await transactionCount(chain.rpcUrl, sender));
+  const make = async () => {
+    const by = ['--from', sender, '--nonce', nonce, '--rpc', `${network}=${chain.rpcUrl}`];
+    const made = await tollbook(['refunds', 'batch', '--network', network, '--out', out, ...by], {
+      DATABASE_URL: database.url,
+    });
+    expect(made.code).toBe(0);
+    return { ...made, refunds: (JSON.parse(readFileSync(out, 'utf8')) as RefundBatch).refunds };
+  };
+  const first = await make();
+  expect(first.refunds.map((one) => one.sender_nonce)).toEqual([Number(nonce), Number(nonce) + 1]);
+  const events = await allEvents(database.db);
+  rmSync(out);
+  await owed();
+  const again = await make();
+  expect(again.stdout).toContain('They were started before');
+  expect(again.refunds).toEqual(first.refunds);
+  const started = (all: typeof events) => all.filter(({ type }) => type === 'refund_started');
+  expect(started(await allEvents(database.db))).toEqual(started(events));
   await database.asOwner((owner) => expectSoundLedger(database.db, owner));
 });
 

@@ -1,27 +1,28 @@
-import { createHash } from 'node:crypto';
 import { createWalletClient, http } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';
 import { expect, test } from 'vitest';
 import { devnetKeys } from '../../src/devnet/accounts.ts';
-import type { LedgerEvent } from '../../src/domain/events/event.ts';
-import { foldQuote } from '../../src/domain/payments/quote-state.ts';
+import { foldQuote, receiptState } from '../../src/domain/payments/quote-state.ts';
 import type { Address, Hex } from '../../src/domain/values/primitives.ts';
-import { requeueCall } from '../../src/jobs/requeue-call.ts';
 import { projectToHead } from '../../src/projections/project.ts';
-import { adoptRefunds } from '../../src/refunds/adopt-refunds.ts';
-import { followRefunds } from '../../src/refunds/follow-refunds.ts';
+import { endRefund, followRefunds } from '../../src/refunds/end-refund.ts';
 import {
   noteSentRefund,
-  readRefunding,
+  type RefundOf,
   type StartedRefund,
   startRefund,
 } from '../../src/refunds/send-refund.ts';
 import { readStream } from '../../src/store/streams.ts';
 import { listStartedRefunds } from '../../src/store/refunds.ts';
+import { readStartedRefunds } from '../../src/store/figures.ts';
+import { type Proof, type SettlementOutcome, settlementState } from '../../src/domain/payments/settlement.ts';
+import { recordDecision } from '../../src/jobs/record-settlement.ts';
 import { useChain } from '../support/devnet.ts';
+import { tollbook } from '../support/program.ts';
+import { startRpcProxy } from '../support/rpc-proxy.ts';
 import { expectSoundLedger } from '../support/invariants.ts';
 import { eventually } from '../support/wait.ts';
-import { giveBack, network, payerAddress, price, refunding, transactionCount } from './support.ts';
+import { chainsAt, giveBack, price, refunding, transactionCount } from './support.ts';
 
 const chain = useChain();
 
@@ -36,7 +37,7 @@ test('a refund that a wallet has sent is recorded once it is final, and one that
   for (const of of [sent, { ...failed, sender }, unknown])
     expect(await startRefund(ledger, of, chains)).toMatchObject({ kind: 'started' });
   await projectToHead(ledger);
-  expect((await listStartedRefunds(database.pool)).map(({ stream }) => stream)).toEqual([
+  expect(await listStartedRefunds(database.pool)).toEqual([
     sent.quoteDigest,
     failed.quoteDigest,
     unknown.quoteDigest,
@@ -81,30 +82,79 @@ test('a refund that was started for a nonce is recorded by the transaction that 
   await database.asOwner((owner) => expectSoundLedger(database.db, owner));
 });
 
-test('a refund that an earlier version had started goes on in the stream of its payment, and its call is not delivered', async () => {
+test('the nonce of a transaction that the node did not know when it was named is learnt later, so that its end is known', async () => {
   const { database, ledger, chains, owed, typesOf } = await refunding(chain);
-  const { callId, ...of } = await owed();
-  const id = createHash('sha256').update(`${of.quoteDigest}/${of.paymentNonce}`).digest('hex');
-  const stream = `refund:0x${id}`;
-  const transaction = `0x${'ab'.repeat(32)}` as const;
-  const refund = { refund_id: `0x${id}`, operator: 'eve' };
-  const money = { asset: chain.token, symbol: 'USDC', decimals: 6, amount: String(price) };
-  const named = { quote_digest: of.quoteDigest, payment_nonce: of.paymentNonce, network, ...money };
-  const started: LedgerEvent = {
-    type: 'operator_refund_started',
-    data: { ...refund, ...named, refund_to: payerAddress },
-  };
-  const sent: LedgerEvent = { type: 'operator_refund_sent', data: { ...refund, network, transaction } };
-  expect(await ledger.lane.append({ stream, expect: 0, events: [started, sent] })).toMatchObject({
-    outcome: 'ok',
+  const { callId: _, ...of } = await owed();
+  const sender = privateKeyToAccount(devnetKeys.spare).address.toLowerCase() as Address;
+  await startRefund(ledger, { ...of, sender }, chains);
+  await projectToHead(ledger);
+  const failed = await giveBack(chain, { amount: 10n ** 30n, gas: 100_000n, key: devnetKeys.spare });
+  const late = await startRpcProxy(chain.rpcUrl);
+  late.lie = ({ method }) => (method === 'eth_getTransactionByHash' ? { result: null } : undefined);
+  await noteSentRefund(ledger, { ...of, transaction: failed }, chainsAt(late.url));
+  await followRefunds(ledger, chainsAt(late.url));
+  expect((await typesOf(of.quoteDigest)).at(-1)).toBe('refund_sent');
+  await eventually(async () => {
+    await followRefunds(ledger, chains);
+    expect((await typesOf(of.quoteDigest)).at(-1)).toBe('refund_abandoned');
   });
-  expect(await adoptRefunds(ledger)).toEqual([]);
-  expect(await adoptRefunds(ledger)).toEqual([]);
-  expect((await typesOf(stream)).at(-1)).toBe('operator_refund_ended');
-  expect((await typesOf(of.quoteDigest)).slice(-2)).toEqual(['refund_started', 'refund_sent']);
-  const { state } = await readRefunding(database.pool, of);
-  expect(state?.refunding).toMatchObject({ operator: 'eve', amount: price, transaction });
-  expect(await startRefund(ledger, of, chains)).toMatchObject({ kind: 'refused', code: 'under_way' });
-  expect(await requeueCall(ledger, callId)).toEqual({ kind: 'refund_under_way' });
+  expect((await typesOf(of.quoteDigest)).filter((type) => type === 'refund_sent')).toHaveLength(2);
+  await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+});
+
+test('a refund is found by its nonce among all transfers that look like it', async () => {
+  const { database, ledger, chains, owed, typesOf, final } = await refunding(chain);
+  const { callId: _, ...of } = await owed();
+  const sender = privateKeyToAccount(devnetKeys.spare).address.toLowerCase() as Address;
+  const senderNonce = await transactionCount(chain.rpcUrl, sender);
+  await startRefund(ledger, { ...of, sender, senderNonce }, chains);
+  await projectToHead(ledger);
+  const like = await giveBack(chain);
+  const transaction = await giveBack(chain, { key: devnetKeys.spare });
+  await final(like);
+  await eventually(async () => {
+    await followRefunds(ledger, chains);
+    expect((await typesOf(of.quoteDigest)).at(-1)).toBe('refunded');
+  });
+  const { payment } = foldQuote((await readStream(database.pool, of.quoteDigest)).events);
+  expect(payment?.refunds).toMatchObject([{ transaction }]);
+  await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+});
+
+test('a started refund whose payment is taken back is followed until it is recorded or given up', async () => {
+  const { database, ledger, chains, owed, gateway } = await refunding(chain);
+  const [{ callId: _, ...sent }, { callId: __, ...unsent }] = [await owed(), await owed()];
+  await gateway.stop();
+  const quoteOf = async (of: RefundOf) => foldQuote((await readStream(database.pool, of.quoteDigest)).events);
+  const decided = async (of: RefundOf, outcome: SettlementOutcome) => {
+    const { payment, version } = await quoteOf(of);
+    const started = { digest: of.quoteDigest, version, state: settlementState(payment!, undefined) };
+    expect(await recordDecision(ledger, started, outcome)).toMatchObject({ kind: 'recorded' });
+  };
+  const { transaction, proof } = (await quoteOf(sent)).payment!.settled!;
+  for (const of of [sent, unsent]) {
+    await startRefund(ledger, of, chains);
+    await decided(of, { kind: 'reorged' });
+  }
+  await noteSentRefund(ledger, { ...sent, transaction: await giveBack(chain) }, chains);
+  await projectToHead(ledger);
+  expect(await listStartedRefunds(database.pool)).toEqual([sent.quoteDigest, unsent.quoteDigest]);
+  expect(await readStartedRefunds(database.pool)).toMatchObject({ count: 2 });
+  expect(await tollbook(['refunds', 'due'], { DATABASE_URL: database.url })).toMatchObject({
+    code: 0,
+    stdout: expect.stringContaining(`quote ${unsent.quoteDigest}: its refund is being sent, although`),
+  });
+  await eventually(async () => {
+    await followRefunds(ledger, chains);
+    expect((await quoteOf(sent)).payment).toMatchObject({ status: 'settlement_unknown', isRefunded: true });
+  });
+  for (const operator of ['ada', 'bob'])
+    await endRefund(ledger, { ...unsent, operator, why: 'closed' }, chains);
+  await projectToHead(ledger);
+  expect(await readStartedRefunds(database.pool)).toEqual({ count: 0, oldestMs: 0 });
+  // it lands again
+  await decided(sent, { kind: 'settled', transaction: transaction as Hex, proof: proof as Proof });
+  expect(receiptState(await quoteOf(sent), 0)).toBe('refunded');
+  expect(await startRefund(ledger, sent, chains)).toMatchObject({ code: 'not_due' });
   await database.asOwner((owner) => expectSoundLedger(database.db, owner));
 });

@@ -1,15 +1,20 @@
+import { numberToHex } from 'viem';
 import { describe, expect, test } from 'vitest';
 import { devnetAddress } from '../../src/devnet/accounts.ts';
 import { multicall3Address } from '../../src/devnet/chain.ts';
+import { foldQuote } from '../../src/domain/payments/quote-state.ts';
 import { requeueCall } from '../../src/jobs/requeue-call.ts';
 import { projectToHead } from '../../src/projections/project.ts';
 import { listRefundsDue } from '../../src/refunds/list-refunds-due.ts';
 import { listPayments } from '../../src/store/payments.ts';
+import { readStream } from '../../src/store/streams.ts';
 import { useChain } from '../support/devnet.ts';
 import { payTo } from '../support/gateway.ts';
 import { allEvents, expectSoundLedger } from '../support/invariants.ts';
 import { transferMany } from '../support/onchain.ts';
-import { giveBack, payerAddress, price, refunding } from './support.ts';
+import { startRpcProxy } from '../support/rpc-proxy.ts';
+import { askNode } from '../support/tokens.ts';
+import { chainsAt, giveBack, payerAddress, price, refunding } from './support.ts';
 
 const chain = useChain();
 const part = 1_000_000n;
@@ -97,6 +102,27 @@ describe('a payment that is refunded in part', () => {
     expect((await allEvents(database.db)).filter(({ type }) => type === 'refunded')).toHaveLength(1);
     await database.asOwner((owner) => expectSoundLedger(database.db, owner));
   });
+});
+
+test('of a payment whose block was replaced nothing is recorded as refunded, before any gateway has seen it', async () => {
+  const { database, ledger, record, owed, final } = await refunding(chain);
+  const { quoteDigest: digest } = await owed();
+  const { payment } = foldQuote((await readStream(ledger.pool, digest)).events);
+  const { blockNumber } = payment!.settled!.proof!;
+  const proxy = await startRpcProxy(chain.rpcUrl);
+  const replaced = await askNode(chain.rpcUrl, 'eth_getBlockByNumber', [numberToHex(blockNumber), false]);
+  proxy.lie = ({ method, params }) =>
+    method === 'eth_getBlockByNumber' && params[0] === numberToHex(blockNumber)
+      ? { result: { ...(replaced as object), hash: `0x${'ab'.repeat(32)}` } }
+      : undefined;
+  const transaction = await final(await giveBack(chain, { amount: part }));
+  const goodwill = { amount: part, isGoodwill: true };
+  expect(await record(digest, transaction, goodwill, chainsAt(proxy.url))).toMatchObject({
+    code: 'payment_unproven',
+    detail: `block ${blockNumber} was reorged out`,
+  });
+  expect(await record(digest, transaction, goodwill)).toMatchObject({ kind: 'recorded' });
+  await database.asOwner((owner) => expectSoundLedger(database.db, owner));
 });
 
 describe('a refund to another address than the payer', () => {

@@ -45,7 +45,8 @@ export const recordMistakes: Readonly<Record<RefundRefusal, string>> = {
   quote_unknown: 'There is no such quote.',
   payment_unknown: 'This quote has no such payment.',
   not_paid: 'This quote is not paid: there is nothing to refund.',
-  payment_unproven: 'Only a facilitator reported the payment, and the chain does not show it.',
+  payment_unproven:
+    'The chain does not show the payment: only a facilitator reported it, or its block was replaced.',
   refunded_before: 'The whole payment was already refunded by other transactions.',
   refund_under_way: 'Another refund of this payment is started, of another amount. It has to end first.',
   too_much: 'This is more than is left of the payment.',

@@ -15,7 +15,6 @@ export type EntityKind =
   | 'session'
   | 'sweep'
   | 'transfer'
-  | 'refund'
   | 'cost'
   | 'break'
   | 'period'

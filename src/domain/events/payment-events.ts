@@ -274,6 +274,7 @@ export const paymentEvents = {
    * A transfer returned the payment, or a part of it, from the payee or another account of the operator. It stays settled. All refunds of a
    * payment together are at most its amount.
    */
+  /** Also of a payment that was taken back after this refund was started. */
   refunded: {
     schema: z.strictObject({
       ...ofPayment,
@@ -285,7 +286,7 @@ export const paymentEvents = {
       ...ofTransfer,
       operator: operatorName,
     }),
-    transition: { of: 'payment', from: settled },
+    transition: { of: 'payment', from: ['settled', 'settlement_unknown', 'settlement_failed'] },
     quoteState: 'changes',
     uniqueness: 'claims',
     credit: 'none',

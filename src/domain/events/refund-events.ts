@@ -1,21 +1,11 @@
 import { z } from 'zod';
 import { type EventFamily, recordOnly } from './descriptor.ts';
-import {
-  address,
-  count,
-  hex32,
-  ofPayment,
-  operatorName,
-  operatorText,
-  settlementTerms,
-  uint256,
-} from './fields.ts';
+import { address, count, hex32, ofPayment, operatorName, operatorText, uint256 } from './fields.ts';
 
-const { network, symbol, decimals, amount } = settlementTerms;
-const refund_id = hex32;
 /** Whose transaction pays it, and under which of its nonces; a Safe has nonces of its own. */
 const sentBy = { sender: address.optional(), sender_nonce: count.optional() };
 const changesPayment = { ...recordOnly, quoteState: 'changes' } as const;
+const startsOrEnds = { ...changesPayment, readModels: ['payments'] } as const;
 /** Also of a payment that was taken back after its refund was started. */
 const begun = ['settled', 'settlement_unknown', 'settlement_failed'] as const;
 
@@ -26,7 +16,7 @@ const begun = ['settled', 'settlement_unknown', 'settlement_failed'] as const;
 export const refundEvents = {
   /** Somebody is about to send it to the payer, whose call is not delivered and cannot be. */
   refund_started: {
-    ...changesPayment,
+    ...startsOrEnds,
     schema: z.strictObject({
       ...ofPayment,
       amount: uint256,
@@ -54,7 +44,7 @@ export const refundEvents = {
   },
   /** Its transaction cannot land any more, or two operators say that there is none. It stays due, and another one may be started. */
   refund_abandoned: {
-    ...changesPayment,
+    ...startsOrEnds,
     schema: z.strictObject({
       ...ofPayment,
       /** `nonce_spent`: otherwise, by a final block. `failed`: its transaction failed in a final block. */
@@ -65,38 +55,5 @@ export const refundEvents = {
       operator: operatorName,
     }),
     transition: { of: 'payment', from: begun },
-  },
-  /** Of earlier versions, which had a stream for the refunds of a payment: no new stream begins with it. */
-  operator_refund_started: {
-    ...recordOnly,
-    schema: z.strictObject({
-      refund_id,
-      quote_digest: hex32,
-      payment_nonce: hex32,
-      network,
-      asset: address,
-      symbol,
-      decimals,
-      amount,
-      refund_to: address,
-      operator: operatorName,
-    }),
-    transition: { of: 'entity', kind: 'refund', from: ['none', 'ended'], to: 'started' },
-  },
-  operator_refund_sent: {
-    ...recordOnly,
-    schema: z.strictObject({ refund_id, network, transaction: hex32, operator: operatorName }),
-    transition: { of: 'entity', kind: 'refund', from: ['started'] },
-  },
-  /** It was recorded, or not sent, or goes on in the stream of its payment. */
-  operator_refund_ended: {
-    ...recordOnly,
-    schema: z.strictObject({
-      refund_id,
-      as: z.enum(['recorded', 'not_sent']),
-      why: operatorText.optional(),
-      operator: operatorName,
-    }),
-    transition: { of: 'entity', kind: 'refund', from: ['started'], to: 'ended' },
   },
 } as const satisfies EventFamily;

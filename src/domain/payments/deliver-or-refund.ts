@@ -1,6 +1,6 @@
 import type { EventData, LedgerEvent } from '../events/event.ts';
 import { ofPayment, paymentFromData } from './payment.ts';
-import type { Refunding } from './payment-progress.ts';
+import { type Refunding, sentRefund } from './payment-progress.ts';
 import type { PaymentState } from './quote-state.ts';
 import { remainingAtoms } from './refund.ts';
 
@@ -82,11 +82,14 @@ export function grant(known: PaymentState, wish: Wish): Granted {
         refuseCall(known) ?? record({ type: 'refund_started', data: { ...named, ...money, ...wish.data } })
       );
     }
-    case 'note_sent':
+    case 'note_sent': {
       if (!refunding) return refuse('not_started');
-      return refunding.transaction === wish.data.transaction
+      const { transaction, senderNonce } = sentRefund(wish.data, refunding);
+      // the same again changes nothing, unless the node tells the nonce by now
+      return refunding.transaction === transaction && refunding.senderNonce === senderNonce
         ? { kind: 'record', events: [] }
         : record({ type: 'refund_sent', data: { ...named, ...wish.data } });
+    }
     case 'say_not_sent': {
       if (!refunding) return refuse('not_started');
       const { operator, why } = wish.data;
@@ -102,7 +105,8 @@ export function grant(known: PaymentState, wish: Wish): Granted {
         : refuse('not_started');
     case 'record_refund': {
       const { amount, to, isGoodwill, shown: data } = wish;
-      if (status !== 'settled') return refuse('unpaid');
+      // one that was started may have been sent before its payment was taken back
+      if (status !== 'settled' && !refunding) return refuse('unpaid');
       if (known.isRefunded) return refuse('refunded');
       // whoever has sent it
       if (refunding && (refunding.amount !== amount || refunding.to !== to))

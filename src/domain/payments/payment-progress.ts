@@ -214,6 +214,7 @@ function refundedBy(
   const { amount, refunded_to: to, transaction } = data;
   const refund = { version, at, amount: BigInt(amount), to, transaction, proof: proofIn(data) };
   const all = [...refunds, refund];
+  // of a payment that was taken back only a started refund is recorded, which is all that was left
   const isRefunded = refundedAtoms({ refunds: all }) >= BigInt(settled?.amount ?? 0);
   // while one is started, no other one is recorded
   return { refunds: all, isRefunded, refunding: undefined };
@@ -229,8 +230,12 @@ function startedRefund({ at, data }: EventOf<'refund_started'>): Refunding {
  * It was sent, whatever somebody has said before. Its nonce counts only where the account that it was started for has signed it: a Safe's
  * transaction is sent by anyone, and the spent nonce of that account proves nothing about the Safe's.
  */
-function sentRefund(
-  { transaction, sender, sender_nonce: senderNonce }: EventData<'refund_sent'>,
+export function sentRefund(
+  {
+    transaction,
+    sender,
+    sender_nonce: senderNonce,
+  }: Pick<EventData<'refund_sent'>, 'transaction' | 'sender' | 'sender_nonce'>,
   refunding: Refunding,
 ): Refunding {
   const isOfSender = refunding.senderNonce === undefined && sender === refunding.sender;

@@ -14,8 +14,8 @@ export interface SettlementState {
   readonly isOverdue: boolean;
   /** Its call was enqueued before, and withdrawn. */
   readonly wasEnqueued?: boolean | undefined;
-  /** A refund of it is started: no call is released for it. */
-  readonly isRefunding?: boolean | undefined;
+  /** A part of it was refunded, or all: no call is released for it. */
+  readonly wasRefunded?: boolean | undefined;
   readonly call: SettlementCall;
 }
 
@@ -133,7 +133,7 @@ export function settlementState(known: PaymentState, held: HeldCall | undefined)
     settled,
     isOverdue,
     wasEnqueued,
-    isRefunding: known.refunding !== undefined,
+    wasRefunded: known.refunds.length > 0,
     call: callOf(known, held),
   };
 }
@@ -169,7 +169,7 @@ export function decide(state: SettlementState, outcome: SettlementOutcome): Sett
     case 'reorged':
       return reopen(state);
     case 'redelivery':
-      return status === 'settled' && state.call.kind === 'waiting' && !state.isRefunding
+      return status === 'settled' && state.call.kind === 'waiting' && !state.wasRefunded
         ? record(enqueued(state), { call: waiting(state, 'release') })
         : superseded;
     case 'paid_by_operator':
@@ -196,19 +196,19 @@ function waiting({ call }: SettlementState, kind: CallStep['kind']): Recorded['c
 }
 
 /** A call that cannot be leased is released; one that was kept continues as if its payment had never been taken back. */
-function released({ call, isRefunding = false }: SettlementState): Recorded['call'] {
-  const isHeld = call.kind === 'waiting' || call.kind === 'kept';
-  return isHeld && !isRefunding ? { kind: 'release', callId: call.callId } : { kind: 'unchanged' };
+function released({ call, wasRefunded = false }: SettlementState): Recorded['call'] {
+  if (call.kind !== 'waiting' && call.kind !== 'kept') return { kind: 'unchanged' };
+  return { kind: call.kind === 'waiting' && wasRefunded ? 'remove' : 'release', callId: call.callId };
 }
 
-/** A waiting call is enqueued together with its settlement. */
+/** A waiting call is enqueued together with its settlement; where a part of that was refunded, the rest of it is as well. */
 function enqueued({
   payment,
   call,
   wasEnqueued = false,
-  isRefunding = false,
+  wasRefunded = false,
 }: SettlementState): LedgerEvent[] {
-  if (call.kind !== 'waiting' || isRefunding) return [];
+  if (call.kind !== 'waiting' || wasRefunded) return [];
   const type = wasEnqueued ? 'enqueued_again' : 'enqueued';
   return [{ type, data: { call_id: call.callId, payment_nonce: payment.nonce } }];
 }

@@ -128,8 +128,6 @@ function idOf(data: LedgerEvent['data'], kind: EntityKind): string | number | un
       return transferIn(data);
     case 'cost':
       return 'gas_used' in data ? `${chainOf(data.network)}:${data.transaction}` : undefined;
-    case 'refund':
-      return 'refund_id' in data ? data.refund_id : undefined;
     case 'break':
       return 'break_id' in data ? data.break_id : undefined;
     case 'period':

@@ -282,7 +282,8 @@ function refund(payment: Payment, data: EventData<'refunded'>): string | undefin
     return `it refunds ${amount} atoms, but ${remaining} of the ${payment.amount} that were signed are left`;
   if ((refunded_to === payer) !== (evidence === undefined))
     return `it refunds ${refunded_to}, and ${payer} has paid: a refund to another address, and no other, has evidence`;
-  const { refunding } = payment;
+  const { refunding, status } = payment;
+  if (!refunding && status !== 'settled') return `the payment is ${status}, and no refund of it is started`;
   if (refunding && (refunding.amount !== amount || refunding.to !== refunded_to))
     return `it refunds ${amount} atoms to ${refunded_to}, but one of ${refunding.amount} to ${refunding.to} is started`;
   payment.refunding = undefined;

@@ -84,6 +84,7 @@ export const auditedPayment = z.strictObject({
   }),
   refund_due: refundDue.nullable(),
   refund_due_since: time.nullable(),
+  refund_started_at: time.nullable().meta({ description: 'If a refund is started that has not ended.' }),
   quote_source: quoteSource,
   last_seq: count.meta({ description: 'The last event that this row includes.' }),
 });

@@ -80,8 +80,7 @@ const jobsStatus = z
           description: 'The same of the calls that runners have. Each ends within `max_call_age_secs`.',
         }),
         started_refunds: count.meta({
-          description:
-            'Refunds that were started and have no end yet, at most 10,000: their calls are not delivered.',
+          description: 'Refunds that were started and have no end yet: their calls are not delivered.',
         }),
         oldest_started_refund_ms: count,
         services: z

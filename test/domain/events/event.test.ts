@@ -49,7 +49,6 @@ const optionalKeys: { readonly [T in EventType]?: readonly (keyof EventData<T>)[
   refund_started: ['sender', 'sender_nonce', 'since_block', 'evidence'],
   refund_sent: ['sender', 'sender_nonce'],
   refund_abandoned: ['block_number', 'block_hash', 'why'],
-  operator_refund_ended: ['why'],
   transaction_cost_recorded: ['l1_fee_wei', 'operator'],
   operator_cost_reversed: ['l1_fee_wei'],
   operator_break_explained: ['transaction', 'log_index', 'quote_digest'],

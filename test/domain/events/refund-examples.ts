@@ -1,6 +1,5 @@
 import { bytesOf, option, payer } from '../payments/support.ts';
 
-const digest = bytesOf('e5', 32);
 const transaction = bytesOf('f6', 32);
 
 const ofPayment = {
@@ -32,20 +31,6 @@ export const refundExamples = {
     why: 'the wallet was closed',
     operator: 'bob',
   },
-  operator_refund_started: {
-    refund_id: digest,
-    quote_digest: digest,
-    payment_nonce: digest,
-    network: 'eip155:84532',
-    asset: option.asset,
-    symbol: 'USDC',
-    decimals: 6,
-    amount: '10000',
-    refund_to: option.payTo,
-    operator: 'ada',
-  },
-  operator_refund_sent: { refund_id: digest, network: 'eip155:84532', transaction, operator: 'ada' },
-  operator_refund_ended: { refund_id: digest, as: 'not_sent', why: 'the wallet refused', operator: 'ada' },
   transaction_cost_recorded: {
     network: 'eip155:84532',
     transaction,

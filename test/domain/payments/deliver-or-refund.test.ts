@@ -18,6 +18,7 @@ const abandoned: LedgerEvent = {
   type: 'refund_abandoned',
   data: { ...ofFirst, proof: 'operators', operator: 'bob' },
 };
+const refundedInPart = { type: 'refunded', data: { ...refunded.data, amount: '1' } } as LedgerEvent;
 const owed = [...paid, dead];
 
 const say = (operator: string): Wish => ({ kind: 'say_not_sent', data: { why: 'not seen', operator } });
@@ -104,6 +105,19 @@ test.each<[string, LedgerEvent[], Record<string, string>]>([
     [...owed, begun, notSent, sent],
     { ...nothingElse, note: '', 'ada says': 'refund_not_sent', 'bob says': 'refund_not_sent' },
   ],
+  [
+    'a started refund of a payment that was taken back ends as any other, and nothing else is begun',
+    [...owed, begun, reorged('kept')],
+    {
+      ...nothingElse,
+      requeue: '-unpaid',
+      redeliver: '-unpaid',
+      start: '-unpaid',
+      note: 'refund_sent',
+      'ada says': 'refund_not_sent',
+      'bob says': 'refund_not_sent',
+    },
+  ],
   ['a refund that was given up leaves it as it was', [...owed, begun, abandoned], due],
   [
     'a refund that is recorded leaves nothing',
@@ -134,15 +148,11 @@ test.each<[string, LedgerEvent[], Record<string, string>]>([
   expect(answersTo(events)).toEqual(answers);
 });
 
-test('a call that waits is not released for a payment whose refund is started', () => {
-  const { payment } = stateOf([...owed, begun]);
-  const known = { ...payment!, call: undefined };
-  const held = { callId: 9, attempt: 0 };
-  expect(decide(settlementState(known, held), { kind: 'redelivery' })).toEqual({ kind: 'superseded' });
-  const open = stateOf([...owed, begun, reorged('kept')]).payment!;
+test('a payment that is taken back and settles again gets no call where a part of it was refunded', () => {
+  const taken = stateOf([...paid, refundedInPart, reorged('withdrawn')]).payment!;
   const settled = { kind: 'settled', transaction: firstNonce, proof: undefined } as const;
-  expect(decide(settlementState({ ...open, call: undefined }, held), settled)).toMatchObject({
+  expect(decide(settlementState(taken, { callId: 9, attempt: 0 }), settled)).toMatchObject({
     events: [{ type: 'payment_settled' }],
-    call: { kind: 'unchanged' },
+    call: { kind: 'remove', callId: 9 },
   });
 });

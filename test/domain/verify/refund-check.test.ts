@@ -39,12 +39,22 @@ const notSent = event('refund_not_sent', { ...named, why: 'not seen', operator: 
 const block = { block_number: '9', block_hash: hex32Of('a final block') };
 const abandoned = (proof: string, change: object = {}) =>
   event('refund_abandoned', { ...named, proof, operator: 'bob', ...change });
+const settledBefore = delivered.find(({ event: { type } }) => type === 'payment_settled')!.event
+  .data as Readonly<Record<string, unknown>>;
+const reorged = event('settlement_reorged', {
+  ...named,
+  transaction: settledBefore['transaction'],
+  block_number: settledBefore['block_number'],
+  block_hash: settledBefore['block_hash'],
+  call: 'kept',
+});
 const requeued = event('operator_requeued', { call_id: callId });
 const part = refundOf(delivered, 1, { amount: '1' });
 
 test.each<[string, StreamEvent[]]>([
   ['recorded', [...owed, started(), sent, refunded]],
   ['recorded by a transaction that nobody noted', [...owed, started(), refunded]],
+  ['recorded after its payment was taken back', [...owed, started(), reorged, refunded]],
   ['of what an earlier one left', [...owed, part, started({ amount: String(BigInt(amount!) - 1n) })]],
   [
     'given up by two operators, and its call delivered',
@@ -69,6 +79,10 @@ test.each<[string, StreamEvent[]]>([
   ['a refund that is started to another address', [...owed, started({ refund_to: `0x${'66'.repeat(20)}` })]],
   ['a call that is queued again beside its refund', [...owed, started(), requeued]],
   ['the record of another amount than the one that was started', [...owed, started(), part]],
+  [
+    'the refund of a payment that was taken back, and of which none was started',
+    [...owed, reorged, refunded],
+  ],
   ['a transaction of a refund that nobody has started', [...owed, sent]],
   ['the end of a refund that nobody has started', [...owed, abandoned('operators')]],
   [

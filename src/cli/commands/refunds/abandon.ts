@@ -11,7 +11,7 @@ const messages: Readonly<Record<EndRefusal, string>> = {
   landed: 'its transaction is in a block, so it has moved money: record it with `tollbook refunds record`',
   pending: 'it may still land: its transaction waits for a block, or its nonce is not spent in a final one',
   look_alike:
-    'a transfer of as much to the payer is on the chain that nothing has claimed: if it is this refund, record it with `tollbook refunds record`',
+    'transfers of as much to the payer are on the chain that nothing has claimed: if one is this refund, record it with `tollbook refunds record`',
   unproven:
     "the chain does not prove that it cannot land: if you know that it was not sent, say how, with --why 'TEXT'",
   said_before: 'that operator has said before that it was not sent: another operator has to say so too',

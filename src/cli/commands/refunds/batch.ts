@@ -4,7 +4,6 @@ import { countOf } from '../../../domain/values/count-text.ts';
 import { parseAddress } from '../../../domain/values/primitives.ts';
 import type { Chain } from '../../../peers/chain/chain.ts';
 import { projectToHead } from '../../../projections/project.ts';
-import { adoptRefunds } from '../../../refunds/adopt-refunds.ts';
 import {
   type BatchOrder,
   type BatchSender,
@@ -50,17 +49,20 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
       throw new ArgumentError(
         `no RPC for ${order.network} is known: name one with --rpc ${order.network}=URL`,
       );
-    await adoptRefunds(ledger);
     await projectToHead(ledger);
     const changed = await refuseChanged(sealed, ledger.pool);
     if (changed !== undefined) return changed;
-    const plan = await planBatch(ledger.pool, order, chains);
+    const plan = await planBatch(ledger.pool, order, chains, sender);
     if (plan.kind !== 'planned') return refusePlan(plan, order);
     const unsealed = await refuseUnsealed(sealed, ledger, plan.asOfSeq);
     if (unsealed !== undefined) return unsealed;
     const spent = await refuseSpentNonce(sender, chains.get(order.network));
     if (spent !== undefined) return spent;
     // from here on nobody else sends one of them, and none of their calls is delivered
+    if (plan.startedBefore.length > 0)
+      say(
+        'They were started before, for these nonces: the file is written again, and no other refund is started.',
+      );
     const { batch, leftOut } = await startBatch(ledger, plan, order.network, sender);
     for (const one of [...plan.leftOut, ...leftOut]) say(leftOutText(one));
     if (batch.refunds.length === 0) {

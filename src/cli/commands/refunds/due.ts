@@ -2,6 +2,7 @@ import { refundReasonTexts } from '../../../domain/payments/refund.ts';
 import { projectToHead } from '../../../projections/project.ts';
 import { findUnlistedRefunds } from '../../../refunds/find-unlisted.ts';
 import { type ListedRefund, listRefundsDue, type RefundsDue } from '../../../refunds/list-refunds-due.ts';
+import { listStartedRefunds } from '../../../store/refunds.ts';
 import { readOptions } from '../../arguments.ts';
 import {
   checkSealedOptions,
@@ -26,6 +27,7 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
     if (refusal !== undefined) return refusal;
     let [listed, sealedSeq] = [0, -1];
     const [contradicted, changed]: [number[], number[]] = [[], []];
+    const quotes = new Set<string>();
     for (let after: number | undefined = 0; after !== undefined;) {
       const page: RefundsDue = await listRefundsDue(ledger.pool, after, pageSize);
       // nothing is listed that may be paid before it is sealed
@@ -33,7 +35,10 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
         page.asOfSeq > sealedSeq ? await refuseUnsealed(values, ledger, page.asOfSeq) : undefined;
       if (unsealed !== undefined) return unsealed;
       sealedSeq = Math.max(sealedSeq, page.asOfSeq);
-      for (const row of page.rows) show(row);
+      for (const row of page.rows) {
+        quotes.add(row.quote_digest);
+        show(row);
+      }
       listed += page.listed.length;
       contradicted.push(...page.contradicted);
       changed.push(...page.changed);
@@ -42,7 +47,13 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
     // a row of the list says so itself where it is wrong in another way
     const known = new Set(contradicted);
     contradicted.push(...(await findUnlistedRefunds(ledger.pool)).filter((seq) => !known.has(seq)));
-    if (listed + contradicted.length === 0) say('No refund is due.');
+    const takenBack = (await listStartedRefunds(ledger.pool)).filter((quote) => !quotes.has(quote));
+    for (const quote of takenBack)
+      say(
+        `quote ${quote}: its refund is being sent, although its payment does not stand on the chain any more. Stop it if you can: ` +
+          '`tollbook refunds abandon`; what was sent is recorded once it is final',
+      );
+    if (listed + contradicted.length + takenBack.length === 0) say('No refund is due.');
     if (changed.length > 0)
       fail(
         `The events ${changed.join(', ')} are not those that the log has sealed: somebody has changed them. Their payments are not ` +

@@ -28,7 +28,7 @@ const messages: Readonly<Record<RefundRefusal, string>> = {
   payment_unknown: 'that quote has no payment with that nonce',
   not_paid: 'that quote is not paid: there is nothing to refund',
   payment_unproven:
-    'only a facilitator reported the payment and the chain does not show it: there may be nothing to refund',
+    'the chain does not show the payment, which only a facilitator reported or whose block was replaced: there may be nothing to refund',
   refunded_before: 'the whole payment was already refunded by other transactions',
   refund_under_way:
     'another refund of that payment is started, which has to be recorded or given up first: `tollbook refunds abandon`',
