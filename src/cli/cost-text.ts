@@ -3,8 +3,7 @@ import type { MissingCost } from '../costs/record-missing.ts';
 import { decimalText } from '../domain/bookkeeping/entry.ts';
 import { costWei } from '../domain/payments/transaction-cost.ts';
 import { nativeDecimals } from '../domain/values/native-coin.ts';
-import { type Refused, refused } from '../refunds/final-transfers.ts';
-import type { TransferCost } from '../refunds/transfer-cost.ts';
+import { type Refused, refused, type TransferCost } from '../refunds/final-transfers.ts';
 import { chainMessages } from './chain-messages.ts';
 
 /** Why a cost could not be recorded. */

@@ -1,4 +1,4 @@
-import type { AstrayRecord } from '../refunds/recorded-transfer.ts';
+import type { AstrayRecord } from '../refunds/record-astray.ts';
 import { moneyText } from './money-text.ts';
 
 const words = {

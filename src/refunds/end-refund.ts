@@ -9,9 +9,9 @@ import type { WantedTransfers } from '../peers/chain/find-transfers.ts';
 import type { RpcUnavailable } from '../peers/rpc/json-rpc.ts';
 import { listStartedRefunds } from '../store/refunds.ts';
 import { readStream, readTransferHolders } from '../store/streams.ts';
-import { type Chains, type Refused, refused, rememberAnswers } from './final-transfers.ts';
+import { type Chains, type Ledger, type Refused, refused, rememberAnswers } from './final-transfers.ts';
 import { recordRefund } from './record-refund.ts';
-import { type By, type Ledger, noteSentRefund, readRefunding } from './send-refund.ts';
+import { type By, noteSentRefund, readRefunding } from './send-refund.ts';
 
 export type EndRefusal =
   /** No operator has begun to send it. */

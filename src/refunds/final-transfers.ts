@@ -1,5 +1,11 @@
+import type pg from 'pg';
+import { ownAccounts } from '../costs/own-accounts.ts';
+import { type CostAnswer, type CostOrder, recordCost } from '../costs/record-cost.ts';
 import type { Address, Caip2, Hex } from '../domain/values/primitives.ts';
 import type { Chain, Transfer, TransfersAnswer } from '../peers/chain/chain.ts';
+import type { AcceptedToken } from '../domain/values/token.ts';
+import type { Lane } from '../store/lane.ts';
+import { type KnownPayee, listPayees } from '../store/refunds.ts';
 
 /** Why a transaction cannot be recorded. */
 export type NoTransfers =
@@ -19,6 +25,23 @@ export interface Refused<Code extends string> {
 
 export function refused<Code extends string>(code: Code, detail?: string): Refused<Code> {
   return { kind: 'refused', code, detail };
+}
+
+/** What a use case reads, and appends to. */
+export interface Ledger {
+  readonly pool: pg.Pool;
+  readonly lane: Lane;
+}
+
+const maxTries = 5;
+
+/** Tries again while something else is recorded between reading and appending. */
+export async function tryAgain<A extends { readonly kind: string; readonly code?: string }>(
+  attempt: () => Promise<A>,
+): Promise<A> {
+  let answer = await attempt();
+  for (let tries = 1; tries < maxTries && answer.code === 'superseded'; tries++) answer = await attempt();
+  return answer;
 }
 
 /** The transfers of a transaction, and its block. */
@@ -109,4 +132,44 @@ function remembered<Asked extends readonly (Hex | bigint | readonly Hex[] | unde
 
 function unavailable(cause: string, network: Caip2): Refused<NoTransfers> {
   return cause === 'wrong_chain' ? refused('wrong_chain', network) : refused('chain_unavailable', cause);
+}
+
+/** A token at a payee, by the configuration. */
+export type KnownToken = Pick<AcceptedToken, 'network' | 'asset' | 'symbol' | 'decimals' | 'payTo'>;
+
+/** The payees of a network with their tokens: those of the ledger, then those of the configuration. */
+export async function knownPayees(
+  pool: pg.Pool,
+  network: Caip2,
+  accepted: readonly KnownToken[],
+): Promise<KnownPayee[]> {
+  return [
+    // the terms of signed quotes take precedence over the configuration
+    ...(await listPayees(pool, network)),
+    ...accepted.filter((one) => one.network === network).map((one) => ({ ...one, pay_to: one.payTo })),
+  ];
+}
+
+export function tokensOf(payees: readonly KnownPayee[]): Address[] {
+  return [...new Set(payees.map(({ asset }) => asset as Address))];
+}
+
+/** What a recorded transaction was sent for, and what recording its cost said. */
+export interface TransferCost extends Omit<CostOrder, 'own'> {
+  readonly answer: CostAnswer;
+}
+
+/**
+ * Records what the transaction of a recorded transfer cost, if an account of the operator sent it. That is an addition: what is
+ * recorded of the transfer stands, whatever the answer.
+ * @param from whose tokens it moved: an account of the operator, by that record
+ */
+export async function recordTransferCost(
+  ledger: Ledger,
+  chains: Chains,
+  order: Omit<CostOrder, 'own'>,
+  from: string,
+): Promise<TransferCost> {
+  const own = await ownAccounts(ledger.pool, order.network, [from]);
+  return { ...order, answer: await recordCost(ledger, { ...order, own }, chains.get(order.network)) };
 }

@@ -4,8 +4,14 @@ import { decodeLeaf } from '../domain/events/event.ts';
 import type { Refunding } from '../domain/payments/payment-progress.ts';
 import { foldQuote } from '../domain/payments/quote-state.ts';
 import { findChangedEvents } from '../log/changed-events.ts';
-import { readLeavesUpTo } from '../store/projection.ts';
-import { listRefundsDue as listInReadModel, type RefundDueRow } from '../store/refunds.ts';
+import { readLeavesUpTo, readStreamsUpTo } from '../store/projection.ts';
+import {
+  findStreamsThatMayOwe,
+  listRefundsDue as listInReadModel,
+  readStoredDues,
+  type RefundDueRow,
+} from '../store/refunds.ts';
+import { withStoredRows } from '../store/stored-rows.ts';
 
 /** A refund that is due, and the one of its payment that is started. */
 export interface ListedRefund extends RefundDueRow {
@@ -108,4 +114,34 @@ function underWay(
     sender_nonce: senderNonce ?? null,
     transaction: transaction ?? null,
   };
+}
+
+const streamsAtOnce = 1_000;
+
+/**
+ * Payments for which a refund is due by the events, and for which the read model has none, another reason or another time, so that no list
+ * has them, by the events that started them. Reads the types of all events, and whole streams where a refund may be due.
+ */
+export function findUnlistedRefunds(pool: pg.Pool): Promise<number[]> {
+  return withStoredRows(pool, async (snapshot) => {
+    const streams = await findStreamsThatMayOwe(snapshot);
+    const unlisted: number[] = [];
+    for (let at = 0; at < streams.length; at += streamsAtOnce) {
+      const read = await readStreamsUpTo(
+        snapshot.client,
+        streams.slice(at, at + streamsAtOnce),
+        snapshot.seq,
+      );
+      const due = read
+        .flatMap((events) => paymentRowsOf(events).payments)
+        .filter(({ refund_due: why }) => why !== null);
+      const stored = await readStoredDues(
+        snapshot,
+        due.map(({ seq }) => seq),
+      );
+      for (const { seq, refund_due: why, refund_due_since: since } of due)
+        if (stored.get(seq)?.why !== why || stored.get(seq)?.since !== since) unlisted.push(seq);
+    }
+    return unlisted.toSorted((a, b) => a - b);
+  });
 }

@@ -1,10 +1,9 @@
 import type pg from 'pg';
 import { type BatchedRefund, type RefundBatch, transferCall } from '../domain/payments/refund-batch.ts';
 import type { Address, Caip2, Hex } from '../domain/values/primitives.ts';
-import { type Chains, rememberAnswers } from './final-transfers.ts';
-import { findUnlistedRefunds } from './find-unlisted.ts';
-import { listRefundsDue, type ListedRefund } from './list-refunds-due.ts';
-import { type DueRefund, findDue, type Ledger, type SendRefusal, startDue } from './send-refund.ts';
+import { type Chains, type Ledger, rememberAnswers } from './final-transfers.ts';
+import { findUnlistedRefunds, listRefundsDue, type ListedRefund } from './list-refunds-due.ts';
+import { type DueRefund, findDue, type SendRefusal, startDue } from './send-refund.ts';
 
 const rowsAtOnce = 1_000;
 

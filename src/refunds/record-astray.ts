@@ -1,28 +1,31 @@
 import type pg from 'pg';
-import type { LedgerEvent } from '../domain/events/event.ts';
+import type { EventData, LedgerEvent, RecordedEvent } from '../domain/events/event.ts';
 import { placeData } from '../domain/payments/transfer-place.ts';
 import { foldQuote } from '../domain/payments/quote-state.ts';
-import type { Address, Caip2, Hex } from '../domain/values/primitives.ts';
+import { type Address, type Caip2, chainIdOf, type Hex } from '../domain/values/primitives.ts';
 import type { Transfer } from '../peers/chain/chain.ts';
 import { projectToHead } from '../projections/project.ts';
 import type { LedgerDatabase } from '../store/database.ts';
-import type { Lane } from '../store/lane.ts';
 import { createPaymentLookup } from '../store/payment-lookup.ts';
 import { astrayClaims } from '../store/recorded-claims.ts';
-import type { KnownPayee } from '../store/refunds.ts';
+import { type KnownPayee, listStreams } from '../store/refunds.ts';
 import { readStream, readTransferHolders } from '../store/streams.ts';
 import {
   type Chains,
+  knownPayees,
+  type KnownToken,
+  type Ledger,
   type MinedTransfers,
   type NoTransfers,
   readMined,
+  recordTransferCost,
   type Refused,
   refused,
   requireFinal,
+  tokensOf,
+  type TransferCost,
+  tryAgain,
 } from './final-transfers.ts';
-import { type KnownToken, knownPayees, tokensOf } from './known-payees.ts';
-import { type AstrayRecord, standing, transferStream } from './recorded-transfer.ts';
-import { recordTransferCost, type TransferCost } from './transfer-cost.ts';
 
 /** An operator's explanation of a transfer to a payee that is no payment. */
 export interface AstrayOrder {
@@ -68,20 +71,16 @@ export type AstrayAnswer =
     }
   | Refused<AstrayRefusal>;
 
-interface Ledger {
-  readonly pool: pg.Pool;
+interface AstrayLedger extends Ledger {
   readonly db: LedgerDatabase;
-  readonly lane: Lane;
 }
-
-const maxTries = 5;
 
 /**
  * Records what a final transfer to a payee is that no payment explains. A transfer is recorded once, also with concurrent commands:
  * its claim decides. Money in suspense can be recorded again, as income or as returned. `accepted` are the configured tokens.
  */
 export async function recordAstray(
-  ledger: Ledger,
+  ledger: AstrayLedger,
   order: AstrayOrder,
   chains: Chains,
   accepted: readonly KnownToken[],
@@ -90,14 +89,8 @@ export async function recordAstray(
   const known = await knownPayees(ledger.pool, order.network, accepted);
   const mined = await readMined(chains, order.network, order.transaction, tokensOf(known));
   if (mined.kind === 'refused') return mined;
-  for (let tries = 0; tries < maxTries; tries++) {
-    const answer = await tryAstray(ledger, order, chains, { mined, known });
-    if (answer === 'again') continue;
-    return answer.kind === 'refused'
-      ? answer
-      : { ...answer, ...(await costOf(ledger, order, chains, answer)) };
-  }
-  return refused('superseded');
+  const answer = await tryAgain(() => tryAstray(ledger, order, chains, { mined, known }));
+  return answer.kind === 'refused' ? answer : { ...answer, ...(await costOf(ledger, order, chains, answer)) };
 }
 
 /** Money of strangers came in a transaction of theirs. */
@@ -119,7 +112,7 @@ async function tryAstray(
   order: AstrayOrder,
   chains: Chains,
   { mined, known }: { readonly mined: MinedTransfers; readonly known: readonly KnownPayee[] },
-): Promise<AstrayAnswer | 'again'> {
+): Promise<AstrayAnswer> {
   const chosen = await chooseTransfer(ledger, order, mined, known);
   if (chosen.kind === 'refused') return chosen;
   const { came } = chosen;
@@ -147,7 +140,7 @@ async function tryAstray(
   const [own, ...others] = astrayClaims(wanted);
   const claims = record || !own ? others : [own, ...others];
   const { outcome } = await ledger.lane.append({ stream, expect: version, events, claims });
-  return outcome === 'ok' ? { kind: 'recorded', record: wanted } : 'again';
+  return outcome === 'ok' ? { kind: 'recorded', record: wanted } : refused('superseded');
 }
 
 function isRecorded(record: AstrayRecord, { use }: AstrayOrder): boolean {
@@ -253,4 +246,96 @@ function isBefore(one: Place, other: Place): boolean {
   return one.blockNumber === other.blockNumber
     ? one.logIndex < other.logIndex
     : one.blockNumber < other.blockNumber;
+}
+
+/** An operator's statement that a record of a transfer is wrong. */
+export interface ReversalOrder {
+  readonly network: Caip2;
+  readonly transaction: Hex;
+  /** Which of its transfers; needed where several are recorded. */
+  readonly logIndex: number | undefined;
+  readonly why: string;
+  readonly operator: string;
+}
+
+export type ReversalRefusal = 'not_recorded' | 'transfer_ambiguous' | 'superseded';
+
+/**
+ * Takes back all that was recorded of a transfer that is no payment: its transfers are free for other records, such as the payment
+ * that it turned out to be.
+ */
+export async function reverseAstray(
+  ledger: Ledger,
+  order: ReversalOrder,
+): Promise<{ readonly kind: 'reversed'; readonly record: AstrayRecord } | Refused<ReversalRefusal>> {
+  return tryAgain(async () => {
+    const found = await findStanding(ledger.pool, order);
+    if (found.kind === 'refused') return found;
+    const { stream, version, record } = found;
+    const { network, transaction, log_index } = record;
+    const { why, operator } = order;
+    const { outcome } = await ledger.lane.append({
+      stream,
+      expect: version,
+      events: [
+        { type: 'operator_transfer_reversed', data: { network, transaction, log_index, why, operator } },
+      ],
+      freed: astrayClaims(record),
+    });
+    return outcome === 'ok' ? { kind: 'reversed', record } : refused('superseded');
+  });
+}
+
+interface Standing {
+  readonly kind: 'standing';
+  readonly stream: string;
+  readonly version: number;
+  readonly record: AstrayRecord;
+}
+
+async function findStanding(
+  pool: pg.Pool,
+  { network, transaction, logIndex }: ReversalOrder,
+): Promise<Standing | Refused<ReversalRefusal>> {
+  const found: Standing[] = [];
+  for (const stream of await listStreams(pool, transferStreams({ network, transaction }))) {
+    const { version, record } = standing((await readStream(pool, stream)).events);
+    if (record && (logIndex === undefined || record.log_index === logIndex))
+      found.push({ kind: 'standing', stream, version, record });
+  }
+  const [first, another] = found;
+  if (!first) return refused('not_recorded');
+  return another
+    ? refused('transfer_ambiguous', found.map(({ record }) => String(record.log_index)).join(' '))
+    : first;
+}
+
+/** A transfer that is no payment, as an operator recorded it. */
+export type AstrayRecord = EventData<'operator_transfer_recorded'>;
+
+/** A transfer's place on the chain. */
+export interface TransferPlace {
+  readonly network: string;
+  readonly transaction: string;
+  readonly log_index: number;
+}
+
+/** The stream is named by the transfer, so what is recorded of it stands in one place. */
+function transferStream({ network, transaction, log_index: logIndex }: TransferPlace): string {
+  return `${transferStreams({ network, transaction })}${logIndex}`;
+}
+
+/** What the streams of all transfers of a transaction begin with. */
+function transferStreams({ network, transaction }: Omit<TransferPlace, 'log_index'>): string {
+  return `transfer:${chainIdOf(network) ?? 0}:${transaction}:`;
+}
+
+/** What stands of a transfer: undefined where nothing was recorded, or where it was reversed. */
+function standing(events: readonly RecordedEvent[]): {
+  readonly version: number;
+  readonly record: AstrayRecord | undefined;
+} {
+  const last = events.at(-1);
+  const record = last?.type === 'operator_transfer_recorded' ? last.data : undefined;
+  return { version: last?.version ?? 0, record };
 }

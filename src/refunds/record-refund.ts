@@ -8,24 +8,28 @@ import {
   type SignedPayment,
 } from '../domain/payments/payment.ts';
 import type { Hex } from '../domain/values/primitives.ts';
+import type { BatchedRefund, RefundBatch } from '../domain/payments/refund-batch.ts';
 import { remainingAtoms } from '../domain/payments/refund.ts';
 import { foldQuote, type PaymentState, type QuoteState } from '../domain/payments/quote-state.ts';
 import { placeData } from '../domain/payments/transfer-place.ts';
 import type { Transfer } from '../peers/chain/chain.ts';
-import type { Lane } from '../store/lane.ts';
 import { refundClaim } from '../store/recorded-claims.ts';
 import { listPayees } from '../store/refunds.ts';
 import { readStream, readTransferHolders } from '../store/streams.ts';
 import {
   type Chains,
+  type Ledger,
   type MinedTransfers,
   type NoTransfers,
   readMined,
+  recordTransferCost,
   type Refused,
   refused,
+  rememberAnswers,
   requireFinal,
+  type TransferCost,
+  tryAgain,
 } from './final-transfers.ts';
-import { recordTransferCost, type TransferCost } from './transfer-cost.ts';
 
 /** An operator's statement that a transaction refunded a payment, or a part of it. */
 export interface RefundOrder {
@@ -86,13 +90,6 @@ export type RefundAnswer =
     }
   | Refused<RefundRefusal>;
 
-interface Ledger {
-  readonly pool: pg.Pool;
-  readonly lane: Lane;
-}
-
-const maxTries = 5;
-
 /**
  * Records a refund: a final transaction moved what is left of a payment, or the part that the order names, in its token, from any
  * address to its payer or where the order says. A transfer counts once, and no more is refunded than was paid, also with concurrent
@@ -103,18 +100,10 @@ export async function recordRefund(
   order: RefundOrder,
   chains: Chains,
 ): Promise<RefundAnswer> {
-  for (let tries = 0; tries < maxTries; tries++) {
-    const answer = await tryRefund(ledger, order, chains);
-    if (answer !== 'again') return answer;
-  }
-  return refused('superseded');
+  return tryAgain(() => tryRefund(ledger, order, chains));
 }
 
-async function tryRefund(
-  ledger: Ledger,
-  order: RefundOrder,
-  chains: Chains,
-): Promise<RefundAnswer | 'again'> {
+async function tryRefund(ledger: Ledger, order: RefundOrder, chains: Chains): Promise<RefundAnswer> {
   const { events } = await readStream(ledger.pool, order.quoteDigest);
   const quote = foldQuote(events);
   const known = choosePayment(quote, order.paymentNonce);
@@ -157,9 +146,10 @@ async function tryRefund(
   const chosen = chooseTransfer(mined.transfers, { asset: payment.asset, to, amount }, holders);
   if (chosen.kind === 'refused') {
     if (repeated) return repeated();
-    // another command may have recorded this very refund meanwhile
-    const mayBeThisOne = chosen.code === 'transfer_claimed' && (await hasMoved(ledger, quote, order));
-    return mayBeThisOne ? 'again' : nameOtherToken(chains, order, payment, { to, otherwise: chosen });
+    // another command has recorded this very refund meanwhile
+    if (chosen.code === 'transfer_claimed' && chosen.detail?.includes(order.quoteDigest))
+      return refused('superseded');
+    return nameOtherToken(chains, order, payment, { to, otherwise: chosen });
   }
   const notYet =
     (await requireFinal(chains, payment.network, mined)) ??
@@ -175,17 +165,9 @@ async function tryRefund(
     claims: [refundClaim(refunded, payment.nonce)],
   });
   // another command claimed the transfer or refunded the payment: look again
-  if (outcome !== 'ok') return 'again';
+  if (outcome !== 'ok') return refused('superseded');
   const cost = await costOf(refunded.refunded_from);
   return { kind: 'recorded', payment, amount, to, remaining: remaining - amount, cost };
-}
-
-async function hasMoved(
-  { pool }: Ledger,
-  { version }: QuoteState,
-  { quoteDigest }: RefundOrder,
-): Promise<boolean> {
-  return foldQuote((await readStream(pool, quoteDigest)).events).version !== version;
 }
 
 /** Whose tokens a recorded refund moved. */
@@ -323,4 +305,47 @@ function refundedData(
     ...placeData({ ...block, ...transfer }),
     operator,
   };
+}
+
+/** An operator's statement that transactions paid the refunds of a batch. */
+export interface BatchRecordOrder {
+  readonly batch: RefundBatch;
+  readonly transactions: readonly Hex[];
+  readonly operator: string;
+}
+
+export interface BatchedAnswer {
+  readonly refund: BatchedRefund;
+  readonly answer: RefundAnswer;
+}
+
+/** Refusals that say no more than that another transaction of the batch may have paid it. */
+const notInThisOne: ReadonlySet<RefundRefusal> = new Set([
+  'no_transfer',
+  'other_address',
+  'other_amount',
+  'other_token',
+  'transfer_claimed',
+]);
+
+/**
+ * Records each refund of a batch that one of the transactions has paid. Each is checked as a refund by itself: what the file says of payee
+ * and amount is believed only where ledger and chain say the same. Repeated it changes nothing more.
+ */
+export async function* recordBatch(
+  ledger: Ledger,
+  { batch, transactions, operator }: BatchRecordOrder,
+  chains: Chains,
+): AsyncGenerator<BatchedAnswer> {
+  const readOnce = rememberAnswers(chains);
+  for (const refund of batch.refunds) {
+    const { quote_digest: quoteDigest, payment_nonce: paymentNonce, amount } = refund;
+    const of = { quoteDigest, paymentNonce, amount: BigInt(amount), operator, isGoodwill: false };
+    let answer: RefundAnswer = { kind: 'refused', code: 'no_transfer' };
+    for (const transaction of transactions) {
+      answer = await recordRefund(ledger, { ...of, transaction }, readOnce);
+      if (answer.kind !== 'refused' || !notInThisOne.has(answer.code)) break;
+    }
+    yield { refund, answer };
+  }
 }

@@ -1,4 +1,3 @@
-import type pg from 'pg';
 import type { EventData } from '../domain/events/event.ts';
 import { type Caip2, chainIdOf, type Hex } from '../domain/values/primitives.ts';
 import { placeData } from '../domain/payments/transfer-place.ts';
@@ -9,16 +8,20 @@ import { sweepClaim } from '../store/recorded-claims.ts';
 import { readTransferHolders } from '../store/streams.ts';
 import {
   type Chains,
+  knownPayees,
+  type KnownToken,
+  type Ledger,
   type MinedTransfers,
   type NoTransfers,
   readMined,
+  recordTransferCost,
   type Refused,
   refused,
   requireFinal,
+  tokensOf,
+  type TransferCost,
 } from './final-transfers.ts';
-import { type KnownToken, knownPayees, tokensOf } from './known-payees.ts';
 import { projectToHead } from '../projections/project.ts';
-import { recordTransferCost, type TransferCost } from './transfer-cost.ts';
 
 /** An operator's statement that a transaction moved income from payees to other addresses. */
 export interface SweepOrder {
@@ -51,10 +54,8 @@ export interface SweepsRecorded {
   readonly cost: TransferCost;
 }
 
-interface Ledger {
-  readonly pool: pg.Pool;
+interface SweepLedger extends Ledger {
   readonly db: LedgerDatabase;
-  readonly lane: Lane;
 }
 
 /**
@@ -62,7 +63,7 @@ interface Ledger {
  * refund that is due. `accepted` are the configured tokens; those of earlier configurations come from the ledger.
  */
 export async function recordSweep(
-  ledger: Ledger,
+  ledger: SweepLedger,
   order: SweepOrder,
   chains: Chains,
   accepted: readonly KnownToken[],

@@ -8,14 +8,15 @@ import { type BatchedRefund, transferCall } from '../domain/payments/refund-batc
 import type { Address, Caip2, Hex } from '../domain/values/primitives.ts';
 import { findChangedEvents, isAsSealed } from '../log/changed-events.ts';
 import type { Chain } from '../peers/chain/chain.ts';
-import type { Lane } from '../store/lane.ts';
 import { readStream, readStreamLeaves } from '../store/streams.ts';
-import { type Chains, type Refused, refused, requireFinal } from './final-transfers.ts';
-
-export interface Ledger {
-  readonly pool: pg.Pool;
-  readonly lane: Lane;
-}
+import {
+  type Chains,
+  type Ledger,
+  type Refused,
+  refused,
+  requireFinal,
+  tryAgain,
+} from './final-transfers.ts';
 
 /** One settled payment of a quote. */
 export interface RefundOf {
@@ -73,8 +74,6 @@ export interface DueRefund {
   readonly sinceBlock: bigint;
 }
 
-const maxTries = 5;
-
 /**
  * Records that an operator is about to send what is left of a payment to its payer, before any wallet is asked. Payee and amount are
  * those of the payment's own events, and the chain is asked whether the payment is in a final block. While one is under way, no second one is
@@ -87,13 +86,10 @@ export async function startRefund(
 ): Promise<StartedRefund | Refused<SendRefusal>> {
   // an earlier refund of it may be among the events that were removed
   if (!(await isAsSealed(ledger.pool))) return refused('changed');
-  for (let tries = 0; tries < maxTries; tries++) {
+  return tryAgain(async () => {
     const due = await findDue(ledger.pool, order, chains);
-    if (due.kind === 'refused') return due;
-    const started = await startDue(ledger, due, order);
-    if (started.kind === 'started' || started.code !== 'superseded') return started;
-  }
-  return refused('superseded');
+    return due.kind === 'refused' ? due : startDue(ledger, due, order);
+  });
 }
 
 /** Starts a refund that `findDue` has found; `superseded` where anything was recorded of its payment since. */
@@ -177,7 +173,7 @@ export async function noteSentRefund(
   { transaction, ...by }: By & { readonly transaction: Hex },
   chains: Chains,
 ): Promise<{ readonly kind: 'recorded' } | Refused<SendRefusal>> {
-  for (let tries = 0; tries < maxTries; tries++) {
+  return tryAgain(async () => {
     const { state, version } = await readRefunding(ledger.pool, by);
     const signed = state && (await chains.get(state.payment.network)?.readSignedBy(transaction));
     const named = signed?.kind === 'answer' ? signed.value : undefined;
@@ -192,9 +188,8 @@ export async function noteSentRefund(
     const { events } = granted;
     if (events.length === 0) return { kind: 'recorded' };
     const { outcome } = await ledger.lane.append({ stream: by.quoteDigest, expect: version, events });
-    if (outcome === 'ok') return { kind: 'recorded' };
-  }
-  return refused('superseded');
+    return outcome === 'ok' ? { kind: 'recorded' } : refused('superseded');
+  });
 }
 
 /** A payment with a refund under way, if there is one, and the version of its stream. */

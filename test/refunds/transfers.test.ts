@@ -1,8 +1,7 @@
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { devnetAddress, devnetKeys } from '../../src/devnet/accounts.ts';
 import type { Hex } from '../../src/domain/values/primitives.ts';
-import { type AstrayOrder, recordAstray } from '../../src/refunds/record-astray.ts';
-import { reverseAstray } from '../../src/refunds/reverse-astray.ts';
+import { type AstrayOrder, recordAstray, reverseAstray } from '../../src/refunds/record-astray.ts';
 import { listCosts, listTransfers } from '../../src/store/refunds.ts';
 import { startFacilitatorProxy } from '../support/facilitator-proxy.ts';
 import { useChain } from '../support/devnet.ts';

@@ -1,6 +1,5 @@
 import { planBatch, startBatch } from '../../src/refunds/make-batch.ts';
-import { type BatchRecordOrder, recordBatch } from '../../src/refunds/record-batch.ts';
-import { recordRefund } from '../../src/refunds/record-refund.ts';
+import { type BatchRecordOrder, recordBatch, recordRefund } from '../../src/refunds/record-refund.ts';
 import type { Address, Hex } from '../../src/domain/values/primitives.ts';
 import { hex32Of } from '../support/synthetic-ledger.ts';
 import { multisig, network, payTo, vault } from './chain.ts';

@@ -1,7 +1,11 @@
 import { refundReasonTexts } from '../../../domain/payments/refund.ts';
 import { projectToHead } from '../../../projections/project.ts';
-import { findUnlistedRefunds } from '../../../refunds/find-unlisted.ts';
-import { type ListedRefund, listRefundsDue, type RefundsDue } from '../../../refunds/list-refunds-due.ts';
+import {
+  findUnlistedRefunds,
+  type ListedRefund,
+  listRefundsDue,
+  type RefundsDue,
+} from '../../../refunds/list-refunds-due.ts';
 import { listStartedRefunds } from '../../../store/refunds.ts';
 import { readOptions } from '../../arguments.ts';
 import {

@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { type RefundBatch, refundBatch } from '../../../domain/payments/refund-batch.ts';
 import { isHex32, type Hex } from '../../../domain/values/primitives.ts';
-import { recordBatch } from '../../../refunds/record-batch.ts';
 import {
+  recordBatch,
   type RefundAnswer,
   type RefundOrder,
   recordRefund,

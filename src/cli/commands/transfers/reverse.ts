@@ -1,4 +1,4 @@
-import { type ReversalRefusal, reverseAstray } from '../../../refunds/reverse-astray.ts';
+import { type ReversalRefusal, reverseAstray } from '../../../refunds/record-astray.ts';
 import { readNetwork, readOperator, readOperatorText, readOptions } from '../../arguments.ts';
 import { type ExitCode, exitCodes } from '../../exit-codes.ts';
 import { withLedger } from '../../ledger.ts';
