@@ -12,6 +12,7 @@ export const creditPlants: readonly Plant[] = [
       },
     ],
     caughtBy: ['credited_twice'],
+    reachedBy: { kind: 'credit_buyer', runs: 40 },
   },
   {
     name: 'hold-charged-before-its-answer-began',
@@ -23,6 +24,7 @@ export const creditPlants: readonly Plant[] = [
       },
     ],
     caughtBy: ['charged_though_refused'],
+    reachedBy: { kind: 'credit_rivals', runs: 40 },
   },
   {
     name: 'answer-passed-on-before-its-hold-is-marked',
@@ -34,6 +36,7 @@ export const creditPlants: readonly Plant[] = [
       },
     ],
     caughtBy: ['answer_not_charged'],
+    reachedBy: { kind: 'credit_rivals', runs: 40 },
   },
   {
     name: 'captured-credit-is-also-given-back',
@@ -45,6 +48,7 @@ export const creditPlants: readonly Plant[] = [
       },
     ],
     caughtBy: ['credit_wrong'],
+    reachedBy: { kind: 'credit_buyer', runs: 40 },
   },
   {
     name: 'spend-freed-though-it-may-land',
@@ -58,6 +62,7 @@ export const creditPlants: readonly Plant[] = [
       },
     ],
     caughtBy: ['refused_though_paid'],
+    reachedBy: { having: 'credit', runs: 40 },
   },
   {
     name: 'payout-given-up-while-the-chain-is-away',
@@ -69,6 +74,7 @@ export const creditPlants: readonly Plant[] = [
       },
     ],
     caughtBy: ['payout_wrong'],
+    reachedBy: { kind: 'spender', runs: 40 },
   },
   {
     name: 'spend-of-a-client-that-left-is-earned',
@@ -80,5 +86,6 @@ export const creditPlants: readonly Plant[] = [
       },
     ],
     caughtBy: ['charged_though_refused'],
+    reachedBy: { kind: 'spender', runs: 40 },
   },
 ];

@@ -12,6 +12,7 @@ export function describeSchedule({
   configs,
   scenarios,
   hasCredit,
+  hasOperator,
 }: Schedule): string[] {
   return [
     ...strikes.map(({ what, step, nth, ms }) => `${what} ${step}#${nth} (${ms} ms)`),
@@ -29,6 +30,7 @@ export function describeSchedule({
         `the clock of ${of === 'database' ? of : `gateway ${of + 1}`} is wrong by ${bySecs} s at ${atMs} ms for ${forMs} ms`,
     ),
     ...(hasCredit ? ['gateways serve chat and sell credit'] : []),
+    ...(hasOperator ? ['an operator refunds, and another one queues dead letters again'] : []),
     ...configs.map(
       ({ markupBps, quoteTtlSecs, confirm, hasQuoteKey }, index) =>
         `gateway ${index + 1}: markup ${markupBps}, quotes for ${quoteTtlSecs} s, confirm ${confirm}` +

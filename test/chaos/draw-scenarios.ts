@@ -9,12 +9,16 @@ import {
 
 /** Shares of the scenario kinds, in per cent. The others take long, and are part of some runs only. */
 const kindShares: Partial<Record<ScenarioKind, number>> = {
-  honest: 30,
-  quitter: 13,
-  signs_again: 8,
-  twins: 11,
-  impostor: 6,
-  nonce_rivals: 12,
+  honest: 21,
+  quitter: 10,
+  signs_again: 6,
+  twins: 9,
+  impostor: 5,
+  nonce_rivals: 11,
+  reluctant: 8,
+  taken_quote: 4,
+  long_landing: 3,
+  void_nonce: 3,
   quote_rivals: 6,
   bound_rivals: 3,
   exact: 6,
@@ -25,6 +29,7 @@ const kindShares: Partial<Record<ScenarioKind, number>> = {
 const version2Kinds: ReadonlySet<ScenarioKind> = new Set([
   'quote_rivals',
   'bound_rivals',
+  'taken_quote',
   'spent_id',
   'last_moment',
   'credit_buyer',
@@ -34,8 +39,8 @@ export function makeScenario(random: Random, index: number, options: ScheduleOpt
   const slow = slowKinds(options)[index];
   const picked = pickKind(random);
   const kind = options.kind ?? creditKindOf(index, options) ?? slow ?? picked;
-  // a delegated caller's signature is for one body
-  const other = kind === 'bound_rivals' ? 'leased' : 'delegated';
+  // a delegated caller's signature is for one body, and its payment is never delivered once it was refused
+  const other = kind === 'bound_rivals' || kind === 'taken_quote' ? 'leased' : 'delegated';
   const job =
     kind === 'credit_buyer'
       ? 'top_up'

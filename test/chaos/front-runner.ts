@@ -1,6 +1,8 @@
 import { testToken } from '../../src/devnet/contracts.ts';
 import { callAsAnyone, type ChainLocation } from '../../src/devnet/deploy.ts';
+import type { PrivateKeyAccount } from 'viem/accounts';
 import type { Hex } from '../../src/domain/values/primitives.ts';
+import { cancelPayment, landInLongTransaction } from '../support/onchain.ts';
 import type { Payment } from '../support/payer.ts';
 import type { ChainGate } from './chain-gate.ts';
 import type { FaultInjector } from './fault-injector.ts';
@@ -15,10 +17,25 @@ export interface FrontRunner {
   run(nonce: string, moment: Moment): Promise<void>;
   /** Submits it now. False where it reverts: another submission was faster. */
   submit(payment: Payment): Promise<boolean>;
+  /** The same in a transaction with logs of more than 2 MiB. */
+  submitInLongTransaction(payment: Payment): Promise<boolean>;
+  /** Cancels its nonce, as its payer may. False where it was used before. */
+  cancel(payment: Payment, payer: PrivateKeyAccount): Promise<boolean>;
 }
 
 export function createFrontRunner(chain: ChainLocation, gate: ChainGate, faults: FaultInjector): FrontRunner {
   const planned = new Map<string, { payment: Payment; moment: Moment }>();
+
+  /** One account sends them all, so one after another. */
+  let last: Promise<unknown> = Promise.resolve();
+  const sendInTurn = async (send: () => Promise<unknown>): Promise<boolean> => {
+    const sent = last.then(() => gate.send(send));
+    last = sent.catch(() => {});
+    return sent.then(
+      () => true,
+      () => false,
+    );
+  };
 
   const submit = async (payment: Payment): Promise<boolean> => {
     const { signature, authorization } = payment.payload;
@@ -43,5 +60,7 @@ export function createFrontRunner(chain: ChainLocation, gate: ChainGate, faults:
       if (await submit(due.payment)) faults.count(`front-run ${moment}`, nonce.slice(0, 10));
     },
     submit,
+    submitInLongTransaction: (payment) => sendInTurn(() => landInLongTransaction(chain.url, payment)),
+    cancel: (payment, payer) => sendInTurn(() => cancelPayment(chain.url, payment, payer)),
   };
 }

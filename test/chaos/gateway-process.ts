@@ -44,9 +44,9 @@ export interface GatewaySlotOptions {
 const longestStartMs = 90_000;
 const clockShift = path.join(import.meta.dirname, 'clock-shift.mjs');
 export const runnerToken = 'a-runner-token-of-the-fault-harness';
-export const quoteKey = 'a-quote-key-of-the-fault-harness-only';
+const quoteKey = 'a-quote-key-of-the-fault-harness-only';
 /** The seed of the log's signing key, in hex. */
-export const logKey = '2a'.repeat(32);
+const logKey = '2a'.repeat(32);
 /** The secrets that the configurations of `gateway-config.ts` name. */
 export const gatewaySecrets = {
   CHAOS_RUNNER_TOKEN: runnerToken,

@@ -49,8 +49,9 @@ function hunt(plant: Plant | TestPlant, options: HuntOptions): Promise<Hunt> {
 async function huntByRuns(plant: Plant, options: HuntOptions): Promise<Hunt> {
   const copy = makePlantedCopy(plant);
   try {
-    const runs = options.runs ?? defaultRuns;
-    const reports = await makeRuns({ ...options, runs, root: copy.root, stopsAt: plant.caughtBy });
+    const given = Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
+    const reach = { runs: defaultRuns, ...plant.reachedBy, ...given };
+    const reports = await makeRuns({ ...options, ...reach, root: copy.root, stopsAt: plant.caughtBy });
     const broken = new Set(reports.flatMap(({ violations }) => violations.map(({ kind }) => kind)));
     const signed = reports.reduce((sum, { payments }) => sum + payments.signed, 0);
     const asked = reports.reduce((sum, { payments }) => sum + payments.asked, 0);

@@ -15,7 +15,7 @@ const signedTimes = 3;
 export async function payWithSpentCredentials(running: RunningScenario): Promise<void> {
   const { parts, random } = running;
   const payer = payerOf(running);
-  const landings: Promise<void>[] = [];
+  const landings: Promise<unknown>[] = [];
   const refused: SignedOnce[] = [];
   for (let times = 1; times <= signedTimes; times++) {
     const signed = await sign(running, payer);
@@ -75,9 +75,26 @@ function endOf({ accepts: [first] }: Offer): number | undefined {
   return quote.success ? quote.data.expiresAt * 1_000 : undefined;
 }
 
-/** Lands a payment whose refusal was true when it was sent. */
-export async function landLate({ parts }: RunningScenario, signed: SignedOnce): Promise<void> {
-  const { records, frontRunner } = parts;
-  records.landedLate.add(signed.key);
-  if (!(await frontRunner.submit(signed.payment))) records.landedLate.delete(signed.key);
+/** Lands a payment whose refusal was true when it was sent. Its client returns when the faults have ended. */
+export async function landLate(
+  running: RunningScenario,
+  signed: SignedOnce,
+  isLong = false,
+): Promise<boolean> {
+  const { records, frontRunner, quiet, deadline } = running.parts;
+  // it has landed before its sender knows
+  records.landedLate.set(signed.key, Infinity);
+  const submit = isLong ? frontRunner.submitInLongTransaction : frontRunner.submit;
+  if (!(await submit(signed.payment))) return !records.landedLate.delete(signed.key);
+  records.landedLate.set(signed.key, Date.now());
+  await untilAborted(AbortSignal.any([quiet, deadline]));
+  await pay(running, signed);
+  return true;
+}
+
+function untilAborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
 }

@@ -10,7 +10,7 @@ import {
 import { makeScenario, makeSiegeScenario } from './draw-scenarios.ts';
 import { type ConfigVariant, siegeConfig } from './gateway-config.ts';
 import type { Random } from './random.ts';
-import { hasCredit, siegeEvery, type Schedule, type ScheduleOptions } from './schedule.ts';
+import { hasCredit, mayHaveOperator, siegeEvery, type Schedule, type ScheduleOptions } from './schedule.ts';
 
 /** The schedule of a run: a function of the seed and the options alone. */
 export function makeSchedule(random: Random, options: ScheduleOptions): Schedule {
@@ -46,6 +46,7 @@ function makeUsual(random: Random, options: ScheduleOptions): Schedule {
     scenarios: makeEach(random, options, makeScenario),
     isSiege: false,
     hasCredit: sellsCredit,
+    hasOperator: !turnover && mayHaveOperator(options),
   };
 }
 
@@ -77,6 +78,7 @@ function makeSiege(random: Random, options: ScheduleOptions): Schedule {
     scenarios: makeEach(random, options, makeSiegeScenario),
     isSiege: true,
     hasCredit: false,
+    hasOperator: false,
   };
 }
 

@@ -1,4 +1,5 @@
 import type { Edit } from '../support/planted-copy.ts';
+import { contestedPlants } from './contested-plants.ts';
 import { creditPlants } from './credit-plants.ts';
 import type { Plant } from './plant.ts';
 
@@ -40,6 +41,7 @@ export const plants: readonly Plant[] = [
       },
     ],
     caughtBy: ['started_after_its_end', 'refused_though_paid'],
+    reachedBy: { kind: 'last_moment', runs: 60 },
   },
   {
     name: 'enqueued-before-the-append',
@@ -85,6 +87,7 @@ export const plants: readonly Plant[] = [
     name: 'credentials-freed-while-the-payment-may-land',
     edits: [freedAtWatch],
     caughtBy: ['nonce_used_twice', 'payment_id_used_twice'],
+    reachedBy: { kind: 'spent_nonce', scenarios: 10 },
   },
   {
     name: 'call-id-as-idempotency-key',
@@ -96,6 +99,7 @@ export const plants: readonly Plant[] = [
       },
     ],
     caughtBy: ['wrong_work'],
+    reachedBy: { having: 'loss', runs: 400 },
   },
   {
     name: 'rejected-while-its-use-is-unknown',
@@ -107,6 +111,7 @@ export const plants: readonly Plant[] = [
       },
     ],
     caughtBy: ['refused_though_paid'],
+    reachedBy: { kind: 'exact', having: 'outages', runs: 200 },
   },
   {
     name: 'started-though-invalid',
@@ -118,6 +123,7 @@ export const plants: readonly Plant[] = [
       },
     ],
     caughtBy: ['started_though_invalid'],
+    reachedBy: { having: 'siege', runs: 200 },
   },
   {
     name: 'required-believes-the-facilitator',
@@ -129,6 +135,7 @@ export const plants: readonly Plant[] = [
       },
     ],
     caughtBy: ['call_without_transfer'],
+    reachedBy: { runs: 200 },
   },
   {
     name: 'reorg-not-noticed',
@@ -140,6 +147,7 @@ export const plants: readonly Plant[] = [
       },
     ],
     caughtBy: ['call_without_transfer', 'wrong_evidence'],
+    reachedBy: { having: 'reorgs', runs: 200 },
   },
   {
     name: 'unpaid-call-delivered-again',
@@ -151,6 +159,7 @@ export const plants: readonly Plant[] = [
       },
     ],
     caughtBy: ['illegal_transition'],
+    reachedBy: { having: 'reorgs', runs: 200 },
   },
   {
     name: 'settled-again-without-a-fence',
@@ -164,6 +173,7 @@ export const plants: readonly Plant[] = [
       },
     ],
     caughtBy: ['refused_though_paid'],
+    reachedBy: { runs: 60 },
   },
   {
     name: 'one-log-proves-two-payments',
@@ -226,6 +236,7 @@ export const plants: readonly Plant[] = [
       },
     ],
     caughtBy: ['call_not_finished', 'settlement_left_open', 'never_answered'],
+    reachedBy: { having: 'clocks', runs: 200 },
   },
   {
     name: 'one-client-opens-the-circuit',
@@ -237,11 +248,13 @@ export const plants: readonly Plant[] = [
       },
     ],
     caughtBy: ['sales_stopped'],
+    reachedBy: { having: 'siege', runs: 60 },
   },
   {
     name: 'client-addresses-without-a-budget',
     edits: [{ file: 'src/jobs/job-request.ts', find: `  charge.take(client);\n`, replace: `` }],
     caughtBy: ['ledger_flooded'],
+    reachedBy: { having: 'siege', runs: 60 },
   },
   {
     name: 'runner-token-checked-after-the-body',
@@ -253,6 +266,7 @@ export const plants: readonly Plant[] = [
       },
     ],
     caughtBy: ['body_awaited'],
+    reachedBy: { having: 'siege', runs: 60 },
   },
   {
     name: 'lost-payment-offered-again',
@@ -270,6 +284,7 @@ export const plants: readonly Plant[] = [
       },
     ],
     caughtBy: ['refused_though_paid'],
+    reachedBy: { having: 'loss', runs: 200 },
   },
   {
     name: 'quote-binding-not-checked',
@@ -281,6 +296,7 @@ export const plants: readonly Plant[] = [
       },
     ],
     caughtBy: ['binding_broken'],
+    reachedBy: { kind: 'bound_rivals', scenarios: 10 },
   },
   {
     name: 'recovered-payment-delivered-without-a-new-signature',
@@ -299,6 +315,7 @@ export const plants: readonly Plant[] = [
       },
     ],
     caughtBy: ['accepted_for_another_request', 'wrong_work'],
+    reachedBy: { kind: 'taken_quote', scenarios: 12, runs: 20 },
   },
   {
     name: 'lost-appends-ignored',
@@ -320,6 +337,7 @@ export const plants: readonly Plant[] = [
       },
     ],
     caughtBy: ['loss_not_noticed', 'charged_after_halt', 'transfer_without_call', 'wrong_work'],
+    reachedBy: { having: 'loss', runs: 60 },
   },
   {
     name: 'halt-not-shared',
@@ -331,6 +349,8 @@ export const plants: readonly Plant[] = [
       },
     ],
     caughtBy: ['loss_not_noticed', 'charged_after_halt', 'transfer_without_call', 'wrong_work'],
+    reachedBy: { having: 'loss', runs: 60 },
   },
+  ...contestedPlants,
   ...creditPlants,
 ];

@@ -96,8 +96,10 @@ export interface Records {
   readonly startSentAt: Map<string, number>;
   /** The last settling transaction that the facilitator reported, by `asset/payer`. */
   readonly transactions: Map<string, string>;
-  /** Payments that a third party landed after the gateway had reported failure. */
-  readonly landedLate: Set<string>;
+  /** Payments that a third party landed after the gateway had refused them, and when. */
+  readonly landedLate: Map<string, number>;
+  /** Payments whose nonce their payer has cancelled, or used for something else. */
+  readonly voided: Set<string>;
   /** Payments whose transfers a reorg removed; some have landed again. */
   readonly reorged: Set<string>;
   /** Addresses that waited for the body of a client without credentials. */
@@ -127,7 +129,8 @@ export function createRecords(): Records {
     settles: new Map(),
     startSentAt: new Map(),
     transactions: new Map(),
-    landedLate: new Set(),
+    landedLate: new Map(),
+    voided: new Set(),
     reorged: new Set(),
     awaitedBodies: [],
     completions: [],

@@ -1,15 +1,12 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { RecordedEvent } from '../../src/domain/events/event.ts';
-import { childEnvironment } from '../support/child-environment.ts';
 import type { Violation } from './checks/violation.ts';
 import type { Environment } from './environment.ts';
 import type { FrontRunner } from './front-runner.ts';
 import type { FaultInjector } from './fault-injector.ts';
-import { logKey, quoteKey, runnerToken } from './gateway-process.ts';
 import type { Participants } from './participants.ts';
 import type { Records } from './records.ts';
+import { type Ended, runTollbook } from './tollbook-command.ts';
 import { type Loss, readAll } from './turnovers.ts';
 import { withOwner } from './with-owner.ts';
 
@@ -149,11 +146,6 @@ function untilTrue(url: string, query: string, withinMs: number): Promise<number
 /** Before each run. */
 const hourMs = 3_600_000;
 
-interface Ended {
-  readonly code: number | null;
-  readonly output: string;
-}
-
 /**
  * Where other events took the place of lost ones, or nothing is lost but the record of an append without events, nothing but the operator
  * tells since when events are lost.
@@ -170,27 +162,11 @@ async function recoverAsOperator(
   return recover(environment, url, configFile, ['--since', since]);
 }
 
-async function recover(
-  { root }: Environment,
+function recover(
+  environment: Environment,
   url: string,
   configFile: string,
   more: readonly string[] = [],
 ): Promise<Ended> {
-  const command = ['src/cli/tollbook.ts', 'recover', '--config', configFile, '--by', 'chaos', ...more];
-  const child = spawn(process.execPath, command, {
-    cwd: root,
-    env: {
-      ...childEnvironment(),
-      DATABASE_URL: url,
-      CHAOS_RUNNER_TOKEN: runnerToken,
-      CHAOS_LOG_KEY: logKey,
-      CHAOS_QUOTE_KEY: quoteKey,
-    },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  let output = '';
-  for (const stream of [child.stdout, child.stderr])
-    stream.setEncoding('utf8').on('data', (text: string) => (output += text));
-  const [code] = (await once(child, 'close')) as [number | null];
-  return { code, output: output.slice(-2_000) };
+  return runTollbook(environment, url, ['recover', '--config', configFile, '--by', 'chaos', ...more]);
 }

@@ -1,6 +1,5 @@
 import { createTestClient, http } from 'viem';
 import type { Address } from '../../src/domain/values/primitives.ts';
-import { cancelPayment } from '../support/onchain.ts';
 import type { ChainGate } from './chain-gate.ts';
 import { readTransfers } from './checks/transfers.ts';
 import type { Environment } from './environment.ts';
@@ -50,12 +49,8 @@ export async function reorg(parts: ReorgParts, { nth, delayMs, depth, fates }: R
     if (!signed || fate === 'left') continue;
     const isDone =
       fate === 'cancelled'
-        ? account !== undefined && (await cancelPayment(chain.url, signed.payment, account).then(yes, no))
+        ? account !== undefined && (await frontRunner.cancel(signed.payment, account))
         : await frontRunner.submit(signed.payment);
     faults.count(`reorg: payment ${isDone ? '' : 'not '}${fate}`, signed.nonce.slice(0, 10));
   }
 }
-
-const yes = (): boolean => true;
-/** Another submission was faster. */
-const no = (): boolean => false;

@@ -22,6 +22,7 @@ import { provocations } from './hostile-scenarios.ts';
 import { makeSchedule } from './make-schedule.ts';
 import { type DatabaseFault, isCreditKind, type Schedule, type ScheduleOptions } from './schedule.ts';
 import type { Place } from './faults.ts';
+import { type RefundOperator, startRefundOperator } from './refund-operator.ts';
 import { type LedgerRecovery, recoverAgain, recoverLedger } from './recovery.ts';
 import { reorg } from './reorgs.ts';
 import { runScenario } from './scenarios.ts';
@@ -101,6 +102,8 @@ export async function makeRun(options: RunOptions): Promise<RunReport> {
     ageWhile(url, nonce, () => isOver() || deadline.signal.aborted),
   );
   const deadline = new AbortController();
+  let quietSince = 0;
+  faults.over.addEventListener('abort', () => (quietSince = Date.now()), { once: true });
   const turnoverParts = {
     postgres: environment.postgres,
     database,
@@ -129,8 +132,10 @@ export async function makeRun(options: RunOptions): Promise<RunReport> {
     const prepared = schedule.hasCredit
       ? await prepareCredit(environment, url(), schedule.scenarios, random.fork('prepared'), records)
       : new Map<string, Prepared>();
-    faults.beginLoad();
     const urls = participants.gateways.map((gateway) => gateway.url);
+    const operatorParts = { environment, database, urls, gate, faults, random: random.fork('operator') };
+    const operator = schedule.hasOperator ? await startRefundOperator(operatorParts) : undefined;
+    faults.beginLoad();
     const isStarted = (signed: SignedOnce) => isInLedger(url, signed, deadline.signal);
     const scenarioParts = {
       urls,
@@ -141,6 +146,7 @@ export async function makeRun(options: RunOptions): Promise<RunReport> {
       frontRunner,
       ambushes,
       gate,
+      quiet: faults.over,
       isStarted,
       prepared,
     };
@@ -183,12 +189,15 @@ export async function makeRun(options: RunOptions): Promise<RunReport> {
       hasReorgs: schedule.reorgs.length > 0,
       hasCredit: schedule.hasCredit,
       isLoadOver: () => isLoadOver,
+      operator,
     });
     deadline.abort();
     await scenarios;
     const foundAgain = recovery.isUnfinished ? await recoverAgain(recoveryParts) : [];
     const checked = await checkRun({
       loss,
+      quietSince,
+      sentRefunds: (await operator?.sent()) ?? [],
       found: [...recovery.found, ...foundAgain],
       isClockMoved: schedule.clockSteps.some(({ of }) => of === 'database'),
       maxOtherEvents: schedule.isSiege ? maxOtherEvents(schedule) : undefined,
@@ -274,6 +283,7 @@ interface SettleParts {
   readonly hasReorgs: boolean;
   readonly hasCredit: boolean;
   readonly isLoadOver: () => boolean;
+  readonly operator: RefundOperator | undefined;
 }
 
 /** Ends the faults and waits until all work is done. Returns what is left when the time-out has passed. */
@@ -289,6 +299,7 @@ async function waitUntilSettled({
   hasReorgs,
   hasCredit,
   isLoadOver,
+  operator,
 }: SettleParts): Promise<string[]> {
   faults.end();
   faults.trace('faults end');
@@ -307,12 +318,18 @@ async function waitUntilSettled({
       faults.trace,
     );
     await clocks.setDatabase(clockStepSecs);
+    let underWay = operator ? ['an operator refunds'] : [];
+    void operator?.finish().then(
+      (left) => (underWay = left),
+      (error) => (underWay = [`the operator failed: ${String(error)}`]),
+    );
+    const decided = (): string[] => decidedNonces(records, hasReorgs);
     let isHurrying = false;
     const hurrying = setInterval(() => {
       if (isHurrying) return;
       isHurrying = true;
       // the connection ends with the wait
-      hurryWatched(owner, landedLate(records))
+      hurryWatched(owner, decided())
         .then(() => (hasClockSteps ? pullDueTimes(owner) : undefined))
         .then(() => (hasCredit ? hurryCredit(owner) : undefined))
         .catch(() => {})
@@ -324,7 +341,8 @@ async function waitUntilSettled({
       return await waitUntilIdle(
         async () => [
           ...(isLoadOver() ? [] : ['clients wait for answers']),
-          ...(await openCalls(owner, landedLate(records))),
+          ...underWay,
+          ...(await openCalls(owner, decided())),
           ...(hasReorgs ? await openConfirmations(owner) : []),
           ...(hasCredit ? await openCredit(owner) : []),
         ],
@@ -347,8 +365,9 @@ async function listDown({ gateways }: Participants): Promise<string[]> {
   return starts.flatMap((start) => (start.status === 'rejected' ? [String(start.reason)] : []));
 }
 
-function landedLate(records: Records): string[] {
-  return [...records.landedLate].flatMap((key) => records.signed.get(key)?.nonce ?? []);
+/** Of failed payments whose end the chain shows: they have landed, or their nonces are void as long as no reorg changes that. */
+function decidedNonces({ landedLate, voided, signed }: Records, hasReorgs: boolean): string[] {
+  return [...landedLate.keys(), ...(hasReorgs ? [] : voided)].flatMap((key) => signed.get(key)?.nonce ?? []);
 }
 
 /** Lets the call of a stalled payment age and be due, until it is settled again. Which gateway takes it is chance. */

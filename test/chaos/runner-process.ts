@@ -13,6 +13,8 @@ async function run({ callId, idempotencyKey, attempt, quoteDigest, body }: JobCa
   // a second attempt of a call that was held is as quick as others
   await sleep((attempt === 1 ? holdMs : 0) + ((callId * 37) % 120));
   if (callId % (holdMs > 0 ? 2 : 7) === 0 && attempt === 1) throw new RetryLater();
+  const refusals = Number(/^refuse (\d) times/.exec(body.toString('latin1'))?.[1] ?? 0);
+  if (attempt <= refusals) throw new Refuse('this call is refused at first');
   if (callId % 29 === 0) throw new Refuse('this call is always refused');
   return `done: ${callId}`;
 }

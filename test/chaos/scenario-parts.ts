@@ -32,6 +32,8 @@ export interface ScenarioParts extends ClientParts {
   readonly gate: ChainGate;
   /** By scenario. */
   readonly prepared: ReadonlyMap<string, Prepared>;
+  /** Aborts when the faults have ended. */
+  readonly quiet: AbortSignal;
   /** Whether the ledger holds this payment's claim. */
   readonly isStarted: (signed: SignedOnce) => Promise<boolean>;
 }

@@ -1,4 +1,5 @@
 import { payBoundQuote } from './bound-scenarios.ts';
+import { landInLongTransaction, payTakenQuote, useNonceOtherwise } from './contested-scenarios.ts';
 import { askAtOnce, buyCreditAndAsk } from './credit-scenarios.ts';
 import { spendAtOnce, spendForTwo, spendFrontRun, spendOneAfterAnother } from './spend-scenarios.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -31,7 +32,8 @@ import { jobs, type Scenario, type ScenarioKind } from './schedule.ts';
 /** Runs the clients of a scenario, and resolves when all of them have finished. */
 export async function runScenario(parts: ScenarioParts, scenario: Scenario, random: Random): Promise<void> {
   await sleep(scenario.atMs, undefined, { signal: parts.deadline }).catch(() => {});
-  const body = `${scenario.id} ${random.hex32()} ${'x'.repeat(scenario.bodyBytes)}`;
+  const refused = scenario.kind === 'reluctant' ? `refuse ${random.between(1, 2)} times ` : '';
+  const body = `${refused}${scenario.id} ${random.hex32()} ${'x'.repeat(scenario.bodyBytes)}`;
   const delegated = scenario.job === 'delegated' ? await callerHeaders(body, { nonce: random.hex32() }) : {};
   const request = { path: jobs[scenario.job].path, body, headers: delegated };
   const id = scenario.kind === 'spent_id' ? { paymentId: random.hex32() } : {};
@@ -40,11 +42,17 @@ export async function runScenario(parts: ScenarioParts, scenario: Scenario, rand
 
 type ScenarioStep = (running: RunningScenario) => Promise<unknown>;
 
+const payOnce: ScenarioStep = async (running) => {
+  const signed = await sign(running, payerOf(running));
+  return signed && pay(running, signed);
+};
+
 const scenarioSteps: Readonly<Record<ScenarioKind, ScenarioStep>> = {
-  honest: async (running) => {
-    const signed = await sign(running, payerOf(running));
-    return signed && pay(running, signed);
-  },
+  honest: payOnce,
+  reluctant: payOnce,
+  taken_quote: payTakenQuote,
+  long_landing: landInLongTransaction,
+  void_nonce: useNonceOtherwise,
 
   quitter: async (running) => {
     const signed = await sign(running, payerOf(running));

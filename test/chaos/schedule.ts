@@ -87,6 +87,14 @@ export type ScenarioKind =
   | 'stalled_failure'
   /** A payment just before the end of its quote, whose start reaches the database after it. */
   | 'last_moment'
+  /** A runner refuses the call at first: it is a dead letter, which an operator refunds or queues again. */
+  | 'reluctant'
+  /** Two payments of one quote, of which the refused one lands: its payer asks for delivery, and an operator refunds it. */
+  | 'taken_quote'
+  /** The payment lands in a transaction with logs of more than 2 MiB. */
+  | 'long_landing'
+  /** The payer cancels the nonce of its payment, or uses it for one atom. */
+  | 'void_nonce'
   /** A payer without balance. */
   | 'unfunded'
   /** A stranger whose payments make the facilitator answer 500. */
@@ -146,6 +154,7 @@ export const features = {
   reorgs: ({ reorgs }) => reorgs.length > 0,
   siege: ({ isSiege }) => isSiege,
   credit: (schedule) => schedule.hasCredit,
+  refunds: ({ hasOperator }) => hasOperator,
 } as const satisfies Readonly<Record<string, (schedule: Schedule) => boolean>>;
 export type Feature = keyof typeof features;
 
@@ -166,12 +175,16 @@ export interface Schedule {
   readonly isSiege: boolean;
   /** The gateways sell credit and serve chat as well, which is paid by credit and by spends. */
   readonly hasCredit: boolean;
+  /** An operator refunds what is due, while another one queues dead letters again. */
+  readonly hasOperator: boolean;
 }
 
 /** One run in five is a siege. */
 export const siegeEvery = 5;
 /** In one run in five another database server takes over. */
 export const turnoverEvery = 5;
+/** In one run of three an operator refunds, unless it is a siege or another server takes over. */
+const refundsEvery = 3;
 /** In two runs of five, but not in the first three, gateways serve chat as well. Sieges and turnovers are in others. */
 const creditEvery = 5;
 const firstCreditRun = 3;
@@ -190,6 +203,13 @@ export interface ScheduleOptions {
   readonly processes: number;
   /** Every scenario is of this kind. */
   readonly kind?: ScenarioKind | undefined;
+}
+
+/** Their payments end as dead letters or as refused ones that landed. */
+const refundedKinds: readonly ScenarioKind[] = ['reluctant', 'taken_quote'];
+
+export function mayHaveOperator({ run, kind }: Pick<ScheduleOptions, 'run' | 'kind'>): boolean {
+  return kind === undefined ? run % refundsEvery === 0 : refundedKinds.includes(kind);
 }
 
 export function isCreditKind(kind: ScenarioKind | undefined): kind is CreditKind {

@@ -36,6 +36,35 @@ export const testPlants: readonly TestPlant[] = [
     },
   },
   {
+    name: 'void-because-its-log-was-not-found',
+    edits: [
+      {
+        file: 'src/jobs/find-settlement.ts',
+        find: `return undecided('transfer_not_found');`,
+        replace: `return { kind: 'void', reason: 'authorization_used_otherwise' };`,
+      },
+    ],
+    caughtByTest: {
+      file: 'test/jobs/find-settlement.test.ts',
+      name: 'a payment whose nonce is used is not void while a node does not show the log of that use',
+    },
+  },
+  {
+    name: 'last-result-of-a-lease-is-kept',
+    edits: [
+      {
+        file: 'migrations/functions/bodies.sql',
+        find: `where kept.lease_id <> excluded.lease_id
+    and exists`,
+        replace: `where exists`,
+      },
+    ],
+    caughtByTest: {
+      file: 'test/http/jobs/kept-results.test.ts',
+      name: 'of completions of one lease that come together the first is kept, and it is the one that the ledger has',
+    },
+  },
+  {
     name: 'payouts-under-way-take-turns',
     edits: [
       {

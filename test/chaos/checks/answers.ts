@@ -11,6 +11,8 @@ interface Facts {
   readonly transfers: readonly Landed[];
   readonly payments: ReadonlyMap<string, RecordedPayment>;
   readonly events: readonly RecordedEvent[];
+  /** When the faults ended. */
+  readonly quietSince: number;
 }
 
 /** Compares the answers that clients received with what happened to their money. */
@@ -27,9 +29,37 @@ export function* answerViolations(facts: Facts): Generator<Violation> {
   }
   for (const { presentation, attempt, isExcused } of refusalsOfPaid(facts)) {
     if (isExcused) continue;
-    const { scenario, signed } = presentation;
-    const words = `${scenario}: ${signed.key} is paid, and was answered ${attempt.status} ${attempt.code ?? ''} ${attempt.reason ?? ''}`;
-    yield { kind: 'refused_though_paid', words };
+    yield refusedThoughPaid(presentation, attempt);
+  }
+  for (const { presentation, attempt } of refusalsOfLanded(facts))
+    yield refusedThoughPaid(presentation, attempt);
+}
+
+function refusedThoughPaid({ scenario, signed }: Presentation, attempt: Attempt): Violation {
+  const words = `${scenario}: ${signed.key} is paid, and was answered ${attempt.status} ${attempt.code ?? ''} ${attempt.reason ?? ''}`;
+  return { kind: 'refused_though_paid', words };
+}
+
+/** Of what a gateway was asked before the faults ended, some was answered later. */
+const quietAfterMs = 1_000;
+
+/**
+ * Refusals of payments that a third party had landed before the request, when nothing kept the gateways from the chain any more. Only that a
+ * refund is due may be said then.
+ */
+function* refusalsOfLanded({ records, transfers, payments, quietSince }: Facts) {
+  const landed = new Set(transfers.map(({ key }) => key));
+  for (const presentation of records.presentations) {
+    const { key } = presentation.signed;
+    const landedAt = records.landedLate.get(key);
+    if (landedAt === undefined || !landed.has(key) || !isOwnRequest(payments.get(key), presentation))
+      continue;
+    for (const attempt of presentation.attempts.filter(isDefinite))
+      if (
+        attempt.sentAt > Math.max(landedAt, quietSince + quietAfterMs) &&
+        attempt.code !== 'payment_recovered'
+      )
+        yield { presentation, attempt };
   }
 }
 
@@ -72,7 +102,7 @@ function* acceptanceViolations(
 
 /** Whether it is this request that the payment pays for; true where it was never started. */
 function isOwnRequest(payment: RecordedPayment | undefined, { body }: Presentation): boolean {
-  return !payment || payment.started.data.body_sha256 === sha256(body);
+  return !payment || payment.bodySha256 === sha256(body);
 }
 
 type Refusal = Extract<RecordedEvent, { type: 'payment_rejected' | 'request_refused' | 'auth_denied' }>;
@@ -89,7 +119,7 @@ function isRefusal(event: RecordedEvent): event is Refusal {
  */
 function wasDecidedBefore(
   { startSentAt }: Records,
-  { started, stream }: RecordedPayment,
+  { startedSeq, stream }: RecordedPayment,
   { version, signed }: Presentation,
   attempt: Attempt,
   refusals: readonly Refusal[],
@@ -102,6 +132,6 @@ function wasDecidedBefore(
     const isOfQuote = version === 1 || data.quote_digest === stream;
     const isOfPayer =
       !('payer' in data) || data.payer === undefined || data.payer === signed.payer.toLowerCase();
-    return isSame && isOfQuote && isOfPayer && seq < started.seq;
+    return isSame && isOfQuote && isOfPayer && seq < startedSeq;
   });
 }

@@ -6,6 +6,7 @@ import { ledgerFaults } from '../../support/ledger-faults.ts';
 import type { Records } from '../records.ts';
 import type { Loss } from '../turnovers.ts';
 import type { Participants } from '../participants.ts';
+import type { SentRefund } from '../refund-operator.ts';
 import type { Environment } from '../environment.ts';
 import { listAccounts } from '../../../src/store/credit.ts';
 import { balanceOf } from '../../../src/devnet/token.ts';
@@ -18,7 +19,8 @@ import { growthViolations, salesViolations } from './sales.ts';
 import { moneyViolations } from './money.ts';
 import { recordedPayments, recoveredPayments } from './payments.ts';
 import { offeredAgain, withoutLost } from './lost.ts';
-import { readTransfers } from './transfers.ts';
+import { refundViolations } from './refunds.ts';
+import { isPayment, readTransfers } from './transfers.ts';
 import { transitionViolations } from './transitions.ts';
 import type { Violation } from './violation.ts';
 import { idempotencyViolations, workViolations } from './work.ts';
@@ -41,6 +43,10 @@ export interface CheckParts {
   /** What a failover or a restore lost, and what broke until the ledger was recovered. */
   readonly loss?: Loss | undefined;
   readonly found?: readonly Violation[];
+  /** The refunds that an operator sent. */
+  readonly sentRefunds?: readonly SentRefund[];
+  /** When the faults ended; left out, they have not. */
+  readonly quietSince?: number;
   /** How many events may belong to no payment. */
   readonly maxOtherEvents?: number | undefined;
   /** Whether the ledger's clock was moved. */
@@ -68,17 +74,17 @@ export async function checkRun(parts: CheckParts): Promise<Checked> {
   // gateways stop first, so that the ledger does not change during the comparison
   await Promise.all(participants.gateways.map((gateway) => gateway.stop()));
   const { events, faults, accounts } = await readLedger(environment.postgres.url(parts.database));
-  const transfers = await readTransfers(
-    environment.chain.url,
-    environment.tokens,
-    parts.payTo,
-    parts.fromBlock,
-  );
+  const { chain: node, tokens } = environment;
+  const moved = await readTransfers(node.url, tokens, parts.payTo, parts.fromBlock);
   const payments = recordedPayments(events);
-  const [token] = environment.tokens;
+  const [token] = tokens;
   const received = parts.recipient ? await balanceOf(environment.chain.url, token, parts.recipient) : 0n;
   const chain = await readChainSpends(environment.chain.url, parts.fromBlock, received);
   const recovered = recoveredPayments(events);
+  // of an offer whose time is wrong by more than clocks differ nothing is taken: its client is told so
+  const isSuspense = ({ key }: { readonly key: string }): boolean =>
+    parts.isClockMoved === true && records.landedLate.has(key) && !payments.has(key) && !recovered.has(key);
+  const transfers = moved.filter((one) => isPayment(one, records) && !isSuspense(one));
   const known = {
     records,
     runs: participants.runners.flatMap((runner) => runner.runs),
@@ -86,13 +92,20 @@ export async function checkRun(parts: CheckParts): Promise<Checked> {
   const offered = parts.loss ? [...offeredAgain(records, parts.loss, recovered)] : [];
   const seen = parts.loss ? withoutLost(known, parts.loss, payments, recovered) : known;
   const { runs } = seen;
-  const facts = { records: seen.records, transfers, payments, events };
+  const facts = {
+    records: seen.records,
+    transfers,
+    payments,
+    events,
+    quietSince: parts.quietSince ?? Infinity,
+  };
   const deaths = participants.gateways.flatMap((gateway) => gateway.faults);
   const violations = [
     ...(parts.found ?? []),
     ...offered,
     ...moneyViolations(transfers, payments, records, { recovered, believesLies: parts.believesLies ?? true }),
     ...answerViolations(facts),
+    ...refundViolations(facts, parts.sentRefunds ?? []),
     ...creditViolations({ ...facts, accounts }),
     ...spendViolations({ records, events, chain }),
     ...bindingViolations(events, records),

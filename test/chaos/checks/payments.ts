@@ -1,13 +1,15 @@
 import type { EventData, RecordedEvent } from '../../../src/domain/events/event.ts';
 import { paymentKey } from '../records.ts';
 
-type Started = Extract<RecordedEvent, { type: 'settlement_started' }>;
-
 /** One payment's events, read without the product's own fold, so that the check is independent of it. */
 export interface RecordedPayment {
   readonly key: string;
   readonly stream: string;
-  readonly started: Started;
+  readonly nonce: string;
+  /** Of the request that it pays for. */
+  readonly bodySha256: string;
+  /** The event that began it: its start, or its payer's request for delivery where it landed without one. */
+  readonly startedSeq: number;
   readonly settled: Extract<RecordedEvent, { type: 'payment_settled' | 'settlement_confirmed' }>[];
   /** Calls that were enqueued for it and not taken back. */
   readonly calls: number[];
@@ -48,13 +50,32 @@ export function recordedPayments(events: readonly RecordedEvent[]): Map<string, 
         payments.set(key, {
           key,
           stream,
-          started: event,
+          nonce,
+          bodySha256: event.data.body_sha256,
+          startedSeq: event.seq,
           settled: [],
           calls: [],
           everEnqueued: [],
           isReorgedOut: false,
           callerNonce,
           paymentId,
+        });
+        break;
+      }
+      case 'redelivery_requested': {
+        const key = keyOf(event.data);
+        payments.set(key, {
+          key,
+          stream: event.stream,
+          nonce: event.data.payment_nonce,
+          bodySha256: event.data.body_sha256,
+          startedSeq: event.seq,
+          settled: [],
+          calls: [],
+          everEnqueued: [],
+          isReorgedOut: false,
+          callerNonce: undefined,
+          paymentId: undefined,
         });
         break;
       }
@@ -69,10 +90,7 @@ export function recordedPayments(events: readonly RecordedEvent[]): Map<string, 
       case 'enqueued':
       case 'enqueued_again':
         for (const payment of payments.values())
-          if (
-            payment.stream === event.stream &&
-            payment.started.data.payment.nonce === event.data.payment_nonce
-          ) {
+          if (payment.stream === event.stream && payment.nonce === event.data.payment_nonce) {
             payment.calls.push(event.data.call_id);
             payment.everEnqueued.push(event.data.call_id);
           }
@@ -83,9 +101,14 @@ export function recordedPayments(events: readonly RecordedEvent[]): Map<string, 
   return payments;
 }
 
-/** Payments of lost events that the operator's recovery found on the chain: a refund is due for each. */
+/** Payments without a call that the chain shows, of lost events or of refused requests: a refund is due for each. */
 export function recoveredPayments(events: readonly RecordedEvent[]): Set<string> {
-  return new Set(events.flatMap(({ type, data }) => (type === 'payment_recovered' ? keyOf(data) : [])));
+  const recovered = new Set<string>();
+  for (const { type, data } of events) {
+    if (type === 'payment_recovered') recovered.add(keyOf(data));
+    if (type === 'redelivery_requested') recovered.delete(keyOf(data));
+  }
+  return recovered;
 }
 
 function noteSettled(payment: RecordedPayment | undefined, event: RecordedPayment['settled'][number]): void {

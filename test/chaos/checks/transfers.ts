@@ -1,6 +1,6 @@
 import { createPublicClient, http, parseAbi } from 'viem';
 import type { Address } from '../../../src/domain/values/primitives.ts';
-import { paymentKey } from '../records.ts';
+import { paymentKey, type Records } from '../records.ts';
 
 /** Money that reached the operator, and the authorization that moved it. */
 export interface Landed {
@@ -13,6 +13,12 @@ export interface Landed {
   readonly logIndex: number;
   /** Atoms. */
   readonly amount: bigint;
+}
+
+/** Whether a transfer is all that its payer signed to pay, and not another use of the same nonce. */
+export function isPayment({ key, amount }: Landed, { signed }: Pick<Records, 'signed'>): boolean {
+  const value = signed.get(key)?.payment.payload.authorization.value;
+  return value === undefined || BigInt(value) === amount;
 }
 
 const [used, transferred] = parseAbi([

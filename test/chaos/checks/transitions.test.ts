@@ -56,6 +56,14 @@ const retried = (attempt: number): LedgerEvent => ({
   data: { call_id: 1, attempt, reason: 'http_503' },
 });
 const completed = (attempt: number): LedgerEvent => ({ type: 'completed', data: { call_id: 1, attempt } });
+const dead: LedgerEvent = { type: 'dead_lettered', data: { call_id: 1, attempt: 1, reason: 'refused' } };
+const requeued: LedgerEvent = { type: 'operator_requeued', data: { call_id: 1 } };
+const refundStarted: LedgerEvent = {
+  type: 'refund_started',
+  data: { ...eventExamples.refund_started, ...named },
+};
+const refundAbandoned: LedgerEvent = { type: 'refund_abandoned', data: eventExamples.refund_abandoned };
+const refunded: LedgerEvent = { type: 'refunded', data: { ...eventExamples.refunded, ...named } };
 
 const stream = `0x${'3'.repeat(64)}`;
 
@@ -90,6 +98,8 @@ test.each([
     'taken back during an attempt',
     [started, settled, enqueued, delivered(1), disproved('kept'), retried(1), settled, delivered(2)],
   ],
+  ['refunded', [...paid, dead, refundStarted, refunded]],
+  ['queued again once its refund was given up', [...paid, dead, refundStarted, refundAbandoned, requeued]],
   ['completed by a runner whose delivery a restore lost', [...paid, recovered, completed(1)]],
   ['failed, delivered again and lost', [...paid, delivered(1), retried(1), recovered, completed(2)]],
 ])('%s is legal', (_, events) => {
@@ -99,6 +109,17 @@ test.each([
 test.each([
   ['enqueued before it is paid', [started, enqueued, settled], 'enqueued while the payment is settling'],
   ['settled twice', [started, settled, enqueued, settled], 'payment_settled while the payment is settled'],
+  [
+    'queued again during its refund',
+    [...paid, dead, refundStarted, requeued],
+    'operator_requeued while the refund is started',
+  ],
+  ['a refund of a call that waits', [...paid, refundStarted], 'refund_started while the call is enqueued'],
+  [
+    'refunded twice',
+    [...paid, dead, refundStarted, refunded, refunded],
+    'refunded while the refund is refunded',
+  ],
   ['enqueued twice', [started, settled, enqueued, enqueued], 'enqueued of call 1'],
   ['unknown once it is settled', [started, settled, enqueued, unknown], 'settlement_unknown while'],
   ['started twice', [started, started], 'settlement_started while the payment is settling'],

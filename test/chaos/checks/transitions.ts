@@ -4,6 +4,7 @@ import { keyOf } from './payments.ts';
 import type { Violation } from './violation.ts';
 
 type PaymentState = 'absent' | 'settling' | 'unknown' | 'failed' | 'settled';
+type RefundState = 'none' | 'started' | 'refunded';
 type CallState = 'absent' | 'enqueued' | 'delivered' | 'failed' | 'completed' | 'dead';
 
 /** From which states of its payment an event may come, and where it leads. */
@@ -21,6 +22,23 @@ const paymentSteps: Partial<Record<EventType, { from: readonly PaymentState[]; t
   settlement_reorged: { from: ['settled'], to: 'unknown' },
   enqueued: { from: ['settled'] },
   enqueued_again: { from: ['settled'] },
+  redelivery_requested: { from: ['settled'] },
+  refund_started: { from: ['settled'] },
+  refunded: { from: ['settled'] },
+};
+
+/** The same for its refund, of which nothing may be delivered. */
+const refundSteps: Partial<Record<EventType, { from: readonly RefundState[]; to?: RefundState }>> = {
+  redelivery_requested: { from: ['none'] },
+  operator_requeued: { from: ['none'] },
+  enqueued: { from: ['none'] },
+  delivered: { from: ['none'] },
+  completed: { from: ['none'] },
+  refund_started: { from: ['none'], to: 'started' },
+  refund_sent: { from: ['started'] },
+  refund_not_sent: { from: ['started'] },
+  refund_abandoned: { from: ['started'], to: 'none' },
+  refunded: { from: ['none', 'started'], to: 'refunded' },
 };
 
 /** The same for calls. Completed is the end; a dead letter waits for the operator. */
@@ -34,6 +52,9 @@ const callSteps: Partial<Record<EventType, { from: readonly CallState[]; to: Cal
   operator_requeued: { from: ['dead'], to: 'enqueued' },
   operator_discarded: { from: ['dead'], to: 'dead' },
 };
+
+/** States of a call in which its payment may be refunded. */
+const mayRefund: ReadonlySet<CallState> = new Set(['absent', 'dead']);
 
 /** What a request that came to nothing leaves in a stream of its own. */
 const requestTypes: ReadonlySet<EventType> = new Set([
@@ -87,7 +108,16 @@ function* quoteFaults(
   recoveries: readonly number[],
 ): Generator<string> {
   const payments = new Map<string, Payment>();
+  let refund: RefundState = 'none';
   for (const event of streamEvents) {
+    const step = refundSteps[event.type];
+    if (step && !step.from.includes(refund)) yield `${event.type} while the refund is ${refund}`;
+    refund = step?.to ?? refund;
+    const call = [...payments.values()]
+      .map((payment) => payment.call.state)
+      .find((state) => !mayRefund.has(state));
+    if (call && (event.type === 'refund_started' || event.type === 'refunded'))
+      yield `${event.type} while the call is ${call}`;
     const isFirst = event.type === 'quote_issued' || event.type === 'payment_recovered';
     if (isFirst !== (event.version === 1)) yield `${event.type} at version ${event.version}`;
     yield* moneyFaults(payments, event);

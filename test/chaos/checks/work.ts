@@ -47,8 +47,8 @@ function* runViolations(
 ): Generator<Violation> {
   const bodies = new Map<number, string>();
   // a call may be taken back after an attempt
-  for (const { started, everEnqueued } of payments.values())
-    for (const id of everEnqueued) bodies.set(id, started.data.body_sha256);
+  for (const { bodySha256, everEnqueued } of payments.values())
+    for (const id of everEnqueued) bodies.set(id, bodySha256);
   for (const { callId, quoteDigest, bodySha256 } of runs) {
     const words = `a runner got call ${callId} of ${quoteDigest}`;
     const paid = bodies.get(callId);
