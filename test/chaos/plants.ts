@@ -95,7 +95,7 @@ export const plants: readonly Plant[] = [
       {
         file: 'src/store/calls.ts',
         find: `idempotencyKey: row.payment,`,
-        replace: `idempotencyKey: String(row.call_id),`,
+        replace: `idempotencyKey: '0x' + String(row.call_id).padStart(64, '0'),`,
       },
     ],
     caughtBy: ['wrong_work'],
