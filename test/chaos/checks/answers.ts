@@ -78,8 +78,10 @@ function* refusalsOfPaid({ records, transfers, payments, events }: Facts) {
     // a refusal that was true when it was sent is no violation: a third party landed the payment afterwards
     if (!landed.has(key) || records.landedLate.has(key) || !isOwnRequest(payment, presentation)) continue;
     for (const attempt of presentation.attempts.filter(isDefinite)) {
-      const isExcused =
-        payment !== undefined && wasDecidedBefore(records, payment, presentation, attempt, refusals);
+      // never started, and landed all the same: its refund is due, which the check of the money looks for
+      const isExcused = payment
+        ? wasDecidedBefore(records, payment, presentation, attempt, refusals)
+        : attempt.code === 'payment_recovered';
       yield { presentation, attempt, isExcused };
     }
   }
