@@ -164,6 +164,20 @@ async function startUsageUpstream(): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
 }
 
+test('reasoning that an upstream counts beside the completion is charged as output, and that among it once', async () => {
+  const gateway = await startChatGateway({ upstreamUrl: await startUsageUpstream() });
+  const key = { authorization: `Bearer ${await gateway.key()}` };
+  const beside = { prompt_tokens: 20, completion_tokens: 10, total_tokens: 370 };
+  const among = { prompt_tokens: 500, completion_tokens: 500, total_tokens: 1000, reasoning_tokens: 200 };
+  for (const usage of [beside, among])
+    expect((await gateway.post({ ...ask(JSON.stringify(usage)), max_tokens: 1000 }, key)).status).toBe(200);
+  await eventually(async () => {
+    const events = await expectBooks(gateway.database);
+    const costs = events.flatMap((event) => (event.type === 'chat_completed' ? event.data.cost_micros : []));
+    expect(costs.toSorted()).toEqual(['3550', '6250']);
+  });
+});
+
 test('a hold is settled with at most its amount, and the operator gets an alert, whatever usage an upstream reports', async () => {
   const { lines, logger } = logLines();
   const gateway = await startChatGateway({ upstreamUrl: await startUsageUpstream(), logger });

@@ -1,13 +1,4 @@
-/** The tokens of an answer as the upstream counts them; zero is a valid count. */
-export interface ChatUsage {
-  readonly promptTokens: number;
-  readonly completionTokens: number;
-  readonly totalTokens?: number;
-  /** How many of the prompt's tokens came from a cache. */
-  readonly cachedTokens?: number;
-  /** How many of them were written to one; with `cachedTokens` at most the prompt's. */
-  readonly cacheWriteTokens?: number;
-}
+import { type ChatUsage, readUsage } from './chat-usage.ts';
 
 /** An upstream's error, shortened. The text is the upstream's: for people and logs only. */
 export interface ChatError {
@@ -54,6 +45,7 @@ type Fields = Readonly<Record<string, unknown>>;
 export function createChatReader(): ChatReader {
   const finishByIndex = new Map<number, string | undefined>();
   let usage: ChatUsage | undefined;
+  let usageOfChoice: ChatUsage | undefined;
   let isUsageMalformed = false;
   let written = '';
 
@@ -63,6 +55,11 @@ export function createChatReader(): ChatReader {
     // some servers send both, with the same in them
     if (written.length < maxWritten) written += longest(textOf(choice['delta']), textOf(choice['message']));
   };
+  const countsOf = (...places: readonly unknown[]): ChatUsage | undefined => {
+    const readings = places.map(readUsage);
+    isUsageMalformed ||= readings.some(({ kind }) => kind === 'malformed');
+    return readings.find((reading) => reading.kind === 'counted')?.usage;
+  };
   const read = (text: string, isWhole: boolean): ChatReading => {
     const value = parse(text);
     if (!isFields(value)) return { kind: 'malformed' };
@@ -71,9 +68,9 @@ export function createChatReader(): ChatReader {
     const choices = readChoices(value, isWhole);
     if (choices === undefined) return { kind: 'malformed' };
     for (const choice of choices) readChoice(choice);
-    const given = readUsage(value['usage']);
+    const given = countsOf(value['usage'], isFields(value['x_groq']) ? value['x_groq']['usage'] : undefined);
     usage = given ?? usage;
-    isUsageMalformed ||= given === undefined && hasFalseCount(value['usage']);
+    usageOfChoice = countsOf(choices[0]?.['usage']) ?? usageOfChoice;
     return { kind: 'part', isUsageOnly: choices.length === 0 && given !== undefined };
   };
 
@@ -83,8 +80,10 @@ export function createChatReader(): ChatReader {
     get progress() {
       const finishReason = finishByIndex.get(0);
       const finishes = [...finishByIndex.values()];
+      // Kimi reports it in the choice: of several it may be that choice's alone
+      const counted = usage ?? (finishes.length === 1 ? usageOfChoice : undefined);
       return {
-        ...(usage && { usage }),
+        ...(counted && { usage: counted }),
         ...(isUsageMalformed && { isUsageMalformed }),
         ...(finishReason !== undefined && { finishReason }),
         isFinished: finishes.length > 0 && finishes.every((finish) => finish !== undefined),
@@ -92,39 +91,6 @@ export function createChatReader(): ChatReader {
       };
     },
   };
-}
-
-/** A usage object; undefined unless both counts are whole numbers. A further count that is none is left out. */
-export function readUsage(value: unknown): ChatUsage | undefined {
-  if (!isFields(value)) return undefined;
-  const {
-    prompt_tokens: promptTokens,
-    completion_tokens: completionTokens,
-    total_tokens: totalTokens,
-  } = value;
-  if (!isCount(promptTokens) || !isCount(completionTokens)) return undefined;
-  const details = value['prompt_tokens_details'];
-  const detail = isFields(details) ? details : {};
-  // The second name is DeepSeek's.
-  const cached = detail['cached_tokens'] ?? value['prompt_cache_hit_tokens'];
-  const cachedTokens = isCount(cached) && cached <= promptTokens ? cached : undefined;
-  // OpenRouter's name, and Anthropic's
-  const written = detail['cache_write_tokens'] ?? value['cache_creation_input_tokens'];
-  const isWritten = isCount(written) && written <= promptTokens - (cachedTokens ?? 0);
-  return {
-    promptTokens,
-    completionTokens,
-    ...(isCount(totalTokens) && { totalTokens }),
-    ...(cachedTokens !== undefined && { cachedTokens }),
-    ...(isWritten && { cacheWriteTokens: written }),
-  };
-}
-
-/** Whether a count is given that is no whole number. A missing or empty one is only no report. */
-function hasFalseCount(value: unknown): boolean {
-  if (!isFields(value)) return false;
-  const counts = [value['prompt_tokens'], value['completion_tokens']];
-  return counts.some((count) => count != null && !isCount(count));
 }
 
 /** The error that a parsed body or chunk is: OpenAI's envelope, a bare sentence in it, or vLLM's flat form. */

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { createChatReader, readChatError, readUsage } from '../../../src/domain/chat/chat-answer.ts';
+import { createChatReader, readChatError } from '../../../src/domain/chat/chat-answer.ts';
 
 const usage = { prompt_tokens: 3, completion_tokens: 5, total_tokens: 8 };
-const read = { promptTokens: 3, completionTokens: 5, totalTokens: 8 };
+const read = { promptTokens: 3, completionTokens: 5 };
 const chunk = (change: object = {}): string =>
   JSON.stringify({ choices: [{ index: 0, delta: { content: 'ab' }, finish_reason: null }], ...change });
 const ended = (index: number, reason: unknown): string =>
@@ -16,59 +16,6 @@ function progressOf(...chunks: readonly string[]) {
 }
 
 describe('the usage of a chat answer', () => {
-  test.each([
-    [usage, read],
-    [
-      { ...usage, total_tokens: undefined },
-      { promptTokens: 3, completionTokens: 5 },
-    ],
-    [
-      { prompt_tokens: 0, completion_tokens: 0 },
-      { promptTokens: 0, completionTokens: 0 },
-    ],
-    [
-      { ...usage, prompt_tokens_details: { cached_tokens: 2 } },
-      { ...read, cachedTokens: 2 },
-    ],
-    [
-      { ...usage, prompt_tokens_details: { cached_tokens: 0 } },
-      { ...read, cachedTokens: 0 },
-    ],
-    [{ ...usage, prompt_tokens_details: null }, read],
-    [
-      { ...usage, prompt_tokens_details: { cached_tokens: 1, cache_write_tokens: 2 } },
-      { ...read, cachedTokens: 1, cacheWriteTokens: 2 },
-    ],
-    [
-      { ...usage, cache_creation_input_tokens: 3 },
-      { ...read, cacheWriteTokens: 3 },
-    ],
-    [
-      { ...usage, prompt_tokens_details: { cached_tokens: 2, cache_write_tokens: 2 } },
-      { ...read, cachedTokens: 2 },
-    ],
-    [{ ...usage, prompt_tokens_details: { cached_tokens: 4 } }, read],
-    [
-      { ...usage, prompt_cache_hit_tokens: 1 },
-      { ...read, cachedTokens: 1 },
-    ],
-    [
-      { ...usage, total_tokens: '8' },
-      { promptTokens: 3, completionTokens: 5 },
-    ],
-    [{ ...usage, completion_tokens: 5.5 }, undefined],
-    [{ ...usage, completion_tokens: '5' }, undefined],
-    [{ ...usage, completion_tokens: -1 }, undefined],
-    [{ ...usage, completion_tokens: 2 ** 53 }, undefined],
-    [{ prompt_tokens: 3 }, undefined],
-    [[], undefined],
-    [null, undefined],
-    [undefined, undefined],
-    [7, undefined],
-  ])('is read from %j', (value, expected) => {
-    expect(readUsage(value)).toEqual(expected);
-  });
-
   test('is the last one where it is sent twice', () => {
     const second = { ...usage, completion_tokens: 6, total_tokens: 9 };
     expect(progressOf(chunk({ usage }), chunk({ usage: second })).usage?.completionTokens).toBe(6);

@@ -17,7 +17,7 @@ interface Expected {
 }
 
 const stallMs = 60_000;
-const usage = { promptTokens: 7, completionTokens: 3, totalTokens: 10, cachedTokens: 0 };
+const usage = { promptTokens: 7, completionTokens: 3, cachedTokens: 0 };
 const completed = { kind: 'completed', usage, finishReason: 'stop', isFinished: true };
 const failed = (cause: string, more: object = {}): object => ({
   kind: 'failed',

@@ -28,7 +28,7 @@ describe('a whole answer', () => {
     expect(answer).toMatchObject({
       kind: 'completed',
       body: Buffer.from(await direct.arrayBuffer()),
-      usage: { promptTokens: 7, completionTokens: 3, totalTokens: 10, cachedTokens: 0 },
+      usage: { promptTokens: 7, completionTokens: 3, cachedTokens: 0 },
       finishReason: 'stop',
       isFinished: true,
       written: 'one two three',
