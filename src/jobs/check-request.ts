@@ -11,7 +11,7 @@ export type RequestCheck = { readonly kind: 'fit'; readonly job: Job } | ErrorRe
 /** Step 1: the job, the input and the budget. No peer is asked, and the payment is not looked at. */
 export function checkRequest(context: JobsContext, request: WholeRequest): RequestCheck {
   const fit = checkHead(context, request);
-  return fit.kind === 'refusal' ? fit : checkInput(context, request, fit.job);
+  return fit.kind === 'refusal' || isProbe(request) ? fit : checkInput(context, request, fit.job);
 }
 
 /** As much of step 1 as the headers show. */
@@ -22,11 +22,8 @@ export function checkHead(context: JobsContext, request: OpenedRequest): Request
   if (!isCarriable(request.contentType)) return refusal(request, 'invalid_content_type');
   const fault = callbackFault(context, request);
   if (fault) return refusal(request, fault);
-  const { input } = sold.job;
-  if (input && mediaTypeOf(request.contentType) !== input.contentType) {
-    const details = [`this job takes ${input.contentType}`];
-    return refusal(request, 'unsupported_media_type', { details });
-  }
+  const unsupported = mayBeProbe(request) ? undefined : contentTypeFault(request, sold.job);
+  if (unsupported) return unsupported;
   const waitSecs = request.charge.waitSecs();
   return waitSecs > 0 ? rateLimited(waitSecs) : sold;
 }
@@ -38,8 +35,33 @@ export function findSoldJob(context: JobsContext, request: OpenedRequest): Reque
   return isSold(job) ? { kind: 'fit', job } : refusal(request, 'x402_disabled');
 }
 
+/** A probe is longer by some blanks at most. */
+const maxProbeBytes = 16;
+
+/**
+ * Whether the request may ask for the offer alone. Crawlers send no payment and no body, or `{}`, and index only what answers 402.
+ */
+function mayBeProbe({ sent, declaredBytes }: OpenedRequest): boolean {
+  return sent.kind === 'none' && declaredBytes <= maxProbeBytes;
+}
+
+function isProbe(request: WholeRequest): boolean {
+  return (
+    mayBeProbe(request) &&
+    request.body.length <= maxProbeBytes &&
+    /^\s*(?:\{\s*\})?\s*$/.test(request.body.toString('latin1'))
+  );
+}
+
+function contentTypeFault(request: OpenedRequest, { input }: Job): ErrorRefusal | undefined {
+  if (!input || mediaTypeOf(request.contentType) === input.contentType) return undefined;
+  return refusal(request, 'unsupported_media_type', { details: [`this job takes ${input.contentType}`] });
+}
+
 /** A client must not pay for a body that the runner has to reject. */
 function checkInput(context: JobsContext, request: WholeRequest, job: Job): RequestCheck {
+  const unsupported = contentTypeFault(request, job);
+  if (unsupported) return unsupported;
   const order = topUpOrderOf(request, job);
   const fault =
     order === undefined ? undefined : orderFault(context.config.identity?.secrets, order, nowSecs(context));

@@ -55,11 +55,12 @@ test('a body that is not what the schema describes is 422 before any money moves
     const offer = offerOf(await gateway.post(job, { body: good, headers: json }));
     const paid = await gateway.post(job, { body, headers: { ...json, ...header(await signOffer(offer)) } });
     expect([body, paid]).toMatchObject([body, { status: 422, json: { code: 'input_invalid', details } }]);
-    expect((await gateway.post(job, { body, headers: json })).status).toBe(422);
+    const unpaid = body === '' || body === '{}' ? 402 : 422;
+    expect([body, (await gateway.post(job, { body, headers: json })).status]).toEqual([body, unpaid]);
   }
   expect(await chain.balance(payTo)).toBe(before);
   const refused = (await allEvents(database.db)).filter(({ type }) => type === 'request_refused');
-  expect(refused).toHaveLength(2 * wrong.length);
+  expect(refused).toHaveLength(2 * wrong.length - 2);
 });
 
 test('another content type is 415 before any money moves', async () => {
@@ -73,6 +74,39 @@ test('another content type is 415 before any money moves', async () => {
   expect(
     (await gateway.post('/x402/jobs/1/1', { body: 'x', headers: { 'content-type': 'image/png' } })).status,
   ).toBe(402);
+});
+
+test('a crawler gets the offer of a job with input rules: it sends no payment and no body, or {}, of any content type', async () => {
+  const { database, gateway } = await start();
+  const before = await chain.balance(payTo);
+  const text = { 'content-type': 'text/plain' };
+  const attempts = [
+    {},
+    { headers: json },
+    { body: '' },
+    { body: '{}', headers: json },
+    { body: ' {\n}\n', headers: json },
+    { body: '{}', headers: text },
+  ];
+  for (const attempt of attempts)
+    for (const path of [job, '/x402/jobs/1/1']) {
+      const asked = await gateway.post(path, attempt);
+      expect([path, attempt, asked.status]).toEqual([path, attempt, 402]);
+      expect(offerOf(asked).accepts[0]?.extra).toMatchObject({ paymentFlow: 'upfront' });
+      const paid = {
+        ...attempt,
+        headers: { ...attempt.headers, ...header(await signOffer(offerOf(asked))) },
+      };
+      expect([415, 422]).toContain((await gateway.post(path, paid)).status);
+      const unreadable = { ...attempt, headers: { ...attempt.headers, 'payment-signature': 'e30=' } };
+      expect([415, 422]).toContain((await gateway.post(path, unreadable)).status);
+    }
+  for (const body of ['[]', '{ "a": 1 }', 'null'])
+    expect((await gateway.post(job, { body, headers: json })).status).toBe(422);
+  for (const body of ['[]', `{${' '.repeat(2000)}}`])
+    expect((await gateway.post(job, { body, headers: text })).status).toBe(415);
+  expect(await chain.balance(payTo)).toBe(before);
+  expect((await allEvents(database.db)).filter(({ type }) => type === 'settlement_started')).toEqual([]);
 });
 
 test('valid input is paid for, and the 402 and the price describe the expected input', async () => {

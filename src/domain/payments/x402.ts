@@ -30,11 +30,9 @@ export function offerTextsV2(
   options: readonly SettlementOption[],
   maxTimeoutSecs: number,
 ): readonly string[] {
-  return options.map((option) => {
-    const text = JSON.stringify(requirementV2(option, {}, maxTimeoutSecs));
-    const isFirst = text.endsWith('{}}');
-    return `${text.slice(0, -2)}${isFirst ? '' : ','}`;
-  });
+  return options.map(
+    (option) => `${JSON.stringify(requirementV2(option, {}, maxTimeoutSecs)).slice(0, -2)},`,
+  );
 }
 
 /** The offers of a quote, as their recipient gets them: a JSON list. */
@@ -45,6 +43,9 @@ export function offersV2Text(texts: readonly string[], { digest, secret, echoes 
   });
   return `[${offers.join(',')}]`;
 }
+
+/** As x402 names it: the payment is settled before the job runs. */
+export const paymentFlow = 'upfront';
 
 /** An offer without its quote, or a price. */
 export function requirementV2(
@@ -60,7 +61,7 @@ export function requirementV2(
     asset: option.asset,
     payTo: option.payTo,
     maxTimeoutSeconds: maxTimeoutSecs,
-    extra: { ...scheme.offerExtraV2(option), ...extra },
+    extra: { ...scheme.offerExtraV2(option), paymentFlow, ...extra },
   };
 }
 

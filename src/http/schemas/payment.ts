@@ -3,6 +3,7 @@ import { discoveryKey } from '../../domain/payments/discovery.ts';
 import { offerReceiptKey } from '../../domain/payments/offer-receipt.ts';
 import { identifierForm, paymentIdentifierKey } from '../../domain/payments/payment-identifier.ts';
 import { offerExtraWire } from '../../domain/payments/offer-extra.ts';
+import { paymentFlow } from '../../domain/payments/x402.ts';
 import type { PaymentScheme } from '../../domain/payments/schemes/scheme.ts';
 import { schemes } from '../../domain/payments/schemes/schemes.ts';
 import { address, atoms, hex32, network, quoteDigest, symbol, url } from './values.ts';
@@ -55,11 +56,20 @@ const priceV2 = z.strictObject({
   maxTimeoutSeconds,
 });
 
+const ofAnyOffer = {
+  paymentFlow: z.literal(paymentFlow).meta({
+    description:
+      'The payment is settled before the job runs. Clients of x402 prefer other flows where they have the choice.',
+  }),
+};
+
 /** What a payment could accept if it named a quote. */
-export const unquotedV2 = priceV2.extend({ extra: ofAnyScheme(({ extraV2 }) => extraV2) });
+export const unquotedV2 = priceV2.extend({ extra: ofAnyScheme(({ extraV2 }) => extraV2.extend(ofAnyOffer)) });
 
 export const requirementV2 = priceV2.extend({
-  extra: ofAnyScheme(({ extraV2 }) => extraV2.extend({ quoteDigest: echoedDigest, ...offerExtraWire })),
+  extra: ofAnyScheme(({ extraV2 }) =>
+    extraV2.extend({ ...ofAnyOffer, quoteDigest: echoedDigest, ...offerExtraWire }),
+  ),
 });
 
 const signature = z.string().meta({

@@ -74,7 +74,7 @@ describe('a payment', () => {
     expect(request.paymentRequirements).toEqual(request.paymentPayload.accepted);
     expect(request.paymentRequirements).toEqual({
       ...payload.accepted,
-      extra: { ...payload.accepted.extra, assetTransferMethod: 'eip3009' },
+      extra: { ...payload.accepted.extra, assetTransferMethod: 'eip3009', paymentFlow: 'upfront' },
     });
   });
 });

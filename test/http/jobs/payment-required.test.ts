@@ -64,6 +64,7 @@ const offerOf = (option: SettlementOption, { digest, secret }: PaymentRequired['
     name: option.eip712Name,
     version: option.eip712Version,
     assetTransferMethod: option.transferMethod,
+    paymentFlow: 'upfront',
     quoteDigest: digest,
     offerSecret: secret,
   },

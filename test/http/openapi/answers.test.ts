@@ -199,7 +199,7 @@ invocation_mode = "public_paid"\ninput_schema_file = "schema.json"`,
     files: { 'schema.json': '{"type":"object"}' },
   });
   expect((await gateway.get(`${job}/price`)).json.input.content_type).toBe('application/json');
-  expect(seen(await gateway.post(job, { body: '{}' }))).toEqual([415, 'unsupported_media_type']);
+  expect(seen(await gateway.post(job, { body: '1' }))).toEqual([415, 'unsupported_media_type']);
   const json = { 'content-type': 'application/json' };
   expect(seen(await gateway.post(job, { body: '1', headers: json }))).toEqual([422, 'input_invalid']);
   expect(seen(await gateway.post(job, { body: '{}', headers: json }))).toEqual([402, 'payment_required']);
