@@ -257,8 +257,6 @@ describe('a call that its runner does not accept', () => {
   test.each([
     ['400', { status: 400 }],
     ['404', { status: 404 }],
-    ['302, which is not followed', { status: 302, headers: { location: '/elsewhere' } }],
-    ['307, which is not followed', { status: 307, headers: { location: '/elsewhere' } }],
   ])('becomes a dead letter at once after %s', async (_, refusal) => {
     const database = await createDatabase();
     const runner = await startTestRunner(() => refusal);
@@ -274,6 +272,23 @@ describe('a call that its runner does not accept', () => {
     expect(await listDeadCalls(database.db, 10)).toMatchObject([{ call_id: call.callId }]);
     await gateway.stop();
     expect(runner.deliveries).toMatchObject([{ path: '/calls' }]);
+    await expectSound(database);
+  });
+
+  test.each([
+    ['408', { status: 408 }],
+    ['425', { status: 425 }],
+    ['302, which is not followed', { status: 302, headers: { location: '/elsewhere' } }],
+    ['307, which is not followed', { status: 307, headers: { location: '/elsewhere' } }],
+  ])('is tried again after %s, and completed', async (_, refusal) => {
+    const database = await createDatabase();
+    const runner = await startTestRunner(({ attempt }) => (attempt < 3 ? refusal : done));
+    const gateway = await gatewayOn(database, runner, eager);
+    const call = await pay(gateway);
+    await reachesState(call, 'completed');
+    await gateway.stop();
+    expect(new Set(runner.deliveries.map(({ path }) => path))).toEqual(new Set(['/calls']));
+    expect(attemptsOf(runner.deliveries)).toEqual([1, 2, 3]);
     await expectSound(database);
   });
 });

@@ -45,6 +45,9 @@ export type PushAnswer =
     }
   | { readonly kind: 'dead'; readonly reason: string; readonly error: string };
 
+/** Of the 4xx those that say nothing against the call: proxies before a runner answer 408 and 425 as well. */
+const passingStatuses: ReadonlySet<number> = new Set([408, 410, 425, 429]);
+
 /** The reason of a refusal by which a runner says that it accepts no more calls. */
 export const goneReason = 'status_410';
 
@@ -117,7 +120,7 @@ function completed(head: HttpHead, result: Buffer | undefined): Extract<PushAnsw
 function refused({ status, headers }: HttpHead, body: Buffer | undefined): PushAnswer {
   const reason = `status_${status}`;
   const error = words(status, headers, body);
-  if (status !== 429 && status < 500 && reason !== goneReason) return { kind: 'dead', reason, error };
+  if (status >= 400 && status < 500 && !passingStatuses.has(status)) return { kind: 'dead', reason, error };
   const kind = status === 503 && !isAskedByHandler(body) ? 'busy' : 'retry';
   return { kind, reason, ...retryAfter(headers['retry-after']), error };
 }
@@ -130,6 +133,8 @@ function isAskedByHandler(body: Buffer | undefined): boolean {
 /** The status, with the beginning of a body that is text. */
 function words(status: number, { 'content-type': type }: HttpHeaders, body: Buffer | undefined): string {
   const isText = type === undefined || /^(?:text\/|application\/(?:[\w.+-]*\+)?json\b)/i.test(String(type));
+  if (status < 400)
+    return `status ${status}: redirects are not followed. Set the runner's url to the address that answers itself.`;
   if (!isText || !body?.length) return `status ${status}`;
   return `status ${status}: ${body.subarray(0, maxWordBytes).toString('utf8')}`;
 }

@@ -114,7 +114,20 @@ describe('an answer of', () => {
     [410, { kind: 'retry', reason: 'status_410', error: 'status 410: why' }],
     [400, { kind: 'dead', reason: 'status_400', error: 'status 400: why' }],
     [404, { kind: 'dead', reason: 'status_404', error: 'status 404: why' }],
-    [302, { kind: 'dead', reason: 'status_302', error: 'status 302: why' }],
+    [408, { kind: 'retry', reason: 'status_408', error: 'status 408: why' }],
+    [425, { kind: 'retry', reason: 'status_425', error: 'status 425: why' }],
+    [422, { kind: 'dead', reason: 'status_422', error: 'status 422: why' }],
+    ...[301, 302, 304, 307, 308].map(
+      (status) =>
+        [
+          status,
+          {
+            kind: 'retry',
+            reason: `status_${status}`,
+            error: `status ${status}: redirects are not followed. Set the runner's url to the address that answers itself.`,
+          },
+        ] as const,
+    ),
   ])('%i', async (status, expected) => {
     const runner = await serve((_, response) => response.writeHead(status, { location: '/' }).end('why'));
     expect(await runner.push(call)).toEqual(expected);
