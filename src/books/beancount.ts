@@ -7,7 +7,7 @@ import { ExportError } from './source.ts';
 /** Beancount rounds decimals with more digits than this. */
 const maxDigits = 28;
 
-/** A journal that `bean-check` accepts by itself. Every balance is asserted without tolerance. */
+/** A journal that `bean-check` accepts by itself. Balances are asserted without tolerance. */
 export const beancount: JournalStyle = {
   head: (period) =>
     `; Books of a Tollbook ledger, ${spanText(period)}, by the time of recording.\n` +
@@ -17,7 +17,7 @@ export const beancount: JournalStyle = {
   account: (account, { before }, code) => `${before} open ${account}\n${metadata({ code })}`,
   opening: (balances, { before, first }) =>
     `\n${before} * "Opening balances"\n${balances.map(posting).join('')}` +
-    `\n${balances.map((balance) => assertion(first, balance)).join('')}`,
+    `\n${balances.map((balance) => (balance.isAsserted ? assertion(first, balance) : '')).join('')}`,
   unused: (balance, { first }) => assertion(first, balance),
   entry: (part, postings, day) =>
     `\n${day} * ${part.entry.counterparty === undefined ? '' : `${quoted(part.entry.counterparty)} `}${quoted(part.entry.category)}\n` +

@@ -3,7 +3,7 @@ import { spanText } from '../domain/values/period.ts';
 import type { EntryPart } from './books.ts';
 import { type JournalPosting, type JournalStyle, paymentTags } from './journal.ts';
 
-/** A journal that `hledger check --strict` accepts by itself. Every balance is asserted. */
+/** A journal that `hledger check --strict` accepts by itself. Balances are asserted. */
 export const hledger: JournalStyle = {
   head: (period) =>
     `; Books of a Tollbook ledger, ${spanText(period)}, by the time of recording.\ndecimal-mark .\n`,
@@ -11,7 +11,7 @@ export const hledger: JournalStyle = {
     `\n; ${[symbol, network, asset, `${decimals} decimals`].filter((text) => text !== undefined).join(', ')}\ncommodity "${name}"\n`,
   account: (account, _, code) => `account ${account}${code === undefined ? '' : `  ; code:${code}`}\n`,
   opening: (balances, { before }) =>
-    `\n${before} * Opening balances\n${balances.map((balance) => posting(balance, balance.atoms)).join('')}`,
+    `\n${before} * Opening balances\n${balances.map((balance) => posting(balance, balance.isAsserted ? balance.atoms : undefined)).join('')}`,
   unused: (balance, { before }) => `${before} * Not used before\n${posting(balance, 0n)}`,
   entry: (part, postings, day) =>
     `\n${day} *${part.entry.seq === undefined ? '' : ` (${part.entry.seq})`} ${[part.entry.counterparty, part.entry.category].filter((text) => text !== undefined).join(' | ')}\n` +

@@ -1,3 +1,4 @@
+import { isBookedByOthers } from '../domain/bookkeeping/account.ts';
 import type { AccountMap } from '../domain/bookkeeping/account-map.ts';
 import { type Balance, Balances, type Commodity, type Entry } from '../domain/bookkeeping/entry.ts';
 import { currencyCommodity } from '../domain/bookkeeping/commodity.ts';
@@ -13,6 +14,11 @@ export interface JournalPosting {
   readonly atoms: bigint;
 }
 
+/** A balance that is brought forward. */
+export interface OpeningBalance extends Balance {
+  readonly isAsserted: boolean;
+}
+
 /** How one tool's journal is written. Dates are `YYYY-MM-DD`. */
 export interface JournalStyle {
   head(period: Period): string;
@@ -20,7 +26,7 @@ export interface JournalStyle {
   /** With the code that a map of accounts gives it. */
   account(account: string, days: JournalDays, code: string | undefined): string;
   /** The balances at the period's start, brought forward. */
-  opening(balances: readonly Balance[], days: JournalDays): string;
+  opening(balances: readonly OpeningBalance[], days: JournalDays): string;
   /** An account that is used for the first time: its balance of the commodity was zero. */
   unused(balance: Balance, days: JournalDays): string;
   /** `day`: on which it was recorded. */
@@ -32,7 +38,10 @@ export interface JournalStyle {
   price(rate: Rate): string;
 }
 
-/** Journals have days only: balances are brought forward on the day before the period and asserted at both ends of it. */
+/**
+ * Journals have days only: balances are brought forward on the day before the period and asserted at both ends of it, except those of
+ * accounts to which the operator books in journals that include this one.
+ */
 export interface JournalDays {
   readonly before: string;
   readonly first: string;
@@ -96,9 +105,10 @@ class Journal {
   entry(part: EntryPart, day: string): string {
     const postings = postingsOf(part.entry);
     const unused = postings.filter(({ account, commodity }) => !this.#used.has(account, commodity));
-    const declared = unused.map(
-      (posting) => `\n${this.#declare(posting)}${this.#style.unused({ ...posting, atoms: 0n }, this.#days)}`,
-    );
+    const declared = unused.map((posting) => {
+      const zero = this.#isAsserted(posting) ? this.#style.unused({ ...posting, atoms: 0n }, this.#days) : '';
+      return `\n${this.#declare(posting)}${zero}`;
+    });
     for (const { account, commodity, atoms } of postings) this.#used.add(account, commodity, atoms);
     return declared.join('') + this.#style.entry(part, postings, day);
   }
@@ -108,11 +118,17 @@ class Journal {
     const declared = shown.map((balance) => this.#declare(balance));
     for (const { account, commodity, atoms } of shown)
       this.#used.add(account, commodity, kind === 'opening' ? atoms : 0n);
-    return declared.join('') + (shown.length > 0 ? this.#style[kind](shown, this.#days) : '');
+    const texts = declared.join('');
+    if (kind === 'closing') {
+      const asserted = shown.filter((balance) => this.#isAsserted(balance));
+      return texts + (asserted.length > 0 ? this.#style.closing(asserted, this.#days) : '');
+    }
+    const opening = shown.map((balance) => ({ ...balance, isAsserted: this.#isAsserted(balance) }));
+    return texts + (opening.length > 0 ? this.#style.opening(opening, this.#days) : '');
   }
 
   continued(): string {
-    const balances = this.#used.list();
+    const balances = this.#used.list().filter((balance) => this.#isAsserted(balance));
     return balances.length > 0 ? this.#style.continued(balances, this.#days) : '';
   }
 
@@ -124,6 +140,10 @@ class Journal {
     const undeclared = [...currencies].toSorted().filter((currency) => !this.#declared.has(currency));
     const commodities = undeclared.map((name) => this.#style.commodity(currencyCommodity(name), this.#days));
     return `${commodities.join('')}\n${stated.map((rate) => this.#style.price(rate)).join('')}`;
+  }
+
+  #isAsserted({ account }: Pick<Balance, 'account'>): boolean {
+    return !isBookedByOthers(account) && !this.#map?.isRenamed(account);
   }
 
   #declare({ account, commodity }: Pick<JournalPosting, 'account' | 'commodity'>): string {

@@ -1,10 +1,11 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
-import { openBooks } from '../../src/books/books.ts';
+import { type BooksOptions, openBooks } from '../../src/books/books.ts';
 import { writeBooks } from '../../src/books/format.ts';
 import { openFileSource } from '../../src/books/source.ts';
 import type { BookFormat } from '../../src/domain/bookkeeping/format.ts';
+import { readAccountMap } from '../../src/config/account-map.ts';
 import { readRates } from '../../src/domain/bookkeeping/rates.ts';
 import { booksStartMs, paidQuote, recorded } from '../domain/bookkeeping/support.ts';
 import { absence, complaintsOf, hledgerBalances, isAbsent } from '../support/journal-tools.ts';
@@ -38,11 +39,16 @@ function ledger(): string {
   return exportFile(recorded([...quote.events, ...costs], booksStartMs));
 }
 
-async function booksOf(format: BookFormat, csv?: string, period = january): Promise<string> {
+async function booksOf(
+  format: BookFormat,
+  csv?: string,
+  period = january,
+  options: BooksOptions = {},
+): Promise<string> {
   const reading = csv === undefined ? undefined : readRates(csv);
   if (reading?.kind === 'problem') throw new Error(reading.words);
   const source = openFileSource(ledger(), Date.now(), Date.parse('2026-05-01'));
-  const books = await openBooks(source, period, { rates: reading?.rates });
+  const books = await openBooks(source, period, { rates: reading?.rates, ...options });
   return Buffer.concat(await Array.fromAsync(writeBooks(books, format))).toString();
 }
 
@@ -122,6 +128,54 @@ describe('what transactions cost', () => {
       expect(await complaintsOf(tool, await journal(tool, rates))).toBe('');
     });
   });
+
+  /** The operator's own journal, which includes those of the ledger and books what it does not know, as docs/finance.md says. */
+  const own = {
+    beancount: (included: readonly string[], account: string) =>
+      `${included.map((file) => `include "${file}"\n`).join('')}
+2026-01-01 open Assets:Exchange
+2026-01-15 * "Funding"
+  ${account}  0.5 ETH-COIN-84532
+  Assets:Exchange
+2026-02-10 * "Funding"
+  ${account}  0.25 ETH-COIN-84532
+  Assets:Exchange
+`,
+    hledger: (included: readonly string[], account: string) =>
+      `${included.map((file) => `include ${file}\n`).join('')}
+account Assets:Exchange
+2026-01-15 * Funding
+    ${account}  0.5 "ETH-COIN-84532"
+    Assets:Exchange
+2026-02-10 * Funding
+    ${account}  0.25 "ETH-COIN-84532"
+    Assets:Exchange
+`,
+  };
+  const gas = ':Eip155-84532:ETH-COIN:0x909090-909090';
+  const chart = readAccountMap('["Assets:Gas"]\nname = "Assets:Wallets"', 'accounts.toml');
+
+  describe.each(['hledger', 'beancount'] as const)(
+    'in a journal for %s that another one includes',
+    (tool) => {
+      test.skipIf(isAbsent(tool)).each([
+        ['by its own name', 'Assets:Gas', undefined],
+        ['by a name of the operator', 'Assets:Wallets', chart],
+      ])(`leaves room for the funding of the account, %s${absence(tool)}`, async (_, name, accountMap) => {
+        const folder = temporaryFolder();
+        const month = path.join(folder, 'january');
+        const rest = path.join(folder, 'february');
+        writeFileSync(month, await booksOf(tool, undefined, january, { accountMap }));
+        const year = periodOf('2026-01', '2026-03');
+        const continued = { accountMap, continuedAtMs: january.toMs };
+        writeFileSync(rest, await booksOf(tool, undefined, year, continued));
+        const whole = path.join(folder, 'own');
+        writeFileSync(whole, own[tool]([month, rest], `${name}${gas}`));
+        expect(await complaintsOf(tool, whole)).toBe('');
+        expect(await complaintsOf(tool, month)).toBe('');
+      });
+    },
+  );
 
   test.skipIf(isAbsent('hledger'))(`has the worth that a rate gives it${absence('hledger')}`, async () => {
     const rates = '2026-01-01,ETH-COIN-84532,EUR,2500\n';

@@ -18,6 +18,7 @@ export class AccountMap {
   readonly #rules: readonly MappedAccount[];
   readonly #names = new Map<string, string>();
   readonly #codes = new Map<string, string | undefined>();
+  readonly #renamed = new Set<string>();
 
   constructor(rules: readonly MappedAccount[]) {
     this.#rules = rules.toSorted((a, b) => b.account.length - a.account.length);
@@ -30,12 +31,18 @@ export class AccountMap {
     const name = rule?.name === undefined ? account : rule.name + account.slice(rule.account.length);
     this.#names.set(account, name);
     if (rule?.code !== undefined) this.#codes.set(name, rule.code);
+    if (name !== account) this.#renamed.add(name);
     return name;
   }
 
   /** The code of an account by its new name; undefined where it has none, or where it was not named before. */
   codeOf(name: string): string | undefined {
     return this.#codes.get(name);
+  }
+
+  /** Whether a name of the operator's own chart is among those that were named before. */
+  isRenamed(name: string): boolean {
+    return this.#renamed.has(name);
   }
 
   move(move: Move): Move {

@@ -60,6 +60,11 @@ export function gasAccount(coin: Commodity, address: string): string {
   return `Assets:Gas:${tokenPart(coin)}:${shortAddress(address)}`;
 }
 
+/** Whether the operator books to this account as well: the ledger has neither what funds it nor all that leaves it. */
+export function isBookedByOthers(account: string): boolean {
+  return /^Assets:(?:Gas|Treasury):/.test(account);
+}
+
 /** Transactions that the operator sent, by what for. */
 export function gasExpense(purpose: CostPurpose): string {
   return `Expenses:Gas:${purpose.slice(0, 1).toUpperCase()}${purpose.slice(1)}`;
