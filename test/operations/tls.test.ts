@@ -1,10 +1,12 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chownSync, readFileSync, writeFileSync } from 'node:fs';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import https from 'node:https';
+import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
-import { expect, onTestFinished, test } from 'vitest';
+import { describe, expect, onTestFinished, test } from 'vitest';
 import { freePort } from '../../src/devnet/ports.ts';
 import { startEmbeddedPostgres } from '../../src/devnet/postgres.ts';
 import { postgresAccount } from '../../src/devnet/postgres-account.ts';
@@ -21,64 +23,150 @@ import { eventually } from '../support/wait.ts';
 const page = readPage('docs/operations/tls.md');
 const blockOf = (language: string): string =>
   page.blocks.find((block) => block.language === language)?.text ?? '';
-const hasHaproxy = isInstalled('haproxy', '-v');
 const hasOpenssl = isInstalled('openssl', 'version');
 const hasPromtool = isInstalled('promtool');
 const absent = (tool: string, package_: string): string =>
   `: NOT CHECKED, ${tool.toUpperCase()} IS NOT INSTALLED (apt-get install ${package_})`;
-const noProxy = hasHaproxy && hasOpenssl ? '' : absent('haproxy or openssl', 'haproxy openssl');
 const noOpenssl = hasOpenssl ? '' : absent('openssl', 'openssl');
 const noPromtool = hasPromtool ? '' : absent('promtool', 'prometheus');
-for (const missing of [noProxy, noPromtool]) if (missing) process.stderr.write(`\n*** TLS${missing}\n\n`);
 
-test.skipIf(noProxy !== '')(
-  `HAProxy as the page configures it passes a payment of 16 KiB on, and the address of its client, which the client cannot choose${noProxy}`,
-  async () => {
-    const { lines, logger } = logLines();
-    // nothing here asks a peer
-    const nowhere = 'http://127.0.0.1:1';
-    const peers = { rpcUrl: nowhere, facilitatorUrl: nowhere };
-    const chain = { ...peers, token: `0x${'1'.repeat(40)}`, secondToken: `0x${'2'.repeat(40)}` } as const;
-    const gateway = await startTestGateway({ database: await createDatabase(), chain, logger });
-    const folder = temporaryFolder();
-    const { certificate, key } = makeCertificate(folder);
-    const [bundle, file] = [path.join(folder, 'bundle.pem'), path.join(folder, 'haproxy.cfg')];
-    writeFileSync(bundle, readFileSync(certificate, 'utf8') + readFileSync(key, 'utf8'));
-    const [port, statusPort] = [await freePort(), await freePort()];
-    const bind = blockOf('conf')
-      .replace('10.0.0.10:443', `127.0.0.1:${port}`)
-      .replace('/etc/haproxy/jobs.example.pem', bundle);
-    const configuration = readFileSync(path.join(root, 'docs/operations/haproxy.cfg'), 'utf8')
-      // as many files as any account may open
-      .replace(/maxconn \d+/, 'maxconn 100')
-      .replace('  bind 127.0.0.1:8400\n', bind)
-      .replace(/^frontend status[^]*/m, (part) => part.replace('8404', String(statusPort)))
-      .replaceAll(/10\.0\.0\.1[12]:8402/g, new URL(gateway.url).host);
-    writeFileSync(file, configuration);
-    const haproxy = spawn('haproxy', ['-db', '-f', file], { env: packageEnvironment(), stdio: 'pipe' });
-    const exited = once(haproxy, 'exit');
-    const complaints = text(haproxy.stderr);
-    onTestFinished(async () => {
-      haproxy.kill('SIGTERM');
-      await exited;
-      expect(await complaints).not.toMatch(/ALERT|WARNING/);
-    });
-    const ask = (headers: Readonly<Record<string, string>>): Promise<number | undefined> =>
-      new Promise((resolve, reject) => {
-        const to = { host: '127.0.0.1', port, path: '/x402/none', servername: 'localhost' };
-        https
-          .get({ ...to, localAddress: '127.0.0.9', ca: readFileSync(certificate), headers }, (answer) => {
-            void text(answer).then(() => resolve(answer.statusCode), reject);
-          })
-          .on('error', reject);
-      });
-    await eventually(async () => expect(await ask({})).toBe(404));
-    const sent = { 'payment-signature': 'x'.repeat(16_384), 'x-forwarded-for': '203.0.113.7' };
-    expect(await ask(sent)).toBe(404);
-    const clients = lines.filter(({ msg }) => msg === 'request').map(({ client }) => client);
-    expect(new Set(clients)).toEqual(new Set(['127.0.0.9']));
+interface Place {
+  /** An empty one. */
+  readonly folder: string;
+  readonly certificate: string;
+  readonly key: string;
+  readonly port: number;
+  /** `HOST:PORT` of what stands for the gateways. */
+  readonly upstream: string;
+}
+
+interface Proxy {
+  readonly name: string;
+  readonly absence: string;
+  /** Writes the page's configuration for this place; the command that runs it in the foreground. */
+  readonly configure: (place: Place) => Promise<readonly [command: string, ...args: string[]]>;
+}
+
+const proxies: readonly Proxy[] = [
+  {
+    name: 'HAProxy',
+    absence:
+      isInstalled('haproxy', '-v') && hasOpenssl ? '' : absent('haproxy or openssl', 'haproxy openssl'),
+    configure: async ({ folder, certificate, key, port, upstream }) => {
+      const [bundle, file] = [path.join(folder, 'bundle.pem'), path.join(folder, 'haproxy.cfg')];
+      writeFileSync(bundle, readFileSync(certificate, 'utf8') + readFileSync(key, 'utf8'));
+      const statusPort = await freePort();
+      const bind = blockOf('conf')
+        .replace('10.0.0.10:443', `127.0.0.1:${port}`)
+        .replace('/etc/haproxy/jobs.example.pem', bundle);
+      const configuration = readFileSync(path.join(root, 'docs/operations/haproxy.cfg'), 'utf8')
+        // as many files as any account may open
+        .replace(/maxconn \d+/, 'maxconn 100')
+        .replace('  bind 127.0.0.1:8400\n', bind)
+        .replace(/^frontend status[^]*/m, (part) => part.replace('8404', String(statusPort)))
+        .replaceAll(/10\.0\.0\.1[12]:8402/g, upstream);
+      writeFileSync(file, configuration);
+      return ['haproxy', '-db', '-f', file];
+    },
   },
-);
+  {
+    name: 'nginx',
+    absence:
+      isInstalled('nginx', '-v') && hasOpenssl ? '' : absent('nginx or openssl', 'nginx-light openssl'),
+    configure: async ({ folder, certificate, key, port, upstream }) => {
+      const server = blockOf('nginx')
+        .replace('10.0.0.10:443', `127.0.0.1:${port}`)
+        .replace('/etc/nginx/jobs.example.pem', certificate)
+        .replace('/etc/nginx/jobs.example.key', key)
+        .replace('10.0.0.11:8402', upstream);
+      // what the package's own nginx.conf has around it, in folders of this test
+      const temporary = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
+        (what) => `${what}_temp_path ${folder}/${what};`,
+      );
+      const file = path.join(folder, 'nginx.conf');
+      writeFileSync(
+        file,
+        `pid ${folder}/pid;\ndaemon off;\n${postgresAccount() ? 'user root;' : ''}\nevents {}\nhttp {\naccess_log off;\n${temporary.join('\n')}\n${server}}\n`,
+      );
+      return ['nginx', '-e', 'stderr', '-c', file];
+    },
+  },
+];
+for (const missing of [...proxies.map(({ absence }) => absence), noPromtool])
+  if (missing) process.stderr.write(`\n*** TLS${missing}\n\n`);
+
+/** Starts the proxy before an upstream; makes requests through it, of a client of its own address. */
+async function startProxy({ configure }: Proxy, upstream: string) {
+  const folder = temporaryFolder();
+  const { certificate, key } = makeCertificate(folder);
+  const port = await freePort();
+  const [command, ...args] = await configure({ folder, certificate, key, port, upstream });
+  const proxy = spawn(command, args, { env: packageEnvironment(), stdio: 'pipe' });
+  const exited = once(proxy, 'exit');
+  const complaints = text(proxy.stderr);
+  onTestFinished(async () => {
+    proxy.kill('SIGTERM');
+    await exited;
+    expect(await complaints).not.toMatch(/ALERT|WARNING|\[(?:emerg|alert|crit|error|warn)\]/);
+  });
+  const ca = readFileSync(certificate);
+  const ask = (headers: Readonly<Record<string, string>> = {}): Promise<IncomingMessage> =>
+    new Promise((resolve, reject) => {
+      const to = { host: '127.0.0.1', port, path: '/x402/none', servername: 'localhost' };
+      https.get({ ...to, localAddress: '127.0.0.9', ca, headers }, resolve).on('error', reject);
+    });
+  await eventually(async () => void (await ask()).resume());
+  return { ask };
+}
+
+describe.each(proxies)('$name as the page configures it', (proxy) => {
+  const { absence } = proxy;
+
+  test.skipIf(absence !== '')(
+    `passes a payment of 16 KiB on, and the address of its client, which the client cannot choose${absence}`,
+    async () => {
+      const { lines, logger } = logLines();
+      // nothing here asks a peer
+      const nowhere = 'http://127.0.0.1:1';
+      const peers = { rpcUrl: nowhere, facilitatorUrl: nowhere };
+      const chain = { ...peers, token: `0x${'1'.repeat(40)}`, secondToken: `0x${'2'.repeat(40)}` } as const;
+      const gateway = await startTestGateway({ database: await createDatabase(), chain, logger });
+      const { ask } = await startProxy(proxy, new URL(gateway.url).host);
+      const answer = await ask({ 'payment-signature': 'x'.repeat(16_384), 'x-forwarded-for': '203.0.113.7' });
+      expect(answer.statusCode).toBe(404);
+      answer.resume();
+      const clients = lines.filter(({ msg }) => msg === 'request').map(({ client }) => client);
+      expect(new Set(clients)).toEqual(new Set(['127.0.0.9']));
+    },
+  );
+
+  test.skipIf(absence !== '')(
+    `passes headers of 12 KiB on, and the first event of a stream before its second${absence}`,
+    async () => {
+      let open: ServerResponse | undefined;
+      const upstream = createServer(({ url }, response) => {
+        if (url === '/x402/ready') return void response.end();
+        response.writeHead(200, {
+          'content-type': 'text/event-stream',
+          'payment-required': 'x'.repeat(12_000),
+        });
+        response.write('data: one\n\n');
+        open = response;
+      }).listen(0, '127.0.0.1');
+      await once(upstream, 'listening');
+      onTestFinished(() => {
+        upstream.close().closeAllConnections();
+      });
+      const { ask } = await startProxy(proxy, `127.0.0.1:${(upstream.address() as AddressInfo).port}`);
+      const answer = await ask();
+      expect(answer.headers['payment-required']).toHaveLength(12_000);
+      const [first] = (await once(answer, 'data')) as [Buffer];
+      expect(String(first)).toBe('data: one\n\n');
+      open?.end('data: two\n\n');
+      expect(await text(answer)).toBe('data: two\n\n');
+    },
+  );
+});
 
 test.skipIf(noOpenssl !== '')(
   `a connection to PostgreSQL with sslmode=verify-full is encrypted, and none is made to a server with another name or authority${noOpenssl}`,
