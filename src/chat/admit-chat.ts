@@ -63,7 +63,8 @@ function checkRequest(caller: Caller, request: ChatRequest, model: ModelConfig):
   }
   const { maxOutputTokens } = model;
   if ((request.maxTokens ?? 0) > maxOutputTokens) return refuseLength(request, maxOutputTokens);
-  const unpriced = unpricedParameter(request, model.allowedParameters);
+  const isCachePriced = model.price?.cacheWriteNanosPerMillion !== undefined;
+  const unpriced = unpricedParameter(request, model.allowedParameters, isCachePriced);
   return unpriced && refuse(unpriced);
 }
 

@@ -164,6 +164,23 @@ async function startUsageUpstream(): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
 }
 
+test('a mark for the cache is taken where the model has the price of writing to one, and reaches the upstream', async () => {
+  const cached = { cache_control: { type: 'ephemeral' } };
+  const content = [{ type: 'text', text: 'words:3', ...cached }];
+  const marked = { model: paidModel, max_tokens: 50, messages: [{ role: 'user', content }] };
+  const plain = await startChatGateway();
+  const refused = await plain.post(marked, { authorization: `Bearer ${await plain.key()}` });
+  expect([refused.status, (await errorOf(refused)).code]).toEqual([400, 'unsupported_parameter']);
+  const gateway = await startChatGateway({
+    change: (text) => text.replace('output_price = "10.00"', '$&\ncache_write_price = "3.125"'),
+  });
+  const answer = await gateway.post(marked, { authorization: `Bearer ${await gateway.key()}` });
+  expect(answer.status).toBe(200);
+  await answer.text();
+  expect(JSON.parse(gateway.model.calls.at(-1)?.body ?? '{}').messages).toEqual(marked.messages);
+  await eventually(() => expectBooks(gateway.database));
+});
+
 test('reasoning that an upstream counts beside the completion is charged as output, and that among it once', async () => {
   const gateway = await startChatGateway({ upstreamUrl: await startUsageUpstream() });
   const key = { authorization: `Bearer ${await gateway.key()}` };

@@ -7,6 +7,7 @@ import {
   maxJsonMarks,
   parseJsonObject,
 } from '../values/exact-json.ts';
+import { withoutAnswerMembers } from './given-back.ts';
 import { openAiError, type OpenAiError, type OpenAiErrorName } from '../errors/openai-error.ts';
 
 const maxMessages = 10_000;
@@ -85,7 +86,7 @@ export interface ChatRequest {
   /** Of each choice; undefined where the client set none. Times `n` it is a safe integer. */
   readonly maxTokens: number | undefined;
   readonly n: number;
-  /** Everything the client sent. */
+  /** Everything the client sent, with these messages. */
   readonly body: JsonObject;
 }
 
@@ -114,15 +115,16 @@ export function readChatRequest(bytes: Uint8Array): ChatRequest | { readonly inv
     );
   if (!Number.isSafeInteger((maxTokens ?? 1) * (n ?? 1)))
     return wrong('invalid_value', older == null ? 'max_completion_tokens' : 'max_tokens', 'is too large');
+  // as it was sent, not the parsed copy: the counted text must be the text that is forwarded
+  const messages = (body['messages'] as readonly ChatMessage[]).map(withoutAnswerMembers);
   return {
     model,
-    // as it was sent, not the parsed copy: the counted text must be the text that is forwarded
-    messages: body['messages'] as readonly ChatMessage[],
+    messages,
     stream: stream ?? false,
     wantsUsage: options?.include_usage ?? false,
     maxTokens,
     n: n ?? 1,
-    body,
+    body: { ...body, messages },
   };
 }
 

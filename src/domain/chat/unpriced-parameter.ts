@@ -29,16 +29,28 @@ const object =
   (value) =>
     isJsonObject(value) && strangerIn(members, value) === undefined;
 
-const describedFunction = object({ name: scalar, description: scalar, parameters: anything, strict: scalar });
+const describedFunction: Members = {
+  name: scalar,
+  description: scalar,
+  parameters: anything,
+  strict: scalar,
+};
 const named = object({ name: scalar });
-const calledFunction = object({ name: scalar, arguments: anything });
+/** What {@link withoutAnswerMembers} has left of an answer that a client sends back. */
+const thoughtSignatures: Members = {
+  provider_specific_fields: object({ thought_signature: scalar, thought_signatures: list(scalar) }),
+  extra_content: object({ google: object({ thought: scalar, thought_signature: scalar }) }),
+};
+const calledFunction = object({ name: scalar, arguments: anything, ...thoughtSignatures });
 
 /** A tool that the client runs; any other is run, and charged, by the upstream. */
-const ownTool = object({
-  type: only('function', 'custom'),
-  function: describedFunction,
-  custom: object({ name: scalar, description: scalar, format: anything }),
-});
+const ownTool = (cache: Members): Check =>
+  object({
+    type: only('function', 'custom'),
+    function: object({ ...describedFunction, ...cache }),
+    custom: object({ name: scalar, description: scalar, format: anything }),
+    ...cache,
+  });
 const toolChoice = object({
   type: only('function', 'custom', 'allowed_tools'),
   name: scalar,
@@ -52,11 +64,13 @@ const toolCall = object({
   type: only('function', 'custom'),
   function: calledFunction,
   custom: object({ name: scalar, input: anything }),
-  // Gemini takes no call back without it
-  extra_content: object({ google: object({ thought_signature: scalar }) }),
+  ...thoughtSignatures,
 });
 /** Images, audio and files are tokens that nothing bounds, also where no price is at stake. */
-const textPart = object({ type: only('text', 'refusal'), text: scalar, refusal: scalar });
+const textPart = (cache: Members): Check =>
+  object({ type: only('text', 'refusal'), text: scalar, refusal: scalar, ...cache });
+/** Written to a cache for five minutes: other times have other prices. */
+const cacheControl: Members = { cache_control: object({ type: only('ephemeral'), ttl: only('5m') }) };
 
 /** OpenAI's parameters of text, and those by which servers of open models sample. Their cost is the model's tokens. */
 const requestMembers: Members = {
@@ -87,10 +101,9 @@ const requestMembers: Members = {
     json_schema: anything,
     schema: anything,
   }),
-  tools: list(ownTool),
   tool_choice: either(only('none', 'auto', 'required', 'any'), toolChoice),
   parallel_tool_calls: scalar,
-  functions: list(describedFunction),
+  functions: list(object(describedFunction)),
   function_call: either(only('none', 'auto'), named),
   reasoning_effort: scalar,
   verbosity: scalar,
@@ -117,6 +130,18 @@ const requestMembers: Members = {
   chat_template_kwargs: object({ enable_thinking: scalar, thinking: scalar }),
 };
 
+interface Rules {
+  readonly request: Members;
+  readonly isPart: Check;
+}
+
+const rulesWith = (cache: Members): Rules => ({
+  request: { ...requestMembers, tools: list(ownTool(cache)) },
+  isPart: textPart(cache),
+});
+const withoutCache = rulesWith({});
+const withCache = rulesWith(cacheControl);
+
 const messageMembers: Members = {
   role: scalar,
   // each part by itself, below
@@ -130,6 +155,8 @@ const messageMembers: Members = {
   reasoning: scalar,
   reasoning_content: scalar,
   reasoning_details: list(table(scalar)),
+  thinking_blocks: list(table(scalar)),
+  ...thoughtSignatures,
   annotations: list(object({ type: only('url_citation'), url_citation: table(scalar) })),
 };
 
@@ -138,25 +165,28 @@ const messageMembers: Members = {
  * tiers, services charged by the call, what is no text, limits under another name, what upstreams may make of a name that
  * is not known here. Null means that a parameter is left out. Undefined where all are known.
  * @param allowed top-level parameters that the operator takes as they are
+ * @param isCachePriced whether it is known what tokens cost that are written to a cache
  */
 export function unpricedParameter(
   { body, messages }: ChatRequest,
   allowed: readonly string[] = [],
+  isCachePriced = false,
 ): OpenAiError | undefined {
-  const stranger = strangerIn(requestMembers, body, allowed);
+  const { request, isPart } = isCachePriced ? withCache : withoutCache;
+  const stranger = strangerIn(request, body, allowed);
   if (stranger !== undefined) return unsupported(cleaned(stranger));
   for (const [index, message] of messages.entries()) {
-    const part = strangePart(message);
+    const part = strangePart(message, isPart);
     if (part !== undefined) return unsupported(`messages[${index}].${part}`);
   }
   return undefined;
 }
 
-function strangePart(message: ChatMessage): string | undefined {
+function strangePart(message: ChatMessage, isPart: Check): string | undefined {
   const stranger = strangerIn(messageMembers, message);
   if (stranger !== undefined) return cleaned(stranger);
   const { content } = message;
-  const at = Array.isArray(content) ? content.findIndex((part) => !textPart(part)) : -1;
+  const at = Array.isArray(content) ? content.findIndex((part) => !isPart(part)) : -1;
   return at < 0 ? undefined : `content[${at}]`;
 }
 

@@ -6,6 +6,8 @@ const text = { type: 'text', text: 'what is this?' };
 const user = { role: 'user', content: 'hi' };
 const saying = (extra: object) => ({ messages: [user, { ...user, ...extra }] });
 const withPart = (part: object) => saying({ content: [text, part] });
+/** What is refused of a request to a model with prices of its cache. */
+const refusedWithCache = (extra: object) => unpricedParameter(chatRequest(extra), [], true)?.body.error.param;
 const ownTool = { type: 'function', function: { name: 'f' } };
 
 describe('a parameter that may cost more than the tokens of its model', () => {
@@ -71,7 +73,6 @@ describe('a parameter that may cost more than the tokens of its model', () => {
     [saying({ cache_control: { type: 'ephemeral' } }), 'messages[1].cache_control'],
     [saying({ images: ['base64'] }), 'messages[1].images'],
     [saying({ tool_calls: [{ ...ownTool, cache_control: {} }] }), 'messages[1].tool_calls'],
-    [saying({ tool_calls: [{ extra_content: { openai: {} } }] }), 'messages[1].tool_calls'],
     [saying({ annotations: [{ type: 'file', file: {} }] }), 'messages[1].annotations'],
     [saying({ reasoning_details: [{ content: [{ type: 'image_url' }] }] }), 'messages[1].reasoning_details'],
     [withPart({ ...text, cache_control: { type: 'ephemeral' } }), 'messages[1].content[1]'],
@@ -92,6 +93,23 @@ describe('a parameter that may cost more than the tokens of its model', () => {
     [saying({ 'bad\nname': 1 }), 'messages[1].badname'],
   ])('in %j is named by the plain characters of its name', (extra, param) => {
     expect(unpricedParameter(chatRequest(extra))?.body.error.param).toBe(param);
+  });
+
+  test('is no cache_control of a part or a tool where the price of writing to a cache is known', () => {
+    const cached = { cache_control: { type: 'ephemeral' } };
+    const hour = { cache_control: { type: 'ephemeral', ttl: '1h' } };
+    const named = (mark: object) => ({ tools: [{ ...ownTool, function: { name: 'f', ...mark } }] });
+    for (const extra of [
+      withPart({ ...text, ...cached }),
+      { tools: [{ ...ownTool, ...cached }] },
+      named(cached),
+    ]) {
+      expect(refusedWithCache(extra)).toBeUndefined();
+      expect(unpricedParameter(chatRequest(extra))?.status).toBe(400);
+    }
+    // another price
+    expect(refusedWithCache(withPart({ ...text, ...hour }))).toBe('messages[1].content[1]');
+    expect(refusedWithCache({ tools: [{ ...ownTool, ...hour }] })).toBe('tools');
   });
 
   test('is found in an own __proto__ too', () => {
