@@ -51,7 +51,7 @@ export type WalletAnswer =
       readonly user: User;
       readonly session: StartedSession;
     }
-  /** `reason` is for the ledger; the client only learns that the message does not match. */
+  /** `reason`: a machine-readable code. */
   | { readonly kind: 'refused'; readonly reason: string }
   | { readonly kind: 'limited' }
   /** An operator has disabled the wallet's user. */

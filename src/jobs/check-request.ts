@@ -1,5 +1,5 @@
 import { isMeantAsOrder, orderFault } from '../domain/credit/top-up-order.ts';
-import { isCarriable, mediaTypeOf } from '../domain/payments/job-input.ts';
+import { encodedBody, isCarriable, isPlain, mediaTypeOf } from '../domain/payments/job-input.ts';
 import { callbackFault } from './callbacks.ts';
 import { findJob, isSold, type Job, sellsCredit } from './catalog.ts';
 import { type JobsContext, nowSecs } from './context.ts';
@@ -20,6 +20,8 @@ export function checkHead(context: JobsContext, request: OpenedRequest): Request
   if (sold.kind === 'refusal') return sold;
   if (request.declaredBytes > context.config.limits.maxBodyBytes) return refusal(request, 'body_too_large');
   if (!isCarriable(request.contentType)) return refusal(request, 'invalid_content_type');
+  if (!isPlain(request.headers?.['content-encoding']?.toString()))
+    return refusal(request, 'unsupported_media_type', { details: [encodedBody] });
   const fault = callbackFault(context, request);
   if (fault) return refusal(request, fault);
   const unsupported = mayBeProbe(request) ? undefined : contentTypeFault(request, sold.job);

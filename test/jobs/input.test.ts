@@ -109,6 +109,22 @@ test('a crawler gets the offer of a job with input rules: it sends no payment an
   expect((await allEvents(database.db)).filter(({ type }) => type === 'settlement_started')).toEqual([]);
 });
 
+test('a body with a content encoding is 415 before any money moves: its runner would get the bytes without the header', async () => {
+  const { database, gateway } = await start();
+  const offer = offerOf(await gateway.post(job, { body: good, headers: json }));
+  const encoded = { ...json, 'content-encoding': 'gzip' };
+  const refused = {
+    status: 415,
+    json: { code: 'unsupported_media_type', details: [expect.stringContaining('Content-Encoding')] },
+  };
+  expect(await gateway.post(job, { body: good, headers: encoded })).toMatchObject(refused);
+  const payment = header(await signOffer(offer));
+  expect(await gateway.post(job, { body: good, headers: { ...encoded, ...payment } })).toMatchObject(refused);
+  expect((await allEvents(database.db)).filter(({ type }) => type === 'settlement_started')).toEqual([]);
+  const plain = { ...json, 'content-encoding': 'Identity', ...payment };
+  expect((await gateway.post(job, { body: good, headers: plain })).status).toBe(202);
+});
+
 test('valid input is paid for, and the 402 and the price describe the expected input', async () => {
   const { gateway } = await start();
   const asked = await gateway.post(job, { body: good, headers: json });

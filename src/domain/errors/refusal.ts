@@ -255,7 +255,7 @@ export const refusals = {
   },
   unsupported_media_type: {
     status: 415,
-    sentence: 'This job requires another content type. This request charged nothing.',
+    sentence: 'This content type or content encoding is not accepted here. This request charged nothing.',
   },
   input_invalid: {
     status: 422,

@@ -98,6 +98,14 @@ export function mediaTypeOf(contentType: string | undefined): string {
   return contentType?.split(';', 1)[0]?.trim().toLowerCase() ?? '';
 }
 
+/** Refused with `unsupported_media_type`: the runner is given the bytes without the header. */
+export const encodedBody = 'Content-Encoding is not supported: send the body itself';
+
+/** Whether the bytes of a body are the body itself, by its header. */
+export function isPlain(contentEncoding: string | undefined): boolean {
+  return contentEncoding === undefined || contentEncoding.trim().toLowerCase() === 'identity';
+}
+
 /** Whether a runner can be sent this content type unchanged. */
 export function isCarriable(contentType: string | undefined): boolean {
   return contentType === undefined || /^[!-~][ -~]{0,199}$/.test(contentType);

@@ -41,7 +41,7 @@ function sendAnswer(
   reply.header('cache-control', 'no-store');
   switch (answer.kind) {
     case 'refused':
-      return sendRefusal(request, reply, 'siwe_mismatch');
+      return sendRefusal(request, reply, 'siwe_mismatch', whyRefused(answer));
     case 'disabled':
       return sendRefusal(request, reply, 'user_disabled');
     case 'limited':
@@ -57,6 +57,11 @@ function sendAnswer(
       return reply.header('set-cookie', walletCookie(identity, session)).send(body);
     }
   }
+}
+
+/** For the client too: every reason is about its own message. */
+export function whyRefused({ reason }: { readonly reason: string }) {
+  return { reason, context: { reason } };
 }
 
 /** The cookie of a session that a wallet has started. */

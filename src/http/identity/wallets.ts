@@ -14,6 +14,7 @@ import { listWallets } from '../../store/sign-in-ways.ts';
 import { type LinkedWalletJson, siweVerify, type WalletTermsJson } from '../schemas/identity.ts';
 import { sendRefusal } from '../server/errors.ts';
 import { addressOf } from '../server/request-values.ts';
+import { whyRefused } from './siwe.ts';
 import { guardForUsers } from './session-user.ts';
 
 /** The wallets of a session's user, with which they can sign in. */
@@ -56,7 +57,8 @@ export function walletRoutes(identity: Identity) {
       if (answer.kind === 'linked')
         return reply.code(201).send(walletJson(answer.wallet.address, answer.wallet.contractOn ?? 0));
       const { code, ...more } = linkRefusals[answer.kind];
-      return sendRefusal(request, reply, code, more);
+      const why = answer.kind === 'refused' ? whyRefused(answer) : {};
+      return sendRefusal(request, reply, code, { ...more, ...why });
     });
 
     app.delete<{ Params: { address: string } }>('/wallets/:address', async (request, reply) => {

@@ -24,6 +24,9 @@ const contexts: Partial<Record<RefusalCode, z.ZodRawShape>> = {
   unsupported_media_type: { details: z.array(z.string()).min(1) },
   input_invalid: { details: z.array(z.string()).min(1).max(10) },
   payer_signature_required: receiptChallenge,
+  siwe_mismatch: {
+    reason: z.string().meta({ description: 'Why the message was not accepted.', examples: ['wrong_domain'] }),
+  },
   wallet_signature_required: {
     reason: z.string().optional().meta({ description: 'Why the signature was not accepted.' }),
   },

@@ -35,6 +35,7 @@ export const webhookOperation: Operation = {
     'invalid_request',
     'invalid_webhook',
     'invalid_content_type',
+    'unsupported_media_type',
     'webhook_signature_mismatch',
     'trigger_not_found',
     'webhook_id_conflict',

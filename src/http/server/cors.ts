@@ -32,8 +32,14 @@ const x402: CorsPolicy = {
     'X-NET-CALLER-EXPIRY',
     'X-NET-CALLBACK-URL',
     'X-NET-REDELIVERY-SIG',
+    'Accept-Payment',
+    'Idempotency-Key',
+    'Traceparent',
+    'X-Request-Id',
     // @x402/fetch sends this answer header with its paid request
     'Access-Control-Expose-Headers',
+    // a policy may order calls by any header
+    '*',
   ].join(', '),
 };
 

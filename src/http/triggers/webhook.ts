@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { WebhookTrigger } from '../../config/webhook-trigger.ts';
-import { isCarriable } from '../../domain/payments/job-input.ts';
+import { encodedBody, isCarriable, isPlain } from '../../domain/payments/job-input.ts';
 import { type JobsContext, nowSecs } from '../../jobs/context.ts';
 import { addressBudgetKey, type Charge } from '../../runtime/budget.ts';
 import { logSecondSecret } from '../../runtime/second-secret.ts';
@@ -98,6 +98,8 @@ function open(context: JobsContext, request: WebhookRequest, reply: FastifyReply
   if (read.kind === 'out_of_time')
     return refuse(request, reply, 'webhook_signature_mismatch', { reason: read.kind });
   if (!isCarriable(request.headers['content-type'])) return refuse(request, reply, 'invalid_content_type');
+  if (!isPlain(request.headers['content-encoding']))
+    return refuse(request, reply, 'unsupported_media_type', { context: { details: [encodedBody] } });
   if (Number(request.headers['content-length'] ?? 0) > trigger.maxBodyBytes)
     return refuse(request, reply, 'body_too_large');
   openedField.set(request, { context, trigger, head: read.head, charge });

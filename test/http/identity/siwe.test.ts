@@ -116,7 +116,10 @@ describe('a nonce', () => {
   test('that was never issued is refused', async () => {
     const gateway = await start();
     const body = await siweFor(gateway.browser(), newWallet(), { nonce: '0123456789abcdef' });
-    expect(await verify(gateway.browser(), body)).toMatchObject({ status: 401 });
+    expect(await verify(gateway.browser(), body)).toMatchObject({
+      status: 401,
+      json: { reason: 'unknown_nonce' },
+    });
   });
 
   test('has 128 random bits', async () => {
@@ -131,21 +134,21 @@ describe('a nonce', () => {
 });
 
 describe('a message is refused', () => {
-  test.each<[string, Partial<SiweMessage>]>([
-    ['of another domain', { domain: 'evil.example' }],
-    ['of the same host on another port', { domain: '127.0.0.1:1' }],
-    ['with another URI', { uri: 'https://evil.example/' }],
-    ['of another scheme', { scheme: 'https' }],
-    ['of another chain', { chainId: 5 }],
-    ['that has expired', { expirationTime: inMinutes(-1) }],
-    ['that is not valid yet', { notBefore: inMinutes(5) }],
-    ['issued long ago', { issuedAt: inMinutes(-6) }],
-    ['issued in the future', { issuedAt: inMinutes(5) }],
-  ])('%s', async (_, otherwise) => {
+  test.each<[string, Partial<SiweMessage>, string]>([
+    ['of another domain', { domain: 'evil.example' }, 'wrong_domain'],
+    ['of the same host on another port', { domain: '127.0.0.1:1' }, 'wrong_domain'],
+    ['with another URI', { uri: 'https://evil.example/' }, 'wrong_uri'],
+    ['of another scheme', { scheme: 'https' }, 'wrong_domain'],
+    ['of another chain', { chainId: 5 }, 'wrong_chain'],
+    ['that has expired', { expirationTime: inMinutes(-1) }, 'expired'],
+    ['that is not valid yet', { notBefore: inMinutes(5) }, 'not_yet_valid'],
+    ['issued long ago', { issuedAt: inMinutes(-6) }, 'too_old'],
+    ['issued in the future', { issuedAt: inMinutes(5) }, 'from_the_future'],
+  ])('%s, and its refusal says why', async (_, otherwise, reason) => {
     const gateway = await start();
     const body = await siweFor(gateway.browser(), newWallet(), otherwise);
     const answer = await verify(gateway.browser(), body);
-    expect(answer).toMatchObject({ status: 401, json: { code: 'siwe_mismatch' } });
+    expect(answer).toMatchObject({ status: 401, json: { code: 'siwe_mismatch', reason } });
     expect(answer.headers.getSetCookie()).toEqual([]);
     expect(await eventTypes(gateway)).toEqual(['sign_in_refused']);
   });
@@ -154,14 +157,17 @@ describe('a message is refused', () => {
     const gateway = await start();
     const body = await siweFor(gateway.browser(), newWallet());
     const answer = await verify(gateway.browser(), { ...body, address: newWallet().address });
-    expect(answer).toMatchObject({ status: 401 });
+    expect(answer).toMatchObject({ status: 401, json: { reason: 'wrong_address' } });
   });
 
   test('signed by another wallet', async () => {
     const gateway = await start();
     const body = await siweFor(gateway.browser(), newWallet());
     const signature = await newWallet().signMessage({ message: body.message });
-    expect(await verify(gateway.browser(), { ...body, signature })).toMatchObject({ status: 401 });
+    expect(await verify(gateway.browser(), { ...body, signature })).toMatchObject({
+      status: 401,
+      json: { reason: 'signature_mismatch' },
+    });
   });
 
   test('edited after it was signed', async () => {

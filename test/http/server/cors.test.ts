@@ -34,6 +34,10 @@ test('a page of any origin may send the headers of payments, of callers and of c
     'access-control-expose-headers,content-type,payment-signature',
     'authorization',
     'if-none-match',
+    'traceparent,x-request-id',
+    'accept-payment,idempotency-key',
+    // a policy may order calls by any header
+    '*',
     'x-net-caller,x-net-caller-expiry,x-net-caller-nonce,x-net-caller-sig',
   ]) {
     const answer = await preflight(gateway.url + job, names);

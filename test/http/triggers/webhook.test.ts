@@ -271,6 +271,12 @@ describe('a webhook is refused and makes no call', () => {
       400,
       'invalid_content_type',
     ],
+    [
+      'with a content encoding',
+      () => ({ ...signed('a'), 'content-encoding': 'gzip' }),
+      415,
+      'unsupported_media_type',
+    ],
   ];
   test('where anything of it is wrong', async () => {
     const { database, send } = await start();
