@@ -59,6 +59,7 @@ create table identity.operator_invitation (
   invited_by text not null,
   expires_at timestamp with time zone not null,
   accepted_at timestamp with time zone,
+  by_command boolean not null default false,
   constraint operator_invitation_name_check CHECK ((name ~ '^[A-Za-z0-9._-]{1,64}$'::text)),
   constraint operator_invitation_pkey PRIMARY KEY (invitation_id),
   constraint operator_invitation_role_check CHECK ((role = ANY (ARRAY['viewer'::text, 'finance'::text, 'operator'::text, 'admin'::text]))),
@@ -881,7 +882,9 @@ create table tollbook.worker_process (
   constraint worker_process_pkey PRIMARY KEY (process_id)
 );
 
+create function identity.is_admin(p_name text) returns boolean language sql stable; -- d32f158ac29ed244
 create function identity.link_wallet(p_address text, p_chain_id bigint, p_user_id uuid) returns uuid language plpgsql volatile; -- 9f964f7c53af84c4
+create function identity.take_role(p_name text, p_by text, p_keeps_last boolean) returns text language plpgsql volatile; -- c9a7ea694bc4fa11
 create function identity.unlink_wallet(p_address text, p_user_id uuid, p_providers text[]) returns text language plpgsql volatile; -- 9c143b674cfdde80
 create function identity.user_of_wallet(p_address text, p_chain_id bigint, p_user_id uuid, p_name text, p_email text) returns uuid language plpgsql volatile; -- a1fab175c45cc243
 create function tollbook.activate_projection(p_generation integer) returns integer language plpgsql volatile security definer; -- 66c6428e0b52119b
@@ -1023,7 +1026,9 @@ create function tollbook.watch_payout(p_stream text, p_transaction text, p_delay
 create function tollbook.whole_number(p_text text) returns numeric language sql immutable; -- e5d972ffcfd38e58
 create function tollbook.worker_heartbeat(p_process uuid) returns void language sql volatile security definer; -- bb7c6b59113e9890
 
+grant execute on function identity.is_admin(text) to tollbook_writer;
 grant execute on function identity.link_wallet(text,bigint,uuid) to tollbook_writer;
+grant execute on function identity.take_role(text,text,boolean) to tollbook_writer;
 grant execute on function identity.unlink_wallet(text,uuid,text[]) to tollbook_writer;
 grant execute on function identity.user_of_wallet(text,bigint,uuid,text,text) to tollbook_writer;
 grant execute on function tollbook.activate_projection(integer) to tollbook_writer;

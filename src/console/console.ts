@@ -13,6 +13,7 @@ import { type Admission, createRequests, type Frame, type Requests } from '../pa
 import { visitorOf } from '../pages/serve.ts';
 import type { Answer, Visitor, VisitOf } from '../pages/site.ts';
 import { findOperatorOf } from '../store/operators.ts';
+import { admittedStream } from './admitted-stream.ts';
 import { renderConsole } from './layout.ts';
 import { needsRole, notOperator } from './refused-views.ts';
 import { consoleCookie } from './sign-in/second-factor.ts';
@@ -27,7 +28,8 @@ export function createConsole(
   return {
     requests,
     console: {
-      show: (path, handle, role = 'viewer') => requests.get(path, admit(role), handle),
+      show: (path, handle, role = 'viewer') =>
+        requests.get(path, admit(role), async (visit) => whileAdmitted(visit, role, await handle(visit))),
       act(path, { role, action, subject, ...options }, take) {
         requests.post(path, options, admit(role), async (visit, sent) => {
           const about = subject?.(visit, sent.fields);
@@ -96,6 +98,18 @@ function admit(needed: OperatorRole) {
     };
     return { kind: 'admitted', visit: own };
   };
+}
+
+/** A stream lasts: the right to it is read again while it does. */
+function whileAdmitted(visit: OperatorVisit, needed: OperatorRole, answer: Answer): Answer {
+  if (answer.kind !== 'events' && answer.kind !== 'file') return answer;
+  const isAdmitted = async (): Promise<boolean> => {
+    const visitor = await operatingVisitorOf(visit.site, visit.request.headers.cookie);
+    return admit(needed)({ ...visit, visitor }, undefined).kind === 'admitted';
+  };
+  return answer.kind === 'events'
+    ? { ...answer, body: admittedStream(answer.body, isAdmitted) }
+    : { ...answer, bytes: admittedStream(answer.bytes, isAdmitted) };
 }
 
 /** For a script that asks for data, a status says more than a page. */

@@ -9,7 +9,13 @@ import {
   takeInvitation,
 } from '../store/operators.ts';
 import { findUser } from '../store/identity.ts';
-import { grantRole, type OperatorLedger, recordInConsole, type RoleGrant } from './operators.ts';
+import {
+  grantRole,
+  type OperatorLedger,
+  recordInConsole,
+  type RoleChanger,
+  type RoleGrant,
+} from './operators.ts';
 
 /** An invitation is valid for so long, and once. */
 export const invitationHours = 72;
@@ -29,20 +35,26 @@ export async function inviteOperator(
     email,
     role,
     by,
-  }: { readonly name: string; readonly email: string; readonly role: OperatorRole; readonly by: string },
+  }: {
+    readonly name: string;
+    readonly email: string;
+    readonly role: OperatorRole;
+    readonly by: RoleChanger;
+  },
 ): Promise<Invited> {
   const address = email.toLowerCase();
   const former = await findOperatorNamed(ledger.pool, name);
   const owner = former?.userId === undefined ? undefined : await findUser(ledger.pool, former.userId);
   if (former && owner?.email !== address) return { kind: 'name_taken' };
   const token = randomBytes(32).toString('base64url');
-  await recordInConsole(ledger, { type: 'operator_invited', data: { name, role, operator: by } });
-  await dropInvitations(ledger.pool, name);
+  await recordInConsole(ledger, { type: 'operator_invited', data: { name, role, operator: by.name } });
+  await dropInvitations(ledger.pool, 'name', name);
   await addInvitation(ledger.pool, {
     name,
     email: address,
     role,
-    invitedBy: by,
+    invitedBy: by.name,
+    isByCommand: by.at === 'command',
     tokenHash: hashOf(token),
     hours: invitationHours,
   });
@@ -54,7 +66,7 @@ export function invitationUrl(publicUrl: string, token: string): string {
   return `${publicUrl}/console/invitation?token=${token}`;
 }
 
-/** The invitation of a link; undefined where it was used, has expired, or is none. */
+/** The invitation of a link; undefined where it was used, has expired, is none, or who made it is no admin any more. */
 export async function readInvitation(
   { pool }: Pick<OperatorLedger, 'pool'>,
   token: string,
@@ -63,7 +75,7 @@ export async function readInvitation(
 }
 
 export type Acceptance =
-  | RoleGrant
+  | Exclude<RoleGrant, { readonly kind: 'not_admin' }>
   | { readonly kind: 'over' }
   /** The signed-in user has another address, or has not confirmed it. */
   | { readonly kind: 'other_user' };
@@ -79,8 +91,10 @@ export async function acceptInvitation(
   const user = await findUser(ledger.pool, userId);
   if (!user?.isEmailVerified || user.email !== invitation.email) return { kind: 'other_user' };
   if (!(await takeInvitation(ledger.pool, hashOf(token)))) return { kind: 'over' };
-  const { name, role, invitedBy: by } = invitation;
-  return grantRole(ledger, { name, userId, role, by });
+  const { name, role, invitedBy, isByCommand } = invitation;
+  const by = { name: invitedBy, at: isByCommand ? 'command' : 'console' } as const;
+  const grant = await grantRole(ledger, { name, userId, role, by });
+  return grant.kind === 'not_admin' ? { kind: 'over' } : grant;
 }
 
 function isToken(text: string): boolean {

@@ -4,14 +4,15 @@ import type { OperatorRole } from '../domain/identity/operator-role.ts';
 import { findSessionsOf } from '../store/identity.ts';
 import type { Lane } from '../store/lane.ts';
 import {
-  clearRole,
-  countRole,
   deleteFactors,
   dropInvitations,
   endOperatorSessions,
   findNameOf,
   findOperatorNamed,
+  isAdmin,
   setRole,
+  takeRole,
+  type TakenRole,
 } from '../store/operators.ts';
 import { readLatestEvents } from '../store/streams.ts';
 import { endUserSessions } from './sessions.ts';
@@ -59,65 +60,84 @@ export async function recordAction(
   await recordInConsole(ledger, { type: 'operator_acted', data });
 }
 
+/** Who changes roles: a person at the console, who must be an admin when it takes effect, or a command, which needs no role. */
+export interface RoleChanger {
+  readonly name: string;
+  readonly at: 'console' | 'command';
+}
+
 export type RoleGrant =
   | { readonly kind: 'granted' }
   /** The name is another user's, or the user has another name: names are for ever. */
   | { readonly kind: 'name_taken' }
-  | { readonly kind: 'last_admin' };
+  | { readonly kind: 'last_admin' }
+  | { readonly kind: 'not_admin' };
 
-/** Gives a user a role under a name, or another role. The ledger has it before it counts. */
+/** Gives a user a role under a name, or another role. The ledger has it before it counts. Invitations to the name end. */
 export async function grantRole(
   ledger: OperatorLedger,
-  grant: { readonly name: string; readonly userId: string; readonly role: OperatorRole; readonly by: string },
+  grant: {
+    readonly name: string;
+    readonly userId: string;
+    readonly role: OperatorRole;
+    readonly by: RoleChanger;
+  },
 ): Promise<RoleGrant> {
-  const { name, userId, role, by: operator } = grant;
-  const former = await findOperatorNamed(ledger.pool, name);
-  const ownName = (await findNameOf(ledger.pool, userId)) ?? name;
+  const { name, userId, role, by } = grant;
+  const { pool } = ledger;
+  if (by.at === 'console' && !(await isAdmin(pool, by.name))) return { kind: 'not_admin' };
+  const former = await findOperatorNamed(pool, name);
+  const ownName = (await findNameOf(pool, userId)) ?? name;
   if ((former && former.userId !== userId) || ownName !== name) return { kind: 'name_taken' };
-  if (former?.role === 'admin' && role !== 'admin' && (await isLastAdmin(ledger)))
-    return { kind: 'last_admin' };
+  if (former?.role === 'admin' && role !== 'admin') {
+    const taken = await takeRoleOf(ledger, name, by, true);
+    if (taken === 'last_admin' || taken === 'not_admin') return { kind: taken };
+  }
+  await dropInvitations(pool, 'name', name);
   await recordInConsole(ledger, {
     type: 'operator_role_granted',
-    data: { name, user_id: userId, role, operator },
+    data: { name, user_id: userId, role, operator: by.name },
   });
-  return (await setRole(ledger.pool, { name, userId, role })) ? { kind: 'granted' } : { kind: 'name_taken' };
+  return (await setRole(pool, { name, userId, role })) ? { kind: 'granted' } : { kind: 'name_taken' };
 }
 
-export type RoleWithdrawal =
-  | { readonly kind: 'withdrawn' }
-  | { readonly kind: 'unknown' }
-  /** Somebody must be able to invite others. */
-  | { readonly kind: 'last_admin' };
+export interface RoleWithdrawal {
+  readonly kind: 'withdrawn' | 'unknown' | 'last_admin' | 'not_admin';
+}
 
 /**
- * Takes an operator's role away: their sessions end at once, in every process.
- * @param isLastAllowed also of the last admin: for the command, which can invite another one
+ * Takes an operator's role away: their sessions, and invitations to them and by them, end at once, in every process. The last admin
+ * keeps it, except for a command, which can invite another one.
  */
 export async function withdrawRole(
   ledger: OperatorLedger,
-  {
-    name,
-    by: operator,
-    isLastAllowed = false,
-  }: { readonly name: string; readonly by: string; readonly isLastAllowed?: boolean },
+  { name, by }: { readonly name: string; readonly by: RoleChanger },
 ): Promise<RoleWithdrawal> {
-  const former = await findOperatorNamed(ledger.pool, name);
-  await dropInvitations(ledger.pool, name);
-  if (former?.role === undefined || former.userId === undefined) return { kind: 'unknown' };
-  if (former.role === 'admin' && !isLastAllowed && (await isLastAdmin(ledger))) return { kind: 'last_admin' };
-  const { userId } = former;
-  await clearRole(ledger.pool, name);
+  const { userId } = (await findOperatorNamed(ledger.pool, name)) ?? {};
+  const taken = await takeRoleOf(ledger, name, by, by.at === 'console');
+  if (taken === 'last_admin' || taken === 'not_admin') return { kind: taken };
+  if (taken === 'unknown' || userId === undefined) return { kind: 'unknown' };
   await recordInConsole(ledger, {
     type: 'operator_role_withdrawn',
-    data: { name, user_id: userId, operator },
+    data: { name, user_id: userId, operator: by.name },
   });
   await endOperatorSessions(ledger.pool, userId);
   await endUserSessions(ledger, await findSessionsOf(ledger.pool, userId));
   return { kind: 'withdrawn' };
 }
 
-async function isLastAdmin({ pool }: OperatorLedger): Promise<boolean> {
-  return (await countRole(pool, 'admin')) < 2;
+/** Takes a role away, and with it the invitations to its operator and those that the operator made. */
+async function takeRoleOf(
+  { pool }: OperatorLedger,
+  name: string,
+  by: RoleChanger,
+  keepsLast: boolean,
+): Promise<TakenRole> {
+  const taken = await takeRole(pool, { name, by: by.at === 'console' ? by.name : undefined, keepsLast });
+  if (taken === 'last_admin' || taken === 'not_admin') return taken;
+  await dropInvitations(pool, 'name', name);
+  await dropInvitations(pool, 'invited_by', name);
+  return taken;
 }
 
 /** Removes the second factors of an operator who has lost them; the next sign-in adds a new one. False for an unknown name. */

@@ -1,5 +1,5 @@
 import { operatorRoles } from '../domain/identity/operator-role.ts';
-import { bigint, bytea, nullable, oneOf, text, timestamp, uuid } from './columns.ts';
+import { bigint, boolean, bytea, nullable, oneOf, text, timestamp, uuid } from './columns.ts';
 
 const role = oneOf(...operatorRoles);
 
@@ -22,6 +22,7 @@ export const operatorTables = {
     email: text,
     role,
     invited_by: text,
+    by_command: boolean,
     expires_at: timestamp,
     accepted_at: nullable(timestamp),
   },

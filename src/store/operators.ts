@@ -111,24 +111,41 @@ export async function setRole(
   return numInsertedOrUpdatedRows === 1n;
 }
 
-/** Takes an operator's role away; no session of theirs opens the console from then on, in any process. */
-export async function clearRole(pool: pg.Pool, name: string): Promise<void> {
-  await queriesOn(pool)
-    .updateTable('identity.operator')
-    .set({ role: null })
-    .where('name', '=', name)
-    .execute();
+/** Whether an operator of this name is an admin, and not disabled. */
+export async function isAdmin(pool: pg.Pool, name: string): Promise<boolean> {
+  const { is } = await queriesOn(pool)
+    .selectNoFrom(sql<boolean>`identity.is_admin(${name})`.as('is'))
+    .executeTakeFirstOrThrow();
+  return is;
 }
 
-/** How many operators have this role. */
-export async function countRole(pool: pg.Pool, role: OperatorRole): Promise<number> {
-  const { count } = await queriesOn(pool)
-    .selectFrom('identity.operator')
-    .select(({ fn }) => fn.countAll<number>().as('count'))
-    .where('role', '=', role)
-    .where('user_id', 'is not', null)
+/** What came of taking a role away. */
+export type TakenRole =
+  | 'taken'
+  /** There is no operator of this name with a role. */
+  | 'unknown'
+  /** Who asks is no admin any more. */
+  | 'not_admin'
+  /** Somebody must be able to invite others. */
+  | 'last_admin';
+
+/**
+ * Takes an operator's role away; no session of theirs opens the console from then on, in any process. Of several calls at once, each
+ * is decided when the one before has taken effect.
+ * @param by an admin; undefined: a command, which needs no role
+ */
+export async function takeRole(
+  pool: pg.Pool,
+  {
+    name,
+    by,
+    keepsLast,
+  }: { readonly name: string; readonly by: string | undefined; readonly keepsLast: boolean },
+): Promise<TakenRole> {
+  const { taken } = await queriesOn(pool)
+    .selectNoFrom(sql<TakenRole>`identity.take_role(${name}, ${by ?? null}, ${keepsLast})`.as('taken'))
     .executeTakeFirstOrThrow();
-  return count;
+  return taken;
 }
 
 /** Lets a session use the console, with a token of its own, given as its hash. */
@@ -245,6 +262,8 @@ export interface Invitation {
   readonly email: string;
   readonly role: OperatorRole;
   readonly invitedBy: string;
+  /** A command made it, not a person at the console. */
+  readonly isByCommand: boolean;
 }
 
 export async function addInvitation(
@@ -254,6 +273,7 @@ export async function addInvitation(
     email,
     role,
     invitedBy,
+    isByCommand,
     tokenHash,
     hours,
   }: Invitation & {
@@ -270,24 +290,29 @@ export async function addInvitation(
       email,
       role,
       invited_by: invitedBy,
+      by_command: isByCommand,
       expires_at: sql<Date>`tollbook.clock() + ${hours} * interval '1 hour'`,
       accepted_at: null,
     })
     .execute();
 }
 
+/** Counts while it was made by a command, or by who is an admin now. */
+const isOfAdmin = sql<boolean>`(by_command or identity.is_admin(invited_by))`;
+
 /** An invitation that can be accepted now, by the hash of its token. */
 export async function findInvitation(pool: pg.Pool, tokenHash: string): Promise<Invitation | undefined> {
   return queriesOn(pool)
     .selectFrom('identity.operator_invitation')
-    .select(['name', 'email', 'role', 'invited_by as invitedBy'])
+    .select(['name', 'email', 'role', 'invited_by as invitedBy', 'by_command as isByCommand'])
     .where('token', '=', tokenHash)
     .where('accepted_at', 'is', null)
     .where('expires_at', '>', now)
+    .where(isOfAdmin)
     .executeTakeFirst();
 }
 
-/** Uses an invitation up. False where it was used, has expired, or was never made: of two at once one is true. */
+/** Uses an invitation up. False where it cannot be accepted any more: of two at once one is true. */
 export async function takeInvitation(pool: pg.Pool, tokenHash: string): Promise<boolean> {
   const { numUpdatedRows } = await queriesOn(pool)
     .updateTable('identity.operator_invitation')
@@ -295,15 +320,20 @@ export async function takeInvitation(pool: pg.Pool, tokenHash: string): Promise<
     .where('token', '=', tokenHash)
     .where('accepted_at', 'is', null)
     .where('expires_at', '>', now)
+    .where(isOfAdmin)
     .executeTakeFirstOrThrow();
   return numUpdatedRows === 1n;
 }
 
-/** Ends the invitations to a name that were not accepted. */
-export async function dropInvitations(pool: pg.Pool, name: string): Promise<void> {
+/** Ends the invitations to a name, or those that an operator made, that were not accepted. */
+export async function dropInvitations(
+  pool: pg.Pool,
+  whose: 'name' | 'invited_by',
+  name: string,
+): Promise<void> {
   await queriesOn(pool)
     .deleteFrom('identity.operator_invitation')
-    .where('name', '=', name)
+    .where(whose, '=', name)
     .where('accepted_at', 'is', null)
     .execute();
 }

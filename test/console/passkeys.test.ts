@@ -40,7 +40,8 @@ async function addAuthenticator({ context, page }: Tab): Promise<void> {
 /** Accepts an invitation as ada and makes a passkey the second factor. */
 async function joinWithPasskey(gateway: IdentityGateway): Promise<Tab> {
   const ledger = { pool: gateway.database.pool, lane: laneOn(gateway.database) };
-  const invitation = { name: 'ada', email: 'ada@example.org', role: 'admin', by: 'root' } as const;
+  const by = { name: 'root', at: 'command' } as const;
+  const invitation = { name: 'ada', email: 'ada@example.org', role: 'admin', by } as const;
   const invited = await inviteOperator(ledger, invitation);
   if (invited.kind !== 'invited') throw new Error(invited.kind);
   const tab = await openTab(chromium, gateway);

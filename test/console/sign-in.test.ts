@@ -13,7 +13,12 @@ const chromium = useBrowser();
 
 async function invite({ database, url }: IdentityGateway, email = 'ada@example.org', name = 'ada') {
   const ledger = { pool: database.pool, lane: laneOn(database) };
-  const invited = await inviteOperator(ledger, { name, email, role: 'admin', by: 'root' });
+  const invited = await inviteOperator(ledger, {
+    name,
+    email,
+    role: 'admin',
+    by: { name: 'root', at: 'command' },
+  });
   if (invited.kind !== 'invited') throw new Error(invited.kind);
   return new URL(invitationUrl(url, invited.token));
 }
@@ -192,7 +197,7 @@ test.each([
   expect((await browser.get('/console')).status).toBe(200);
   // by another process
   const ledger = { pool: gateway.database.pool, lane: laneOn(gateway.database) };
-  if (how.includes('role')) await withdrawRole(ledger, { name: 'ada', by: 'root' });
+  if (how.includes('role')) await withdrawRole(ledger, { name: 'ada', by: { name: 'root', at: 'command' } });
   else await setUserDisabled(ledger, { who: ada.userId, operator: 'root', isDisabled: true });
   const answer = await browser.get('/console');
   expect([answer.status, answer.headers.get('location')]).toEqual([

@@ -62,7 +62,7 @@ export async function signInOperator(
     [sessionId, userId, sessionTokenHash(token), expiresAt],
   );
   await recordSession(ledger, { sessionId, userId, method: 'password', expiresAt });
-  await grantRole(ledger, { name, userId, role, by: 'test' });
+  await grantRole(ledger, { name, userId, role, by: { name: 'test', at: 'command' } });
   await startOperatorSession(pool, { tokenHash: operatorTokenHash(own), sessionId, hours: 1 });
   const cookies = new Map([
     ['tollbook.session_token', signedValue([identitySecret], token)],

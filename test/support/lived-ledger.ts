@@ -76,7 +76,7 @@ export async function livedLedger(chain: TestChain): Promise<TestDatabase> {
   await issueApiKey({ ...database, lane }, { accountId, name: 'laptop' });
   await grantRole(
     { pool, lane },
-    { name: 'ada', userId: await newUser(database), role: 'viewer', by: 'boris' },
+    { name: 'ada', userId: await newUser(database), role: 'viewer', by: { name: 'boris', at: 'command' } },
   );
   const wallet = await fundedWallet(chain);
   await buyCredit(gateway.url, wallet.key);

@@ -3,7 +3,7 @@ import { html, type Html } from '../../domain/values/html.ts';
 import { operatorNamePattern } from '../../domain/values/operator-words.ts';
 import { sendInvitationMail } from '../../identity/auth-mails.ts';
 import { invitationUrl, inviteOperator } from '../../identity/invitations.ts';
-import { grantRole, removeFactors, withdrawRole } from '../../identity/operators.ts';
+import { grantRole, removeFactors, type RoleChanger, withdrawRole } from '../../identity/operators.ts';
 import { findOperatorNamed, type ListedOperator, listOperators } from '../../store/operators.ts';
 import { noticeOf } from '../../pages/document.ts';
 import type { NoticeCode } from '../../pages/notices.ts';
@@ -38,14 +38,16 @@ export const operatorsSection: Section = {
       const { userId } = (await findOperatorNamed(visit.site.ledger.pool, name)) ?? {};
       if (!isRole(role) || userId === undefined)
         return operatorsView(visit, 'There is no such operator or role.');
-      const grant = await grantRole(visit.site.ledger, { name, userId, role, by: visit.operator.name });
+      const grant = await grantRole(visit.site.ledger, { name, userId, role, by: changerOf(visit) });
       return grant.kind === 'granted' ? done('role_changed') : operatorsView(visit, mistakes[grant.kind]);
     });
 
     console.act(`${path}/withdraw`, { ...aboutName, action: 'withdraw_role' }, async (visit, { fields }) => {
       const name = fields.get('name') ?? '';
-      const { kind } = await withdrawRole(visit.site.ledger, { name, by: visit.operator.name });
-      return kind === 'last_admin' ? operatorsView(visit, mistakes[kind]) : done('role_withdrawn');
+      const { kind } = await withdrawRole(visit.site.ledger, { name, by: changerOf(visit) });
+      return kind === 'last_admin' || kind === 'not_admin'
+        ? operatorsView(visit, mistakes[kind])
+        : done('role_withdrawn');
     });
 
     console.act(`${path}/factors`, { ...aboutName, action: 'remove_factors' }, async (visit, { fields }) => {
@@ -59,7 +61,12 @@ export const operatorsSection: Section = {
 const mistakes = {
   name_taken: 'This name, or this user, is another operator already. Names are never given twice.',
   last_admin: 'This is the last admin. Nothing was changed: make somebody else an admin first.',
+  not_admin: 'You are no admin any more. Nothing was changed.',
 } as const;
+
+function changerOf({ operator }: OperatorVisit): RoleChanger {
+  return { name: operator.name, at: 'console' };
+}
 
 function done(notice: NoticeCode): Answer {
   return { kind: 'redirect', to: path, notice };
@@ -76,7 +83,7 @@ async function invite(visit: OperatorVisit, fields: URLSearchParams): Promise<Vi
   if (!/^[^\s@]{1,64}@[^\s@]{1,189}$/.test(email))
     return operatorsView(visit, 'This is not an e-mail address.', fields);
   if (!isRole(role)) return operatorsView(visit, 'There is no such role.', fields);
-  const invited = await inviteOperator(site.ledger, { name, email, role, by: operator.name });
+  const invited = await inviteOperator(site.ledger, { name, email, role, by: changerOf(visit) });
   if (invited.kind === 'name_taken') return operatorsView(visit, mistakes.name_taken, fields);
   const url = invitationUrl(site.publicUrl(), invited.token);
   await sendInvitationMail(site.identity, email, { url, role, by: operator.name });

@@ -7,8 +7,6 @@ import { type Need, readNeeds } from './needs.ts';
 
 const everyMs = 5_000;
 const keepAliveMs = 15_000;
-/** The browser connects again behind it, and the role is checked anew. */
-const longestMs = 60_000;
 /** Of one process. */
 const mostWatchers = 200;
 
@@ -42,10 +40,9 @@ async function liveAnswer(visit: OperatorVisit, broadcast: Broadcast<Live>): Pro
     return { kind: 'data', status: 503, json: { error: 'too_many_waits' } };
   const left = new AbortController();
   visit.onClose(() => left.abort());
-  const signal = AbortSignal.any([left.signal, AbortSignal.timeout(longestMs)]);
   async function* events(): AsyncGenerator<Buffer> {
     yield Buffer.from('retry: 2000\n\n');
-    for await (const { figures, needs } of broadcast.follow(signal)) {
+    for await (const { figures, needs } of broadcast.follow(left.signal)) {
       const told = { figures: Object.fromEntries(figures), needs: needsKey(needs) };
       yield Buffer.from(`data: ${JSON.stringify(told)}\n\n`);
     }

@@ -28,7 +28,7 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
   if (!isRole(role)) throw new ArgumentError(`--role is one of ${operatorRoles.join(', ')}`);
   if (url === undefined || !URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol))
     throw new ArgumentError('--url is where browsers reach the gateway, such as https://gateway.example');
-  const by = readOperator(values.by);
+  const by = { name: readOperator(values.by), at: 'command' } as const;
   const invited = await withLedger((ledger) => inviteOperator(ledger, { name, email, role, by }));
   if (invited.kind === 'name_taken') {
     fail(`${name} is, or was, another operator: names are never given twice. Nothing was changed.`);

@@ -5,12 +5,13 @@ import { fail, say } from '../../terminal.ts';
 import { type ExitCode, exitCodes } from '../../exit-codes.ts';
 
 export async function run(args: readonly string[]): Promise<ExitCode> {
-  const named = readNamedOperator(args, 'withdraw');
-  const { kind } = await withLedger((ledger) => withdrawRole(ledger, { ...named, isLastAllowed: true }));
+  const { name, by } = readNamedOperator(args, 'withdraw');
+  const change = { name, by: { name: by, at: 'command' } } as const;
+  const { kind } = await withLedger((ledger) => withdrawRole(ledger, change));
   if (kind === 'withdrawn') {
-    say(`${named.name} has no role any more, and the sessions have ended.`);
+    say(`${name} has no role any more, and the sessions have ended.`);
     return exitCodes.done;
   }
-  fail(`There is no operator ${named.name} with a role. Invitations of the name were ended.`);
+  fail(`There is no operator ${name} with a role. Invitations of the name were ended.`);
   return exitCodes.notDone;
 }
