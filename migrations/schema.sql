@@ -23,6 +23,16 @@ create table identity.credential (
 );
 CREATE INDEX credential_owner ON identity.credential USING btree (user_id);
 
+create table identity.factor_guess (
+  user_id uuid not null,
+  subject text collate "C" not null,
+  guesses integer not null,
+  last_at timestamp with time zone not null,
+  constraint factor_guess_pkey PRIMARY KEY (user_id, subject),
+  constraint factor_guess_user_id_fkey FOREIGN KEY (user_id) REFERENCES identity."user"(id) ON DELETE CASCADE
+);
+CREATE INDEX factor_guess_age ON identity.factor_guess USING btree (last_at);
+
 create table identity.operator (
   name text collate "C" not null,
   user_id uuid,
@@ -884,6 +894,7 @@ create table tollbook.worker_process (
 
 create function identity.is_admin(p_name text) returns boolean language sql stable; -- d32f158ac29ed244
 create function identity.link_wallet(p_address text, p_chain_id bigint, p_user_id uuid) returns uuid language plpgsql volatile; -- 9f964f7c53af84c4
+create function identity.take_guess(p_user_id uuid, p_subjects text[], p_free integer[], OUT wait_ms bigint, OUT guesses integer) returns record language plpgsql volatile; -- 456b02af1cf1796e
 create function identity.take_role(p_name text, p_by text, p_keeps_last boolean) returns text language plpgsql volatile; -- c9a7ea694bc4fa11
 create function identity.unlink_wallet(p_address text, p_user_id uuid, p_providers text[]) returns text language plpgsql volatile; -- 9c143b674cfdde80
 create function identity.user_of_wallet(p_address text, p_chain_id bigint, p_user_id uuid, p_name text, p_email text) returns uuid language plpgsql volatile; -- a1fab175c45cc243
@@ -973,7 +984,7 @@ create function tollbook.postpone_payout(p_stream text, p_delay_ms integer, p_re
 create function tollbook.postpone_unsettled(p_call_id bigint, p_delay_ms integer) returns void language sql volatile security definer; -- 40a089ca39a38959
 create function tollbook.prune(p_kind text, p_life_secs bigint, p_max integer) returns integer language plpgsql volatile security definer; -- 96cb542bd4ed0142
 create function tollbook.prune_projections(p_replaced integer, p_max integer) returns integer language plpgsql volatile security definer; -- 743955e99bfff384
-create function tollbook.prune_short_lived(p_max integer) returns integer language sql volatile security definer; -- 48327bedcc342083
+create function tollbook.prune_short_lived(p_max integer) returns integer language sql volatile security definer; -- 34762fed668bd60d
 create function tollbook.pull_due_times(p_max integer) returns integer language sql volatile security definer; -- d5421872f4b74cb3
 create function tollbook.put_bodies(p_bodies json) returns void language sql volatile security definer; -- 792da5dc24c36c85
 create function tollbook.put_body(p_body_id uuid, p_content_type text, p_body bytea) returns void language sql volatile security definer; -- 68b8dcb8556c3721
@@ -1028,6 +1039,7 @@ create function tollbook.worker_heartbeat(p_process uuid) returns void language 
 
 grant execute on function identity.is_admin(text) to tollbook_writer;
 grant execute on function identity.link_wallet(text,bigint,uuid) to tollbook_writer;
+grant execute on function identity.take_guess(uuid,text[],integer[]) to tollbook_writer;
 grant execute on function identity.take_role(text,text,boolean) to tollbook_writer;
 grant execute on function identity.unlink_wallet(text,uuid,text[]) to tollbook_writer;
 grant execute on function identity.user_of_wallet(text,bigint,uuid,text,text) to tollbook_writer;
@@ -1162,6 +1174,7 @@ grant usage on schema tollbook to tollbook_reader;
 grant usage on schema tollbook to tollbook_writer;
 grant delete, insert, select, update on table identity."user" to tollbook_writer;
 grant delete, insert, select, update on table identity.credential to tollbook_writer;
+grant delete, insert, select, update on table identity.factor_guess to tollbook_writer;
 grant delete, insert, select, update on table identity.operator to tollbook_writer;
 grant delete, insert, select, update on table identity.operator_factor to tollbook_writer;
 grant delete, insert, select, update on table identity.operator_invitation to tollbook_writer;

@@ -22,3 +22,29 @@ begin
 end $$;
 
 grant execute on function identity.is_admin, identity.take_role to tollbook_writer;
+
+-- Counts one guess at a user's second factor against each of the subjects, or against none while one of them must wait: then returns
+-- after how long the next may come. From its p_free-th guess on, each makes the wait of a subject twice as long, up to an hour; a day
+-- without one ends it. `guesses` is the largest count.
+create or replace function identity.take_guess(p_user_id uuid, p_subjects text[], p_free int[], out wait_ms bigint, out guesses int)
+language plpgsql volatile set search_path = identity, pg_temp as $$
+#variable_conflict use_column
+declare
+  moment timestamptz;
+begin
+  -- one after the other: of many guesses at once none is before the count of another
+  perform from "user" where id = p_user_id for no key update;
+  moment := tollbook.clock();
+  delete from factor_guess where user_id = p_user_id and last_at not between moment - interval '1 day' and moment;
+  select coalesce(max(ceil(1000 * extract(epoch from last_at + least(3600, 2 ^ least(12, guesses - free + 1)) * interval '1 second' - moment))), 0)
+    into wait_ms from factor_guess join unnest(p_subjects, p_free) as counted (subject, free) using (subject)
+    where user_id = p_user_id and guesses >= free;
+  wait_ms := greatest(wait_ms, 0);
+  guesses := 0;
+  if wait_ms > 0 then return; end if;
+  insert into factor_guess select p_user_id, subject, 1, moment from unnest(p_subjects) as subject
+    on conflict (user_id, subject) do update set guesses = factor_guess.guesses + 1, last_at = moment;
+  select max(factor_guess.guesses) into guesses from factor_guess where user_id = p_user_id and subject = any (p_subjects);
+end $$;
+
+grant execute on function identity.take_guess to tollbook_writer;

@@ -175,9 +175,14 @@ language sql volatile security definer set search_path = tollbook, pg_temp as $$
     delete from identity.siwe_nonce where nonce in (
       select nonce from identity.siwe_nonce where issued_at < clock() - interval '10 minutes' limit p_max)
     returning 1
+  ), old_guess as (
+    delete from identity.factor_guess where (user_id, subject) in (
+      select user_id, subject from identity.factor_guess where last_at < clock() - interval '1 day' limit p_max)
+    returning 1
   )
   select (select count(*) from old_batch)::int + (select count(*) from old_gone)::int + (select count(*) from unused)::int
     + (select count(*) from old_progress)::int + (select count(*) from dropped_chat)::int + (select count(*) from dropped_process)::int + (select count(*) from old_nonce)::int
+    + (select count(*) from old_guess)::int
 $$;
 
 -- Rows of generations that are neither read nor built any more.

@@ -9,6 +9,7 @@ import { createSmtpMailer } from '../peers/mail/smtp.ts';
 import { sendBudgetAlerts } from '../identity/budget-alerts.ts';
 import { createAuth } from '../identity/auth.ts';
 import { type AuthLoader, createAuthLoader } from '../identity/auth-loader.ts';
+import { guessConditions } from '../identity/factor-guesses.ts';
 import { createPasswordQueue } from '../identity/password-queue.ts';
 import type { Identity } from '../identity/context.ts';
 import type { ChatContext } from '../chat/context.ts';
@@ -99,6 +100,7 @@ export function composeIdentity(
         ),
       );
     },
+    conditions: () => guessConditions(identity),
     async finish() {
       await identity.running.drained();
       await Promise.all(loops.map((loop) => loop.stop()));

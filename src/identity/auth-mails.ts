@@ -78,6 +78,24 @@ async function sendPasswordMail(identity: Identity, userId: string): Promise<voi
   });
 }
 
+/** Informs an operator that somebody who knows their password guesses at their second factor. */
+export async function sendGuessMail(identity: Identity, userId: string): Promise<void> {
+  const user = await findUser(identity.pool, userId);
+  if (!user) return;
+  const url = identity.publicUrl();
+  await send(identity, user.email, {
+    subject: 'Somebody guesses your second factor',
+    paragraphs: [
+      `Somebody has signed in at ${url} with your password and typed several wrong codes of your second factor.`,
+      'If it was not you, somebody knows your password: set a new one now, which also ends their sessions.',
+    ],
+    ...(identity.hasPages && { link: { label: 'Choose a new password', url: `${url}/forgot-password` } }),
+    after: [
+      'Until they stop, codes may be refused on devices that are new to you: a passkey or a recovery code is always taken.',
+    ],
+  });
+}
+
 /** Sends the link with which a person becomes an operator. */
 export function sendInvitationMail(
   identity: Identity,

@@ -1,7 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto';
 import { base32, totpStep, totpUri } from '../domain/identity/totp.ts';
 import type { RotatingSecret } from '../domain/values/rotating-secret.ts';
-import { countAttempt } from '../store/identity.ts';
 import {
   addFactor,
   listFactors,
@@ -11,13 +10,13 @@ import {
   takeStep,
 } from '../store/operators.ts';
 import type { Identity } from './context.ts';
+import { countGuess, type Guess, type Guesser } from './factor-guesses.ts';
 import { type OperatorLedger, recordInConsole } from './operators.ts';
 import { checkNewPasskey, checkPasskey, type NewPasskey, type PasskeyAnswer, sealedKey } from './passkeys.ts';
 import { seal, unseal } from './sealed-values.ts';
-import type { SessionUser } from './sessions.ts';
 
 /** Who proves a second factor: the user of a session, by the name that they have as an operator. */
-export interface Prover extends Pick<SessionUser, 'userId' | 'sessionId'> {
+export interface Prover extends Guesser {
   readonly name: string;
 }
 
@@ -25,7 +24,6 @@ type FactorKind = 'totp' | 'passkey' | 'recovery_code';
 
 const secretBytes = 20;
 const recoveryCodes = 10;
-const guessesPerMinute = 5;
 
 /** A secret that its person has not confirmed yet. It is in the form alone: the database has none that nobody uses. */
 export interface OfferedSecret {
@@ -54,7 +52,7 @@ export type FactorProof =
   /** The token is for the cookie of this session, beside that of the session itself. */
   | { readonly kind: 'proven'; readonly token: string }
   | { readonly kind: 'wrong' }
-  | { readonly kind: 'limited'; readonly waitSecs: number };
+  | Extract<Guess, { readonly kind: 'limited' }>;
 
 export type FirstFactorProof =
   | { readonly kind: 'proven'; readonly token: string; readonly recoveryCodes: readonly string[] }
@@ -75,8 +73,8 @@ export async function addFirstFactor(
   hours: number,
 ): Promise<FirstFactorProof> {
   const { userId } = prover;
-  const limited = await takeGuess(identity, prover);
-  if (limited) return limited;
+  const guess = await countGuess(identity, prover, 'other');
+  if (guess.kind === 'limited') return guess;
   if ((await listFactors(identity.pool, userId)).length > 0) return { kind: 'not_first' };
   const keep = await checkNew(identity, prover, added);
   if (!keep) return { kind: 'wrong' };
@@ -87,6 +85,7 @@ export async function addFirstFactor(
     codes.map((one) => recoveryHash(userId, one)),
   );
   await keep();
+  await guess.right();
   return { kind: 'proven', token: await begin(identity, prover, added.kind, hours), recoveryCodes: codes };
 }
 
@@ -96,11 +95,12 @@ export async function addFactorBeside(
   prover: Prover,
   added: NewFactor,
 ): Promise<{ readonly kind: 'added' } | Exclude<FactorProof, { readonly kind: 'proven' }>> {
-  const limited = await takeGuess(identity, prover);
-  if (limited) return limited;
+  const guess = await countGuess(identity, prover, 'other');
+  if (guess.kind === 'limited') return guess;
   const keep = await checkNew(identity, prover, added);
   if (!keep) return { kind: 'wrong' };
   await keep();
+  await guess.right();
   return { kind: 'added' };
 }
 
@@ -156,36 +156,59 @@ export async function proveFactor(
   proof: { readonly code: string } | PasskeyAnswer,
   hours: number,
 ): Promise<FactorProof> {
-  const limited = await takeGuess(identity, prover);
-  if (limited) return limited;
-  const factor =
-    'code' in proof
-      ? await kindOf(identity, prover.userId, proof.code.replaceAll(/[\s-]/g, ''))
-      : (await checkPasskey(identity, prover, proof)) && 'passkey';
-  if (factor) return { kind: 'proven', token: await begin(identity, prover, factor, hours) };
-  const { name, userId } = prover;
-  await recordInConsole(identity, {
-    type: 'operator_sign_in_refused',
-    data: { name, user_id: userId, reason: 'code' in proof ? 'wrong_code' : 'wrong_passkey' },
-  });
-  return { kind: 'wrong' };
+  const checked =
+    'code' in proof ? await checkCode(identity, prover, proof.code) : await checkOwn(identity, prover, proof);
+  if (checked === 'wrong_code' || checked === 'wrong_passkey') {
+    const { name, userId } = prover;
+    await recordInConsole(identity, {
+      type: 'operator_sign_in_refused',
+      data: { name, user_id: userId, reason: checked },
+    });
+    return { kind: 'wrong' };
+  }
+  if (typeof checked !== 'string') return checked;
+  return { kind: 'proven', token: await begin(identity, prover, checked, hours) };
 }
 
-async function kindOf(identity: Identity, userId: string, code: string): Promise<FactorKind | undefined> {
+/** A signature is not found by trying: whatever else is limited, a passkey is taken. */
+async function checkOwn(
+  identity: Identity,
+  prover: Prover,
+  answer: PasskeyAnswer,
+): Promise<'passkey' | 'wrong_passkey'> {
+  return (await checkPasskey(identity, prover, answer)) ? 'passkey' : 'wrong_passkey';
+}
+
+async function checkCode(
+  identity: Identity,
+  prover: Prover,
+  typed: string,
+): Promise<'totp' | 'recovery_code' | 'wrong_code' | Extract<Guess, { readonly kind: 'limited' }>> {
+  const code = typed.replaceAll(/[\s-]/g, '');
+  const isRecovery = /^[A-Za-z2-7]{16}$/.test(code);
+  const guess = await countGuess(identity, prover, isRecovery ? 'other' : 'code');
+  if (guess.kind === 'limited') return guess;
+  const { userId } = prover;
+  const isRight = isRecovery
+    ? await takeRecoveryCode(identity.pool, userId, recoveryHash(userId, code.toUpperCase()))
+    : await takeTotp(identity, userId, code);
+  if (isRight) await guess.right();
+  else guess.wrong();
+  return isRight ? (isRecovery ? 'recovery_code' : 'totp') : 'wrong_code';
+}
+
+/** Uses a code of one of the user's authenticator apps up. */
+async function takeTotp(identity: Identity, userId: string, code: string): Promise<boolean> {
   const { pool, settings } = identity;
-  if (/^[A-Za-z2-7]{16}$/.test(code)) {
-    const hash = recoveryHash(userId, code.toUpperCase());
-    return (await takeRecoveryCode(pool, userId, hash)) ? 'recovery_code' : undefined;
-  }
   for (const { kind, key, factorId } of await listFactors(pool, userId)) {
     const secret = kind === 'totp' ? unseal(settings.secrets, secretOf(userId), key) : undefined;
     const step = secret && totpStep(secret, code, nowMsOf(identity));
     if (secret === undefined || step === undefined) continue;
     // sealed anew with the secret in use: the one before may be gone tomorrow
     const resealed = seal(settings.secrets, secretOf(userId), secret);
-    if (await takeStep(pool, factorId, step, resealed)) return 'totp';
+    if (await takeStep(pool, factorId, step, resealed)) return true;
   }
-  return undefined;
+  return false;
 }
 
 /** The event is recorded before the session may do anything. */
@@ -207,15 +230,6 @@ async function begin(
 /** The database stores only this hash of the token. */
 export function operatorTokenHash(token: string): string {
   return createHash('sha256').update(`operator:${token}`).digest('base64url');
-}
-
-/** Guesses are counted by user over all gateways: who has got as far knows the password. */
-async function takeGuess(
-  { pool }: Pick<Identity, 'pool'>,
-  { userId }: Prover,
-): Promise<Extract<FactorProof, { kind: 'limited' }> | undefined> {
-  const turn = await countAttempt(pool, [{ subject: `factor:${userId}`, perMinute: guessesPerMinute }]);
-  return turn.retryMs === 0 ? undefined : { kind: 'limited', waitSecs: Math.ceil(turn.retryMs / 1_000) };
 }
 
 /** Of 80 random bits: nothing is found by trying. */

@@ -93,24 +93,27 @@ export async function recordRefusal(
   await lane.append({ stream: `sign-in:${randomUUID()}`, events: [{ type: 'sign_in_refused', data }] });
 }
 
-/** The device cookie of a device that has just signed in to an account; of a new one unless an id is given. */
-export function deviceMark(secret: string, email: string, device: string = randomUUID()): string {
-  return `${device}.${deviceProof(secret, email, device)}`;
+/**
+ * The cookie of a device that has just signed in; of a new one unless an id is given.
+ * @param account the e-mail address whose password it had, or what else it proved
+ */
+export function deviceMark(secret: string, account: string, device: string = randomUUID()): string {
+  return `${device}.${deviceProof(secret, account, device)}`;
 }
 
 /** The id of a device; undefined when its cookie was not issued for this account. */
 export function knownDevice(
   secrets: RotatingSecret,
-  email: string,
+  account: string,
   mark: string | undefined,
 ): string | undefined {
   const [, id = '', proof = ''] = /^([0-9a-f-]{36})\.([A-Za-z0-9_-]{43})$/.exec(mark ?? '') ?? [];
-  const isOurs = secrets.some((secret) => areEqualSecrets(proof, deviceProof(secret, email, id)));
+  const isOurs = secrets.some((secret) => areEqualSecrets(proof, deviceProof(secret, account, id)));
   return isOurs ? id : undefined;
 }
 
-function deviceProof(secret: string, email: string, id: string): string {
-  return createHmac('sha256', secret).update(`device:${id}:${email.toLowerCase()}`).digest('base64url');
+function deviceProof(secret: string, account: string, id: string): string {
+  return createHmac('sha256', secret).update(`device:${id}:${account.toLowerCase()}`).digest('base64url');
 }
 
 /** The beginnings of the limits' keys that name an email address. */

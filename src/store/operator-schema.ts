@@ -1,10 +1,11 @@
 import { operatorRoles } from '../domain/identity/operator-role.ts';
-import { bigint, boolean, bytea, nullable, oneOf, text, timestamp, uuid } from './columns.ts';
+import { bigint, boolean, bytea, int, nullable, oneOf, text, timestamp, uuid } from './columns.ts';
 
 const role = oneOf(...operatorRoles);
 
 /** The tables of operators, written like those of users. */
 export const operatorTables = {
+  'identity.factor_guess': { user_id: uuid, subject: text, guesses: int, last_at: timestamp },
   'identity.operator': { name: text, user_id: nullable(uuid), role: nullable(role), created_at: timestamp },
   'identity.operator_factor': {
     factor_id: uuid,

@@ -268,6 +268,7 @@ export const tableChecks = {
   'tollbook.migration': { notFollowing: 'which migrations ran' },
 
   'identity.credential': { notFollowing: ofPeople },
+  'identity.factor_guess': { notFollowing: shortLived },
   'identity.operator': {
     follows: 'the events that gave and took the role of a name',
     notCompared: { created_at: byClock },

@@ -135,7 +135,7 @@ test('a code is taken once, and guesses are limited', async () => {
   const statuses: number[] = [];
   for (let guess = 0; guess < 5; guess++)
     statuses.push((await sendForm(browser, '/console/second-factor', { code })).status);
-  expect(statuses).toEqual([403, 403, 403, 403, 429]);
+  expect(statuses).toEqual([403, 403, 403, 429, 429]);
 });
 
 test('an invitation is accepted once, and by the owner of its address alone', async () => {

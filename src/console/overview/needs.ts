@@ -90,6 +90,7 @@ const pages: Readonly<Record<string, string>> = {
   listing_missing: '/console/jobs',
   discovery_unknown: '/console/jobs',
   anchors_behind: '/console/books',
+  factor_guessed: '/console/activity',
 };
 
 function needOf(site: ConsoleSite, { kind, subject, text, since }: FiringAlert): Need {

@@ -1,3 +1,4 @@
+import { clientOf } from '../../domain/values/client-address.ts';
 import { html, type Html } from '../../domain/values/html.ts';
 import {
   addFirstFactor,
@@ -8,8 +9,11 @@ import {
   type Prover,
 } from '../../identity/second-factor.ts';
 import { askPasskey, offerPasskey, takesPasskeys } from '../../identity/passkeys.ts';
+import { addressOf } from '../../http/server/request-values.ts';
+import { cookieOf } from '../../identity/sessions.ts';
+import { deviceMark, knownDevice } from '../../identity/sign-in-limits.ts';
 import { listFactors } from '../../store/operators.ts';
-import { ownCookie } from '../../pages/cookies.ts';
+import { ownCookie, ownCookieName } from '../../pages/cookies.ts';
 import { noticeOf } from '../../pages/document.ts';
 import { pathWith } from '../../pages/own-path.ts';
 import { copyButton, field, form } from '../../pages/parts.ts';
@@ -24,6 +28,9 @@ import { passkeyAnswerOf, passkeyFields, passkeyForm, passkeyScript } from './pa
 export const consoleCookie = 'console';
 
 const path = '/console/second-factor';
+/** The cookie of a device on which a second factor was proven: guesses from elsewhere do not make it wait. */
+const deviceCookie = 'console-device';
+const deviceSecs = 34_560_000;
 
 type Refused = Exclude<FactorProof, { readonly kind: 'proven' }>;
 
@@ -74,7 +81,7 @@ async function proven(
   const next = nextOf(own.visit, fields);
   if (result.kind !== 'proven')
     return factorView({ ...own, next }, { text: textOf(result, !('code' in proof)), result });
-  return { kind: 'redirect', to: next, cookies: [cookieFor(site, result.token)] };
+  return { kind: 'redirect', to: next, cookies: cookiesFor(site, own.prover, result.token) };
 }
 
 async function added(own: ProvingVisit, fields: URLSearchParams, factor: NewFactor): Promise<Answer> {
@@ -90,7 +97,7 @@ async function added(own: ProvingVisit, fields: URLSearchParams, factor: NewFact
       return factorView({ ...own, next }, { text, result, ...(factor.kind === 'totp' && factor) });
     }
     case 'proven':
-      return codesView(result.recoveryCodes, next, cookieFor(site, result.token));
+      return codesView(result.recoveryCodes, next, cookiesFor(site, own.prover, result.token));
   }
 }
 
@@ -105,14 +112,33 @@ export function prove(visit: AnyVisit, again: string | undefined): Admission<Pro
   }
   if (!visitor.operator) return { kind: 'refused', answer: notOperator() };
   const { userId, sessionId, operator } = visitor;
-  return {
-    kind: 'admitted',
-    visit: { visit, next, prover: { userId, sessionId, name: operator.name } },
+  const { identity, publicUrl } = visit.site;
+  const mark = cookieOf(visit.request.headers.cookie, ownCookieName(publicUrl(), deviceCookie));
+  const prover: Prover = {
+    userId,
+    sessionId,
+    name: operator.name,
+    client: clientOf(addressOf(visit.request), identity.ipv6Prefix),
+    device: knownDevice(identity.settings.secrets, provedBy(userId), mark),
   };
+  return { kind: 'admitted', visit: { visit, next, prover } };
 }
 
-function cookieFor({ publicUrl }: ConsoleSite, token: string): string {
-  return ownCookie(publicUrl(), consoleCookie, token);
+/** Of the session, and of the device. */
+function cookiesFor(
+  { identity, publicUrl }: ConsoleSite,
+  { userId, device }: Prover,
+  token: string,
+): readonly string[] {
+  const mark = deviceMark(identity.settings.secrets[0], provedBy(userId), device);
+  return [
+    ownCookie(publicUrl(), consoleCookie, token),
+    `${ownCookie(publicUrl(), deviceCookie, mark)}; Max-Age=${deviceSecs}`,
+  ];
+}
+
+function provedBy(userId: string): string {
+  return `second-factor:${userId}`;
 }
 
 async function factorView(
@@ -155,7 +181,8 @@ async function factorView(
 }
 
 export function textOf(result: Refused, isPasskey: boolean): string {
-  if (result.kind === 'limited') return `Too many attempts. Try again in ${result.waitSecs} seconds.`;
+  if (result.kind === 'limited')
+    return `Too many wrong codes. Wait ${result.waitSecs} seconds, or use a passkey or a recovery code.`;
   return isPasskey
     ? 'This passkey was not accepted: it is not one of yours, or your browser took too long. Try again.'
     : 'This code is not right, or it was used before. Wait for the next one and try again.';
@@ -203,12 +230,12 @@ export function appOffer(
     ${form(visit, action, html`<input type="hidden" name="sealed" value="${secret.sealed}" />${fields}`)}`;
 }
 
-function codesView(codes: readonly string[], next: string, cookie: string): View {
+function codesView(codes: readonly string[], next: string, cookies: readonly string[]): View {
   return {
     kind: 'view',
     title: 'Recovery codes',
     isNarrow: true,
-    cookies: [cookie],
+    cookies,
     body: html`<div class="sheet">
       <h1>Recovery codes</h1>
       <p>

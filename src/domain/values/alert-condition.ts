@@ -14,7 +14,8 @@ type AlertKind =
   | 'listing_gone'
   | 'listing_missing'
   | 'discovery_unknown'
-  | 'trigger_behind';
+  | 'trigger_behind'
+  | 'factor_guessed';
 
 /** A condition that holds now. Every process reports those that it sees; each kind and subject has one alert. */
 export interface AlertCondition {
