@@ -148,8 +148,9 @@ export const commands: Readonly<Record<string, Command | undefined>> & Record<st
       "tollbook calls discard CALL_ID --why 'TEXT' [--by NAME]\n" +
       '  a dead letter, or a call that waits; who and why are on record\n' +
       'tollbook calls discard (--cause CAUSE | --service ID | --job SERVICE/JOB | --reason REASON | --runner NAME\n' +
-      "  | --since TIME | --before TIME)… | --all --why 'TEXT' [--by NAME] [--dry-run]\n" +
-      '  the dead letters that match every option; needs DATABASE_URL',
+      "  | --since TIME | --before TIME)… | --all --why 'TEXT' [--by NAME]\n" +
+      '  (--dry-run | --count N)\n' +
+      '  the dead letters that match every option: --dry-run says how many, --count confirms it; needs DATABASE_URL',
     load: () => import('./commands/calls/discard.ts'),
   },
   'quotes revoke': {

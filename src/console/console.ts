@@ -8,6 +8,7 @@ import { recordAction } from '../identity/operators.ts';
 import { operatorTokenHash } from '../identity/second-factor.ts';
 import { cookieOf } from '../identity/sessions.ts';
 import { ownCookieName } from '../pages/cookies.ts';
+import { isCursor, readable, unreadableView } from '../pages/filters.ts';
 import { pathWith } from '../pages/own-path.ts';
 import { type Admission, createRequests, type Frame, type Requests } from '../pages/requests.ts';
 import { visitorOf } from '../pages/serve.ts';
@@ -28,10 +29,14 @@ export function createConsole(
   return {
     requests,
     console: {
-      show: (path, handle, role = 'viewer') =>
-        requests.get(path, admit(role), async (visit) => whileAdmitted(visit, role, await handle(visit))),
-      act(path, { role, action, subject, ...options }, take) {
+      show(path, handle, role = 'viewer', filters = {}) {
+        const show = readable({ after: isCursor, before: isCursor, ...filters }, handle);
+        requests.get(path, admit(role), async (visit) => whileAdmitted(visit, role, await show(visit)));
+      },
+      act(path, { role, action, filters = {}, subject, ...options }, take) {
         requests.post(path, options, admit(role), async (visit, sent) => {
+          const unreadable = unreadableView(sent.fields, filters);
+          if (unreadable) return unreadable;
           const about = subject?.(visit, sent.fields);
           const isPlain = about !== undefined && operatorTextPattern.test(about);
           await recordAction(site.ledger, visit.operator, action, isPlain ? about : undefined);

@@ -5,6 +5,7 @@ import type { OperatorRole } from '../domain/identity/operator-role.ts';
 import type { Operator, OperatorLedger } from '../identity/operators.ts';
 import type { JobsContext } from '../jobs/context.ts';
 import type { LogReader } from '../log/log-reader.ts';
+import type { Filters } from '../pages/filters.ts';
 import type { FormOptions, Handle, Take } from '../pages/requests.ts';
 import type { PageHost, Visitor, VisitOf } from '../pages/site.ts';
 import type { LedgerDatabase } from '../store/database.ts';
@@ -38,6 +39,8 @@ export interface ActionOptions extends FormOptions<OperatorVisit> {
   readonly role: OperatorRole;
   /** What events call it: lower case letters, digits and underscores. */
   readonly action: string;
+  /** Of the form. Where one cannot be read, nothing is recorded or done. */
+  readonly filters?: Filters;
   /** What it is about, of the path's parameters and the form; left out of the record where it is not visible ASCII. */
   readonly subject?: (visit: OperatorVisit, fields: URLSearchParams) => string | undefined;
 }
@@ -45,7 +48,7 @@ export interface ActionOptions extends FormOptions<OperatorVisit> {
 /** Adds pages and actions to the console. Each says which role it needs; no other place checks one. */
 export interface Console {
   /** A page, or data for one. Nothing may be changed by it. */
-  show(path: string, handle: Handle<OperatorVisit>, role?: OperatorRole): void;
+  show(path: string, handle: Handle<OperatorVisit>, role?: OperatorRole, filters?: Filters): void;
   /** A form that changes something: recorded as an event with the operator's name, then done. */
   act(path: string, options: ActionOptions, handle: Take<OperatorVisit>): void;
 }

@@ -86,6 +86,24 @@ export async function listDeadLetters(
   return { rows: found, next };
 }
 
+/** The most that are counted: a larger number is "so many or more". */
+export const mostCounted = 10_000;
+
+/** How many dead letters behind a call id are meant. */
+export async function countChosen(
+  db: JobsContext['db'],
+  choice: DeadLetterChoice,
+  after: number,
+): Promise<number> {
+  let count = 0;
+  for (let next: number | undefined = after; next !== undefined && count < mostCounted;) {
+    const page = await listDeadLetters(db, { choice, after: next, max: pageSize });
+    count += page.rows.length;
+    next = page.next;
+  }
+  return Math.min(count, mostCounted);
+}
+
 function causeOf({ reason, error }: DeadLetterRow) {
   return failureCause(reason, error);
 }

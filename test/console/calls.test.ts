@@ -109,7 +109,63 @@ test('an operator gives all dead letters of a job up with a reason, and their re
       operator: 'ada',
     });
   await deadCalls(site, 0);
-  expect((await ada.get('/console/calls/dead?cause=none-of-this-form')).text).toContain('None of these');
+});
+
+test('a filter that cannot be read, or a number that is not confirmed, changes no dead letter', async () => {
+  const { site } = await startCalls();
+  for (let paid = 0; paid < 2; paid++) expect((await payFor(site, job)).status).toBe(202);
+  const dead = await deadCalls(site, 2);
+  const ada = browserOf(site, await signInOperator(site, { role: 'operator' }));
+  const page = '/console/calls/dead';
+  const why = 'the model is gone';
+  for (const verb of ['give-up', 'requeue']) {
+    const action = `${page}/${verb}`;
+    const { fields = {} } = formsIn((await ada.get(page)).text).find((form) => form.action === action) ?? {};
+    expect(fields).toMatchObject({ count: '2' });
+    for (const [name, text] of [
+      ['job', '1'],
+      ['job', '1/1/1'],
+      ['cause', 'none-of-this-form'],
+      ['runner', 'no runner'],
+      ['after', 'x'],
+      ['until', 'yesterday'],
+      ['count', 'all'],
+    ] as const) {
+      const { status, text: shown } = await postForm(ada, action, { ...fields, why, [name]: text });
+      expect([verb, name, status, shown.includes('cannot be read')]).toEqual([verb, name, 400, true]);
+    }
+    for (const count of ['', '1', '3']) {
+      const { status, text } = await postForm(ada, action, { ...fields, why, count });
+      expect([status, text.includes('Nothing was changed')]).toEqual([409, true]);
+    }
+    const last = async (type: 'operator_discarded' | 'operator_requeued') =>
+      Promise.all(dead.map(({ stream }) => lastEvent(site, stream, type)));
+    expect(await last('operator_discarded')).toEqual([undefined, undefined]);
+    expect(await last('operator_requeued')).toEqual([undefined, undefined]);
+  }
+});
+
+test('a list is refused where its filter cannot be read', async () => {
+  const { site } = await startCalls();
+  const viewer = browserOf(site, await signInOperator(site, { role: 'viewer' }));
+  for (const path of [
+    '/console/calls/dead?job=1',
+    '/console/calls/dead?job=1/0&job=2/0',
+    '/console/calls/dead?after=-1',
+    '/console/calls/outbox?place=nowhere',
+    '/console/calls/outbox?services=1,x',
+    '/console/payments?state=nothing',
+    '/console/payments?from=2026-13-01',
+    '/console/payments.csv?to=yesterday',
+    '/console/payments?before=x',
+    '/console/activity?before=0',
+    '/console/books/refunds?after=x',
+    '/jobs?after=x',
+    '/jobs/receipts?before=x',
+  ]) {
+    const { status, text } = await viewer.get(path);
+    expect([path, status, text.includes('cannot be read')]).toEqual([path, 400, true]);
+  }
 });
 
 test('one dead letter is requeued from the list, and what fails is delivered again later, with the runner’s words', async () => {

@@ -3,11 +3,19 @@ import { includesRole } from '../../domain/identity/operator-role.ts';
 import { html, type Html } from '../../domain/values/html.ts';
 import { operatorTextPattern } from '../../domain/values/operator-words.ts';
 import { visibleText } from '../../domain/values/visible-text.ts';
-import { type DeadLetterChoice, listDeadLetters, maxChanged } from '../../jobs/dead-letters.ts';
+import {
+  countChosen,
+  type DeadLetterChoice,
+  listDeadLetters,
+  maxChanged,
+  mostCounted,
+} from '../../jobs/dead-letters.ts';
 import { discardCalls } from '../../jobs/discard-calls.ts';
 import { requeueCall } from '../../jobs/requeue-call.ts';
 import { requeueCalls } from '../../jobs/requeue-calls.ts';
 import { noticeOf } from '../../pages/document.ts';
+import { type Filters, isCursor } from '../../pages/filters.ts';
+import { runnerName } from '../../domain/values/runner-name.ts';
 import { pathWith } from '../../pages/own-path.ts';
 import { type Column, count, empty, field, form, table, time } from '../../pages/parts.ts';
 import type { Answer, View } from '../../pages/site.ts';
@@ -23,17 +31,20 @@ const shownRows = 50;
 
 /** Dead letters, all of them or those of a cause, a job or a runner; and what is done with as many as match. */
 export function deadLetterPages(console: Console): void {
-  console.show(deadPath, (visit) => deadView(visit));
+  console.show(deadPath, (visit) => deadView(visit), 'viewer', filters);
 
   const many = {
     role: 'operator',
     shownAt: deadPath,
+    filters,
     subject: (_: OperatorVisit, fields: URLSearchParams) => subjectOf(fields),
   } as const;
   console.act(`${deadPath}/requeue`, { ...many, action: 'requeue_calls' }, async (visit, { fields }) => {
     const context = contextOf(visit);
     const by = { operator: visit.operator.name };
     const choice = choiceOf(fields);
+    const mistake = await countMistake(visit, fields);
+    if (mistake !== undefined) return deadView({ ...visit, query: fields }, mistake);
     const done = await runBatches(cursorOf(fields, 'after') ?? 0, (after) =>
       requeueCalls(context, { choice, after, max: maxChanged, isDryRun: false, by }),
     );
@@ -47,6 +58,8 @@ export function deadLetterPages(console: Console): void {
     if (isBad) return deadView({ ...visit, query: fields }, whyMistake);
     const by = { why, operator: visit.operator.name };
     const choice = choiceOf(fields);
+    const mistake = await countMistake(visit, fields);
+    if (mistake !== undefined) return deadView({ ...visit, query: fields }, mistake);
     const done = await runBatches(cursorOf(fields, 'after') ?? 0, (after) =>
       discardCalls(contextOf(visit), { choice, after, max: maxChanged, isDryRun: false, by }),
     );
@@ -74,6 +87,25 @@ export function deadLetterPages(console: Console): void {
 const whyMistake =
   'Why they are given up is kept for ever: 1 to 200 visible ASCII characters, without "@". Nothing was changed.';
 
+const jobForm = /^(\d{1,15})\/(\d{1,9})$/;
+
+const filters: Filters = {
+  cause: (text) => failureCausePattern.test(text),
+  job: (text) => jobForm.test(text),
+  runner: (text) => runnerName.test(text),
+  after: isCursor,
+  until: (text) => /^\d{4}-\d\d-\d\dT[\d:.]+Z$/.test(text) && !Number.isNaN(Date.parse(text)),
+  count: (text) => /^\d{1,9}$/.test(text),
+};
+
+/** What is wrong with the number that a form confirms; undefined where it is how many are meant. */
+async function countMistake(visit: OperatorVisit, fields: URLSearchParams): Promise<string | undefined> {
+  const confirmed = fields.get('count') ?? '';
+  const meant = await countChosen(contextOf(visit).db, choiceOf(fields), cursorOf(fields, 'after') ?? 0);
+  if (confirmed === String(meant)) return undefined;
+  return `${meant} dead letters are meant, and the form confirmed ${confirmed || 'no number'}. Nothing was changed: look at them and press again.`;
+}
+
 /** The filters of a page, or of a form on it, as its address has them. */
 function filtersOf(values: URLSearchParams): Record<'cause' | 'job' | 'runner', string | undefined> {
   const { cause, serviceId, jobIndex, runner } = choiceOf(values);
@@ -83,9 +115,11 @@ function filtersOf(values: URLSearchParams): Record<'cause' | 'job' | 'runner', 
 function choiceOf(values: URLSearchParams): DeadLetterChoice {
   const cause = values.get('cause') ?? '';
   const runner = values.get('runner') ?? '';
-  const [, serviceId, jobIndex] = /^(\d{1,15})\/(\d{1,9})$/.exec(values.get('job') ?? '') ?? [];
+  const until = values.get('until') ?? '';
+  const [, serviceId, jobIndex] = jobForm.exec(values.get('job') ?? '') ?? [];
   return {
-    ...(failureCausePattern.test(cause) && { cause }),
+    ...(cause !== '' && { cause }),
+    ...(until !== '' && { before: new Date(until) }),
     ...(runner !== '' && { runner }),
     ...(serviceId !== undefined && { serviceId: Number(serviceId), jobIndex: Number(jobIndex) }),
   };
@@ -103,6 +137,7 @@ async function deadView(visit: OperatorVisit, mistake?: string): Promise<View> {
   const filters = filtersOf(query);
   const after = cursorOf(query, 'after');
   const { rows, next } = await listDeadLetters(db, { choice, after: after ?? 0, max: shownRows });
+  const mayChange = rows.length > 0 && includesRole(visit.operator.role, 'operator');
   const body = html`<p><a href="/console/calls">Calls</a></p>
     <div class="head"><h1>Dead letters</h1></div>
     ${mistake !== undefined && noticeOf({ tone: 'bad', text: mistake })} ${filterFields(filters)}
@@ -117,7 +152,7 @@ async function deadView(visit: OperatorVisit, mistake?: string): Promise<View> {
       ${after !== undefined && html`<a class="button plain" href="${pathWith(deadPath, filters)}">The oldest</a>`}
       ${next !== undefined && html`<a class="button plain" href="${pathWith(deadPath, { ...filters, after: String(next) })}">Newer</a>`}
     </p>
-    ${rows.length > 0 && includesRole(visit.operator.role, 'operator') && manyForms(visit, filters)}`;
+    ${mayChange && (await manyForms(visit, filters))}`;
   return {
     kind: 'view',
     title: 'Dead letters',
@@ -127,19 +162,19 @@ async function deadView(visit: OperatorVisit, mistake?: string): Promise<View> {
   };
 }
 
-type Filters = ReturnType<typeof filtersOf>;
+type Chosen = ReturnType<typeof filtersOf>;
 
-function filterFields({ cause, job, runner }: Filters): Html {
+function filterFields({ cause, job, runner }: Chosen): Html {
   const shown = { cause, job, runner };
   return html`<form method="get" action="${deadPath}" class="filters">
     ${Object.entries(shown).map(([name, value]) =>
-      field({ label: labels[name as keyof Filters], name, value, isOptional: true, autocomplete: 'off' }),
+      field({ label: labels[name as keyof Chosen], name, value, isOptional: true, autocomplete: 'off' }),
     )}
     <button>Show</button>
   </form>`;
 }
 
-const labels: Readonly<Record<keyof Filters, string>> = {
+const labels: Readonly<Record<keyof Chosen, string>> = {
   cause: 'Cause',
   job: 'Job, as 1/0',
   runner: 'Runner',
@@ -151,7 +186,7 @@ function hidden(values: Readonly<Record<string, string | undefined>>): Html[] {
   );
 }
 
-function columnsFor(visit: OperatorVisit, filters: Filters): Column<DeadLetterRow>[] {
+function columnsFor(visit: OperatorVisit, filters: Chosen): Column<DeadLetterRow>[] {
   const requeue: Column<DeadLetterRow> = {
     label: 'Change',
     isAction: true,
@@ -179,9 +214,14 @@ const columns: Column<DeadLetterRow>[] = [
   },
 ];
 
-function manyForms(visit: OperatorVisit, filters: Filters): Html {
+/** What the forms confirm is what there was when the page was made: a dead letter that comes later is not meant. */
+async function manyForms(visit: OperatorVisit, filters: Chosen): Promise<Html> {
   const isAll = Object.values(filters).every((value) => value === undefined);
-  const which = isAll ? 'all dead letters' : 'all of these';
+  const { db, lane } = contextOf(visit);
+  const before = new Date(Date.now() + lane.state.clockOffsetMs);
+  const meant = await countChosen(db, { ...choiceOf(visit.query), before }, 0);
+  const which = `${isAll ? 'all dead letters' : 'all of these'} (${meant}${meant === mostCounted ? ' or more' : ''})`;
+  const kept = hidden({ ...filters, until: before.toISOString(), count: String(meant) });
   return html`<section class="sheet">
     <h2>All at once</h2>
     <p>
@@ -191,12 +231,12 @@ function manyForms(visit: OperatorVisit, filters: Filters): Html {
     ${form(
       visit,
       `${deadPath}/requeue`,
-      html`${hidden(filters)}<button data-confirm="Press again: requeue ${which}">Requeue ${which}</button>`,
+      html`${kept}<button data-confirm="Press again: requeue ${which}">Requeue ${which}</button>`,
     )}
     ${form(
       visit,
       `${deadPath}/give-up`,
-      html`${hidden(filters)}${field({ label: 'Why they are given up', name: 'why', maxLength: 200, autocomplete: 'off', hint: 'They are never delivered then, and the refunds of those that were paid are due.' })}<button
+      html`${kept}${field({ label: 'Why they are given up', name: 'why', maxLength: 200, autocomplete: 'off', hint: 'They are never delivered then, and the refunds of those that were paid are due.' })}<button
           class="danger"
           data-confirm="Press again: give ${which} up"
         >
@@ -215,10 +255,12 @@ interface Report {
 }
 
 /** What was done, what was skipped and why, and how to go on where there was no time for all. */
-function reportView(visit: OperatorVisit, { fields, done, verb, said }: Report): View {
+async function reportView(visit: OperatorVisit, { fields, done, verb, said }: Report): Promise<View> {
   const { skipped, next } = done;
   const filters = filtersOf(fields);
-  const again = { ...filters, why: fields.get('why') ?? undefined, after: String(next ?? '') };
+  const left = next === undefined ? 0 : await countChosen(contextOf(visit).db, choiceOf(fields), next);
+  const [why, until] = [fields.get('why') ?? undefined, fields.get('until') ?? undefined];
+  const again = { ...filters, why, until, after: String(next ?? ''), count: String(left) };
   const body = html`<p><a href="${pathWith(deadPath, filters)}">Dead letters</a></p>
     <div class="head"><h1>Dead letters ${said}</h1></div>
     <p class="lead" role="status">${count(done.done)} ${said}, ${count(done.skips)} skipped.</p>

@@ -1,6 +1,7 @@
 import { html, type Html } from '../../domain/values/html.ts';
 import { visibleText } from '../../domain/values/visible-text.ts';
 import type { JobsContext } from '../../jobs/context.ts';
+import { runnerName } from '../../domain/values/runner-name.ts';
 import { pathWith } from '../../pages/own-path.ts';
 import { badge, type Column, empty, table, time } from '../../pages/parts.ts';
 import type { View } from '../../pages/site.ts';
@@ -16,7 +17,11 @@ const shownRows = 50;
 
 /** The calls that have not ended, one page after another. */
 export function outboxPages(console: Console): void {
-  console.show(path, outboxView);
+  console.show(path, outboxView, 'viewer', {
+    place: (text) => outboxPlaces.some((place) => place === text),
+    runner: (text) => runnerName.test(text),
+    services: (text) => /^\d{1,15}(?:,\d{1,15})*$/.test(text),
+  });
 }
 
 /** Where the calls of a runner, or of services, are listed. */
@@ -69,12 +74,7 @@ function servicesOf(query: URLSearchParams, { config }: JobsContext): readonly n
   const runner = query.get('runner') ?? '';
   if (runner !== '') return config.runners.find(({ name }) => name === runner)?.services ?? [];
   const named = query.get('services') ?? '';
-  return named === ''
-    ? undefined
-    : named
-        .split(',')
-        .filter((id) => /^\d{1,15}$/.test(id))
-        .map(Number);
+  return named === '' ? undefined : named.split(',').map(Number);
 }
 
 const placeNames: Readonly<Record<OutboxPlace, string>> = {

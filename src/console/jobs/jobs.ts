@@ -10,6 +10,7 @@ import { tokenAmount } from '../../pages/jobs/token-amount.ts';
 import { badge, type Column, count, table, time } from '../../pages/parts.ts';
 import type { View } from '../../pages/site.ts';
 import { readLastEvents } from '../../store/streams.ts';
+import { isCursor } from '../../pages/filters.ts';
 import { cursorOf } from '../cursor.ts';
 import { contextOf } from '../jobs-context.ts';
 import type { OperatorVisit, Section } from '../site.ts';
@@ -26,7 +27,7 @@ export const jobsSection: Section = {
   label: 'Jobs',
   isOffered: ({ jobs }) => jobs !== undefined,
   register(console) {
-    console.show(path, (visit) => jobsView(visit));
+    console.show(path, (visit) => jobsView(visit), 'viewer', { from: isCursor });
     dryRunAction(console, jobsView);
   },
 };

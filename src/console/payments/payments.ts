@@ -3,6 +3,7 @@ import { csvLine } from '../../books/csv.ts';
 import { html, type Html } from '../../domain/values/html.ts';
 import { isHex32, parseAddress } from '../../domain/values/primitives.ts';
 import { paymentStates } from '../../http/schemas/projections.ts';
+import type { Filters } from '../../pages/filters.ts';
 import { pathWith } from '../../pages/own-path.ts';
 import { type Column, empty, field, shortId, table, time } from '../../pages/parts.ts';
 import { tokenAmount } from '../../pages/jobs/token-amount.ts';
@@ -26,10 +27,18 @@ export const paymentsSection: Section = {
   label: 'Payments',
   isOffered: ({ jobs }) => jobs !== undefined,
   register(console, site) {
-    console.show(path, listOrOne);
-    console.show(`${path}.csv`, csvOf);
+    console.show(path, listOrOne, 'viewer', filters);
+    console.show(`${path}.csv`, csvOf, 'viewer', filters);
     paymentPages(console, site);
   },
+};
+
+const isDay = (text: string): boolean => /^\d{4}-\d\d-\d\d$/.test(text) && !Number.isNaN(Date.parse(text));
+
+const filters: Filters = {
+  state: (text) => paymentStates.some((state) => state === text),
+  from: isDay,
+  to: isDay,
 };
 
 interface Shown {
@@ -69,8 +78,8 @@ async function readShown(visit: OperatorVisit, limit: number): Promise<Shown> {
   if (text !== '' && payer === undefined)
     return { rows: digits === undefined ? [] : await searchPayments(pool, digits, limit), next: undefined };
   const state = paymentStates.find((one) => one === query.get('state'));
-  const filters = { payer, state, ...timesOf(query) };
-  const { rows } = await listLatestPayments(pool, filters, cursorOf(query, 'before'), limit + 1);
+  const chosen = { payer, state, ...timesOf(query) };
+  const { rows } = await listLatestPayments(pool, chosen, cursorOf(query, 'before'), limit + 1);
   const shown = rows.slice(0, limit);
   return { rows: shown, next: rows.length > limit ? shown.at(-1)?.seq : undefined };
 }
@@ -78,30 +87,28 @@ async function readShown(visit: OperatorVisit, limit: number): Promise<Shown> {
 /** Whole days of UTC, the last one included. */
 function timesOf(query: URLSearchParams): { readonly from?: Date; readonly to?: Date } {
   const dayOf = (name: string, plusDays: number): Date | undefined => {
-    const ms = /^\d{4}-\d\d-\d\d$/.test(query.get(name) ?? '')
-      ? Date.parse(query.get(name) ?? '')
-      : Number.NaN;
-    return Number.isNaN(ms) ? undefined : new Date(ms + plusDays * 86_400_000);
+    const day = query.get(name) ?? '';
+    return day === '' ? undefined : new Date(Date.parse(day) + plusDays * 86_400_000);
   };
   const [from, to] = [dayOf('from', 0), dayOf('to', 1)];
   return { ...(from && { from }), ...(to && { to }) };
 }
 
 /** The filters of a page as its address has them, which can be kept and passed on. */
-function filtersOf({ query }: OperatorVisit): Record<string, string | undefined> {
+function chosenOf({ query }: OperatorVisit): Record<string, string | undefined> {
   return Object.fromEntries(
     ['q', 'state', 'from', 'to'].map((name) => [name, query.get(name)?.trim() ?? undefined]),
   );
 }
 
 function listView(visit: OperatorVisit, { rows, next }: Shown): View {
-  const filters = filtersOf(visit);
-  const isFiltered = Object.values(filters).some((value) => value !== undefined && value !== '');
+  const chosen = chosenOf(visit);
+  const isFiltered = Object.values(chosen).some((value) => value !== undefined && value !== '');
   const body = html`<div class="head">
       <h1>Payments</h1>
       <a
         class="button plain"
-        href="${pathWith(`${path}.csv`, { ...filters, before: visit.query.get('before') ?? undefined })}"
+        href="${pathWith(`${path}.csv`, { ...chosen, before: visit.query.get('before') ?? undefined })}"
         >Download as CSV</a
       >
     </div>
@@ -117,8 +124,8 @@ function listView(visit: OperatorVisit, { rows, next }: Shown): View {
         : html`<section class="sheet" data-rows>${table('Payments', columns, rows)}</section>`
     }
     <p class="actions">
-      ${visit.query.has('before') && html`<a class="button plain" href="${pathWith(path, filters)}">The newest</a>`}
-      ${next !== undefined && html`<a class="button plain" href="${pathWith(path, { ...filters, before: String(next) })}">Older</a>`}
+      ${visit.query.has('before') && html`<a class="button plain" href="${pathWith(path, chosen)}">The newest</a>`}
+      ${next !== undefined && html`<a class="button plain" href="${pathWith(path, { ...chosen, before: String(next) })}">Older</a>`}
     </p>`;
   return { kind: 'view', title: 'Payments', section: path, body };
 }

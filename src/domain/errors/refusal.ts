@@ -213,6 +213,11 @@ export const refusals = {
     sentence:
       'A refund of the payment for this call is being sent, so the call cannot be queued again. Record the refund, or say that it was not sent, and try again.',
   },
+  count_differs: {
+    status: 409,
+    sentence:
+      'Another number of dead letters is meant than `count` says, and nothing was changed. `meant` is the number now: look at them, and confirm it.',
+  },
   call_leased: {
     status: 409,
     sentence:

@@ -47,11 +47,12 @@ export function deadLetterBatchRoutes(current: () => JobsContext) {
       const body = discardManyRequest.safeParse(request.body);
       if (!body.success) return sendInvalid(request, reply, body.error);
       const { name: operator, tokenId: token_id } = operators.of(request);
-      const report = await discardCalls(current(), {
-        ...batchOf(body.data),
-        isDryRun: body.data.dry_run,
-        by: { why: body.data.why, operator, token_id },
-      });
+      const { why, count, dry_run: isDryRun } = body.data;
+      const batch = { ...batchOf(body.data), by: { why, operator, token_id } };
+      const meant = await discardCalls(current(), { ...batch, isDryRun: true });
+      if (!isDryRun && meant.done !== count)
+        return sendRefusal(request, reply, 'count_differs', { context: { meant: meant.done } });
+      const report = isDryRun ? meant : await discardCalls(current(), { ...batch, isDryRun: false });
       return reply.send(discardReportJson(report));
     });
   };

@@ -94,11 +94,11 @@ export const discardManyOperation: Operation = {
   summary: 'Give many dead letters up',
   description:
     'Requires the scope `calls:write`. One batch: repeat it with `after` until `next` is null. The calls leave the queue for good; their ' +
-    'refunds are due. Dead letters that were requeued meanwhile are skipped.',
+    'refunds are due. `count` confirms how many this batch means: the `discarded` of a dry run. Dead letters that were requeued meanwhile are skipped.',
   security: 'operatorToken',
   body: { schema: discardManyRequest },
   answers: [{ status: 200, description: 'What was done, or would be.', schema: discardReport }],
-  refusals: ['invalid_request', 'body_too_large', ...operatorRefusals],
+  refusals: ['invalid_request', 'count_differs', 'body_too_large', ...operatorRefusals],
 };
 
 function runnerOperation(verb: 'pause' | 'resume', summary: string, description: string): Operation {

@@ -127,10 +127,17 @@ export const discardManyRequest = z
       .literal(true)
       .optional()
       .meta({ description: 'Every dead letter is meant. Needed where no other member says which.' }),
+    count: z.int().min(0).optional().meta({
+      description: 'How many this batch means, as `discarded` of a dry run says. Needed for any other.',
+    }),
     why,
   })
   .refine(namesService, needsService)
-  .refine(({ all, why: _why, after: _after, limit: _limit, dry_run: _dryRun, ...named }) => {
+  .refine(({ count: confirmed, dry_run: isDryRun }) => isDryRun || confirmed !== undefined, {
+    error: 'count says how many are meant, as a dry run counts them',
+    path: ['count'],
+  })
+  .refine(({ all, why: _why, after: _after, limit: _limit, dry_run: _dryRun, count: _count, ...named }) => {
     const isNamed = Object.values(named).some((value) => value !== undefined);
     return isNamed !== (all === true);
   }, 'say which dead letters are meant, or all: true')

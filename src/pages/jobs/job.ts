@@ -4,6 +4,7 @@ import { indentedJson } from '../../domain/values/indented-json.ts';
 import { charge } from '../../http/jobs/charge.ts';
 import { findJob, isSold, type Job } from '../../jobs/catalog.ts';
 import type { JobsContext } from '../../jobs/context.ts';
+import { readable } from '../filters.ts';
 import { problemView, notFound } from '../problem.ts';
 import type { Pages } from '../serve.ts';
 import type { Answer, Visit } from '../site.ts';
@@ -20,7 +21,11 @@ const maxJsonChars = 20_000;
 
 /** What is sold, and each job with a form for its input. Buying needs no account. */
 export function jobPages(pages: Pages, current: () => JobsContext): void {
-  pages.show('/jobs', (visit) => catalogueView(visit, current()));
+  const isPlace = (text: string): boolean => /^\d+-\d+$/.test(text);
+  pages.show(
+    '/jobs',
+    readable({ after: isPlace }, (visit) => catalogueView(visit, current())),
+  );
 
   receiptsPage(pages, current);
   receiptPages(pages, current);

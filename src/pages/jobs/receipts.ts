@@ -3,6 +3,7 @@ import { findJob } from '../../jobs/catalog.ts';
 import type { JobsContext } from '../../jobs/context.ts';
 import type { Receipt } from '../../http/schemas/receipt.ts';
 import { badge, type Column, empty, shortId, table, time } from '../parts.ts';
+import { isCursor, readable } from '../filters.ts';
 import type { Pages } from '../serve.ts';
 import type { View, Visit } from '../site.ts';
 import { jobName, jobPath } from './catalogue.ts';
@@ -16,18 +17,19 @@ const callsOnPage = 50;
 
 /** The paid calls of who looks: those of the wallets that the user signed in with, and those that this browser has opened. */
 export function receiptsPage(pages: Pages, current: () => JobsContext): void {
-  pages.show('/jobs/receipts', async (visit) => {
+  const show = async (visit: Visit) => {
     const context = current();
     const wallets = await ownWallets(visit);
     const sections: Html[] = [];
     for (const wallet of wallets) sections.push(await walletSection(visit, context, wallet));
     return receiptsView(visit, context, sections);
-  });
+  };
+  pages.show('/jobs/receipts', readable({ before: isCursor }, show));
 }
 
 async function walletSection({ query }: Visit, context: JobsContext, wallet: OwnWallet): Promise<Html> {
-  const asked = Number(query.get('before') ?? Number.NaN);
-  const beforeSeq = query.get('wallet') === wallet.address && Number.isSafeInteger(asked) ? asked : undefined;
+  const asked = query.get('before') ?? '';
+  const beforeSeq = query.get('wallet') === wallet.address && asked !== '' ? Number(asked) : undefined;
   const { calls, before } = await latestPaidCalls(context, wallet, beforeSeq, callsOnPage);
   const columns: Column<PaidCall>[] = [
     { label: 'When', cell: ({ settled_at: at }) => time(new Date(at)) },

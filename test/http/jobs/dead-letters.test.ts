@@ -122,9 +122,14 @@ test('dead letters are grouped by cause, and those of one cause are requeued and
     ...none,
     discarded: 1,
   });
-  expect(await post('dead-letters/discard', { why, cause })).toEqual({ ...none, discarded: 1 });
-  expect(await post('dead-letters/discard', { why, cause })).toEqual({ ...none, discarded: 0 });
-  expect(await post('dead-letters/discard', { why, all: true })).toEqual({ ...none, discarded: 1 });
+  expect(await post('dead-letters/discard', { why, cause })).toMatchObject({ code: 'invalid_request' });
+  expect(await post('dead-letters/discard', { why, cause, count: 2 })).toMatchObject({
+    code: 'count_differs',
+    meant: 1,
+  });
+  expect(await post('dead-letters/discard', { why, cause, count: 1 })).toEqual({ ...none, discarded: 1 });
+  expect(await post('dead-letters/discard', { why, cause, count: 0 })).toEqual({ ...none, discarded: 0 });
+  expect(await post('dead-letters/discard', { why, all: true, count: 1 })).toEqual({ ...none, discarded: 1 });
   expect((await get('dead-letters/causes')).causes).toEqual([]);
   expect(await post(`dead-letters/${broken}/requeue`, {})).toMatchObject({ code: 'call_not_found' });
   const events = await allEvents(database.db);
@@ -251,7 +256,12 @@ test('the commands group, requeue and give up dead letters by cause', async () =
     code: 0,
     said: '1 calls would be given up; nothing was changed. 0 skipped. See `tollbook refunds due`.\n',
   });
-  expect(await run(...discard)).toMatchObject({
+  for (const unconfirmed of [[], ['--count', '2']])
+    expect(await run(...discard, ...unconfirmed)).toMatchObject({
+      code: 2,
+      said: expect.stringContaining('1 dead letters are meant. Nothing was changed') as string,
+    });
+  expect(await run(...discard, '--count', '1')).toMatchObject({
     code: 0,
     said: expect.stringMatching(/^1 calls given up\./) as string,
   });

@@ -11,22 +11,25 @@ const options = {
   ...choiceOptions,
   all: { type: 'boolean' },
   'dry-run': { type: 'boolean' },
+  count: { type: 'string' },
   why: { type: 'string' },
   by: { type: 'string' },
 } as const;
 
 export async function run(args: readonly string[]): Promise<ExitCode> {
   const { values, positionals } = readOptions({ args: [...args], allowPositionals: true, options });
-  const { all = false, 'dry-run': isDryRun = false, why: reason, by: name, ...named } = values;
+  const { all = false, 'dry-run': isDryRun = false, count, why: reason, by: name, ...named } = values;
   const choice = readChoice(named);
   const isMany = all || isDryRun || choice !== undefined;
+  if (count !== undefined && (!isMany || isDryRun || !/^\d{1,15}$/.test(count)))
+    throw new ArgumentError('--count is the number of dead letters that are meant, as --dry-run says it');
   if (isMany && (positionals.length > 0 || (choice !== undefined) === all))
     throw new ArgumentError(
       'name one call, or --cause, --service, --job, --reason, --runner, --since, --before, or --all',
     );
   const id = isMany ? 0 : readId(positionals[0], 'name the call: tollbook calls discard CALL_ID');
   const by = { why: readOperatorText(reason, '--why is your reason'), operator: readOperator(name) };
-  return isMany ? discardMany(choice ?? {}, isDryRun, by) : discardOne(id, by);
+  return isMany ? discardMany(choice ?? {}, isDryRun, by, count) : discardOne(id, by);
 }
 
 async function discardOne(id: number, by: DiscardRecord): Promise<ExitCode> {
@@ -47,14 +50,24 @@ async function discardMany(
   choice: DeadLetterChoice,
   isDryRun: boolean,
   by: DiscardRecord,
+  count: string | undefined,
 ): Promise<ExitCode> {
-  const { done, skipped } = await withLedger((ledger) =>
-    runBatches(
-      (after) => discardCalls(ledger, { choice, after, max: maxChanged, isDryRun, by }),
-      (callId) => say(`call ${callId} is skipped: is no dead letter any more`),
-    ),
-  );
-  const what = isDryRun ? 'would be given up; nothing was changed' : 'given up';
-  say(`${done} calls ${what}. ${skipped} skipped. See \`tollbook refunds due\`.`);
-  return exitCodes.done;
+  return withLedger(async (ledger) => {
+    const discard = (isTried: boolean) =>
+      runBatches(
+        (after) => discardCalls(ledger, { choice, after, max: maxChanged, isDryRun: isTried, by }),
+        (callId) => say(`call ${callId} is skipped: is no dead letter any more`),
+      );
+    const meant = await discard(true);
+    if (!isDryRun && String(meant.done) !== count) {
+      fail(
+        `${meant.done} dead letters are meant. Nothing was changed: to give them up, add --count ${meant.done}.`,
+      );
+      return exitCodes.notDone;
+    }
+    const { done, skipped } = isDryRun ? meant : await discard(false);
+    const what = isDryRun ? 'would be given up; nothing was changed' : 'given up';
+    say(`${done} calls ${what}. ${skipped} skipped. See \`tollbook refunds due\`.`);
+    return exitCodes.done;
+  });
 }
