@@ -30,7 +30,7 @@ async function* composePeople(
   const { chat: chatSettings, console, pages } = parts.config;
   const { createIdentity, composeIdentity } = settings ? await import('./identity.ts') : {};
   let inForce = settings;
-  const identity = settings && createIdentity?.(parts, () => inForce ?? settings);
+  const identity = settings && (await createIdentity?.(parts, () => inForce ?? settings));
   const chat =
     chatSettings &&
     (await (await import('./chat.ts')).composeChat({ ...parts, settings: chatSettings }, identity));

@@ -13,6 +13,9 @@ import { guessConditions } from '../identity/factor-guesses.ts';
 import { createPasswordQueue } from '../identity/password-queue.ts';
 import type { Identity } from '../identity/context.ts';
 import type { ChatContext } from '../chat/context.ts';
+import { createEventAllowance } from '../store/event-allowance.ts';
+import { createRequestTally } from '../store/request-tally.ts';
+import { startRequestCounter } from '../workers/request-counter.ts';
 import { pruneSessions } from '../identity/sessions.ts';
 import { type Loop, startLoop } from '../workers/loop.ts';
 
@@ -25,10 +28,13 @@ const piece = 100;
 const ipv6Prefix = 64;
 
 /** User accounts: sign-in, sessions, API keys. */
-export function createIdentity(
+export async function createIdentity(
   { config, ledger, logger, publicUrl, mailer }: FeatureParts,
   current: () => IdentityConfig,
-): Identity {
+): Promise<Identity> {
+  const { quoteEventsPerSec } = config.limits;
+  const asking = { pool: ledger.pool, log: logger };
+  const refusalEvents = await createEventAllowance(asking, 'refused_sign_in', quoteEventsPerSec);
   return {
     get settings() {
       return current();
@@ -41,6 +47,8 @@ export function createIdentity(
     hasPages: config.pages !== undefined,
     hasConsole: config.console !== undefined,
     passwords: createPasswordQueue({ places: passwordsAtOnce, waitMs: passwordWaitMs }),
+    refusalEvents,
+    requestTally: createRequestTally(),
     contractSignatures: createContractSignatureChecker({ timeoutMs: 3_000, gasCap: 500_000 }),
     running: createPromiseTracker(),
     log: logger,
@@ -76,6 +84,7 @@ export function composeIdentity(
       };
     },
     startOwnLoops() {
+      loops.push(startRequestCounter(identity));
       // reads the providers' metadata before the first user signs in
       auth
         .load(false)

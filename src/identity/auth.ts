@@ -4,7 +4,7 @@ import { hashPassword, verifyPassword } from 'better-auth/crypto';
 import { getAdapter } from 'better-auth/db/adapter';
 import type { BetterAuthOptions } from 'better-auth/types';
 import { refusals } from '../domain/errors/refusal.ts';
-import { isUserDisabled, markEmailProven, openIdentityDatabase } from '../store/identity.ts';
+import { hasAccount, isUserDisabled, markEmailProven, openIdentityDatabase } from '../store/identity.ts';
 import { guardAdapter } from './auth-adapter.ts';
 import { reportNewPassword, sendExistingMail, sendResetMail, sendVerificationMail } from './auth-mails.ts';
 import { tables } from './auth-tables.ts';
@@ -125,13 +125,16 @@ function optionsOf(identity: Identity, providers: readonly ReachedProvider[]) {
       user: {
         create: {
           before: async ({ name }) => ({ data: { name: shownName(name) } }),
-          after: async ({ id }) => void (await openUser(identity, id)),
         },
       },
       session: {
         create: {
           before: ({ userId }) => refuseDisabled(identity, userId),
-          after: (session, context) => recordStart(identity, session, context),
+          // not with the sign-up: strangers make accounts that nobody ever signs in to
+          after: async (session, context) => {
+            if (!(await hasAccount(identity.pool, session.userId))) await openUser(identity, session.userId);
+            await recordStart(identity, session, context);
+          },
         },
       },
     },

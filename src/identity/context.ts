@@ -2,7 +2,9 @@ import type pg from 'pg';
 import type { IdentityConfig } from '../config/config.ts';
 import type { ContractSignatureChecker } from '../peers/rpc/contract-signature.ts';
 import type { Mailer } from '../peers/mail/mailer.ts';
+import type { EventAllowance } from '../store/event-allowance.ts';
 import type { Lane } from '../store/lane.ts';
+import type { RequestTally } from '../store/request-tally.ts';
 import type { OperatorLog } from '../domain/values/operator-log.ts';
 import type { PasswordQueue } from './password-queue.ts';
 import type { PromiseTracker } from '../runtime/promise-tracker.ts';
@@ -23,6 +25,10 @@ export interface Identity {
   /** Whether operators have pages here. */
   readonly hasConsole: boolean;
   readonly passwords: PasswordQueue;
+  /** How many refused sign-ins are recorded one by one. */
+  readonly refusalEvents: EventAllowance;
+  /** Sums those that are not. */
+  readonly requestTally: RequestTally;
   readonly contractSignatures: ContractSignatureChecker;
   /** Work that no answer waits for; a shutdown does. */
   readonly running: PromiseTracker;

@@ -159,11 +159,11 @@ export async function proveFactor(
   const checked =
     'code' in proof ? await checkCode(identity, prover, proof.code) : await checkOwn(identity, prover, proof);
   if (checked === 'wrong_code' || checked === 'wrong_passkey') {
-    const { name, userId } = prover;
-    await recordInConsole(identity, {
-      type: 'operator_sign_in_refused',
-      data: { name, user_id: userId, reason: checked },
-    });
+    const { name, userId: user_id } = prover;
+    const data = { name, user_id, reason: checked };
+    if (identity.refusalEvents.take())
+      await recordInConsole(identity, { type: 'operator_sign_in_refused', data });
+    else identity.requestTally.addRefusal('operator_sign_in_refused');
     return { kind: 'wrong' };
   }
   if (typeof checked !== 'string') return checked;

@@ -78,13 +78,14 @@ function allowancesOf(client: string, attempt: Attempt): Allowance[] {
   }
 }
 
-/** Records a refused sign-in, without the user or the client. */
+/** Records a refused sign-in, without the user or the client; beyond the allowance it is only counted. */
 export async function recordRefusal(
-  { lane }: Pick<Identity, 'lane'>,
+  { lane, refusalEvents, requestTally }: Pick<Identity, 'lane' | 'refusalEvents' | 'requestTally'>,
   method: SignInMethod,
   reason: string,
   provider?: string,
 ): Promise<void> {
+  if (!refusalEvents.take()) return void requestTally.addRefusal('sign_in_refused');
   const data = {
     method,
     reason: /^[a-z0-9_]{1,100}$/.test(reason) ? reason : 'other',

@@ -23,14 +23,14 @@ import type { LeasedCall } from '../store/calls.ts';
 import type { PromiseTracker } from '../runtime/promise-tracker.ts';
 import type { Budget } from '../runtime/budget.ts';
 import type { Catalog } from './catalog.ts';
-import type { EventAllowance } from './event-allowance.ts';
+import type { EventAllowance } from '../store/event-allowance.ts';
 import type { LostPayments } from './lost-payments.ts';
 import type { Offers } from './offers.ts';
 import type { Rates } from './rates.ts';
 import type { ReceiptKeys } from './receipt-keys.ts';
 import type { RunnerSilence } from './runner-silence.ts';
 import type { QuoteRate } from './quote-rate.ts';
-import type { RequestTally } from './request-tally.ts';
+import type { RequestTally } from '../store/request-tally.ts';
 import type { SeenQuotes } from './seen-quotes.ts';
 import type { StreamWatch } from './stream-watch.ts';
 

@@ -125,6 +125,16 @@ export async function findSessionsOf(pool: pg.Pool, userId: string): Promise<str
   return rows.map(({ id }) => id);
 }
 
+/** Whether a user has an account: since the first session. */
+export async function hasAccount(pool: pg.Pool, userId: string): Promise<boolean> {
+  const row = await queriesOn(pool)
+    .selectFrom('tollbook.account')
+    .select('account_id')
+    .where('name', '=', accountNameOf(userId))
+    .executeTakeFirst();
+  return row !== undefined;
+}
+
 /** Whether an operator has disabled this user. */
 export async function isUserDisabled(pool: pg.Pool, userId: string): Promise<boolean> {
   const row = await queriesOn(pool)

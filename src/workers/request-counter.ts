@@ -1,4 +1,6 @@
-import type { JobsContext } from '../jobs/context.ts';
+import type { OperatorLog } from '../domain/values/operator-log.ts';
+import type { Lane } from '../store/lane.ts';
+import type { RequestTally } from '../store/request-tally.ts';
 import { type Loop, startLoop } from './loop.ts';
 
 const pollMs = 1_000;
@@ -11,7 +13,11 @@ export function startRequestCounter({
   lane,
   log,
   requestTally,
-}: Pick<JobsContext, 'lane' | 'log' | 'requestTally'>): Loop {
+}: {
+  readonly lane: Lane;
+  readonly log: OperatorLog;
+  readonly requestTally: RequestTally;
+}): Loop {
   return startLoop(() => requestTally.record(lane), {
     pollMs,
     log,

@@ -11,7 +11,7 @@ const dryRun = z.strictObject({
   code: reason.optional(),
 });
 
-/** The refusals that a client over its budget, or a full lane, leaves as sums. */
+/** The refusals that a client over its budget, a full lane, or strangers beyond the allowance of a kind leave as sums. */
 const summedRefusals = [
   'payment_rejected',
   'request_refused',
@@ -22,6 +22,8 @@ const summedRefusals = [
   'dry_run_allowed',
   'dry_run_denied',
   'dry_run_error',
+  'sign_in_refused',
+  'operator_sign_in_refused',
 ] as const;
 export type SummedRefusal = (typeof summedRefusals)[number];
 

@@ -3,7 +3,7 @@ import type { SummedRefusal } from '../domain/events/request-events.ts';
 import { leafHash, RightEdge } from '../domain/log/merkle.ts';
 import { type JobId, jobKey } from '../domain/payments/job.ts';
 import type { Hex } from '../domain/values/primitives.ts';
-import type { Lane } from '../store/lane.ts';
+import type { Lane } from './lane.ts';
 
 /** Refusals and unpaid quotes that are summed and not recorded one by one. */
 export interface RequestTally {

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { expect, onTestFinished, test } from 'vitest';
 import { recordRefusal } from '../../src/jobs/answer-refusal.ts';
 import { createBudget } from '../../src/runtime/budget.ts';
-import { createRequestTally } from '../../src/jobs/request-tally.ts';
+import { createRequestTally } from '../../src/store/request-tally.ts';
 import { readCounters } from '../../src/store/counters.ts';
 import { openLane } from '../../src/store/lane.ts';
 import { createDatabase } from '../support/database.ts';
