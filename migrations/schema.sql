@@ -923,7 +923,7 @@ create function tollbook.collect_callbacks(p_max integer) returns integer langua
 create function tollbook.collect_follow_ups(p_max integer) returns integer language plpgsql volatile security definer; -- 4c68b16817a5d074
 create function tollbook.collect_payouts(p_max integer) returns integer language plpgsql volatile security definer; -- 2169982e1612d9e3
 create function tollbook.collect_top_up_reversals(p_max integer) returns integer language plpgsql volatile security definer; -- 519d813048f9d91a
-create function tollbook.count_attempts(p_subjects text[], p_per_minute integer[], OUT retry_ms bigint, OUT is_first_refusal boolean) returns record language plpgsql volatile security definer; -- 08a5bb3eb6d9b7f9
+create function tollbook.count_attempts(p_subjects text[], p_per_minute integer[], p_per_day integer[] DEFAULT NULL::integer[], OUT retry_ms bigint, OUT is_first_refusal boolean) returns record language plpgsql volatile security definer; -- 43c21fc558e154da
 create function tollbook.count_auth_failure(p_subject text, p_per_minute integer, p_counts boolean) returns boolean language plpgsql volatile security definer; -- ad743c8b3762fe23
 create function tollbook.count_hit(p_subjects text[], p_today date, p_now_ms bigint, p_admitted boolean) returns void language sql volatile; -- 1860b1eeea6587bd
 create function tollbook.create_api_key(p_account_id bigint, p_hash bytea, p_prefix text, p_name text, p_models text[], p_cap bigint, p_expires_at timestamp with time zone, p_is_of_user boolean, p_budget bigint, p_budget_period text) returns bigint language sql volatile security definer; -- 368c29b2d3443e00
@@ -1004,7 +1004,7 @@ create function tollbook.refuse_change() returns trigger language plpgsql volati
 create function tollbook.refuse_needed_head() returns trigger language plpgsql volatile; -- 6871cf5178515f34
 create function tollbook.renew_chain_look(p_name text, p_network text, p_terms bytea, p_look bigint, p_lease_ms integer) returns boolean language sql volatile security definer; -- 2595ddd81490f024
 create function tollbook.report_alerts(p_process uuid, p_conditions json, p_is_complete boolean, p_receivers text[], p_repeat_secs integer, p_quiet_secs integer) returns TABLE(is_sender boolean, kind text, subject text, status text, text text) language plpgsql volatile security definer; -- c524497c3ed7dc48
-create function tollbook.report_progress(p_call_id bigint, p_lease_id uuid, p_fraction double precision, p_message text) returns boolean language sql volatile security definer; -- dbd2fd9002d4d469
+create function tollbook.report_progress(p_call_id bigint, p_lease_id uuid, p_fraction double precision, p_message text, p_services bigint[] DEFAULT NULL::bigint[]) returns boolean language sql volatile security definer; -- 3953f365d20b81c5
 create function tollbook.resend_payout(p_stream text, p_reason text) returns void language sql volatile security definer; -- d02a8e5e1a9d0502
 create function tollbook.result_hash(p_call_id bigint, p_attempt integer) returns TABLE(sha256 text, bytes bigint) language sql stable security definer; -- 07d350c46f1c2fd0
 create function tollbook.return_budget_message(p_message_id bigint) returns void language sql volatile security definer; -- 92e2794778d3a6ed
@@ -1064,7 +1064,7 @@ grant execute on function tollbook.collect_callbacks(integer) to tollbook_writer
 grant execute on function tollbook.collect_follow_ups(integer) to tollbook_writer;
 grant execute on function tollbook.collect_payouts(integer) to tollbook_writer;
 grant execute on function tollbook.collect_top_up_reversals(integer) to tollbook_writer;
-grant execute on function tollbook.count_attempts(text[],integer[]) to tollbook_writer;
+grant execute on function tollbook.count_attempts(text[],integer[],integer[]) to tollbook_writer;
 grant execute on function tollbook.count_auth_failure(text,integer,boolean) to tollbook_writer;
 grant execute on function tollbook.create_api_key(bigint,bytea,text,text,text[],bigint,timestamp with time zone,boolean,bigint,text) to tollbook_writer;
 grant execute on function tollbook.create_operator_token(text,text[],bytea,timestamp with time zone,text[]) to tollbook_writer;
@@ -1139,7 +1139,7 @@ grant execute on function tollbook.record_key_uses(bigint[]) to tollbook_writer;
 grant execute on function tollbook.record_reconciliation(text) to tollbook_writer;
 grant execute on function tollbook.renew_chain_look(text,text,bytea,bigint,integer) to tollbook_writer;
 grant execute on function tollbook.report_alerts(uuid,json,boolean,text[],integer,integer) to tollbook_writer;
-grant execute on function tollbook.report_progress(bigint,uuid,double precision,text) to tollbook_writer;
+grant execute on function tollbook.report_progress(bigint,uuid,double precision,text,bigint[]) to tollbook_writer;
 grant execute on function tollbook.resend_payout(text,text) to tollbook_writer;
 grant execute on function tollbook.result_hash(bigint,integer) to tollbook_reader;
 grant execute on function tollbook.result_hash(bigint,integer) to tollbook_writer;

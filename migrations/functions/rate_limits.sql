@@ -50,35 +50,40 @@ begin
   end if;
 end $$;
 
--- Counts one attempt against each of the subjects, or against none where one of them has used up its minute: then returns
--- after how long that ends, and whether this is the first refusal of this minute.
-create or replace function tollbook.count_attempts(p_subjects text[], p_per_minute int[],
+-- Counts one attempt against each of the subjects, or against none where one of them has used up its minute, or its day of UTC where it has
+-- one: then returns after how long that ends, and whether this is the first refusal of this minute.
+create or replace function tollbook.count_attempts(p_subjects text[], p_per_minute int[], p_per_day int[] default null,
   out retry_ms bigint, out is_first_refusal boolean)
 language plpgsql volatile security definer set search_path = tollbook, pg_temp as $$
 declare
   at_time timestamptz := clock();
   now_ms bigint := (extract(epoch from at_time) * 1000)::bigint;
   wanted record;
-  recent bigint[];
+  past record;
   used_up text[] := '{}';
 begin
   retry_ms := 0;
   is_first_refusal := false;
   -- always in the same order: two calls that lock the same windows cannot deadlock
-  for wanted in select * from unnest(p_subjects, p_per_minute) as t(subject, per_minute) order by t.subject collate "C" loop
-    recent := (open_rate_window(wanted.subject, at_time, true)).recent;
-    if cardinality(recent) >= wanted.per_minute then
+  for wanted in select * from unnest(p_subjects, p_per_minute, p_per_day) as t(subject, per_minute, per_day) order by t.subject collate "C" loop
+    past := open_rate_window(wanted.subject, at_time, true);
+    if cardinality(past.recent) >= wanted.per_minute then
       used_up := used_up || wanted.subject;
-      retry_ms := greatest(retry_ms, rate_retry_ms(recent, wanted.per_minute, now_ms), 1);
+      retry_ms := greatest(retry_ms, rate_retry_ms(past.recent, wanted.per_minute, now_ms), 1);
+    end if;
+    if past.today_hits >= wanted.per_day then
+      used_up := used_up || wanted.subject;
+      retry_ms := greatest(retry_ms, 86400000 - now_ms % 86400000);
     end if;
   end loop;
   if retry_ms > 0 then
     update rate_window set refused_at = now_ms / 60000 where subject = any (used_up) and refused_at <> now_ms / 60000;
     is_first_refusal := found;
     -- a client that goes on under ever new names leaves no rows
-    delete from rate_window where subject = any (p_subjects) and hits = '{}';
+    delete from rate_window where subject = any (p_subjects) and hits = '{}' and day_hits = 0;
   else
     update rate_window set day = (at_time at time zone 'UTC')::date,
+      day_hits = case when day = (at_time at time zone 'UTC')::date then day_hits else 0 end + 1,
       hits = array(select hit from unnest(hits) as hit where abs(hit - now_ms) < 60000) || now_ms
       where subject = any (p_subjects);
   end if;

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import { chmodSync, writeFileSync } from 'node:fs';
 import { type Logger, pino } from 'pino';
 import type { Config } from '../config/config.ts';
 import { createOutages, type Outages } from '../runtime/outages.ts';
@@ -37,10 +38,17 @@ export function createLogger(level: Config['logLevel'], file?: string): Logger {
         },
       },
     },
-    gatherLines(pino.destination(file ?? 1)),
+    gatherLines(pino.destination(file === undefined ? 1 : ownFile(file))),
   );
   outagesByLogger.set(logger, outages);
   return logger;
+}
+
+/** The file, which its owner alone reads: lines name callers and payments. */
+function ownFile(file: string): string {
+  writeFileSync(file, '', { flag: 'a', mode: 0o600 });
+  chmodSync(file, 0o600);
+  return file;
 }
 
 const failureMessage = 'the database cannot be used: further lines about it are left out until it can';

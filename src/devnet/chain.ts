@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -79,6 +79,7 @@ function chainArgs(chainId: number, stateFile: string | undefined, beginsAt: Dat
 function prepareStateFile(file: string): void {
   mkdirSync(path.dirname(file), { recursive: true });
   if (!existsSync(file)) return;
+  chmodSync(file, 0o600);
   try {
     JSON.parse(readFileSync(file, 'utf8'));
   } catch (cause) {

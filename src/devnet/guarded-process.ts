@@ -46,6 +46,7 @@ const logKeptChars = 8192;
  * not end it by SIGPIPE: it still has to clean up.
  */
 const guardScript = `
+umask 077
 signal=$1 scratch=$2; shift 2
 exec 3<&0 0</dev/null
 "$@" 3<&- >/dev/null &

@@ -36,6 +36,11 @@ export async function takeAttempt(identity: Identity, address: string, attempt: 
   return Math.ceil(retryMs / 1_000);
 }
 
+/** Whoever asks for them: an address is not flooded. */
+function mailsTo(email: string): Allowance {
+  return { subject: `mail:${accountMark(email)}`, perMinute: 3, perDay: 20 };
+}
+
 function allowancesOf(client: string, attempt: Attempt): Allowance[] {
   switch (attempt.kind) {
     case 'password': {
@@ -54,15 +59,9 @@ function allowancesOf(client: string, attempt: Attempt): Allowance[] {
       ];
     }
     case 'mail':
-      return [
-        { subject: `mail:${client}`, perMinute: 10 },
-        { subject: `mail:${accountMark(attempt.email)}`, perMinute: 3 },
-      ];
+      return [{ subject: `mail:${client}`, perMinute: 10 }, mailsTo(attempt.email)];
     case 'sign_up':
-      return [
-        { subject: `sign-up:${client}`, perMinute: 10 },
-        { subject: `mail:${accountMark(attempt.email)}`, perMinute: 3 },
-      ];
+      return [{ subject: `sign-up:${client}`, perMinute: 10 }, mailsTo(attempt.email)];
     case 'token':
       return [
         { subject: `token:${client}`, perMinute: 20 },
@@ -85,7 +84,7 @@ export async function recordRefusal(
   reason: string,
   provider?: string,
 ): Promise<void> {
-  if (!refusalEvents.take()) return void requestTally.addRefusal('sign_in_refused');
+  if (!refusalEvents.take()) return requestTally.addRefusal('sign_in_refused');
   const data = {
     method,
     reason: /^[a-z0-9_]{1,100}$/.test(reason) ? reason : 'other',

@@ -12,7 +12,7 @@ export type Reported = { readonly kind: 'reported' | 'skipped' | 'lease_lost' };
 export interface ProgressDesk {
   report(
     context: Pick<JobsContext, 'pool'>,
-    runner: Pick<RunnerConfig, 'tokens'>,
+    runner: Pick<RunnerConfig, 'tokens' | 'services'>,
     lease: LeaseName,
     progress: Pick<CallProgress, 'fraction' | 'message'>,
   ): Promise<Reported>;
@@ -48,7 +48,7 @@ export function createProgressDesk(now: () => number = Date.now): ProgressDesk {
         reportedAt.delete(oldest);
       }
       const said = message === undefined ? undefined : lastWords(message, runner.tokens);
-      const isHeld = await reportProgress(pool, lease, { fraction, message: said });
+      const isHeld = await reportProgress(pool, lease, runner.services, { fraction, message: said });
       return { kind: isHeld ? 'reported' : 'lease_lost' };
     },
   };

@@ -10,13 +10,15 @@ export interface CallProgress {
   readonly at: Date;
 }
 
-/** Keeps the last progress of a call; false where another lease holds it, or none. */
+/** Keeps the last progress of a call; false where another lease holds it, or none, or where it is of none of these services. */
 export function reportProgress(
   pool: pg.Pool,
   { callId, leaseId }: { readonly callId: number; readonly leaseId: string },
+  services: readonly number[],
   { fraction, message }: Pick<CallProgress, 'fraction' | 'message'>,
 ): Promise<boolean> {
-  return callFunction(pool, 'report_progress', [callId, leaseId, fraction ?? null, message ?? null]);
+  const held = [callId, leaseId, fraction ?? null, message ?? null, services.map(String)] as const;
+  return callFunction(pool, 'report_progress', held);
 }
 
 /** What the holder of a call's lease last said; undefined where it has said nothing. */

@@ -58,7 +58,7 @@ export const functionSignatures = {
   collect_follow_ups: { takes: [int], returns: int },
   collect_payouts: { takes: [int], returns: int },
   collect_top_up_reversals: { takes: [int], returns: int },
-  count_attempts: { takes: [texts, ints], rows: { retry_ms: bigint, is_first_refusal: boolean } },
+  count_attempts: { takes: [texts, ints, ints], rows: { retry_ms: bigint, is_first_refusal: boolean } },
   create_api_key: {
     takes: [
       bigint,
@@ -178,7 +178,7 @@ export const functionSignatures = {
       text: nullable(text),
     },
   },
-  report_progress: { takes: [bigint, uuid, nullable(float), nullable(text)], returns: boolean },
+  report_progress: { takes: [bigint, uuid, nullable(float), nullable(text), bigints], returns: boolean },
   resend_payout: { takes: [text, text], returns: nothing },
   return_budget_message: { takes: [bigint], returns: nothing },
   return_callback: { takes: [text, bytea, bigint, bigint, text], returns: nothing },

@@ -194,6 +194,8 @@ export async function consumeNonce(pool: pg.Pool, nonce: string, maxAgeSecs: num
 export interface Allowance {
   readonly subject: string;
   readonly perMinute: number;
+  /** And in a day of UTC; left out: as often as its minutes allow. */
+  readonly perDay?: number;
 }
 
 export interface AttemptResult {
@@ -203,11 +205,15 @@ export interface AttemptResult {
   readonly isFirstRefusal: boolean;
 }
 
+/** More than any minute's limit gives in a day. */
+const noDay = 2_147_483_647;
+
 /** Counts an attempt over all processes, against all of the subjects or none of them. */
 export async function countAttempt(pool: pg.Pool, allowances: readonly Allowance[]): Promise<AttemptResult> {
   const [result] = await callTableFunction(pool, 'count_attempts', [
     allowances.map(({ subject }) => subject),
     allowances.map(({ perMinute }) => perMinute),
+    allowances.map(({ perDay = noDay }) => perDay),
   ]);
   if (!result) throw new Error('tollbook.count_attempts returned no row');
   return { retryMs: result.retry_ms, isFirstRefusal: result.is_first_refusal };

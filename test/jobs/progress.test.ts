@@ -87,6 +87,26 @@ test('progress under a lease that is lost, of another token or out of form is re
   expect((await gateway.get(to.path, to.bearer)).json.progress).toMatchObject({ fraction: 0.9 });
 });
 
+test('a runner reports no progress of a call of another runner, also where it knows the lease', async () => {
+  const database = await createDatabase();
+  const gateway = await start(database, leased);
+  const to = await paid(gateway);
+  const { call_id: callId, lease_id: leaseId } = await leaseOne(gateway);
+  const report = (services: readonly number[]) =>
+    createProgressDesk().report(
+      database,
+      { tokens: ['a-token'], services },
+      { callId, leaseId },
+      {
+        fraction: 0.5,
+        message: undefined,
+      },
+    );
+  expect(await report([2])).toEqual({ kind: 'lease_lost' });
+  expect((await gateway.get(to.path, to.bearer)).json).not.toHaveProperty('progress');
+  expect(await report([1])).toEqual({ kind: 'reported' });
+});
+
 test('progress that comes too often is passed over without the database', async () => {
   const database = await createDatabase();
   let nowMs = 1_000_000;
@@ -101,7 +121,10 @@ test('progress that comes too often is passed over without the database', async 
   const desk = createProgressDesk(() => nowMs);
   const lease = { callId: 1, leaseId: '00000000-0000-4000-8000-000000000000' };
   const report = () =>
-    desk.report({ pool }, { tokens: ['a-token'] }, lease, { fraction: 0.5, message: undefined });
+    desk.report({ pool }, { tokens: ['a-token'], services: [1] }, lease, {
+      fraction: 0.5,
+      message: undefined,
+    });
   expect(await report()).toEqual({ kind: 'lease_lost' });
   for (let more = 0; more < 100; more++) expect(await report()).toEqual({ kind: 'skipped' });
   expect(queries).toBe(1);

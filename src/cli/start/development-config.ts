@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { rmSync } from 'node:fs';
-import { readFile, writeFile } from 'node:fs/promises';
+import { chmod, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { Config } from '../../config/config.ts';
 import { processEnvironment } from '../../config/environment.ts';
@@ -44,7 +44,8 @@ quote_key_file = ${JSON.stringify(path.resolve(dir, quoteKeyFile))}
   await writeFile(keyFile, devnet.prepaid.operatorPrivateKey, { mode: 0o600 });
   const spend = spendTable(devnet, devnet.prepaid, keyFile);
   const tables = [identityTable(dir, devnet), spend, topUpTables, logTable(dir), '\n[pages]\n\n[console]\n'];
-  await writeFile(file, [text, ...tables].join(''));
+  await writeFile(file, [text, ...tables].join(''), { mode: 0o600 });
+  await chmod(file, 0o600);
   const { config } = await loadConfig(file, {
     ...processEnvironment(),
     TOLLBOOK_RUNNER_TOKEN: devnet.runnerToken,

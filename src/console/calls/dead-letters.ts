@@ -31,12 +31,12 @@ const shownRows = 50;
 
 /** Dead letters, all of them or those of a cause, a job or a runner; and what is done with as many as match. */
 export function deadLetterPages(console: Console): void {
-  console.show(deadPath, (visit) => deadView(visit), 'viewer', filters);
+  console.show(deadPath, (visit) => deadView(visit), 'viewer', readableFilters);
 
   const many = {
     role: 'operator',
     shownAt: deadPath,
-    filters,
+    filters: readableFilters,
     subject: (_: OperatorVisit, fields: URLSearchParams) => subjectOf(fields),
   } as const;
   console.act(`${deadPath}/requeue`, { ...many, action: 'requeue_calls' }, async (visit, { fields }) => {
@@ -89,7 +89,7 @@ const whyMistake =
 
 const jobForm = /^(\d{1,15})\/(\d{1,9})$/;
 
-const filters: Filters = {
+const readableFilters: Filters = {
   cause: (text) => failureCausePattern.test(text),
   job: (text) => jobForm.test(text),
   runner: (text) => runnerName.test(text),

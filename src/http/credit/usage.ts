@@ -1,5 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { csvField } from '../../books/csv.ts';
+import { csvLine } from '../../books/csv.ts';
 import { creditText } from '../../domain/credit/price.ts';
 import { openAiError } from '../../domain/errors/openai-error.ts';
 import type { ChatContext } from '../../chat/context.ts';
@@ -55,7 +55,7 @@ export function sendCsv(
   return reply
     .type('text/csv; charset=utf-8')
     .header('content-disposition', `attachment; filename="${name}.csv"`)
-    .send(lines.map((fields) => `${fields.map(csvField).join(',')}\r\n`).join(''));
+    .send(lines.map(csvLine).join(''));
 }
 
 function refuseQuery({ request, reply }: Asked): FastifyReply {

@@ -19,9 +19,10 @@ import { formIdOf, newFormId, orderOf, orderView } from './order.ts';
 const maxFormBytes = 131_072;
 const maxJsonChars = 20_000;
 
+const isPlace = (text: string): boolean => /^\d+-\d+$/.test(text);
+
 /** What is sold, and each job with a form for its input. Buying needs no account. */
 export function jobPages(pages: Pages, current: () => JobsContext): void {
-  const isPlace = (text: string): boolean => /^\d+-\d+$/.test(text);
   pages.show(
     '/jobs',
     readable({ after: isPlace }, (visit) => catalogueView(visit, current())),

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { request as httpRequest } from 'node:http';
 import { describe, expect, test } from 'vitest';
@@ -218,6 +219,23 @@ describe('guessing passwords', () => {
       '/api/auth/./sign-in/../sign-in//email',
     ])
       expect((await browser.post(path, { email, password: 'x' })).status).toBe(404);
+  });
+
+  test('sends at most twenty mails a day to an address, whoever asks for them', async () => {
+    const { database, browser, email } = await start();
+    const mark = createHash('sha256').update(email).digest('base64url');
+    await database.asOwner(async (owner) => {
+      await owner.query(
+        `insert into tollbook.rate_window (subject, hits, day, day_hits)
+         values ($1, '{}', (tollbook.clock() at time zone 'UTC')::date, 19)`,
+        [`mail:${mark}`],
+      );
+    });
+    const ask = () => browser().post('/api/auth/request-password-reset', { email });
+    expect((await ask()).status).toBe(200);
+    const refused = await ask();
+    expect(refused.status).toBe(429);
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
   });
 
   test('sends at most three mails a minute to an address', async () => {
