@@ -2,11 +2,5 @@ import { complaint } from './node-version.mjs';
 
 if (complaint) throw new Error(complaint);
 
-export const {
-  createPricingEngine,
-  defaultPricingLimits,
-  keySigner,
-  PricingService,
-  ProofOfWorkRequiredSchema,
-  servePricing,
-} = await import('./dist/pricing/index.js');
+export const { createPricingEngine, defaultPricingLimits, keySigner, PricingService, servePricing } =
+  await import('./dist/pricing/index.js');

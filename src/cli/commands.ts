@@ -58,10 +58,10 @@ export const commands: Readonly<Record<string, Command | undefined>> & Record<st
   pricing: {
     summary: "answers what a job costs by gRPC and Connect, with the operator's signature",
     usage:
-      'tollbook pricing --config FILE [--bind 127.0.0.1:8404] [--key-file FILE] [--quote-ttl-secs 300] [--proof-of-work-bits 0]\n' +
+      'tollbook pricing --config FILE [--bind 127.0.0.1:8404] [--key-file FILE] [--quote-ttl-secs 300] [--trust-proxy RANGES]\n' +
       '  reads only log_level and the prices of the file, which may be that of a gateway\n' +
       "  the operator's private key is read from TOLLBOOK_OPERATOR_KEY or from the file, never from an argument\n" +
-      '  --proof-of-work-bits  what a client must compute before it asks, against floods; 0 requires none, 32 is the most\n' +
+      '  --trust-proxy RANGES  addresses or CIDR ranges of proxies, with commas between: their X-Forwarded-For names the client\n' +
       '  SIGHUP reloads the prices; SIGTERM answers accepted requests and stops; needs no database',
     exits: { wrongConfiguration },
     load: () => import('./commands/pricing.ts'),

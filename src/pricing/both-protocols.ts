@@ -2,6 +2,7 @@ import { createServer, type RequestListener, type Server } from 'node:http';
 import { createServer as createHttp2Server, type Http2Server, type ServerHttp2Session } from 'node:http2';
 import type { Socket } from 'node:net';
 import { clientOf } from '../domain/values/client-address.ts';
+import type { ProxyList } from './proxies.ts';
 
 /** The first bytes of an HTTP/2 connection in cleartext; no HTTP/1.1 method begins so. */
 const preface = Buffer.from('PRI');
@@ -9,7 +10,7 @@ const preface = Buffer.from('PRI');
 export interface ConnectionLimits {
   /** Further connections are closed at once. */
   readonly maxConnections: number;
-  /** Of one IPv4 address, or one IPv6 /64. */
+  /** Of one IPv4 address, or one IPv6 /64, that is no proxy's. */
   readonly maxConnectionsPerAddress: number;
   /** Requests of one HTTP/2 connection at once. */
   readonly maxStreams: number;
@@ -32,7 +33,11 @@ export interface BothProtocols {
  * Each connection goes to one of two servers by its first bytes: gRPC clients begin with the preface of HTTP/2, Connect and gRPC-Web
  * clients may use either protocol.
  */
-export function serveBothProtocols(listener: RequestListener, limits: ConnectionLimits): BothProtocols {
+export function serveBothProtocols(
+  listener: RequestListener,
+  limits: ConnectionLimits,
+  proxies: ProxyList,
+): BothProtocols {
   const sockets = new Set<Socket>();
   const sessions = new Set<ServerHttp2Session>();
   const byAddress = new Map<string, number>();
@@ -45,7 +50,8 @@ export function serveBothProtocols(listener: RequestListener, limits: Connection
     // Node has no address of a socket that is closed
     const address = clientOf(socket.remoteAddress ?? '');
     const count = (byAddress.get(address) ?? 0) + 1;
-    if (count > limits.maxConnectionsPerAddress) return void socket.destroy();
+    const isOwn = !proxies.has(socket.remoteAddress ?? '');
+    if (isOwn && count > limits.maxConnectionsPerAddress) return void socket.destroy();
     byAddress.set(address, count);
     sockets.add(socket);
     socket.once('close', () => {

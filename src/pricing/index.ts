@@ -10,9 +10,4 @@ export {
 } from './pricing-server.ts';
 export { keySigner, type QuoteSigner } from './signer.ts';
 export type { X402Option } from './x402-option.ts';
-export {
-  type GetJobPriceRequest,
-  type GetJobPriceResponse,
-  PricingService,
-  ProofOfWorkRequiredSchema,
-} from './generated/pricing_pb.ts';
+export { type GetJobPriceRequest, type GetJobPriceResponse, PricingService } from './generated/pricing_pb.ts';

@@ -7,7 +7,6 @@ import { randomHex32 } from '../runtime/random-hex.ts';
 import { late, within } from '../runtime/within.ts';
 import type { GetJobPriceRequest } from './generated/pricing_pb.ts';
 import { type PriceRequest, readPriceRequest } from './price-request.ts';
-import { createProofOfWorkChecker, maxProofBits } from './proof-of-work.ts';
 import { operatorOf, type QuoteSigner } from './signer.ts';
 import { notOffered, type X402Option } from './x402-option.ts';
 
@@ -26,8 +25,6 @@ export interface PricingEngineOptions {
   readonly signTimeoutMs?: number;
   /** How long the gateway may take to issue a quote. A quote that comes later stays on record and is told to no client. Default 5,000. */
   readonly issueTimeoutMs?: number;
-  /** How many zero bits the hash of a proof of work begins with; 0, the default, requires none. */
-  readonly proofOfWorkBits?: number;
   readonly log?: OperatorLog | undefined;
   /** The clock, in Unix seconds. */
   readonly nowSecs?: () => number;
@@ -53,9 +50,8 @@ export interface PriceRefusal {
   readonly code:
     | 'invalid_request'
     | 'unknown_job'
-    | 'proof_of_work_required'
-    | 'proof_of_work_refused'
-    | 'proofs_full'
+    /** The gateway issues no more quotes at this moment. */
+    | 'overloaded'
     | 'unavailable';
   /** For the client. */
   readonly reason: string;
@@ -63,8 +59,6 @@ export interface PriceRefusal {
 
 export interface PricingEngine {
   readonly operator: Address;
-  readonly proofOfWorkBits: number;
-  nowSecs(): number;
   /** Never rejects. */
   getJobPrice(message: GetJobPriceRequest): Promise<PriceOutcome>;
 }
@@ -77,13 +71,11 @@ const silentLog: OperatorLog = { info() {}, warn() {}, error() {} };
  * @throws TypeError or RangeError for options that cannot be used
  */
 export function createPricingEngine(options: PricingEngineOptions): PricingEngine {
-  const { prices, x402, proofOfWorkBits = 0, quoteTtlSecs = 300, log = silentLog } = options;
+  const { prices, x402, quoteTtlSecs = 300, log = silentLog } = options;
   const { issueTimeoutMs = 5_000 } = options;
   const nowSecs = options.nowSecs ?? (() => Math.floor(Date.now() / 1_000));
   const operator = operatorOf(options.signer, options.signTimeoutMs ?? 2_000);
-  checkOptions(prices, proofOfWorkBits, quoteTtlSecs);
-  const proofs =
-    proofOfWorkBits > 0 ? createProofOfWorkChecker(operator.address, proofOfWorkBits) : undefined;
+  checkOptions(prices, quoteTtlSecs);
   const noteSigner = reportSigner(log);
 
   const sign = async (quote: Quote, digest: Hex, sold: Priced['x402']): Promise<PriceOutcome> => {
@@ -118,7 +110,10 @@ export function createPricingEngine(options: PricingEngineOptions): PricingEngin
     if (issued.kind === 'refused')
       return notOffered.has(issued.code)
         ? priceAlone(request, priceWei, issued.code)
-        : refused('unavailable', `The gateway issues no quote now (${issued.code}). ${askAgain}`);
+        : refused(
+            issued.code === 'overloaded' ? 'overloaded' : 'unavailable',
+            `The gateway issues no quote now (${issued.code}). ${askAgain}`,
+          );
     const { quote, digest, endpoint } = issued;
     const wrong = disagreement(request, priceWei, issued);
     if (wrong === undefined) return sign(quote, digest, { kind: 'payable', endpoint });
@@ -134,16 +129,11 @@ export function createPricingEngine(options: PricingEngineOptions): PricingEngin
     if (priceWei === undefined)
       return refused('unknown_job', `job ${jobKey(request)} (service_id/job_index) has no price`);
     checkPrice(jobKey(request), priceWei);
-    const proof = proofs?.check(request, message.proofOfWork, nowSecs());
-    if (proof && proof.kind !== 'accepted')
-      return refused(proof.kind === 'full' ? 'proofs_full' : proofCode(message), proof.reason);
     return x402 ? priceByX402(x402, request, priceWei) : priceAlone(request, priceWei);
   };
 
   return {
     operator: operator.address,
-    proofOfWorkBits,
-    nowSecs,
     getJobPrice: (message) =>
       answer(message).catch((err: unknown) => {
         log.error({ err }, 'a request for a price failed');
@@ -157,10 +147,6 @@ const noOptions: Quote['options'] = [];
 
 function refused(code: PriceRefusal['code'], reason: string): PriceRefusal {
   return { kind: 'refused', code, reason };
-}
-
-function proofCode({ proofOfWork }: GetJobPriceRequest): PriceRefusal['code'] {
-  return proofOfWork ? 'proof_of_work_refused' : 'proof_of_work_required';
 }
 
 /** The name of what differs from the request, the price map or the quote's own digest. */
@@ -187,9 +173,7 @@ function reportSigner(log: OperatorLog): (cause: string | undefined) => void {
   };
 }
 
-function checkOptions(prices: Prices, bits: number, ttlSecs: number): void {
-  if (!Number.isInteger(bits) || bits < 0 || bits > maxProofBits)
-    throw new RangeError(`proofOfWorkBits must be a whole number from 0 to ${maxProofBits}`);
+function checkOptions(prices: Prices, ttlSecs: number): void {
   if (!Number.isInteger(ttlSecs) || ttlSecs < 1 || ttlSecs > 86_400)
     throw new RangeError('quoteTtlSecs must be a whole number from 1 to 86400');
   if (typeof prices === 'function') return;

@@ -1,9 +1,8 @@
 import { Code, ConnectError, type ConnectRouter, createContextKey } from '@connectrpc/connect';
-import { hexToBytes } from 'viem/utils';
-import { PricingService, ProofOfWorkRequiredSchema } from './generated/pricing_pb.ts';
+import type { FairTurns } from './fair-turns.ts';
+import { PricingService } from './generated/pricing_pb.ts';
 import { priceMessage } from './price-answer.ts';
 import type { PriceRefusal, PricingEngine } from './pricing-engine.ts';
-import { proofWindowSecs } from './proof-of-work.ts';
 
 /** What is logged of a request: ids only. */
 export interface PriceFacts {
@@ -18,21 +17,27 @@ export const priceFacts = createContextKey<PriceFacts>({}, { description: 'what 
 const codes = {
   invalid_request: Code.InvalidArgument,
   unknown_job: Code.NotFound,
-  proof_of_work_required: Code.FailedPrecondition,
-  proof_of_work_refused: Code.FailedPrecondition,
-  proofs_full: Code.ResourceExhausted,
+  too_many_requests: Code.ResourceExhausted,
+  overloaded: Code.Unavailable,
   unavailable: Code.Unavailable,
-} as const satisfies Record<PriceRefusal['code'], Code>;
+} as const satisfies Record<PriceRefusal['code'] | 'too_many_requests', Code>;
 
-/** @param isBusy whether so many requests are being answered that no further one may wait for the signer */
-export function pricingRoutes(engine: PricingEngine, isBusy: () => boolean) {
+/** Who asks: clients share what the engine can answer. */
+export const askingClient = createContextKey('', { description: 'the address of the client' });
+
+/** @param turns in which the engine works for its clients */
+export function pricingRoutes(engine: PricingEngine, turns: FairTurns) {
   return (router: ConnectRouter): void => {
     router.service(PricingService, {
       async getJobPrice(message, { values }) {
         const facts = values.get(priceFacts);
-        if (isBusy()) throw refusalError(engine, facts, busy);
-        const outcome = await engine.getJobPrice(message);
-        if (outcome.kind === 'refused') throw refusalError(engine, facts, outcome);
+        const outcome = await turns.take(
+          values.get(askingClient),
+          () => engine.getJobPrice(message),
+          (priced) => priced.kind === 'refused' && priced.code === 'overloaded',
+        );
+        if (!outcome) throw refusalError(facts, 'too_many_requests', waitReason);
+        if (outcome.kind === 'refused') throw refusalError(facts, outcome.code, outcome.reason);
         const { quote, digest } = outcome;
         Object.assign(facts, {
           service_id: quote.serviceId,
@@ -45,31 +50,10 @@ export function pricingRoutes(engine: PricingEngine, isBusy: () => boolean) {
   };
 }
 
-const busy: PriceRefusal = {
-  kind: 'refused',
-  code: 'unavailable',
-  reason: 'Too many requests are being answered. Nothing was charged. Ask again.',
-};
+const waitReason =
+  'Too many of your requests wait for an answer. Nothing was charged. Ask again once some were answered.';
 
-function refusalError(
-  engine: PricingEngine,
-  facts: PriceFacts,
-  { code, reason }: PriceRefusal,
-): ConnectError {
+function refusalError(facts: PriceFacts, code: keyof typeof codes, reason: string): ConnectError {
   facts.code = code;
-  const isAboutProof = codes[code] === Code.FailedPrecondition;
-  return new ConnectError(reason, codes[code], undefined, isAboutProof ? [proofRequired(engine)] : []);
-}
-
-/** What a client needs to make a proof. */
-function proofRequired({ operator, proofOfWorkBits, nowSecs }: PricingEngine) {
-  return {
-    desc: ProofOfWorkRequiredSchema,
-    value: {
-      bits: proofOfWorkBits,
-      operatorId: hexToBytes(operator),
-      timestamp: BigInt(nowSecs()),
-      windowSecs: BigInt(proofWindowSecs),
-    },
-  };
+  return new ConnectError(reason, codes[code]);
 }

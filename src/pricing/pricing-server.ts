@@ -3,8 +3,11 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { createConnectRouter, createContextValues } from '@connectrpc/connect';
 import type { OperatorLog } from '../domain/values/operator-log.ts';
+import { clientOf } from '../domain/values/client-address.ts';
 import { late, within } from '../runtime/within.ts';
 import { type ConnectionLimits, serveBothProtocols } from './both-protocols.ts';
+import { createFairTurns } from './fair-turns.ts';
+import { clientAddress, type ProxyList, proxyList } from './proxies.ts';
 import {
   answerText,
   cut,
@@ -14,13 +17,17 @@ import {
   type NodeResponse,
 } from './node-exchange.ts';
 import type { PricingEngine } from './pricing-engine.ts';
-import { priceFacts, type PriceFacts, pricingRoutes } from './pricing-routes.ts';
+import { askingClient, priceFacts, type PriceFacts, pricingRoutes } from './pricing-routes.ts';
 
 export interface PricingServerLimits extends ConnectionLimits {
   /** A larger message is refused, before it is read where its length is known. */
   readonly maxMessageBytes: number;
-  /** Requests that wait for the signer or the ledger at once; further ones are refused. */
+  /** Requests that wait for the signer or the ledger at once; further ones get their turn client by client. */
   readonly maxWaiting: number;
+  /** Requests of one client that wait for their turn; further ones are refused. */
+  readonly maxWaitingOfClient: number;
+  /** How long a request may wait while the gateway issues no more quotes. */
+  readonly patienceMs: number;
 }
 
 /** What bounds the memory: connections × streams × message. */
@@ -31,7 +38,9 @@ export const defaultPricingLimits: PricingServerLimits = {
   requestTimeoutMs: 10_000,
   idleTimeoutMs: 60_000,
   maxMessageBytes: 16_384,
-  maxWaiting: 256,
+  maxWaiting: 64,
+  maxWaitingOfClient: 32,
+  patienceMs: 5_000,
 };
 
 export interface PricingServerOptions {
@@ -40,6 +49,8 @@ export interface PricingServerOptions {
   readonly bind: { readonly host: string; readonly port: number };
   readonly log?: OperatorLog | undefined;
   readonly limits?: Partial<PricingServerLimits>;
+  /** Addresses and CIDR ranges of proxies, whose `X-Forwarded-For` names the client. */
+  readonly trustProxy?: readonly string[];
 }
 
 export interface PricingServer {
@@ -54,8 +65,9 @@ export async function servePricing(options: PricingServerOptions): Promise<Prici
   const { engine, bind, log } = options;
   const limits = { ...defaultPricingLimits, ...options.limits };
   const open = new Set<string>();
-  const handle = createHandler({ engine, log, limits, open });
-  const both = serveBothProtocols(handle, limits);
+  const proxies = proxyList(options.trustProxy ?? []);
+  const handle = createHandler({ engine, log, limits, open, proxies });
+  const both = serveBothProtocols(handle, limits, proxies);
   both.server.listen(bind.port, bind.host);
   await once(both.server, 'listening');
   const { address, port, family } = both.server.address() as AddressInfo;
@@ -74,22 +86,16 @@ interface HandlerParts extends Pick<PricingServerOptions, 'engine' | 'log'> {
   readonly limits: PricingServerLimits;
   /** The ids of requests without an answer. */
   readonly open: Set<string>;
+  readonly proxies: ProxyList;
 }
 
 /** Logs a line a request. */
-function createHandler({ engine, log, limits, open }: HandlerParts) {
-  let waiting = 0;
-  const counted: PricingEngine = {
-    ...engine,
-    getJobPrice: async (message) => {
-      waiting++;
-      try {
-        return await engine.getJobPrice(message);
-      } finally {
-        waiting--;
-      }
-    },
-  };
+function createHandler({ engine, log, limits, open, proxies }: HandlerParts) {
+  const turns = createFairTurns({
+    atOnce: limits.maxWaiting,
+    waitingOfClient: limits.maxWaitingOfClient,
+    patienceMs: limits.patienceMs,
+  });
   const router = createConnectRouter({
     // messages are small: a compressed one could only be meant to grow
     acceptCompression: [],
@@ -97,15 +103,15 @@ function createHandler({ engine, log, limits, open }: HandlerParts) {
     // a misspelt requester must not lead to a quote for any; protobuf has numbers, and ignores those of later versions
     jsonOptions: { ignoreUnknownFields: false },
   });
-  pricingRoutes(counted, () => waiting >= limits.maxWaiting)(router);
+  pricingRoutes(engine, turns)(router);
   const paths = new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
 
   return (request: NodeRequest, response: NodeResponse): void => {
     const id = randomUUID();
     const facts: PriceFacts = {};
     const startedMs = performance.now();
-    const { url: path = '', socket } = request;
-    const client = socket.remoteAddress;
+    const { url: path = '' } = request;
+    const client = clientAddress(request, proxies);
     open.add(id);
     let isCut = false;
     const timer = setTimeout(() => {
@@ -124,7 +130,7 @@ function createHandler({ engine, log, limits, open }: HandlerParts) {
     const handler = paths.get(path.split('?', 1)[0] ?? '');
     if (!handler)
       return answerText(request, response, 404, `There is only POST ${[...paths.keys()].join(', ')}`);
-    const values = createContextValues().set(priceFacts, facts);
+    const values = createContextValues().set(priceFacts, facts).set(askingClient, clientOf(client));
     exchange(handler, { request, response }, values).catch((err: unknown) => {
       log?.error({ err, request_id: id }, 'a request for a price failed');
       cut(request);

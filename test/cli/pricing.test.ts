@@ -52,7 +52,10 @@ async function startPeer(): Promise<{ url: string; contacts: Socket[] }> {
 test('the command answers prices of the gateway file, whatever else it says, contacts no peer, reloads and ends at SIGTERM', async () => {
   const peer = await startPeer();
   const config = file(gateway('256', peer.url));
-  const program = startTollbook(['pricing', '--config', config, ...free, '--proof-of-work-bits', '0'], env);
+  const program = startTollbook(
+    ['pricing', '--config', config, ...free, '--trust-proxy', '10.0.0.0/8,::1'],
+    env,
+  );
   const [, url = ''] = await program.says(/"url":"([^"]+)".*"msg":"listening"/);
   const ask = grpcClient(url);
   const answer = await ask();
@@ -96,7 +99,7 @@ test('all mistakes of prices and key are reported together, with their path and 
 test.each([
   [[], 'name the configuration: tollbook pricing --config FILE'],
   [['--config', 'a', '--bind', '8404'], '--bind must be host:port'],
-  [['--config', 'a', '--proof-of-work-bits', '33'], '--proof-of-work-bits is a whole number from 0 to 32'],
+  [['--config', 'a', '--trust-proxy', '10.0.0.0/8,proxy'], '--trust-proxy has addresses or CIDR ranges'],
   [['--config', 'a', '--quote-ttl-secs', '0'], '--quote-ttl-secs is a whole number from 1 to 86400'],
   [['--config', 'a', '--x402'], "Unknown option '--x402'"],
 ])('wrong use is refused: %j', async (args, words) => {

@@ -33,7 +33,6 @@ test.each([
   [`{"serviceId":"1","requester":"0x${'11'.repeat(20)}"}`, 'not 31 (JSON has them as base64)'],
   [`{"serviceId":"1","inputsHash":"${base64(33)}"}`, 'inputs_hash must have 32 bytes or none, not 33'],
   ['{"serviceId":"1","requester":"!"}', 'invalid base64 string'],
-  ['{"serviceId":"1","proofOfWork":{"nonce":"-1"}}', 'ProofOfWork.nonce from JSON'],
   ['[]', 'GetJobPriceRequest from JSON: Array(0)'],
   ['', 'Unexpected end of JSON input'],
   ['['.repeat(16_000), 'Unexpected end of JSON input'],

@@ -2,8 +2,10 @@ import { once } from 'node:events';
 import { type ClientHttp2Session, connect } from 'node:http2';
 import { connect as connectSocket, type Socket } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
-import type { PricingServer } from '../../src/pricing/index.ts';
-import { grpcClient, route, startPricing } from '../support/pricing.ts';
+import { quoteDigest, type SettlementOption } from '../../src/domain/payments/quote.ts';
+import type { PricingServer, QuoteSigner, X402Option } from '../../src/pricing/index.ts';
+import { randomHex32 } from '../../src/runtime/random-hex.ts';
+import { grpcClient, operator, route, startPricing } from '../support/pricing.ts';
 import { eventually } from '../support/wait.ts';
 
 /** A connection from an address of this machine. */
@@ -175,4 +177,104 @@ test('a client that reads none of its answers is cut at the time limit', async (
   await eventually(() => {
     expect(lines).toMatchObject([{ cut: true }]);
   });
+});
+
+/** Asks for quotes on many streams without end, from an address of its own; counts what it is answered. */
+function askWithoutEnd(url: string, from: { readonly localAddress?: string; readonly headers?: object }) {
+  const counts = { asked: 0, answered: 0, refused: 0 };
+  const sessions = Array.from({ length: 8 }, () => {
+    const socket = dial(url, from.localAddress);
+    const session = connect(url, { createConnection: () => socket }).on('error', () => {});
+    onTestFinished(() => session.destroy());
+    return session;
+  });
+  const askOn = (session: ClientHttp2Session): void => {
+    if (session.destroyed) return;
+    counts.asked += 1;
+    const stream = session.request({ ...head, ...from.headers }).on('error', () => {});
+    stream.on(
+      'response',
+      ({ ':status': code }) => void (code === 200 ? counts.answered++ : counts.refused++),
+    );
+    stream.on('close', () => void setTimeout(askOn, 5, session));
+    stream.resume().end('{"serviceId":"1"}');
+  };
+  for (const session of sessions)
+    session.once('remoteSettings', () => Array.from({ length: 16 }, () => askOn(session)));
+  return counts;
+}
+
+const option: SettlementOption = {
+  network: 'eip155:84532',
+  transferMethod: 'eip3009',
+  asset: `0x${'a1'.repeat(20)}`,
+  symbol: 'USDC',
+  decimals: 6,
+  amount: 3_264_000n,
+  payTo: `0x${'b2'.repeat(20)}`,
+  eip712Name: 'USD Coin',
+  eip712Version: '2',
+};
+
+/** Issues as many quotes a second as a gateway may leave in its ledger. */
+function scarce(perSecond: number): X402Option {
+  let left = 0;
+  const timer = setInterval(() => void (left = Math.min(left + 1, perSecond)), 1_000 / perSecond);
+  onTestFinished(() => clearInterval(timer));
+  return {
+    async issue(request) {
+      if (left < 1) return { kind: 'refused', code: 'overloaded' };
+      left -= 1;
+      const issuedAt = Math.floor(Date.now() / 1_000);
+      const times = { issuedAt, expiresAt: issuedAt + 300, salt: randomHex32() };
+      const quote = { ...request, ...times, priceWei: 10n ** 15n, options: [option], isSummarised: false };
+      return {
+        kind: 'issued',
+        quote,
+        digest: quoteDigest(quote),
+        endpoint: 'https://gateway.example/x402/jobs/1/0',
+      };
+    },
+  };
+}
+
+const slowSigner: QuoteSigner = {
+  ...operator,
+  sign: async (digest) => {
+    await pause(20);
+    return operator.sign(digest);
+  },
+};
+
+test.each([
+  ['the quotes that the gateway issues a second', { x402: scarce }, {}],
+  ['the signer', { signer: slowSigner }, { maxWaiting: 4 }],
+] as const)(
+  'a client that asks without end takes its share of %s, and every quote of another is answered',
+  async (_, scarcity, limits) => {
+    const options = 'x402' in scarcity ? { x402: scarcity.x402(20) } : scarcity;
+    const server = await startPricing(options, { limits });
+    const hostile = askWithoutEnd(server.url, { localAddress: '127.0.0.2' });
+    await eventually(() => expect(hostile.refused).toBeGreaterThan(100));
+    const ask = grpcClient(server.url);
+    for (let nth = 0; nth < 20; nth++) expect(await ask()).toHaveProperty('signature');
+    expect(hostile.answered).toBeGreaterThan(10);
+  },
+);
+
+test('behind a proxy that is trusted clients are told apart by what it forwards, and by nothing that they write themselves', async () => {
+  const limits = { maxWaiting: 4 };
+  const server = await startPricing({ signer: slowSigner }, { limits, trustProxy: ['127.0.0.0/8'] });
+  const hostile = askWithoutEnd(server.url, { headers: { 'x-forwarded-for': '198.51.100.7, 203.0.113.9' } });
+  await eventually(() => expect(hostile.refused).toBeGreaterThan(100));
+  const askAs = async (forwarded: string): Promise<number> => {
+    const headers = { 'content-type': 'application/json', 'x-forwarded-for': forwarded };
+    const sent = { method: 'POST', headers, body: '{"serviceId":"1"}' };
+    return (await fetch(server.url + route, sent)).status;
+  };
+  for (let nth = 0; nth < 5; nth++) expect(await askAs('203.0.113.10')).toBe(200);
+  const asHostile = await Promise.all(
+    Array.from({ length: 20 }, (_, nth) => askAs(`192.0.2.${nth}, 203.0.113.9`)),
+  );
+  expect(asHostile).toContain(429);
 });

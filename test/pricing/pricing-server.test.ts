@@ -15,15 +15,7 @@ import {
 import { randomHex32 } from '../../src/runtime/random-hex.ts';
 import { type QuoteSigner, type X402Option } from '../../src/pricing/index.ts';
 import { keccak256 } from '../../src/domain/values/keccak.ts';
-import {
-  grpcClient,
-  operator,
-  type PriceAnswer,
-  prices,
-  prove,
-  route,
-  startPricing,
-} from '../support/pricing.ts';
+import { grpcClient, operator, type PriceAnswer, prices, route, startPricing } from '../support/pricing.ts';
 
 const nowSecs = (): number => Math.floor(Date.now() / 1_000);
 const requester = Buffer.alloc(20, 0xab);
@@ -186,37 +178,6 @@ test('a message of 5 MB is refused, a field that is not known is ignored, and th
   expect((await send(url, 'application/proto', Uint8Array.of(8, 255))).status).toBe(500);
   expect((await send(url, json, '{"serviceId":1.5}')).status).toBe(400);
   await expectSigned(await ask());
-});
-
-const refused = (words: string) => ({
-  code: status.FAILED_PRECONDITION,
-  details: expect.stringContaining(words),
-});
-
-test('a proof of work that is missing, wrong, stale, of the future or used is refused; a right one is accepted once', async () => {
-  const ask = grpcClient((await startPricing({ proofOfWorkBits: 16 })).url);
-  const now = nowSecs();
-  // of 16 bits, so that no other nonce and no other request fits by chance
-  const proof = prove(16, now);
-  await expect(ask()).rejects.toMatchObject(refused('a proof of work of 16 bits is required'));
-  const wrong = { timestamp: now, nonce: proof.nonce + 1 };
-  await expect(ask({ proof_of_work: wrong })).rejects.toMatchObject(refused('16 zero bits'));
-  await expect(ask({ proof_of_work: proof, requester })).rejects.toMatchObject(refused('16 zero bits'));
-  const stale = prove(16, now - 130);
-  await expect(ask({ proof_of_work: stale })).rejects.toMatchObject(refused('is older than 120 s'));
-  const future = prove(16, now + 130);
-  await expect(ask({ proof_of_work: future })).rejects.toMatchObject(refused('in the future'));
-  await expectSigned(await ask({ proof_of_work: proof }));
-  await expect(ask({ proof_of_work: proof })).rejects.toMatchObject(refused('was used before'));
-});
-
-test('a refusal for want of a proof of work says what a client needs to make one', async () => {
-  const { url } = await startPricing({ proofOfWorkBits: 10 });
-  const answer = await send(url, json, '{"serviceId":"1"}');
-  const { details } = (await answer.json()) as { details: { type: string; debug: object }[] };
-  expect(details).toMatchObject([
-    { type: 'tollbook.pricing.v1.ProofOfWorkRequired', debug: { bits: 10, windowSecs: '120' } },
-  ]);
 });
 
 const half = 0x7fffffffffffffffffffffffffffffff5d576e7357a4501ddfe92f46681b20a0n;

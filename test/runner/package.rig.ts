@@ -189,7 +189,7 @@ const signer: QuoteSigner = { address: '', sign: async (digest: Uint8Array) => d
 keySigner('');
 const x402: X402Option | undefined = gateway.quotes;
 export const server: Promise<PricingServer> = servePricing({
-  engine: createPricingEngine({ prices: () => new Map(), signer, x402, proofOfWorkBits: 8 }),
+  engine: createPricingEngine({ prices: () => new Map(), signer, x402 }),
   bind: { host: '::1', port: 0 },
   limits: { maxStreams: 1 },
 });

@@ -1,10 +1,8 @@
-import { createHash } from 'node:crypto';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import grpc from '@grpc/grpc-js';
 import { loadSync } from '@grpc/proto-loader';
 import { onTestFinished } from 'vitest';
-import { hexToBytes } from 'viem/utils';
 import { devnetKeys } from '../../src/devnet/accounts.ts';
 import {
   createPricingEngine,
@@ -51,7 +49,6 @@ export interface PriceAsked {
   readonly job_index?: number | string;
   readonly requester?: Uint8Array;
   readonly inputs_hash?: Uint8Array;
-  readonly proof_of_work?: { readonly timestamp: number; readonly nonce: number };
 }
 
 type Ask = (request: PriceAsked, callback: grpc.requestCallback<PriceAnswer>) => grpc.ClientUnaryCall;
@@ -69,28 +66,4 @@ export function grpcClient(url: string): (request?: PriceAsked) => Promise<Price
     promisify<PriceAsked, PriceAnswer>((message, done) => {
       ask(message, (error, answer) => done(error, answer as PriceAnswer));
     })({ service_id: 1, job_index: 0, ...request });
-}
-
-/** The first nonce that makes the proof, by the words of the proto file: for job 1/0, without requester and inputs hash. */
-export function prove(bits: number, timestamp: number): { timestamp: number; nonce: number } {
-  const head = Buffer.concat([
-    Buffer.from('tollbook pricing proof of work\0'),
-    hexToBytes(operator.address as `0x${string}`),
-    word(1),
-    word(0),
-    Buffer.alloc(52),
-    word(timestamp),
-  ]);
-  for (let nonce = 0; ; nonce++) {
-    const hash = createHash('sha256')
-      .update(Buffer.concat([head, word(nonce)]))
-      .digest('hex');
-    if (BigInt(`0x${hash}`) >> BigInt(256 - bits) === 0n) return { timestamp, nonce };
-  }
-}
-
-function word(number: number): Buffer {
-  const bytes = Buffer.alloc(8);
-  bytes.writeBigUInt64BE(BigInt(number));
-  return bytes;
 }

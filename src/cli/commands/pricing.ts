@@ -6,7 +6,7 @@ import { loadPricing, type PricingConfig } from '../../config/pricing.ts';
 import { bindAddress } from '../../config/urls.ts';
 import { createPricingEngine } from '../../pricing/pricing-engine.ts';
 import { type PricingServer, servePricing } from '../../pricing/pricing-server.ts';
-import { maxProofBits } from '../../pricing/proof-of-work.ts';
+import { proxyList } from '../../pricing/proxies.ts';
 import { keySigner } from '../../pricing/signer.ts';
 import { ArgumentError, readOptions } from '../arguments.ts';
 import { type ExitCode, exitCodes } from '../exit-codes.ts';
@@ -27,10 +27,14 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
     prices: () => prices,
     signer: keySigner(operatorKey),
     quoteTtlSecs: request.quoteTtlSecs,
-    proofOfWorkBits: request.proofOfWorkBits,
     log: logger,
   });
-  const server = await servePricing({ engine, bind: request.bind, log: logger });
+  const server = await servePricing({
+    engine,
+    bind: request.bind,
+    trustProxy: request.trustProxy,
+    log: logger,
+  });
   // reloads run one after the other, so that the newest file wins
   const renew = async (): Promise<void> => {
     prices = (await reload(load, operatorKey, logger)) ?? prices;
@@ -49,7 +53,7 @@ interface Request {
   readonly keyFile: string | undefined;
   readonly bind: { readonly host: string; readonly port: number };
   readonly quoteTtlSecs: number;
-  readonly proofOfWorkBits: number;
+  readonly trustProxy: readonly string[];
 }
 
 function readRequest(args: readonly string[]): Request {
@@ -60,7 +64,7 @@ function readRequest(args: readonly string[]): Request {
       'key-file': { type: 'string' },
       bind: { type: 'string', default: '127.0.0.1:8404' },
       'quote-ttl-secs': { type: 'string', default: '300' },
-      'proof-of-work-bits': { type: 'string', default: '0' },
+      'trust-proxy': { type: 'string', default: '' },
     },
   });
   const { config: file } = values;
@@ -73,8 +77,18 @@ function readRequest(args: readonly string[]): Request {
     keyFile: values['key-file'],
     bind: bind.data,
     quoteTtlSecs: readWhole('--quote-ttl-secs', values['quote-ttl-secs'], 1, 86_400),
-    proofOfWorkBits: readWhole('--proof-of-work-bits', values['proof-of-work-bits'], 0, maxProofBits),
+    trustProxy: readProxies(values['trust-proxy']),
   };
+}
+
+function readProxies(text: string): readonly string[] {
+  const ranges = text.split(',').filter((range) => range !== '');
+  try {
+    proxyList(ranges);
+  } catch {
+    throw new ArgumentError('--trust-proxy has addresses or CIDR ranges, with commas between them');
+  }
+  return ranges;
 }
 
 function readWhole(option: string, text: string, min: number, max: number): number {

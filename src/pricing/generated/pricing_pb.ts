@@ -10,7 +10,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file tollbook/pricing/v1/pricing.proto.
  */
 export const file_tollbook_pricing_v1_pricing: GenFile = /*@__PURE__*/
-  fileDesc("CiF0b2xsYm9vay9wcmljaW5nL3YxL3ByaWNpbmcucHJvdG8SE3RvbGxib29rLnByaWNpbmcudjEinAEKEkdldEpvYlByaWNlUmVxdWVzdBISCgpzZXJ2aWNlX2lkGAEgASgEEhEKCWpvYl9pbmRleBgCIAEoBBIRCglyZXF1ZXN0ZXIYAyABKAwSEwoLaW5wdXRzX2hhc2gYBCABKAwSNwoNcHJvb2Zfb2Zfd29yaxgFIAEoCzIgLnRvbGxib29rLnByaWNpbmcudjEuUHJvb2ZPZldvcmsiLwoLUHJvb2ZPZldvcmsSEQoJdGltZXN0YW1wGAEgASgEEg0KBW5vbmNlGAIgASgEImAKE1Byb29mT2ZXb3JrUmVxdWlyZWQSDAoEYml0cxgBIAEoDRITCgtvcGVyYXRvcl9pZBgCIAEoDBIRCgl0aW1lc3RhbXAYAyABKAQSEwoLd2luZG93X3NlY3MYBCABKAQilAIKE0dldEpvYlByaWNlUmVzcG9uc2USOAoNcXVvdGVfZGV0YWlscxgBIAEoCzIhLnRvbGxib29rLnByaWNpbmcudjEuUXVvdGVEZXRhaWxzEhEKCXNpZ25hdHVyZRgCIAEoDBITCgtvcGVyYXRvcl9pZBgDIAEoDBJBChJzZXR0bGVtZW50X29wdGlvbnMYBCADKAsyJS50b2xsYm9vay5wcmljaW5nLnYxLlNldHRsZW1lbnRPcHRpb24SGgoNeDQwMl9lbmRwb2ludBgFIAEoCUgAiAEBEhkKDHg0MDJfcmVmdXNhbBgGIAEoCUgBiAEBQhAKDl94NDAyX2VuZHBvaW50Qg8KDV94NDAyX3JlZnVzYWwiwwEKDFF1b3RlRGV0YWlscxISCgpzZXJ2aWNlX2lkGAEgASgEEhEKCWpvYl9pbmRleBgCIAEoBBINCgVwcmljZRgDIAEoDBIRCgl0aW1lc3RhbXAYBCABKAQSDgoGZXhwaXJ5GAUgASgEEhEKCXJlcXVlc3RlchgGIAEoDBITCgtpbnB1dHNfaGFzaBgHIAEoDBIMCgRzYWx0GAggASgMEhQKDG9wdGlvbnNfaGFzaBgJIAEoDBIOCgZkaWdlc3QYCiABKAwi+AEKEFNldHRsZW1lbnRPcHRpb24SDwoHbmV0d29yaxgBIAEoCRINCgVhc3NldBgCIAEoCRIOCgZzeW1ib2wYAyABKAkSDgoGYW1vdW50GAQgASgJEg4KBnBheV90bxgFIAEoCRIOCgZzY2hlbWUYBiABKAkSFwoPdHJhbnNmZXJfbWV0aG9kGAcgASgJEhAKCGRlY2ltYWxzGAggASgNEhMKC2VpcDcxMl9uYW1lGAkgASgJEhYKDmVpcDcxMl92ZXJzaW9uGAogASgJEhoKDWNyZWRpdF9taWNyb3MYCyABKAlIAIgBAUIQCg5fY3JlZGl0X21pY3JvczJyCg5QcmljaW5nU2VydmljZRJgCgtHZXRKb2JQcmljZRInLnRvbGxib29rLnByaWNpbmcudjEuR2V0Sm9iUHJpY2VSZXF1ZXN0GigudG9sbGJvb2sucHJpY2luZy52MS5HZXRKb2JQcmljZVJlc3BvbnNlYgZwcm90bzM");
+  fileDesc("CiF0b2xsYm9vay9wcmljaW5nL3YxL3ByaWNpbmcucHJvdG8SE3RvbGxib29rLnByaWNpbmcudjEiYwoSR2V0Sm9iUHJpY2VSZXF1ZXN0EhIKCnNlcnZpY2VfaWQYASABKAQSEQoJam9iX2luZGV4GAIgASgEEhEKCXJlcXVlc3RlchgDIAEoDBITCgtpbnB1dHNfaGFzaBgEIAEoDCKUAgoTR2V0Sm9iUHJpY2VSZXNwb25zZRI4Cg1xdW90ZV9kZXRhaWxzGAEgASgLMiEudG9sbGJvb2sucHJpY2luZy52MS5RdW90ZURldGFpbHMSEQoJc2lnbmF0dXJlGAIgASgMEhMKC29wZXJhdG9yX2lkGAMgASgMEkEKEnNldHRsZW1lbnRfb3B0aW9ucxgEIAMoCzIlLnRvbGxib29rLnByaWNpbmcudjEuU2V0dGxlbWVudE9wdGlvbhIaCg14NDAyX2VuZHBvaW50GAUgASgJSACIAQESGQoMeDQwMl9yZWZ1c2FsGAYgASgJSAGIAQFCEAoOX3g0MDJfZW5kcG9pbnRCDwoNX3g0MDJfcmVmdXNhbCLDAQoMUXVvdGVEZXRhaWxzEhIKCnNlcnZpY2VfaWQYASABKAQSEQoJam9iX2luZGV4GAIgASgEEg0KBXByaWNlGAMgASgMEhEKCXRpbWVzdGFtcBgEIAEoBBIOCgZleHBpcnkYBSABKAQSEQoJcmVxdWVzdGVyGAYgASgMEhMKC2lucHV0c19oYXNoGAcgASgMEgwKBHNhbHQYCCABKAwSFAoMb3B0aW9uc19oYXNoGAkgASgMEg4KBmRpZ2VzdBgKIAEoDCL4AQoQU2V0dGxlbWVudE9wdGlvbhIPCgduZXR3b3JrGAEgASgJEg0KBWFzc2V0GAIgASgJEg4KBnN5bWJvbBgDIAEoCRIOCgZhbW91bnQYBCABKAkSDgoGcGF5X3RvGAUgASgJEg4KBnNjaGVtZRgGIAEoCRIXCg90cmFuc2Zlcl9tZXRob2QYByABKAkSEAoIZGVjaW1hbHMYCCABKA0SEwoLZWlwNzEyX25hbWUYCSABKAkSFgoOZWlwNzEyX3ZlcnNpb24YCiABKAkSGgoNY3JlZGl0X21pY3JvcxgLIAEoCUgAiAEBQhAKDl9jcmVkaXRfbWljcm9zMnIKDlByaWNpbmdTZXJ2aWNlEmAKC0dldEpvYlByaWNlEicudG9sbGJvb2sucHJpY2luZy52MS5HZXRKb2JQcmljZVJlcXVlc3QaKC50b2xsYm9vay5wcmljaW5nLnYxLkdldEpvYlByaWNlUmVzcG9uc2ViBnByb3RvMw");
 
 /**
  * @generated from message tollbook.pricing.v1.GetJobPriceRequest
@@ -43,13 +43,6 @@ export type GetJobPriceRequest = Message<"tollbook.pricing.v1.GetJobPriceRequest
    * @generated from field: bytes inputs_hash = 4;
    */
   inputsHash: Uint8Array;
-
-  /**
-   * Required only where the server says so.
-   *
-   * @generated from field: tollbook.pricing.v1.ProofOfWork proof_of_work = 5;
-   */
-  proofOfWork?: ProofOfWork | undefined;
 };
 
 /**
@@ -58,75 +51,6 @@ export type GetJobPriceRequest = Message<"tollbook.pricing.v1.GetJobPriceRequest
  */
 export const GetJobPriceRequestSchema: GenMessage<GetJobPriceRequest> = /*@__PURE__*/
   messageDesc(file_tollbook_pricing_v1_pricing, 0);
-
-/**
- * A nonce for which the SHA-256 hash of the following bytes begins with as many zero bits as the server requires:
- * the 30 ASCII characters "tollbook pricing proof of work", a zero byte, operator_id (20 bytes), service_id (8 bytes), job_index
- * (8 bytes), requester (20 bytes, zero if empty), inputs_hash (32 bytes, zero if empty), timestamp (8 bytes), nonce (8 bytes).
- * Numbers are big-endian.
- *
- * @generated from message tollbook.pricing.v1.ProofOfWork
- */
-export type ProofOfWork = Message<"tollbook.pricing.v1.ProofOfWork"> & {
-  /**
-   * When the work was done, in Unix seconds.
-   *
-   * @generated from field: uint64 timestamp = 1;
-   */
-  timestamp: bigint;
-
-  /**
-   * @generated from field: uint64 nonce = 2;
-   */
-  nonce: bigint;
-};
-
-/**
- * Describes the message tollbook.pricing.v1.ProofOfWork.
- * Use `create(ProofOfWorkSchema)` to create a new message.
- */
-export const ProofOfWorkSchema: GenMessage<ProofOfWork> = /*@__PURE__*/
-  messageDesc(file_tollbook_pricing_v1_pricing, 1);
-
-/**
- * What a client needs to make a proof of work: the detail of an error.
- *
- * @generated from message tollbook.pricing.v1.ProofOfWorkRequired
- */
-export type ProofOfWorkRequired = Message<"tollbook.pricing.v1.ProofOfWorkRequired"> & {
-  /**
-   * How many bits of the hash must be zero.
-   *
-   * @generated from field: uint32 bits = 1;
-   */
-  bits: number;
-
-  /**
-   * @generated from field: bytes operator_id = 2;
-   */
-  operatorId: Uint8Array;
-
-  /**
-   * The server's clock, in Unix seconds.
-   *
-   * @generated from field: uint64 timestamp = 3;
-   */
-  timestamp: bigint;
-
-  /**
-   * How far a proof's timestamp may be from it.
-   *
-   * @generated from field: uint64 window_secs = 4;
-   */
-  windowSecs: bigint;
-};
-
-/**
- * Describes the message tollbook.pricing.v1.ProofOfWorkRequired.
- * Use `create(ProofOfWorkRequiredSchema)` to create a new message.
- */
-export const ProofOfWorkRequiredSchema: GenMessage<ProofOfWorkRequired> = /*@__PURE__*/
-  messageDesc(file_tollbook_pricing_v1_pricing, 2);
 
 /**
  * @generated from message tollbook.pricing.v1.GetJobPriceResponse
@@ -178,7 +102,7 @@ export type GetJobPriceResponse = Message<"tollbook.pricing.v1.GetJobPriceRespon
  * Use `create(GetJobPriceResponseSchema)` to create a new message.
  */
 export const GetJobPriceResponseSchema: GenMessage<GetJobPriceResponse> = /*@__PURE__*/
-  messageDesc(file_tollbook_pricing_v1_pricing, 3);
+  messageDesc(file_tollbook_pricing_v1_pricing, 1);
 
 /**
  * The quote. Its digest is the EIP-712 digest of JobQuote(uint64 serviceId,uint32 jobIndex,uint256 priceWei,bytes32 optionsHash,
@@ -261,7 +185,7 @@ export type QuoteDetails = Message<"tollbook.pricing.v1.QuoteDetails"> & {
  * Use `create(QuoteDetailsSchema)` to create a new message.
  */
 export const QuoteDetailsSchema: GenMessage<QuoteDetails> = /*@__PURE__*/
-  messageDesc(file_tollbook_pricing_v1_pricing, 4);
+  messageDesc(file_tollbook_pricing_v1_pricing, 2);
 
 /**
  * One way to pay the quote by x402.
@@ -342,7 +266,7 @@ export type SettlementOption = Message<"tollbook.pricing.v1.SettlementOption"> &
  * Use `create(SettlementOptionSchema)` to create a new message.
  */
 export const SettlementOptionSchema: GenMessage<SettlementOption> = /*@__PURE__*/
-  messageDesc(file_tollbook_pricing_v1_pricing, 5);
+  messageDesc(file_tollbook_pricing_v1_pricing, 3);
 
 /**
  * Answers what a job costs, with the operator's signature.
@@ -353,9 +277,9 @@ export const PricingService: GenService<{
   /**
    * Issues a signed quote for one call of a job.
    *
-   * Errors: INVALID_ARGUMENT a field is out of range; NOT_FOUND the job has no price; FAILED_PRECONDITION the proof of work is missing,
-   * wrong, stale or reused (details: ProofOfWorkRequired); RESOURCE_EXHAUSTED the message is too large, or too many proofs of work are in
-   * force; UNAVAILABLE the signer or the ledger gives no answer now: ask again; INTERNAL the bytes are not this message.
+   * Errors: INVALID_ARGUMENT a field is out of range; NOT_FOUND the job has no price; RESOURCE_EXHAUSTED the message is too large, or this
+   * client has so many requests under way that it has to wait for them; UNAVAILABLE the signer or the ledger gives no answer now: ask again;
+   * INTERNAL the bytes are not this message.
    *
    * @generated from rpc tollbook.pricing.v1.PricingService.GetJobPrice
    */

@@ -1,0 +1,77 @@
+/** Does work for clients in turn: each that waits gets the same share, however much it asks for. */
+export interface FairTurns {
+  /**
+   * The outcome of the work, once it is this client's turn. Where work finds a shortage, it is done again when the shortage may be over; the
+   * outcome is a shortage where that took too long. Undefined where so much work of this client waits already.
+   * @param work never rejects
+   */
+  take<T>(
+    client: string,
+    work: () => Promise<T>,
+    isShortage: (outcome: T) => boolean,
+  ): Promise<T | undefined>;
+}
+
+export interface FairTurnsLimits {
+  /** Work under way at once. */
+  readonly atOnce: number;
+  /** Work of one client that waits for its turn. */
+  readonly waitingOfClient: number;
+  /** How long work may find shortages. */
+  readonly patienceMs: number;
+}
+
+/** How long after a shortage the next one in turn looks again. */
+const pauseMs = 100;
+
+export function createFairTurns({ atOnce, waitingOfClient, patienceMs }: FairTurnsLimits): FairTurns {
+  /** What waits, by client, in the order of their turns. */
+  const waiting = new Map<string, (() => void)[]>();
+  let running = 0;
+  let pause: NodeJS.Timeout | undefined;
+
+  const startNext = (): void => {
+    while (running < atOnce && pause === undefined) {
+      const [next] = waiting;
+      if (!next) return;
+      const [client, queue] = next;
+      const start = queue.shift();
+      // behind all others
+      waiting.delete(client);
+      if (queue.length > 0) waiting.set(client, queue);
+      running += 1;
+      start?.();
+    }
+  };
+  const beginPause = (): void => {
+    pause ??= setTimeout(() => {
+      pause = undefined;
+      startNext();
+    }, pauseMs);
+  };
+  const turn = (client: string, isFirst: boolean): Promise<void> => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const queue = waiting.get(client) ?? [];
+    if (isFirst) queue.unshift(resolve);
+    else queue.push(resolve);
+    waiting.set(client, queue);
+    startNext();
+    return promise;
+  };
+
+  return {
+    async take(client, work, isShortage) {
+      if ((waiting.get(client)?.length ?? 0) >= waitingOfClient) return undefined;
+      const untilMs = performance.now() + patienceMs;
+      for (let isFirst = false; ; isFirst = true) {
+        await turn(client, isFirst);
+        const outcome = await work();
+        running -= 1;
+        const isShort = isShortage(outcome);
+        if (isShort) beginPause();
+        else startNext();
+        if (!isShort || performance.now() >= untilMs) return outcome;
+      }
+    },
+  };
+}
