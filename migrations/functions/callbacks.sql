@@ -1,8 +1,9 @@
 -- Keeps where the client of a payment wants to be called, before the append that starts the payment: a row without that append
 -- says nothing, and is pruned. The same request sent again is the same row.
-create or replace function tollbook.put_callback(p_stream text, p_binding bytea, p_url text) returns void
+create or replace function tollbook.put_callback(p_stream text, p_binding bytea, p_url text, p_payer text default null) returns void
 language sql volatile security definer set search_path = tollbook, pg_temp as $$
-  insert into callback (stream, binding, url, created_at) values (stream_key(p_stream), p_binding, p_url, clock())
+  insert into callback (stream, binding, url, payer, created_at)
+  values (stream_key(p_stream), p_binding, p_url, p_payer, clock())
   on conflict do nothing
 $$;
 
@@ -34,20 +35,32 @@ begin
   return passed.last - passed.previous;
 end $$;
 
--- Takes up to p_max callbacks that are due, the least tried ones first: those of a receiver that never answers hold up no other. They are
--- due again after a minute, longer than sending takes, so that no other process sends them meanwhile and one that ends loses none.
-create or replace function tollbook.take_callbacks(p_max int)
-returns table (stream text, binding bytea, url text, seq bigint, tries int, age_secs float8)
+-- Takes up to p_max callbacks that are due: of each payer in turn, of one at most eight, and none of those that have enough under way (p_busy).
+-- Of one payer the least tried ones come first: those of a receiver that never answers hold up no other. They are due again after a
+-- minute, longer than sending takes, so that no other process sends them meanwhile and one that ends loses none.
+create or replace function tollbook.take_callbacks(p_max int, p_busy text[] default '{}')
+returns table (stream text, binding bytea, url text, seq bigint, tries int, age_secs float8, payer text)
 language sql volatile security definer set search_path = tollbook, pg_temp as $$
-  with due as materialized (
-    select due.stream, due.binding from callback due
-    where due_at not between clock() and clock() + interval '2 hours' and not is_halted()
-    order by due.tries, due_at limit p_max for update skip locked
+  with first as materialized (
+    select callback.stream, callback.binding, callback.tries, callback.due_at,
+      coalesce(callback.payer, encode(callback.stream, 'hex')) as customer
+    from callback
+    where callback.due_at not between clock() and clock() + interval '2 hours' and not is_halted()
+      and not coalesce(callback.payer = any (p_busy), false)
+    order by callback.tries, callback.due_at limit 1000
+  ), shared as materialized (
+    select first.*, row_number() over (partition by customer order by tries, due_at) as turn from first
+  ), due as materialized (
+    select callback.stream, callback.binding
+    from shared join callback on callback.stream = shared.stream and callback.binding = shared.binding
+    -- another process may have taken it meanwhile
+    where shared.turn <= 8 and callback.due_at not between clock() and clock() + interval '2 hours'
+    order by shared.turn, shared.tries, shared.due_at limit p_max for update of callback skip locked
   )
   update callback set tries = callback.tries + 1, due_at = clock() + interval '1 minute'
   from due where callback.stream = due.stream and callback.binding = due.binding
   returning stream_name(callback.stream), callback.binding, callback.url, callback.seq, callback.tries,
-    extract(epoch from clock() - callback.seen_at)::float8
+    extract(epoch from clock() - callback.seen_at)::float8, callback.payer
 $$;
 
 -- Events up to p_seq need no message any more: it was delivered or given up, or there is nothing to tell (p_outcome null). A newer event
@@ -76,7 +89,7 @@ language sql volatile security definer set search_path = tollbook, pg_temp as $$
       from payment join projection using (generation)
         join event started on started.lane_id = 1 and started.seq = payment.seq
         join callback on callback.stream = started.stream
-      where is_active and payer = any (select hex_bytes(one) from unnest(p_payers) one) limit p_max)
+      where is_active and payment.payer = any (select hex_bytes(one) from unnest(p_payers) one) limit p_max)
     returning 1
   )
   select count(*)::int from gone

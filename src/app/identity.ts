@@ -42,6 +42,7 @@ export async function createIdentity(
     pool: ledger.pool,
     lane: ledger.lane,
     publicUrl,
+    loopbackWebhooks: config.loopbackWebhooks,
     ipv6Prefix: config.chat?.ipv6Prefix ?? ipv6Prefix,
     mailer: mailer ?? configuredMailer(current()),
     hasPages: config.pages !== undefined,

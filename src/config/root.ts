@@ -25,6 +25,8 @@ export const gatewayShape = {
     .array(feature, 'must be an array of feature names')
     .refine(allDiffer, 'names a feature twice')
     .default(['jobs']),
+  /** Webhooks of customers may be on this machine, also without https. For development alone. */
+  loopback_webhooks: flag.default(false),
   /** Addresses and CIDR ranges whose X-Forwarded-For is trusted. */
   trust_proxy: z.array(proxyRange, 'must be an array of addresses').default([]),
   log_level: oneOf(['fatal', 'error', 'warn', 'info', 'debug', 'silent']).default('info'),

@@ -19,12 +19,12 @@ const atOnce = { mail: 1, webhook: 16 };
 
 /** Sets the webhook of a user, with a new secret; undefined where the URL is none that may be called. */
 export async function setUserWebhook(
-  identity: Pick<Identity, 'pool' | 'publicUrl'>,
+  identity: Pick<Identity, 'pool' | 'loopbackWebhooks'>,
   { accountId }: SessionUser,
   url: string,
 ): Promise<{ readonly url: string; readonly secret: string } | undefined> {
   // its text alone may have what no column takes
-  const href = customerUrl(url, identity.publicUrl())?.href;
+  const href = customerUrl(url, identity.loopbackWebhooks)?.href;
   if (href === undefined) return undefined;
   const secret = randomBytes(24).toString('base64url');
   await setAccountWebhook(identity.pool, accountId, { url: href, secret });
@@ -86,7 +86,7 @@ async function post(identity: Identity, message: BudgetMessage): Promise<boolean
       timestampSecs: Math.floor(Date.now() / 1_000),
       body: JSON.stringify(body),
     },
-    customerAddresses(identity.publicUrl()),
+    customerAddresses(identity.loopbackWebhooks),
   );
   return sent.kind === 'delivered';
 }

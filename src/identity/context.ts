@@ -16,6 +16,8 @@ export interface Identity {
   readonly lane: Lane;
   /** The origin at which clients reach this gateway. Known once it listens. */
   readonly publicUrl: () => string;
+  /** Whether webhooks of users may be on this machine. */
+  readonly loopbackWebhooks: boolean;
   /** IPv6 addresses whose first bits, in this number, are equal count as one client. */
   readonly ipv6Prefix: number;
   /** Undefined when the gateway sends no mail: users cannot have passwords then. */

@@ -1,7 +1,7 @@
 import { callbackBody, callEnd } from '../domain/payments/callback.ts';
 import { foldQuote } from '../domain/payments/quote-state.ts';
 import { backOffMs, withJitterMs } from '../domain/values/back-off.ts';
-import type { Hex } from '../domain/values/primitives.ts';
+import type { Address, Hex } from '../domain/values/primitives.ts';
 import { customerAddresses, customerUrl, sendCustomerWebhook } from '../peers/http/customer-webhook.ts';
 import { endCallback, putCallback, returnCallback, type TakenCallback } from '../store/callbacks.ts';
 import { readStream } from '../store/streams.ts';
@@ -9,16 +9,16 @@ import { type JobsContext, nowSecs } from './context.ts';
 import type { BoundRequest, JobHead } from './job-request.ts';
 import { callbackSecrets } from './receipt-keys.ts';
 
-type CallbackRules = Pick<JobsContext, 'config' | 'publicUrl'>;
+type CallbackRules = Pick<JobsContext, 'config'>;
 
 /** Why a request's callback is refused; undefined where it may be called, as far as that is known without asking anybody, or has none. */
 export function callbackFault(
-  { config, publicUrl }: CallbackRules,
+  { config }: CallbackRules,
   { callbackUrl }: Pick<JobHead, 'callbackUrl'>,
 ): 'invalid_callback_url' | 'callback_not_allowed' | undefined {
   if (callbackUrl === undefined) return undefined;
   // also: a header that came twice is joined with a blank
-  const url = /^[!-~]+$/.test(callbackUrl) ? customerUrl(callbackUrl, publicUrl()) : undefined;
+  const url = /^[!-~]+$/.test(callbackUrl) ? customerUrl(callbackUrl, config.loopbackWebhooks) : undefined;
   if (!config.callbacks) return 'callback_not_allowed';
   if (!url) return 'invalid_callback_url';
   return isAllowed(config.callbacks, url.hostname) ? undefined : 'callback_not_allowed';
@@ -36,12 +36,13 @@ function isAllowed(
 
 /** Keeps the callback of a request, before the append that starts its payment: none can be without it. */
 export async function keepCallback(
-  { pool, publicUrl }: Pick<JobsContext, 'pool' | 'publicUrl'>,
+  { pool, config }: Pick<JobsContext, 'pool' | 'config'>,
   { callbackUrl, binding }: Pick<BoundRequest, 'callbackUrl' | 'binding'>,
   digest: Hex,
+  payer: Address,
 ): Promise<void> {
-  const url = callbackUrl === undefined ? undefined : customerUrl(callbackUrl, publicUrl());
-  if (url) await putCallback(pool, { stream: digest, binding }, url.href);
+  const url = callbackUrl === undefined ? undefined : customerUrl(callbackUrl, config.loopbackWebhooks);
+  if (url) await putCallback(pool, { stream: digest, binding }, url.href, payer);
 }
 
 const backOff = { firstMs: 5_000, longestMs: 3_600_000 };
@@ -81,7 +82,7 @@ export async function sendCallback(
     body: callbackBody(state, events, end, { digest, url: `${publicUrl()}/x402/receipts/${digest}` }),
   };
   const to = { url: taken.url, secret: callbackSecrets(receiptKeys, digest) };
-  const sent = await send(to, message, customerAddresses(publicUrl()));
+  const sent = await send(to, message, customerAddresses(context.config.loopbackWebhooks));
   if (sent.kind === 'delivered') return finish('delivered');
   const delayMs = Math.round(withJitterMs(backOffMs(backOff, taken.tries - 1), Math.random(), 0.5));
   const giveUpAfterSecs = context.config.callbacks?.giveUpAfterSecs ?? 0;

@@ -50,7 +50,7 @@ export async function redeliver(
   if (openPaidCalls(context) >= context.config.limits.maxOutstandingCalls)
     return enqueueFailed(job, digest, 'outbox_full');
   const bodyKeccak256 = bound.kind === 'kept' ? bound.bodyKeccak256 : undefined;
-  await keepCallback(context, request, digest);
+  await keepCallback(context, request, digest, decoded.payer);
   const command = await redeliveryCommand(context, request, job, decoded, known, bodyKeccak256);
   if (!command) return answerAgain(context, request, decoded);
   const appended = await append(context, { ...command, stream: digest, expect: quote.version });

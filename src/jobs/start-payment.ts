@@ -50,7 +50,7 @@ export async function startPayment(
   // one quote, one payment: whatever the checks before have let pass
   if (checked.state.payment) return { kind: 'stream_moved' };
   const kept = await keepRequest(context, request);
-  await keepCallback(context, request, digest);
+  await keepCallback(context, request, digest, payment.payer);
   const command = startCommand(context, request, job, checked, kept);
   const outcome = await append(context, command, { mayWaitMs: sharedAppendMs(context) });
   switch (outcome.outcome) {

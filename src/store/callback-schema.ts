@@ -6,6 +6,7 @@ export const callbackTables = {
     stream: bytea,
     binding: bytea,
     url: text,
+    payer: nullable(text),
     created_at: timestamp,
     seq: nullable(bigint),
     told_seq: bigint,

@@ -18,6 +18,8 @@ export interface TakenCallback extends CallbackName {
   readonly tries: number;
   /** Since that event was seen. */
   readonly ageSecs: number;
+  /** Whose it is; undefined of those that a version before has kept. */
+  readonly payer: string | undefined;
 }
 
 /** What became of a callback so far. */
@@ -34,8 +36,13 @@ export interface CallbackRecord {
 const bytesOf = (hex: Hex): Buffer => Buffer.from(hex.slice(2), 'hex');
 
 /** Keeps a callback, before its payment is started. */
-export function putCallback(pool: pg.Pool, { stream, binding }: CallbackName, url: string): Promise<void> {
-  return callFunction(pool, 'put_callback', [stream, bytesOf(binding), url]);
+export function putCallback(
+  pool: pg.Pool,
+  { stream, binding }: CallbackName,
+  url: string,
+  payer: string,
+): Promise<void> {
+  return callFunction(pool, 'put_callback', [stream, bytesOf(binding), url, payer]);
 }
 
 /** Reads up to `max` events that no process has read yet, and makes the callbacks due that they concern. Returns how many it read. */
@@ -43,16 +50,24 @@ export function collectCallbacks(pool: pg.Pool, max: number): Promise<number> {
   return callFunction(pool, 'collect_callbacks', [max]);
 }
 
-/** Takes up to `max` callbacks that are due. Each is to be ended or returned. */
-export async function takeCallbacks(pool: pg.Pool, max: number): Promise<TakenCallback[]> {
-  const rows = await callTableFunction(pool, 'take_callbacks', [max]);
-  return rows.map(({ stream, binding, url, seq, tries, age_secs: ageSecs }) => ({
+/**
+ * Takes up to `max` callbacks that are due, of each payer in turn. Each is to be ended or returned.
+ * @param busy payers of whom none is taken
+ */
+export async function takeCallbacks(
+  pool: pg.Pool,
+  max: number,
+  busy: readonly string[] = [],
+): Promise<TakenCallback[]> {
+  const rows = await callTableFunction(pool, 'take_callbacks', [max, busy]);
+  return rows.map(({ stream, binding, url, seq, tries, age_secs: ageSecs, payer }) => ({
     stream,
     binding: `0x${binding.toString('hex')}`,
     url,
     seq,
     tries,
     ageSecs,
+    payer: payer ?? undefined,
   }));
 }
 

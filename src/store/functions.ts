@@ -153,7 +153,7 @@ export const functionSignatures = {
   prune_projections: { takes: [int, int], returns: int },
   prune_short_lived: { takes: [int], returns: int },
   pull_due_times: { takes: [int], returns: int },
-  put_callback: { takes: [text, bytea, text], returns: nothing },
+  put_callback: { takes: [text, bytea, text, text], returns: nothing },
   put_stored_result: {
     takes: [bigint, int, uuid, nullable(text), bigint, bytea],
     rows: { sha256: text, bytes: bigint },
@@ -224,8 +224,16 @@ export const functionSignatures = {
     },
   },
   take_callbacks: {
-    takes: [int],
-    rows: { stream: text, binding: bytea, url: text, seq: bigint, tries: int, age_secs: float },
+    takes: [int, texts],
+    rows: {
+      stream: text,
+      binding: bytea,
+      url: text,
+      seq: bigint,
+      tries: int,
+      age_secs: float,
+      payer: nullable(text),
+    },
   },
   take_event_allowance: { takes: [text, int, int, int], returns: int },
   take_final_settlements: {

@@ -107,6 +107,7 @@ invocation_mode = "public_paid"
         alertDays: 30,
         mailDays: 7,
       },
+      loopbackWebhooks: false,
       trustProxy: [],
       logLevel: 'info',
       drainDelaySecs: 5,

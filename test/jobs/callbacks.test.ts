@@ -369,6 +369,7 @@ test('the callbacks of an erased payer are deleted, and any other once its life 
     pool,
     { stream: called.digest, binding: `0x${'1'.repeat(64)}` },
     'https://hooks.example/',
+    payer.address.toLowerCase(),
   );
   await database.moveClock(29 * 86_400);
   expect(await pruneRows(pool, 'callbacks', 30 * 86_400, 10)).toBe(0);

@@ -72,6 +72,7 @@ bind_address = "${options.bind ?? '127.0.0.1:0'}"
 features = ["chat"]
 log_level = "silent"
 trust_proxy = ["127.0.0.1"]
+loopback_webhooks = true
 ${options.top ?? ''}
 [chat]
 ${options.chat ?? ''}

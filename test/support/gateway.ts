@@ -80,6 +80,7 @@ rate_per_native_unit = "3200.00"
 markup_bps = 200
 log_level = "silent"
 ${/trust_proxy/.test(top) ? '' : 'trust_proxy = ["127.0.0.1"]'}
+${/loopback_webhooks/.test(top) ? '' : 'loopback_webhooks = true'}
 ${top}
 ${/\[limits\]/.test(tables) ? '' : '[limits]\nrequests_per_minute = 0\nquotes_per_second = 0'}
 [[networks]]

@@ -7,28 +7,26 @@ import { createWebhook, type WebhookAnswer, type WebhookMessage } from './webhoo
 const timeoutMs = 10_000;
 const maxUrlChars = 2_000;
 
-/** Which addresses of customers a gateway with this address may call: one of this machine calls those of this machine as well. */
-export function customerAddresses(publicUrl: string): AddressRule {
-  const isOwn = isOnLoopback(publicUrl);
-  return (address) => isPublicAddress(address) || (isOwn && isLoopback(address));
+/**
+ * Which addresses of customers may be called.
+ * @param withLoopback also those of this machine
+ */
+export function customerAddresses(withLoopback: boolean): AddressRule {
+  return (address) => isPublicAddress(address) || (withLoopback && isLoopback(address));
 }
 
 /**
  * A URL that a customer names, in its normal form; undefined where it is none that may be called, as far as that is known without
  * resolving its host: the rest is checked where it is called.
- * @param publicUrl the gateway's own: beside one of this machine a receiver may be there as well, also without https
+ * @param withLoopback a receiver may be on this machine as well, also without https
  */
-export function customerUrl(text: string, publicUrl: string): URL | undefined {
+export function customerUrl(text: string, withLoopback: boolean): URL | undefined {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (!url || text.length > maxUrlChars || url.username !== '' || url.password !== '') return undefined;
   const host = hostOf(url);
-  if (isLoopback(host)) return isOnLoopback(publicUrl) && /^https?:$/.test(url.protocol) ? url : undefined;
+  if (isLoopback(host)) return withLoopback && /^https?:$/.test(url.protocol) ? url : undefined;
   const isCallable = url.protocol === 'https:' && (!/^[\d.]+$|:/.test(host) || isPublicAddress(host));
   return isCallable ? url : undefined;
-}
-
-function isOnLoopback(publicUrl: string): boolean {
-  return isLoopback(hostOf(new URL(publicUrl)));
 }
 
 function isLoopback(host: string): boolean {
