@@ -3,7 +3,8 @@ import type { chatEndings } from '../domain/events/chat-events.ts';
 import { costMicros, mostMicros } from '../domain/credit/price.ts';
 import type { LedgerEvent } from '../domain/events/event.ts';
 import { traceStep } from '../domain/values/tracing.ts';
-import { estimateUsage, type PromptSample, samplePrompt } from '../domain/chat/token-count.ts';
+import { type PromptSample, samplePrompt } from '../domain/chat/token-count.ts';
+import { estimateAside } from '../peers/upstream/side-thread.ts';
 import type { CreditCommand } from '../store/append-batch.ts';
 import type { AdmittedChat } from './admission.ts';
 import { spendingOf } from './caller.ts';
@@ -42,7 +43,7 @@ export function settleChat(context: ChatContext, chat: RunningChat, end: ChatEnd
   chat.leave();
   recordInBackground(context, chat, async () => {
     const { usage, written } = end.progress;
-    const counted = usage ?? (await estimateUsage(chat.prompt, [written]));
+    const counted = usage ?? (await estimateAside(chat.prompt, written));
     const cost = costOf(chat, counted);
     await record(context, chat, completedStep(chat, end, { ...counted, ...cost }, usage === undefined));
     const problem = end.progress.isUsageMalformed

@@ -8,7 +8,8 @@ import {
 } from 'better-auth/oauth2';
 import { z } from 'zod';
 import type { ProviderConfig } from '../config/config.ts';
-import { createHttpPool, parseJson } from '../peers/http/http.ts';
+import { jsonValue } from '../domain/values/bounded-json.ts';
+import { createHttpPool } from '../peers/http/http.ts';
 import type { Identity } from './context.ts';
 
 /** An identity provider that has just answered. */
@@ -208,5 +209,5 @@ async function readJson(url: string, headers: Readonly<Record<string, string>> =
     maxResponseBytes,
   });
   await pool.close();
-  return answer.kind === 'response' && answer.status === 200 ? parseJson(answer.body) : undefined;
+  return answer.kind === 'response' && answer.status === 200 ? jsonValue(answer.body) : undefined;
 }

@@ -1,5 +1,6 @@
 import { isIP } from 'node:net';
 import type { AuthenticationResponseJSON, RegistrationResponseJSON } from '@simplewebauthn/server';
+import { jsonValue } from '../domain/values/bounded-json.ts';
 import { type Factor, listFactors, takeStep } from '../store/operators.ts';
 import type { Identity } from './context.ts';
 import { seal, unseal } from './sealed-values.ts';
@@ -79,7 +80,7 @@ export async function checkNewPasskey(
   const verified = await orUndefined(() =>
     verifyRegistrationResponse({
       ...expectedOf(identity, question),
-      response: JSON.parse(answer.response) as RegistrationResponseJSON,
+      response: jsonValue(answer.response) as RegistrationResponseJSON,
     }),
   );
   if (!verified?.verified) return undefined;
@@ -122,7 +123,7 @@ export async function checkPasskey(
   const verified = await orUndefined(() =>
     verifyAuthenticationResponse({
       ...expectedOf(identity, question),
-      response: JSON.parse(answer.response) as AuthenticationResponseJSON,
+      response: jsonValue(answer.response) as AuthenticationResponseJSON,
       credential: { id: passkey.id, publicKey: new Uint8Array(publicKey), counter: 0 },
     }),
   );

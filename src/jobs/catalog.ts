@@ -3,12 +3,13 @@ import { currencyPerToken } from '../config/top-ups.ts';
 import { topUpMicros } from '../domain/credit/top-up.ts';
 import { tokenAmount } from '../domain/values/amount.ts';
 import { type Discovery, plainDiscovery } from '../domain/payments/discovery.ts';
-import { compileSchema, type InputCheck } from '../domain/payments/job-input.ts';
+import { checkedTooLong, compileSchema, type InputCheck } from '../domain/payments/job-input.ts';
 import { type AuthMode, type InvocationMode, type JobId, jobKey } from '../domain/payments/job.ts';
 import { type Address, chainIdOf } from '../domain/values/primitives.ts';
 import type { SettlementOption } from '../domain/payments/quote.ts';
 import type { OfferedResource } from '../domain/payments/x402-v1.ts';
 import { type AcceptedToken, type Rate, tokenName } from '../domain/values/token.ts';
+import { withinCpuMs } from '../runtime/within-cpu.ts';
 
 const beyondUint256 = 1n << 256n;
 const mostMicros = BigInt(Number.MAX_SAFE_INTEGER);
@@ -160,7 +161,19 @@ export function jobResource(
 }
 
 function withCheck(input: JobInput): NonNullable<Job['input']> {
-  return input.schema ? { ...input, check: compileSchema(input.schema) } : input;
+  return input.schema ? { ...input, check: boundedCheck(input.schema) } : input;
+}
+
+/** As long as one client may keep all others waiting, with what else its request takes. */
+const maxCheckMs = 25;
+
+function boundedCheck(schema: NonNullable<JobInput['schema']>): InputCheck {
+  const { check, mayTakeLong } = compileSchema(schema);
+  if (!mayTakeLong) return check;
+  return (body) => {
+    const checked = withinCpuMs(maxCheckMs, () => check(body));
+    return checked.kind === 'done' ? checked.value : [checkedTooLong()];
+  };
 }
 
 /** The content type and schema of a job as clients get them; undefined if it takes any. */

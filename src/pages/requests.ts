@@ -5,6 +5,7 @@ import { defaultRetryAfterSecs, refusals } from '../domain/errors/refusal.ts';
 import { isOfOwnPages } from '../http/identity/own-origin.ts';
 import { boundReader } from '../http/server/bound-reader.ts';
 import { refusalOf } from '../http/server/errors.ts';
+import { formFields } from '../http/server/form-fields.ts';
 import type { RequestBodies } from '../http/server/request-bodies.ts';
 import { noteFacts } from '../http/server/request-log.ts';
 import { cookieOf } from '../identity/sessions.ts';
@@ -120,7 +121,7 @@ export function acceptForms(app: FastifyInstance, bodies: RequestBodies): void {
     async (request: FastifyRequest, payload: Readable) => {
       const limits = { maxBytes: request.routeOptions.bodyLimit, workFactor: 4 };
       const bytes = await bodies.read(request, payload, limits);
-      return new URLSearchParams(bytes.toString('utf8'));
+      return formFields(bytes.toString('utf8'));
     },
   );
   app.addHook('onSend', (request, _reply, _payload, done) => {
@@ -160,7 +161,7 @@ async function openVisit<Host extends PageHost>(
     request,
     path,
     params: { ...(request.params as Record<string, string>) },
-    query: new URLSearchParams(query),
+    query: formFields(query),
     visitor,
     get token() {
       if (token !== undefined) return token;
@@ -252,13 +253,13 @@ function sendFault<Host extends PageHost>(
   if (status === 503) noteFacts(request, { reason: error.message.slice(0, 300) });
   else if (status >= 500) request.log.error({ request_id: request.id, err: error }, 'request failed');
   noteFacts(request, { code });
-  const [path = '/', query = ''] = request.url.split('?', 2);
+  const [path = '/'] = request.url.split('?', 1);
   const visit: VisitOf<Host> = {
     site,
     request,
     path,
     params: {},
-    query: new URLSearchParams(query),
+    query: new URLSearchParams(),
     visitor: undefined,
     token: '',
     onClose: (listener: () => void) => void reply.raw.once('close', listener),

@@ -10,7 +10,9 @@ import type { Credentials } from './requests.ts';
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` });
 
 /** Fresh credentials of each kind, valid ones and wrong ones: requests revoke keys and end sessions. */
-export async function issueCredentials(gateway: WholeGateway): Promise<Credentials> {
+export async function issueCredentials(
+  gateway: Pick<WholeGateway, 'database' | 'url' | 'post' | 'get'>,
+): Promise<Credentials> {
   const { database, url } = gateway;
   const lane = laneOn(database);
   const accountId = await fund(database, lane, 1_000_000_000n);

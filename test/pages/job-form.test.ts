@@ -116,7 +116,7 @@ describe('what was typed', () => {
       address: { city: 'Bonn', 'a/b~c d': 7 },
       more: { x: [1.5] },
     });
-    expect(compileSchema(richSchema)(Buffer.from(json))).toEqual([]);
+    expect(compileSchema(richSchema).check(Buffer.from(json))).toEqual([]);
   });
 
   test('is left out where nothing was typed, and an object that is needed stays', () => {
@@ -161,7 +161,7 @@ describe('what was typed', () => {
   });
 
   test('that the job refuses is a mistake of the control that it was typed into, or of the closest around it', () => {
-    const check = compileSchema(richSchema);
+    const { check } = compileSchema(richSchema);
     const body = { text: 'x', to: 'fr', tags: ['a', 2], address: {}, unknown: 1 };
     const { of, others } = mistakesOf(check(Buffer.from(JSON.stringify(body))), membersOf(richSchema));
     expect(Object.fromEntries(of)).toEqual({

@@ -142,6 +142,31 @@ test('a form is checked however old it is, for its own origin alone, up to a len
   expect(Number(late.headers.get('retry-after'))).toBeGreaterThan(0);
 });
 
+test.each(['json', 'change'])(
+  'a form whose button is %s counts as any other, before anything that was typed is read',
+  async (as) => {
+    const site = await startJobsSite(chain, echo, {
+      tables: '[limits]\nrequests_per_minute = 2\nquotes_per_second = 0',
+    });
+    const client = site.browser('198.51.100.9');
+    const typed = { body: '"\\'.repeat(5_000), mode: 'whole', as };
+    const statuses = [];
+    for (let count = 0; count < 3; count++) statuses.push((await send(client, '1/6', typed)).status);
+    expect(statuses).toEqual([200, 200, 429]);
+  },
+);
+
+const fields = (count: number): string => Array.from({ length: count }, () => 'a=').join('&');
+
+test('a form or a query of more than a thousand fields is malformed', async () => {
+  const site = await startJobsSite(chain, echo);
+  const client = site.browser('198.51.100.10');
+  const type = { 'content-type': 'application/x-www-form-urlencoded' };
+  expect((await client.post('/jobs/1/1/order', fields(1_000), type)).status).toBe(200);
+  expect((await client.post('/jobs/1/1/order', fields(1_001), type)).status).toBe(400);
+  expect((await client.get(`/jobs/1/1?${fields(1_001)}`)).status).toBe(400);
+});
+
 test('a job that is not sold has no page, and the address of an order leads to its form', async () => {
   const site = await startJobsSite(chain, echo);
   for (const job of ['9/9', '1/7', '01/0', 'x/0', '1/99999999999']) {

@@ -30,24 +30,39 @@ export interface WholeGateway extends TestGateway {
   readonly mailDir: string;
 }
 
+interface WholeOptions {
+  readonly logger?: Logger;
+  readonly upstreamUrl?: string;
+  readonly top?: string;
+  readonly tables?: string;
+  /** The job prices and policies of a test gateway by default. */
+  readonly jobs?: string;
+}
+
 /** A gateway with everything on: paid jobs, a runner that polls, chat, user accounts, the sealed log, alerts. */
 export async function startWholeGateway(
   chain: TestGatewayOptions['chain'],
-  options: {
-    readonly logger?: Logger;
-    readonly upstreamUrl?: string;
-    readonly top?: string;
-    readonly tables?: string;
-  } = {},
+  options: WholeOptions = {},
 ): Promise<WholeGateway> {
+  const { mailDir, ...whole } = await wholeOptions(chain, options);
+  return { ...(await startTestGateway(whole)), database: whole.database, mailDir };
+}
+
+/** Its configuration, on a database of its own. */
+export async function wholeOptions(
+  chain: TestGatewayOptions['chain'],
+  options: WholeOptions = {},
+): Promise<TestGatewayOptions & { readonly mailDir: string }> {
   const mailDir = mkdtempSync(path.join(tmpdir(), 'tollbook-mail-'));
   onTestFinished(() => rmSync(mailDir, { recursive: true, force: true }));
   const model = await startModelUpstream({ port: 0 });
   onTestFinished(() => model.close());
   const database = await createDatabase();
-  const gateway = await startTestGateway({
+  return {
+    mailDir,
     database,
     chain,
+    ...(options.jobs !== undefined && { jobs: options.jobs }),
     env: configuredSecrets,
     logger: options.logger ?? pino({ level: 'silent' }),
     top: `features = ["jobs", "chat"]
@@ -81,6 +96,5 @@ seal_every_ms = 50
 webhook = "http://127.0.0.1:9/alerts"
 secret_env = "ALERT_SECRET"
 ${options.tables ?? ''}`,
-  });
-  return { ...gateway, database, mailDir };
+  };
 }

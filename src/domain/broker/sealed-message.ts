@@ -1,5 +1,7 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
+import { jsonValue } from '../values/bounded-json.ts';
 import { canonicalJson, type CanonicalValue } from '../values/canonical-json.ts';
+import { isObject } from '../values/json-object.ts';
 import type { RotatingSecret } from '../values/rotating-secret.ts';
 
 /** What a message is for: one kind can never be taken for another. */
@@ -64,11 +66,6 @@ function isSame(given: string, expected: string): boolean {
 }
 
 function parseFacts(text: string): SealedMessage['facts'] | undefined {
-  try {
-    const facts: unknown = JSON.parse(text);
-    const isRecord = typeof facts === 'object' && facts !== null && !Array.isArray(facts);
-    return isRecord ? (facts as SealedMessage['facts']) : undefined;
-  } catch {
-    return undefined;
-  }
+  const facts = jsonValue(text);
+  return isObject(facts) ? facts : undefined;
 }

@@ -1,3 +1,4 @@
+import { type JsonBounds, jsonBounds, jsonValue } from '../values/bounded-json.ts';
 import { type ChatUsage, readUsage } from './chat-usage.ts';
 
 /** An upstream's error, shortened. The text is the upstream's: for people and logs only. */
@@ -37,12 +38,15 @@ export interface ChatReader {
   readonly progress: ChatProgress;
 }
 
-/** UTF-16 units: several million tokens, more than any model writes. */
-const maxWritten = 16_777_216;
+/** UTF-16 units: a million tokens, more than any model writes. */
+const maxWritten = 4_194_304;
+/** As many as a request may ask for. */
+const maxChoices = 128;
 
 type Fields = Readonly<Record<string, unknown>>;
 
-export function createChatReader(): ChatReader {
+/** @param bounds of each chunk, and of a whole body; one beyond them is malformed */
+export function createChatReader(bounds: JsonBounds = jsonBounds): ChatReader {
   const finishByIndex = new Map<number, string | undefined>();
   let usage: ChatUsage | undefined;
   let usageOfChoice: ChatUsage | undefined;
@@ -61,7 +65,7 @@ export function createChatReader(): ChatReader {
     return readings.find((reading) => reading.kind === 'counted')?.usage;
   };
   const read = (text: string, isWhole: boolean): ChatReading => {
-    const value = parse(text);
+    const value = jsonValue(text, bounds);
     if (!isFields(value)) return { kind: 'malformed' };
     const error = readChatError(value);
     if (error) return { kind: 'error', error };
@@ -129,11 +133,15 @@ function cut(value: unknown, maxLength: number): string | undefined {
 function readChoices(value: Fields, isWhole: boolean): readonly Fields[] | undefined {
   const { choices } = value;
   if (Array.isArray(choices)) {
-    const isSound = choices.every(isFields) && (choices.length > 0 || !isWhole);
+    const isSound = choices.every(isChoice) && (choices.length > 0 || !isWhole);
     return isSound ? choices : undefined;
   }
   const isChunk = choices === null || (choices === undefined && isFields(value['usage']));
   return isChunk && !isWhole ? [] : undefined;
+}
+
+function isChoice(value: unknown): value is Fields {
+  return isFields(value) && !(isCount(value['index']) && value['index'] >= maxChoices);
 }
 
 function readFinish(value: unknown): string | undefined {
@@ -169,14 +177,6 @@ function membersOf(value: object): readonly unknown[] {
 
 function longest(one: string, other: string): string {
   return other.length > one.length ? other : one;
-}
-
-function parse(text: string): unknown {
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    return undefined;
-  }
 }
 
 function isCount(value: unknown): value is number {

@@ -1,12 +1,6 @@
 import { z } from 'zod';
-import {
-  isJsonObject,
-  type JsonProblem,
-  type JsonObject,
-  maxJsonDepth,
-  maxJsonMarks,
-  parseJsonObject,
-} from '../values/exact-json.ts';
+import { jsonBounds, type JsonProblem } from '../values/bounded-json.ts';
+import { isJsonObject, type JsonObject, parseJsonObject } from '../values/exact-json.ts';
 import { withoutAnswerMembers } from './given-back.ts';
 import { openAiError, type OpenAiError, type OpenAiErrorName } from '../errors/openai-error.ts';
 
@@ -92,9 +86,9 @@ export interface ChatRequest {
 
 const problemMessages: Readonly<Record<JsonProblem, { readonly message?: string }>> = {
   malformed: {},
-  too_deep: { message: `The request body is nested deeper than ${maxJsonDepth} levels.` },
+  too_deep: { message: `The request body is nested deeper than ${jsonBounds.maxDepth} levels.` },
   too_many_values: {
-    message: `The request body holds more than ${maxJsonMarks} values: commas, colons and opening brackets are counted.`,
+    message: `The request body holds more than ${jsonBounds.maxMarks} values: commas, colons and opening brackets are counted.`,
   },
 };
 

@@ -9,16 +9,21 @@ export interface SseEvent {
 }
 
 export interface SseSplitter {
-  /** The events that are whole with these bytes. None once an event was too large. */
-  push(bytes: Buffer): SseEvent[];
+  /**
+   * The events that are whole with these bytes, each as it is asked for; to be read to their end before the next bytes are given. None once
+   * an event was too large.
+   */
+  push(bytes: Buffer): Generator<SseEvent, undefined>;
   /** The bytes after the last blank line, with two line feeds added that end it; undefined when that is nothing. */
   end(): SseEvent | undefined;
-  /** An event was longer than the limit: what comes after it is dropped. */
+  /** An event was longer than the limit, or had too many lines: what comes after it is dropped. */
   readonly isTooLarge: boolean;
 }
 
 const lineFeed = 10;
 const carriageReturn = 13;
+/** Of one event: a server of models sends a few. */
+const maxLines = 4_096;
 
 /**
  * Splits an event stream (WHATWG HTML, 9.2.6) wherever its bytes are cut. All raw bytes in a row are the stream.
@@ -28,6 +33,8 @@ const carriageReturn = 13;
 export function createSseSplitter(maxEventBytes: number): SseSplitter {
   let pieces: Buffer[] = [];
   let pendingBytes = 0;
+  /** Of the event under way. */
+  let lines = 0;
   let isLineEmpty = true;
   let isBehindCr = false;
   let isFirst = true;
@@ -37,12 +44,13 @@ export function createSseSplitter(maxEventBytes: number): SseSplitter {
     if (piece.length === 0) return;
     pieces.push(piece);
     pendingBytes += piece.length;
-    if (pendingBytes > maxEventBytes) isTooLarge = true;
+    if (pendingBytes > maxEventBytes || lines > maxLines) isTooLarge = true;
   };
   const takeEvent = (ending: string): SseEvent => {
     const raw = Buffer.concat([...pieces, Buffer.from(ending)]);
     pieces = [];
     pendingBytes = 0;
+    lines = 0;
     const event = readEvent(raw, isFirst);
     isFirst = false;
     return event;
@@ -57,8 +65,10 @@ export function createSseSplitter(maxEventBytes: number): SseSplitter {
       }
       isBehindCr = byte === carriageReturn;
       if (byte !== lineFeed && byte !== carriageReturn) isLineEmpty = false;
-      else if (!isLineEmpty) isLineEmpty = true;
-      else if (isBehindCr && bytes[at + 1] === lineFeed) {
+      else if (!isLineEmpty) {
+        isLineEmpty = true;
+        lines += 1;
+      } else if (isBehindCr && bytes[at + 1] === lineFeed) {
         isBehindCr = false;
         return at + 2;
       } else return at + 1;
@@ -70,17 +80,16 @@ export function createSseSplitter(maxEventBytes: number): SseSplitter {
     get isTooLarge() {
       return isTooLarge;
     },
-    push(bytes) {
-      const events: SseEvent[] = [];
+    *push(bytes) {
       let start = 0;
       while (!isTooLarge) {
         const end = findEnd(bytes, start);
         take(bytes.subarray(start, end));
         if (end === undefined || isTooLarge) break;
-        events.push(takeEvent(''));
+        yield takeEvent('');
         start = end;
       }
-      return events;
+      return undefined;
     },
     end() {
       if (pendingBytes === 0 || isTooLarge) return undefined;

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { jsonValue } from '../values/bounded-json.ts';
 import { type Caip2, chainIdOf, parseAddress } from '../values/primitives.ts';
 import { type SiweMessage, siweMessage } from './siwe.ts';
 
@@ -58,7 +59,7 @@ const wire = z.object({
 
 /** Reads the request header: base64 of JSON. Undefined where it is not a message of Sign-In with Ethereum and its signature. */
 export function readSiwx(header: string): SignedIn | undefined {
-  const json = base64.test(header) ? parseJson(Buffer.from(header, 'base64').toString('utf8')) : undefined;
+  const json = base64.test(header) ? jsonValue(Buffer.from(header, 'base64')) : undefined;
   const { data } = wire.safeParse(json);
   const address = data && parseAddress(data.address);
   const chainId = data && chainIdOf(data.chainId);
@@ -70,13 +71,5 @@ export function readSiwx(header: string): SignedIn | undefined {
   } catch (error) {
     if (error instanceof RangeError) return undefined;
     throw error;
-  }
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
   }
 }

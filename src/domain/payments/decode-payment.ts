@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { type PaymentIdentifier, paymentIdentifierKey, readIdentifier } from './payment-identifier.ts';
 import { type EchoedExtra, readOfferExtra } from './offer-extra.ts';
+import { jsonValue } from '../values/bounded-json.ts';
 import { type Address, type Caip2, chainIdOf, type Hex, parseAddress } from '../values/primitives.ts';
 import type { ParsedPayload } from './schemes/scheme.ts';
 import { schemes, type TransferMethod, transferMethods } from './schemes/schemes.ts';
@@ -135,7 +136,7 @@ function parseBase64Json(header: string): unknown {
   const bytes = Buffer.from(header, 'base64');
   if (bytes.toString('base64') !== header && !base64.test(header)) return undefined;
   try {
-    return JSON.parse(utf8.decode(bytes));
+    return jsonValue(utf8.decode(bytes));
   } catch {
     return undefined;
   }

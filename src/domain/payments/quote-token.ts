@@ -1,4 +1,5 @@
 import { paymentEvents } from '../events/payment-events.ts';
+import { jsonValue } from '../values/bounded-json.ts';
 import { canonicalJson } from '../values/canonical-json.ts';
 import type { Hex } from '../values/primitives.ts';
 import { fullOptions, optionFromJson, type Quote, quoteDigest, quoteTerms, termsFromData } from './quote.ts';
@@ -40,13 +41,7 @@ const wire = paymentEvents.quote_issued.schema.omit({ summarised: true, source: 
 const beyondWord = 2n ** 256n;
 
 function readTerms(text: string): Quote | undefined {
-  let json: unknown;
-  try {
-    json = JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-  const { data } = wire.safeParse(json);
+  const { data } = wire.safeParse(jsonValue(text));
   if (!data || fullOptions(data).length < data.options.length) return undefined;
   const terms = termsFromData(data);
   // a price that has more bits than the digest's word

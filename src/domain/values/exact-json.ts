@@ -1,9 +1,7 @@
 import { createHash } from 'node:crypto';
+import { jsonBounds, jsonProblem, type JsonProblem } from './bounded-json.ts';
 
 export type JsonObject = Readonly<Record<string, unknown>>;
-
-/** Why bytes are refused. `malformed`: not a JSON object in UTF-8. */
-export type JsonProblem = 'malformed' | 'too_deep' | 'too_many_values';
 
 /** Methods of JSON that TypeScript's library does not declare yet. */
 interface SourceJson {
@@ -12,13 +10,8 @@ interface SourceJson {
 }
 
 const sourceJson = JSON as unknown as SourceJson;
-export const maxJsonDepth = 128;
-/** Most `,`, `:`, `[` and `{` outside of strings: they bound the work on a value and its size in memory. */
-export const maxJsonMarks = 60_000;
 /** How many marks a number counts for that a double cannot hold: as much work. */
 const marksOfInexactNumber = 20;
-const [quote, backslash, comma, colon] = [0x22, 0x5c, 0x2c, 0x3a];
-const [openBracket, openBrace, closeBracket, closeBrace] = [0x5b, 0x7b, 0x5d, 0x7d];
 const [minus, plus, dot, zero, nine] = [0x2d, 0x2b, 0x2e, 0x30, 0x39];
 const [smallE, capitalE] = [0x65, 0x45];
 /** Digits that a double always holds. */
@@ -50,37 +43,17 @@ interface InexactNumber {
   readonly source: string;
 }
 
-/** Scans the bytes once, without parsing them. */
+/** Found in the one pass that checks the bounds. */
 function inexactNumbers(bytes: Uint8Array): readonly InexactNumber[] | JsonProblem {
   const numbers: InexactNumber[] = [];
-  let [depth, marks] = [0, 0];
-  for (let at = 0; at < bytes.length; at += 1) {
-    const byte = bytes[at] ?? 0;
-    if (byte === quote) at = endOfString(bytes, at);
-    else if (byte === minus || isDigit(byte)) {
-      const start = at;
-      while (isOfNumber(bytes[at + 1])) at += 1;
-      const number = inexactNumber(bytes, start, at + 1);
-      if (number) {
-        numbers.push(number);
-        marks += marksOfInexactNumber;
-      }
-    } else if (byte === comma || byte === colon) marks += 1;
-    else if (byte === openBrace || byte === openBracket) {
-      marks += 1;
-      depth += 1;
-    } else if (byte === closeBrace || byte === closeBracket) depth -= 1;
-    if (depth > maxJsonDepth) return 'too_deep';
-    if (marks > maxJsonMarks) return 'too_many_values';
-  }
-  return numbers;
-}
-
-/** The index of the closing quote, or of the last byte. */
-function endOfString(bytes: Uint8Array, opening: number): number {
-  let at = opening + 1;
-  while (at < bytes.length && bytes[at] !== quote) at += bytes[at] === backslash ? 2 : 1;
-  return at;
+  const problem = jsonProblem(bytes, jsonBounds, (start) => {
+    let end = start;
+    while (isOfNumber(bytes[end + 1])) end += 1;
+    const number = inexactNumber(bytes, start, end + 1);
+    if (number) numbers.push(number);
+    return { end, marks: number ? marksOfInexactNumber : 0 };
+  });
+  return problem ?? numbers;
 }
 
 function isDigit(byte: number): boolean {

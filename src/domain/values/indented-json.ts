@@ -1,3 +1,6 @@
+/** A text that does not end is one as well: looking for an end once from each of its quotation marks would take the square of its length. */
+const pieces = /"[^"\\]*(?:\\[^][^"\\]*)*(?:"|\\?$)|[[{]\s*[\]}]|[[\]{},:]|[^\s[\]{},:"]+/g;
+
 /** Deeper values stand as far to the right as those of this depth. */
 const maxIndents = 20;
 
@@ -17,7 +20,7 @@ export function indentedJson(text: string, maxChars: number): string {
     lines.push('  '.repeat(Math.min(depth, maxIndents)));
     chars += 2 * depth + 1;
   };
-  for (const [piece] of text.matchAll(/"[^"\\]*(?:\\.[^"\\]*)*"|[[{]\s*[\]}]|[[\]{},:]|[^\s[\]{},:"]+/g)) {
+  for (const [piece] of text.matchAll(pieces)) {
     if (chars > maxChars) break;
     if (piece === ']' || piece === '}') {
       depth = Math.max(0, depth - 1);

@@ -1,6 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import { csvLine } from '../../books/csv.ts';
 import { creditText } from '../../domain/credit/price.ts';
+import { jsonValue } from '../../domain/values/bounded-json.ts';
 import { openAiError } from '../../domain/errors/openai-error.ts';
 import type { ChatContext } from '../../chat/context.ts';
 import { listUsage, usageDimensions, type UsagePlace, type UsageSums } from '../../store/usage.ts';
@@ -90,13 +91,7 @@ function readPlace(
   cursor: string,
   by: readonly (typeof usageDimensions)[number][],
 ): UsagePlace | 'malformed' {
-  let value: unknown;
-  try {
-    value = JSON.parse(Buffer.from(cursor, 'base64url').toString('utf8'));
-  } catch {
-    return 'malformed';
-  }
-  const { data: place } = usagePlace.safeParse(value);
+  const { data: place } = usagePlace.safeParse(jsonValue(Buffer.from(cursor, 'base64url')));
   if (!place) return 'malformed';
   const has = { day: place.day, model: place.model, key: place.key_id };
   // of a list by other columns

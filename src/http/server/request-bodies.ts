@@ -1,5 +1,6 @@
 import type { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { jsonProblem } from '../../domain/values/bounded-json.ts';
 import { clientOf } from '../../domain/values/client-address.ts';
 import { createRequestField } from './request-field.ts';
 import { addressOf } from './request-values.ts';
@@ -63,20 +64,32 @@ export function createRequestBodies(maxBytes: number): RequestBodies {
   };
 }
 
-/** Parses JSON and text bodies within the bound, up to the limit of their route, until they are answered. */
+/**
+ * Parses JSON and text bodies within the bound, up to the limit of their route, until they are answered. JSON of more values or levels than
+ * any route takes is refused unparsed.
+ */
 export function parseWithin(app: FastifyInstance, bodies: RequestBodies): void {
   const parseJson = app.getDefaultJsonParser('error', 'error');
   placeField.addTo(app);
   parsedField.addTo(app);
-  const readText = async (request: FastifyRequest, payload: Readable): Promise<string> => {
+  const readBytes = (request: FastifyRequest, payload: Readable): Promise<Buffer> => {
     parsedField.set(request, true);
-    const limits = { maxBytes: request.routeOptions.bodyLimit, workFactor: jsonFactor };
-    return (await bodies.read(request, payload, limits)).toString('utf8');
+    return bodies.read(request, payload, {
+      maxBytes: request.routeOptions.bodyLimit,
+      workFactor: jsonFactor,
+    });
+  };
+  const readJsonText = async (request: FastifyRequest, payload: Readable): Promise<string> => {
+    const bytes = await readBytes(request, payload);
+    if (jsonProblem(bytes) !== undefined) throw new RefusedBodyError('invalid_request');
+    return bytes.toString('utf8');
   };
   app.addContentTypeParser('application/json', (request, payload, done) => {
-    readText(request, payload).then((text) => void parseJson(request, text, done), done);
+    readJsonText(request, payload).then((text) => void parseJson(request, text, done), done);
   });
-  app.addContentTypeParser('text/plain', readText);
+  app.addContentTypeParser('text/plain', async (request: FastifyRequest, payload: Readable) =>
+    (await readBytes(request, payload)).toString('utf8'),
+  );
   // once its handler has answered: an answer that its client did not wait for is never sent
   app.addHook('onSend', (request, _reply, _payload, done) => {
     if (parsedField.of(request)) bodies.release(request);

@@ -58,25 +58,25 @@ function withJob(
 }
 
 function answerForm(visit: Visit, context: JobsContext, job: Job, fields: URLSearchParams): Answer {
+  const waitSecs = charge(context, visit.request);
   const formId = formIdOf(fields);
   const form = inputFormOf(job, fields.get('mode') === 'whole');
   if (form.kind === 'none' || job.isTopUp) return problemView(415, refusals.unsupported_media_type.sentence);
-  const read = readInput(form, fields);
   const again = (mistakes: Mistakes, more: Partial<JobForm> = {}): Answer => {
     const typed = { fields, isTyped: true, mistakes };
     return jobView(context, job, { form, typed, whole: fields.get(wholeName) ?? '', formId, ...more });
   };
+  if (waitSecs > 0) {
+    const { status, sentence: problem } = refusals.rate_limited;
+    return again(noMistakes, { status, problem, retryAfterSecs: waitSecs });
+  }
+  const read = readInput(form, fields);
   const as = fields.get('as');
   // another order than the one that was shown
   if (as === 'change') return again(noMistakes, { formId: newFormId() });
   if (as === 'json') {
     const whole = indentedJson(read.body, maxJsonChars);
     return again(noMistakes, { form: inputFormOf(job, true), whole });
-  }
-  const waitSecs = charge(context, visit.request);
-  if (waitSecs > 0) {
-    const { status, sentence: problem } = refusals.rate_limited;
-    return again(noMistakes, { status, problem, retryAfterSecs: waitSecs });
   }
   const checked = checkBody(context, job, form, read);
   if (checked !== undefined) return again(checked, { status: refusals.input_invalid.status });

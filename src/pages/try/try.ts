@@ -4,6 +4,7 @@ import type { Caller } from '../../chat/caller.ts';
 import { requestChat } from '../../chat/complete-chat.ts';
 import { type Generation, readGeneration } from '../../chat/generation.ts';
 import { openAiError } from '../../domain/errors/openai-error.ts';
+import { jsonValue } from '../../domain/values/bounded-json.ts';
 import { html } from '../../domain/values/html.ts';
 import { clientOf } from '../../domain/values/client-address.ts';
 import { addressOf } from '../../http/server/request-values.ts';
@@ -113,7 +114,7 @@ const answerBody = z.object({
 });
 
 function choiceIn(body: Buffer): z.infer<typeof answerBody>['choices'][number] | undefined {
-  return answerBody.safeParse(JSON.parse(body.toString('utf8'))).data?.choices[0];
+  return answerBody.safeParse(jsonValue(body)).data?.choices[0];
 }
 
 function textOf(body: Buffer): string {

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import { listingKey, type LookProblem } from '../../domain/discovery/listing.ts';
 import { isObject } from '../../domain/values/json-object.ts';
-import { type HttpAnswer, isSuccess, parseJson } from '../http/http.ts';
+import { readJson } from '../../domain/values/bounded-json.ts';
+import { type HttpAnswer, isSuccess } from '../http/http.ts';
 import { readRetryAfterMs } from '../http/retry-after.ts';
 
 /** What is read of a listed resource. */
@@ -27,8 +28,8 @@ export type PageAnswer =
   | { readonly kind: 'problem'; readonly problem: LookProblem; readonly retryAfterMs?: number };
 
 const mostPayees = 64;
-/** Four megabytes of brackets take seconds to parse, in which the gateway does nothing else; a page of real resources has a tenth of these. */
-const mostValues = 100_000;
+/** Some twenty milliseconds of work; a page of real resources has a tenth of these. */
+const pageBounds = { maxDepth: 128, maxMarks: 200_000 };
 
 /** A page of a discovery service, of which nothing is trusted: what is no resource is left out. */
 export function readPage(answer: HttpAnswer): PageAnswer {
@@ -39,8 +40,10 @@ export function readPage(answer: HttpAnswer): PageAnswer {
     const waits = retryAfterMs === undefined ? {} : { retryAfterMs };
     return { kind: 'problem', problem: `status_${status}`, ...waits };
   }
-  if (valuesOf(body) > mostValues) return { kind: 'problem', problem: 'too_large' };
-  const page = parseJson(body);
+  const reading = readJson(body, pageBounds);
+  if (reading.kind === 'refused')
+    return { kind: 'problem', problem: reading.problem === 'malformed' ? 'malformed' : 'too_large' };
+  const page = reading.value;
   // `resources`: of a list by payee
   const items: unknown = isObject(page) ? (page['items'] ?? page['resources']) : undefined;
   if (!isObject(page) || !Array.isArray(items)) return { kind: 'problem', problem: 'malformed' };
@@ -74,15 +77,4 @@ function resourceOf(item: unknown): ListedResource | undefined {
     return typeof payTo === 'string' ? [payTo.toLowerCase()] : [];
   });
   return { address: named, key: listingKey(named), payees };
-}
-
-/** How many values a JSON text may have: its brackets and commas, also those inside of texts. */
-function valuesOf(body: Buffer): number {
-  let count = 0;
-  // an iterator takes ten times as long
-  for (let at = 0; at < body.length; at += 1) {
-    const byte = body[at];
-    if (byte === 0x2c || byte === 0x5b || byte === 0x7b) count += 1;
-  }
-  return count;
 }

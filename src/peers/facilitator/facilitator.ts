@@ -3,7 +3,8 @@ import { isHex32, parseAddress, type Address, type Hex } from '../../domain/valu
 import type { RotatingSecret } from '../../domain/values/rotating-secret.ts';
 import { type CallEnd, createCircuitBreaker, type OnCircuit, type PaymentSource } from './circuit-breaker.ts';
 import { type AuthorizeCall, authorizationHeaders, type FacilitatorCall } from './facilitator-auth.ts';
-import { createHttpPool, isSuccess, parseJson, type HttpAnswer, type HttpRequest } from '../http/http.ts';
+import { jsonValue } from '../../domain/values/bounded-json.ts';
+import { createHttpPool, isSuccess, type HttpAnswer, type HttpRequest } from '../http/http.ts';
 
 /** The body of `/verify` and `/settle`: the payment, and the offer it accepts. */
 export interface FacilitatorRequest {
@@ -270,7 +271,7 @@ const verifySchema = z.object({
 
 function readVerify(answer: FacilitatorAnswer): VerifyAnswer {
   if (answer.kind === 'failed') return unavailable(answer.cause, answer.error);
-  const parsed = verifySchema.safeParse(parseJson(answer.body));
+  const parsed = verifySchema.safeParse(jsonValue(answer.body));
   if (!parsed.success) return unavailable(malformedCause(answer.status), parsed.error);
   const { isValid, invalidReason, payer } = parsed.data;
   if (!isValid) return { kind: 'invalid', reason: reasonOf(invalidReason) };
@@ -293,7 +294,7 @@ function readSettle(answer: FacilitatorAnswer): SettleAnswer {
     const { cause, error } = answer;
     return { kind: answer.sent ? 'unknown' : 'not_sent', cause, error };
   }
-  const parsed = settleSchema.safeParse(parseJson(answer.body));
+  const parsed = settleSchema.safeParse(jsonValue(answer.body));
   if (!parsed.success) {
     return { kind: 'unknown', cause: malformedCause(answer.status), error: parsed.error };
   }
@@ -330,7 +331,7 @@ const supportedSchema = z.object({ kinds: z.array(z.unknown()) });
 function readSupported(answer: FacilitatorAnswer): SupportedAnswer {
   if (answer.kind === 'failed') return unavailable(answer.cause, answer.error);
   if (!isSuccess(answer.status)) return unavailable(`status_${answer.status}`);
-  const parsed = supportedSchema.safeParse(parseJson(answer.body));
+  const parsed = supportedSchema.safeParse(jsonValue(answer.body));
   if (!parsed.success) return unavailable('malformed', parsed.error);
   const kinds = parsed.data.kinds.flatMap((kind) => kindSchema.safeParse(kind).data ?? []);
   return { kind: 'kinds', kinds };

@@ -151,15 +151,6 @@ export function createHttpPool(
   };
 }
 
-/** The JSON value of a body; undefined where it is not JSON. */
-export function parseJson(body: Buffer): unknown {
-  try {
-    return JSON.parse(body.toString('utf8')) as unknown;
-  } catch {
-    return undefined;
-  }
-}
-
 export function isSuccess(status: number): boolean {
   return status >= 200 && status < 300;
 }

@@ -1,15 +1,17 @@
-import { parseJson } from '../http/http.ts';
+import { jsonValue } from '../../domain/values/bounded-json.ts';
 
 /** How much of an answer is kept while it is read piece by piece, whoever made it long. */
 export interface ReadingLimits<Kept> {
   /** Of the whole answer: beyond it nothing more is read. */
   readonly maxBytes: number;
   /**
-   * What is kept of an element of the array `result`; undefined where nothing is. An element of more than `maxElementBytes` is
-   * not looked at. Left out, no element is.
+   * What is kept of an element of the array `result`; undefined where nothing is. Left out, no element
+   * is looked at.
    * @throws where the element is none that was asked for
    */
   readonly keep?: (element: unknown) => Kept | undefined;
+  /** A longer element makes the whole answer `too_large`. Left out, those of more than 16 KiB are passed over. */
+  readonly longestElementBytes?: number;
 }
 
 /**
@@ -18,8 +20,8 @@ export interface ReadingLimits<Kept> {
  */
 export const longAnswer = { maxBytes: 512 * 1024 * 1024 } as const;
 
-/** Longer elements of a result are passed over: a log that Tollbook reads has a few hundred bytes. */
-const maxElementBytes = 16 * 1024;
+/** A log that Tollbook reads has a few hundred bytes. */
+const defaultElementBytes = 16 * 1024;
 /** What is left of an answer without the elements of its arrays and its long strings. */
 const maxOutlineBytes = 64 * 1024;
 /** A longer text comes out empty: the input of a transaction is one. */
@@ -42,6 +44,7 @@ const betweenElements: readonly number[] = [0x2c, 0x20, 0x0a, 0x0d, 0x09];
 export class AnswerReader<Kept = never> {
   readonly kept: Kept[] = [];
   readonly #limits: ReadingLimits<Kept>;
+  readonly #maxElementBytes: number;
   readonly #outline = Buffer.allocUnsafe(maxOutlineBytes);
   #outlineBytes = 0;
   /** The objects around the next byte of the outline. */
@@ -61,6 +64,7 @@ export class AnswerReader<Kept = never> {
 
   constructor(limits: ReadingLimits<Kept>) {
     this.#limits = limits;
+    this.#maxElementBytes = limits.longestElementBytes ?? defaultElementBytes;
   }
 
   /** Why the rest need not be read. */
@@ -77,7 +81,7 @@ export class AnswerReader<Kept = never> {
   /** The answer, its arrays empty; undefined where it is no JSON. */
   end(): unknown {
     const isWhole = this.#depth === 0 && this.#nesting === undefined && !this.#inText;
-    return isWhole && !this.#problem ? parseJson(this.#outline.subarray(0, this.#outlineBytes)) : undefined;
+    return isWhole && !this.#problem ? jsonValue(this.#outline.subarray(0, this.#outlineBytes)) : undefined;
   }
 
   /** Up to the next array. Returns where that begins. */
@@ -162,17 +166,20 @@ export class AnswerReader<Kept = never> {
   #addToElement(part: Buffer): void {
     if (!this.#isKept()) return;
     this.#elementBytes += part.length;
-    if (this.#elementBytes > maxElementBytes) this.#element = [];
+    if (this.#elementBytes > this.#maxElementBytes) {
+      this.#element = [];
+      if (this.#limits.longestElementBytes !== undefined) this.#problem = 'too_large';
+    }
     // a piece of the connection's buffer may be used again
     else this.#element.push(Buffer.from(part));
   }
 
   #endElement(): void {
     const { keep } = this.#limits;
-    const isShort = this.#elementBytes <= maxElementBytes;
+    const isShort = this.#elementBytes <= this.#maxElementBytes;
     if (keep && this.#isResult && isShort) {
       try {
-        const kept = keep(parseJson(Buffer.concat(this.#element)));
+        const kept = keep(jsonValue(Buffer.concat(this.#element)));
         if (kept !== undefined) this.kept.push(kept);
       } catch {
         this.#problem = 'malformed';

@@ -1,12 +1,6 @@
 import { z } from 'zod';
-import {
-  createHttpPool,
-  isSuccess,
-  parseJson,
-  type HttpAnswer,
-  type HttpPool,
-  type HttpRequest,
-} from '../http/http.ts';
+import { jsonValue } from '../../domain/values/bounded-json.ts';
+import { createHttpPool, isSuccess, type HttpAnswer, type HttpPool, type HttpRequest } from '../http/http.ts';
 import { AnswerReader, type ReadingLimits } from './answer-reader.ts';
 
 /** One method with its parameters, the schema of its result, and what is read of an answer. */
@@ -116,7 +110,7 @@ async function readPieces<T>(
 function readAnswer<T>(answer: HttpAnswer, result: z.ZodType<T>): RpcAnswer<T> {
   if (answer.kind === 'failed') return unavailable(answer.cause, answer.error);
   if (!isSuccess(answer.status)) return unavailable(`status_${answer.status}`);
-  return readEnvelope(parseJson(answer.body), result);
+  return readEnvelope(jsonValue(answer.body), result);
 }
 
 /** @param elements those of a result that is an array, where they were read apart from it */

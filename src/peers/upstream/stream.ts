@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { type ChatProgress, createChatReader } from '../../domain/chat/chat-answer.ts';
 import { createSseSplitter, type SseEvent } from '../../domain/chat/sse.ts';
 import {
@@ -10,6 +11,13 @@ import {
 } from './answer.ts';
 import type { Exchange } from './exchange.ts';
 
+/** A longer event is none of a server of models. */
+const longestEventBytes = 1024 * 1024;
+/** Comments before the first event with data. */
+const maxHeld = 1_000;
+/** Events that are read in one turn of the event loop. */
+const maxStepsOfTurn = 512;
+
 type ChunkStep =
   | { readonly kind: 'chunk'; readonly chunk: StreamChunk }
   | Fault
@@ -19,8 +27,9 @@ type ChunkStep =
 export async function openStream(
   exchange: Exchange,
   startedAtMs: number,
-  maxEventBytes: number,
+  maxAnswerBytes: number,
 ): Promise<UpstreamStreaming | Fault> {
+  const maxEventBytes = Math.min(maxAnswerBytes, longestEventBytes);
   const source = new ChunkSource(exchange, maxEventBytes);
   const held: ChunkStep[] = [];
   let heldBytes = 0;
@@ -32,7 +41,7 @@ export async function openStream(
       return stopped(exchange, faultOf('empty', 'The stream has no answer in it'));
     held.push(step);
     heldBytes += step.chunk.raw.length;
-    if (heldBytes > maxEventBytes)
+    if (heldBytes > maxEventBytes || held.length > maxHeld)
       return stopped(exchange, faultOf('too_large', 'Too much before the first event'));
     if (step.chunk.role !== 'other') {
       exchange.begin();
@@ -54,8 +63,8 @@ class ChunkSource {
   readonly #splitter: ReturnType<typeof createSseSplitter>;
   readonly #reader = createChatReader();
   readonly #givenBack: ChunkStep[] = [];
-  #events: readonly SseEvent[] = [];
-  #eventsRead = 0;
+  #events: Iterator<SseEvent, undefined> = [][Symbol.iterator]();
+  #stepsOfTurn = 0;
   #isEnded = false;
   #hasBytes = false;
   #hasData = false;
@@ -71,7 +80,8 @@ class ChunkSource {
 
   async next(): Promise<ChunkStep> {
     for (;;) {
-      const atHand = this.nextAtHand();
+      if (this.#stepsOfTurn >= maxStepsOfTurn) await nextTurn();
+      const atHand = this.#firstAtHand();
       if (atHand) return atHand;
       if (this.#splitter.isTooLarge) return faultOf('too_large', 'An event of the stream is too long');
       if (this.#isEnded) return this.#end();
@@ -81,18 +91,28 @@ class ChunkSource {
       else {
         this.#isEnded = true;
         const rest = this.#splitter.end();
-        if (rest?.data) this.#take([rest]);
+        if (rest?.data) this.#events = [rest][Symbol.iterator]();
       }
     }
   }
 
-  /** The next step, if its bytes have arrived already. */
+  /** The next step, if its bytes have arrived already; not more of them in a row than leave time for others. */
   nextAtHand(): ChunkStep | undefined {
+    return this.#stepsOfTurn >= maxStepsOfTurn ? undefined : this.#next();
+  }
+
+  /** The same, the first of a turn. */
+  #firstAtHand(): ChunkStep | undefined {
+    if (this.#stepsOfTurn >= maxStepsOfTurn) this.#stepsOfTurn = 0;
+    return this.#next();
+  }
+
+  #next(): ChunkStep | undefined {
+    this.#stepsOfTurn += 1;
     const given = this.#givenBack.shift();
     if (given) return given;
     for (;;) {
-      const event = this.#events[this.#eventsRead];
-      this.#eventsRead += 1;
+      const { value: event } = this.#events.next();
       if (event) return this.#read(event);
       const bytes = this.#splitter.isTooLarge ? undefined : this.#exchange.takeQueued();
       if (!bytes) return undefined;
@@ -107,12 +127,7 @@ class ChunkSource {
 
   #split(bytes: Buffer): void {
     this.#hasBytes = true;
-    this.#take(this.#splitter.push(bytes));
-  }
-
-  #take(events: readonly SseEvent[]): void {
-    this.#events = events;
-    this.#eventsRead = 0;
+    this.#events = this.#splitter.push(bytes);
   }
 
   #read({ raw, data, name }: SseEvent): ChunkStep {

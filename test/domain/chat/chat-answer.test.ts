@@ -71,6 +71,8 @@ describe('a chunk of a chat answer', () => {
   });
 });
 
+const nested = (levels: number): string => `${'[{"a":'.repeat(levels)}"deep"${'}]'.repeat(levels)}`;
+
 describe('a chat answer', () => {
   test('is finished when every choice that began has ended', () => {
     expect(progressOf().isFinished).toBe(false);
@@ -119,9 +121,10 @@ describe('a chat answer', () => {
     expect(progressOf(chunk({ choices: [{ delta: message, message }] })).written).toBe(written);
   });
 
-  test('is read however deep it is nested', () => {
-    const deep = `${'[{"a":'.repeat(20_000)}"deep"${'}]'.repeat(20_000)}`;
-    expect(progressOf(`{"choices":[{"delta":{"content":${deep}}}]}`).written).toBe('deep');
+  test('is read as deep as it may be nested, and is none beyond that', () => {
+    expect(progressOf(`{"choices":[{"delta":{"content":${nested(60)}}}]}`).written).toBe('deep');
+    const tooDeep = `{"choices":[{"delta":{"content":${nested(20_000)}}}]}`;
+    expect(createChatReader().readChunk(tooDeep)).toEqual({ kind: 'malformed' });
   });
 
   test('is read from one body', () => {

@@ -1,12 +1,15 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { maxJsonMarks, parseJsonObject } from '../../../src/domain/values/exact-json.ts';
+import { jsonBounds } from '../../../src/domain/values/bounded-json.ts';
+import { parseJsonObject } from '../../../src/domain/values/exact-json.ts';
 
 const written = (text: string): string => JSON.stringify(parseJsonObject(Buffer.from(text)));
 const parsed = (text: string) => parseJsonObject(Buffer.from(text));
 const nested = (depth: number): string => `{"a":${'['.repeat(depth - 1)}${']'.repeat(depth - 1)}}`;
 /** JSON with `marks` commas, colons and opening brackets. */
 const withMarks = (marks: number, item = '0'): string => `{"a":[${`${item},`.repeat(marks - 3)}${item}]}`;
+
+const { maxMarks: maxJsonMarks } = jsonBounds;
 
 describe('a JSON object', () => {
   test.each([

@@ -13,6 +13,7 @@ import {
   useIdentityGateway,
 } from '../../support/identity.ts';
 
+const nested = (depth: number): string => '['.repeat(depth) + ']'.repeat(depth);
 const sessionCookie = 'tollbook.session_token';
 
 const start = useIdentityGateway();
@@ -20,6 +21,18 @@ const start = useIdentityGateway();
 async function userId(browser: Browser): Promise<string | undefined> {
   return (await browser.get('/api/auth/get-session')).json?.user?.id;
 }
+
+test('a body of more levels than anyone sends is malformed on every route that reads JSON', async () => {
+  const gateway = await start();
+  const browser = gateway.browser();
+  await signInByWallet(browser);
+  for (const depth of [1_000, 15_000])
+    for (const path of ['/api/auth/sign-in/email', '/api/auth/update-user', '/api/keys', '/api/siwe/nonce'])
+      for (const body of [nested(depth), `{"name":${nested(depth)},"email":"a@example.org"}`]) {
+        const answer = await browser.post(path, body, { 'content-type': 'application/json' });
+        expect([path, answer.status, answer.json?.code]).toEqual([path, 400, 'invalid_request']);
+      }
+});
 
 describe('a page of another origin', () => {
   const writes: readonly [string, string][] = [

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse, type Server } from 'node:http';
 import { createServer as createTcpServer, type Server as TcpServer, type Socket } from 'node:net';
 import { afterEach, describe, expect, test } from 'vitest';
-import { createHttpPool, parseJson, type HttpPool, type HttpRequest } from '../../../src/peers/http/http.ts';
+import { createHttpPool, type HttpPool, type HttpRequest } from '../../../src/peers/http/http.ts';
 import { holdDeadlines } from '../../support/deadlines.ts';
 import { eventually } from '../../support/wait.ts';
 
@@ -291,10 +291,4 @@ describe('a pool', () => {
     expect(() => createHttpPool('ws://127.0.0.1')).toThrow('Invalid URL');
     expect(() => createHttpPool('nonsense')).toThrow(TypeError);
   });
-});
-
-test('JSON that is none is undefined', () => {
-  expect(parseJson(Buffer.from('{"a":[1]}'))).toEqual({ a: [1] });
-  for (const text of ['', '<html>', '{"a":', '['.repeat(60_000)])
-    expect(parseJson(Buffer.from(text))).toBeUndefined();
 });
