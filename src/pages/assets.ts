@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import type { FastifyInstance } from 'fastify';
-import { sendTagged } from '../http/jobs/etag.ts';
+import { sendTagged, withTag } from '../http/jobs/etag.ts';
 
 const types = {
   'pages.css': 'text/css',
@@ -55,8 +55,8 @@ export async function readAssets(): Promise<Assets> {
     href,
     routes: async (app) => {
       for (const name of names) {
+        const file = withTag({ body: texts.get(name) ?? '', type: types[name] });
         app.get<{ Querystring: { v?: unknown } }>(`/assets/${name}`, async (request, reply) => {
-          const file = { body: texts.get(name) ?? '', type: types[name] };
           reply.header('cross-origin-resource-policy', 'same-origin');
           // during an upgrade a gateway of another version may be asked
           if (request.query.v !== versions.get(name)) return sendTagged(request, reply, file);

@@ -3,11 +3,11 @@ import type { Readable } from 'node:stream';
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { defaultRetryAfterSecs, refusals } from '../domain/errors/refusal.ts';
 import { isOfOwnPages } from '../http/identity/own-origin.ts';
-import { boundReader } from '../http/server/bound-reader.ts';
 import { refusalOf } from '../http/server/errors.ts';
 import { formFields } from '../http/server/form-fields.ts';
 import type { RequestBodies } from '../http/server/request-bodies.ts';
 import { noteFacts } from '../http/server/request-log.ts';
+import { endInTime } from '../http/server/slow-readers.ts';
 import { cookieOf } from '../identity/sessions.ts';
 import { ownCookie, ownCookieName } from './cookies.ts';
 import { type FormToken, makeFormToken, readFormToken } from './form-token.ts';
@@ -214,14 +214,14 @@ function send<Host extends PageHost>(
     case 'data':
       return reply.code(answer.status).send(answer.json);
     case 'file':
-      boundReader(reply.raw);
+      endInTime(reply.raw);
       if (answer.length !== undefined) reply.header('content-length', String(answer.length));
       return reply
         .header('content-disposition', `attachment; filename="${answer.name}"`)
         .type('application/octet-stream')
         .send(answer.bytes);
     case 'events':
-      boundReader(reply.raw);
+      endInTime(reply.raw);
       // asks proxies not to buffer the stream
       return reply
         .headers({ 'content-type': 'text/event-stream', 'x-accel-buffering': 'no' })

@@ -4,7 +4,7 @@ import { didDocument } from '../../domain/payments/offer-key.ts';
 import type { JobsContext } from '../../jobs/context.ts';
 import { sendRefusal } from '../server/errors.ts';
 import type { didDocument as didDocumentSchema } from '../schemas/job.ts';
-import { sendTagged } from './etag.ts';
+import { sendTagged, withTag } from './etag.ts';
 
 type DidContext = Pick<JobsContext, 'offerKeys' | 'publicUrl'>;
 
@@ -15,7 +15,11 @@ export function didRoute(current: () => DidContext) {
       const { offerKeys, publicUrl } = current();
       if (!offerKeys) return sendRefusal(request, reply, 'not_found');
       const document: z.infer<typeof didDocumentSchema> = didDocument(publicUrl(), offerKeys);
-      return sendTagged(request, reply, { body: JSON.stringify(document), type: 'application/json' });
+      return sendTagged(
+        request,
+        reply,
+        withTag({ body: JSON.stringify(document), type: 'application/json' }),
+      );
     });
   };
 }

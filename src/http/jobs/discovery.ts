@@ -3,7 +3,7 @@ import type { z } from 'zod';
 import { requirementV2 } from '../../domain/payments/x402.ts';
 import { type Job, jobUrl, soldJobs } from '../../jobs/catalog.ts';
 import type { wellKnown } from '../schemas/job.ts';
-import { sendTagged } from './etag.ts';
+import { sendTagged, withTag } from './etag.ts';
 import { llmsText } from './llms-text.ts';
 import { priceJson, type Prices } from './prices.ts';
 
@@ -18,10 +18,10 @@ export function discoveryRoutes(current: () => Prices) {
     const resources = remade(current, (prices) => JSON.stringify(wellKnownJson(prices)));
     const text = remade(current, textOf);
     app.get('/.well-known/x402', async (request, reply) =>
-      sendTagged(request, reply, { body: resources(), type: 'application/json' }),
+      sendTagged(request, reply, withTag({ body: resources(), type: 'application/json' })),
     );
     app.get('/llms.txt', async (request, reply) =>
-      sendTagged(request, reply, { body: text(), type: 'text/plain' }),
+      sendTagged(request, reply, withTag({ body: text(), type: 'text/plain' })),
     );
   };
 }

@@ -6,7 +6,7 @@ import { findJob, inputJson, isSold, type Job, jobUrl, soldJobs } from '../../jo
 import type { JobsContext } from '../../jobs/context.ts';
 import { catalogueQuery, type price } from '../schemas/job.ts';
 import { sendRefusal } from '../server/errors.ts';
-import { sendTagged } from './etag.ts';
+import { sendTagged, withTag } from './etag.ts';
 
 /** What is sold, and at which prices, comes from here alone. */
 export type Prices = Pick<JobsContext, 'catalog' | 'offers' | 'settings' | 'publicUrl'>;
@@ -26,7 +26,7 @@ export function priceRoutes(current: () => Prices) {
         if (!job) return sendRefusal(request, reply, 'job_not_found');
         if (!isSold(job)) return sendRefusal(request, reply, 'x402_disabled');
         const body = JSON.stringify(priceJson(context, job));
-        return sendTagged(request, reply, { body, type: 'application/json' });
+        return sendTagged(request, reply, withTag({ body, type: 'application/json' }));
       },
     );
 
@@ -45,7 +45,7 @@ export function priceRoutes(current: () => Prices) {
         // a place in the catalogue: every gateway knows it, also after a reload
         next: last ? `${last.serviceId}-${last.jobIndex}` : null,
       });
-      return sendTagged(request, reply, { body, type: 'application/json' });
+      return sendTagged(request, reply, withTag({ body, type: 'application/json' }));
     });
   };
 }

@@ -5,7 +5,7 @@ import { type ByteRange, ResultUnreadableError } from '../../jobs/large-result.t
 import { isReceiptToken } from '../../jobs/receipt-keys.ts';
 import { findResult, type ResultFile } from '../../jobs/result-file.ts';
 import { isHex32 } from '../../domain/values/primitives.ts';
-import { boundReader } from '../server/bound-reader.ts';
+import { endInTime } from '../server/slow-readers.ts';
 import { sendRefusal } from '../server/errors.ts';
 import { noteFacts } from '../server/request-log.ts';
 import { addressOf, bearerToken } from '../server/request-values.ts';
@@ -35,7 +35,7 @@ export function resultRoute(current: () => JobsContext) {
         reply.raw.once('close', leave);
         const file = await findResult(context, digest);
         if (!file) return sendRefusal(request, reply, 'result_not_stored');
-        boundReader(reply.raw);
+        endInTime(reply.raw);
         return sendFile(request, reply, file);
       },
     );

@@ -10,6 +10,7 @@ import { createParserErrors } from './parser-errors.ts';
 import { parseWithin, type RequestBodies } from './request-bodies.ts';
 import { logRequests } from './request-log.ts';
 import { closeSilentConnections } from './silent-connections.ts';
+import { boundReaders } from './slow-readers.ts';
 
 /** Enough for a payment header of 16 KiB and the usual headers; beyond it the HTTP parser refuses the request. */
 const maxHeaderBytes = 65_536;
@@ -69,6 +70,7 @@ export function createApp({
   // Node reads the address of a socket at its first use, and has none once the socket is closed
   app.server.on('connection', (socket) => void socket.remoteAddress);
   closeSilentConnections(app);
+  boundReaders(app);
   logRequests(app, requests);
   parserErrors.watch(app);
   cors.watch(app);

@@ -1,25 +1,24 @@
-import fastify, { type FastifyInstance } from 'fastify';
-import { sendTagged } from '../jobs/etag.ts';
+import type { FastifyInstance } from 'fastify';
+import { sendTagged, withTag } from '../jobs/etag.ts';
 import { openApiDocument, type Part } from '../openapi/document.ts';
+import { readReferenceScript } from './reference-script.ts';
 
 /** GET /openapi.json, and GET /docs: a page that shows it and loads nothing from other origins. */
 export function referenceRoutes(publicUrl: () => string, parts: readonly Part[]) {
   return async (app: FastifyInstance): Promise<void> => {
-    const document = once(async () => JSON.stringify(openApiDocument(publicUrl(), parts)));
-    const script = once(readScalar);
-
-    app.get('/openapi.json', async (request, reply) =>
-      sendTagged(request, reply, { body: await document(), type: 'application/json' }),
+    const document = once(async () =>
+      withTag({ body: JSON.stringify(openApiDocument(publicUrl(), parts)), type: 'application/json' }),
     );
+    const script = once(readReferenceScript);
+
+    app.get('/openapi.json', async (request, reply) => sendTagged(request, reply, await document()));
     app.get('/docs', async (_request, reply) =>
       reply
         .headers({ 'content-security-policy': policy, 'referrer-policy': 'no-referrer' })
         .type('text/html; charset=utf-8')
         .send(page),
     );
-    app.get('/docs/scalar.js', async (request, reply) =>
-      sendTagged(request, reply, { body: await script(), type: 'text/javascript' }),
-    );
+    app.get('/docs/scalar.js', async (request, reply) => sendTagged(request, reply, await script()));
   };
 }
 
@@ -63,16 +62,6 @@ const page = `<!doctype html>
   </body>
 </html>
 `;
-
-/** Scalar's script is 4 MB, and its plugin offers it only by a route: it is loaded at the first request. */
-async function readScalar(): Promise<string> {
-  const { default: scalar } = await import('@scalar/fastify-api-reference');
-  const plugin = fastify();
-  await plugin.register(scalar, { routePrefix: '/docs', configuration: { url: 'openapi.json' } });
-  const { payload } = await plugin.inject('/docs/js/scalar.js');
-  await plugin.close();
-  return payload;
-}
 
 /** Calls `make` once, at the first use. */
 function once<T>(make: () => Promise<T>): () => Promise<T> {
