@@ -11,7 +11,18 @@ import { authorizationOf, sign, type Wallet } from '../payments.ts';
 import { terms } from '../terms.ts';
 import { splitMessages } from '../wire.ts';
 
-export const attacks = ['health', 'signatures', 'unfunded', 'v1', 'quotes', 'bodies', 'chat', 'all'] as const;
+export const attacks = [
+  'health',
+  'signatures',
+  'unfunded',
+  'v1',
+  'quotes',
+  'bodies',
+  'chat',
+  'parsers',
+  'readers',
+  'all',
+] as const;
 export type Attack = (typeof attacks)[number];
 
 export type AttackOrder =
@@ -36,6 +47,8 @@ const tickMs = 10;
 const connections = 256;
 /** Connections that begin a body and never send the rest. */
 const slowConnections = 300;
+/** Connections that ask for the largest file, 4 MB, and read nothing. */
+const readingConnections = 400;
 const addresses = Array.from({ length: 8 }, (_, at) => `127.0.0.${at + 2}`);
 const addressOf = (at: number): string => addresses[at % addresses.length] ?? '';
 const bodyBytes = 64 * 1024;
@@ -85,6 +98,26 @@ const chat = (url: string, model: string, bytes: number): Buffer => {
   return Buffer.from(`${head('/v1/chat/completions', url, '', Buffer.byteLength(text))}${text}`);
 };
 
+/** What careless parsers take long for, in about so many bytes: a form that asks for its input as JSON, many fields, lists and levels. */
+function forParsers(url: string): readonly Buffer[] {
+  const typed = `as=json&mode=whole&body=${'%22%5C'.repeat(bodyBytes / 6)}`;
+  const list = `{"list":[${'{"a":1},'.repeat(bodyBytes / 8)}0]}`;
+  const levels = '['.repeat(bodyBytes / 2) + ']'.repeat(bodyBytes / 2);
+  const form = (text: string): string =>
+    head('/jobs/2/0/order', url, `Origin: ${new URL(url).origin}\r\n`, text.length).replace(
+      'json',
+      'x-www-form-urlencoded',
+    ) + text;
+  const json = (path: string, text: string): string => head(path, url, '', text.length) + text;
+  return [
+    form(typed),
+    form('a=&'.repeat(bodyBytes / 3)),
+    json('/x402/jobs/2/0', list),
+    json('/x402/jobs/2/0', levels),
+    json('/api/auth/sign-in/email', levels.slice(0, 30_000)),
+  ].map((text) => Buffer.from(text));
+}
+
 /** The requests of an attack, sent in turn. */
 const requestsOf: Readonly<Record<Attack, (url: string) => readonly Buffer[]>> = {
   health: (url) => [Buffer.from(`GET /x402/health HTTP/1.1\r\nHost: ${new URL(url).host}\r\n\r\n`)],
@@ -104,8 +137,13 @@ const requestsOf: Readonly<Record<Attack, (url: string) => readonly Buffer[]>> =
     chat(url, 'free', bodyBytes),
     chat(url, 'paid', 40 * bodyBytes),
   ],
+  parsers: forParsers,
+  // the connections that read nothing are the attack
+  readers: (url) => requestsOf.health(url),
   all: (url) => {
-    const each = attacks.flatMap((one) => (one === 'all' || one === 'health' ? [] : [requestsOf[one](url)]));
+    const each = attacks.flatMap((one) =>
+      one === 'all' || one === 'health' || one === 'readers' ? [] : [requestsOf[one](url)],
+    );
     return Array.from({ length: each.length * pool }, (_, at) => {
       const requests = each[at % each.length] ?? [];
       return requests[Math.floor(at / each.length) % requests.length] ?? body;
@@ -162,6 +200,20 @@ function start({ url, attack, isForHealth }: AttackOrder & { readonly op: 'start
     return socket;
   });
 
+  const readers = new Set<Socket>();
+  const openReader = (localAddress: string): void => {
+    const socket = connect({ host: hostname, port: Number(port), localAddress });
+    readers.add(socket);
+    socket.on('error', () => {});
+    socket.on('close', () => {
+      readers.delete(socket);
+      if (!isOver) setTimeout(openReader, tickMs, localAddress);
+    });
+    socket.pause().write(aimed(Buffer.from(`GET /docs/scalar.js HTTP/1.1\r\nHost: ${hostname}\r\n\r\n`)));
+  };
+  if (attack === 'readers' || attack === 'all')
+    for (let at = 0; at < readingConnections; at++) openReader(addressOf(at));
+
   const startedAt = performance.now();
   const timer = setInterval(() => {
     const due = Math.floor(((performance.now() - startedAt) * perSec) / 1_000) - sent - unsent;
@@ -180,7 +232,7 @@ function start({ url, attack, isForHealth }: AttackOrder & { readonly op: 'start
       isOver = true;
       clearInterval(timer);
       const secs = (performance.now() - startedAt) / 1_000;
-      for (const socket of [...sockets, ...slowSockets]) socket.destroy();
+      for (const socket of [...sockets, ...slowSockets, ...readers]) socket.destroy();
       return { perSec: sent / secs, unsent, byStatus };
     },
   };

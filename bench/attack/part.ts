@@ -1,3 +1,5 @@
+import { randomBytes } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { devnetAddress } from '../../src/devnet/accounts.ts';
@@ -11,6 +13,7 @@ import { circumstancesOf, median, row, ruler, spread, whole } from '../report.ts
 import { type Findings, interleave } from '../rounds.ts';
 import { startTollbook } from '../tollbook.ts';
 import { price } from '../chat/terms.ts';
+import { terms } from '../terms.ts';
 import type { Attack, Attacked } from './attacker.ts';
 
 interface Load {
@@ -26,6 +29,10 @@ const bodiesToHealth: Load = {
   attack: 'bodies',
 };
 const chatToHealth: Load = { name: '`/x402/health`, with the bodies of the chat requests', attack: 'chat' };
+const parsersToHealth: Load = {
+  name: '`/x402/health`, with the bytes of the forms and lists',
+  attack: 'parsers',
+};
 const allToHealth: Load = { name: '`/x402/health`, with the bytes of all attacks together', attack: 'all' };
 const all: Load = { name: 'all of these attacks together', attack: 'all', base: allToHealth };
 
@@ -43,6 +50,13 @@ const loads: readonly Load[] = [
   },
   chatToHealth,
   { name: 'chat bodies of 64 KiB to 2.5 MiB without credentials', attack: 'chat', base: chatToHealth },
+  parsersToHealth,
+  {
+    name: 'forms, lists and levels of 64 KiB that parsers take long for',
+    attack: 'parsers',
+    base: parsersToHealth,
+  },
+  { name: '400 connections that ask for 4 MB and read nothing', attack: 'readers', base: health },
   allToHealth,
   all,
 ];
@@ -72,8 +86,18 @@ interface Scenario {
 const honestAddresses = Array.from({ length: 64 }, (_, at) => `127.0.1.${at + 1}`);
 /** The defaults, but for the quotes that the honest clients get before the clock starts. */
 const limits = 'quotes_per_second = 5_000';
-/** Models that strangers may name. */
-const chatTables = (modelUrl: string): string => `
+/** Models that strangers may name, pages, and a job whose input has rules. */
+const strangersTables = (modelUrl: string, dir: string): string => `
+[identity]
+secret_file = "${path.join(dir, 'identity-secret')}"
+[pages]
+[job_prices.2]
+0 = "${terms.priceWei}"
+[[job_policies]]
+service_id = 2
+job_index = 0
+invocation_mode = "public_paid"
+input_schema_file = "${path.join(dir, 'schema.json')}"
 [[upstreams]]
 name = "bench"
 base_url = "${modelUrl}/v1"
@@ -93,6 +117,10 @@ free_tier = true
 context_length = 131_072
 max_output_tokens = 16_384
 `;
+const inputSchema = {
+  type: 'object',
+  properties: { list: { type: 'array', uniqueItems: true, items: { type: 'object', required: ['b'] } } },
+};
 /** How long an attack lasts before anything is measured, and how long it is then measured alone. */
 const leadMs = 500;
 const aloneMs = 1_000;
@@ -121,7 +149,9 @@ export const attackPart = {
     const stage: Stage = { ledger, stub, load };
     const model = await bench.keep(startProgram('chat/model.ts'));
     const loopPort = await freePort();
-    const options = paymentGateway(stage, true, bench.dir, limits, chatTables(model.url));
+    writeFileSync(path.join(bench.dir, 'identity-secret'), randomBytes(32).toString('hex'), { mode: 0o600 });
+    writeFileSync(path.join(bench.dir, 'schema.json'), JSON.stringify(inputSchema));
+    const options = paymentGateway(stage, true, bench.dir, limits, strangersTables(model.url, bench.dir));
     const { pid, url } = await bench.keep(
       startTollbook({
         ...options,

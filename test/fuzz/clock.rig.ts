@@ -13,7 +13,7 @@ import { timeLimits } from '../support/time-limits.ts';
 import { configuredSecrets, wholeOptions } from '../support/whole-gateway.ts';
 import { withAuthActions } from './auth-actions.ts';
 import { issueCredentials } from './credentials.ts';
-import { heavier } from './heavy.ts';
+import { aimed, heavier } from './heavy.ts';
 import { judgeOf } from './judge.ts';
 import { createKnownValues } from './known-values.ts';
 import { drawRequest, type FuzzDocument, type SentRequest } from './requests.ts';
@@ -181,11 +181,15 @@ test(
       };
       return { name: `${method} ${url}`, request: { ...drawn, headers } };
     };
+    const next = (turn: number): readonly [name: string, SentRequest] => {
+      if (random.chance(0.15)) return aimed(random, credentials.byScheme['apiKey'] ?? {});
+      const { name, request } = draw(turn);
+      return [name, random.chance(0.6) ? heavier(request, random) : request];
+    };
     for (let turn = 0; turn < requests; turn++) {
       if (turn % requestsPerCredentials === requestsPerCredentials - 1)
         credentials = await issueCredentials(gateway);
-      const { name, request } = draw(turn);
-      const sent = random.chance(0.6) ? heavier(request, random) : request;
+      const [name, sent] = next(turn);
       const asked = traffic.ask(name, { ...sent, headers: { ...sent.headers, 'x-clock': name } });
       await Promise.race([asked, new Promise((resolve) => void setTimeout(resolve, patienceMs))]);
     }

@@ -71,6 +71,52 @@ const headerNames = [
   'x-request-id',
 ] as const;
 
+const inputs: readonly (() => string)[] = [
+  ...documents,
+  () => `{"slow":"${'a'.repeat(26)}!"}`,
+  () => `{"tree":${nested('[', '', 12)}0${']'.repeat(12)}}`,
+  () => `{"list":[${Array.from({ length: 14_000 }, (_, at) => `{"a":"x${at}"}`).join(',')}]}`,
+  () => `{"list":[${times('1000000000000000,', bodyChars)}1]}`,
+];
+
+/** Requests that were dear once: the form of an order, a job with a schema, and a completion. */
+export function aimed(
+  random: Random,
+  apiKey: Readonly<Record<string, string>>,
+): readonly [name: string, SentRequest] {
+  const text = random.pick(texts);
+  return random.pick([
+    () => {
+      const body = random.chance(0.5) ? text(20_000) : random.pick(inputs)().slice(0, 20_000);
+      const fields = new URLSearchParams({ body, mode: 'whole', as: random.pick(['json', 'change', '']) });
+      const form = random.chance(0.3) ? times('a=&', formChars[1]) : fields.toString().slice(0, formChars[1]);
+      const headers = { 'content-type': 'application/x-www-form-urlencoded', accept: 'text/html' };
+      const path = `/jobs/1/${random.between(0, 1)}/order`;
+      return [
+        'POST /jobs/:service/:index/order',
+        { method: 'POST', path, headers, body: Buffer.from(form) },
+      ] as const;
+    },
+    () => {
+      const headers = { 'content-type': 'application/json' };
+      const body = Buffer.from(random.pick(inputs)());
+      const path = '/x402/jobs/1/1';
+      return ['POST /x402/jobs/{service_id}/{job_index}', { method: 'POST', path, headers, body }] as const;
+    },
+    () => {
+      const headers = { 'content-type': 'application/json', ...apiKey };
+      const messages = [{ role: 'user', content: text(bodyChars / 2) }];
+      const body = Buffer.from(
+        JSON.stringify({ model: 'vendor/large', messages, stream: random.chance(0.5) }),
+      );
+      return [
+        'POST /v1/chat/completions',
+        { method: 'POST', path: '/v1/chat/completions', headers, body },
+      ] as const;
+    },
+  ])();
+}
+
 /** Changes one part of a request so that it costs as much as a client can make it cost. */
 export function heavier(request: SentRequest, random: Random): SentRequest {
   const { headers, body, method, path } = request;

@@ -39,7 +39,7 @@ export const fromAppToIdentity: readonly Mutation[] = [
         file: 'src/chat/settle-chat.ts',
         find: `recordInBackground(context, chat, async () => {
     const { usage, written } = end.progress;
-    const counted = usage ?? (await estimateUsage(chat.prompt, [written]));
+    const counted = usage ?? (await estimateAside(chat.prompt, written));
     const cost = costOf(chat, counted);
     await record(context, chat, completedStep(chat, end, { ...counted, ...cost }, usage === undefined));
     const problem = end.progress.isUsageMalformed

@@ -129,6 +129,9 @@ function readPayload(received: unknown): SignedPart | undefined {
 
 const base64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 
+/** The header's length bounds both: a payment that is known is recognised whatever is beside it. */
+const headerBounds = { maxDepth: maxPaymentHeaderBytes, maxMarks: maxPaymentHeaderBytes };
+
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
 /** What is written again as it came is base64: the pattern takes ten times as long, and decides only about what is not. */
@@ -136,7 +139,7 @@ function parseBase64Json(header: string): unknown {
   const bytes = Buffer.from(header, 'base64');
   if (bytes.toString('base64') !== header && !base64.test(header)) return undefined;
   try {
-    return jsonValue(utf8.decode(bytes));
+    return jsonValue(utf8.decode(bytes), headerBounds);
   } catch {
     return undefined;
   }

@@ -12,7 +12,7 @@ interface Read {
 
 /** Scalar's script has 4 MB, and its package offers it only by a route: another thread loads and hashes it, once. */
 export async function readReferenceScript(): Promise<TaggedFile> {
-  const worker = new Worker(new URL(import.meta.url), { workerData: { task } });
+  const worker = new Worker(new URL(import.meta.url), { workerData: { task }, execArgv: [] });
   const { bytes, hash } = await new Promise<Read>((resolve, reject) => {
     worker.once('message', resolve).once('error', reject);
   });

@@ -11,6 +11,8 @@ export function referenceRoutes(publicUrl: () => string, parts: readonly Part[])
     );
     const script = once(readReferenceScript);
 
+    // not with the first request for it: it takes as long as a hundred others
+    app.addHook('onListen', async () => void (await document()));
     app.get('/openapi.json', async (request, reply) => sendTagged(request, reply, await document()));
     app.get('/docs', async (_request, reply) =>
       reply
@@ -63,8 +65,16 @@ const page = `<!doctype html>
 </html>
 `;
 
-/** Calls `make` once, at the first use. */
+/** Calls `make` once, at the first use, and again where that failed. */
 function once<T>(make: () => Promise<T>): () => Promise<T> {
   let made: Promise<T> | undefined;
-  return () => (made ??= make());
+  return async () => {
+    made ??= make();
+    try {
+      return await made;
+    } catch (error) {
+      made = undefined;
+      throw error;
+    }
+  };
 }

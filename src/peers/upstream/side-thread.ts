@@ -68,7 +68,7 @@ async function doNow<T>(work: Work): Promise<T | undefined> {
 
 function startThread(): Worker {
   const resourceLimits = { maxOldGenerationSizeMb: maxMemoryMib };
-  const worker = new Worker(new URL(import.meta.url), { workerData: { task }, resourceLimits });
+  const worker = new Worker(new URL(import.meta.url), { workerData: { task }, execArgv: [], resourceLimits });
   // one that ran out of memory: its work gets no result
   worker.on('error', () => {});
   return worker;
