@@ -1,5 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
 import { processEnvironment } from '../../src/config/environment.ts';
 import { freePort } from '../../src/devnet/ports.ts';
@@ -24,8 +25,9 @@ const requests = Number(env['CLOCK_REQUESTS'] ?? 1_500);
 const seed = env['FUZZ_SEED'] ?? 'clock';
 /** What one request may take of the main thread's processor time in one piece. */
 const maxPieceMs = 50;
-/** A request that takes longer, such as one that waits for a call, is left alone: the next one follows. */
-const patienceMs = 500;
+/** A request that waits for something is left alone after a while, and the next one follows; any other is waited for. */
+const waits = /runner\/leases|console\/live|receipts/;
+const patienceMs = { ofWaits: 300, ofOthers: 20_000 };
 const requestsPerCredentials = 2_000;
 
 const chain = useChain();
@@ -191,7 +193,10 @@ test(
         credentials = await issueCredentials(gateway);
       const [name, sent] = next(turn);
       const asked = traffic.ask(name, { ...sent, headers: { ...sent.headers, 'x-clock': name } });
-      await Promise.race([asked, new Promise((resolve) => void setTimeout(resolve, patienceMs))]);
+      await Promise.race([
+        asked,
+        sleep(waits.test(name) ? patienceMs.ofWaits : patienceMs.ofOthers, undefined, { ref: false }),
+      ]);
     }
     const { longestMs } = await readClock(gateway.clockUrl);
     await traffic.close();
