@@ -174,6 +174,8 @@ create table tollbook.callback (
   stream bytea not null,
   binding bytea not null,
   url text not null,
+  -- an address in lower case: customers share what a gateway sends at once
+  payer text collate "C" not null,
   created_at timestamptz not null,
   -- the newest event that may be the end, and the newest one that the client was told of, or need not be told of
   seq bigint,

@@ -365,6 +365,7 @@ create table tollbook.callback (
   stream bytea not null,
   binding bytea not null,
   url text not null,
+  payer text collate "C" not null,
   created_at timestamp with time zone not null,
   seq bigint,
   told_seq bigint not null default 0,
@@ -374,7 +375,6 @@ create table tollbook.callback (
   outcome text collate "C",
   outcome_at timestamp with time zone,
   last_failure text,
-  payer text collate "C",
   constraint callback_outcome_check CHECK ((outcome = ANY (ARRAY['delivered'::text, 'given_up'::text]))),
   constraint callback_pkey PRIMARY KEY (stream, binding)
 ) with (autovacuum_vacuum_scale_factor=0.02);
@@ -940,7 +940,7 @@ create function tollbook.end_listing_look(p_url text, p_look bigint, p_due_ms in
 create function tollbook.end_payout(p_stream text, p_reason text) returns void language plpgsql volatile security definer; -- d40d6b410611a5b2
 create function tollbook.end_prune_round() returns TABLE(round bigint, kind text, count bigint, before timestamp with time zone) language plpgsql volatile security definer; -- 51a895945fa373ea
 create function tollbook.end_rate_round(p_network text, p_asset text, p_terms bytea, p_round bigint, p_due_ms integer, p_rate text, p_observed_at timestamp with time zone, p_valid_until timestamp with time zone, p_recorded text, p_problem text, p_answers json) returns boolean language sql volatile security definer; -- bc0a1120d5450798
-create function tollbook.erase_callbacks(p_payers text[], p_max integer) returns integer language sql volatile security definer; -- 3694c878f2ea8f57
+create function tollbook.erase_callbacks(p_payers text[], p_max integer) returns integer language sql volatile security definer; -- 74ca51f9dc7a8cea
 create function tollbook.erase_results(p_payers text[], p_max integer) returns integer language sql volatile security definer; -- eca7c82e054d6dd9
 create function tollbook.erase_user(p_user_id uuid, p_account_id bigint, p_subjects text[]) returns boolean language plpgsql volatile security definer; -- ab88eaca27a8c176
 create function tollbook.expose_spend(p_stream text, p_scope text, p_commitment text, p_nonce numeric, p_amount numeric, p_limit numeric, p_next_nonce numeric, p_balance numeric) returns boolean language plpgsql volatile security definer; -- c708de2d52b0ff86
@@ -989,7 +989,7 @@ create function tollbook.prune_short_lived(p_max integer) returns integer langua
 create function tollbook.pull_due_times(p_max integer) returns integer language sql volatile security definer; -- d5421872f4b74cb3
 create function tollbook.put_bodies(p_bodies json) returns void language sql volatile security definer; -- 792da5dc24c36c85
 create function tollbook.put_body(p_body_id uuid, p_content_type text, p_body bytea) returns void language sql volatile security definer; -- 68b8dcb8556c3721
-create function tollbook.put_callback(p_stream text, p_binding bytea, p_url text, p_payer text DEFAULT NULL::text) returns void language sql volatile security definer; -- e407d0409205988c
+create function tollbook.put_callback(p_stream text, p_binding bytea, p_url text, p_payer text) returns void language sql volatile security definer; -- e407d0409205988c
 create function tollbook.put_result(p_call_id bigint, p_attempt integer, p_lease_id uuid, p_content_type text, p_body bytea) returns TABLE(sha256 text, bytes bigint) language plpgsql volatile security definer; -- c0909571a9a9d875
 create function tollbook.put_results(p_results json) returns TABLE(place bigint, sha256 text, bytes bigint) language sql volatile security definer; -- 3758a6a6302731e8
 create function tollbook.put_stored_result(p_call_id bigint, p_attempt integer, p_lease_id uuid, p_content_type text, p_bytes bigint, p_sha256 bytea) returns TABLE(sha256 text, bytes bigint) language plpgsql volatile security definer; -- 16a864b3a8460eb8
@@ -1024,7 +1024,7 @@ create function tollbook.sweep_batches() returns void language plpgsql volatile;
 create function tollbook.take_alert_messages(p_receiver text, p_max integer) returns TABLE(message_id bigint, kind text, subject text, status text, text text, details json, since timestamp with time zone, id text, tries integer, created_at timestamp with time zone) language sql volatile security definer; -- 428f3e6cd8f01a8d
 create function tollbook.take_anchor(p_origin text, p_name text, p_every_ms integer) returns TABLE(size bigint, note text) language sql volatile security definer; -- 0b2d413b779d98f5
 create function tollbook.take_budget_messages(p_channel text, p_max integer) returns TABLE(message_id bigint, account_id bigint, account text, key_id bigint, key_name text, percent integer, used bigint, budget bigint, budget_period text, budget_from date, until timestamp with time zone, tries integer, url text, secret text, created_at timestamp with time zone) language sql volatile security definer; -- d04774e5f0e5ad92
-create function tollbook.take_callbacks(p_max integer, p_busy text[] DEFAULT '{}'::text[]) returns TABLE(stream text, binding bytea, url text, seq bigint, tries integer, age_secs double precision, payer text) language sql volatile security definer; -- 6c48fa09caabc5b5
+create function tollbook.take_callbacks(p_max integer, p_busy text[]) returns TABLE(stream text, binding bytea, url text, seq bigint, tries integer, age_secs double precision, payer text) language sql volatile security definer; -- c784bf138c5ea84a
 create function tollbook.take_event_allowance(p_kind text, p_wanted integer, p_per_sec integer, p_most integer) returns integer language plpgsql volatile security definer; -- 419e18db892e9cd1
 create function tollbook.take_final_settlements(p_network text, p_finalized numeric, p_max integer) returns TABLE(seq bigint, stream text, block_number numeric, block_hash text) language sql volatile security definer; -- 1dbbb75069675038
 create function tollbook.take_follow_ups(p_topic text, p_network text, p_max integer) returns TABLE(seq bigint, stream text, tries integer, first_search_block numeric, age_secs double precision) language sql volatile security definer; -- a28a3eb4dcae68fd

@@ -1,6 +1,6 @@
 -- Keeps where the client of a payment wants to be called, before the append that starts the payment: a row without that append
 -- says nothing, and is pruned. The same request sent again is the same row.
-create or replace function tollbook.put_callback(p_stream text, p_binding bytea, p_url text, p_payer text default null) returns void
+create or replace function tollbook.put_callback(p_stream text, p_binding bytea, p_url text, p_payer text) returns void
 language sql volatile security definer set search_path = tollbook, pg_temp as $$
   insert into callback (stream, binding, url, payer, created_at)
   values (stream_key(p_stream), p_binding, p_url, p_payer, clock())
@@ -38,18 +38,16 @@ end $$;
 -- Takes up to p_max callbacks that are due: of each payer in turn, of one at most eight, and none of those that have enough under way (p_busy).
 -- Of one payer the least tried ones come first: those of a receiver that never answers hold up no other. They are due again after a
 -- minute, longer than sending takes, so that no other process sends them meanwhile and one that ends loses none.
-create or replace function tollbook.take_callbacks(p_max int, p_busy text[] default '{}')
+create or replace function tollbook.take_callbacks(p_max int, p_busy text[])
 returns table (stream text, binding bytea, url text, seq bigint, tries int, age_secs float8, payer text)
 language sql volatile security definer set search_path = tollbook, pg_temp as $$
   with first as materialized (
-    select callback.stream, callback.binding, callback.tries, callback.due_at,
-      coalesce(callback.payer, encode(callback.stream, 'hex')) as customer
-    from callback
+    select callback.stream, callback.binding, callback.tries, callback.due_at, callback.payer from callback
     where callback.due_at not between clock() and clock() + interval '2 hours' and not is_halted()
-      and not coalesce(callback.payer = any (p_busy), false)
+      and callback.payer <> all (p_busy)
     order by callback.tries, callback.due_at limit 1000
   ), shared as materialized (
-    select first.*, row_number() over (partition by customer order by tries, due_at) as turn from first
+    select first.*, row_number() over (partition by first.payer order by first.tries, first.due_at) as turn from first
   ), due as materialized (
     select callback.stream, callback.binding
     from shared join callback on callback.stream = shared.stream and callback.binding = shared.binding
@@ -85,11 +83,8 @@ create or replace function tollbook.erase_callbacks(p_payers text[], p_max int) 
 language sql volatile security definer set search_path = tollbook, pg_temp as $$
   with gone as (
     delete from callback where (stream, binding) in (
-      select callback.stream, callback.binding
-      from payment join projection using (generation)
-        join event started on started.lane_id = 1 and started.seq = payment.seq
-        join callback on callback.stream = started.stream
-      where is_active and payment.payer = any (select hex_bytes(one) from unnest(p_payers) one) limit p_max)
+      select stream, binding from callback
+      where payer = any (select lower(one) from unnest(p_payers) one) limit p_max)
     returning 1
   )
   select count(*)::int from gone

@@ -6,7 +6,7 @@ export const callbackTables = {
     stream: bytea,
     binding: bytea,
     url: text,
-    payer: nullable(text),
+    payer: text,
     created_at: timestamp,
     seq: nullable(bigint),
     told_seq: bigint,

@@ -18,8 +18,8 @@ export interface TakenCallback extends CallbackName {
   readonly tries: number;
   /** Since that event was seen. */
   readonly ageSecs: number;
-  /** Whose it is; undefined of those that a version before has kept. */
-  readonly payer: string | undefined;
+  /** Whose it is. */
+  readonly payer: string;
 }
 
 /** What became of a callback so far. */
@@ -67,7 +67,7 @@ export async function takeCallbacks(
     seq,
     tries,
     ageSecs,
-    payer: payer ?? undefined,
+    payer,
   }));
 }
 

@@ -232,7 +232,7 @@ export const functionSignatures = {
       seq: bigint,
       tries: int,
       age_secs: float,
-      payer: nullable(text),
+      payer: text,
     },
   },
   take_event_allowance: { takes: [text, int, int, int], returns: int },

@@ -26,7 +26,7 @@ export function startCallbackSender(current: () => JobsContext, call: typeof sen
     else ofPayer.delete(payer);
   };
   const send = async (taken: TakenCallback): Promise<void> => {
-    const { payer = taken.stream } = taken;
+    const { payer } = taken;
     count(payer, 1);
     try {
       await call(current(), taken);
