@@ -104,10 +104,7 @@ function forParsers(url: string): readonly Buffer[] {
   const list = `{"list":[${'{"a":1},'.repeat(bodyBytes / 8)}0]}`;
   const levels = '['.repeat(bodyBytes / 2) + ']'.repeat(bodyBytes / 2);
   const form = (text: string): string =>
-    head('/jobs/2/0/order', url, `Origin: ${new URL(url).origin}\r\n`, text.length).replace(
-      'json',
-      'x-www-form-urlencoded',
-    ) + text;
+    head('/jobs/2/0/order', url, '', text.length).replace('json', 'x-www-form-urlencoded') + text;
   const json = (path: string, text: string): string => head(path, url, '', text.length) + text;
   return [
     form(typed),

@@ -60,6 +60,9 @@ function contentTypeFault(request: OpenedRequest, { input }: Job): ErrorRefusal 
   return refusal(request, 'unsupported_media_type', { details: [`this job takes ${input.contentType}`] });
 }
 
+/** To check a body that is refused costs as much as one more request for each of so many bytes. */
+const bytesOfOneRequest = 16_384;
+
 /** A client must not pay for a body that the runner has to reject. */
 function checkInput(context: JobsContext, request: WholeRequest, job: Job): RequestCheck {
   const unsupported = contentTypeFault(request, job);
@@ -69,7 +72,9 @@ function checkInput(context: JobsContext, request: WholeRequest, job: Job): Requ
     order === undefined ? undefined : orderFault(context.config.identity?.secrets, order, nowSecs(context));
   const details =
     fault === undefined ? (job.input?.check?.(request.body) ?? []).map(({ text }) => text) : [fault];
-  return details.length > 0 ? refusal(request, 'input_invalid', { details }) : { kind: 'fit', job };
+  if (details.length === 0) return { kind: 'fit', job };
+  request.charge.chargeMore(Math.floor(request.body.length / bytesOfOneRequest));
+  return refusal(request, 'input_invalid', { details });
 }
 
 /** The body, where it says to whose account the credit of a top-up goes. */

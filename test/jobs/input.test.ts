@@ -14,7 +14,7 @@ const schema = {
   additionalProperties: false,
 };
 
-async function start() {
+async function start(tables = '') {
   const database = await createDatabase();
   const gateway = await startTestGateway({
     database,
@@ -33,6 +33,7 @@ job_index = 1
 invocation_mode = "public_paid"
 content_type = "Image/PNG"`,
     files: { 'prompt.json': JSON.stringify(schema) },
+    tables,
   });
   return { database, gateway };
 }
@@ -146,4 +147,16 @@ test('a known payment gets its own outcome although its body is no longer valid 
     jobs: '[job_prices.1]\n0 = "1"\n[[job_policies]]\nservice_id = 1\njob_index = 0\ninvocation_mode = "public_paid"\ncontent_type = "image/png"',
   });
   expect((await stricter.post(job, { body: good, headers })).status).toBe(202);
+});
+
+test('a long body that does not fit its job counts as several requests: its check costs as much', async () => {
+  const { gateway } = await start('[limits]\nrequests_per_minute = 20\nquotes_per_second = 0');
+  const statusOf = async (body: string, address: string): Promise<number> =>
+    (await gateway.post(job, { body, headers: { ...json, 'x-forwarded-for': address } })).status;
+  const long = JSON.stringify({ prompt: 7, more: 'x'.repeat(160_000) });
+  const statuses = [];
+  for (let count = 0; count < 3; count++) statuses.push(await statusOf(long, '198.51.100.21'));
+  expect(statuses).toEqual([422, 422, 429]);
+  for (let count = 0; count < 20; count++) expect(await statusOf('{"prompt":8}', '198.51.100.22')).toBe(422);
+  expect(await statusOf(good, '198.51.100.22')).toBe(429);
 });

@@ -1,7 +1,8 @@
 import { createHash } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import { inPieces } from '../server/slow-readers.ts';
 
-/** A body with the name of its content. */
+/** A body with the name of its content; as bytes, where one copy is sent to all. */
 export interface TaggedFile {
   readonly body: string | Buffer;
   readonly type: string;
@@ -22,7 +23,9 @@ export function sendTagged(
 ): FastifyReply {
   reply.header('etag', etag).header('cache-control', 'no-cache');
   if (matches(request.headers['if-none-match'], etag)) return reply.code(304).send();
-  return reply.type(`${type}; charset=utf-8`).send(body);
+  reply.type(`${type}; charset=utf-8`);
+  if (typeof body === 'string') return reply.send(body);
+  return reply.header('content-length', String(body.length)).send(inPieces(body));
 }
 
 function matches(header: string | undefined, etag: string): boolean {

@@ -88,8 +88,8 @@ function longBody(request: FastifyRequest, reply: FastifyReply, payload: unknown
   return Buffer.isBuffer(payload) && payload.length > pieceBytes ? payload : undefined;
 }
 
-/** The pieces share the bytes: none is copied. */
-function inPieces(bytes: Buffer): Readable {
+/** The pieces share the bytes: none is copied. Of bytes that all clients share, a client that does not read takes no more than a piece. */
+export function inPieces(bytes: Buffer): Readable {
   let at = 0;
   return new Readable({
     highWaterMark: pieceBytes,
