@@ -205,7 +205,7 @@ create table tollbook.event_allowance (
   filled_at timestamptz not null
 );
 insert into tollbook.event_allowance
-  values ('quote', 0, 'epoch'), ('pricing_quote', 0, 'epoch'), ('rejected_payment', 0, 'epoch');
+  values ('quote', 0, 'epoch'), ('pricing_quote', 0, 'epoch'), ('rejected_payment', 0, 'epoch'), ('refused_sign_in', 0, 'epoch');
 
 -- The round in which rows are pruned whose life has ended, and when a gateway begins the next one.
 create table tollbook.prune_round (

@@ -127,5 +127,17 @@ create table identity.operator_invitation (
   invited_by text not null,
   expires_at timestamptz not null,
   -- null until it was used
-  accepted_at timestamptz
+  accepted_at timestamptz,
+  -- Whether a command made it, on the gateway's machine: it needs no role. Any other counts while its maker is an admin.
+  by_command boolean not null default false
 );
+
+-- Codes of a second factor that were typed and not right, by where they came from: a session, a client, a device, or the whole account.
+create table identity.factor_guess (
+  user_id uuid not null references identity."user" on delete cascade,
+  subject text collate "C" not null,
+  guesses int not null,
+  last_at timestamptz not null,
+  primary key (user_id, subject)
+);
+create index factor_guess_age on identity.factor_guess (last_at);
