@@ -177,7 +177,9 @@ function checkOptions(prices: Prices, ttlSecs: number): void {
   if (!Number.isInteger(ttlSecs) || ttlSecs < 1 || ttlSecs > 86_400)
     throw new RangeError('quoteTtlSecs must be a whole number from 1 to 86400');
   if (typeof prices === 'function') return;
-  if (!(prices instanceof Map)) throw new TypeError('prices must be a Map, or a function that returns one');
+  // the prices of a configuration are a map that cannot change, and no Map
+  if (typeof prices?.get !== 'function' || !(Symbol.iterator in prices))
+    throw new TypeError('prices must be a Map, or a function that returns one');
   for (const [key, wei] of prices) {
     if (!/^\d+\/\d+$/.test(String(key)))
       throw new RangeError(

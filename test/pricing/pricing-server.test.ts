@@ -1,3 +1,4 @@
+import { frozenMap } from '../../src/config/freeze.ts';
 import { type ServiceError, status } from '@grpc/grpc-js';
 import { Reader } from 'protobufjs';
 import { expect, test } from 'vitest';
@@ -251,6 +252,11 @@ test('prices that the digest has no word for are refused', async () => {
   const answer = await grpcClient((await startPricing({ prices: largest })).url)();
   await expectSigned(answer);
   expect(answer.quote_details.price).toEqual(Buffer.alloc(32, 0xff));
+});
+
+test('the prices of a configuration, which are a map that cannot change, are taken as they are', async () => {
+  const answer = await grpcClient((await startPricing({ prices: frozenMap(prices) })).url)();
+  await expectSigned(answer);
 });
 
 test('a server that stops answers what it has accepted and takes nothing more', async () => {
