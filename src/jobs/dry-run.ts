@@ -7,7 +7,7 @@ import type { Address } from '../domain/values/primitives.ts';
 import { type RefusalCode, refusals } from '../domain/errors/refusal.ts';
 import { type CallerCheck, checkCaller, failed, findDelegatedCaller, passed } from './authorize-caller.ts';
 import { LaneFullError } from '../store/lane.ts';
-import { findJob, type Job, type Restriction } from './catalog.ts';
+import { findJob, isSold, type Job, type Restriction } from './catalog.ts';
 import { checkSignature } from './check-signature.ts';
 import type { JobsContext } from './context.ts';
 import { bindRequest, type BoundRequest, type OpenedRequest, requestStream } from './job-request.ts';
@@ -23,6 +23,8 @@ export type DryRunVerdict =
 export interface DryRun {
   readonly verdict: DryRunVerdict;
   readonly mode: Job['mode'] | undefined;
+  /** False for a job that is not sold now: what its fields would allow, an operator learns before enabling it. */
+  readonly isEnabled: boolean;
   readonly authMode: AuthMode | undefined;
   readonly caller: Address | undefined;
   /** True if nothing proves that the client is this caller. */
@@ -86,6 +88,7 @@ function withoutChecks(verdict: DryRunVerdict, job: Job | undefined): DryRun {
   return {
     verdict,
     mode: job?.mode,
+    isEnabled: job !== undefined && isSold(job),
     authMode: job?.restriction?.authMode,
     caller: undefined,
     isAsserted: false,
@@ -95,14 +98,10 @@ function withoutChecks(verdict: DryRunVerdict, job: Job | undefined): DryRun {
 
 async function runChecks(context: JobsContext, request: BoundRequest, job: Job): Promise<DryRun> {
   const { restriction } = job;
-  const disabled: DryRunVerdict | undefined = job.mode === 'disabled' ? refused('x402_disabled') : undefined;
-  if (!restriction) return withoutChecks(disabled ?? { kind: 'allowed' }, job);
-  const run =
-    restriction.authMode === 'payer_is_caller'
-      ? await runPayer(context, request, job, restriction)
-      : await runDelegated(context, request, job, restriction);
-  // operators test a job before they enable it: the checks run, and the verdict still says that the job is disabled
-  return disabled ? { ...run, verdict: disabled } : run;
+  if (!restriction) return withoutChecks(isSold(job) ? { kind: 'allowed' } : refused('x402_disabled'), job);
+  return restriction.authMode === 'payer_is_caller'
+    ? runPayer(context, request, job, restriction)
+    : runDelegated(context, request, job, restriction);
 }
 
 async function runPayer(

@@ -102,29 +102,38 @@ test('where the payer is the caller, its payment proves it, X-NET-CALLER only as
   expect(forged).toMatchObject({ status: 402, json: { allowed: false, code: 'payment_invalid' } });
 });
 
-test('a disabled job with restricted fields is tried before it is enabled: 403 with all its checks', async () => {
+test('a disabled job with restricted fields is tried before it is enabled, and each answer says that it is not sold', async () => {
   const { gateway } = await start();
   const run = await gateway.post(dry(2), { body: 'x', headers: await callerHeaders('x', { jobIndex: 2 }) });
-  expect(run).toMatchObject({
-    status: 403,
-    json: { allowed: false, code: 'x402_disabled', mode: 'disabled' },
-  });
+  expect(run).toMatchObject({ status: 200, json: { allowed: true, enabled: false, mode: 'disabled' } });
   expect(names(run)).toEqual(['caller true', 'signature true', 'nonce true', 'permission true']);
+  const stranger = await callerHeaders('x', { jobIndex: 2, account: refusedCaller });
+  expect(await gateway.post(dry(2), { body: 'x', headers: stranger })).toMatchObject({
+    status: 403,
+    json: { allowed: false, enabled: false, code: 'caller_not_permitted' },
+  });
+  const paid = await gateway.post('/x402/jobs/1/2', { body: 'x' });
+  expect(paid).toMatchObject({ status: 403, json: { code: 'x402_disabled' } });
+  expect((await gateway.get('/x402/stats')).json.counters).toMatchObject({
+    dry_run: 2,
+    dry_run_allowed: 1,
+    dry_run_denied: 1,
+  });
 });
 
 test('a public job has no checks, a disabled one without fields is 403, one without a price 404', async () => {
   const { gateway } = await start();
   expect(await gateway.post(dry(3), { body: 'x' })).toMatchObject({
     status: 200,
-    json: { allowed: true, checks: [] },
+    json: { allowed: true, enabled: true, checks: [] },
   });
   expect(await gateway.post(dry(4), { body: 'x' })).toMatchObject({
     status: 403,
-    json: { code: 'x402_disabled', checks: [] },
+    json: { allowed: false, enabled: false, code: 'x402_disabled', checks: [] },
   });
   expect(await gateway.post(dry(9), { body: 'x' })).toMatchObject({
     status: 404,
-    json: { code: 'job_not_found' },
+    json: { allowed: false, enabled: false, code: 'job_not_found' },
   });
 });
 

@@ -15,6 +15,7 @@ const keyVariable = 'TOLLBOOK_CALLER_KEY';
 /** What the gateway answers, allowed or not. */
 const answer = z.object({
   allowed: z.boolean().optional(),
+  enabled: z.boolean().default(true),
   mode: z.string().optional(),
   auth_mode: z.string().optional(),
   caller: z.string().optional(),
@@ -82,7 +83,7 @@ async function signedHeaders(key: Hex, job: JobId, body: string, nonce: string, 
 
 function print(
   status: number,
-  { allowed, mode, auth_mode, caller, asserted, code, error, checks }: z.infer<typeof answer>,
+  { allowed, enabled, mode, auth_mode, caller, asserted, code, error, checks }: z.infer<typeof answer>,
 ): void {
   const width = Math.max(10, ...checks.map(({ name }) => name.length));
   say(
@@ -90,5 +91,6 @@ function print(
   );
   for (const check of checks)
     say(`  ${check.passed ? 'pass' : 'FAIL'}  ${check.name.padEnd(width)}  ${check.detail}`);
-  say(allowed === true ? 'allowed' : `refused: ${status} ${code ?? ''} ${error ?? ''}`.trimEnd());
+  const verdict = enabled ? 'allowed' : 'allowed, once the job is enabled';
+  say(allowed === true ? verdict : `refused: ${status} ${code ?? ''} ${error ?? ''}`.trimEnd());
 }

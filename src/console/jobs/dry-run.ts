@@ -63,12 +63,13 @@ export function dryRunForm(visit: OperatorVisit): Html {
   </section>`;
 }
 
-function verdictOf({ verdict, mode, caller, checks }: DryRun, job: string): Html {
+function verdictOf({ verdict, mode, isEnabled, caller, checks }: DryRun, job: string): Html {
   return html`<section class="sheet" role="status">
     <h2>Dry run of ${visibleText(job)}</h2>
     <p>
       ${verdict.kind === 'allowed' ? badge('allowed', 'good') : badge('refused', 'bad')}
       ${verdict.kind === 'refused' && refusals[verdict.code].sentence}
+      ${verdict.kind === 'allowed' && !isEnabled && 'Once the job is enabled: it is not sold now.'}
       ${mode !== undefined && html`<span class="hint">${mode.replaceAll('_', ' ')}</span>`}
       ${caller !== undefined && html`<code>${caller}</code>`}
     </p>

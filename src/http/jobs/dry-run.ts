@@ -10,11 +10,12 @@ import { sendRefusal } from '../server/errors.ts';
 export function sendDryRun(
   request: FastifyRequest<{ Params: { service_id: string; job_index: string } }>,
   reply: FastifyReply,
-  { verdict, mode, authMode, caller, isAsserted, checks }: DryRun,
+  { verdict, mode, isEnabled, authMode, caller, isAsserted, checks }: DryRun,
 ): FastifyReply {
   const job = parseJobId(request.params.service_id, request.params.job_index);
   const context = {
     allowed: verdict.kind === 'allowed',
+    enabled: isEnabled,
     ...(mode ? { mode } : {}),
     ...(authMode ? { auth_mode: authMode } : {}),
     ...(caller ? { caller } : {}),

@@ -169,7 +169,7 @@ export const dryRunOperation: Operation = {
   tag: 'Jobs',
   summary: 'Test the authorization of a request',
   description: `Runs the checks of a restricted job on this request and reports each. Settles nothing, enqueues nothing and consumes no
-nonce. Also works on a disabled job. If the job's caller is the payer, send the payment header, or \`X-NET-CALLER\`
+nonce. Also works on a disabled job that has the fields of a restricted one. If the job's caller is the payer, send the payment header, or \`X-NET-CALLER\`
 alone: the caller is then asserted without proof.`,
   requestHeaders: [...paymentHeaders, ...callerHeaders],
   body: { bytes: true, description: 'The exact body of the later paid request.' },

@@ -227,6 +227,7 @@ const check = z.strictObject({
 });
 
 const dryRunFacts = {
+  enabled: z.boolean().meta({ description: 'Whether the job is sold now.' }),
   mode: z.enum(invocationModes),
   auth_mode: z.enum(authModes).optional(),
   caller: address.optional(),
@@ -245,6 +246,7 @@ export const dryRunAllowed = z
 /** Fields of a refused dry run beside `error` and `code`; those of later checks are absent. */
 export const dryRunRefusal = {
   allowed: z.literal(false).optional(),
+  enabled: dryRunFacts.enabled.optional(),
   mode: dryRunFacts.mode.optional(),
   auth_mode: dryRunFacts.auth_mode,
   caller: dryRunFacts.caller,
