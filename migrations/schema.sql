@@ -902,8 +902,8 @@ create function identity.user_of_wallet(p_address text, p_chain_id bigint, p_use
 create function tollbook.activate_projection(p_generation integer) returns integer language plpgsql volatile security definer; -- 66c6428e0b52119b
 create function tollbook.add_pruned(p_round bigint, p_kind text, p_count bigint, p_before timestamp with time zone) returns void language sql volatile; -- 4d0b80b3117e414b
 create function tollbook.add_to_tiles(p_lane smallint, p_level integer, p_first bigint, p_hashes bytea) returns void language plpgsql volatile; -- af904ec54367e5ac
-create function tollbook.admit_chat(p_admission json, p_now timestamp with time zone) returns json language plpgsql volatile; -- 4a93c497a6968f37
-create function tollbook.admit_uncontended(p_admitted text, p_moment timestamp with time zone) returns text language plpgsql volatile; -- 93b9225e7ad6278c
+create function tollbook.admit_chat(p_admission json, p_now timestamp with time zone) returns json language plpgsql volatile; -- 5b0e67979219ccec
+create function tollbook.admit_uncontended(p_admitted text, p_moment timestamp with time zone) returns text language plpgsql volatile; -- 5f06c9d0c8f91131
 create function tollbook.advance_cursor(p_name text, p_max integer, OUT previous bigint, OUT last bigint) returns record language plpgsql volatile; -- 337ea455e6d4ca14
 create function tollbook.append(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_commands json) returns json language plpgsql volatile security definer; -- 3a3824de4c35b49a
 create function tollbook.append_uncontended(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_content bytea, p_types text, p_data text, p_streams text, p_expected text, p_bodies text, p_claims text, p_added text, p_call_ids text, p_call_ops text, p_leases text, p_issued text DEFAULT ''::text, p_admitted text DEFAULT ''::text, p_settled text DEFAULT ''::text, p_ends text DEFAULT ''::text) returns json language plpgsql volatile security definer; -- b41ddb997392fda9
@@ -926,7 +926,7 @@ create function tollbook.collect_payouts(p_max integer) returns integer language
 create function tollbook.collect_top_up_reversals(p_max integer) returns integer language plpgsql volatile security definer; -- 519d813048f9d91a
 create function tollbook.count_attempts(p_subjects text[], p_per_minute integer[], p_per_day integer[] DEFAULT NULL::integer[], OUT retry_ms bigint, OUT is_first_refusal boolean) returns record language plpgsql volatile security definer; -- 43c21fc558e154da
 create function tollbook.count_auth_failure(p_subject text, p_per_minute integer, p_counts boolean) returns boolean language plpgsql volatile security definer; -- ad743c8b3762fe23
-create function tollbook.count_hit(p_subjects text[], p_today date, p_now_ms bigint, p_admitted boolean) returns void language sql volatile; -- 1860b1eeea6587bd
+create function tollbook.count_hit(p_subjects text[], p_today date, p_now_ms bigint, p_of_day boolean) returns void language sql volatile; -- 2b9050040724e42e
 create function tollbook.create_api_key(p_account_id bigint, p_hash bytea, p_prefix text, p_name text, p_models text[], p_cap bigint, p_expires_at timestamp with time zone, p_is_of_user boolean, p_budget bigint, p_budget_period text) returns bigint language sql volatile security definer; -- 368c29b2d3443e00
 create function tollbook.create_operator_token(p_name text, p_scopes text[], p_hash bytea, p_expires_at timestamp with time zone, p_accounts text[]) returns bigint language sql volatile security definer; -- e267ed9805a20cab
 create function tollbook.decide_credit(p_commands json, p_now timestamp with time zone) returns json language plpgsql volatile; -- 82230011fe1b1257

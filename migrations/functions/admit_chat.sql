@@ -1,16 +1,18 @@
--- Counts one request against the minute of each subject, and where p_admitted is true against its day.
-create or replace function tollbook.count_hit(p_subjects text[], p_today date, p_now_ms bigint, p_admitted boolean) returns void
+-- Counts one request against the minute of each subject, and where p_of_day is true against its day. The hits are in order also where
+-- the clock was set back: tollbook.admit_uncontended searches them.
+create or replace function tollbook.count_hit(p_subjects text[], p_today date, p_now_ms bigint, p_of_day boolean) returns void
 language sql volatile set search_path = tollbook, pg_temp as $$
   update rate_window set day = p_today,
-    day_hits = case when day = p_today then day_hits else 0 end + case when p_admitted then 1 else 0 end,
+    day_hits = case when day = p_today then day_hits else 0 end + case when p_of_day then 1 else 0 end,
     hits = array(select hit from unnest(hits || p_now_ms) as hit where abs(hit - p_now_ms) < 60000 order by hit)
     where subject = any (p_subjects)
 $$;
 
 -- Admits one completion or refuses it; a refusal charges nothing and is recorded once a minute. It counts against its subject and
 -- against all of `others`, or, where one of them is full, against none. With `is_refused` the gateway refuses the request itself: it is
--- only counted. With `counts_requests` a refusal for lack of credit counts too, against minutes alone. Only tollbook.append calls
--- it, under the lane's lock: no other process changes what it reads.
+-- only counted. With `counts_requests` a refusal for lack of credit counts too, against minutes alone. The answer names the limit that
+-- binds, of all minutes and of all days: the one that refused, or the one that leaves the least. Only tollbook.append calls it, under
+-- the lane's lock: no other process changes what it reads.
 create or replace function tollbook.admit_chat(p_admission json, p_now timestamptz) returns json
 language plpgsql volatile set search_path = tollbook, pg_temp as $$
 declare
@@ -18,15 +20,19 @@ declare
   key_row api_key;
   past record;
   now_ms bigint;
-  recent bigint[];
+  subjects text[] := '{}';
+  bound bigint[];
+  per_minute int;
+  per_day int;
+  remaining_today int;
   today_left_ms bigint;
   refused text;
   retry_ms bigint;
   available bigint;
+  refused_at bigint;
   is_recorded boolean;
   is_counted boolean := false;
-  other record;
-  other_past record;
+  wanted record;
   full_subject text;
   period_start date;
   period_spent bigint;
@@ -35,10 +41,8 @@ declare
 begin
   select * into admission from json_to_record(p_admission) as a(chat_id uuid, process_id uuid, subject text,
     per_minute int, per_day int, others json, counts_requests boolean, is_refused boolean, key_id bigint, account_id bigint, hold bigint, minimum bigint);
-  past := open_rate_window(admission.subject, p_now, true);
-  now_ms := past.now_ms;
-  recent := past.recent;
-  today_left_ms := (extract(epoch from (past.today + 1)::timestamp) * 1000)::bigint - now_ms;
+  now_ms := (extract(epoch from p_now) * 1000)::bigint;
+  today_left_ms := (extract(epoch from ((p_now at time zone 'UTC')::date + 1)::timestamp) * 1000)::bigint - now_ms;
 
   if admission.key_id is not null then
     select api_key.* into key_row from api_key join account using (account_id) where key_id = admission.key_id
@@ -47,28 +51,30 @@ begin
     period_start := budget_start(key_row.budget_period, key_row.budget_from, p_now);
     period_spent := case when key_row.budget_from = period_start then key_row.budget_spent else 0 end;
   end if;
-  remaining := admission.per_minute - cardinality(recent);
-  if refused is null and past.today_hits >= admission.per_day then
-    refused := 'daily_quota_exceeded';
-    retry_ms := today_left_ms;
-    full_subject := admission.subject;
-  elsif refused is null and cardinality(recent) >= admission.per_minute then
-    refused := 'rate_limit_exceeded';
-    retry_ms := rate_retry_ms(recent, admission.per_minute, now_ms);
-    full_subject := admission.subject;
-  end if;
-  for other in select * from json_to_recordset(coalesce(admission.others, '[]')) as o(subject text, per_minute int, per_day int) loop
-    other_past := open_rate_window(other.subject, p_now, true);
-    remaining := least(remaining, other.per_minute - cardinality(other_past.recent));
+  for wanted in select admission.subject, admission.per_minute, admission.per_day
+    union all select * from json_to_recordset(coalesce(admission.others, '[]')) as o(subject text, per_minute int, per_day int)
+  loop
+    past := open_rate_window(wanted.subject, p_now, true);
+    subjects := subjects || wanted.subject;
+    if cardinality(subjects) = 1 then refused_at := past.refused_at; end if;
+    if refused is distinct from 'rate_limit_exceeded' and coalesce(wanted.per_minute - cardinality(past.recent) < remaining, true) then
+      per_minute := wanted.per_minute;
+      bound := past.recent;
+      remaining := per_minute - cardinality(bound);
+    end if;
+    if refused is distinct from 'daily_quota_exceeded' and coalesce(wanted.per_day - past.today_hits < remaining_today, wanted.per_day is not null) then
+      per_day := wanted.per_day;
+      remaining_today := per_day - past.today_hits;
+    end if;
     continue when refused is not null;
-    if other_past.today_hits >= other.per_day then
+    if past.today_hits >= wanted.per_day then
       refused := 'daily_quota_exceeded';
       retry_ms := today_left_ms;
-      full_subject := other.subject;
-    elsif cardinality(other_past.recent) >= other.per_minute then
+      full_subject := wanted.subject;
+    elsif cardinality(past.recent) >= wanted.per_minute then
       refused := 'rate_limit_exceeded';
-      retry_ms := rate_retry_ms(other_past.recent, other.per_minute, now_ms);
-      full_subject := other.subject;
+      retry_ms := rate_retry_ms(past.recent, wanted.per_minute, now_ms);
+      full_subject := wanted.subject;
     end if;
   end loop;
   if refused is null and admission.is_refused then
@@ -99,19 +105,19 @@ begin
     -- a caller that has at least the minimum asks again for less: that refusal is not recorded
     is_counted := is_counted or (available is not null and admission.counts_requests is true and coalesce(available < admission.minimum, true));
     if is_counted then
-      perform count_hit(array(select admission.subject union all
-        select o.subject from json_to_recordset(coalesce(admission.others, '[]')) as o(subject text)), past.today, now_ms, false);
-      recent := recent || now_ms;
+      perform count_hit(subjects, past.today, now_ms, refused = 'counted');
+      bound := bound || now_ms;
       remaining := remaining - 1;
+      if refused = 'counted' then remaining_today := remaining_today - 1; end if;
     end if;
-    is_recorded := refused <> 'counted' and abs(now_ms - past.refused_at) >= 60000 and coalesce(available < admission.minimum, true);
+    is_recorded := refused <> 'counted' and abs(now_ms - refused_at) >= 60000 and coalesce(available < admission.minimum, true);
     if is_recorded then update rate_window set refused_at = now_ms where subject = admission.subject; end if;
     return json_build_object('code', refused, 'is_recorded', is_recorded, 'available', available, 'retry_ms', retry_ms,
       'full_subject', full_subject, 'budget_until', to_char(budget_until at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'remaining', greatest(remaining, 0),
       'reset_ms', case when refused = 'rate_limit_exceeded' then retry_ms
-        else coalesce(recent[greatest(1, 1 + cardinality(recent) - admission.per_minute)] + 60000 - now_ms, 0) end,
-      'remaining_today', case when admission.per_day is not null then greatest(admission.per_day - past.today_hits, 0) end,
-      'reset_today_ms', today_left_ms);
+        else coalesce(bound[greatest(1, 1 + cardinality(bound) - per_minute)] + 60000 - now_ms, 0) end,
+      'remaining_today', case when per_day is not null then greatest(remaining_today, 0) end,
+      'reset_today_ms', today_left_ms, 'per_minute', per_minute, 'per_day', per_day);
   end if;
 
   if admission.hold > 0 then
@@ -127,13 +133,8 @@ begin
       budget_told = case when key_row.budget_from = period_start then key_row.budget_told else 0 end
       where key_id = admission.key_id;
   end if;
-  -- in order also where the clock was set back: tollbook.admit_uncontended searches it
-  update rate_window set hits = array(select hit from unnest(recent || now_ms) as hit order by hit), day = past.today, day_hits = past.today_hits + 1
-    where subject = admission.subject;
-  if admission.others is not null then
-    perform count_hit(array(select o.subject from json_to_recordset(admission.others) as o(subject text)), past.today, now_ms, true);
-  end if;
+  perform count_hit(subjects, past.today, now_ms, true);
   return json_build_object('code', 'ok',
-    'remaining', remaining - 1, 'reset_ms', coalesce(recent[1], now_ms) + 60000 - now_ms,
-    'remaining_today', admission.per_day - past.today_hits - 1, 'reset_today_ms', today_left_ms);
+    'remaining', remaining - 1, 'reset_ms', coalesce(bound[1], now_ms) + 60000 - now_ms,
+    'remaining_today', remaining_today - 1, 'reset_today_ms', today_left_ms, 'per_minute', per_minute, 'per_day', per_day);
 end $$;

@@ -4,7 +4,8 @@
 
 -- Admits completions, or returns null, with nothing changed, where one does not fit its limits or credit, its key is not valid, or a
 -- window has to be created or repaired first. Several admissions of a batch may share a window, an account or a key. Else
--- returns for each, in order, what is left of its limits: [remaining, reset_ms, remaining_today, reset_today_ms].
+-- returns for each, in order, what is left of the minute and of the day that bind it: [remaining, reset_ms, remaining_today,
+-- reset_today_ms, per_minute, per_day].
 -- An item has the chat, the process, the account, the key, the hold, and for each window, its own first: subject, per_minute, per_day.
 create or replace function tollbook.admit_uncontended(p_admitted text, p_moment timestamptz) returns text
 language plpgsql volatile set search_path = tollbook, pg_temp as $$
@@ -19,14 +20,15 @@ declare
 begin
   -- Hits are in order, so a search finds how many of them have left the minute. Where the clock was set back, the last one is ahead
   -- of it. A window of yesterday or today is not pruned before it is written below.
-  select bool_and(one.fits), string_agg(format('[%s,%s,%s,%s]', one.remaining, one.reset_ms,
-    coalesce(one.remaining_today::text, 'null'), today_left_ms), ',' order by one.n)
+  select bool_and(one.fits), string_agg(format('[%s,%s,%s,%s,%s,%s]', one.least[1] - 1, one.least[4],
+    coalesce((one.least_today[1] - 1)::text, 'null'), today_left_ms, one.least[3], coalesce(one.least_today[3]::text, 'null')), ',' order by one.n)
   into are_admitted, limits
   from (
-    select n, bool_and(coalesce(left_now > 0, false) and coalesce(left_today > 0, true)) as fits, min(left_now) - 1 as remaining,
-      max(reset_ms) filter (where pos = 6) as reset_ms, max(left_today) filter (where pos = 6) - 1 as remaining_today
+    select n, bool_and(coalesce(left_now > 0, false) and coalesce(left_today > 0, true)) as fits,
+      min(array[left_now, pos, per_minute, reset_ms]) as least,
+      min(array[left_today, pos, per_day]) filter (where per_day is not null) as least_today
     from (
-      select wanted.n, wanted.pos,
+      select wanted.n, wanted.pos, wanted.per_minute, wanted.per_day,
         wanted.per_minute - cardinality(known.hits) + known.gone - wanted.before as left_now,
         wanted.per_day - case when known.day = today then known.day_hits else 0 end - wanted.before as left_today,
         coalesce(known.hits[known.gone + 1], now_ms) + 60000 - now_ms as reset_ms

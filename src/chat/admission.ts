@@ -67,7 +67,7 @@ export async function admit(
     refused: refusedEvents(caller, model.name),
   });
   if (outcome === 'lane_full') return refuse(openAiError('overloaded'), { retryAfterSecs: 1 });
-  const limit = limitStateOf(limits, outcome.detail);
+  const limit = limitStateOf(outcome.detail);
   if (outcome.outcome === 'ok') return { kind: 'admitted', chatId, caller, ...chat, holdMicros, limit };
   if (outcome.code === 'invalid_api_key' && caller.kind === 'api_key') return refuseKey(context, caller);
   return refuseAdmission(context, outcome, holdMicros, limit);

@@ -61,6 +61,6 @@ function refuseFullLimit(context: ChatContext, caller: Caller, holdMicros: bigin
   const limits = limitsOf(context, caller, false);
   const full = context.findFullLimit(limits);
   if (!full) return undefined;
-  const result = refuseAdmission(context, full, holdMicros, limitStateOf(limits, full.detail));
+  const result = refuseAdmission(context, full, holdMicros, limitStateOf(full.detail));
   return result.kind === 'short' ? result.refused : result;
 }

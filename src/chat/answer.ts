@@ -1,14 +1,19 @@
 import type { OpenAiError } from '../domain/errors/openai-error.ts';
 import type { PaymentOffer } from '../spend/payment-offer.ts';
 
-/** What is left of a caller's limits after this request. */
-export interface LimitState {
-  readonly perMinute: number;
+/** What is left of one limit after a request. */
+export interface LimitLeft {
+  readonly limit: number;
   readonly remaining: number;
   /** Until one more request is admitted. */
   readonly resetSecs: number;
-  /** The limit by UTC day, for callers that have one. */
-  readonly day?: { readonly limit: number; readonly remaining: number; readonly resetSecs: number };
+}
+
+/** Of the limits that a request counts against: the one by the minute and the one by the UTC day that leave the least. */
+export interface LimitState {
+  readonly minute: LimitLeft;
+  /** Undefined where no limit is by the day. */
+  readonly day?: LimitLeft;
 }
 
 export interface Refused {

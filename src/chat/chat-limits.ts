@@ -1,13 +1,12 @@
 import { openAiError } from '../domain/errors/openai-error.ts';
 import { creditText } from '../domain/credit/price.ts';
-import type { Admission, CreditDetail, CreditRefusal } from '../store/append-batch.ts';
-import { type LimitState, type Refused, refuse } from './answer.ts';
+import type { CreditDetail, CreditRefusal } from '../store/append-batch.ts';
+import { type LimitLeft, type LimitState, type Refused, refuse } from './answer.ts';
 import { type Caller, spendingOf } from './caller.ts';
 import type { ChatContext } from './context.ts';
+import type { Limits } from './refusal-cache.ts';
 
 const formPrefix = 'form:';
-
-export type Limits = Pick<Admission, 'subject' | 'perMinute' | 'perDay' | 'others'>;
 
 /** Too little credit for the requested answer, but perhaps enough for a shorter one. */
 export interface Short {
@@ -16,12 +15,9 @@ export interface Short {
   readonly refused: Refused;
 }
 
-/**
- * The limits of a completion: of its credential, and of what all credentials have in common, since keys, sessions and accounts are
- * free to create.
- */
+/** The limits of a completion: of its credential, and, where the operator sets them, of what several credentials have in common. */
 export function limitsOf(context: Pick<ChatContext, 'settings'>, caller: Caller, isFree: boolean): Limits {
-  const { freePerMinute: perMinute, freePerDay: perDay } = context.settings;
+  const { freePerDay: perDay, freePerMinute: perMinute = perDay } = context.settings;
   const { others = [], ...own } = credentialLimits(context, caller);
   const { account_id: account } = spendingOf(caller) ?? {};
   const free = [caller.client, ...(account === undefined ? [] : [`account:${account}`])];
@@ -29,7 +25,9 @@ export function limitsOf(context: Pick<ChatContext, 'settings'>, caller: Caller,
     ...own,
     others: [
       ...others,
-      ...(isFree ? free.map((subject) => ({ subject: `free:${subject}`, perMinute, perDay })) : []),
+      ...(isFree && perMinute !== undefined
+        ? free.map((subject) => ({ subject: `free:${subject}`, perMinute, perDay }))
+        : []),
       ...('formId' in caller ? [{ subject: `${formPrefix}${caller.formId}`, perMinute: 1, perDay: 1 }] : []),
     ],
   };
@@ -38,16 +36,28 @@ export function limitsOf(context: Pick<ChatContext, 'settings'>, caller: Caller,
 /** The limits that a request counts against whatever its model is. */
 function credentialLimits({ settings }: Pick<ChatContext, 'settings'>, caller: Caller): Limits {
   const perDay = undefined;
+  const ofAccount = (accountId: number) =>
+    settings.accountPerMinute === undefined
+      ? []
+      : [{ subject: `account:${accountId}`, perMinute: settings.accountPerMinute, perDay }];
   switch (caller.kind) {
     case 'api_key': {
       const { keyId, accountId } = caller.key;
-      const others = [{ subject: `account:${accountId}`, perMinute: settings.accountPerMinute, perDay }];
-      return { subject: `key:${keyId}`, perMinute: settings.keyPerMinute, perDay, others };
+      return {
+        subject: `key:${keyId}`,
+        perMinute: settings.keyPerMinute,
+        perDay,
+        others: ofAccount(accountId),
+      };
     }
     case 'session': {
       const { userId, accountId } = caller;
-      const others = [{ subject: `account:${accountId}`, perMinute: settings.accountPerMinute, perDay }];
-      return { subject: `user:${userId}`, perMinute: settings.sessionPerMinute, perDay, others };
+      return {
+        subject: `user:${userId}`,
+        perMinute: settings.sessionPerMinute,
+        perDay,
+        others: ofAccount(accountId),
+      };
     }
     case 'spend_auth': {
       const subject = `spend:${caller.spend.auth.commitment}`;
@@ -63,31 +73,31 @@ function credentialLimits({ settings }: Pick<ChatContext, 'settings'>, caller: C
 }
 
 /**
- * The limits of a request that is refused before its admission. With `count = "requests"` the credential's count it too; that of a spend
- * does not, because anyone can send a spend that a chain shows, nor that of a client without credentials that asks for a price.
+ * The limits of a request that is refused before its admission: with `count = "requests"` those of its credential. A spend's do not count
+ * it, because anyone can send a spend that a chain shows: it counts against its client address, as every refusal does with "admitted".
  */
-export function refusedLimits(
-  context: Pick<ChatContext, 'settings'>,
-  caller: Caller,
-  isUnpaid: boolean,
-): Limits {
+export function refusedLimits(context: Pick<ChatContext, 'settings'>, caller: Caller): Limits {
   const { count, refusedPerMinute: perMinute } = context.settings;
-  const ofRefusals = { subject: `refused:${caller.client}`, perMinute, perDay: undefined };
-  if (count === 'admitted' || isUnpaid || caller.kind === 'spend_auth') return ofRefusals;
-  const { others = [], ...own } = credentialLimits(context, caller);
-  return { ...own, perDay: undefined, others: [...others, ofRefusals] };
+  return count === 'admitted' || caller.kind === 'spend_auth'
+    ? { subject: `refused:${caller.client}`, perMinute, perDay: undefined }
+    : credentialLimits(context, caller);
 }
 
-export function limitStateOf({ perMinute, perDay }: Limits, detail: CreditDetail): LimitState {
-  const minute = {
-    perMinute,
-    remaining: numberOf(detail.remaining),
-    resetSecs: Math.ceil(numberOf(detail.reset_ms) / 1_000),
+export function limitStateOf(detail: CreditDetail): LimitState {
+  const minute = limitLeft(detail.per_minute, detail.remaining, detail.reset_ms);
+  return detail.per_day == null
+    ? { minute }
+    : { minute, day: limitLeft(detail.per_day, detail.remaining_today, detail.reset_today_ms) };
+}
+
+type Figure = number | null | undefined;
+
+function limitLeft(limit: Figure, remaining: Figure, resetMs: Figure): LimitLeft {
+  return {
+    limit: numberOf(limit),
+    remaining: numberOf(remaining),
+    resetSecs: Math.ceil(numberOf(resetMs) / 1_000),
   };
-  // a refusal by another limit says nothing of this day
-  if (perDay === undefined || detail.remaining_today == null) return minute;
-  const resetSecs = Math.ceil(numberOf(detail.reset_today_ms) / 1_000);
-  return { ...minute, day: { limit: perDay, remaining: numberOf(detail.remaining_today), resetSecs } };
 }
 
 /** How a client is answered whose admission the ledger has refused. */
@@ -138,7 +148,7 @@ export function refuseAdmission(
   }
 }
 
-function numberOf(value: number | null | undefined): number {
+function numberOf(value: Figure): number {
   if (value == null) throw new Error("the ledger's answer to an admission lacks a number");
   return value;
 }

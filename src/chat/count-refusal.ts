@@ -3,14 +3,13 @@ import { LaneFullError } from '../store/lane.ts';
 import { refusedEvents } from './admission-events.ts';
 import type { Refused } from './answer.ts';
 import { type Caller, refuseKey, spendingOf } from './caller.ts';
-import { type Limits, limitStateOf, refuseAdmission, refusedLimits } from './chat-limits.ts';
+import { limitStateOf, refuseAdmission, refusedLimits } from './chat-limits.ts';
 import type { ChatContext } from './context.ts';
 
 /** The refusal of a request whose limit is known to be full, before its body is parsed: parsing costs more than refusing. */
 export function refuseEarly(context: ChatContext, caller: Caller): Refused | undefined {
-  const limits = refusedLimits(context, caller, false);
-  const full = context.findFullLimit(limits);
-  return full && refuseFull(context, full, limits);
+  const full = context.findFullLimit(refusedLimits(context, caller));
+  return full && refuseFull(context, full);
 }
 
 /**
@@ -20,7 +19,6 @@ export function refuseEarly(context: ChatContext, caller: Caller): Refused | und
 export async function countRefusal(context: ChatContext, caller: Caller, refused: Refused): Promise<Refused> {
   const { status } = refused.error;
   if (refused.limit || status === 401 || status === 429 || status >= 500) return refused;
-  const limits = refusedLimits(context, caller, caller.kind === 'anonymous' && status === 402);
   const spending = spendingOf(caller);
   const chatId = randomUUID();
   try {
@@ -28,7 +26,7 @@ export async function countRefusal(context: ChatContext, caller: Caller, refused
       stream: `chat:${chatId}`,
       events: [],
       admit: {
-        ...limits,
+        ...refusedLimits(context, caller),
         chatId,
         processId: context.processId,
         isRefused: true,
@@ -39,21 +37,17 @@ export async function countRefusal(context: ChatContext, caller: Caller, refused
       refused: refusedEvents(caller, undefined),
     });
     if (outcome.outcome === 'ok') throw new Error('the ledger admitted a request that was refused');
-    if (outcome.code === 'counted') return { ...refused, limit: limitStateOf(limits, outcome.detail) };
+    if (outcome.code === 'counted') return { ...refused, limit: limitStateOf(outcome.detail) };
     if (outcome.code === 'invalid_api_key' && caller.kind === 'api_key')
       return await refuseKey(context, caller);
-    return refuseFull(context, outcome, limits);
+    return refuseFull(context, outcome);
   } catch (error) {
     if (error instanceof LaneFullError) return refused;
     throw error;
   }
 }
 
-function refuseFull(
-  context: ChatContext,
-  full: Parameters<typeof refuseAdmission>[1],
-  limits: Limits,
-): Refused {
-  const result = refuseAdmission(context, full, 0n, limitStateOf(limits, full.detail));
+function refuseFull(context: ChatContext, full: Parameters<typeof refuseAdmission>[1]): Refused {
+  const result = refuseAdmission(context, full, 0n, limitStateOf(full.detail));
   return result.kind === 'short' ? result.refused : result;
 }

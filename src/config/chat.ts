@@ -21,13 +21,13 @@ export const chatShape = {
   session_per_minute: reloadable(perMinute.default(30)),
   key_per_minute: reloadable(perMinute.default(60)),
   spend_auth_per_minute: reloadable(perMinute.default(120)),
-  /** Of all keys and sessions of an account together. */
-  account_per_minute: reloadable(perMinute.default(600)),
-  /** Of free models, by account and by client address, over all credentials together. */
-  free_per_minute: reloadable(perMinute.default(60)),
-  /** By UTC day. */
-  free_per_day: reloadable(wholeNumber(1, 1_000_000).default(1_000)),
-  /** Of requests that are refused before their admission, by client address. */
+  /** Of all keys and sessions of an account together; no limit where it is left out. */
+  account_per_minute: reloadable(perMinute.optional()),
+  /** Of free models, by account and by client address, over all credentials together; no limit where it is left out. */
+  free_per_minute: reloadable(perMinute.optional()),
+  /** By UTC day; no limit where it is left out. */
+  free_per_day: reloadable(wholeNumber(1, 1_000_000).optional()),
+  /** Of requests that are refused before their admission and count against no credential, by client address. */
   refused_per_minute: reloadable(perMinute.default(120)),
   /** Of requests with an invalid credential, by client address. */
   failed_auth_per_minute: reloadable(perMinute.default(20)),

@@ -80,8 +80,14 @@ export interface CreditCommand {
   readonly refused?: Readonly<Partial<Record<CreditRefusal, readonly LedgerEvent[]>>>;
 }
 
-/** Numbers of a decision, where they apply: milliseconds, admissions, micros. */
+/**
+ * Numbers of a decision, where they apply: milliseconds, admissions, micros. Of the minute and the day of an admission's limits that bind:
+ * those that refused, or that leave the least.
+ */
 export interface CreditDetail {
+  readonly per_minute?: number | null;
+  /** Absent where no limit is by day. */
+  readonly per_day?: number | null;
   readonly remaining?: number | null;
   /** Until the minute admits one more. */
   readonly reset_ms?: number | null;
@@ -101,5 +107,8 @@ export type CreditOutcome =
   | { readonly outcome: 'ok'; readonly version: number; readonly at: string; readonly detail: CreditDetail }
   | { readonly outcome: 'refused'; readonly code: CreditRefusal; readonly detail: CreditDetail };
 
-/** What an admission that was written leaves of its limits, named as in `CreditDetail`: remaining, reset_ms, remaining_today, reset_today_ms. */
-export type LimitsLeft = readonly [number, number, number | null, number];
+/**
+ * What an admission that was written leaves of its limits, named as in `CreditDetail`: remaining, reset_ms, remaining_today,
+ * reset_today_ms, per_minute, per_day.
+ */
+export type LimitsLeft = readonly [number, number, number | null, number, number, number | null];

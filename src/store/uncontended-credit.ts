@@ -42,11 +42,14 @@ function fieldsOfSettlement({ chatId, capturedMicros, releasedMicros }: Settleme
 }
 
 /** What an admission's answer says of its limits. */
-export function detailOf([remaining, resetMs, remainingToday, resetTodayMs]: LimitsLeft): CreditDetail {
+export function detailOf(left: LimitsLeft): CreditDetail {
+  const [remaining, resetMs, remainingToday, resetTodayMs, perMinute, perDay] = left;
   return {
     remaining,
     reset_ms: resetMs,
     remaining_today: remainingToday,
     reset_today_ms: resetTodayMs,
+    per_minute: perMinute,
+    per_day: perDay,
   };
 }

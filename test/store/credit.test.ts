@@ -290,6 +290,29 @@ describe('a limit', () => {
     expect(rows).toEqual(Array.from({ length: 3 }, () => ({ hits: 20, today: 20 })));
   });
 
+  test('that leaves the least is the one that an answer names, of minutes and of days, decided or not', async () => {
+    const database = await atNoon();
+    const lane = laneOn(database);
+    const own = { subject: 'ip:192.0.2.1', perMinute: 9, perDay: 5 };
+    const others = [
+      { subject: 'account:1', perMinute: 4, perDay: undefined },
+      { subject: 'free:ip:192.0.2.1', perMinute: 6, perDay: 3 },
+    ];
+    const left: number[][] = [];
+    // the windows of the first are created: it is decided, those after it are not
+    for (let tried = 0; tried < 4; tried++) {
+      const { detail } = await lane.appendCredit(admission({ ...own, others }));
+      const { remaining, per_minute, reset_ms, remaining_today, per_day } = detail;
+      left.push([remaining, per_minute, reset_ms, remaining_today, per_day].map(Number));
+    }
+    expect(left).toEqual([
+      [3, 4, 60_000, 2, 3],
+      [2, 4, 60_000, 1, 3],
+      [1, 4, 60_000, 0, 3],
+      [1, 4, 60_000, 0, 3],
+    ]);
+  });
+
   test('counts refused requests exactly, over two processes, and none of those that it refuses itself', async () => {
     const database = await atNoon();
     const lanes = [laneOn(database), laneOn(database)];
@@ -303,7 +326,7 @@ describe('a limit', () => {
     const { rows } = await database.pool.query(
       'select cardinality(hits) as hits, day_hits from tollbook.rate_window',
     );
-    expect(rows).toEqual([{ hits: 30, day_hits: 0 }]);
+    expect(rows).toEqual([{ hits: 30, day_hits: 30 }]);
   });
 
   test('lets one more pass a minute after the first, and names the wait until then', async () => {
@@ -348,7 +371,7 @@ describe('a limit', () => {
     const byMinute = await lane.appendCredit(admission(both));
     expect(byMinute).toMatchObject({
       code: 'rate_limit_exceeded',
-      detail: { remaining: 0, remaining_today: 3 },
+      detail: { remaining: 0, per_minute: 2, remaining_today: 3, per_day: 5 },
     });
     const { retry_ms, reset_ms, reset_today_ms } = byMinute.detail;
     expect([retry_ms, reset_ms, reset_today_ms]).toEqual([50_000, 50_000, 12 * 3_600_000 - 10_000]);
@@ -358,7 +381,7 @@ describe('a limit', () => {
     const byDay = await lane.appendCredit(admission({ ...both, perMinute: 9, perDay: 2 }));
     expect(byDay).toMatchObject({
       code: 'daily_quota_exceeded',
-      detail: { remaining: 7, remaining_today: 0 },
+      detail: { remaining: 7, per_minute: 9, remaining_today: 0, per_day: 2 },
     });
     expect(byDay.detail.retry_ms).toBe(byDay.detail.reset_today_ms);
     expect(byDay.detail.reset_ms).toBe(50_000);

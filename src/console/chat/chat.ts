@@ -55,7 +55,7 @@ function columnsFor({ health, settings }: ChatContext): Column<ModelConfig>[] {
 }
 
 function limitsSheet({ settings }: ChatContext): Html {
-  const limits: readonly (readonly [string, number])[] = [
+  const limits: readonly (readonly [string, number | undefined])[] = [
     ['Of a key, a minute', settings.keyPerMinute],
     ['Of a session, a minute', settings.sessionPerMinute],
     ['Of an account, a minute', settings.accountPerMinute],
@@ -74,7 +74,7 @@ function limitsSheet({ settings }: ChatContext): Html {
       ${limits.map(
         ([name, most]) =>
           html`<dt>${name}</dt>
-            <dd>${count(most)}</dd>`,
+            <dd>${most === undefined ? 'no limit' : count(most)}</dd>`,
       )}
     </dl>
   </section>`;

@@ -4,7 +4,8 @@ import type { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { openAiError } from '../../domain/errors/openai-error.ts';
 import type { AdmittedChat } from '../../chat/admission.ts';
-import type { ChatAnswer, Refused } from '../../chat/answer.ts';
+import { type ChatAnswer, type Refused, refuse } from '../../chat/answer.ts';
+import { countRefusal } from '../../chat/count-refusal.ts';
 import { requestChat } from '../../chat/complete-chat.ts';
 import type { ChatContext } from '../../chat/context.ts';
 import { isPlainJson } from './completion-body.ts';
@@ -14,7 +15,7 @@ import { limitInFlight } from '../server/in-flight.ts';
 import { limitHeaders } from './limit-headers.ts';
 import { type Completions, ledgerUnavailable } from './make-completion.ts';
 import { sendOpenAiError } from './openai-errors.ts';
-import type { RequestBodies } from '../server/request-bodies.ts';
+import { RefusedBodyError, type RequestBodies } from '../server/request-bodies.ts';
 import { noteFacts } from '../server/request-log.ts';
 
 /** Memory per byte of a body while it is processed: its bytes, text, values, and text and bytes again; text has two bytes a character. */
@@ -52,12 +53,16 @@ export function completionRoutes(
       bodies.release,
     );
     app.addContentTypeParser('*', (request: FastifyRequest, payload: IncomingMessage) =>
-      bodies.read(request, payload, { maxBytes: current().settings.maxBodyBytes, workFactor }),
+      bodies
+        .read(request, payload, { maxBytes: current().settings.maxBodyBytes, workFactor })
+        // refused by the handler, which knows whose limits count it
+        .catch((error: unknown) => {
+          if (error instanceof RefusedBodyError && error.code === 'body_too_large') return error;
+          throw error;
+        }),
     );
 
     app.post('/chat/completions', { onRequest: chargeClient }, async (request, reply) => {
-      if (!isPlainJson(request.headers))
-        return sendOpenAiError(request, reply, openAiError('unsupported_media_type'));
       const context = current();
       const bodyBytes = Buffer.isBuffer(request.body) ? request.body.length : 0;
       const admission = admit(context, request);
@@ -76,9 +81,19 @@ async function admit(context: ChatContext, request: FastifyRequest): Promise<Adm
   const caller = await callerOf(context, request);
   if (caller.kind === 'refused') return caller;
   const { body } = request;
+  const fault = bodyFault(request);
+  if (fault) return countRefusal(context, caller, refuse(openAiError(fault)));
   // frees the body while the answer is being written
   request.body = undefined;
   return requestChat(context, caller, Buffer.isBuffer(body) ? body : Buffer.alloc(0));
+}
+
+function bodyFault({
+  body,
+  headers,
+}: FastifyRequest): 'body_too_large' | 'unsupported_media_type' | undefined {
+  if (body instanceof RefusedBodyError) return 'body_too_large';
+  return isPlainJson(headers) ? undefined : 'unsupported_media_type';
 }
 
 async function sendAnswer(

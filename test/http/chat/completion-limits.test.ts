@@ -231,15 +231,80 @@ test('keys, accounts and clients without credentials share the limit of free mod
   expect(await statusesOf(ofAddress.map((key) => from('10.0.1.1', key)))).toEqual([200, 200, 200, 429, 429]);
 });
 
-test.each(['requests', 'admitted'])(
-  'with count = "%s" refused requests count against their address, and then no body is parsed',
-  async (count) => {
-    const gateway = await startChatGateway({
-      chat: `count = "${count}"\nrefused_per_minute = 3\nanonymous_per_minute = 50`,
-    });
-    const unpaid = () => gateway.post(ask('x'));
-    const wrong = () => gateway.post('{');
-    expect(await statusesOf([unpaid, unpaid, wrong, unpaid, wrong])).toEqual([402, 402, 400, 429, 429]);
-    expect((await gateway.post(ask('x', freeModel), { 'x-forwarded-for': '10.0.0.9' })).status).toBe(200);
-  },
-);
+test('where only admitted requests count, refused ones count against their address, and then no body is parsed', async () => {
+  const gateway = await startChatGateway({ chat: 'count = "admitted"\nrefused_per_minute = 3' });
+  const unpaid = () => gateway.post(ask('x'));
+  const wrong = () => gateway.post('{');
+  expect(await statusesOf([unpaid, unpaid, wrong, unpaid, wrong])).toEqual([402, 402, 400, 429, 429]);
+  expect((await gateway.post(ask('x', freeModel), { 'x-forwarded-for': '10.0.0.9' })).status).toBe(200);
+});
+
+test('a request without credentials counts against its day whatever it ends with, 429 excepted', async () => {
+  const gateway = await startChatGateway({
+    chat: 'anonymous_max_body_bytes = 2_000\nmax_body_bytes = 4_000',
+  });
+  const asked: [unknown, Record<string, string>][] = [
+    ['{', {}],
+    [ask('x', 'unknown'), {}],
+    [ask('x'.repeat(3_000), freeModel), {}],
+    [ask('x'), {}],
+    [ask('x', freeModel), { 'content-type': 'text/plain' }],
+    [ask('x', freeModel), {}],
+    ['{', {}],
+  ];
+  const answers: (readonly [number, string | null, string | null])[] = [];
+  for (const [body, headers] of asked) {
+    const answer = await gateway.post(body, headers);
+    const left = answer.headers.get('x-ratelimit-remaining');
+    answers.push([answer.status, answer.headers.get('x-ratelimit-limit'), left]);
+  }
+  expect(answers).toEqual([
+    [400, '5', '4'],
+    [404, '5', '3'],
+    [413, '5', '2'],
+    [402, '5', '1'],
+    [415, '5', '0'],
+    [429, '5', '0'],
+    [429, '5', '0'],
+  ]);
+  const { rows } = await gateway.database.pool.query('select day_hits from tollbook.rate_window');
+  expect(rows).toEqual([{ day_hits: 5 }]);
+  // beyond every limit of a body, which no parser sees
+  const large = await gateway.post(ask('x'.repeat(5_000), freeModel), { 'x-forwarded-for': '10.0.0.9' });
+  expect([large.status, large.headers.get('x-ratelimit-remaining')]).toEqual([413, '4']);
+});
+
+test('no limit joins credentials that no operator has set: two keys of one account and address have sixty free requests each', async () => {
+  const gateway = await startChatGateway();
+  const { pool } = gateway.database;
+  const lane = laneOn(gateway.database);
+  const accountId = await fund(gateway.database, lane, 0n);
+  const keys = await Promise.all(
+    ['one', 'other'].map((name) => issueApiKey({ pool, lane }, { accountId, name })),
+  );
+  const answers: Response[] = [];
+  // few at once: more of one address have no slots
+  for (let round = 0; round < 13; round++) {
+    const tries = keys.flatMap(({ key }) => Array.from({ length: 5 }, () => `Bearer ${key}`));
+    const sent = tries.map((authorization) => gateway.post(ask('x', freeModel), { authorization }));
+    answers.push(...(await Promise.all(sent)));
+  }
+  const counted = Map.groupBy(answers, ({ status }) => status);
+  expect([counted.get(200)?.length, counted.get(429)?.length]).toEqual([120, 10]);
+  expect(counted.get(429)?.[0]?.headers.get('x-ratelimit-limit')).toBe('60');
+});
+
+test('X-RateLimit names the limit that binds, also one that an operator sets for an account', async () => {
+  const gateway = await startChatGateway({ chat: 'account_per_minute = 2' });
+  const bearer = { authorization: `Bearer ${await gateway.key()}` };
+  const seen: (readonly [number, string | null, string | null])[] = [];
+  for (let tries = 0; tries < 3; tries++) {
+    const { status, headers } = await gateway.post(ask('x', freeModel), bearer);
+    seen.push([status, headers.get('x-ratelimit-limit'), headers.get('x-ratelimit-remaining')]);
+  }
+  expect(seen).toEqual([
+    [200, '2', '1'],
+    [200, '2', '0'],
+    [429, '2', '0'],
+  ]);
+});

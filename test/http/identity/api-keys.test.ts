@@ -107,7 +107,7 @@ describe('a session', () => {
     const statuses = (await Promise.all(asked)).map(({ status }) => status);
     expect(statuses.filter((status) => status === 200)).toHaveLength(30);
     expect(statuses.filter((status) => status === 429)).toHaveLength(10);
-    expect((await chat(gateway.browser('198.51.100.2'))).headers.get('x-ratelimit-limit')).toBe('10');
+    expect((await chat(gateway.browser('198.51.100.2'))).headers.get('x-ratelimit-limit')).toBe('5');
     expect((await chat(browser)).headers.get('x-ratelimit-limit')).toBe('30');
   });
 
