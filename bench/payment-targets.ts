@@ -44,7 +44,7 @@ export async function startPaymentTargets({ keep, dir }: Bench, stage: Stage): P
   return targets;
 }
 
-/** A gateway with the feature jobs only, whose quotes authenticate themselves, as the documents advise. */
+/** A gateway with the feature x402 only, whose quotes authenticate themselves, as the documents advise. */
 export function paymentGateway(
   { ledger, stub }: Stage,
   verify: boolean,

@@ -155,7 +155,7 @@ export const attackPart = {
     const { pid, url } = await bench.keep(
       startTollbook({
         ...options,
-        configText: (port) => `features = ["jobs", "chat"]\n${options.configText(port)}`,
+        configText: (port) => `features = ["x402", "chat"]\n${options.configText(port)}`,
         nodeOptions: ['--import', `${new URL('loop-delay.mjs', import.meta.url).href}?port=${loopPort}`],
       }),
     );

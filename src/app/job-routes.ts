@@ -22,7 +22,7 @@ interface RouteParts {
   readonly readiness: () => Readiness;
 }
 
-/** Every route of the feature `jobs`: for clients, runners and operators. */
+/** Every route of the feature `x402`: for clients, runners and operators. */
 export async function registerJobRoutes(
   app: FastifyInstance,
   { current, bodies, readiness }: RouteParts,

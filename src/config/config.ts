@@ -76,12 +76,12 @@ export interface Config extends ConfigOf<typeof gatewayShape> {
   readonly limits: LimitsConfig;
   readonly delivery: DeliveryConfig;
   readonly alerts: AlertsConfig;
-  /** Undefined where no discovery service is watched, or the feature jobs is off. */
+  /** Undefined where no discovery service is watched, or the feature x402 is off. */
   readonly discovery: DiscoveryConfig | undefined;
   readonly retention: RetentionConfig;
   /** Undefined where results go into the database alone. */
   readonly resultStore: ResultStoreConfig | undefined;
-  /** Undefined where clients are not called, or the feature jobs is off. */
+  /** Undefined where clients are not called, or the feature x402 is off. */
   readonly callbacks: CallbacksConfig | undefined;
   /** Undefined where nothing is measured. */
   readonly metrics: MetricsConfig | undefined;

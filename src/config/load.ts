@@ -90,7 +90,7 @@ export async function parseConfig(
 async function readConfig(root: RootTable, reading: Reading): Promise<Config | undefined> {
   const { values, whole } = root;
   // where the list of features is wrong, the default applies, so that missing keys of paid jobs are reported in the same run
-  const isJobsOn = values.features?.includes('jobs') ?? true;
+  const isJobsOn = values.features?.includes('x402') ?? true;
   const isChatOn = values.features?.includes('chat') ?? false;
   const limits = readLimits(values.limits, reading.report);
   const delivery = readDelivery(values.delivery, reading.report);

@@ -42,8 +42,8 @@ export interface ReloadedConfig {
  * @throws where a feature would be switched off
  */
 export function reloadConfig(started: Config, next: Config): ReloadedConfig {
-  for (const feature of ['jobs', 'chat'] as const)
-    if (started[feature] && !next[feature])
+  for (const feature of started.features)
+    if (!next.features.includes(feature))
       throw new Error(`switching off the feature ${feature} requires a restart: nothing was changed`);
   const { jobs, chat } = started;
   const { identity, log } = started;

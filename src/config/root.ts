@@ -6,14 +6,9 @@ import { reloadable, type Table } from './table.ts';
 import { baseUrl, bindAddress, proxyRange, secureBaseUrl } from './urls.ts';
 import { filePath, flag, markupBps, oneOf, rate, wholeNumber } from './values.ts';
 
-const features = ['jobs', 'chat', 'pricing'] as const;
+const features = ['x402', 'chat'] as const;
 /** A part of the gateway that the operator switches on. */
 export type Feature = (typeof features)[number];
-const builtFeatures: readonly Feature[] = ['jobs', 'chat'];
-
-const feature = oneOf(features).refine((name) => builtFeatures.includes(name), {
-  error: (issue) => `${String(issue.input)} is not built yet`,
-});
 
 /** The keys at the top level that belong to no feature. */
 export const gatewayShape = {
@@ -22,9 +17,9 @@ export const gatewayShape = {
   /** The address that clients use. */
   public_url: baseUrl.optional(),
   features: z
-    .array(feature, 'must be an array of feature names')
+    .array(oneOf(features), 'must be an array of feature names')
     .refine(allDiffer, 'names a feature twice')
-    .default(['jobs']),
+    .default(['x402']),
   /** Webhooks of customers may be on this machine, also without https. For development alone. */
   loopback_webhooks: flag.default(false),
   /** Addresses and CIDR ranges whose X-Forwarded-For is trusted. */

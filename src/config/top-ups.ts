@@ -58,7 +58,7 @@ function jobOf({ values }: TopUpTable): JobId | undefined {
 }
 
 function checkFeatures(root: RootTable, { isOn }: JobsTables, at: Path, report: Report): void {
-  if (!isOn) report.mistake(at, 'needs the feature jobs: a top-up is a paid job');
+  if (!isOn) report.mistake(at, 'needs the feature x402: a top-up is a paid job');
   if (!root.names('identity'))
     report.mistake(at, 'needs [identity]: the payer signs in with the wallet to use the credit');
 }

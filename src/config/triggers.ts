@@ -47,7 +47,7 @@ export async function readTriggers(
     report.mistake(['triggers'], 'must be an array of tables: [[triggers]]');
     return [];
   }
-  if (!isJobsOn) report.mistake(['triggers'], 'needs the feature jobs: a trigger calls a job');
+  if (!isJobsOn) report.mistake(['triggers'], 'needs the feature x402: a trigger calls a job');
   const triggers: TriggerConfig[] = [];
   const names = new Map<string, number>();
   for (const [index, element] of raw.entries()) {

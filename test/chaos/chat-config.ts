@@ -18,7 +18,7 @@ export const chatModel = 'chaos-model';
 
 /** What a gateway that serves chat as well has at the top of its file. */
 export const chatTop = `
-features = ["jobs", "chat"]
+features = ["x402", "chat"]
 trust_proxy = ["127.0.0.1"]
 `;
 

@@ -13,7 +13,7 @@ import { ask, freeModel, oneModel, startChatGateway } from '../support/chat-gate
 import { eventually } from '../support/wait.ts';
 
 const chain = useChain();
-const bothOn = 'features = ["jobs", "chat"]';
+const bothOn = 'features = ["x402", "chat"]';
 const chat = '/v1/chat/completions';
 const json = { 'content-type': 'application/json' };
 

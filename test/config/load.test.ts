@@ -60,7 +60,7 @@ invocation_mode = "public_paid"
       file: 'conf/gateway.toml',
       bindAddress: { host: '0.0.0.0', port: 8402 },
       publicUrl: 'http://127.0.0.1:8402',
-      features: ['jobs'],
+      features: ['x402'],
       runners: [],
       limits: {
         maxBodyBytes: 1_048_576,
@@ -136,7 +136,7 @@ facilitator_url = "http://facilitator.example"
 rate_per_native_unit = 3200.5
 markup_bps = -1
 features = [
-  "jobs",
+  "x402",
   "pricing",
 ]
 
@@ -168,7 +168,7 @@ max_body_byte = 5
       '2 facilitator_url: must be https, or http on loopback',
       '3 rate_per_native_unit: must be a decimal string such as "3200.00": a float is not exact',
       '4 markup_bps: must be a whole number from 0 to 1000000',
-      '7 features[1]: pricing is not built yet',
+      '7 features[1]: must be "x402" or "chat"',
       '10 accepted_tokens[0].eip712_version: is missing',
       '12 accepted_tokens[0].asset: is not an address (0x and 40 hex digits)',
       '14 accepted_tokens[0].decimals: must be a whole number from 0 to 36',
@@ -241,14 +241,14 @@ describe('features', () => {
     ]);
   });
 
-  it('are refused when unbuilt, unknown or named twice', async () => {
-    expect(await wrongs(minimal('features = ["pricing", "jobs"]'))).toEqual([
-      'features[0]: pricing is not built yet',
+  it.each(['jobs', 'pricing', 'x403'])('are refused where one is unknown, as %s is', async (name) => {
+    expect(await wrongs(minimal(`features = ["${name}"]`))).toEqual([
+      'features[0]: must be "x402" or "chat"',
     ]);
-    expect(await wrongs(minimal('features = ["x403"]'))).toEqual([
-      'features[0]: must be "jobs" or "chat" or "pricing"',
-    ]);
-    expect(await wrongs(minimal('features = ["jobs", "jobs"]'))).toEqual(['features: names a feature twice']);
+  });
+
+  it('are refused when named twice', async () => {
+    expect(await wrongs(minimal('features = ["x402", "x402"]'))).toEqual(['features: names a feature twice']);
   });
 
   it('require the keys of paid jobs when they are on', async () => {

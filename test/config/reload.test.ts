@@ -15,7 +15,7 @@ max_output_tokens = 10
 `;
 
 async function read(top = '', tables = '', files = {}): Promise<Config> {
-  const features = top.includes('features') ? top : `features = ["jobs", "chat"]\n${top}`;
+  const features = top.includes('features') ? top : `features = ["x402", "chat"]\n${top}`;
   return (await parse(minimal(features) + networks + runner + chat + tables, files, env)).config;
 }
 
@@ -126,19 +126,19 @@ test('a secret that no reload can change is reported by its key, and the old sec
 });
 
 test('a feature that is switched on requires a restart', async () => {
-  const { config, requireRestart } = reloadConfig(await read('features = ["jobs"]'), await read());
+  const { config, requireRestart } = reloadConfig(await read('features = ["x402"]'), await read());
   expect(requireRestart).toEqual(['features', 'chat']);
   expect(config.chat).toBeUndefined();
 });
 
 test('a feature cannot be switched off without a restart', async () => {
   const started = await read();
-  const next = await read('features = ["jobs"]');
+  const next = await read('features = ["x402"]');
   expect(() => reloadConfig(started, next)).toThrow('switching off the feature chat requires a restart');
 });
 
 test('the payee of a token is reloadable', async () => {
-  const next = minimal('features = ["jobs", "chat"]').replace(
+  const next = minimal('features = ["x402", "chat"]').replace(
     token,
     token.replace('0x70997970', '0x80997970'),
   );

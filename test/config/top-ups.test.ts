@@ -17,7 +17,7 @@ free_tier = true
 context_length = 8192
 max_output_tokens = 1024
 `;
-const both = 'features = ["jobs", "chat"]';
+const both = 'features = ["x402", "chat"]';
 const policy = (mode: string, more = '') =>
   `[[job_policies]]\nservice_id = 9\njob_index = 0\ninvocation_mode = "${mode}"\n${more}`;
 const topUp = (more = 'currency_per_token = { USDC = "1" }') =>
@@ -68,7 +68,7 @@ describe('top-ups', () => {
 
   const delegated = `auth_mode = "delegated_caller_signature"\nnet_rpc_url = "https://rpc.example"\nnet_contract = "0x${'ab'.repeat(20)}"`;
   const mistakes: [string, Parts, string][] = [
-    ['without paid jobs', { top: 'features = ["chat"]' }, 'top_ups: needs the feature jobs'],
+    ['without paid jobs', { top: 'features = ["chat"]' }, 'top_ups: needs the feature x402'],
     ['without accounts', { people: '' }, 'top_ups: needs [identity]'],
     ['without a price', { prices: '' }, 'top_ups[0]: job 9/0 has no price'],
     ['of a disabled job', { policies: policy('disabled') }, 'job 9/0 is disabled'],

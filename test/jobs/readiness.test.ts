@@ -61,7 +61,7 @@ test("one customer's stale call and an absent facilitator leave two gateways rea
     database,
     chain,
     facilitatorUrl: proxy.url,
-    top: 'features = ["jobs", "chat"]',
+    top: 'features = ["x402", "chat"]',
     tables: `${leased}\n${oneModel(model.url)}`,
     env: { RUNNER_TOKEN: token },
   };

@@ -58,7 +58,7 @@ test('a copy of the ledger makes no request to anyone and serves reads, until on
     chain: { ...chain, rpcUrl: `${peers.url}/rpc` },
     facilitatorUrl: `${peers.url}/facilitator`,
     runnerUrl: `${peers.url}/runner`,
-    top: 'features = ["jobs", "chat"]',
+    top: 'features = ["x402", "chat"]',
     env: {
       LOG_KEY: testSeed.toString('hex'),
       S3_SECRET: 'a-secret-of-the-bucket',

@@ -110,7 +110,7 @@ export async function startJobsSite(
       'output.json': JSON.stringify(outputSchema),
       'deep.json': JSON.stringify(nested(200)),
     },
-    top: 'features = ["jobs", "chat"]',
+    top: 'features = ["x402", "chat"]',
     env: { IDENTITY_SECRET: identitySecret, LOG_KEY: '2a'.repeat(32) },
     ...options,
     tables: `

@@ -52,7 +52,7 @@ export function topUpOptions(
   return {
     ...options,
     jobs: topUpJobs,
-    top: `features = [${isServed ? '"jobs", "chat"' : '"jobs"'}]\n${options.top ?? ''}`,
+    top: `features = [${isServed ? '"x402", "chat"' : '"x402"'}]\n${options.top ?? ''}`,
     tables: `
 [identity]
 secret_env = "IDENTITY_SECRET"

@@ -65,7 +65,7 @@ export async function wholeOptions(
     ...(options.jobs !== undefined && { jobs: options.jobs }),
     env: configuredSecrets,
     logger: options.logger ?? pino({ level: 'silent' }),
-    top: `features = ["jobs", "chat"]
+    top: `features = ["x402", "chat"]
 receipt_key_env = "RECEIPT_KEY"
 second_receipt_key_env = "SECOND_RECEIPT_KEY"
 quote_key_env = "QUOTE_KEY"

@@ -27,7 +27,7 @@ export type Part = Feature | 'identity' | 'audit' | 'log';
 
 /** Every public route of each part. */
 const operationsByPart: Readonly<Record<Part, readonly Operation[]>> = {
-  jobs: [
+  x402: [
     jobs.payOperation,
     jobs.dryRunOperation,
     jobs.priceOperation,
@@ -94,7 +94,6 @@ const operationsByPart: Readonly<Record<Part, readonly Operation[]>> = {
     identity.revokeKeyOperation,
     identity.revokeKeysOperation,
   ],
-  pricing: [],
   audit: [
     status.gatewayStatusOperation,
     projections.auditPaymentsOperation,
@@ -140,10 +139,9 @@ any origin may call it, without cookies.`;
 const aboutPeople = `**Users** sign in below \`/api\`, from pages of this address only: a write request with another \`Origin\` is refused.`;
 
 const aboutPart: Readonly<Record<Part, string>> = {
-  jobs: aboutJobs,
+  x402: aboutJobs,
   chat: aboutChat,
   identity: aboutPeople,
-  pricing: '',
   audit: '',
   log: '',
 };

@@ -25,13 +25,13 @@ import { oneModel } from '../../support/chat-gateway.ts';
 import { createReadinessChecker } from '../../../src/workers/readiness-checker.ts';
 
 const chain = useChain();
-const all: Part[] = ['jobs', 'chat', 'identity', 'audit', 'log'];
-const served: Part[][] = [['jobs', 'audit'], ['chat', 'audit'], ['jobs', 'chat', 'audit', 'log'], all];
+const all: Part[] = ['x402', 'chat', 'identity', 'audit', 'log'];
+const served: Part[][] = [['x402', 'audit'], ['chat', 'audit'], ['x402', 'chat', 'audit', 'log'], all];
 
 /** Every route that these parts register, as OpenAPI writes it. */
 async function registeredRoutes(names: readonly Part[]): Promise<string[]> {
   const database = await createDatabase();
-  const top = `features = ${JSON.stringify(names.filter((part) => part === 'jobs' || part === 'chat'))}`;
+  const top = `features = ${JSON.stringify(names.filter((part) => part === 'x402' || part === 'chat'))}`;
   const people = names.includes('identity') ? '[identity]\nsecret_env = "IDENTITY_SECRET"' : '';
   const log = names.includes('log') ? '[log]\norigin = "jobs.example/log"\nkey_env = "LOG_KEY"' : '';
   const tables = `${oneModel('http://127.0.0.1:1/v1')}\n${people}\n${log}`;

@@ -34,7 +34,7 @@ test('no operation that needs credentials answers a request without them, and no
   const gateway = await startTestGateway({
     database,
     chain,
-    top: 'features = ["jobs", "chat"]',
+    top: 'features = ["x402", "chat"]',
     tables: `${oneModel('http://127.0.0.1:1/v1')}
 [[runners]]
 services = [1]

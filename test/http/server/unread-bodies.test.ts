@@ -18,7 +18,7 @@ const chain = {
 } as const;
 
 const everything: Partial<TestGatewayOptions> = {
-  top: 'features = ["jobs", "chat"]',
+  top: 'features = ["x402", "chat"]',
   tables: `${oneModel('http://127.0.0.1:1/v1')}
 [identity]
 secret_env = "IDENTITY_SECRET"
