@@ -22,7 +22,8 @@ const plainRisks = [
  */
 export function plainHttpWarning(key: string, value: unknown): string | undefined {
   const risk = plainRisks.find(([end]) => key.endsWith(end))?.[1];
-  if (risk === undefined || typeof value !== 'string' || isEncryptedOrLocal(new URL(value))) return undefined;
+  if (risk === undefined || typeof value !== 'string' || value === 'public') return undefined;
+  if (isEncryptedOrLocal(new URL(value))) return undefined;
   return `is plain http to another host: anyone on the way can ${risk}`;
 }
 

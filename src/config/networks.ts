@@ -5,12 +5,12 @@ import type { Path } from './mistakes.ts';
 import type { Report } from './report.ts';
 import { readTables } from './table.ts';
 import type { ConfirmMode } from './root.ts';
-import { rpcUrl } from './urls.ts';
+import { rpcUrlOrPublic } from './urls.ts';
 import { network } from './values.ts';
 
 export interface NetworkConfig {
   readonly rpcUrl: string;
-  /** `public`: the operator named none, so it is the one that viem has for the chain. */
+  /** `public`: the one that viem has for the chain, because the operator says so. */
   readonly source: 'configured' | 'public';
   /** Its place in the file. */
   readonly at: Path;
@@ -18,11 +18,12 @@ export interface NetworkConfig {
 
 /** An entry of `[[networks]]`. */
 interface NetworkEntry {
+  /** An address, or `public`. */
   readonly rpcUrl: string;
   readonly at: Path;
 }
 
-const networkShape = { id: network, rpc_url: rpcUrl } as const;
+const networkShape = { id: network, rpc_url: rpcUrlOrPublic } as const;
 
 /** Reads `[[networks]]`: RPC addresses by network. What is wrong is reported. */
 export function readNetworks(raw: unknown, report: Report): Map<Caip2, NetworkEntry> {
@@ -43,9 +44,9 @@ export function readNetworks(raw: unknown, report: Report): Map<Caip2, NetworkEn
 }
 
 /**
- * The accepted tokens' networks with the RPC of each: the configured one, else the public one of the chain.
- * Warns where the operator did not choose, in capitals where nothing can confirm a settlement; that is a mistake if settlements
- * must be confirmed.
+ * The accepted tokens' networks with the RPC of each: the configured one, or the public one of the chain where the operator asks for it:
+ * a stranger's node decides about money. Warns of a public one, in capitals where nothing can confirm a settlement; that is a mistake if
+ * settlements must be confirmed.
  */
 export async function chooseNetworks(
   tokens: readonly AcceptedToken[],
@@ -54,18 +55,17 @@ export async function chooseNetworks(
   report: Report,
 ): Promise<Map<Caip2, NetworkConfig>> {
   const chosen = new Map<Caip2, NetworkConfig>();
-  const left = new Map<Caip2, number>();
-  for (const token of tokens) {
-    const entry = configured.get(token.network);
-    if (entry === undefined) left.set(token.network, token.chainId);
-    else chosen.set(token.network, { ...entry, source: 'configured' });
-  }
-  if (left.size === 0) return chosen;
-  const known = await publicRpcUrls(new Set(left.values()));
-  for (const [id, chainId] of left) {
-    const url = known.get(chainId);
-    if (url !== undefined) chosen.set(id, { rpcUrl: url, source: 'public', at: ['networks'] });
-    if (url !== undefined) report.warning(['networks'], withPublicRpc(id, url));
+  const chainIds = new Map(tokens.map((token) => [token.network, token.chainId]));
+  const isPublic = (id: Caip2): boolean => configured.get(id)?.rpcUrl === 'public';
+  const asked = new Set([...chainIds].flatMap(([id, chainId]) => (isPublic(id) ? [chainId] : [])));
+  const known = asked.size === 0 ? new Map<number, string>() : await publicRpcUrls(asked);
+  for (const [id, chainId] of chainIds) {
+    const entry = configured.get(id);
+    const url = isPublic(id) ? known.get(chainId) : entry?.rpcUrl;
+    if (entry && url !== undefined) {
+      chosen.set(id, { rpcUrl: url, source: isPublic(id) ? 'public' : 'configured', at: entry.at });
+      if (isPublic(id)) report.warning(entry.at, withPublicRpc(id, url));
+    } else if (entry) report.mistake(entry.at, `no public RPC of ${id} is known: name one`);
     else if (confirm !== 'required') report.warning(['networks'], withoutRpc(id));
     else report.mistake(['networks'], `confirm = "required" needs an rpc_url for ${id}`);
   }
@@ -73,12 +73,12 @@ export async function chooseNetworks(
 }
 
 function withPublicRpc(id: Caip2, url: string): string {
-  return `none for ${id}, so the public RPC ${url} confirms its settlements: name your own before production`;
+  return `the public RPC ${url} confirms the settlements on ${id}: name your own before production`;
 }
 
 function withoutRpc(id: Caip2): string {
   return (
-    `SETTLEMENTS ON ${id} ARE NOT CONFIRMED ON THE CHAIN: no rpc_url is configured and no public one is known. ` +
+    `SETTLEMENTS ON ${id} ARE NOT CONFIRMED ON THE CHAIN: no rpc_url is configured for it, nor "public". ` +
     'The gateway trusts the facilitator, and where settling again gives no result, the operator must decide'
   );
 }

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { type Discovery, discoveryOf, plainDiscovery } from '../domain/payments/discovery.ts';
-import { authModes, invocationModes, jobKey } from '../domain/payments/job.ts';
+import { authModes, invocationModes, jobKey, serviceIdTypes } from '../domain/payments/job.ts';
 import { type JsonSchema, readJsonSchema } from './json-schema.ts';
 import type { Path } from './mistakes.ts';
 import type { Reading } from './reading.ts';
@@ -32,6 +32,8 @@ const policyShape = {
   net_contract: address.optional(),
   /** The chain that has the contract: the RPC must serve it. */
   net_network: network.optional(),
+  /** As `isPermittedCaller` of the contract takes the service. */
+  net_service_id_type: oneOf(serviceIdTypes).default('uint64'),
   content_type: mediaType.optional(),
   input_schema_file: z.string().min(1).optional(),
   /** Of the runner's results. It describes them to clients; no result is checked. */

@@ -8,6 +8,12 @@ export const rpcUrl = text((raw) => {
   return url instanceof Wrong ? url : raw;
 });
 
+/** The same, or `public` for the one that the chain's makers run. */
+export const rpcUrlOrPublic = text((raw) => {
+  const url = raw === 'public' ? undefined : readHttpUrl(raw);
+  return url instanceof Wrong ? url : raw;
+});
+
 /** What paths are appended to: no query, no trailing slash. */
 export const baseUrl = text(readBaseUrl);
 

@@ -113,11 +113,12 @@ async function checkContractSignature(
 /** Whether the operator's contract permits this caller now. */
 async function checkPermission(
   context: JobsContext,
-  { rpcUrl, chainId, contract }: Restriction,
+  { rpcUrl, chainId, contract, serviceIdType }: Restriction,
   serviceId: number,
   caller: Address,
 ): Promise<CallerCheck> {
-  const answer = await context.permissions.isPermitted({ rpcUrl, chainId, contract, serviceId, caller });
+  const question = { rpcUrl, chainId, contract, serviceIdType, serviceId, caller };
+  const answer = await context.permissions.isPermitted(question);
   if (answer.kind === 'answer')
     return answer.permitted
       ? passed('permission', `${contract} permits it`)

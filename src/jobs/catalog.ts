@@ -4,7 +4,13 @@ import { topUpMicros } from '../domain/credit/top-up.ts';
 import { tokenAmount } from '../domain/values/amount.ts';
 import { type Discovery, plainDiscovery } from '../domain/payments/discovery.ts';
 import { checkedTooLong, compileSchema, type InputCheck } from '../domain/payments/job-input.ts';
-import { type AuthMode, type InvocationMode, type JobId, jobKey } from '../domain/payments/job.ts';
+import {
+  type AuthMode,
+  type InvocationMode,
+  type JobId,
+  jobKey,
+  type ServiceIdType,
+} from '../domain/payments/job.ts';
 import { type Address, chainIdOf } from '../domain/values/primitives.ts';
 import type { SettlementOption } from '../domain/payments/quote.ts';
 import type { OfferedResource } from '../domain/payments/x402-v1.ts';
@@ -21,6 +27,7 @@ export interface Restriction {
   /** Where the operator names the contract's chain. */
   readonly chainId: number | undefined;
   readonly contract: Address;
+  readonly serviceIdType: ServiceIdType;
 }
 
 /** A job as it is sold now: its price, also in each accepted token. */
@@ -112,10 +119,11 @@ export function optionIn(token: AcceptedToken, amount: bigint): SettlementOption
   return { network, transferMethod, asset, symbol, decimals, amount, payTo, eip712Name, eip712Version };
 }
 
-function restrictionOf({ authMode, netRpcUrl, netContract, netNetwork }: JobPolicy): Restriction | undefined {
+function restrictionOf(policy: JobPolicy): Restriction | undefined {
+  const { authMode, netRpcUrl, netContract, netNetwork, netServiceIdType: serviceIdType } = policy;
   const chainId = netNetwork && chainIdOf(netNetwork);
   return authMode && netRpcUrl && netContract
-    ? { authMode, rpcUrl: netRpcUrl, chainId, contract: netContract }
+    ? { authMode, rpcUrl: netRpcUrl, chainId, contract: netContract, serviceIdType }
     : undefined;
 }
 

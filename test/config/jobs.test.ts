@@ -123,6 +123,7 @@ describe('policies', () => {
     expect([...jobPolicies.keys()]).toEqual(['1/0', '1/1']);
     expect(jobPolicies.get('1/0')).toEqual({
       maxRunnerSilenceSecs: 0,
+      netServiceIdType: 'uint64',
       priority: 0,
       onDead: 'keep',
       discardAfterSecs: 0,
@@ -371,6 +372,20 @@ describe('networks', () => {
         { rpcUrl: 'https://rpc.example', source: 'configured', at: ['networks', 0, 'rpc_url'] },
       ],
     ]);
+  });
+
+  it('have the public RPC of their chain only where the configuration says so, with a warning', async () => {
+    const withPublic = networks.replace('https://rpc.example', 'public');
+    const { config, warnings } = await parse(minimal() + withPublic);
+    expect(config.jobs?.networks.get('eip155:8453')).toMatchObject({
+      rpcUrl: 'https://mainnet.base.org',
+      source: 'public',
+    });
+    expect(warnings.join('\n')).toContain('the public RPC https://mainnet.base.org confirms the settlements');
+    const silent = await parse(minimal());
+    expect(silent.config.jobs?.networks.size).toBe(0);
+    const unknown = (minimal() + withPublic).replaceAll('eip155:8453', 'eip155:999999999999');
+    expect((await mistakesIn(unknown)).join()).toContain('no public RPC of eip155:999999999999 is known');
   });
 
   it('may not repeat', async () => {

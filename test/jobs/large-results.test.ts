@@ -128,7 +128,7 @@ test('a gateway without a result store takes no parts and tells its runners its 
   await paid(gateway);
   const leases = await asRunner(gateway, '/runner/leases', { max: 1, lease_secs: 60, wait_secs: 30 });
   const [lease] = leases.json.calls;
-  expect(lease.metadata['x-net-max-result-bytes']).toBe('1048576');
+  expect(lease.metadata['X-NET-MAX-RESULT-BYTES']).toBe('1048576');
   expect(await sendPart(gateway, lease, 0, large.subarray(0, 10))).toMatchObject({
     status: 413,
     json: { code: 'result_too_large' },

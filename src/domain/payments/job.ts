@@ -7,6 +7,10 @@ export interface JobId {
 export const invocationModes = ['disabled', 'public_paid', 'restricted_paid'] as const;
 export type InvocationMode = (typeof invocationModes)[number];
 
+/** How a permission contract takes the service: it is the same word of calldata, under another selector. */
+export const serviceIdTypes = ['uint64', 'uint256'] as const;
+export type ServiceIdType = (typeof serviceIdTypes)[number];
+
 export const authModes = ['payer_is_caller', 'delegated_caller_signature'] as const;
 export type AuthMode = (typeof authModes)[number];
 

@@ -131,6 +131,11 @@ type RunnerHandler<T> = (call: {
   readonly callId: number;
 }) => Promise<FastifyReply>;
 
+/** With the names in capitals: the headers of a push have any case, the keys of JSON do not. */
+function spelledOut(metadata: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(metadata).map(([name, value]) => [name.toUpperCase(), value]));
+}
+
 function leasedCallJson(config: Config, call: LeasedCall): LeasedCallJson {
   return {
     call_id: call.callId,
@@ -138,7 +143,7 @@ function leasedCallJson(config: Config, call: LeasedCall): LeasedCallJson {
     attempt: call.attempt,
     service_id: call.serviceId,
     job_index: call.jobIndex,
-    metadata: callMetadata(call, maxResultBytesOf(config)),
+    metadata: spelledOut(callMetadata(call, maxResultBytesOf(config))),
     content_type: call.contentType ?? null,
     body_base64: (call.body ?? Buffer.alloc(0)).toString('base64'),
     lease_expires_at: call.leaseUntil.toISOString(),

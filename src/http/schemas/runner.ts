@@ -105,8 +105,8 @@ export const leasedCall = z.strictObject({
   attempt,
   ...jobName,
   metadata: z.record(z.string(), z.string()).meta({
-    description: 'The headers of a pushed call, with the same names in lower case.',
-    examples: [{ 'x-x402-origin': 'x402', 'x-net-idempotency-key': `0x${'5e'.repeat(32)}` }],
+    description: 'The headers of a pushed call, with their names in capitals.',
+    examples: [{ 'X-X402-ORIGIN': 'x402', 'X-NET-IDEMPOTENCY-KEY': `0x${'5e'.repeat(32)}` }],
   }),
   content_type: contentType,
   body_base64: z.base64().meta({ description: 'The bytes of the request, unchanged.' }),

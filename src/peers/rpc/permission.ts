@@ -1,5 +1,6 @@
 import { toFunctionSelector } from 'viem/utils';
 import type { Address } from '../../domain/values/primitives.ts';
+import type { ServiceIdType } from '../../domain/payments/job.ts';
 import {
   abiFalse,
   abiTrue,
@@ -20,6 +21,8 @@ export interface PermissionQuestion {
   readonly chainId?: number | undefined;
   readonly contract: Address;
   readonly serviceId: number;
+  /** As the contract's function takes it. */
+  readonly serviceIdType: ServiceIdType;
   readonly caller: Address;
 }
 
@@ -31,7 +34,7 @@ export type PermissionAnswer = { readonly kind: 'answer'; readonly permitted: bo
 
 export interface PermissionChecker {
   /**
-   * Asks `isPermittedCaller(uint64,address)`. Identical concurrent requests share one call, so an answer may
+   * Asks `isPermittedCaller` with the service and the caller. Identical concurrent requests share one call, so an answer may
    * come from a block up to `timeoutMs` before the request.
    * @throws TypeError for an invalid URL
    */
@@ -88,14 +91,19 @@ export function createPermissionChecker(options: PermissionCheckerOptions = {}):
 }
 
 /** The URL comes last: only it may contain a space. */
-function keyOf({ rpcUrl, chainId, contract, serviceId, caller }: PermissionQuestion): string {
-  return `${contract} ${serviceId} ${caller} ${chainId} ${rpcUrl}`;
+function keyOf({ rpcUrl, chainId, contract, serviceIdType, serviceId, caller }: PermissionQuestion): string {
+  return `${contract} ${serviceIdType} ${serviceId} ${caller} ${chainId} ${rpcUrl}`;
 }
 
-const selector = toFunctionSelector('isPermittedCaller(uint64,address)');
+/** One word of calldata has either type: only the selectors differ. */
+const selectors = {
+  uint64: toFunctionSelector('isPermittedCaller(uint64,address)'),
+  uint256: toFunctionSelector('isPermittedCaller(uint256,address)'),
+} as const;
 
-function permissionCall({ contract, serviceId, caller }: PermissionQuestion) {
-  const data = `${selector}${uintWord(serviceId).slice(2)}${addressWord(caller).slice(2)}` as const;
+function permissionCall({ contract, serviceIdType, serviceId, caller }: PermissionQuestion) {
+  const data =
+    `${selectors[serviceIdType]}${uintWord(serviceId).slice(2)}${addressWord(caller).slice(2)}` as const;
   return ethCall({ to: contract, data }, hexBytes);
 }
 

@@ -30,7 +30,7 @@ afterAll(async () => {
 });
 
 function ask(caller: Address, serviceId = 1, contract = registry) {
-  return permission.isPermitted({ rpcUrl: chain.url, contract, serviceId, caller });
+  return permission.isPermitted({ rpcUrl: chain.url, contract, serviceIdType: 'uint64', serviceId, caller });
 }
 
 describe('the permission contract on a real chain', () => {

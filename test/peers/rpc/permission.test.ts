@@ -23,7 +23,7 @@ function checker(options: PermissionCheckerOptions = {}) {
 }
 
 function asking(rpcUrl: string, change: Partial<PermissionQuestion> = {}): PermissionQuestion {
-  return { rpcUrl, contract, serviceId: 7, caller, ...change };
+  return { rpcUrl, contract, serviceIdType: 'uint64', serviceId: 7, caller, ...change };
 }
 
 function callerNumber(index: number): PermissionQuestion['caller'] {
@@ -80,6 +80,14 @@ test('the contract is called at the latest block, on the path of the URL', async
       body: { jsonrpc: '2.0', id: 1, method: 'eth_call', params: [{ to: contract, data }, 'latest'] },
     },
   ]);
+});
+
+test('a contract that takes the service as uint256 is asked by its own function', async () => {
+  const stub = await startRpcStub((request) => succeed(request, yes));
+  expect(await checker().isPermitted(asking(stub.url, { serviceIdType: 'uint256' }))).toEqual(permitted);
+  const abi = parseAbi(['function isPermittedCaller(uint256, address) view returns (bool)']);
+  const data = encodeFunctionData({ abi, args: [7n, caller] });
+  expect(stub.requests[0]?.body.params).toEqual([{ to: contract, data }, 'latest']);
 });
 
 test('an ABI word of zero means not permitted', async () => {
