@@ -14,7 +14,7 @@ begin
   if exists (select from identity.session where user_id = p_user_id) then return false; end if;
   delete from identity.verification where position(p_user_id::text in value) > 0 or position(address in value) > 0;
   delete from identity."user" where id = p_user_id;
-  update api_key set name = 'erased', prefix = '', revoked_at = coalesce(revoked_at, clock()) where account_id = p_account_id;
+  update api_key set name = 'erased', revoked_at = coalesce(revoked_at, clock()) where account_id = p_account_id;
   delete from account_webhook where account_id = p_account_id;
   delete from budget_message where account_id = p_account_id;
   delete from credit_request where account_id = p_account_id and position(':' in request_id) = 0;

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import type pg from 'pg';
 import type { LedgerEvent } from '../domain/events/event.ts';
-import { apiKeyHash, apiKeyPrefix, apiKeyRandomBytes, newApiKey } from '../domain/identity/api-key.ts';
+import { apiKeyHash, apiKeyRandomBytes, newApiKey } from '../domain/identity/api-key.ts';
 import { type BudgetTerms, createApiKey, findApiKeyById, revokeApiKey } from '../store/api-keys.ts';
 import { findAccount } from '../store/credit.ts';
 import type { LedgerDatabase } from '../store/database.ts';
@@ -40,7 +40,6 @@ export async function issueApiKey(
   const keyId = await createApiKey(pool, {
     accountId,
     hash: apiKeyHash(key),
-    prefix: apiKeyPrefix(key),
     name,
     models,
     capMicros,

@@ -25,8 +25,6 @@ export interface KeyBudget {
 export interface ApiKey {
   readonly keyId: number;
   readonly accountId: number;
-  /** Its first characters, by which its owner knows it. */
-  readonly prefix: string;
   readonly name: string;
   /** Undefined: all of them. */
   readonly models: readonly string[] | undefined;
@@ -50,7 +48,6 @@ export function createApiKey(
   key: {
     readonly accountId: number;
     readonly hash: string;
-    readonly prefix: string;
     readonly name: string;
     readonly models: readonly string[] | undefined;
     readonly capMicros: bigint | undefined;
@@ -62,7 +59,8 @@ export function createApiKey(
   return callFunction(pool, 'create_api_key', [
     key.accountId,
     Buffer.from(key.hash, 'hex'),
-    key.prefix,
+    // a column of earlier versions, which had characters of the key: the function stores none
+    '',
     key.name,
     key.models ?? null,
     key.capMicros ?? null,
@@ -162,7 +160,6 @@ function keys(db: LedgerDatabase) {
     .select([
       'key_id',
       'tollbook.api_key.account_id',
-      'prefix',
       'tollbook.api_key.name',
       'models',
       'cap',
@@ -196,7 +193,6 @@ function toApiKey(row: Awaited<ReturnType<ReturnType<typeof keys>['execute']>>[n
   return {
     keyId: row.key_id,
     accountId: row.account_id,
-    prefix: row.prefix,
     name: row.name,
     models: row.models ?? undefined,
     capMicros: row.cap ?? undefined,

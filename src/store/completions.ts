@@ -18,7 +18,6 @@ export interface CompletionFilters {
 /** With its key as it is stored; a key that is not stored any more has no name. */
 export interface ListedCompletion extends Omit<CompletionRow, 'account_id'> {
   readonly key_name: string | null;
-  readonly key_prefix: string | null;
 }
 
 /** Before the first completion of an account at a time or later. Times never go back in the ledger, so a time is a sequence number. */
@@ -43,11 +42,7 @@ export function listCompletions(
     )
     .select(['seq', 'chat_id', 'tollbook.completion.key_id', 'model', 'status'])
     .select(['prompt_tokens', 'completion_tokens', 'cached_tokens', 'tollbook.api_key.name as key_name'])
-    .select(({ cast, ref, fn, val }) => [
-      time(ref('at')).as('at'),
-      cast<string | null>('cost', 'text').as('cost'),
-      fn<string | null>('nullif', ['tollbook.api_key.prefix', val('')]).as('key_prefix'),
-    ])
+    .select(({ cast, ref }) => [time(ref('at')).as('at'), cast<string | null>('cost', 'text').as('cost')])
     .where('generation', '=', activeGeneration(db))
     .where('tollbook.completion.account_id', '=', accountId)
     .where(({ and }) => and(defined({ model, 'tollbook.completion.key_id': keyId })))

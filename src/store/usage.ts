@@ -35,7 +35,6 @@ export interface UsageSums extends Sums {
   readonly model: string | null;
   readonly key_id: number | null;
   readonly key_name: string | null;
-  readonly key_prefix: string | null;
 }
 
 /** The order of a list: the newest day first, then models by name, then keys by id. */
@@ -60,7 +59,7 @@ export async function listUsage(
   const order = sql.join(dimensions.map((name) => columns[name].order));
   const groups = dimensions.map((name) => columns[name].name);
   const { rows } = await sql<UsageSums & { readonly as_of_seq: number; readonly requests: string | null }>`
-    select projection.seq as as_of_seq, page.*, api_key.name as key_name, nullif(api_key.prefix, '') as key_prefix
+    select projection.seq as as_of_seq, page.*, api_key.name as key_name
     from tollbook.projection left join lateral (
       select ${has('day') ? sql`to_char(day, 'YYYY-MM-DD')` : sql`null`} as day,
         ${has('model') ? sql`model` : sql`null`} as model, ${has('key') ? sql`key_id` : sql`null::bigint`} as key_id,
@@ -104,8 +103,8 @@ function behind(after: UsagePlace, dimensions: readonly UsageDimension[]): RawBu
 }
 
 function toSums(row: UsageSums): UsageSums {
-  const { day, model, key_id, key_name, key_prefix, requests, failed, cost } = row;
+  const { day, model, key_id, key_name, requests, failed, cost } = row;
   const { prompt_tokens, completion_tokens, cached_tokens } = row;
   const tokens = { prompt_tokens, completion_tokens, cached_tokens };
-  return { day, model, key_id, key_name, key_prefix, requests, failed, ...tokens, cost };
+  return { day, model, key_id, key_name, requests, failed, ...tokens, cost };
 }

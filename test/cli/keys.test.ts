@@ -43,7 +43,7 @@ test('an operator creates a key, grants credit to its account, expires some of i
 
   const listed = await run('keys', 'list', '--account', 'alice');
   expect(listed.stdout).toMatch(
-    /^ +1 +sk-net-\w{6}… +alice +my bot +spent 0 of 5 +never used +until .* for small,vendor\/large\n$/,
+    /^ +1 +alice +my bot +spent 0 of 5 +never used +until .* for small,vendor\/large\n$/,
   );
   expect(listed.stdout).not.toContain(key);
   const [stored] = await listApiKeys(database.db);

@@ -135,6 +135,7 @@ describe('policies', () => {
       discovery: plainDiscovery(undefined),
     });
     expect(jobPolicies.get('1/1')).toEqual({
+      netServiceIdType: 'uint64',
       priority: 0,
       onDead: 'keep',
       discardAfterSecs: 0,

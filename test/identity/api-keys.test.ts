@@ -32,7 +32,6 @@ describe('an issued key', () => {
         keyId,
         accountId,
         account: 'alice',
-        prefix: key.slice(0, 13),
         name: 'my bot',
         models: ['small', 'large'],
         capMicros: 5_000_001,
@@ -42,6 +41,13 @@ describe('an issued key', () => {
         lastUsedAt: undefined,
       },
     ]);
+    // beside its hash nothing of the key is stored, in its row or in an event
+    const { rows } = await database.pool.query<{ row: object }>(
+      'select row_to_json(api_key) as row from tollbook.api_key',
+    );
+    const stored = JSON.stringify([rows, (await allEvents(database.db)).map(({ data }) => data)]);
+    expect(stored).toContain('my bot');
+    expect(stored).not.toContain(key.slice(7, 13));
     const created = (await allEvents(database.db)).at(-1);
     expect(created).toMatchObject({
       stream: `key:${keyId}`,

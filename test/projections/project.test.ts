@@ -89,7 +89,6 @@ function completionsOf(events: readonly RecordedEvent[]) {
         chat_id: first.stream.replace('chat:', ''),
         key_id: first.data.key_id ?? 0,
         key_name: null,
-        key_prefix: null,
         model: first.data.model,
         status: done?.ending ?? (end ? 'failed' : 'running'),
         prompt_tokens: done?.prompt_tokens ?? null,
@@ -120,7 +119,6 @@ function usageOf(events: readonly RecordedEvent[]) {
         ...group[0]!.key,
         // no key is stored
         key_name: null,
-        key_prefix: null,
         requests: String(done.length),
         failed: String(group.length - done.length),
         prompt_tokens: sum((data) => data.prompt_tokens),

@@ -67,7 +67,7 @@ test('after the clock was an hour ahead a key that has not expired is valid, and
   const key = {
     accountId,
     hash: 'ab'.repeat(32),
-    prefix: 'sk-net-test',
+
     name: 'k',
     models: undefined,
     expiresAt,

@@ -67,7 +67,7 @@ async function keyOf(
   const keyId = await createApiKey(database.pool, {
     accountId,
     hash: randomUUID().replaceAll('-', '').repeat(2),
-    prefix: 'sk-net-abcdef',
+
     name: 'test',
     models: undefined,
     capMicros,

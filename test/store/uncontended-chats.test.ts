@@ -66,7 +66,7 @@ async function spendersOn(database: TestDatabase): Promise<Spender[]> {
     const keyId = await createApiKey(database.pool, {
       accountId,
       hash: String(at).repeat(64),
-      prefix: 'sk-net-abcdef',
+
       name: 'test',
       models: undefined,
       capMicros,

@@ -140,7 +140,7 @@ function grantForm(visit: OperatorVisit, accountId: number, typed: URLSearchPara
 
 function keyColumns(currency: string): Column<ApiKey>[] {
   return [
-    { label: 'Key', cell: ({ prefix, name }) => html`<code>${prefix}…</code> ${personName(name)}` },
+    { label: 'Key', cell: ({ keyId, name }) => html`${keyId} ${personName(name)}` },
     { label: 'State', cell: stateOf },
     {
       label: 'Spent',

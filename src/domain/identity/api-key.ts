@@ -35,11 +35,6 @@ export function apiKeyHash(text: string): string {
   return createHash('sha256').update(text).digest('hex');
 }
 
-/** The beginning of a key, by which its owner recognises it; far too short to guess the rest. */
-export function apiKeyPrefix(text: string): string {
-  return text.slice(0, prefix.length + 6);
-}
-
 function checksumOf(body: string): string {
   return base62(BigInt(crc32(body)), checksumDigits);
 }

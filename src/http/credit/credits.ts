@@ -77,8 +77,8 @@ function keyJson({ settings }: ChatContext, key: ApiKey, { balanceMicros }: Acco
     budget === undefined ? balanceMicros : budget.micros - budget.spentMicros,
   ];
   return {
+    id: key.keyId,
     name: key.name,
-    prefix: key.prefix,
     models: key.models ? [...key.models] : null,
     cap: capMicros === undefined ? null : creditText(BigInt(capMicros)),
     spent: creditText(BigInt(spentMicros)),

@@ -65,13 +65,13 @@ function refuseQuery({ request, reply }: Asked): FastifyReply {
 }
 
 function rowJson(row: ListedCompletion): GenerationsJson['rows'][number] {
-  const { chat_id: id, at, model, key_id, key_name: name, key_prefix: prefix, status, cost } = row;
+  const { chat_id: id, at, model, key_id, key_name: name, status, cost } = row;
   const { prompt_tokens, completion_tokens, cached_tokens } = row;
   return {
     id,
     created_at: at,
     model,
-    key: key_id === 0 ? null : { id: key_id, name, prefix },
+    key: key_id === 0 ? null : { id: key_id, name },
     status,
     prompt_tokens,
     completion_tokens,

@@ -1,6 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest, HTTPMethods } from 'fastify';
 import { flattenError, z, type ZodType } from 'zod';
-import { apiKeyPrefix } from '../../domain/identity/api-key.ts';
 import { creditText, parseCredit, requestIdPattern } from '../../domain/credit/price.ts';
 import type { OperatorScope } from '../../domain/identity/operator-scope.ts';
 import { sendKeyMail } from '../../identity/auth-mails.ts';
@@ -75,7 +74,7 @@ export function operatorCreditRoutes(
           tokenId: operator.tokenId,
         });
         notify(account, name);
-        const issued: IssuedKeyJson = { key_id: keyId, account, prefix: apiKeyPrefix(key), key };
+        const issued: IssuedKeyJson = { key_id: keyId, account, name, key };
         return reply.code(201).send(issued);
       },
     );
@@ -177,7 +176,6 @@ function listedKeyJson(key: ListedKey): ListedKeyJson {
     key_id: key.keyId,
     account: key.account,
     name: key.name,
-    prefix: key.prefix,
     models: key.models ? [...key.models] : null,
     cap: key.capMicros === undefined ? null : creditText(BigInt(key.capMicros)),
     budget: budgetJson(key.budget),

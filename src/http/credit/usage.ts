@@ -101,12 +101,12 @@ function readPlace(
 }
 
 function rowJson(row: UsageSums): UsageJson['rows'][number] {
-  const { day, model, key_id: id, key_name: name, key_prefix: prefix, cost } = row;
+  const { day, model, key_id: id, key_name: name, cost } = row;
   const { requests, failed, prompt_tokens, completion_tokens, cached_tokens } = row;
   return {
     day,
     model,
-    key: id === null || id === 0 ? null : { id, name, prefix },
+    key: id === null || id === 0 ? null : { id, name },
     requests,
     failed,
     prompt_tokens,

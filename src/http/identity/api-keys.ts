@@ -110,7 +110,6 @@ function keyJson(key: ApiKey): UserKeyJson {
   return {
     id: key.keyId,
     name: key.name,
-    prefix: key.prefix,
     models: key.models ? [...key.models] : null,
     cap: capMicros === undefined ? null : creditText(BigInt(capMicros)),
     spent: creditText(BigInt(key.spentMicros)),

@@ -51,8 +51,11 @@ export type CreditsJson = z.infer<typeof credits>;
 
 export const keyState = z
   .strictObject({
+    id: z
+      .int()
+      .min(1)
+      .meta({ description: 'The id of the key. It is not secret.', examples: [7] }),
     name: z.string(),
-    prefix: z.string().meta({ description: 'The first characters of the key.', examples: ['sk-net-Ab3xYz'] }),
     models: z
       .array(z.string())
       .nullable()

@@ -95,7 +95,6 @@ export const userKey = z
   .strictObject({
     id: z.int().min(1),
     name: z.string(),
-    prefix: z.string().meta({ description: 'The first characters of the key.', examples: ['sk-net-Ab3xYz'] }),
     models: z.array(z.string()).nullable(),
     cap: credit.nullable(),
     spent: credit,

@@ -11,9 +11,6 @@ export const accountName = z
   .string()
   .regex(accountNamePattern)
   .meta({ description: 'The account that the keys spend from.', examples: ['alice'] });
-const prefix = z
-  .string()
-  .meta({ description: 'The first characters of the key.', examples: ['sk-net-Ab3xYz'] });
 
 const limit = z.coerce
   .number()
@@ -43,7 +40,6 @@ export const listedKey = z
     key_id: keyId,
     account: accountName,
     name: z.string(),
-    prefix,
     models: z
       .array(z.string())
       .nullable()
@@ -97,7 +93,7 @@ export const issuedKey = z
   .strictObject({
     key_id: keyId,
     account: accountName,
-    prefix,
+    name: z.string(),
     key: z.string().meta({ description: 'The secret. It is not shown again.' }),
   })
   .meta({ description: 'A new key.' });

@@ -75,7 +75,6 @@ export const usedKey = z
   .strictObject({
     id: z.int().min(1),
     name: z.string().nullable().meta({ description: 'Null once the key is deleted.' }),
-    prefix: z.string().nullable(),
   })
   .nullable()
   .meta({ description: 'Null for requests of sessions.' });

@@ -76,7 +76,7 @@ function listView(visit: SignedInVisit, keys: readonly ApiKey[]): View {
       label: 'Name',
       cell: (key) => html`${personName(key.name)} ${!key.isOfUser && badge('made by the operator')}`,
     },
-    { label: 'Key', cell: ({ prefix }) => html`<code>${prefix}…</code>` },
+    { label: 'Key', cell: ({ keyId }) => String(keyId) },
     { label: 'State', cell: (key) => stateOf(key, nowMs) },
     { label: 'Last used', cell: ({ lastUsedAt }) => (lastUsedAt ? time(lastUsedAt) : 'never') },
     { label: 'Spent', isNumber: true, cell: (key) => spentOf(key, currency) },
@@ -184,14 +184,14 @@ function shownBefore(): Answer {
   };
 }
 
-function revokeView(visit: SignedInVisit, { keyId, name, prefix, lastUsedAt }: ApiKey): View {
+function revokeView(visit: SignedInVisit, { keyId, name, lastUsedAt }: ApiKey): View {
   const body = html`<div class="sheet">
     <h1>Revoke this key?</h1>
     <dl class="facts">
       <dt>Name</dt>
       <dd>${personName(name)}</dd>
       <dt>Key</dt>
-      <dd><code>${prefix}…</code></dd>
+      <dd>${keyId}</dd>
       <dt>Last used</dt>
       <dd>${lastUsedAt ? time(lastUsedAt) : 'never'}</dd>
     </dl>

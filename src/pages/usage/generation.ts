@@ -49,7 +49,7 @@ function unknownView(id: string): View {
 async function keyOf({ db }: ChatContext, accountId: number, keyId: number): Promise<Html | string> {
   const key = await findApiKeyById(db, keyId);
   const isOwn = key?.accountId === accountId;
-  return keyName(isOwn ? { key_name: key.name, key_prefix: key.prefix || null } : undefined, keyId);
+  return keyName(isOwn ? { key_name: key.name } : undefined, keyId);
 }
 
 export const endings: Readonly<

@@ -230,11 +230,8 @@ export function modelName(name: string): Html {
 }
 
 /** A key as its owner knows it; 0 is no key. */
-export function keyName(
-  key: Pick<UsageSums, 'key_name' | 'key_prefix'> | undefined,
-  keyId: number,
-): Html | string {
+export function keyName(key: Pick<UsageSums, 'key_name'> | undefined, keyId: number): Html | string {
   if (keyId === 0) return 'Sessions, without a key';
   if (!key || key.key_name === null) return `Key ${keyId}`;
-  return html`${personName(key.key_name)} ${key.key_prefix !== null && html`<code>${key.key_prefix}…</code>`}`;
+  return html`${personName(key.key_name)} <span class="hint">key ${keyId}</span>`;
 }

@@ -57,8 +57,7 @@ test('an operator creates a key and grants credit, and the key buys completions 
   expect((await complete()).status).toBe(200);
   const [listed] = (await get('/operator/keys?account=alice')).json.keys;
   expect(listed).toMatchObject({ key_id, name: 'my bot', cap: '5', models: null, revoked_at: null });
-  expect(key.startsWith(listed.prefix)).toBe(true);
-  expect(JSON.stringify(listed)).not.toContain(key);
+  expect(JSON.stringify(listed)).not.toContain(key.slice(0, 10));
   const days = (Date.parse(listed.expires_at) - Date.parse(listed.created_at)) / 86_400_000;
   expect(days).toBeCloseTo(30, 2);
 

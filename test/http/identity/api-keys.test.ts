@@ -178,7 +178,7 @@ describe('a key created by a session', () => {
     expect(types.filter((type) => type.startsWith('key_'))).toEqual(['key_created', 'key_revoked']);
   });
 
-  test('is shown once, and listed by its prefix', async () => {
+  test('is shown once, and listed by its name and id', async () => {
     const gateway = await start();
     const { browser } = await signedIn(gateway);
     const { json: made } = await browser.post('/api/keys', {
@@ -197,8 +197,7 @@ describe('a key created by a session', () => {
         made_by: 'user',
       }),
     ]);
-    expect(made.key.startsWith(listed.json.keys[0].prefix)).toBe(true);
-    expect(listed.text).not.toContain(made.key);
+    expect(listed.text).not.toContain(made.key.slice(0, 10));
   });
 
   test("belongs to the session's user, whatever the request says", async () => {

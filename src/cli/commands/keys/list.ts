@@ -24,11 +24,10 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
 }
 
 function line(key: ListedKey): string {
-  const { keyId, prefix, account, name, spentMicros, capMicros, budget, models, lastUsedAt } = key;
+  const { keyId, account, name, spentMicros, capMicros, budget, models, lastUsedAt } = key;
   const cap = capMicros === undefined ? '' : ` of ${creditText(BigInt(capMicros))}`;
   return [
     String(keyId).padStart(4),
-    `${prefix}…`,
     account.padEnd(24),
     name.padEnd(16),
     `spent ${creditText(BigInt(spentMicros))}${cap}`,
