@@ -162,9 +162,10 @@ function callerRefusal(
   job: Job,
   code: CallerRefusalCode,
   { digest, payment, state, opening }: VerifiedPayment,
-  { caller }: FoundCaller,
+  { caller, claim }: FoundCaller,
 ): JobRefusal {
-  if (code === 'signature_replay') return callerNonceReplay(digest, payment);
+  if (code === 'signature_replay' && claim)
+    return callerNonceReplay(digest, payment, { job, caller, nonce: claim.nonce });
   // the quote of a version 1 payment does not exist yet: it is written with the start
   return callerDenied(request, job, code, {
     digest,

@@ -2,7 +2,8 @@ import type { EventData, LedgerEvent } from '../domain/events/event.ts';
 import type { SummedRefusal } from '../domain/events/request-events.ts';
 import { type RefusalCode, refusals } from '../domain/errors/refusal.ts';
 import type { DecodedPayment } from '../domain/payments/decode-payment.ts';
-import { ofPayment, type SignedPayment } from '../domain/payments/payment.ts';
+import type { JobId } from '../domain/payments/job.ts';
+import { ofPayment, sha256, type SignedPayment } from '../domain/payments/payment.ts';
 import type { Address, Hex } from '../domain/values/primitives.ts';
 import type { Job } from './catalog.ts';
 import type { NamedQuote } from '../domain/payments/quote-token.ts';
@@ -138,8 +139,8 @@ export function paymentReplay({ network, payer, nonce, terms }: DecodedPayment):
 }
 
 /** A caller's nonce that another payment has used. */
-export function callerNonceReplay(digest: Hex, payment: SignedPayment): ErrorRefusal {
-  const event = nonceReplayDenied(digest, payment);
+export function callerNonceReplay(digest: Hex, payment: SignedPayment, used: UsedNonce): ErrorRefusal {
+  const event = nonceReplayDenied(digest, payment, used);
   return { kind: 'refusal', code: 'signature_replay', record: { kind: 'in_request', event } };
 }
 
@@ -151,8 +152,29 @@ export function paymentReplayDenied(
   return { type: 'payment_replay_denied', data: { claim, ...ofPayment(payment), quote_digest: digest } };
 }
 
-export function nonceReplayDenied(digest: Hex, payment: SignedPayment): RefusalEvent {
-  return { type: 'nonce_replay_denied', data: { ...ofPayment(payment), quote_digest: digest } };
+/** A nonce is used once by its caller on a job. */
+export interface UsedNonce {
+  readonly job: JobId;
+  readonly caller: Address;
+  readonly nonce: string;
+}
+
+export function nonceReplayDenied(
+  digest: Hex,
+  payment: SignedPayment,
+  { job, caller, nonce }: UsedNonce,
+): RefusalEvent {
+  return {
+    type: 'nonce_replay_denied',
+    data: {
+      ...ofPayment(payment),
+      quote_digest: digest,
+      service_id: job.serviceId,
+      job_index: job.jobIndex,
+      caller,
+      caller_nonce_sha256: sha256(nonce),
+    },
+  };
 }
 
 interface DeniedCaller {

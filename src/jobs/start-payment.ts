@@ -166,7 +166,13 @@ function startCommand(
       events: {
         // the look-up says first whether it is this very request's
         ...(isUnread ? {} : { payment: [paymentReplayDenied('payment', digest, payment)] }),
-        ...(caller?.nonce === undefined ? {} : { caller_nonce: [nonceReplayDenied(digest, payment)] }),
+        ...(caller?.nonce === undefined
+          ? {}
+          : {
+              caller_nonce: [
+                nonceReplayDenied(digest, payment, { job, caller: caller.address, nonce: caller.nonce }),
+              ],
+            }),
         ...(paymentId === undefined
           ? {}
           : { payment_id: [paymentReplayDenied('payment_identifier', digest, payment)] }),

@@ -12,6 +12,7 @@ import { failsBeforeBroadcast, startFacilitatorProxy } from '../support/facilita
 import { type Answer, payTo, runnerSecret, startTestGateway, type TestGateway } from '../support/gateway.ts';
 import { allEvents, expectSoundLedger } from '../support/invariants.ts';
 import { landPayment } from '../support/onchain.ts';
+import { sha256 } from '../../src/domain/payments/payment.ts';
 import { header, offerOf, payer, signOffer, v1Header } from '../support/payer.ts';
 import { eventually } from '../support/wait.ts';
 
@@ -185,7 +186,16 @@ test('of twenty concurrent payments with one nonce one is accepted, nineteen are
   const again = await gateway.post(delegated, { body: 'x', headers: requests[taken]! });
   expect(again).toMatchObject({ status: 202, json: { call_id: answers[taken]?.json.call_id } });
   expect((await gateway.get('/x402/stats')).json.counters).toMatchObject({ accepted: 1, replay_denied: 19 });
-  await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+  const events = await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+  // whoever reads one knows which nonce of whom was used again, and on which job
+  const denied = events.filter(({ type }) => type === 'nonce_replay_denied').map(({ data }) => data);
+  const used = {
+    service_id: 1,
+    job_index: 1,
+    caller: permitted.address.toLowerCase(),
+    caller_nonce_sha256: sha256('only-once'),
+  };
+  expect(denied).toEqual(Array.from({ length: 19 }, () => expect.objectContaining(used)));
 });
 
 test('a used nonce is free on another job and for another caller', async () => {

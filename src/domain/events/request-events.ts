@@ -109,7 +109,16 @@ export const requestEvents = {
   },
   /** The caller's nonce was used before, by another payment. */
   nonce_replay_denied: {
-    schema: z.strictObject({ ...ofPayment, quote_digest: hex32 }),
+    schema: z.strictObject({
+      ...ofPayment,
+      quote_digest: hex32,
+      // events of earlier versions name none of these
+      service_id: ofJob.service_id.optional(),
+      job_index: ofJob.job_index.optional(),
+      caller: address.optional(),
+      /** SHA-256 of the nonce, as in `auth_passed`. */
+      caller_nonce_sha256: hex32.optional(),
+    }),
     transition: note,
     quoteState: 'none',
     uniqueness: 'none',
