@@ -70,7 +70,6 @@ create table tollbook.api_key (
   account_id bigint not null references tollbook.account,
   hash bytea not null unique,
   -- the first characters, by which its owner recognises it
-  prefix text not null,
   name text not null,
   -- null: all models; null: no cap of its own
   models text[],

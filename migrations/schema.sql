@@ -237,7 +237,6 @@ create table tollbook.api_key (
   key_id bigint not null generated always as identity,
   account_id bigint not null,
   hash bytea not null,
-  prefix text not null,
   name text not null,
   models text[],
   cap bigint,
@@ -927,7 +926,7 @@ create function tollbook.collect_top_up_reversals(p_max integer) returns integer
 create function tollbook.count_attempts(p_subjects text[], p_per_minute integer[], p_per_day integer[] DEFAULT NULL::integer[], OUT retry_ms bigint, OUT is_first_refusal boolean) returns record language plpgsql volatile security definer; -- 43c21fc558e154da
 create function tollbook.count_auth_failure(p_subject text, p_per_minute integer, p_counts boolean) returns boolean language plpgsql volatile security definer; -- ad743c8b3762fe23
 create function tollbook.count_hit(p_subjects text[], p_today date, p_now_ms bigint, p_of_day boolean) returns void language sql volatile; -- 2b9050040724e42e
-create function tollbook.create_api_key(p_account_id bigint, p_hash bytea, p_prefix text, p_name text, p_models text[], p_cap bigint, p_expires_at timestamp with time zone, p_is_of_user boolean, p_budget bigint, p_budget_period text) returns bigint language sql volatile security definer; -- a9c9d4db0bcd27d2
+create function tollbook.create_api_key(p_account_id bigint, p_hash bytea, p_name text, p_models text[], p_cap bigint, p_expires_at timestamp with time zone, p_is_of_user boolean, p_budget bigint, p_budget_period text) returns bigint language sql volatile security definer; -- 74af3a081be11bf3
 create function tollbook.create_operator_token(p_name text, p_scopes text[], p_hash bytea, p_expires_at timestamp with time zone, p_accounts text[]) returns bigint language sql volatile security definer; -- e267ed9805a20cab
 create function tollbook.decide_credit(p_commands json, p_now timestamp with time zone) returns json language plpgsql volatile; -- 82230011fe1b1257
 create function tollbook.end_alert_message(p_message_id bigint) returns void language sql volatile security definer; -- 26ba649038b51ba4
@@ -1067,7 +1066,7 @@ grant execute on function tollbook.collect_payouts(integer) to tollbook_writer;
 grant execute on function tollbook.collect_top_up_reversals(integer) to tollbook_writer;
 grant execute on function tollbook.count_attempts(text[],integer[],integer[]) to tollbook_writer;
 grant execute on function tollbook.count_auth_failure(text,integer,boolean) to tollbook_writer;
-grant execute on function tollbook.create_api_key(bigint,bytea,text,text,text[],bigint,timestamp with time zone,boolean,bigint,text) to tollbook_writer;
+grant execute on function tollbook.create_api_key(bigint,bytea,text,text[],bigint,timestamp with time zone,boolean,bigint,text) to tollbook_writer;
 grant execute on function tollbook.create_operator_token(text,text[],bytea,timestamp with time zone,text[]) to tollbook_writer;
 grant execute on function tollbook.end_alert_message(bigint) to tollbook_writer;
 grant execute on function tollbook.end_budget_message(bigint) to tollbook_writer;

@@ -4,12 +4,12 @@ language sql volatile security definer set search_path = tollbook, pg_temp as $$
   select nextval(pg_get_serial_sequence('tollbook.account', 'account_id'))
 $$;
 
--- No character of a key is stored beside its hash: p_prefix, which gateways of the version before send, is ignored.
-create or replace function tollbook.create_api_key(p_account_id bigint, p_hash bytea, p_prefix text, p_name text, p_models text[],
+-- No character of a key is stored beside its hash.
+create or replace function tollbook.create_api_key(p_account_id bigint, p_hash bytea, p_name text, p_models text[],
   p_cap bigint, p_expires_at timestamptz, p_is_of_user boolean, p_budget bigint, p_budget_period text) returns bigint
 language sql volatile security definer set search_path = tollbook, pg_temp as $$
-  insert into api_key (account_id, hash, prefix, name, models, cap, created_at, expires_at, is_of_user, budget, budget_period)
-  values (p_account_id, p_hash, '', p_name, p_models, p_cap, clock(), p_expires_at, p_is_of_user, p_budget, p_budget_period)
+  insert into api_key (account_id, hash, name, models, cap, created_at, expires_at, is_of_user, budget, budget_period)
+  values (p_account_id, p_hash, p_name, p_models, p_cap, clock(), p_expires_at, p_is_of_user, p_budget, p_budget_period)
   returning key_id
 $$;
 

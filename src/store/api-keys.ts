@@ -59,8 +59,6 @@ export function createApiKey(
   return callFunction(pool, 'create_api_key', [
     key.accountId,
     Buffer.from(key.hash, 'hex'),
-    // a column of earlier versions, which had characters of the key: the function stores none
-    '',
     key.name,
     key.models ?? null,
     key.capMicros ?? null,

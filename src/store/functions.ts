@@ -64,7 +64,6 @@ export const functionSignatures = {
       bigint,
       bytea,
       text,
-      text,
       nullable(texts),
       nullable(bigint),
       nullable(timestamp),

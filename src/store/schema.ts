@@ -81,7 +81,6 @@ export const ledgerTables = {
     key_id: bigint,
     account_id: bigint,
     hash: bytea,
-    prefix: text,
     name: text,
     models: nullable(texts),
     cap: nullable(bigint),

@@ -137,7 +137,6 @@ export const tableChecks = {
     follows: 'the events that made and revoked it: its account',
     notCompared: {
       hash: inNoEvent,
-      prefix: inNoEvent,
       name: inNoEvent,
       models: inNoEvent,
       cap: inNoEvent,

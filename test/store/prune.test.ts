@@ -156,8 +156,8 @@ test('a token or key is deleted when it ended so long ago, and one that still ho
         ('open', '{}', '1', now(), null, null), ('long', '{}', '2', now(), now() + interval '2 years', null),
         ('over', '{}', '3', now(), now(), null), ('revoked', '{}', '4', now(), null, now());
       insert into tollbook.account (name, created_at) values ('acme', now());
-      insert into tollbook.api_key (account_id, hash, prefix, name, created_at, expires_at, revoked_at, is_of_user)
-        select 1, hash, '', name, created_at, expires_at, revoked_at, false from tollbook.operator_token`),
+      insert into tollbook.api_key (account_id, hash, name, created_at, expires_at, revoked_at, is_of_user)
+        select 1, hash, name, created_at, expires_at, revoked_at, false from tollbook.operator_token`),
   );
   const pruned = () =>
     Promise.all(

@@ -112,12 +112,10 @@ export const requestEvents = {
     schema: z.strictObject({
       ...ofPayment,
       quote_digest: hex32,
-      // events of earlier versions name none of these
-      service_id: ofJob.service_id.optional(),
-      job_index: ofJob.job_index.optional(),
-      caller: address.optional(),
+      ...ofJob,
+      caller: address,
       /** SHA-256 of the nonce, as in `auth_passed`. */
-      caller_nonce_sha256: hex32.optional(),
+      caller_nonce_sha256: hex32,
     }),
     transition: note,
     quoteState: 'none',

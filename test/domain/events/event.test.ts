@@ -21,7 +21,6 @@ const optionalKeys: { readonly [T in EventType]?: readonly (keyof EventData<T>)[
   auth_passed: ['caller_nonce_sha256'],
   operator_token_created: ['accounts'],
   payment_replay_denied: ['quote_digest', 'asset'],
-  nonce_replay_denied: ['service_id', 'job_index', 'caller', 'caller_nonce_sha256'],
   payment_settled: ['block_number', 'block_hash', 'block_time', 'log_index'],
   settlement_unknown: ['transaction'],
   settlement_confirmed: ['block_time'],

@@ -255,8 +255,8 @@ describe('a key created by a session', () => {
     const accountId = await findAccountId(gateway.database.pool, `user:${userId}`);
     await gateway.database.asOwner((owner) =>
       owner.query(
-        `insert into tollbook.api_key (account_id, hash, prefix, name, is_of_user, created_at, revoked_at)
-         select $1, sha256(at::text::bytea), 'sk-net-old', 'old ' || at, true, tollbook.clock(),
+        `insert into tollbook.api_key (account_id, hash, name, is_of_user, created_at, revoked_at)
+         select $1, sha256(at::text::bytea), 'old ' || at, true, tollbook.clock(),
            tollbook.clock() + at * interval '1 second'
          from generate_series(1, 1200) at`,
         [accountId],
@@ -274,8 +274,8 @@ describe('a key created by a session', () => {
     const accountId = await findAccountId(gateway.database.pool, `user:${userId}`);
     await gateway.database.asOwner((owner) =>
       owner.query(
-        `insert into tollbook.api_key (account_id, hash, prefix, name, is_of_user, created_at)
-         select $1, sha256(('valid ' || at)::bytea), 'sk-net-old', 'old', true, tollbook.clock() from generate_series(1, 100) at`,
+        `insert into tollbook.api_key (account_id, hash, name, is_of_user, created_at)
+         select $1, sha256(('valid ' || at)::bytea), 'old', true, tollbook.clock() from generate_series(1, 100) at`,
         [accountId],
       ),
     );
