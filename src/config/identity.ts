@@ -7,7 +7,7 @@ import { ownSecretChars, readRotatingSecret, readSecret, rotatingKeys, secretKey
 import { readSmtp, type SmtpConfig } from './smtp.ts';
 import { type ConfigOf, readTable, readTables, type Table } from './table.ts';
 import { isLoopback, urlOfBind } from './hosts.ts';
-import { rpcUrl, secureBaseUrl } from './urls.ts';
+import { origin, rpcUrl, secureBaseUrl } from './urls.ts';
 import { filePath, matching, oneOf, plainName, wholeNumber } from './values.ts';
 
 const maxChainId = Number.MAX_SAFE_INTEGER;
@@ -15,6 +15,8 @@ const maxChainId = Number.MAX_SAFE_INTEGER;
 export const identityShape = {
   ...rotatingKeys('secret'),
   session_days: wholeNumber(1, 365).default(7),
+  /** Origins of other pages that may act by the cookie of their visitor, below `/api` and `/v1`. */
+  trusted_origins: z.array(origin, 'must be an array of origins').default([]),
   /** The domain and URI of the messages that wallets sign; by default the public URL's host, and the public URL. */
   siwe_domain: matching(
     /^[A-Za-z0-9.-]{1,253}(?::\d{1,5})?$/,

@@ -17,6 +17,18 @@ export const rpcUrlOrPublic = text((raw) => {
 /** What paths are appended to: no query, no trailing slash. */
 export const baseUrl = text(readBaseUrl);
 
+/** As a browser sends it: scheme, host and port alone, encrypted or on this machine. */
+export const origin = text((raw) => {
+  const base = readBaseUrl(raw);
+  if (base instanceof Wrong) return base;
+  const url = new URL(base);
+  return url.origin === raw && isEncryptedOrLocal(url)
+    ? raw
+    : new Wrong(
+        'must be an origin such as "https://app.example": https, or http on loopback, without a path',
+      );
+});
+
 /** A base URL of a peer that is sent payments or secrets: https, unless it is on this machine. */
 export const secureBaseUrl = text((raw) => {
   const base = readBaseUrl(raw);

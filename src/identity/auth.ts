@@ -89,7 +89,7 @@ function optionsOf(identity: Identity, providers: readonly ReachedProvider[]) {
     basePath: '/api/auth',
     // given as a list, no environment variable overrides it
     secrets: [{ version: 1, value: settings.secrets[0] }],
-    trustedOrigins: [publicUrl()],
+    trustedOrigins: [publicUrl(), ...settings.trustedOrigins],
     telemetry: { enabled: false },
     rateLimit: { enabled: false },
     // with a level set, the library would write to the console itself

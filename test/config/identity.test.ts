@@ -17,6 +17,7 @@ test('[identity] switches user accounts on', async () => {
     secretEnv: 'SECRET',
     secrets: [variables.SECRET],
     sessionDays: 7,
+    trustedOrigins: [],
     siweDomain: undefined,
     siweUri: undefined,
     siweChainId: 1,

@@ -70,7 +70,8 @@ function readCredentials({ identity }: ChatContext, request: FastifyRequest): Cr
     paymentSignature: payment[0],
     paymentSecret: secret[0],
     cookie: headers.cookie,
-    isOfOwnPages: identity !== undefined && isOfOwnPages(request, identity.publicUrl()),
+    isOfOwnPages:
+      identity !== undefined && isOfOwnPages(request, identity.publicUrl(), identity.settings.trustedOrigins),
     address: addressOf(request),
   };
 }

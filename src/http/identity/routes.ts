@@ -22,7 +22,8 @@ export function identityRoutes(
 ) {
   const below = async (app: FastifyInstance): Promise<void> => {
     app.addHook('onRequest', async (request, reply) => {
-      if (!isOfOwnPages(request, identity.publicUrl())) return sendRefusal(request, reply, 'wrong_origin');
+      if (!isOfOwnPages(request, identity.publicUrl(), identity.settings.trustedOrigins))
+        return sendRefusal(request, reply, 'wrong_origin');
     });
     app.addHook('onRoute', (route) => {
       route.bodyLimit = bodyLimit;

@@ -40,7 +40,7 @@ export function createApp({
 }: AppOptions): FastifyInstance {
   const isChatPath = (url: string): boolean => config.chat !== undefined && url.startsWith('/v1/');
   const parserErrors = createParserErrors(isChatPath, config.jobs === undefined);
-  const cors = createCors(isChatPath);
+  const cors = createCors(isChatPath, config.identity?.trustedOrigins ?? []);
   const app = fastify({
     loggerInstance: logger,
     logController: new LogController({ disableRequestLogging: true }),

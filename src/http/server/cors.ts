@@ -72,22 +72,35 @@ const discovery = new Set(['/.well-known/x402', '/.well-known/did.json', '/llms.
 
 /**
  * Allows pages of any origin to call `/x402`, to read what is sold and who signs it, and, with the feature chat, `/v1`; nothing else. Such a call carries no cookies,
- * so a page cannot act in the name of its visitor.
+ * so a page cannot act in the name of its visitor. Pages of trusted origins can: below `/v1` and `/api`, with cookies.
  */
-export function createCors(isChatPath: (url: string) => boolean): Cors {
-  const policyOf = ({ url }: FastifyRequest): CorsPolicy | undefined => {
+export function createCors(isChatPath: (url: string) => boolean, trustedOrigins: readonly string[]): Cors {
+  const isTrusted = ({ headers }: FastifyRequest): boolean =>
+    headers.origin !== undefined && trustedOrigins.includes(headers.origin);
+  const policyOf = (request: FastifyRequest): CorsPolicy | undefined => {
+    const { url } = request;
     if (url.startsWith('/x402/') || discovery.has(url.split('?', 1)[0] ?? '')) return x402;
-    return isChatPath(url) ? chat : undefined;
+    if (isChatPath(url)) return chat;
+    return url.startsWith('/api/') && isTrusted(request) ? chat : undefined;
+  };
+  const allowOrigin = (request: FastifyRequest, reply: FastifyReply): CorsPolicy | undefined => {
+    const policy = policyOf(request);
+    if (!policy) return undefined;
+    allow(reply, policy);
+    if (policy !== chat || trustedOrigins.length === 0) return policy;
+    // a cache must not give the answer for one origin to another
+    reply.header('vary', 'Origin');
+    if (!isTrusted(request)) return policy;
+    const { origin, 'access-control-request-headers': asked } = request.headers;
+    reply.header('access-control-allow-origin', origin).header('access-control-allow-credentials', 'true');
+    // with credentials a star is no wildcard
+    return { ...policy, allowed: asked ?? policy.allowed };
   };
   return {
-    allowOrigin(request, reply) {
-      const policy = policyOf(request);
-      if (policy) allow(reply, policy);
-    },
+    allowOrigin: (request, reply) => void allowOrigin(request, reply),
     watch(app) {
       app.addHook('onRequest', (request, reply, done) => {
-        const policy = policyOf(request);
-        if (policy) allow(reply, policy);
+        const policy = allowOrigin(request, reply);
         if (policy && isPreflight(request)) sendPreflight(reply, policy);
         else done();
       });
@@ -107,7 +120,7 @@ function isPreflight({ method, headers }: FastifyRequest): boolean {
 function sendPreflight(reply: FastifyReply, { allowed }: CorsPolicy): FastifyReply {
   return reply
     .code(204)
-    .header('access-control-allow-methods', 'GET, POST')
+    .header('access-control-allow-methods', 'GET, POST, PATCH, DELETE')
     .header('access-control-allow-headers', allowed)
     .header('access-control-max-age', '86400')
     .send();

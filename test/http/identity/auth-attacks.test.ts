@@ -10,6 +10,7 @@ import {
   signIn,
   signInByWallet,
   signUp,
+  startIdentityGateway,
   useIdentityGateway,
 } from '../../support/identity.ts';
 
@@ -87,6 +88,37 @@ describe('a page of another origin', () => {
     const answer = await browser.get(path, { origin: 'https://evil.example' });
     expect(answer.headers.get('access-control-allow-origin')).toBeNull();
   });
+});
+
+test('a page of an origin that the operator trusts acts by its visitor’s cookie, and no other page does', async () => {
+  const trusted = 'https://app.example';
+  const gateway = await startIdentityGateway({ identity: `trusted_origins = ["${trusted}"]` });
+  const browser = gateway.browser();
+  await signInByWallet(browser);
+  const body = { model: 'devnet-small', messages: [{ role: 'user', content: 'hi' }] };
+  const from = { origin: trusted, 'sec-fetch-site': 'same-site' };
+  const made = await browser.post('/v1/chat/completions', body, from);
+  expect([made.status, made.headers.get('x-ratelimit-limit')]).toEqual([200, '30']);
+  const key = await browser.post('/api/keys', { name: 'of the page' }, from);
+  expect(key.status).toBe(201);
+  const asking = {
+    ...from,
+    'access-control-request-method': 'POST',
+    'access-control-request-headers': 'x-stainless-os',
+  };
+  for (const answer of [
+    made,
+    key,
+    await browser.request('OPTIONS', '/v1/chat/completions', undefined, asking),
+  ]) {
+    expect(answer.headers.get('access-control-allow-origin')).toBe(trusted);
+    expect(answer.headers.get('access-control-allow-credentials')).toBe('true');
+    expect(answer.headers.get('vary')).toContain('Origin');
+  }
+  const evil = { origin: 'https://evil.example', 'sec-fetch-site': 'cross-site' };
+  const foreign = await browser.post('/v1/chat/completions', body, evil);
+  expect([foreign.status, foreign.headers.get('access-control-allow-credentials')]).toEqual([401, null]);
+  expect((await browser.post('/api/keys', { name: 'x' }, evil)).status).toBe(403);
 });
 
 describe('no sign-in redirects to another origin', () => {
