@@ -378,13 +378,9 @@ describe('networks', () => {
   it('have the public RPC of their chain only where the configuration says so, with a warning', async () => {
     const withPublic = networks.replace('https://rpc.example', 'public');
     const { config, warnings } = await parse(minimal() + withPublic);
-    expect(config.jobs?.networks.get('eip155:8453')).toMatchObject({
-      rpcUrl: 'https://mainnet.base.org',
-      source: 'public',
-    });
+    expect(config.jobs?.networks.get('eip155:8453')?.rpcUrl).toBe('https://mainnet.base.org');
     expect(warnings.join('\n')).toContain('the public RPC https://mainnet.base.org confirms the settlements');
-    const silent = await parse(minimal());
-    expect(silent.config.jobs?.networks.size).toBe(0);
+    expect((await parse(minimal())).config.jobs?.networks.size).toBe(0);
     const unknown = (minimal() + withPublic).replaceAll('eip155:8453', 'eip155:999999999999');
     expect((await mistakesIn(unknown)).join()).toContain('no public RPC of eip155:999999999999 is known');
   });

@@ -290,29 +290,6 @@ describe('a limit', () => {
     expect(rows).toEqual(Array.from({ length: 3 }, () => ({ hits: 20, today: 20 })));
   });
 
-  test('that leaves the least is the one that an answer names, of minutes and of days, decided or not', async () => {
-    const database = await atNoon();
-    const lane = laneOn(database);
-    const own = { subject: 'ip:192.0.2.1', perMinute: 9, perDay: 5 };
-    const others = [
-      { subject: 'account:1', perMinute: 4, perDay: undefined },
-      { subject: 'free:ip:192.0.2.1', perMinute: 6, perDay: 3 },
-    ];
-    const left: number[][] = [];
-    // the windows of the first are created: it is decided, those after it are not
-    for (let tried = 0; tried < 4; tried++) {
-      const { detail } = await lane.appendCredit(admission({ ...own, others }));
-      const { remaining, per_minute, reset_ms, remaining_today, per_day } = detail;
-      left.push([remaining, per_minute, reset_ms, remaining_today, per_day].map(Number));
-    }
-    expect(left).toEqual([
-      [3, 4, 60_000, 2, 3],
-      [2, 4, 60_000, 1, 3],
-      [1, 4, 60_000, 0, 3],
-      [1, 4, 60_000, 0, 3],
-    ]);
-  });
-
   test('counts refused requests exactly, over two processes, and none of those that it refuses itself', async () => {
     const database = await atNoon();
     const lanes = [laneOn(database), laneOn(database)];

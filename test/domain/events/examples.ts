@@ -13,6 +13,7 @@ export const ofPayment = {
 };
 export const job = { service_id: 1, job_index: 0 };
 export const digest = bytesOf('e5', 32);
+const usedNonce = { caller: payer, caller_nonce_sha256: digest };
 const transaction = bytesOf('f6', 32);
 const userId = '0198a1b2-0000-7000-8000-000000000003';
 const chatId = '0198a1b2-0000-7000-8000-000000000002';
@@ -44,17 +45,11 @@ export const eventExamples: { readonly [T in EventType]: EventData<T> } = {
   payment_rejected: { ...job, stage: 'verify', reason: 'insufficient_funds', quote_digest: digest, payer },
   request_refused: { code: 'x402_disabled', ...job, quote_digest: digest },
   payment_verified: { ...ofPayment, by: 'facilitator' },
-  auth_passed: { caller: payer, mode: 'delegated_caller_signature', caller_nonce_sha256: digest },
+  auth_passed: { ...usedNonce, mode: 'delegated_caller_signature' },
   quotes_issued: { quotes: [{ service_id: 1, job_index: 0, count: 3 }], root: digest },
   refusals_counted: { counts: { request_refused: 3, dry_run_denied: 1 } },
   payment_replay_denied: { ...ofPayment, claim: 'payment', quote_digest: digest },
-  nonce_replay_denied: {
-    ...ofPayment,
-    quote_digest: digest,
-    ...job,
-    caller: payer,
-    caller_nonce_sha256: digest,
-  },
+  nonce_replay_denied: { ...ofPayment, quote_digest: digest, ...job, ...usedNonce },
   settlement_started: {
     request_id: '0198a1b2-0000-7000-8000-000000000001',
     binding: bytesOf('01', 32),
