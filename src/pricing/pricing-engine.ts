@@ -181,10 +181,8 @@ function checkOptions(prices: Prices, ttlSecs: number): void {
   if (typeof prices?.get !== 'function' || !(Symbol.iterator in prices))
     throw new TypeError('prices must be a Map, or a function that returns one');
   for (const [key, wei] of prices) {
-    if (!/^\d+\/\d+$/.test(String(key)))
-      throw new RangeError(
-        `the price of ${String(key)} is never found: a key is service_id/job_index, such as 1/0`,
-      );
+    if (!/^\d+\/\d+$/.test(key))
+      throw new RangeError(`the price of ${key} is never found: a key is service_id/job_index, such as 1/0`);
     checkPrice(key, wei);
   }
 }

@@ -256,7 +256,7 @@ test('prices that the digest has no word for are refused', async () => {
 
 test('the prices of a configuration, which are a map that cannot change, are taken as they are', async () => {
   const answer = await grpcClient((await startPricing({ prices: frozenMap(prices) })).url)();
-  await expectSigned(answer);
+  expect(await expectSigned(answer)).toBeUndefined();
 });
 
 test('a server that stops answers what it has accepted and takes nothing more', async () => {
