@@ -100,15 +100,15 @@ async function findChargedIn(
  * offer. Of a payee that another ledger has as well nothing is taken: both may have offered the same, and one of them has delivered.
  */
 function isOfThisLedger(
-  { settings }: JobsContext,
+  context: JobsContext,
   { decoded }: RefusedPayment,
   { amount }: SignedPayment,
   proof: Proof,
   offered: Offered | undefined,
 ): boolean {
-  if (!settings.payToExclusive) return false;
+  if (!context.settings.payToExclusive) return false;
   if (!decoded.terms) return true;
-  return offered?.option.amount === amount && mayBeOfOffer(proof, offered.atSecs);
+  return offered?.option.amount === amount && mayBeOfOffer(proof, offered.atSecs, nowSecs(context));
 }
 
 /** Records a refused payment that has landed. What a recovery still searches, it records itself. */

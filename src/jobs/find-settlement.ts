@@ -40,9 +40,13 @@ export async function findSettlement(
 /** How far the clocks of a chain and of the database may differ. */
 const clocksDifferSecs = 600;
 
-/** Whether a transfer may have paid for an offer: one that landed before the offer was made has paid for another one. */
-export function mayBeOfOffer({ blockTimeSecs }: Proof, offeredAtSecs: number): boolean {
-  return blockTimeSecs === undefined || blockTimeSecs >= offeredAtSecs - clocksDifferSecs;
+/**
+ * Whether a transfer may have paid for an offer: one that landed before the offer was made has paid for another one. An offer of the future
+ * was made while the clock was ahead, and not after the present time.
+ */
+export function mayBeOfOffer({ blockTimeSecs }: Proof, offeredAtSecs: number, nowSecs: number): boolean {
+  const madeAtSecs = Math.min(offeredAtSecs, nowSecs);
+  return blockTimeSecs === undefined || blockTimeSecs >= madeAtSecs - clocksDifferSecs;
 }
 
 /** Whether a payment's transfer landed before the payment reached the gateway. */
@@ -83,8 +87,10 @@ export async function findLanded(
 }
 
 function readUse(chain: Chain, payment: SignedPayment, quotedAtSecs: number): Promise<AuthorizationFound> {
+  // a quote of a moment at which the clock was ahead would leave out all that has landed
+  const fromSecs = Math.min(quotedAtSecs, Number(payment.validBefore));
   // its nonce may have been cancelled, or used by another authorization, before this one was valid
-  return chain.findAuthorization(expectedTransfer(payment), quotedAtSecs - signedEarlierSecs);
+  return chain.findAuthorization(expectedTransfer(payment), fromSecs - signedEarlierSecs);
 }
 
 /** The authorization is used: by the expected transfer, or by something else. */

@@ -129,17 +129,18 @@ const unprovenLanding =
  * offer. It buys nothing where the operator says that another ledger has the payee as well: its payer can have an offer of each.
  */
 function isOfClient(
-  { settings, receiptKeys, log }: JobsContext,
+  context: JobsContext,
   { sent }: BoundRequest,
   { digest, state }: MatchedPayment,
   { settlement: { proof } }: Extract<Landing, { kind: 'landed' }>,
 ): boolean {
+  const { settings, receiptKeys, log } = context;
   if (!settings.payToExclusive) return false;
   const terms = sent.kind === 'decoded' ? sent.decoded.terms : undefined;
   if (!terms) return true;
   const { offerSecret } = terms;
   if (offerSecret === undefined || !isOfferSecret(receiptKeys, digest, offerSecret, log)) return false;
-  return proof !== undefined && mayBeOfOffer(proof, state.quote?.issued_at ?? 0);
+  return proof !== undefined && mayBeOfOffer(proof, state.quote?.issued_at ?? 0, nowSecs(context));
 }
 
 async function findLanding(

@@ -265,6 +265,19 @@ describe('a payment whose start waits at one gateway is not refused at another',
 });
 
 // the last one: it moves the clock of the chain, which all share
+test('a landed payment buys its call also where its offer is of a moment at which the clock was two hours ahead', async () => {
+  const database = await createDatabase();
+  await database.moveClock(7_200);
+  const gateway = await startTestGateway({ database, chain });
+  const payment = await quoteAndSign(gateway, job, 'x');
+  await database.moveClock(0);
+  // the gateway reads the clock with its next append
+  expect((await gateway.post(job, { body: 'x' })).status).toBe(402);
+  await landPayment(chain.rpcUrl, payment);
+  expect(await send(gateway, payment)).toMatchObject({ status: 202 });
+  await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+});
+
 test('a refused payment is recorded also where it landed long before it is presented', async () => {
   const database = await createDatabase();
   const gateway = await startTestGateway({ database, chain });

@@ -81,10 +81,7 @@ export async function checkRun(parts: CheckParts): Promise<Checked> {
   const received = parts.recipient ? await balanceOf(environment.chain.url, token, parts.recipient) : 0n;
   const chain = await readChainSpends(environment.chain.url, parts.fromBlock, received);
   const recovered = recoveredPayments(events);
-  // of an offer whose time is wrong by more than clocks differ nothing is taken: its client is told so
-  const isSuspense = ({ key }: { readonly key: string }): boolean =>
-    parts.isClockMoved === true && records.landedLate.has(key) && !payments.has(key) && !recovered.has(key);
-  const transfers = moved.filter((one) => isPayment(one, records) && !isSuspense(one));
+  const transfers = moved.filter((one) => isPayment(one, records));
   const known = {
     records,
     runs: participants.runners.flatMap((runner) => runner.runs),

@@ -41,12 +41,14 @@ export function withoutLost(
 
 /** The client of a lost payment that has landed gets no offer to pay again once the ledger is recovered. */
 export function* offeredAgain(
-  { presentations }: Records,
+  { presentations, landedLate }: Records,
   { resumedAt }: Loss,
   recovered: ReadonlySet<string>,
 ): Generator<Violation> {
   for (const { scenario, signed, attempts } of presentations) {
-    const offer = attempts.find(({ status, sentAt }) => status === 402 && sentAt > (resumedAt ?? Infinity));
+    // an offer was right before a third party landed the payment
+    const sinceMs = Math.max(resumedAt ?? Infinity, landedLate.get(signed.key) ?? 0);
+    const offer = attempts.find(({ status, sentAt }) => status === 402 && sentAt > sinceMs);
     if (offer && recovered.has(signed.key))
       yield {
         kind: 'refused_though_paid',
