@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { type Page, readPage, root } from '../support/pages.ts';
 
 const checklists = readPage('docs/security-checklists.md');
-const threats = readPage('SECURITY.md');
+const threats = readPage('docs/threat-model.md');
 
 /** The first arguments of a file's calls of `test`, `it` and `describe`, with `.each` too, in their order; skipped ones are none. */
 function titlesIn(source: string): string[] {
@@ -34,7 +34,7 @@ test.each([threats, checklists])('every test that $file names exists', (page) =>
 });
 
 const isFound = (title: string) =>
-  missingTests({ file: 'SECURITY.md', text: `["${title}"](test/domain/values/client-address.test.ts)` })
+  missingTests({ file: 'docs/threat-model.md', text: `["${title}"](../test/domain/values/client-address.test.ts)` })
     .length === 0;
 
 test('a test is missing when its title changed, when it is skipped, or when its describe block has another title', () => {
