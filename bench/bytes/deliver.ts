@@ -9,7 +9,8 @@ import {
 import { openLane } from '../../src/store/lane.ts';
 import { readLogTip } from '../../src/store/log.ts';
 import { readProjection } from '../../src/store/projection.ts';
-import { readStream, transferClaim } from '../../src/store/streams.ts';
+import { readStream } from '../../src/store/streams.ts';
+import { transferClaim } from '../../src/store/claims.ts';
 import type { Ledger } from '../ledger.ts';
 import { signer } from '../log-load.ts';
 import { terms } from '../terms.ts';

@@ -11,7 +11,8 @@ import {
   takeFollowUps,
 } from '../../src/store/follow-ups.ts';
 import { putResult } from '../../src/store/put-result.ts';
-import { readStream, transferClaim } from '../../src/store/streams.ts';
+import { readStream } from '../../src/store/streams.ts';
+import { transferClaim } from '../../src/store/claims.ts';
 import { fullAnswer, uncontendedStatement } from '../../src/store/uncontended.ts';
 import { network, payment } from '../append/payment.ts';
 

@@ -3,7 +3,7 @@ import type { LogConfig } from '../config/config.ts';
 import { type AnchorComparison, compareAnchors, currentVerifier } from '../log/anchors.ts';
 import type { Anchor } from '../peers/anchors/anchor.ts';
 import { createAnchor } from '../peers/anchors/create-anchor.ts';
-import { signerOf } from './log.ts';
+import { signerOf } from '../log/signer.ts';
 
 /** Opens the configured anchors for one use, and closes them. */
 export async function withAnchors<T>(

@@ -1,12 +1,12 @@
+import { signerOf } from '../log/signer.ts';
 import { checkAnchors, sealAndPublish } from '../log/anchors.ts';
 import type { AnchorLag } from '../log/anchor-lag.ts';
 import { createAnchorConditions } from '../log/conditions.ts';
 import { createKnownHead } from '../log/known-head.ts';
 import { openLogReader } from '../log/log-reader.ts';
 import type { LogConfig } from '../config/config.ts';
-import { noteSigner, type NoteSigner } from '../domain/log/checkpoint.ts';
+import { type NoteSigner } from '../domain/log/checkpoint.ts';
 import type { Hex } from '../domain/values/primitives.ts';
-import { mapSecrets } from '../domain/values/rotating-secret.ts';
 import { logRoutes } from '../http/log/log.ts';
 import { isReceiptToken, receiptKeysOf } from '../jobs/receipt-keys.ts';
 import type { Anchor } from '../peers/anchors/anchor.ts';
@@ -25,14 +25,6 @@ import type { FeatureParts, RunningFeature } from './feature.ts';
 import { logFigures } from './figures.ts';
 
 type Parts = Pick<FeatureParts, 'config' | 'ledger' | 'logger'>;
-
-/** The keys that sign the checkpoints of a log, under the name of its first generation. */
-export function signerOf({ origin, seeds }: LogConfig): NoteSigner {
-  return noteSigner(
-    origin,
-    mapSecrets(seeds, (seedHex) => Buffer.from(seedHex, 'hex')),
-  );
-}
 
 /** The signer that is in force whenever it is used: a reload replaces the keys. */
 function signerInForce(current: () => NoteSigner): NoteSigner {

@@ -10,7 +10,7 @@ import { createLostPages } from '../pages/lost.ts';
 import { pagesRoutes } from '../pages/routes.ts';
 import type { Site } from '../pages/site.ts';
 import { readLogGeneration } from '../store/log.ts';
-import { signerOf } from './log.ts';
+import { signerOf } from '../log/signer.ts';
 import type { FeatureParts, RunningFeature } from './feature.ts';
 
 /** The files beside all pages. */

@@ -3,7 +3,7 @@ import { decimalText } from '../domain/bookkeeping/entry.ts';
 import { instantText } from '../domain/values/period.ts';
 import type { AgingFormat } from './aging-format.ts';
 import { type AgedRow, type AgedTotal, type Aging, bucketNames } from './age-books.ts';
-import { csvLine } from './csv.ts';
+import { csvLine } from '../domain/values/csv-line.ts';
 
 /** The lines of an aging. The same ledger and date always give the same bytes. */
 export function* agingText(aging: Aging, format: AgingFormat): Generator<string> {

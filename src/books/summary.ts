@@ -2,7 +2,7 @@ import type { AccountMap } from '../domain/bookkeeping/account-map.ts';
 import { Balances, type Balance, type Commodity, decimalText } from '../domain/bookkeeping/entry.ts';
 import { periodName, spanText } from '../domain/values/period.ts';
 import type { Books } from './books.ts';
-import { csvField, csvLine } from './csv.ts';
+import { csvField, csvLine } from '../domain/values/csv-line.ts';
 
 /** One account in one commodity over a period, in atoms: closing is opening and debits less credits. Above 0 is a debit. */
 interface SummaryLine {

@@ -1,5 +1,5 @@
 import type { OpenAiError } from '../domain/errors/openai-error.ts';
-import type { PaymentOffer } from '../spend/payment-offer.ts';
+import type { PaymentOffer } from '../domain/errors/payment-offer.ts';
 
 /** What is left of one limit after a request. */
 export interface LimitLeft {

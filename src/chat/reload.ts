@@ -2,7 +2,7 @@ import type { ChatConfig } from '../config/config.ts';
 import { canonicalJson } from '../domain/values/canonical-json.ts';
 import { type ModelPrice, priceText } from '../domain/credit/price.ts';
 import type { LedgerEvent } from '../domain/events/event.ts';
-import { sha256 } from '../domain/payments/payment.ts';
+import { sha256 } from '../domain/values/sha256.ts';
 
 /** The event of a reload in the operator's stream, which shows finance when prices changed. */
 export function reloadEvent(settings: ChatConfig): LedgerEvent {

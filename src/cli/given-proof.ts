@@ -1,7 +1,7 @@
 import { access, constants, readdir, readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type pg from 'pg';
-import { signerOf } from '../app/log.ts';
+import { signerOf } from '../log/signer.ts';
 import type { Config } from '../config/config.ts';
 import { currentSigner } from '../log/anchors.ts';
 import type { GivenCheckpoint } from '../verify/verify.ts';

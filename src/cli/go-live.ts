@@ -1,5 +1,5 @@
 import { withAnchors } from '../app/anchors.ts';
-import { signerOf } from '../app/log.ts';
+import { signerOf } from '../log/signer.ts';
 import type { Config } from '../config/config.ts';
 import { goLive } from '../recovery/go-live.ts';
 import { readOperator, readOperatorText } from './arguments.ts';

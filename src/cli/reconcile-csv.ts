@@ -1,4 +1,4 @@
-import { csvLine } from '../books/csv.ts';
+import { csvLine } from '../domain/values/csv-line.ts';
 import { decimalText } from '../domain/bookkeeping/entry.ts';
 import { allClasses } from '../domain/reconcile/reconcile.ts';
 import type { ReportJson } from '../domain/reconcile/report.ts';

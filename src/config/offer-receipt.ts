@@ -1,4 +1,4 @@
-import { type SignatureFormat, signatureFormats } from '../domain/payments/offer-receipt.ts';
+import { type SignatureFormat, signatureFormats } from '../domain/payments/signature-format.ts';
 import type { RotatingSecret } from '../domain/values/rotating-secret.ts';
 import type { Hex } from '../domain/values/primitives.ts';
 import { isPrivateKey } from './private-key.ts';

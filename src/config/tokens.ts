@@ -1,4 +1,4 @@
-import { transferMethods } from '../domain/payments/schemes/schemes.ts';
+import { transferMethods } from '../domain/payments/transfer-method.ts';
 import { chainIdOf } from '../domain/values/primitives.ts';
 import type { AcceptedToken } from '../domain/values/token.ts';
 import type { Report } from './report.ts';

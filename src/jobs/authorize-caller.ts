@@ -7,7 +7,7 @@ import {
 import type { Address } from '../domain/values/primitives.ts';
 import { recoverSigner } from '../domain/values/ethereum-signature.ts';
 import { type RefusalCode, refusals } from '../domain/errors/refusal.ts';
-import { isNonceUsed } from '../store/streams.ts';
+import { isNonceUsed } from '../store/claims.ts';
 import { bytesToHex } from 'viem/utils';
 import type { Job, Restriction } from './catalog.ts';
 import { type JobsContext, nowSecs } from './context.ts';

@@ -1,5 +1,5 @@
 import { jobKey } from '../domain/payments/job.ts';
-import { sha256 } from '../domain/payments/payment.ts';
+import { sha256 } from '../domain/values/sha256.ts';
 import type { JobPolicy } from '../config/config.ts';
 import type { CallOrder } from '../store/lane-command.ts';
 import type { LeasedCall } from '../store/calls.ts';

@@ -1,6 +1,7 @@
 import { paymentFromData } from '../domain/payments/payment.ts';
 import { foldQuote, type PaymentState, paymentOf, type QuoteState } from '../domain/payments/quote-state.ts';
-import { paymentKey, readStream } from '../store/streams.ts';
+import { readStream } from '../store/streams.ts';
+import { paymentKey } from '../store/claims.ts';
 import type { JobsContext } from './context.ts';
 
 /** The payment of a quote with this key, as `paymentKey()` makes it. */

@@ -1,7 +1,8 @@
 import { type DecodedPayment, decodePayment } from '../domain/payments/decode-payment.ts';
 import { type CallerHeaders, parseCaller, parseNonce } from '../domain/payments/caller-signature.ts';
 import type { JobId } from '../domain/payments/job.ts';
-import { bindingHash, sha256 } from '../domain/payments/payment.ts';
+import { bindingHash } from '../domain/payments/payment.ts';
+import { sha256 } from '../domain/values/sha256.ts';
 import type { Hex } from '../domain/values/primitives.ts';
 import { addressBudgetKey, type Budget, type Charge } from '../runtime/budget.ts';
 

@@ -1,6 +1,7 @@
 import { payableInV1 } from '../domain/payments/x402-v1.ts';
 import { canonicalJson } from '../domain/values/canonical-json.ts';
-import { type PaymentToken, sha256 } from '../domain/payments/payment.ts';
+import { type PaymentToken } from '../domain/payments/payment.ts';
+import { sha256 } from '../domain/values/sha256.ts';
 import type { PriceList } from '../store/price-windows.ts';
 import { type Catalog, isSold, type Job } from './catalog.ts';
 import { type AcceptedToken, tokenName } from '../domain/values/token.ts';

@@ -1,4 +1,4 @@
-import { sha256 } from '../domain/payments/payment.ts';
+import { sha256 } from '../domain/values/sha256.ts';
 import { currentRate, isSameRate } from '../domain/rates/round.ts';
 import { rateText } from '../domain/values/rate.ts';
 import { type AcceptedToken, type Rate, tokenName } from '../domain/values/token.ts';

@@ -1,7 +1,7 @@
 import { paymentFromData, type PaymentName } from '../domain/payments/payment.ts';
 import { foldQuote, paidPayment } from '../domain/payments/quote-state.ts';
 import { type ReceiptRequest, receiptRequestDigest } from '../domain/payments/receipt-signature.ts';
-import { transferMethods } from '../domain/payments/schemes/schemes.ts';
+import { transferMethods } from '../domain/payments/transfer-method.ts';
 import type { Address, Caip2, Hex } from '../domain/values/primitives.ts';
 import { readStream } from '../store/streams.ts';
 import { type JobsContext, nowSecs } from './context.ts';

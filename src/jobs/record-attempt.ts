@@ -1,7 +1,7 @@
 import type { DeliveryConfig } from '../config/delivery.ts';
 import type { EventData, LedgerEvent } from '../domain/events/event.ts';
 import { jobKey } from '../domain/payments/job.ts';
-import { sha256 } from '../domain/payments/payment.ts';
+import { sha256 } from '../domain/values/sha256.ts';
 import { isTriggeredStream } from '../domain/triggers/trigger.ts';
 import { backOffMs, withJitterMs } from '../domain/values/back-off.ts';
 import type { CallChange } from '../store/append-batch.ts';

@@ -16,7 +16,8 @@ import {
 import type { Facilitator } from '../peers/facilitator/facilitator.ts';
 import type { CallChange, Claim, LaneCommand } from '../store/append-batch.ts';
 import type { AppendOptions } from '../store/lane.ts';
-import { readStream, transferClaim } from '../store/streams.ts';
+import { readStream } from '../store/streams.ts';
+import { transferClaim } from '../store/claims.ts';
 import type { JobsContext } from './context.ts';
 
 /** A payment at a version of its stream: its `settlement_started` is on record, so it is finished, whatever happens. */

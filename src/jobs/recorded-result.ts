@@ -1,5 +1,5 @@
 import type { CallState } from '../domain/payments/payment-progress.ts';
-import { sha256 } from '../domain/payments/payment.ts';
+import { sha256 } from '../domain/values/sha256.ts';
 import { type CallResult, readResult } from '../store/calls.ts';
 import type { JobsContext } from './context.ts';
 

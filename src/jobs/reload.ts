@@ -1,6 +1,6 @@
 import { canonicalJson } from '../domain/values/canonical-json.ts';
 import type { LedgerEvent } from '../domain/events/event.ts';
-import { sha256 } from '../domain/payments/payment.ts';
+import { sha256 } from '../domain/values/sha256.ts';
 import { optionJson } from '../domain/payments/quote.ts';
 import type { Catalog, Job } from './catalog.ts';
 

@@ -6,7 +6,8 @@ import { type HeldCall, type Outcome, settlementState } from '../domain/payments
 import { runIn } from '../domain/values/tracing.ts';
 import { findCall } from '../store/calls.ts';
 import type { FollowUp } from '../store/follow-ups.ts';
-import { paymentKey, readStream } from '../store/streams.ts';
+import { readStream } from '../store/streams.ts';
+import { paymentKey } from '../store/claims.ts';
 import { LedgerInconsistentError } from '../store/halt.ts';
 import { readHalt } from '../store/recovery.ts';
 import { findUnsettled, postponeUnsettled, type UnsettledCall } from '../store/unsettled.ts';

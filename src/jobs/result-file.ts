@@ -1,6 +1,6 @@
 import { isHex32 } from '../domain/values/primitives.ts';
 import { foldQuote, paidPayment } from '../domain/payments/quote-state.ts';
-import { sha256 } from '../domain/payments/payment.ts';
+import { sha256 } from '../domain/values/sha256.ts';
 import { readStream } from '../store/streams.ts';
 import type { JobsContext } from './context.ts';
 import { type ByteRange, readRange, readWhole } from './large-result.ts';

@@ -1,6 +1,7 @@
 import type { Address } from '../domain/values/primitives.ts';
 import type { AccountBooks, Balance, Completeness } from '../domain/reconcile/report.ts';
-import { type Account, accountKey, type ChainTransfer } from '../domain/reconcile/reconcile.ts';
+import { type Account, accountKey } from '../domain/reconcile/reconcile.ts';
+import { type ChainTransfer } from '../domain/reconcile/chain-transfer.ts';
 import type { Block } from '../peers/chain/blocks.ts';
 import type { ChainScanner } from '../peers/chain/transfer-scan.ts';
 import { blockAt, type PinnedBlocks } from './blocks.ts';

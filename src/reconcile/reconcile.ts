@@ -17,14 +17,8 @@ import {
   reportJson,
 } from '../domain/reconcile/report.ts';
 import { mostListed, Tally } from '../domain/reconcile/tally.ts';
-import {
-  type Account,
-  accountKey,
-  type ChainTransfer,
-  type Evidence,
-  type TokenTerms,
-  transactionKey,
-} from '../domain/reconcile/reconcile.ts';
+import { type Account, accountKey, type TokenTerms, transactionKey } from '../domain/reconcile/reconcile.ts';
+import { type ChainTransfer, type Evidence } from '../domain/reconcile/chain-transfer.ts';
 import type { ChainScanner } from '../peers/chain/transfer-scan.ts';
 import { NetSums, readBalances } from './balances.ts';
 import { blockAt, pinBlocks, type PinnedBlocks } from './blocks.ts';

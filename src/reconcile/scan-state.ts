@@ -3,7 +3,7 @@ import { appendFile, rm, stat, truncate } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
 import { z } from 'zod';
 import { canonicalJson } from '../domain/values/canonical-json.ts';
-import type { ChainTransfer } from '../domain/reconcile/reconcile.ts';
+import type { ChainTransfer } from '../domain/reconcile/chain-transfer.ts';
 import type { TransferChunk } from '../peers/chain/transfer-chunk.ts';
 import { ReconcileError } from './reconcile-error.ts';
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { canonicalJson } from '../domain/values/canonical-json.ts';
-import type { ChainTransfer } from '../domain/reconcile/reconcile.ts';
+import type { ChainTransfer } from '../domain/reconcile/chain-transfer.ts';
 import type { RpcUnavailable } from '../peers/rpc/json-rpc.ts';
 import { mayBeRange } from '../peers/chain/log-range.ts';
 import type { ChainScanner } from '../peers/chain/transfer-scan.ts';

@@ -1,7 +1,8 @@
 import type pg from 'pg';
 import type { Fingerprint } from '../domain/payments/payment.ts';
-import { type ChainTransfer, transactionKey } from '../domain/reconcile/reconcile.ts';
-import type { TransferMethod } from '../domain/payments/schemes/schemes.ts';
+import { transactionKey } from '../domain/reconcile/reconcile.ts';
+import { type ChainTransfer } from '../domain/reconcile/chain-transfer.ts';
+import type { TransferMethod } from '../domain/payments/transfer-method.ts';
 import type { Address, Caip2, Hex } from '../domain/values/primitives.ts';
 import type { ChainScanner } from '../peers/chain/transfer-scan.ts';
 import { blockAt, pinBlocks } from '../reconcile/blocks.ts';
@@ -10,7 +11,7 @@ import { scanTransfers } from '../reconcile/scan-transfers.ts';
 import type { Lane } from '../store/lane.ts';
 import { createPaymentLookup } from '../store/payment-lookup.ts';
 import { recoverPayment } from '../store/recover-payment.ts';
-import { readTransferHolders } from '../store/streams.ts';
+import { readTransferHolders } from '../store/claims.ts';
 
 /** A token at a payee. */
 export interface SearchedAccount {

@@ -9,7 +9,8 @@ import type { LedgerDatabase } from '../store/database.ts';
 import { createPaymentLookup } from '../store/payment-lookup.ts';
 import { astrayClaims } from '../store/recorded-claims.ts';
 import { type KnownPayee, listStreams } from '../store/refunds.ts';
-import { readStream, readTransferHolders } from '../store/streams.ts';
+import { readStream } from '../store/streams.ts';
+import { readTransferHolders } from '../store/claims.ts';
 import {
   type Chains,
   knownPayees,

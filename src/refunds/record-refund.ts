@@ -15,7 +15,8 @@ import { placeData } from '../domain/payments/transfer-place.ts';
 import type { Transfer } from '../peers/chain/chain.ts';
 import { refundClaim } from '../store/recorded-claims.ts';
 import { listPayees } from '../store/refunds.ts';
-import { readStream, readTransferHolders } from '../store/streams.ts';
+import { readStream } from '../store/streams.ts';
+import { readTransferHolders } from '../store/claims.ts';
 import {
   type Chains,
   type Ledger,

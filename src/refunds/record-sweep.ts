@@ -5,7 +5,7 @@ import type { LedgerDatabase } from '../store/database.ts';
 import type { Lane } from '../store/lane.ts';
 import { findRefundsDueTo, type KnownPayee } from '../store/refunds.ts';
 import { sweepClaim } from '../store/recorded-claims.ts';
-import { readTransferHolders } from '../store/streams.ts';
+import { readTransferHolders } from '../store/claims.ts';
 import {
   type Chains,
   knownPayees,

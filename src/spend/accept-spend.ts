@@ -1,5 +1,5 @@
 import type { LedgerEvent } from '../domain/events/event.ts';
-import { sha256 } from '../domain/payments/payment.ts';
+import { sha256 } from '../domain/values/sha256.ts';
 import { presence } from '../domain/values/presence.ts';
 import type { Hex } from '../domain/values/primitives.ts';
 import type { AppendOutcome, Claim, LaneCommand } from '../store/append-batch.ts';

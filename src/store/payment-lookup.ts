@@ -1,7 +1,8 @@
 import type pg from 'pg';
 import { decodeLeaf } from '../domain/events/event.ts';
 import type { PaymentName } from '../domain/payments/payment.ts';
-import { paymentClaimKeys, type StreamReading } from './streams.ts';
+import { type StreamReading } from './streams.ts';
+import { paymentClaimKeys } from './claims.ts';
 
 /** What the ledger knows about a payment as it arrives. */
 export interface KnownPayment {

@@ -1,7 +1,7 @@
 import type { EventData } from '../domain/events/event.ts';
 import type { Caip2, Hex } from '../domain/values/primitives.ts';
 import type { Claim } from './lane-command.ts';
-import { transferClaim } from './streams.ts';
+import { transferClaim } from './claims.ts';
 
 interface Place {
   readonly network: string;

@@ -2,7 +2,7 @@ import type { EventData } from '../domain/events/event.ts';
 import type { Fingerprint } from '../domain/payments/payment.ts';
 import { placeData, type PlacedTransfer } from '../domain/payments/transfer-place.ts';
 import type { LaneCommand } from './lane-command.ts';
-import { paymentClaim, paymentKey, transferClaim } from './streams.ts';
+import { paymentClaim, paymentKey, transferClaim } from './claims.ts';
 
 /** A payment that landed and has no call. */
 export interface CalllessPayment extends Fingerprint {

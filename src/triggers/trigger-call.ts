@@ -1,6 +1,6 @@
 import type { EventData } from '../domain/events/event.ts';
 import type { JobId } from '../domain/payments/job.ts';
-import { sha256 } from '../domain/payments/payment.ts';
+import { sha256 } from '../domain/values/sha256.ts';
 import { firingKey } from '../domain/triggers/firing-key.ts';
 import { type Firing, triggeredStream } from '../domain/triggers/trigger.ts';
 import type { JobsContext } from '../jobs/context.ts';

@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { parquetReadObjects } from 'hyparquet';
 import { describe, expect, test } from 'vitest';
-import { csvField } from '../../src/books/csv.ts';
+import { csvField } from '../../src/domain/values/csv-line.ts';
 import { bookFormats } from '../../src/domain/bookkeeping/format.ts';
 import { temporaryFolder } from '../support/program.ts';
 import {

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { sha256 } from '../../src/domain/payments/payment.ts';
+import { sha256 } from '../../src/domain/values/sha256.ts';
 import { redeliveryTypedData } from '../../src/domain/payments/redelivery-signature.ts';
 import type { Address, Caip2, Hex } from '../../src/domain/values/primitives.ts';
 import { signOffer } from '../support/payer.ts';

@@ -34,8 +34,10 @@ test.each([threats, checklists])('every test that $file names exists', (page) =>
 });
 
 const isFound = (title: string) =>
-  missingTests({ file: 'docs/threat-model.md', text: `["${title}"](../test/domain/values/client-address.test.ts)` })
-    .length === 0;
+  missingTests({
+    file: 'docs/threat-model.md',
+    text: `["${title}"](../test/domain/values/client-address.test.ts)`,
+  }).length === 0;
 
 test('a test is missing when its title changed, when it is skipped, or when its describe block has another title', () => {
   const source = `describe('one', () => { test("it's one", f); test.each([1])('each', f); test.skip('not run', f); });

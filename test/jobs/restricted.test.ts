@@ -12,7 +12,7 @@ import { failsBeforeBroadcast, startFacilitatorProxy } from '../support/facilita
 import { type Answer, payTo, runnerSecret, startTestGateway, type TestGateway } from '../support/gateway.ts';
 import { allEvents, expectSoundLedger } from '../support/invariants.ts';
 import { landPayment } from '../support/onchain.ts';
-import { sha256 } from '../../src/domain/payments/payment.ts';
+import { sha256 } from '../../src/domain/values/sha256.ts';
 import { header, offerOf, payer, signOffer, v1Header } from '../support/payer.ts';
 import { eventually } from '../support/wait.ts';
 

@@ -5,7 +5,7 @@ import { checkpointAnchorAddress, deployCheckpointAnchor } from '../../src/devne
 import { checkpointAnchor } from '../../src/devnet/contracts.ts';
 import { deployPrepaidContract } from '../../src/devnet/prepaid-contract.ts';
 import { callAs, readAt } from '../../src/devnet/deploy.ts';
-import { sha256 } from '../../src/domain/payments/payment.ts';
+import { sha256 } from '../../src/domain/values/sha256.ts';
 import { createAnchorConditions } from '../../src/log/conditions.ts';
 import { createAnchor } from '../../src/peers/anchors/create-anchor.ts';
 import { readHead } from '../../src/store/log.ts';

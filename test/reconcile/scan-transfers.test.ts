@@ -4,7 +4,7 @@ import { beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { scanTransfers } from '../../src/reconcile/scan-transfers.ts';
 import { devnetAddress, devnetKeys } from '../../src/devnet/accounts.ts';
 import type { Address } from '../../src/domain/values/primitives.ts';
-import type { ChainTransfer } from '../../src/domain/reconcile/reconcile.ts';
+import type { ChainTransfer } from '../../src/domain/reconcile/chain-transfer.ts';
 import { createScanner } from '../../src/peers/chain/transfer-scan.ts';
 import { useChain } from '../support/devnet.ts';
 import { temporaryFolder } from '../support/program.ts';

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { devnetKeys } from '../../src/devnet/accounts.ts';
 import { privateKeyToAccount } from 'viem/accounts';
 import { paidCallKey } from '../../src/domain/payments/call-key.ts';
-import { sha256 } from '../../src/domain/payments/payment.ts';
+import { sha256 } from '../../src/domain/values/sha256.ts';
 import { quoteDigest, zeroAddress, zeroHash } from '../../src/domain/payments/quote.ts';
 import { writeQuoteToken } from '../../src/domain/payments/quote-token.ts';
 import { quoteTokenProof } from '../../src/jobs/receipt-keys.ts';

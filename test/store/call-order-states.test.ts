@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { sha256 } from '../../src/domain/payments/payment.ts';
+import { sha256 } from '../../src/domain/values/sha256.ts';
 import { leaseCalls, putBody } from '../../src/store/calls.ts';
 import type { CallChange } from '../../src/store/lane-command.ts';
 import { laneOn } from '../support/credit.ts';

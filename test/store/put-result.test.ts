@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
-import { sha256 } from '../../src/domain/payments/payment.ts';
+import { sha256 } from '../../src/domain/values/sha256.ts';
 import { readResult } from '../../src/store/calls.ts';
 import { openPool } from '../../src/store/database.ts';
 import { putResult } from '../../src/store/put-result.ts';

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { claimKey } from '../../src/store/claim-key.ts';
 import { createPaymentLookup } from '../../src/store/payment-lookup.ts';
 import { extendPrices, findPriceWindow, offerPrices, type PriceList } from '../../src/store/price-windows.ts';
-import { paymentClaim } from '../../src/store/streams.ts';
+import { paymentClaim } from '../../src/store/claims.ts';
 import { createDatabase } from '../support/database.ts';
 
 /** A pool that keeps the plan of each statement, as it was executed. */

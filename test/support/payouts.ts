@@ -10,7 +10,7 @@ import { followPayout } from '../../src/spend/follow-payout.ts';
 import { payOutSpend } from '../../src/spend/pay-out-spend.ts';
 import { createOperatorBalance } from '../../src/spend/operator-balance.ts';
 import { createPayoutAlert } from '../../src/spend/payout-alert.ts';
-import { sha256 } from '../../src/domain/payments/payment.ts';
+import { sha256 } from '../../src/domain/values/sha256.ts';
 import { acceptSpend } from '../../src/spend/accept-spend.ts';
 import type { SpendContext } from '../../src/spend/context.ts';
 import { createSpendQueue } from '../../src/spend/spend-queue.ts';

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { describe, expect, test } from 'vitest';
 import { writeTopUpOrder } from '../../src/domain/credit/top-up-order.ts';
-import { sha256 } from '../../src/domain/payments/payment.ts';
+import { sha256 } from '../../src/domain/values/sha256.ts';
 import { smartWallet } from '../../src/devnet/contracts.ts';
 import { deployContract } from '../support/contracts.ts';
 import { expectBooks, laneOn } from '../support/credit.ts';

@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import { describe, expect, onTestFinished, test } from 'vitest';
-import { sha256 } from '../../src/domain/payments/payment.ts';
+import { sha256 } from '../../src/domain/values/sha256.ts';
 import { firingKey } from '../../src/domain/triggers/firing-key.ts';
 import { discardCall } from '../../src/jobs/discard-call.ts';
 import { requeueCall } from '../../src/jobs/requeue-call.ts';

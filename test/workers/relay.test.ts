@@ -3,7 +3,7 @@ import { Webhook } from 'standardwebhooks';
 import { describe, expect, test } from 'vitest';
 import { freePort } from '../../src/devnet/ports.ts';
 import { verifyCall } from '../../src/domain/payments/call-signature.ts';
-import { sha256 } from '../../src/domain/payments/payment.ts';
+import { sha256 } from '../../src/domain/values/sha256.ts';
 import { resumeRunner } from '../../src/jobs/pause-runner.ts';
 import { requeueCall } from '../../src/jobs/requeue-call.ts';
 import { listDeadCalls } from '../../src/store/calls.ts';

@@ -3,7 +3,7 @@ import { createScanner } from '../../src/peers/chain/transfer-scan.ts';
 import { beginRecovery, recordSearch, searchNetworks } from '../../src/recovery/recover.ts';
 import { readExportEnd } from '../../src/store/export.ts';
 import { readLogGeneration } from '../../src/store/log.ts';
-import { paymentKey as streamOfLost } from '../../src/store/streams.ts';
+import { paymentKey as streamOfLost } from '../../src/store/claims.ts';
 import { chainId, network, paymentKey } from './chain.ts';
 import { chart, commodityOf } from './chart.ts';
 import { yearSigner } from './ledger.ts';

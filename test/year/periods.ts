@@ -1,6 +1,6 @@
 import { openDatabaseSource } from '../../src/books/source.ts';
 import type { BookFormat } from '../../src/domain/bookkeeping/format.ts';
-import { sha256 } from '../../src/domain/payments/payment.ts';
+import { sha256 } from '../../src/domain/values/sha256.ts';
 import type { ClosedPeriod } from '../../src/domain/periods/periods.ts';
 import type { ReportJson } from '../../src/domain/reconcile/report.ts';
 import type { Period } from '../../src/domain/values/period.ts';

@@ -1,13 +1,15 @@
 import { paidCallKey } from '../../src/domain/payments/call-key.ts';
 import type { EventData } from '../../src/domain/events/event.ts';
-import { ofPayment, paymentFromData, sha256 } from '../../src/domain/payments/payment.ts';
+import { ofPayment, paymentFromData } from '../../src/domain/payments/payment.ts';
+import { sha256 } from '../../src/domain/values/sha256.ts';
 import { recordedDigest, zeroAddress, zeroHash } from '../../src/domain/payments/quote.ts';
 import { settlementState } from '../../src/domain/payments/settlement.ts';
 import { foldQuote, paymentOf } from '../../src/domain/payments/quote-state.ts';
 import type { Address } from '../../src/domain/values/primitives.ts';
 import { orderedUuid } from '../../src/domain/values/ordered-uuid.ts';
 import { recordDecision, startedPayment } from '../../src/jobs/record-settlement.ts';
-import { paymentClaim, paymentKey, readStream } from '../../src/store/streams.ts';
+import { readStream } from '../../src/store/streams.ts';
+import { paymentClaim, paymentKey } from '../../src/store/claims.ts';
 import { hex32Of, signTerms } from '../support/synthetic-ledger.ts';
 import { type Landed, network, payTo, units, type YearToken } from './chain.ts';
 import type { Fate, Sale, World } from './world.ts';

@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { compareConfiguredAnchors } from '../../app/anchors.ts';
-import { signerOf } from '../../app/log.ts';
+import { signerOf } from '../../log/signer.ts';
 import type { Config } from '../../config/config.ts';
 import { latestValidBefore } from '../../domain/payments/payment-window.ts';
 import { parseInstant } from '../../domain/values/period.ts';

@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { signerOf } from '../../app/log.ts';
+import { signerOf } from '../../log/signer.ts';
 import type { Config } from '../../config/config.ts';
 import { type DemoKeys, demoKeys } from '../../devnet/demo-keys.ts';
 import { type DemoOperator, openDemoOperator } from '../../devnet/demo-operator.ts';

@@ -1,5 +1,5 @@
 import { Readable } from 'node:stream';
-import { csvLine } from '../../books/csv.ts';
+import { csvLine } from '../../domain/values/csv-line.ts';
 import { html, type Html } from '../../domain/values/html.ts';
 import { isHex32, parseAddress } from '../../domain/values/primitives.ts';
 import { paymentStates } from '../../http/schemas/projections.ts';
@@ -10,7 +10,8 @@ import { tokenAmount } from '../../pages/jobs/token-amount.ts';
 import type { Answer, View } from '../../pages/site.ts';
 import { findStreamOfCall, searchPayments } from '../../store/payment-search.ts';
 import { type ListedPayment, listLatestPayments } from '../../store/payments.ts';
-import { findClaim, paymentIdClaim, readStream } from '../../store/streams.ts';
+import { findClaim, readStream } from '../../store/streams.ts';
+import { paymentIdClaim } from '../../store/claims.ts';
 import { cursorOf } from '../cursor.ts';
 import { selectField } from '../select-field.ts';
 import type { OperatorVisit, Section } from '../site.ts';

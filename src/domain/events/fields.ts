@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { transferMethods } from '../payments/schemes/schemes.ts';
+import { transferMethods } from '../payments/transfer-method.ts';
 import { operatorNamePattern, operatorTextPattern } from '../values/operator-words.ts';
 import { runnerName } from '../values/runner-name.ts';
 

@@ -1,6 +1,6 @@
 import type { Hex } from '../values/primitives.ts';
 import { type JobId, jobKey } from './job.ts';
-import { sha256 } from './payment.ts';
+import { sha256 } from '../values/sha256.ts';
 
 /** What a payment buys: a job with a body. */
 export interface BoughtCall {

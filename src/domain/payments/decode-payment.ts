@@ -4,7 +4,8 @@ import { type EchoedExtra, readOfferExtra } from './offer-extra.ts';
 import { jsonValue } from '../values/bounded-json.ts';
 import { type Address, type Caip2, chainIdOf, type Hex, parseAddress } from '../values/primitives.ts';
 import type { ParsedPayload } from './schemes/scheme.ts';
-import { schemes, type TransferMethod, transferMethods } from './schemes/schemes.ts';
+import { schemes } from './schemes/schemes.ts';
+import { type TransferMethod, transferMethods } from './transfer-method.ts';
 import { networkOfV1 } from './x402-v1.ts';
 
 /** Longest payment header read: an honest one is under 2 KiB, ERC-1271 signatures included. */

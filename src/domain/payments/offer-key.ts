@@ -4,7 +4,8 @@ import { canonicalJson } from '../values/canonical-json.ts';
 import { ed25519KeysOf } from '../values/ed25519.ts';
 import { accountOf } from '../values/ethereum-signature.ts';
 import { mapSecrets, type RotatingSecret } from '../values/rotating-secret.ts';
-import { type Signable, type SignatureFormat, type Signed, typedDataDigest } from './offer-receipt.ts';
+import { type Signable, type Signed, typedDataDigest } from './offer-receipt.ts';
+import { type SignatureFormat } from './signature-format.ts';
 
 /** A key that signs offers and receipts. It is never in the ledger, and moves no money. */
 export interface OfferKey {

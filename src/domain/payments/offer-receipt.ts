@@ -1,3 +1,4 @@
+import { signatureFormats } from './signature-format.ts';
 import { concatBytes, numberToBytes, stringToBytes } from 'viem/utils';
 import { keccak256 } from '../values/keccak.ts';
 import type { SettlementOption } from './quote.ts';
@@ -5,10 +6,6 @@ import { schemes } from './schemes/schemes.ts';
 
 /** The x402 extension by which a gateway signs what it offers, and that it was paid, for others than the payer. */
 export const offerReceiptKey = 'offer-receipt';
-
-export const signatureFormats = ['eip712', 'jws'] as const;
-/** How a signature is written: over EIP-712 typed data, or as a compact JSON Web Signature. */
-export type SignatureFormat = (typeof signatureFormats)[number];
 
 /** One way to pay for a job. `amount` is in the token's atoms, `validUntil` in Unix seconds. */
 export type OfferPayload = {

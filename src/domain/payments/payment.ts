@@ -1,4 +1,4 @@
-import { hash } from 'node:crypto';
+import { sha256 } from '../values/sha256.ts';
 import { canonicalJson } from '../values/canonical-json.ts';
 import type { DecodedPayment } from './decode-payment.ts';
 import type { SignedPaymentData } from '../events/payment-events.ts';
@@ -6,7 +6,8 @@ import { type Address, type Caip2, type Hex, parseAddress } from '../values/prim
 import type { PaymentWindow } from './payment-window.ts';
 import type { SettlementOption } from './quote.ts';
 import type { InvalidPayment, SchemePayment, SchemeTransfer, SignedTerms } from './schemes/scheme.ts';
-import { schemes, type TransferMethod } from './schemes/schemes.ts';
+import { schemes } from './schemes/schemes.ts';
+import { type TransferMethod } from './transfer-method.ts';
 
 /** Identifies a payment, however its text was spelt: unique among the ledger's claims. */
 export interface Fingerprint {
@@ -132,10 +133,6 @@ export interface RequestBinding {
   readonly callerNonce: string | undefined;
   /** Where the client wants to be called at the end. */
   readonly callbackUrl?: string | undefined;
-}
-
-export function sha256(bytes: Uint8Array | string): Hex {
-  return `0x${hash('sha256', bytes, 'hex')}`;
 }
 
 export function bindingHash(binding: RequestBinding): Hex {

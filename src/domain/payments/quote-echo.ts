@@ -15,7 +15,7 @@ import {
   zeroAddress,
   zeroHash,
 } from './quote.ts';
-import type { TransferMethod } from './schemes/schemes.ts';
+import type { TransferMethod } from './transfer-method.ts';
 
 /** Authenticates the prices of quotes. Its id says which key made a MAC, and nothing about the key. */
 export interface QuoteKey {

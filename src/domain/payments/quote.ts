@@ -5,7 +5,7 @@ import type { EventData } from '../events/event.ts';
 import type { OptionData, SignedPaymentData } from '../events/payment-events.ts';
 import type { JobId } from './job.ts';
 import { keccak256 } from '../values/keccak.ts';
-import type { TransferMethod } from './schemes/schemes.ts';
+import type { TransferMethod } from './transfer-method.ts';
 import type { Address, Caip2, Hex } from '../values/primitives.ts';
 
 /** One way to pay a quote. `amount` is in the token's atoms. */

@@ -2,7 +2,8 @@ import { paymentKey, placeKey } from './booked-facts.ts';
 import type { BookedBalance } from './books-at-close.ts';
 import { amountOf, type OutFact, type PaymentFact } from './fact.ts';
 import { outFields, paymentFields } from './fields.ts';
-import { accountKey, type Account, type ChainTransfer, type ItemClass, itemClasses } from './reconcile.ts';
+import { accountKey, type Account, type ItemClass, itemClasses } from './reconcile.ts';
+import { type ChainTransfer } from './chain-transfer.ts';
 import type { LedgerFacts } from './ledger-facts.ts';
 import type { ItemFields } from './tally.ts';
 

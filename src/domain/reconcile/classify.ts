@@ -6,12 +6,11 @@ import {
   accountKey,
   type Account,
   type BlockRange,
-  type ChainTransfer,
-  type Evidence,
   type ItemClass,
   transactionKey,
   transferKey,
 } from './reconcile.ts';
+import { type ChainTransfer, type Evidence } from './chain-transfer.ts';
 import type { ItemFields, Tally } from './tally.ts';
 
 export interface Sides {

@@ -1,7 +1,7 @@
 import { refundedAtoms } from '../payments/payment-progress.ts';
 import { amountOf, type OutFact, type PaymentFact, type SpendFact } from './fact.ts';
 import type { ItemFields } from './tally.ts';
-import type { ChainTransfer } from './reconcile.ts';
+import type { ChainTransfer } from './chain-transfer.ts';
 
 /** The fields of a payment's item that come from the ledger. */
 export function paymentFields(payment: PaymentFact): ItemFields {

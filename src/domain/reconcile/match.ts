@@ -1,6 +1,7 @@
 import { amountOf, type OutFact, type PaymentFact, type SpendFact } from './fact.ts';
 import type { LedgerFacts } from './ledger-facts.ts';
-import { type ChainTransfer, type Evidence, transactionKey, transferKey } from './reconcile.ts';
+import { transactionKey, transferKey } from './reconcile.ts';
+import { type ChainTransfer, type Evidence } from './chain-transfer.ts';
 
 type Fact = PaymentFact | OutFact | SpendFact;
 

@@ -1,7 +1,8 @@
 import type { PaymentFact } from './fact.ts';
 import type { LedgerFacts } from './ledger-facts.ts';
 import type { Matcher } from './match.ts';
-import { type ChainTransfer, transactionKey } from './reconcile.ts';
+import { transactionKey } from './reconcile.ts';
+import { type ChainTransfer } from './chain-transfer.ts';
 
 /** A transaction to look at, and for whose transfers. */
 export interface OpenTransaction {

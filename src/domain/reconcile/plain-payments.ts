@@ -1,7 +1,8 @@
 import { HashedNumbers } from '../values/hashed-numbers.ts';
 import type { PaymentFact } from './fact.ts';
 import { chainFields, paymentFields } from './fields.ts';
-import { type ChainTransfer, transactionKey } from './reconcile.ts';
+import { transactionKey } from './reconcile.ts';
+import { type ChainTransfer } from './chain-transfer.ts';
 import type { Tally } from './tally.ts';
 
 /**

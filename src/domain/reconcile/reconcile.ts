@@ -1,4 +1,4 @@
-import type { TransferMethod } from '../payments/schemes/schemes.ts';
+import { type ChainTransfer } from './chain-transfer.ts';
 
 /**
  * The classes of items in a reconciliation of the ledger with the chain. `break`: the sides do not match and the operator
@@ -44,19 +44,6 @@ export const itemClasses = {
 export type ItemClass = keyof typeof itemClasses;
 
 export const allClasses = Object.keys(itemClasses) as ItemClass[];
-
-/** A transfer of a token as the chain's log has it; amounts in atoms, hex lower-case. */
-export interface ChainTransfer {
-  readonly network: string;
-  readonly asset: string;
-  readonly from: string;
-  readonly to: string;
-  readonly amount: bigint;
-  readonly transaction: string;
-  readonly blockNumber: bigint;
-  readonly blockHash: string;
-  readonly logIndex: number;
-}
 
 /** One token at one payee. */
 export interface Account {
@@ -104,23 +91,3 @@ export function transactionKey({
 }): string {
   return `${network}/${transaction}`;
 }
-
-/** What the chain shows of one transaction. */
-export type Evidence =
-  | {
-      readonly kind: 'mined';
-      /** Those of the accounts that were asked for. */
-      readonly transfers: readonly ChainTransfer[];
-      /** Which transfer each payment authorization moved. */
-      readonly authorizations: readonly {
-        readonly transferMethod: TransferMethod;
-        readonly asset: string;
-        readonly payer: string;
-        readonly nonce: string;
-        readonly logIndex: number;
-      }[];
-    }
-  | { readonly kind: 'reverted' }
-  /** The node knows the transaction, and it is in no block. */
-  | { readonly kind: 'pending' }
-  | { readonly kind: 'absent' };

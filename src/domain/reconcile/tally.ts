@@ -1,12 +1,6 @@
 import type { OutFact } from './fact.ts';
-import {
-  accountKey,
-  type Account,
-  allClasses,
-  type ChainTransfer,
-  type ItemClass,
-  itemClasses,
-} from './reconcile.ts';
+import { accountKey, type Account, allClasses, type ItemClass, itemClasses } from './reconcile.ts';
+import { type ChainTransfer } from './chain-transfer.ts';
 
 /** An item's fields as the report has them; amounts are decimal strings of atoms. */
 export interface ItemFields {

@@ -1,7 +1,8 @@
 import type { LedgerFacts } from './ledger-facts.ts';
 import { Matcher, type StrangerLimit } from './match.ts';
 import type { PlainPayments } from './plain-payments.ts';
-import { type ChainTransfer, transactionKey } from './reconcile.ts';
+import { transactionKey } from './reconcile.ts';
+import { type ChainTransfer } from './chain-transfer.ts';
 
 /**
  * Takes the transfers of a period in the order of the chain and keeps those that need a further look: all but the transactions that did

@@ -1,4 +1,4 @@
-import { sha256 } from '../payments/payment.ts';
+import { sha256 } from '../values/sha256.ts';
 import { canonicalJson } from '../values/canonical-json.ts';
 import type { Address, Caip2, Hex } from '../values/primitives.ts';
 import type { LogContent } from './chain-event.ts';

@@ -1,4 +1,4 @@
-import type { TransferMethod } from '../payments/schemes/schemes.ts';
+import type { TransferMethod } from '../payments/transfer-method.ts';
 import type { Address, Caip2 } from './primitives.ts';
 
 /** A stablecoin the operator takes, on one network, to one address. */

@@ -1,7 +1,8 @@
 import type { CallStatus, EventDescriptor, PaymentStatus, Transition } from '../events/descriptor.ts';
 import { type EventData, eventDescriptors, type LedgerEvent } from '../events/event.ts';
 import { readTopUpOrder } from '../credit/top-up-order.ts';
-import { isSignedByPayer, paymentFromData, sha256 } from '../payments/payment.ts';
+import { isSignedByPayer, paymentFromData } from '../payments/payment.ts';
+import { sha256 } from '../values/sha256.ts';
 import { fullOptions, zeroAddress, zeroHash } from '../payments/quote.ts';
 import { type RecordedOptions, termsDiffer } from '../payments/quote-terms.ts';
 

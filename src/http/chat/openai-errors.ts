@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { RefusalCode } from '../../domain/errors/refusal.ts';
 import { openAiError, type OpenAiError, type OpenAiErrorName } from '../../domain/errors/openai-error.ts';
-import type { PaymentOffer } from '../../spend/payment-offer.ts';
+import type { PaymentOffer } from '../../domain/errors/payment-offer.ts';
 import { refusalOf } from '../server/errors.ts';
 import { RefusedBodyError } from '../server/request-bodies.ts';
 import { noteFacts } from '../server/request-log.ts';

@@ -1,6 +1,6 @@
 import { creditText, parseCredit } from '../../domain/credit/price.ts';
 import type { BudgetPeriod, BudgetTerms, KeyBudget } from '../../store/api-keys.ts';
-import type { KeyBudgetJson } from '../schemas/credit.ts';
+import type { KeyBudgetJson } from '../schemas/budget.ts';
 
 /** A budget as its schema has checked it. */
 export function budgetTerms(

@@ -1,5 +1,5 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { csvLine } from '../../books/csv.ts';
+import { csvLine } from '../../domain/values/csv-line.ts';
 import { creditText } from '../../domain/credit/price.ts';
 import { jsonValue } from '../../domain/values/bounded-json.ts';
 import { openAiError } from '../../domain/errors/openai-error.ts';

@@ -10,7 +10,7 @@ import { type Receipt, receiptQuery } from '../schemas/receipt.ts';
 import { createSharedReads, type SharedReads } from '../../runtime/shared-reads.ts';
 import type { LogReader } from '../../log/log-reader.ts';
 import { decodeLeaf } from '../../domain/events/event.ts';
-import { proofsJson } from '../log/log.ts';
+import { proofsJson } from '../log/proofs-json.ts';
 import { sendRefusal } from '../server/errors.ts';
 import { noteFacts } from '../server/request-log.ts';
 import { eventStream } from '../server/event-stream.ts';

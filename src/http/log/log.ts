@@ -1,15 +1,14 @@
+import { base64, proofsJson } from './proofs-json.ts';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type pg from 'pg';
-import type { LogReader, ProvenEvents } from '../../log/log-reader.ts';
-import { type InclusionProof, proofText } from '../../log/prove.ts';
+import type { LogReader } from '../../log/log-reader.ts';
 import type { Hex } from '../../domain/values/primitives.ts';
 import { parseTilePath } from '../../domain/log/tiles.ts';
 import type { LedgerDatabase } from '../../store/database.ts';
-import type { StoredHead } from '../../store/log.ts';
 import { authorizeOperator } from '../identity/operator-access.ts';
 import { sendRefusal } from '../server/errors.ts';
 import { bearerToken } from '../server/request-values.ts';
-import { consistencyQuery, type LogConsistency, type LogProofs, proofQuery } from '../schemas/log.ts';
+import { consistencyQuery, type LogConsistency, proofQuery } from '../schemas/log.ts';
 
 const cachedForever = 'max-age=31536000, immutable';
 
@@ -90,38 +89,4 @@ async function sendProof(
   const stream = await reader.proveStream(digest);
   if (!stream) return sendRefusal(request, reply, 'proof_not_found');
   return reply.send(proofsJson(stream, stream.pending, isPayer ? stream.leaves : undefined));
-}
-
-/** Proofs as JSON, with the head that they lead to. */
-export function proofsJson(
-  { head, proofs }: ProvenEvents,
-  pending: number,
-  leaves?: ReadonlyMap<number, Buffer>,
-): LogProofs {
-  return {
-    tree_size: head.size,
-    root_hash: base64(head.root),
-    checkpoint: head.note,
-    proofs: proofs.map((proof) => proofJson(proof, head, leaves?.get(proof.seq))),
-    pending,
-  };
-}
-
-/** One proof as JSON. */
-export function proofJson(
-  proof: InclusionProof,
-  head: StoredHead,
-  leaf?: Buffer,
-): LogProofs['proofs'][number] {
-  return {
-    seq: proof.seq,
-    leaf_hash: base64(proof.leafHash),
-    hashes: proof.hashes.map(base64),
-    tlog_proof: proofText(proof, head),
-    ...(leaf && { leaf_base64: base64(leaf) }),
-  };
-}
-
-function base64(bytes: Buffer): string {
-  return bytes.toString('base64');
 }

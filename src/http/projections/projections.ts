@@ -11,7 +11,7 @@ import { listJobDays, listPaidCalls, listPayments } from '../../store/payments.t
 import { authorizeOperator } from '../identity/operator-access.ts';
 import { sendRefusal } from '../server/errors.ts';
 import { readListRequest } from '../server/list-request.ts';
-import { proofJson } from '../log/log.ts';
+import { proofJson } from '../log/proofs-json.ts';
 import * as schemas from '../schemas/projections.ts';
 
 const maxTotals = 5_000;

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { visibleName } from '../../domain/events/fields.ts';
-import { credit, generation } from './credit.ts';
+import { generation } from './credit.ts';
+import { credit } from './budget.ts';
 import { asOf, next } from './list.ts';
 import { currency } from './model.ts';
 import { day, usedKey } from './usage.ts';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { apiKeyNamePattern } from '../../domain/identity/api-key.ts';
 import { parseCredit } from '../../domain/credit/price.ts';
-import { credit, keyBudget, requestedBudget } from './credit.ts';
+import { credit, keyBudget, requestedBudget } from './budget.ts';
 import { time } from './values.ts';
 
 export const siweTerms = z

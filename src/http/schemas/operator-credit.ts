@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { apiKeyNamePattern } from '../../domain/identity/api-key.ts';
 import { modelNamePattern } from '../../domain/events/fields.ts';
 import { accountNamePattern, parseCredit } from '../../domain/credit/price.ts';
-import { credit, keyBudget, requestedBudget, requestedCredit } from './credit.ts';
+import { credit, keyBudget, requestedBudget, requestedCredit } from './budget.ts';
 import { time } from './values.ts';
 
 const id = z.int().min(1);

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { visibleName } from '../../domain/events/fields.ts';
 import { usageDimensions } from '../../store/usage.ts';
-import { credit } from './credit.ts';
+import { credit } from './budget.ts';
 import { currency } from './model.ts';
 import { asOf, next } from './list.ts';
 

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { orderContentType, writeTopUpOrder } from '../../domain/credit/top-up-order.ts';
-import { sha256 } from '../../domain/payments/payment.ts';
+import { sha256 } from '../../domain/values/sha256.ts';
 import { html, type Html } from '../../domain/values/html.ts';
 import { sellsCredit, soldJobs } from '../../jobs/catalog.ts';
 import { amount } from '../parts.ts';

@@ -1,5 +1,5 @@
 import type { Address, Hex } from '../../domain/values/primitives.ts';
-import type { ChainTransfer } from '../../domain/reconcile/reconcile.ts';
+import type { ChainTransfer } from '../../domain/reconcile/chain-transfer.ts';
 import { addressWord } from '../rpc/eth-call.ts';
 import { type RpcAnswer, type RpcCall, unavailable } from '../rpc/json-rpc.ts';
 import { type Ask, askBlock } from './blocks.ts';

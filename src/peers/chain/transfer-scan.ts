@@ -1,6 +1,6 @@
 import { toFunctionSelector } from 'viem/utils';
 import type { Address, Hex } from '../../domain/values/primitives.ts';
-import type { Evidence } from '../../domain/reconcile/reconcile.ts';
+import type { Evidence } from '../../domain/reconcile/chain-transfer.ts';
 import { type Ask, askBlock, askTaggedBlock, type Block, type BlockAnswer } from './blocks.ts';
 import { addressWord, ethCall, hexBytes, isExecutionFailure } from '../rpc/eth-call.ts';
 import { createRpc, type RpcAnswer, unavailable } from '../rpc/json-rpc.ts';

@@ -7,7 +7,7 @@ import { claimBinding, claimKey, encodeClaim } from '../../store/claim-key.ts';
 import type { Claim } from '../../store/lane-command.ts';
 import type { ExpectedCall, KeptClaim, OutboxEntry, OutboxStatus } from './expected-call.ts';
 import { refundClaim } from '../../store/recorded-claims.ts';
-import { paymentClaim, paymentIdClaim, paymentKey, transferClaim } from '../../store/streams.ts';
+import { paymentClaim, paymentIdClaim, paymentKey, transferClaim } from '../../store/claims.ts';
 
 /** A claim that a payment's row of `tollbook.claim` must have. */
 export interface HeldClaim {

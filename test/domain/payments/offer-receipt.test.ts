@@ -18,9 +18,9 @@ import {
   offerPayload,
   type ReceiptPayload,
   type Signable,
-  signatureFormats,
   type Signed,
 } from '../../../src/domain/payments/offer-receipt.ts';
+import { signatureFormats } from '../../../src/domain/payments/signature-format.ts';
 import { propertyRuns } from '../../support/property-runs.ts';
 import { verifySigned } from '../../support/verify-signed.ts';
 import { anyAddress, anyHash, anyOption, nowSecs } from './support.ts';

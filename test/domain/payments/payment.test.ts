@@ -11,9 +11,9 @@ import {
   paymentFromData,
   paymentToData,
   type RequestBinding,
-  sha256,
   type SignedPayment,
 } from '../../../src/domain/payments/payment.ts';
+import { sha256 } from '../../../src/domain/values/sha256.ts';
 import type { SettlementOption } from '../../../src/domain/payments/quote.ts';
 import { facilitatorRequest, offersV2Text, offerTextsV2 } from '../../../src/domain/payments/x402.ts';
 import { decoded, payload, signedPayment, window, withAccepted, withPayload } from './payment-support.ts';

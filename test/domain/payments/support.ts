@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import type { Address, Hex } from '../../../src/domain/values/primitives.ts';
-import { transferMethods } from '../../../src/domain/payments/schemes/schemes.ts';
+import { transferMethods } from '../../../src/domain/payments/transfer-method.ts';
 import type { Quote, SettlementOption } from '../../../src/domain/payments/quote.ts';
 
 /** The current time in these tests. */

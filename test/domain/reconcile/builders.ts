@@ -1,5 +1,6 @@
 import type { LedgerEvent } from '../../../src/domain/events/event.ts';
-import type { ChainTransfer, Evidence, ItemClass } from '../../../src/domain/reconcile/reconcile.ts';
+import type { ItemClass } from '../../../src/domain/reconcile/reconcile.ts';
+import type { ChainTransfer, Evidence } from '../../../src/domain/reconcile/chain-transfer.ts';
 import { hex32Of, paidJob } from '../../support/synthetic-ledger.ts';
 
 export const network = 'eip155:84532';

@@ -11,12 +11,8 @@ import type { PaymentFact } from '../../../src/domain/reconcile/fact.ts';
 import { ReopenedQuotes } from '../../../src/domain/bookkeeping/reopened-quotes.ts';
 import { openTransactions, type OpenTransaction } from '../../../src/domain/reconcile/open-transactions.ts';
 import { type ItemFields, Tally } from '../../../src/domain/reconcile/tally.ts';
-import {
-  accountKey,
-  type ChainTransfer,
-  type Evidence,
-  transactionKey,
-} from '../../../src/domain/reconcile/reconcile.ts';
+import { accountKey, transactionKey } from '../../../src/domain/reconcile/reconcile.ts';
+import { type ChainTransfer, type Evidence } from '../../../src/domain/reconcile/chain-transfer.ts';
 import { asset, network, otherPayTo, payTo, type Planted } from './builders.ts';
 
 const times = ['2026-11-19T12:00:00.000Z', '2026-11-20T12:00:00.000Z', '2026-11-21T12:00:00.000Z'] as const;

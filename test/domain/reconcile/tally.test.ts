@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { type ItemFields, Tally } from '../../../src/domain/reconcile/tally.ts';
-import type { ChainTransfer } from '../../../src/domain/reconcile/reconcile.ts';
+import type { ChainTransfer } from '../../../src/domain/reconcile/chain-transfer.ts';
 import { asset, network, payTo } from './builders.ts';
 import { propertyRuns } from '../../support/property-runs.ts';
 

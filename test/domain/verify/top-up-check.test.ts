@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
 import type { LedgerEvent } from '../../../src/domain/events/event.ts';
-import { sha256 } from '../../../src/domain/payments/payment.ts';
+import { sha256 } from '../../../src/domain/values/sha256.ts';
 import { firstProblem } from '../../support/first-problem.ts';
 import {
   expectIndependent,

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { EventData, LedgerEvent } from '../../../src/domain/events/event.ts';
-import { sha256 } from '../../../src/domain/payments/payment.ts';
+import { sha256 } from '../../../src/domain/values/sha256.ts';
 import { firingKey } from '../../../src/domain/triggers/firing-key.ts';
 import { triggeredStream } from '../../../src/domain/triggers/trigger.ts';
 import { firstProblem } from '../../support/first-problem.ts';

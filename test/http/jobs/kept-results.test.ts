@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { sha256 } from '../../../src/domain/payments/payment.ts';
+import { sha256 } from '../../../src/domain/values/sha256.ts';
 import type { TestGateway } from '../../support/gateway.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
 import { useChain } from '../../support/devnet.ts';

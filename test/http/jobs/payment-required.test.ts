@@ -5,7 +5,7 @@ import { refusals } from '../../../src/domain/errors/refusal.ts';
 import { discoveryOf, plainDiscovery } from '../../../src/domain/payments/discovery.ts';
 import { offeredExtensions } from '../../../src/domain/payments/payment-identifier.ts';
 import { type OfferKey, offerKeysOf } from '../../../src/domain/payments/offer-key.ts';
-import { signatureFormats } from '../../../src/domain/payments/offer-receipt.ts';
+import { signatureFormats } from '../../../src/domain/payments/signature-format.ts';
 import type { SettlementOption } from '../../../src/domain/payments/quote.ts';
 import { createOffers } from '../../../src/jobs/offers.ts';
 import { paymentRequiredText } from '../../../src/http/jobs/payment-required.ts';

@@ -3,7 +3,7 @@ import type { EventData, LedgerEvent } from '../../../src/domain/events/event.ts
 import { ofPayment } from '../../../src/domain/payments/payment.ts';
 import type { Account, TokenTerms } from '../../../src/domain/reconcile/reconcile.ts';
 import type { Claim } from '../../../src/store/append-batch.ts';
-import { readTransferHolders, transferClaim } from '../../../src/store/streams.ts';
+import { readTransferHolders, transferClaim } from '../../../src/store/claims.ts';
 import type { Period } from '../../../src/domain/values/period.ts';
 import { placeData } from '../../../src/domain/payments/transfer-place.ts';
 import type { Address, Hex } from '../../../src/domain/values/primitives.ts';

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { signerOf } from '../../../app/log.ts';
+import { signerOf } from '../../../log/signer.ts';
 import { noteSigner, originPattern } from '../../../domain/log/checkpoint.ts';
 import { signerIn } from '../../../domain/log/log-generation.ts';
 import { readLogGeneration } from '../../../store/log.ts';

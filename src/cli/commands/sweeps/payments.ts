@@ -1,4 +1,4 @@
-import { csvLine } from '../../../books/csv.ts';
+import { csvLine } from '../../../domain/values/csv-line.ts';
 import { type CarriedPayment, sweepParts } from '../../../books/sweep-payments.ts';
 import { openDatabaseSource } from '../../../books/source.ts';
 import { decimalText, type Entry } from '../../../domain/bookkeeping/entry.ts';

@@ -1,4 +1,4 @@
-import { type TransferMethod, transferMethods } from '../../../domain/payments/schemes/schemes.ts';
+import { type TransferMethod, transferMethods } from '../../../domain/payments/transfer-method.ts';
 import type { Hex } from '../../../domain/values/primitives.ts';
 import type { Log } from '../logs.ts';
 import { eip3009 } from './eip3009/eip3009.ts';
