@@ -16,7 +16,7 @@ COPY migrations ./migrations
 COPY examples ./examples
 USER node
 STOPSIGNAL SIGTERM
-ENTRYPOINT ["node", "src/cli/tollbook.ts"]
+ENTRYPOINT ["node", "src/app/cli/tollbook.ts"]
 CMD ["devnet", "--dir", "/var/lib/tollbook"]
 
 FROM base AS gateway
@@ -27,5 +27,5 @@ COPY migrations ./migrations
 USER node
 STOPSIGNAL SIGTERM
 EXPOSE 8402
-ENTRYPOINT ["node", "src/cli/tollbook.ts"]
+ENTRYPOINT ["node", "src/app/cli/tollbook.ts"]
 CMD ["--help"]

@@ -1,64 +1,48 @@
 import { readdirSync } from 'node:fs';
+import path from 'node:path';
 import { defineConfig, type OxlintOverride } from 'oxlint';
 
-/**
- * The layers of src/, bottom to top: each directory, and the directories it may import from. ARCHITECTURE.md draws the same
- * list. A directory that is missing here fails the lint run.
- */
-const base = ['domain', 'runtime', 'config', 'store', 'peers'];
-const useCases = {
-  jobs: [...base],
-  credit: [...base],
-  identity: [...base, 'credit'],
-  'top-ups': [...base, 'credit', 'identity'],
-  // what the operator's own transactions cost
-  costs: [...base],
-  spend: [...base, 'costs'],
-  chat: [...base, 'credit', 'identity', 'spend'],
-  log: [...base],
-  projections: [...base, 'log'],
-  verify: [...base, 'log', 'projections'],
-  reconcile: [...base, 'log', 'verify'],
-  refunds: [...base, 'log', 'projections', 'costs'],
-  recovery: [...base, 'log', 'projections', 'reconcile'],
-  books: [...base, 'log'],
-  // closed periods of the books, with the hashes of their reports
-  periods: [...base, 'log', 'reconcile', 'books'],
-  // what calls jobs without payments: into the same outbox
-  triggers: [...base, 'jobs'],
+/** The wings of src/, in a line: each imports only from those before it, and from itself. ARCHITECTURE.md describes them. */
+export const wings = [
+  'base',
+  'ledger',
+  'payments',
+  'calls',
+  'accounts',
+  'audit',
+  'jobs',
+  'chat',
+  'finance',
+  'web',
+  'devnet',
+  'app',
+] as const;
+
+const rules = ['values', 'errors', 'rules'];
+const lower = [...rules, 'runtime', 'config', 'store', 'peers', 'metrics', 'traces'];
+/** The layers inside a wing, and which layers of any wing each imports. Rules are pure; a use case knows neither workers nor HTTP. */
+const layers: Readonly<Record<string, readonly string[]>> = {
+  values: ['values'],
+  errors: ['values', 'errors'],
+  rules,
+  runtime: [...rules, 'runtime'],
+  config: [...rules, 'config'],
+  store: [...rules, 'runtime', 'store'],
+  peers: [...rules, 'runtime', 'config', 'peers'],
+  metrics: lower,
+  traces: lower,
+  'use-cases': [...lower, 'use-cases'],
+  workers: [...lower, 'use-cases', 'workers'],
+  http: [...lower, 'use-cases', 'http'],
+  // the customers' pages and the operators', made of the same parts
+  pages: [...lower, 'use-cases', 'http', 'pages'],
+  console: [...lower, 'use-cases', 'http', 'pages', 'console'],
+  // what the commands of a wing share
+  terminal: [...lower, 'use-cases', 'workers', 'http', 'terminal'],
+  commands: [...lower, 'use-cases', 'workers', 'http', 'terminal', 'commands'],
 };
-const below = [...base, 'metrics', 'traces', ...Object.keys(useCases)];
-const mayImport: Readonly<Record<string, readonly string[]>> = {
-  domain: [],
-  // polling, time limits, promise tracking and background work: every layer above needs them and none owns them
-  runtime: ['domain'],
-  config: ['domain'],
-  store: ['domain', 'runtime'],
-  peers: ['domain', 'runtime', 'config'],
-  // what the process measures about itself
-  metrics: [...base],
-  // what happens to its requests, for a collector
-  traces: [...base],
-  ...useCases,
-  workers: below,
-  http: below,
-  // the customers' pages, beside the API: the same use cases, and what answers a request
-  pages: [...below, 'http'],
-  // the operators' pages, made of the same parts
-  console: [...below, 'http', 'pages'],
-  app: [...below, 'workers', 'http', 'pages', 'console'],
-  // the local chain, facilitator, runner and PostgreSQL; only demo keys need use cases
-  devnet: [...base, 'credit', 'identity'],
-  // a service of its own, which needs no ledger: a gateway is handed to it
-  pricing: ['domain', 'runtime'],
-  cli: [...below, 'workers', 'http', 'app', 'devnet', 'pricing', 'main.ts'],
-  // a library of its own for runner authors: it must bring nothing else along
-  runner: ['domain', 'runtime'],
-  'main.ts': [...below, 'app'],
-};
-const places = readdirSync('src');
-for (const place of places)
-  if (!(place in mayImport)) throw new Error(`src/${place} has no place in the layers of oxlint.config.ts`);
+/** Wings without these layers: composition and the local chain. */
+const unlayered = ['devnet', 'app'];
 
 interface Restriction {
   readonly group?: string[];
@@ -67,45 +51,86 @@ interface Restriction {
   readonly allowTypeImports?: boolean;
 }
 
-const sqlOnlyInStore: Restriction = {
+const sqlOnlyInStores: Restriction = {
   group: ['kysely*', 'pg'],
   allowTypeImports: true,
-  message: 'SQL lives only in src/store and migrations',
+  message: 'SQL lives only in the stores of src/ and in migrations/',
 };
 const pure: Restriction = {
   group: ['node:fs', 'node:fs/**', 'node:net', 'node:http*', 'undici', 'fastify', 'pino'],
-  message: 'src/domain is pure: no I/O',
+  message: 'rules and values are pure: no I/O',
 };
 const noDependencies: Restriction = {
   regex: '^[a-z@][a-z0-9@/._-]*$',
-  message: '@tollbook/runner brings no dependencies along',
+  message: 'the library for runner authors brings no dependencies along',
 };
 const outside: Readonly<Record<string, readonly Restriction[]>> = {
-  domain: [sqlOnlyInStore, pure],
+  values: [sqlOnlyInStores, pure],
+  errors: [sqlOnlyInStores, pure],
+  rules: [sqlOnlyInStores, pure],
+  runtime: [noDependencies, sqlOnlyInStores],
   store: [],
+  terminal: [],
+  commands: [],
+};
+const outsideOfWing: Readonly<Record<string, readonly Restriction[]>> = {
   devnet: [],
-  cli: [],
-  runner: [noDependencies],
-  runtime: [noDependencies, sqlOnlyInStore],
   app: [],
+  runner: [noDependencies],
 };
 
-/** One override for each depth of a directory, since a restriction compares the import as it is written. */
-function boundariesOf(directory: string): OxlintOverride[] {
-  const allowed = new Set<string>([directory, ...(mayImport[directory] ?? [])]);
-  const forbidden = places.filter((place) => !allowed.has(place));
-  return [1, 2, 3].map((depth) => {
-    const up = '../'.repeat(depth);
-    const layers: Restriction = {
-      group: forbidden.map((place) => up + (place.endsWith('.ts') ? place : `${place}/**`)),
-      message: `src/${directory} imports only from: ${[...allowed].join(', ')} (oxlint.config.ts)`,
-    };
-    const patterns = [layers, ...(outside[directory] ?? [sqlOnlyInStore])];
-    return {
-      files: [`src/${directory}/${'*/'.repeat(depth - 1)}*.ts`],
-      rules: { 'typescript/no-restricted-imports': ['error', { patterns }] },
-    };
+/** All directories of src/: each wing, each layer and what is below them. */
+const directories = readdirSync('src', { recursive: true, withFileTypes: true })
+  .filter((entry) => entry.isDirectory())
+  .map((entry) => path.join(entry.parentPath, entry.name).slice('src/'.length));
+const places = directories.filter((directory) => directory.split('/').length <= 2);
+
+/** What a file of a directory may import: `wing/layer`, or a wing as a whole. */
+function mayImport(wing: string, layer: string | undefined, place: string): boolean {
+  const [toWing = '', toLayer] = place.split('/');
+  // a library of its own: it must bring nothing else along
+  if (wing === 'runner')
+    return (
+      toWing === 'runner' || (toWing === 'base' && ['values', 'errors', 'runtime'].includes(toLayer ?? ''))
+    );
+  if (toWing === 'runner') return false;
+  const distance =
+    wings.indexOf(wing as (typeof wings)[number]) - wings.indexOf(toWing as (typeof wings)[number]);
+  if (distance < 0) return false;
+  if (unlayered.includes(wing) || layer === undefined) return true;
+  if (unlayered.includes(toWing) || toLayer === undefined) return false;
+  const allowed = layers[layer];
+  if (!allowed) throw new Error(`src/${wing}/${layer} is no layer of oxlint.config.ts`);
+  return allowed.includes(toLayer);
+}
+
+/** A restriction compares the import as it is written, so each directory has an override of its own. */
+function boundariesOf(directory: string): OxlintOverride {
+  const [wing = '', layer] = directory.split('/');
+  if (wing !== 'runner' && !wings.includes(wing as (typeof wings)[number]))
+    throw new Error(`src/${wing} has no place among the wings of oxlint.config.ts`);
+  const forbidden = places.filter((place) => {
+    const isWing = !place.includes('/');
+    // a wing with layers is told apart by its layers
+    if (isWing && places.some((other) => other.startsWith(`${place}/`)) && !unlayered.includes(place))
+      return false;
+    if (!isWing && unlayered.includes(place.split('/')[0] ?? '')) return false;
+    return !mayImport(wing, layer, place);
   });
+  const up = (place: string): string => {
+    const relative = path.relative(directory, place);
+    return `${relative.startsWith('.') ? relative : `./${relative}`}/**`;
+  };
+  const boundaries: Restriction = {
+    group: forbidden.map(up),
+    message: `src/${directory} may not import this: see the wings and layers in oxlint.config.ts`,
+  };
+  const others = outsideOfWing[wing] ?? outside[layer ?? ''] ?? [sqlOnlyInStores];
+  const patterns = [...(forbidden.length > 0 ? [boundaries] : []), ...others];
+  return {
+    files: [`src/${directory}/*.ts`],
+    rules: { 'typescript/no-restricted-imports': patterns.length > 0 ? ['error', { patterns }] : 'off' },
+  };
 }
 
 export default defineConfig({
@@ -139,7 +164,7 @@ export default defineConfig({
     'no-unmodified-loop-condition': 'off',
   },
   overrides: [
-    ...places.filter((place) => !place.endsWith('.ts')).flatMap(boundariesOf),
+    ...directories.map(boundariesOf),
     // programs for a person's own shell
     { files: ['examples/**'], rules: { 'no-console': 'off', 'node/no-process-env': 'off' } },
     { files: ['test/**', 'scripts/**'], rules: { 'max-lines-per-function': 'off', 'no-console': 'off' } },

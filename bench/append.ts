@@ -13,9 +13,9 @@ import {
   encodeCommand,
   type EncodedCommand,
   type LaneCommand,
-} from '../src/store/append-batch.ts';
-import { openSession } from '../src/store/session.ts';
-import { fullAnswer, uncontendedStatement } from '../src/store/uncontended.ts';
+} from '../src/ledger/store/append-batch.ts';
+import { openSession } from '../src/ledger/store/session.ts';
+import { fullAnswer, uncontendedStatement } from '../src/ledger/store/uncontended.ts';
 import { payment } from './append/payment.ts';
 import { findPgbench, preparePgbench, runPgbench } from './append/pgbench.ts';
 import { insertRaw } from './append/raw.ts';

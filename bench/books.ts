@@ -6,7 +6,7 @@ import { mkdirSync, rmSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { fail, say } from '../src/cli/terminal.ts';
+import { fail, say } from '../src/base/terminal/terminal.ts';
 import { type Ledger, startLedger } from './ledger.ts';
 import { eventsAJob, loadJobs, sealRest, signer } from './log-load.ts';
 import { type Measured, runMeasured } from './measured-command.ts';

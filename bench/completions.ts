@@ -7,11 +7,11 @@ import path from 'node:path';
 import { parseArgs } from 'node:util';
 import pg from 'pg';
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts';
-import { fail, say } from '../src/cli/terminal.ts';
-import { siweMessage } from '../src/domain/identity/siwe.ts';
-import type { Address } from '../src/domain/values/primitives.ts';
-import { projectNext } from '../src/projections/project.ts';
-import { createStreamMemory } from '../src/projections/stream-memory.ts';
+import { fail, say } from '../src/base/terminal/terminal.ts';
+import { siweMessage } from '../src/accounts/rules/siwe.ts';
+import type { Address } from '../src/base/values/primitives.ts';
+import { projectNext } from '../src/audit/use-cases/projections/project.ts';
+import { createStreamMemory } from '../src/audit/use-cases/projections/stream-memory.ts';
 import {
   eventsACompletion,
   rareKeyId,

@@ -3,9 +3,9 @@
  * through a bare socket that writes the same bytes and splits the answers. The ways take turns in one run.
  */
 import { connect, type Socket } from 'node:net';
-import { say } from '../src/cli/terminal.ts';
-import { createFacilitator } from '../src/peers/facilitator/facilitator.ts';
-import { createHttpPool } from '../src/peers/http/http.ts';
+import { say } from '../src/base/terminal/terminal.ts';
+import { createFacilitator } from '../src/payments/peers/facilitator/facilitator.ts';
+import { createHttpPool } from '../src/base/peers/http/http.ts';
 import { startProgram } from './processes.ts';
 import { row, ruler } from './report.ts';
 import { terms } from './terms.ts';

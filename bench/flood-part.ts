@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { readCounters } from '../src/store/counters.ts';
-import { openDatabase } from '../src/store/database.ts';
+import { readCounters } from '../src/ledger/store/counters.ts';
+import { openDatabase } from '../src/ledger/store/database.ts';
 import type { Bench } from './bench.ts';
 import { readSizes, total } from './bytes/relations.ts';
 import { type Ledger, readSettings, startLedger } from './ledger.ts';

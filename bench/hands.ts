@@ -7,7 +7,7 @@ import { loadavg } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
-import { say } from '../src/cli/terminal.ts';
+import { say } from '../src/base/terminal/terminal.ts';
 import { freePort } from '../src/devnet/ports.ts';
 import { createRunner, job } from '../src/runner/index.ts';
 import { type Ledger, startLedger } from './ledger.ts';

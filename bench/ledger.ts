@@ -2,8 +2,8 @@ import { closeSync, fdatasyncSync, openSync, rmSync, writeSync } from 'node:fs';
 import path from 'node:path';
 import type pg from 'pg';
 import { type EmbeddedPostgres, startEmbeddedPostgres } from '../src/devnet/postgres.ts';
-import { openPool } from '../src/store/database.ts';
-import { migrate } from '../src/store/migrations.ts';
+import { openPool } from '../src/ledger/store/database.ts';
+import { migrate } from '../src/ledger/store/migrations.ts';
 
 /** A durable PostgreSQL and one migrated database in it. */
 export interface Ledger {

@@ -5,7 +5,7 @@
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { openPool } from '../src/store/database.ts';
+import { openPool } from '../src/ledger/store/database.ts';
 import { startLedger } from './ledger.ts';
 import { paymentLife } from './life/payment-life.ts';
 

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { projectNext } from '../src/projections/project.ts';
-import { type SealOptions, sealNext } from '../src/log/seal.ts';
-import { noteSigner } from '../src/domain/log/checkpoint.ts';
-import { openLane } from '../src/store/lane.ts';
-import { readLogTip } from '../src/store/log.ts';
-import { readProjection } from '../src/store/projection.ts';
+import { projectNext } from '../src/audit/use-cases/projections/project.ts';
+import { type SealOptions, sealNext } from '../src/audit/use-cases/log/seal.ts';
+import { noteSigner } from '../src/base/values/log/checkpoint.ts';
+import { openLane } from '../src/ledger/store/lane.ts';
+import { readLogTip } from '../src/audit/store/log.ts';
+import { readProjection } from '../src/ledger/store/projection.ts';
 import { paidJob, type StreamEvent } from '../test/support/synthetic-ledger.ts';
 import type { Ledger } from './ledger.ts';
 

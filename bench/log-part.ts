@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { readLogTip } from '../src/store/log.ts';
+import { readLogTip } from '../src/audit/store/log.ts';
 import type { Bench } from './bench.ts';
 import { type Ledger, readSettings, startLedger } from './ledger.ts';
 import {

@@ -20,7 +20,7 @@ export async function runMeasured(
   env: Readonly<Record<string, string>> = {},
   code = 0,
 ): Promise<Measured> {
-  const program = path.join(import.meta.dirname, '../src/cli/tollbook.ts');
+  const program = path.join(import.meta.dirname, '../src/app/cli/tollbook.ts');
   const start = performance.now();
   const options = { env, maxBuffer: 1 << 26 };
   const { out, err } = await new Promise<{ out: string; err: string }>((resolve) =>

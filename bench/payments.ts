@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import secp256k1 from 'secp256k1';
 import { devnetAddress, devnetKeys } from '../src/devnet/accounts.ts';
-import { authorizationDigest } from '../src/domain/payments/schemes/eip3009/authorization-digest.ts';
+import { authorizationDigest } from '../src/payments/rules/schemes/eip3009/authorization-digest.ts';
 import { terms } from './terms.ts';
 
 /** One settlement option of a version 2 offer. */

@@ -4,9 +4,9 @@ import { loadSync } from '@grpc/proto-loader';
 import path from 'node:path';
 import { createLogger } from '../src/app/logger.ts';
 import { startGateway } from '../src/app/start.ts';
-import { loadConfig } from '../src/config/load.ts';
+import { loadConfig } from '../src/base/config/load.ts';
 import { devnetKeys } from '../src/devnet/accounts.ts';
-import { createPricingEngine, keySigner, servePricing } from '../src/pricing/index.ts';
+import { createPricingEngine, keySigner, servePricing } from '../src/app/pricing/index.ts';
 import { constantQuote } from './constant-quote.ts';
 
 const [kind = '', configFile = '', databaseUrl = '', receiptKey = ''] = process.argv.slice(2);

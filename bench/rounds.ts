@@ -1,4 +1,4 @@
-import { fail } from '../src/cli/terminal.ts';
+import { fail } from '../src/base/terminal/terminal.ts';
 import type { Bench } from './bench.ts';
 
 interface Named {

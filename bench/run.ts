@@ -6,7 +6,7 @@
 import { mkdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { inspect, parseArgs } from 'node:util';
-import { fail, say } from '../src/cli/terminal.ts';
+import { fail, say } from '../src/base/terminal/terminal.ts';
 import type { Bench } from './bench.ts';
 import { attackPart } from './attack/part.ts';
 import { bytesPart } from './bytes/part.ts';

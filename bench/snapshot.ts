@@ -7,8 +7,8 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
-import { appendStatement, encodeCommand } from '../src/store/append-batch.ts';
-import { openSession } from '../src/store/session.ts';
+import { appendStatement, encodeCommand } from '../src/ledger/store/append-batch.ts';
+import { openSession } from '../src/ledger/store/session.ts';
 import { startLedger } from './ledger.ts';
 
 const appends = Number(process.argv[2] ?? 1_000_000);

@@ -3,15 +3,15 @@
  * facilitator. The lowest of many short runs, which other programs on the machine hardly change: to compare two texts, run it in both.
  */
 import { setPriority } from 'node:os';
-import { say } from '../src/cli/terminal.ts';
-import { decodePayment } from '../src/domain/payments/decode-payment.ts';
-import { checkPayment, isSignedByPayer } from '../src/domain/payments/payment.ts';
-import { authenticQuote, quoteKeysOf, writeQuoteEcho } from '../src/domain/payments/quote-echo.ts';
-import { quoteDigest, type SettlementOption } from '../src/domain/payments/quote.ts';
-import { offersV2Text, offerTextsV2 } from '../src/domain/payments/x402.ts';
-import { newQuote } from '../src/jobs/quote-job.ts';
-import { offerSecret, receiptKeysOf } from '../src/jobs/receipt-keys.ts';
-import { encodeCommand } from '../src/store/append-batch.ts';
+import { say } from '../src/base/terminal/terminal.ts';
+import { decodePayment } from '../src/payments/rules/decode-payment.ts';
+import { checkPayment, isSignedByPayer } from '../src/payments/rules/payment.ts';
+import { authenticQuote, quoteKeysOf, writeQuoteEcho } from '../src/payments/rules/quote-echo.ts';
+import { quoteDigest, type SettlementOption } from '../src/payments/rules/quote.ts';
+import { offersV2Text, offerTextsV2 } from '../src/payments/rules/x402.ts';
+import { newQuote } from '../src/jobs/use-cases/quote-job.ts';
+import { offerSecret, receiptKeysOf } from '../src/jobs/use-cases/receipt-keys.ts';
+import { encodeCommand } from '../src/ledger/store/append-batch.ts';
 import { payment as appendsOfPayment } from './append/payment.ts';
 import { firstOffer, payFor } from './payments.ts';
 import { row, ruler } from './report.ts';

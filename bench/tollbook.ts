@@ -25,7 +25,7 @@ export async function startTollbook(options: TollbookOptions): Promise<TollbookP
   const port = await freePort();
   const file = path.join(options.dir, `gateway-${port}.toml`);
   writeFileSync(file, options.configText(port));
-  const program = path.join(import.meta.dirname, '..', 'src', 'cli', 'tollbook.ts');
+  const program = path.join(import.meta.dirname, '../src/app/cli/tollbook.ts');
   const server = await startGuarded({
     command: '/usr/bin/env',
     args: [

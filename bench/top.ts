@@ -1,7 +1,7 @@
 /** `node bench/top.ts FILE [ROWS]`: the time of a CPU profile by function. */
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { say } from '../src/cli/terminal.ts';
+import { say } from '../src/base/terminal/terminal.ts';
 import { fileURLToPath } from 'node:url';
 
 interface CpuProfile {

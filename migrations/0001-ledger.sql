@@ -82,7 +82,7 @@ create index event_at on tollbook.event using brin (at);
 
 -- What may be used once: a payment's authorization, a quote, a caller's nonce, a transfer's log entry.
 -- Never partitioned by time: a unique index must cover every row, and consumed nonces are never deleted.
--- Hashes alone, which src/store/claim-key.ts makes: the values are in the events, and spelled out here they would take four
+-- Hashes alone, which src/ledger/store/claim-key.ts makes: the values are in the events, and spelled out here they would take four
 -- times the space for ever.
 create table tollbook.claim (
   key bytea primary key,

@@ -18,7 +18,7 @@ interface Compiler {
   compile(standardJsonInput: string): string;
 }
 
-const contractsDir = path.join(import.meta.dirname, '..', 'src', 'devnet', 'contracts');
+const contractsDir = path.join(import.meta.dirname, '../src/devnet/contracts');
 const artifactsFile = path.join(contractsDir, 'artifacts.json');
 
 /** No metadata in the bytecode and a fixed EVM version: the same source gives the same bytes everywhere. */

@@ -6,7 +6,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { processEnvironment } from '../src/config/environment.ts';
+import { processEnvironment } from '../src/base/config/environment.ts';
 
 const nodes = [20, 22, 24];
 const compilers = ['5.5', '5.9'];

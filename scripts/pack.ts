@@ -31,7 +31,7 @@ const packages = [
     entry: 'src',
     copies: ['migrations', 'proto', 'config/example.toml'],
     // below src/, sent to browsers as they are
-    besides: ['pages/assets'],
+    besides: ['web/pages/assets'],
     takesDependencies: true,
   },
 ] as const;

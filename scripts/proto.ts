@@ -1,5 +1,5 @@
 /**
- * `npm run proto` writes the TypeScript of proto/ into src/pricing/generated/, without a network: protobufjs reads the file, and the
+ * `npm run proto` writes the TypeScript of proto/ into src/app/pricing/generated/, without a network: protobufjs reads the file, and the
  * official plugin, protoc-gen-es, generates. A test compares.
  */
 import { execFileSync } from 'node:child_process';
@@ -21,7 +21,7 @@ import protobuf from 'protobufjs';
 const root = path.resolve(import.meta.dirname, '..');
 const name = 'tollbook/pricing/v1/pricing.proto';
 const packageName = 'tollbook.pricing.v1';
-export const generatedFile = path.join(root, 'src/pricing/generated/pricing_pb.ts');
+export const generatedFile = path.join(root, 'src/app/pricing/generated/pricing_pb.ts');
 
 type Messages = MessageInitShape<typeof DescriptorProtoSchema>;
 type Services = MessageInitShape<typeof ServiceDescriptorProtoSchema>;

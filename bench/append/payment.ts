@@ -1,6 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import { orderedUuid } from '../../src/domain/values/ordered-uuid.ts';
-import type { LaneCommand } from '../../src/store/append-batch.ts';
+import { orderedUuid } from '../../src/base/values/ordered-uuid.ts';
+import type { LaneCommand } from '../../src/ledger/store/append-batch.ts';
 
 export const network = 'eip155:84532';
 const hex = (bytes: number): `0x${string}` => `0x${randomBytes(bytes).toString('hex')}`;

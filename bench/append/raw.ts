@@ -1,6 +1,6 @@
 import pg from 'pg';
-import type { LaneCommand } from '../../src/store/append-batch.ts';
-import { encodeClaim } from '../../src/store/claim-key.ts';
+import type { LaneCommand } from '../../src/ledger/store/append-batch.ts';
+import { encodeClaim } from '../../src/ledger/store/claim-key.ts';
 import { network } from './payment.ts';
 
 let rawSeq = 0;

@@ -6,7 +6,7 @@ import { randomBytes } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
 import secp256k1 from 'secp256k1';
 import { bytesToHex } from 'viem/utils';
-import { keccak256 } from '../../src/domain/values/keccak.ts';
+import { keccak256 } from '../../src/base/values/keccak.ts';
 import { authorizationOf, sign, type Wallet } from '../payments.ts';
 import { terms } from '../terms.ts';
 import { splitMessages } from '../wire.ts';

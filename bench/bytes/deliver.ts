@@ -5,12 +5,12 @@ import {
   endFollowUps,
   takeFinalSettlements,
   takeFollowUps,
-} from '../../src/store/follow-ups.ts';
-import { openLane } from '../../src/store/lane.ts';
-import { readLogTip } from '../../src/store/log.ts';
-import { readProjection } from '../../src/store/projection.ts';
-import { readStream } from '../../src/store/streams.ts';
-import { transferClaim } from '../../src/store/claims.ts';
+} from '../../src/payments/store/follow-ups.ts';
+import { openLane } from '../../src/ledger/store/lane.ts';
+import { readLogTip } from '../../src/audit/store/log.ts';
+import { readProjection } from '../../src/ledger/store/projection.ts';
+import { readStream } from '../../src/ledger/store/streams.ts';
+import { transferClaim } from '../../src/payments/store/claims.ts';
 import type { Ledger } from '../ledger.ts';
 import { signer } from '../log-load.ts';
 import { terms } from '../terms.ts';

@@ -1,6 +1,6 @@
-import { issueApiKey } from '../../src/identity/api-keys.ts';
-import { grantCredit, openCreditAccount } from '../../src/credit/credit.ts';
-import { openLane } from '../../src/store/lane.ts';
+import { issueApiKey } from '../../src/accounts/use-cases/api-keys.ts';
+import { grantCredit, openCreditAccount } from '../../src/accounts/use-cases/credit/credit.ts';
+import { openLane } from '../../src/ledger/store/lane.ts';
 import type { Ledger } from '../ledger.ts';
 import type { TollbookOptions } from '../tollbook.ts';
 import { model, price } from './terms.ts';

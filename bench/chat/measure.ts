@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { costMicros, parsePrice } from '../../src/domain/credit/price.ts';
+import { costMicros, parsePrice } from '../../src/base/values/price.ts';
 import { countBatches, countEvents } from '../ledger.ts';
 import type { Quantiles } from '../load.ts';
 import { expectGrowth, order, type Stage } from '../measure.ts';

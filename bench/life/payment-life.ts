@@ -1,19 +1,19 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import type pg from 'pg';
-import { projectNext } from '../../src/projections/project.ts';
-import { createStreamMemory } from '../../src/projections/stream-memory.ts';
-import { encodeCommand, type LaneCommand } from '../../src/store/append-batch.ts';
-import { findLeasedCall, type LeasedCall, leaseCalls } from '../../src/store/calls.ts';
+import { projectNext } from '../../src/audit/use-cases/projections/project.ts';
+import { createStreamMemory } from '../../src/audit/use-cases/projections/stream-memory.ts';
+import { encodeCommand, type LaneCommand } from '../../src/ledger/store/append-batch.ts';
+import { findLeasedCall, type LeasedCall, leaseCalls } from '../../src/calls/store/calls.ts';
 import {
   collectFollowUps,
   endFollowUps,
   takeFinalSettlements,
   takeFollowUps,
-} from '../../src/store/follow-ups.ts';
-import { putResult } from '../../src/store/put-result.ts';
-import { readStream } from '../../src/store/streams.ts';
-import { transferClaim } from '../../src/store/claims.ts';
-import { fullAnswer, uncontendedStatement } from '../../src/store/uncontended.ts';
+} from '../../src/payments/store/follow-ups.ts';
+import { putResult } from '../../src/calls/store/put-result.ts';
+import { readStream } from '../../src/ledger/store/streams.ts';
+import { transferClaim } from '../../src/payments/store/claims.ts';
+import { fullAnswer, uncontendedStatement } from '../../src/ledger/store/uncontended.ts';
 import { network, payment } from '../append/payment.ts';
 
 type Step = readonly [name: string, work: () => Promise<unknown>];

@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { leaseCalls } from '../../src/store/calls.ts';
+import { leaseCalls } from '../../src/calls/store/calls.ts';
 
 /** A queue that has this many calls ready, of so many services and jobs of each. */
 export interface Backlog {

@@ -1,7 +1,7 @@
-import { recordAttempt } from '../../src/jobs/record-attempt.ts';
-import { leaseCalls } from '../../src/store/calls.ts';
-import { openDatabase, openPool } from '../../src/store/database.ts';
-import { openLane } from '../../src/store/lane.ts';
+import { recordAttempt } from '../../src/jobs/use-cases/record-attempt.ts';
+import { leaseCalls } from '../../src/calls/store/calls.ts';
+import { openDatabase, openPool } from '../../src/ledger/store/database.ts';
+import { openLane } from '../../src/ledger/store/lane.ts';
 
 /** How many calls are in work at once, and how many a worker takes together. */
 export const atOnce = { inFlight: 400, batch: 100 } as const;

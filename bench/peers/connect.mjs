@@ -1,7 +1,7 @@
 /** A bare service of Connect for Node, which answers every request for a price alike and signs nothing. */
 import { createServer } from 'node:http2';
 import { connectNodeAdapter } from '@connectrpc/connect-node';
-import { PricingService } from '../../src/pricing/index.ts';
+import { PricingService } from '../../src/app/pricing/index.ts';
 import { constantQuote } from '../constant-quote.ts';
 
 const { digest, signature, operator, seconds } = constantQuote;

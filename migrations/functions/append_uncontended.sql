@@ -5,7 +5,7 @@
 -- same batch under the same number to tollbook.append, which decides each command. All checks come before all writes, and every append holds the lane's lock, so what they found still holds when the rows are
 -- written. No error is caught: what a check should miss, the unique indexes refuse, and the batch fails as a whole.
 --
--- The sender sees to it that no two commands meet and that all are of the kinds that are written here (src/store/uncontended.ts).
+-- The sender sees to it that no two commands meet and that all are of the kinds that are written here (src/ledger/store/uncontended.ts).
 -- The batch's parts come as joined text, which is several times cheaper to take apart than JSON: items are separated by
 -- U+001F, fields of one item by U+001E; JSON cannot contain either, and the sender lets no other value through that does.
 -- `p_content` is the hash of the batch as tollbook.append takes it: whichever way it was recorded, it is the same batch.

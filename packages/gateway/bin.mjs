@@ -5,4 +5,4 @@ if (complaint) {
   process.stderr.write(`${complaint}\n`);
   // could not be done, as in the table of exit codes
   process.exitCode = 2;
-} else await import('./dist/cli/tollbook.js');
+} else await import('./dist/app/cli/tollbook.js');

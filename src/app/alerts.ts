@@ -1,9 +1,9 @@
-import { openAlertReceivers } from '../peers/alerts/receiver.ts';
-import { watchCertificates } from '../peers/http/certificate-watch.ts';
-import { startAlertReporter } from '../workers/alert-reporter.ts';
-import { startAlerter, startAlertSender } from '../workers/alerter.ts';
-import { startFollowUpCollector } from '../workers/follow-up-collector.ts';
-import type { Loop } from '../workers/loop.ts';
+import { openAlertReceivers } from '../base/peers/alerts/receiver.ts';
+import { watchCertificates } from '../base/peers/http/certificate-watch.ts';
+import { startAlertReporter } from '../jobs/workers/alert-reporter.ts';
+import { startAlerter, startAlertSender } from '../jobs/workers/alerter.ts';
+import { startFollowUpCollector } from '../jobs/workers/follow-up-collector.ts';
+import type { Loop } from '../ledger/workers/loop.ts';
 import type { FeatureParts, RunningFeature } from './feature.ts';
 
 /**

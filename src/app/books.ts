@@ -1,9 +1,9 @@
-import { projectionRoutes } from '../http/projections/projections.ts';
-import { reconciliationRoutes } from '../http/reconcile/reconciliations.ts';
-import { refundRoutes } from '../http/refunds/refunds.ts';
-import { ownLogReader } from '../log/log-reader.ts';
-import type { Loop } from '../workers/loop.ts';
-import { startProjector } from '../workers/projector.ts';
+import { projectionRoutes } from '../audit/http/projections.ts';
+import { reconciliationRoutes } from '../finance/http/reconciliations.ts';
+import { refundRoutes } from '../finance/http/refunds.ts';
+import { ownLogReader } from '../audit/use-cases/log/log-reader.ts';
+import type { Loop } from '../ledger/workers/loop.ts';
+import { startProjector } from '../audit/workers/projector.ts';
 import type { FeatureParts, RunningFeature } from './feature.ts';
 
 /** The read models for finance and auditors, with proofs from the log where there is one. */

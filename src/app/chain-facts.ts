@@ -1,11 +1,11 @@
-import { tokenName } from '../domain/values/token.ts';
+import { tokenName } from '../base/values/token.ts';
 import { bytesToHex } from 'viem/utils';
-import type { Config } from '../config/config.ts';
-import type { Path } from '../config/mistakes.ts';
-import { spendDomainSeparator } from '../domain/spend/spend-auth.ts';
-import { type Address, chainIdOf } from '../domain/values/primitives.ts';
-import { type ContractFacts, contractFacts } from '../peers/rpc/contract-facts.ts';
-import { createRpcClients } from '../peers/rpc/rpc-clients.ts';
+import type { Config } from '../base/config/config.ts';
+import type { Path } from '../base/config/mistakes.ts';
+import { spendDomainSeparator } from '../accounts/rules/spend/spend-auth.ts';
+import { type Address, chainIdOf } from '../base/values/primitives.ts';
+import { type ContractFacts, contractFacts } from '../base/peers/rpc/contract-facts.ts';
+import { createRpcClients } from '../base/peers/rpc/rpc-clients.ts';
 import {
   type ChainFindings,
   type Finding,

@@ -1,6 +1,6 @@
-import type { Config } from '../config/config.ts';
-import { formatPath, type Mistake, type Path } from '../config/mistakes.ts';
-import type { Fact } from '../peers/rpc/contract-facts.ts';
+import type { Config } from '../base/config/config.ts';
+import { formatPath, type Mistake, type Path } from '../base/config/mistakes.ts';
+import type { Fact } from '../base/peers/rpc/contract-facts.ts';
 
 /** Something about a key of the configuration that the chain shows, or does not show. */
 export interface Finding {

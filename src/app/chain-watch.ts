@@ -1,11 +1,11 @@
-import type { Config } from '../config/config.ts';
-import { ConfigError, formatMistake } from '../config/mistakes.ts';
-import { backOffMs } from '../domain/values/back-off.ts';
-import type { OperatorLog } from '../domain/values/operator-log.ts';
-import { type Loop, startLoop } from '../workers/loop.ts';
+import type { Config } from '../base/config/config.ts';
+import { ConfigError, formatMistake } from '../base/config/mistakes.ts';
+import { backOffMs } from '../base/values/back-off.ts';
+import type { OperatorLog } from '../base/values/operator-log.ts';
+import { type Loop, startLoop } from '../ledger/workers/loop.ts';
 import { askChains, type ConfigFindings } from './chain-facts.ts';
 import { located } from './chain-findings.ts';
-import type { FeatureStatus } from '../http/schemas/status.ts';
+import type { FeatureStatus } from '../ledger/http/status.ts';
 
 /** Compares the configuration in force with what the chains say. */
 export interface ChainWatch {

@@ -1,22 +1,22 @@
 import type { FastifyInstance } from 'fastify';
 import type pg from 'pg';
 import type { Logger } from 'pino';
-import type { Config } from '../config/config.ts';
-import type { SendProblemPage } from '../http/server/errors.ts';
-import type { RequestBodies } from '../http/server/request-bodies.ts';
-import type { AlertCondition } from '../domain/values/alert-condition.ts';
-import type { LedgerEvent } from '../domain/events/event.ts';
-import type { Tracing } from '../domain/values/tracing.ts';
-import type { AuthorizeCall } from '../peers/facilitator/facilitator-auth.ts';
-import type { Mailer } from '../peers/mail/mailer.ts';
-import type { FeatureStatus } from '../http/schemas/status.ts';
-import type { PageAddition } from '../pages/addition.ts';
-import type { Readiness } from '../workers/readiness-checker.ts';
-import type { QuoteIssuer } from '../jobs/issue-quote.ts';
-import type { Budget } from '../runtime/budget.ts';
-import type { LedgerDatabase } from '../store/database.ts';
-import type { Figure, Metrics } from '../metrics/metrics.ts';
-import type { Lane } from '../store/lane.ts';
+import type { Config } from '../base/config/config.ts';
+import type { SendProblemPage } from '../ledger/http/errors.ts';
+import type { RequestBodies } from '../base/http/request-bodies.ts';
+import type { AlertCondition } from '../base/values/alert-condition.ts';
+import type { LedgerEvent } from '../ledger/rules/event.ts';
+import type { Tracing } from '../base/values/tracing.ts';
+import type { AuthorizeCall } from '../payments/peers/facilitator/facilitator-auth.ts';
+import type { Mailer } from '../base/peers/mail/mailer.ts';
+import type { FeatureStatus } from '../ledger/http/status.ts';
+import type { PageAddition } from '../web/pages/addition.ts';
+import type { Readiness } from '../ledger/workers/readiness-checker.ts';
+import type { QuoteIssuer } from '../jobs/use-cases/issue-quote.ts';
+import type { Budget } from '../base/runtime/budget.ts';
+import type { LedgerDatabase } from '../ledger/store/database.ts';
+import type { Figure, Metrics } from '../ledger/metrics/metrics.ts';
+import type { Lane } from '../ledger/store/lane.ts';
 
 /** What every feature is composed from. */
 export interface FeatureParts {

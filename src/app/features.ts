@@ -1,5 +1,5 @@
-import type { IdentityConfig } from '../config/config.ts';
-import type { JobsContext } from '../jobs/context.ts';
+import type { IdentityConfig } from '../base/config/config.ts';
+import type { JobsContext } from '../jobs/use-cases/context.ts';
 import { composeAlerts } from './alerts.ts';
 import { composeBooks } from './books.ts';
 import type { FeatureParts, RunningFeature } from './feature.ts';

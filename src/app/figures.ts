@@ -1,16 +1,16 @@
 import type pg from 'pg';
-import type { ChatStatus } from '../chat/chat-status.ts';
-import type { ListingStatus } from '../jobs/listings.ts';
-import type { RateStatus } from '../jobs/rate-status.ts';
-import type { JobsStatus, ReadJobs } from '../jobs/jobs-status.ts';
-import type { AnchorLag } from '../log/anchor-lag.ts';
-import type { Figure, FigureValue } from '../metrics/metrics.ts';
-import type { Funds } from '../peers/chain/transaction-sender.ts';
-import type { LastKnown } from '../runtime/last-known.ts';
-import type { Backlog } from '../store/figures.ts';
-import type { Lane } from '../store/lane.ts';
-import type { FiringCounts } from '../triggers/fire.ts';
-import type { TriggerLag } from '../triggers/progress.ts';
+import type { ChatStatus } from '../chat/use-cases/chat-status.ts';
+import type { ListingStatus } from '../jobs/use-cases/listings.ts';
+import type { RateStatus } from '../jobs/use-cases/rate-status.ts';
+import type { JobsStatus, ReadJobs } from '../jobs/use-cases/jobs-status.ts';
+import type { AnchorLag } from '../audit/use-cases/log/anchor-lag.ts';
+import type { Figure, FigureValue } from '../ledger/metrics/metrics.ts';
+import type { Funds } from '../payments/peers/chain/transaction-sender.ts';
+import type { LastKnown } from '../base/runtime/last-known.ts';
+import type { Backlog } from '../ledger/store/figures.ts';
+import type { Lane } from '../ledger/store/lane.ts';
+import type { FiringCounts } from '../jobs/use-cases/triggers/fire.ts';
+import type { TriggerLag } from '../jobs/use-cases/triggers/progress.ts';
 
 /** 1 for what works. */
 const flag = ({ ok }: { readonly ok: boolean }): number => (ok ? 1 : 0);

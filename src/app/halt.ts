@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
 import type { Logger } from 'pino';
-import type { Config } from '../config/config.ts';
-import { backOffMs } from '../domain/values/back-off.ts';
-import type { AlertMessage } from '../peers/alerts/message.ts';
-import type { AlertReceiver } from '../peers/alerts/receiver.ts';
-import { pause } from '../runtime/pause.ts';
-import type { LedgerHalt } from '../store/halt.ts';
-import { openAlertReceivers } from '../peers/alerts/receiver.ts';
+import type { Config } from '../base/config/config.ts';
+import { backOffMs } from '../base/values/back-off.ts';
+import type { AlertMessage } from '../base/peers/alerts/message.ts';
+import type { AlertReceiver } from '../base/peers/alerts/receiver.ts';
+import { pause } from '../base/runtime/pause.ts';
+import type { LedgerHalt } from '../ledger/store/halt.ts';
+import { openAlertReceivers } from '../base/peers/alerts/receiver.ts';
 
 const pauses = { firstMs: 1_000, longestMs: 60_000 };
 

@@ -1,7 +1,7 @@
-import type { Config, JobsConfig } from '../config/config.ts';
-import { type Catalog, createCatalog } from '../jobs/catalog.ts';
-import type { JobsContext } from '../jobs/context.ts';
-import { priceListOf } from '../jobs/price-list.ts';
+import type { Config, JobsConfig } from '../base/config/config.ts';
+import { type Catalog, createCatalog } from '../jobs/use-cases/catalog.ts';
+import type { JobsContext } from '../jobs/use-cases/context.ts';
+import { priceListOf } from '../jobs/use-cases/price-list.ts';
 import {
   createRates,
   haveSameRates,
@@ -9,9 +9,9 @@ import {
   type RateView,
   viewRates,
   withoutRate,
-} from '../jobs/rates.ts';
-import { offerPrices } from '../store/price-windows.ts';
-import { readRateRounds } from '../store/rate-rounds.ts';
+} from '../jobs/use-cases/rates.ts';
+import { offerPrices } from '../payments/store/price-windows.ts';
+import { readRateRounds } from '../payments/store/rate-rounds.ts';
 import type { FeatureParts } from './feature.ts';
 
 type Prices = Pick<JobsContext, 'catalog' | 'priceList'>;

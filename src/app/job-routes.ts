@@ -1,20 +1,20 @@
 import type { FastifyInstance } from 'fastify';
-import { leaseRoutes } from '../http/jobs/leases.ts';
-import { progressRoute } from '../http/jobs/progress.ts';
-import { resultRoute } from '../http/jobs/result-file.ts';
-import { resultPartRoute } from '../http/jobs/result-parts.ts';
-import { paidJobRoutes } from '../http/jobs/jobs.ts';
-import { priceRoutes } from '../http/jobs/prices.ts';
-import { discoveryRoutes } from '../http/jobs/discovery.ts';
-import { didRoute } from '../http/jobs/did.ts';
-import { receiptRoutes } from '../http/jobs/receipts.ts';
-import { operatorRoutes } from '../http/jobs/operator.ts';
-import { healthRoutes, statsRoutes } from '../http/jobs/status.ts';
-import type { RequestBodies } from '../http/server/request-bodies.ts';
-import { createWaitPlaces } from '../http/server/wait-places.ts';
-import type { JobsContext } from '../jobs/context.ts';
-import { ownLogReader } from '../log/log-reader.ts';
-import type { Readiness } from '../workers/readiness-checker.ts';
+import { leaseRoutes } from '../jobs/http/leases.ts';
+import { progressRoute } from '../jobs/http/progress.ts';
+import { resultRoute } from '../jobs/http/result-file.ts';
+import { resultPartRoute } from '../jobs/http/result-parts.ts';
+import { paidJobRoutes } from '../jobs/http/jobs.ts';
+import { priceRoutes } from '../jobs/http/prices.ts';
+import { discoveryRoutes } from '../jobs/http/discovery.ts';
+import { didRoute } from '../jobs/http/did.ts';
+import { receiptRoutes } from '../jobs/http/receipts.ts';
+import { operatorRoutes } from '../jobs/http/operator.ts';
+import { healthRoutes, statsRoutes } from '../jobs/http/status.ts';
+import type { RequestBodies } from '../base/http/request-bodies.ts';
+import { createWaitPlaces } from '../base/http/wait-places.ts';
+import type { JobsContext } from '../jobs/use-cases/context.ts';
+import { ownLogReader } from '../audit/use-cases/log/log-reader.ts';
+import type { Readiness } from '../ledger/workers/readiness-checker.ts';
 
 interface RouteParts {
   readonly current: () => JobsContext;

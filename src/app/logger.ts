@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import { chmodSync, writeFileSync } from 'node:fs';
 import { type Logger, pino } from 'pino';
-import type { Config } from '../config/config.ts';
-import { createOutages, type Outages } from '../runtime/outages.ts';
-import { gatherLines } from '../runtime/gather-lines.ts';
-import { isDatabaseLoss } from '../store/database.ts';
-import { LaneClosedError } from '../store/flusher.ts';
-import { LaneFullError } from '../store/lane.ts';
+import type { Config } from '../base/config/config.ts';
+import { createOutages, type Outages } from '../base/runtime/outages.ts';
+import { gatherLines } from '../base/runtime/gather-lines.ts';
+import { isDatabaseLoss } from '../ledger/store/database.ts';
+import { LaneClosedError } from '../ledger/store/flusher.ts';
+import { LaneFullError } from '../ledger/store/lane.ts';
 import { programVersion } from './version.ts';
 
 const outagesByLogger = new WeakMap<Logger, Outages>();

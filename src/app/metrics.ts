@@ -1,6 +1,6 @@
 import type { FastifyInstance } from 'fastify';
-import type { Config } from '../config/config.ts';
-import type { Figure, Metrics } from '../metrics/metrics.ts';
+import type { Config } from '../base/config/config.ts';
+import type { Figure, Metrics } from '../ledger/metrics/metrics.ts';
 import { programVersion } from './version.ts';
 
 /** The metrics of a process, and where Prometheus reads them. */
@@ -17,8 +17,8 @@ export interface ServedMetrics {
 export async function openMetrics(settings: Config['metrics']): Promise<ServedMetrics | undefined> {
   if (!settings) return undefined;
   const [{ createMetrics }, { createMetricsApp, measureRequests, metricsRoutes }] = await Promise.all([
-    import('../metrics/metrics.ts'),
-    import('../http/metrics/metrics-routes.ts'),
+    import('../ledger/metrics/metrics.ts'),
+    import('./http/metrics-routes.ts'),
   ]);
   const metrics = createMetrics(programVersion());
   const { bindAddress } = settings;

@@ -1,16 +1,16 @@
 import type pg from 'pg';
-import type { LogConfig } from '../config/config.ts';
-import { consoleRoutes } from '../console/routes.ts';
-import { sections } from '../console/sections.ts';
-import type { ConsoleSite } from '../console/site.ts';
-import { signerIn } from '../domain/log/log-generation.ts';
-import { ownLogReader } from '../log/log-reader.ts';
-import { type Assets, readAssets } from '../pages/assets.ts';
-import { createLostPages } from '../pages/lost.ts';
-import { pagesRoutes } from '../pages/routes.ts';
-import type { Site } from '../pages/site.ts';
-import { readLogGeneration } from '../store/log.ts';
-import { signerOf } from '../log/signer.ts';
+import type { LogConfig } from '../base/config/config.ts';
+import { consoleRoutes } from '../web/console/routes.ts';
+import { sections } from '../web/console/sections.ts';
+import type { ConsoleSite } from '../web/console/site.ts';
+import { signerIn } from '../base/values/log/log-generation.ts';
+import { ownLogReader } from '../audit/use-cases/log/log-reader.ts';
+import { type Assets, readAssets } from '../web/pages/assets.ts';
+import { createLostPages } from '../web/pages/lost.ts';
+import { pagesRoutes } from '../web/pages/routes.ts';
+import type { Site } from '../web/pages/site.ts';
+import { readLogGeneration } from '../audit/store/log.ts';
+import { signerOf } from '../audit/use-cases/log/signer.ts';
 import type { FeatureParts, RunningFeature } from './feature.ts';
 
 /** The files beside all pages. */

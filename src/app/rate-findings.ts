@@ -1,8 +1,8 @@
-import type { Config } from '../config/config.ts';
-import { judgeRound, type JudgedAnswer, type Round, type SourceAnswer } from '../domain/rates/round.ts';
-import { deviationText, medianRate, rateText } from '../domain/values/rate.ts';
-import type { AcceptedToken } from '../domain/values/token.ts';
-import { askSource } from '../peers/rates/ask-source.ts';
+import type { Config } from '../base/config/config.ts';
+import { judgeRound, type JudgedAnswer, type Round, type SourceAnswer } from '../base/values/round.ts';
+import { deviationText, medianRate, rateText } from '../base/values/rate.ts';
+import type { AcceptedToken } from '../base/values/token.ts';
+import { askSource } from '../payments/peers/rates/ask-source.ts';
 import type { Finding } from './chain-findings.ts';
 
 /** What the sources of the tokens' rates say now, for a person. */

@@ -1,6 +1,6 @@
-import type { Config } from '../config/config.ts';
-import { reloadConfig } from '../config/reload.ts';
-import type { Lane } from '../store/lane.ts';
+import type { Config } from '../base/config/config.ts';
+import { reloadConfig } from '../base/config/reload.ts';
+import type { Lane } from '../ledger/store/lane.ts';
 import type { RunningFeature } from './feature.ts';
 
 const stream = 'operator:config';

@@ -1,5 +1,5 @@
-import type { Loop } from '../workers/loop.ts';
-import { startCleaner, startMailCleaner } from '../workers/cleaner.ts';
+import type { Loop } from '../ledger/workers/loop.ts';
+import { startCleaner, startMailCleaner } from '../jobs/workers/cleaner.ts';
 import type { FeatureParts, RunningFeature } from './feature.ts';
 
 /** Pruning, which every gateway does for all features of its ledger. */

@@ -1,7 +1,7 @@
 import type { AddressInfo } from 'node:net';
-import type { Config } from '../config/config.ts';
-import type { Part } from '../http/openapi/document.ts';
-import type { QuoteIssuer } from '../jobs/issue-quote.ts';
+import type { Config } from '../base/config/config.ts';
+import type { Part } from './openapi/document.ts';
+import type { QuoteIssuer } from '../jobs/use-cases/issue-quote.ts';
 import type { Ending } from './shut-down.ts';
 
 /** A running gateway. */

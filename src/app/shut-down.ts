@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
-import { late, within } from '../runtime/within.ts';
-import type { Loop } from '../workers/loop.ts';
+import { late, within } from '../base/runtime/within.ts';
+import type { Loop } from '../ledger/workers/loop.ts';
 import type { FeatureParts, RunningFeature } from './feature.ts';
 
 /** How a gateway stopped. */

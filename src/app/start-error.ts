@@ -1,5 +1,5 @@
-import { type DatabaseAddress, isDatabaseLoss } from '../store/database.ts';
-import { SessionError } from '../store/session.ts';
+import { type DatabaseAddress, isDatabaseLoss } from '../ledger/store/database.ts';
+import { SessionError } from '../ledger/store/session.ts';
 
 /** Why a gateway did not start, as a sentence for the operator. */
 export class StartError extends Error {

@@ -1,9 +1,9 @@
-import type { sendCallback } from '../jobs/callbacks.ts';
-import type { Metrics, PeerRequest } from '../metrics/metrics.ts';
-import type { Chain } from '../peers/chain/chain.ts';
-import type { Facilitator } from '../peers/facilitator/facilitator.ts';
-import type { PushRunner } from '../peers/runner/push-runner.ts';
-import type { Upstream } from '../peers/upstream/upstream.ts';
+import type { sendCallback } from '../jobs/use-cases/callbacks.ts';
+import type { Metrics, PeerRequest } from '../ledger/metrics/metrics.ts';
+import type { Chain } from '../payments/peers/chain/chain.ts';
+import type { Facilitator } from '../payments/peers/facilitator/facilitator.ts';
+import type { PushRunner } from '../calls/peers/runner/push-runner.ts';
+import type { Upstream } from '../chat/peers/upstream/upstream.ts';
 
 type Answered = { readonly kind: string };
 

@@ -1,9 +1,9 @@
 import { bytesToHex } from 'viem/utils';
-import type { Path } from '../config/mistakes.ts';
-import { domainSeparator } from '../domain/values/eip712-domain.ts';
-import type { AcceptedToken } from '../domain/values/token.ts';
-import { symbolForm } from '../config/tokens.ts';
-import type { ContractFacts, Fact } from '../peers/rpc/contract-facts.ts';
+import type { Path } from '../base/config/mistakes.ts';
+import { domainSeparator } from '../base/values/eip712-domain.ts';
+import type { AcceptedToken } from '../base/values/token.ts';
+import { symbolForm } from '../base/config/tokens.ts';
+import type { ContractFacts, Fact } from '../base/peers/rpc/contract-facts.ts';
 import {
   type ChainFindings,
   judge,

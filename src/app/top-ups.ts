@@ -1,7 +1,7 @@
-import type { Config } from '../config/config.ts';
+import type { Config } from '../base/config/config.ts';
 import type { FeatureParts, RunningFeature } from './feature.ts';
-import type { Loop } from '../workers/loop.ts';
-import { startTopUps } from '../workers/top-ups.ts';
+import type { Loop } from '../ledger/workers/loop.ts';
+import { startTopUps } from '../jobs/workers/top-ups.ts';
 
 interface Parts extends FeatureParts {
   readonly jobs: NonNullable<Config['jobs']>;

@@ -1,8 +1,8 @@
-import type { SpanAttributes, Tracing } from '../domain/values/tracing.ts';
-import { traceStep } from '../domain/values/tracing.ts';
-import type { AppendOutcome, CreditOutcome } from '../store/append-batch.ts';
-import { type Lane, overlayLane } from '../store/lane.ts';
-import type { PaymentLookup } from '../store/payment-lookup.ts';
+import type { SpanAttributes, Tracing } from '../base/values/tracing.ts';
+import { traceStep } from '../base/values/tracing.ts';
+import type { AppendOutcome, CreditOutcome } from '../ledger/store/append-batch.ts';
+import { type Lane, overlayLane } from '../ledger/store/lane.ts';
+import type { PaymentLookup } from '../payments/store/payment-lookup.ts';
 
 const db = { 'db.system.name': 'postgresql' } as const;
 

@@ -1,6 +1,6 @@
-import { traceStep, type Tracing } from '../domain/values/tracing.ts';
-import type { Chain } from '../peers/chain/chain.ts';
-import type { Facilitator } from '../peers/facilitator/facilitator.ts';
+import { traceStep, type Tracing } from '../base/values/tracing.ts';
+import type { Chain } from '../payments/peers/chain/chain.ts';
+import type { Facilitator } from '../payments/peers/facilitator/facilitator.ts';
 
 type Answered = { readonly kind: string };
 

@@ -1,9 +1,9 @@
 import { hostname } from 'node:os';
 import type { FastifyInstance } from 'fastify';
 import type { Logger } from 'pino';
-import type { Config } from '../config/config.ts';
-import type { Tracing } from '../domain/values/tracing.ts';
-import { traceRequests } from '../http/server/request-traces.ts';
+import type { Config } from '../base/config/config.ts';
+import type { Tracing } from '../base/values/tracing.ts';
+import { traceRequests } from '../base/http/request-traces.ts';
 import { programVersion } from './version.ts';
 
 /** The traces of a process. */
@@ -19,8 +19,8 @@ export interface OpenTraces {
 export async function openTraces(settings: Config['traces'], log: Logger): Promise<OpenTraces | undefined> {
   if (!settings) return undefined;
   const [{ createTracing }, { createOtlpExporter }] = await Promise.all([
-    import('../traces/tracing.ts'),
-    import('../traces/otlp-exporter.ts'),
+    import('../base/traces/tracing.ts'),
+    import('../base/traces/otlp-exporter.ts'),
   ]);
   const version = programVersion();
   const resource = {

@@ -1,5 +1,5 @@
-import { webhookTriggerRoutes } from '../http/triggers/webhook.ts';
-import type { JobsContext } from '../jobs/context.ts';
+import { webhookTriggerRoutes } from '../jobs/http/triggers/webhook.ts';
+import type { JobsContext } from '../jobs/use-cases/context.ts';
 import type { FeatureParts, RunningFeature } from './feature.ts';
 
 /** What calls jobs without a payment. */

@@ -1,5 +1,5 @@
 import { privateKeyToAddress } from 'viem/accounts';
-import type { Address, Hex } from '../domain/values/primitives.ts';
+import type { Address, Hex } from '../base/values/primitives.ts';
 
 /**
  * Private keys by role: those anvil funds with 10,000 ether, from the mnemonic everyone knows ("test test …

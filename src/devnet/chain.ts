@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { createTestClient, http, publicActions } from 'viem';
-import type { Address } from '../domain/values/primitives.ts';
+import type { Address } from '../base/values/primitives.ts';
 import { multicall3 } from './contracts.ts';
 import { type GuardedProcess, startGuarded } from './guarded-process.ts';
 import { PortTakenError, freePort, isPortFree } from './ports.ts';

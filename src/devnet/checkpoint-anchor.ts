@@ -1,4 +1,4 @@
-import type { Address } from '../domain/values/primitives.ts';
+import type { Address } from '../base/values/primitives.ts';
 import { checkpointAnchor } from './contracts.ts';
 import { type ChainLocation, deployedAddress, deployOnce } from './deploy.ts';
 

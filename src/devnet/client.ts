@@ -2,8 +2,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { ExactEvmScheme } from '@x402/evm/exact/client';
 import { decodePaymentResponseHeader, wrapFetchWithPayment, x402Client } from '@x402/fetch';
 import { privateKeyToAccount } from 'viem/accounts';
-import type { JobId } from '../domain/payments/job.ts';
-import type { Hex } from '../domain/values/primitives.ts';
+import type { JobId } from '../base/values/job.ts';
+import type { Hex } from '../base/values/primitives.ts';
 
 export interface PaidJobOptions {
   readonly gatewayUrl: string;

@@ -1,10 +1,10 @@
-import { apiKeyHash } from '../domain/identity/api-key.ts';
-import { issueApiKey } from '../identity/api-keys.ts';
-import { grantCredit, openCreditAccount } from '../credit/credit.ts';
-import { findApiKey } from '../store/api-keys.ts';
-import { findAccount } from '../store/credit.ts';
-import type { LedgerDatabase } from '../store/database.ts';
-import type { Lane } from '../store/lane.ts';
+import { apiKeyHash } from '../accounts/rules/api-key.ts';
+import { issueApiKey } from '../accounts/use-cases/api-keys.ts';
+import { grantCredit, openCreditAccount } from '../accounts/use-cases/credit/credit.ts';
+import { findApiKey } from '../accounts/store/api-keys.ts';
+import { findAccount } from '../accounts/store/credit.ts';
+import type { LedgerDatabase } from '../ledger/store/database.ts';
+import type { Lane } from '../ledger/store/lane.ts';
 import type pg from 'pg';
 
 interface Ledger {

@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
-import { base32, fromBase32 } from '../domain/identity/totp.ts';
-import type { RotatingSecret } from '../domain/values/rotating-secret.ts';
-import { grantRole, type OperatorLedger, removeFactors } from '../identity/operators.ts';
-import { keepTotp } from '../identity/second-factor.ts';
-import { findUserIds } from '../store/identity.ts';
-import { findOperatorNamed } from '../store/operators.ts';
+import { base32, fromBase32 } from '../accounts/rules/totp.ts';
+import type { RotatingSecret } from '../base/values/rotating-secret.ts';
+import { grantRole, type OperatorLedger, removeFactors } from '../accounts/use-cases/operators.ts';
+import { keepTotp } from '../accounts/use-cases/second-factor.ts';
+import { findUserIds } from '../accounts/store/identity.ts';
+import { findOperatorNamed } from '../accounts/store/operators.ts';
 
 /** Who tries the console: the demo user, by this name. */
 export interface DemoOperator {

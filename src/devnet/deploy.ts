@@ -10,7 +10,7 @@ import {
 } from 'viem';
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts';
 import { deployContract, getCode, getTransactionCount } from 'viem/actions';
-import type { Address, Hex } from '../domain/values/primitives.ts';
+import type { Address, Hex } from '../base/values/primitives.ts';
 import { devnetAddress, devnetKeys, lowerCase } from './accounts.ts';
 import type { ContractArtifact } from './contracts.ts';
 

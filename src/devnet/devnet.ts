@@ -1,5 +1,5 @@
 import path from 'node:path';
-import type { Address, Caip2, Hex } from '../domain/values/primitives.ts';
+import type { Address, Caip2, Hex } from '../base/values/primitives.ts';
 import { devnetAddress, devnetKeys } from './accounts.ts';
 import { type Chain, startChain } from './chain.ts';
 import { deployCheckpointAnchor } from './checkpoint-anchor.ts';

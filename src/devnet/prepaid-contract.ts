@@ -1,6 +1,6 @@
 import { encodePacked, keccak256 } from 'viem';
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
-import type { Address, Hex } from '../domain/values/primitives.ts';
+import type { Address, Hex } from '../base/values/primitives.ts';
 import { devnetAddress, devnetKeys, lowerCase } from './accounts.ts';
 import { prepaidContractArtifact, testToken } from './contracts.ts';
 import { callAs, type ChainLocation, deployedAddress, deployOnce, readAt } from './deploy.ts';

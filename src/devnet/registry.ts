@@ -1,4 +1,4 @@
-import type { Address } from '../domain/values/primitives.ts';
+import type { Address } from '../base/values/primitives.ts';
 import { devnetAddress } from './accounts.ts';
 import { callerRegistry } from './contracts.ts';
 import { callAsAnyone, type ChainLocation, deployedAddress, deployOnce } from './deploy.ts';

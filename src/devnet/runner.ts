@@ -1,5 +1,5 @@
 import type { IncomingMessage } from 'node:http';
-import { type CallMetadata, verifyCall } from '../domain/payments/call-signature.ts';
+import { type CallMetadata, verifyCall } from '../base/values/call-signature.ts';
 import { type Answer, HttpProblem, type ListenOptions, listen, readBody } from './http-service.ts';
 
 /** A call that arrived with good signatures. */

@@ -14,7 +14,7 @@ import {
   publicActions,
 } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';
-import type { Hex } from '../domain/values/primitives.ts';
+import type { Hex } from '../base/values/primitives.ts';
 
 export interface SettlementSignerOptions {
   readonly rpcUrl: string;

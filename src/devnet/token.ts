@@ -1,4 +1,4 @@
-import type { Address, Hex } from '../domain/values/primitives.ts';
+import type { Address, Hex } from '../base/values/primitives.ts';
 import { devnetAddress } from './accounts.ts';
 import { testToken } from './contracts.ts';
 import { callAs, callAsAnyone, type ChainLocation, deployOnce, notOurs, readAt } from './deploy.ts';

@@ -1,6 +1,6 @@
-import type { TriggerKind } from '../domain/triggers/trigger.ts';
-import { maxResultHeader } from '../domain/payments/result-parts.ts';
-import { parseTraceparent } from '../domain/values/traceparent.ts';
+import type { TriggerKind } from '../base/values/triggers/trigger.ts';
+import { maxResultHeader } from '../base/values/result-parts.ts';
+import { parseTraceparent } from '../base/values/traceparent.ts';
 import type { ReportProgress } from './progress.ts';
 
 /** What makes a call: a paid request is `x402`, each other one a trigger that the gateway's operator has configured. */

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import { brokerName, brokerNames } from '../domain/broker/names.ts';
-import { isCallId, isLeaseId } from '../domain/broker/lease-messages.ts';
-import { type ReportedOutcome, sealResult } from '../domain/broker/result-message.ts';
-import { type CallMetadata, verifyCall } from '../domain/payments/call-signature.ts';
-import { leaseHeader, progressToken } from '../domain/payments/progress-token.ts';
-import { backOffMs, withJitterMs } from '../domain/values/back-off.ts';
-import { pause } from '../runtime/pause.ts';
+import { brokerName, brokerNames } from '../base/values/broker/names.ts';
+import { isCallId, isLeaseId } from '../base/values/broker/lease-messages.ts';
+import { type ReportedOutcome, sealResult } from '../base/values/broker/result-message.ts';
+import { type CallMetadata, verifyCall } from '../base/values/call-signature.ts';
+import { leaseHeader, progressToken } from '../base/values/progress-token.ts';
+import { backOffMs, withJitterMs } from '../base/values/back-off.ts';
+import { pause } from '../base/runtime/pause.ts';
 import type { BrokerConnection, BrokerMessage, BrokerStream } from './broker.ts';
 import { factsOf, type ReceivedCall, readCall } from './call.ts';
 import { RunnerError } from './errors.ts';

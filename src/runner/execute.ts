@@ -6,7 +6,7 @@ import type { Outcome } from './outcome.ts';
 import type { ReportProgress } from './progress.ts';
 import { encodeResult } from './result.ts';
 import type { Slots } from './slots.ts';
-import type { Deferred } from '../runtime/deferred.ts';
+import type { Deferred } from '../base/runtime/deferred.ts';
 
 /** How long a handler may run after its abort before it is reported as stuck. */
 const stuckAfterMs = 1_000;

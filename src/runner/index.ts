@@ -11,4 +11,4 @@ export type { PollOptions } from './poll.ts';
 export type { BrokerConnection, BrokerMessage, BrokerStream } from './broker.ts';
 export type { ConsumeOptions } from './consume.ts';
 export type { PushAnswer, PushRequest } from './push.ts';
-export { type CallToSign, signCall } from '../domain/payments/call-signature.ts';
+export { type CallToSign, signCall } from '../base/values/call-signature.ts';

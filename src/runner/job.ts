@@ -1,5 +1,5 @@
-import { maxJobIndex, maxServiceId } from '../domain/payments/job.ts';
-import { triggerKinds } from '../domain/triggers/trigger.ts';
+import { maxJobIndex, maxServiceId } from '../base/values/job.ts';
+import { triggerKinds } from '../base/values/triggers/trigger.ts';
 import type { JobCall, ReceivedCall, Trigger } from './call.ts';
 import type { AnySchema, OutputOf } from './input.ts';
 import { readInput } from './input.ts';

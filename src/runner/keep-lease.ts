@@ -1,4 +1,4 @@
-import { pause } from '../runtime/pause.ts';
+import { pause } from '../base/runtime/pause.ts';
 
 /** What became of one attempt to extend a lease. */
 export type Extension =

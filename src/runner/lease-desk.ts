@@ -5,9 +5,9 @@ import {
   mostWishes,
   openLeaseAnswer,
   sealLeaseRequest,
-} from '../domain/broker/lease-messages.ts';
-import { deferred, type Deferred } from '../runtime/deferred.ts';
-import { pause } from '../runtime/pause.ts';
+} from '../base/values/broker/lease-messages.ts';
+import { deferred, type Deferred } from '../base/runtime/deferred.ts';
+import { pause } from '../base/runtime/pause.ts';
 import type { BrokerConnection } from './broker.ts';
 
 /** Takes and extends leases over the broker, many in one request. */

@@ -9,7 +9,7 @@ import { createReporter } from './progress.ts';
 import { about, report, retryWaitMs, traceOf } from './report.ts';
 import type { Runs } from './runs.ts';
 import type { Slots } from './slots.ts';
-import { pause } from '../runtime/pause.ts';
+import { pause } from '../base/runtime/pause.ts';
 
 export interface PollOptions {
   /** As `https://gateway.example`. */

@@ -1,5 +1,5 @@
-import { type CallMetadata, type CallVerification, verifyCall } from '../domain/payments/call-signature.ts';
-import { leaseHeader, progressTokenHeader } from '../domain/payments/progress-token.ts';
+import { type CallMetadata, type CallVerification, verifyCall } from '../base/values/call-signature.ts';
+import { leaseHeader, progressTokenHeader } from '../base/values/progress-token.ts';
 import { readCall } from './call.ts';
 import { RunnerError } from './errors.ts';
 import type { Teller } from './hooks.ts';

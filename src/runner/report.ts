@@ -6,9 +6,9 @@ import type { Lease } from './lease.ts';
 import type { LeaseAnswer, LeaseClient, PostOptions } from './lease-client.ts';
 import type { Outcome } from './outcome.ts';
 import type { EncodedResult } from './result.ts';
-import { partsOf, resultPartBytes } from '../domain/payments/result-parts.ts';
-import { backOffMs, withJitterMs } from '../domain/values/back-off.ts';
-import { pause } from '../runtime/pause.ts';
+import { partsOf, resultPartBytes } from '../base/values/result-parts.ts';
+import { backOffMs, withJitterMs } from '../base/values/back-off.ts';
+import { pause } from '../base/runtime/pause.ts';
 
 export interface Reporting {
   readonly client: LeaseClient;

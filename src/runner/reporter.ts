@@ -1,4 +1,4 @@
-import { progressUrlHeader } from '../domain/payments/progress-token.ts';
+import { progressUrlHeader } from '../base/values/progress-token.ts';
 import { createLeaseClient } from './lease-client.ts';
 import { createReporter, type ReportProgress } from './progress.ts';
 

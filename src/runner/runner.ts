@@ -7,8 +7,8 @@ import { type PollOptions, preparePoll } from './poll.ts';
 import { answerPush, type PushAnswer, type PushRequest } from './push.ts';
 import { createRuns } from './runs.ts';
 import { createSlots } from './slots.ts';
-import { pause } from '../runtime/pause.ts';
-import { createPromiseTracker } from '../runtime/promise-tracker.ts';
+import { pause } from '../base/runtime/pause.ts';
+import { createPromiseTracker } from '../base/runtime/promise-tracker.ts';
 
 export interface RunnerOptions extends Hooks {
   readonly jobs: readonly Job[];

@@ -3,7 +3,7 @@ import { RunnerError, type RunnerErrorCode } from './errors.ts';
 import { execute, type ExecuteOptions } from './execute.ts';
 import type { Teller } from './hooks.ts';
 import type { Job } from './job.ts';
-import { deferred } from '../runtime/deferred.ts';
+import { deferred } from '../base/runtime/deferred.ts';
 import type { ReportProgress } from './progress.ts';
 import { type Lost, type Outcome, type Refused, type Retry, stoppingOutcome } from './outcome.ts';
 

@@ -8,7 +8,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { askChains } from '../../src/app/chain-facts.ts';
 import { quoted } from '../../src/app/chain-findings.ts';
 import { createChainWatch } from '../../src/app/chain-watch.ts';
-import type { Config } from '../../src/config/config.ts';
+import type { Config } from '../../src/base/config/config.ts';
 import { useChain } from '../support/devnet.ts';
 import { configText, testConfig } from '../support/gateway.ts';
 import { temporaryFolder, tollbook } from '../support/program.ts';

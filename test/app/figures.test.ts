@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
-import { chatStatus } from '../../src/chat/chat-status.ts';
+import { chatStatus } from '../../src/chat/use-cases/chat-status.ts';
 import { chatFigures, logFigures } from '../../src/app/figures.ts';
-import { createMetrics, type Figure } from '../../src/metrics/metrics.ts';
-import { createUpstreamHealth } from '../../src/peers/upstream/health.ts';
-import { createSince } from '../../src/runtime/since.ts';
-import { createLastKnown } from '../../src/runtime/last-known.ts';
-import type { AnchorLag } from '../../src/log/anchor-lag.ts';
+import { createMetrics, type Figure } from '../../src/ledger/metrics/metrics.ts';
+import { createUpstreamHealth } from '../../src/chat/peers/upstream/health.ts';
+import { createSince } from '../../src/base/runtime/since.ts';
+import { createLastKnown } from '../../src/base/runtime/last-known.ts';
+import type { AnchorLag } from '../../src/audit/use-cases/log/anchor-lag.ts';
 
 /** What a scrape says of these figures, without comments. */
 async function scrape(figures: readonly Figure[]): Promise<string[]> {

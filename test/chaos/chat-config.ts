@@ -1,5 +1,5 @@
 import { prepaidContractAddress } from '../../src/devnet/prepaid-contract.ts';
-import type { Address } from '../../src/domain/values/primitives.ts';
+import type { Address } from '../../src/base/values/primitives.ts';
 
 export interface ChatConfigValues {
   readonly upstreamUrl: string;

@@ -6,7 +6,7 @@ export const contestedPlants: readonly Plant[] = [
     name: 'refund-started-before-its-payment-is-final',
     edits: [
       {
-        file: 'src/refunds/send-refund.ts',
+        file: 'src/finance/use-cases/refunds/send-refund.ts',
         find: `  if (early)\n`,
         replace: `  if (early && early.code !== 'not_final')\n`,
       },
@@ -18,7 +18,7 @@ export const contestedPlants: readonly Plant[] = [
     name: 'refund-started-whatever-was-recorded-since',
     edits: [
       {
-        file: 'src/refunds/send-refund.ts',
+        file: 'src/finance/use-cases/refunds/send-refund.ts',
         find: `    stream: of.quoteDigest,
     expect: version,
     events: granted.events,`,
@@ -27,7 +27,7 @@ export const contestedPlants: readonly Plant[] = [
       },
       {
         // makes the operators meet often
-        file: 'src/refunds/make-batch.ts',
+        file: 'src/finance/use-cases/refunds/make-batch.ts',
         find: `    const started = await startDue(`,
         replace: `    await new Promise((resolve) => setTimeout(resolve, 1_000));
     const started = await startDue(`,
@@ -40,7 +40,7 @@ export const contestedPlants: readonly Plant[] = [
     name: 'refused-payment-that-landed-is-not-recorded',
     edits: [
       {
-        file: 'src/jobs/find-charged.ts',
+        file: 'src/jobs/use-cases/find-charged.ts',
         find: `  const { outcome } = await context.lane.append(command, { urgent: true });
   if (outcome !== 'ok') return 'payment_unrecorded';`,
         replace: `  if (command.events.length === 0) return 'payment_unrecorded';`,
@@ -53,7 +53,7 @@ export const contestedPlants: readonly Plant[] = [
     name: 'failed-payment-is-not-looked-up-again',
     edits: [
       {
-        file: 'src/jobs/resolve-settlement.ts',
+        file: 'src/jobs/use-cases/resolve-settlement.ts',
         find: `  if (!chain) return 'not_landed';`,
         replace: `  if (chain !== null) return 'not_landed';`,
       },

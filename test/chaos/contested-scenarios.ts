@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { sha256 } from '../../src/domain/values/sha256.ts';
-import { redeliveryTypedData } from '../../src/domain/payments/redelivery-signature.ts';
-import type { Address, Caip2, Hex } from '../../src/domain/values/primitives.ts';
+import { sha256 } from '../../src/base/values/sha256.ts';
+import { redeliveryTypedData } from '../../src/payments/rules/redelivery-signature.ts';
+import type { Address, Caip2, Hex } from '../../src/base/values/primitives.ts';
 import { signOffer } from '../support/payer.ts';
 import { askForOffer } from './client.ts';
 import { landLate } from './late-scenarios.ts';

@@ -6,7 +6,7 @@ export const creditPlants: readonly Plant[] = [
     name: 'top-up-credited-by-each-attempt',
     edits: [
       {
-        file: 'src/top-ups/top-up.ts',
+        file: 'src/jobs/use-cases/top-ups/top-up.ts',
         find: `credit: { op: 'top_up', accountId, amountMicros, requestId: topUpId(paid.call_id) },`,
         replace: `credit: { op: 'top_up', accountId, amountMicros, requestId: topUpId(paid.call_id) + Date.now() },`,
       },
@@ -18,7 +18,7 @@ export const creditPlants: readonly Plant[] = [
     name: 'hold-charged-before-its-answer-began',
     edits: [
       {
-        file: 'src/chat/recover-chats.ts',
+        file: 'src/chat/use-cases/recover-chats.ts',
         find: `await recover(context, hold, silentSecs);`,
         replace: `await recover(context, { ...hold, isStarted: true }, silentSecs);`,
       },
@@ -30,7 +30,7 @@ export const creditPlants: readonly Plant[] = [
     name: 'answer-passed-on-before-its-hold-is-marked',
     edits: [
       {
-        file: 'src/chat/complete-chat.ts',
+        file: 'src/chat/use-cases/complete-chat.ts',
         find: `if (!chat.spend && chat.holdMicros > 0n && !(await startHold(context, chat))) {`,
         replace: `if (chat.holdMicros < 0n && !(await startHold(context, chat))) {`,
       },
@@ -54,7 +54,7 @@ export const creditPlants: readonly Plant[] = [
     name: 'spend-freed-though-it-may-land',
     edits: [
       {
-        file: 'src/spend/record-spend.ts',
+        file: 'src/chat/use-cases/spend/record-spend.ts',
         find: `const release = isPublic
     ?`,
         replace: `const release = isPublic && reason === 'process_lost'
@@ -68,7 +68,7 @@ export const creditPlants: readonly Plant[] = [
     name: 'payout-given-up-while-the-chain-is-away',
     edits: [
       {
-        file: 'src/spend/pay-out-spend.ts',
+        file: 'src/chat/use-cases/spend/pay-out-spend.ts',
         find: `if (found.kind === 'unavailable') return unavailable;`,
         replace: `if (found.kind === 'unavailable') return failOrRetry(true, 'chain_unavailable');`,
       },
@@ -80,7 +80,7 @@ export const creditPlants: readonly Plant[] = [
     name: 'spend-of-a-client-that-left-is-earned',
     edits: [
       {
-        file: 'src/peers/upstream/exchange.ts',
+        file: 'src/chat/peers/upstream/exchange.ts',
         find: `this.stop(this.#controller ? 'aborted' : 'not_sent', 'Aborted by the caller');`,
         replace: `this.stop('aborted', 'Aborted by the caller');`,
       },

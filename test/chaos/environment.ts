@@ -12,7 +12,7 @@ import { startModelUpstream } from '../../src/devnet/model-upstream.ts';
 import { deployPrepaidContract } from '../../src/devnet/prepaid-contract.ts';
 import { deployRegistry } from '../../src/devnet/registry.ts';
 import { deployTokens, mint } from '../../src/devnet/token.ts';
-import type { Address } from '../../src/domain/values/primitives.ts';
+import type { Address } from '../../src/base/values/primitives.ts';
 import { repositoryRoot } from '../support/planted-copy.ts';
 import { type PostgresServer, startPostgresServer } from './postgres-server.ts';
 import type { Random } from './random.ts';
@@ -110,7 +110,7 @@ export async function startNetwork(
 
 /** Uses the migrations of the program under test: a planted bug may be in them. */
 export async function migrate(root: string, url: string): Promise<void> {
-  const child = spawn(process.execPath, ['src/cli/tollbook.ts', 'migrate'], {
+  const child = spawn(process.execPath, ['src/app/cli/tollbook.ts', 'migrate'], {
     cwd: root,
     env: { ...childEnvironment(), DATABASE_URL: url },
     stdio: ['ignore', 'ignore', 'inherit'],

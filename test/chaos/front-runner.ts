@@ -1,7 +1,7 @@
 import { testToken } from '../../src/devnet/contracts.ts';
 import { callAsAnyone, type ChainLocation } from '../../src/devnet/deploy.ts';
 import type { PrivateKeyAccount } from 'viem/accounts';
-import type { Hex } from '../../src/domain/values/primitives.ts';
+import type { Hex } from '../../src/base/values/primitives.ts';
 import { cancelPayment, landInLongTransaction } from '../support/onchain.ts';
 import type { Payment } from '../support/payer.ts';
 import type { ChainGate } from './chain-gate.ts';

@@ -1,5 +1,5 @@
 import { type ChatConfigValues, chatTables, chatTop } from './chat-config.ts';
-import type { Address } from '../../src/domain/values/primitives.ts';
+import type { Address } from '../../src/base/values/primitives.ts';
 
 export interface GatewayConfigValues {
   readonly port: number;

@@ -79,7 +79,7 @@ export function createGatewaySlot(options: GatewaySlotOptions): GatewaySlot {
         '--import',
         './scripts/check-node.mjs',
         ...(options.clockFile === undefined ? [] : ['--import', clockShift]),
-        'src/cli/tollbook.ts',
+        'src/app/cli/tollbook.ts',
         'serve',
         '--config',
         options.configFile,

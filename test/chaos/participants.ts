@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { freePort } from '../../src/devnet/ports.ts';
-import type { Address } from '../../src/domain/values/primitives.ts';
+import type { Address } from '../../src/base/values/primitives.ts';
 import type { ChainGate } from './chain-gate.ts';
 import type { Ambushes } from './ambushes.ts';
 import type { Clocks } from './clocks.ts';

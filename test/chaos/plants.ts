@@ -15,7 +15,7 @@ export const plants: readonly Plant[] = [
     name: '402-on-settle-timeout',
     edits: [
       {
-        file: 'src/jobs/finish-payment.ts',
+        file: 'src/jobs/use-cases/finish-payment.ts',
         find: `      case 'unknown':
         return pending;`,
         replace: `      case 'unknown':
@@ -24,7 +24,7 @@ export const plants: readonly Plant[] = [
       },
       {
         // the last look before a 402 would answer as pending after all
-        file: 'src/jobs/answer-refusal.ts',
+        file: 'src/jobs/use-cases/answer-refusal.ts',
         find: `if (paid && ('job' in refusal || mayBeSignedAnew(answer))) {`,
         replace: `if (paid && !('reason' in refusal && refusal.reason === 'timeout') && ('job' in refusal || mayBeSignedAnew(answer))) {`,
       },
@@ -35,7 +35,7 @@ export const plants: readonly Plant[] = [
     name: 'started-after-its-end',
     edits: [
       {
-        file: 'src/jobs/start-payment.ts',
+        file: 'src/jobs/use-cases/start-payment.ts',
         find: `    endsAt: endOf(context, checked),`,
         replace: `    endsAt: checked.landing.kind === 'landed' ? endOf(context, checked) : undefined,`,
       },
@@ -47,7 +47,7 @@ export const plants: readonly Plant[] = [
     name: 'enqueued-before-the-append',
     edits: [
       {
-        file: 'src/jobs/settle-payment.ts',
+        file: 'src/jobs/use-cases/settle-payment.ts',
         find: `  const outcome = await requestSettlement(context, started, { source }, beside);`,
         replace: `  const { payment, call } = started.state;
   if (call.kind !== 'waiting') throw new Error('its call does not wait');
@@ -75,7 +75,7 @@ export const plants: readonly Plant[] = [
     name: 'nonce-released-on-unknown',
     edits: [
       {
-        file: 'src/domain/payments/settlement.ts',
+        file: 'src/payments/rules/settlement.ts',
         find: `  if (!settledPayer) return record([unknown]);`,
         replace: `  if (!settledPayer) return record([unknown], { call: waiting(state, 'watch') });`,
       },
@@ -93,7 +93,7 @@ export const plants: readonly Plant[] = [
     name: 'call-id-as-idempotency-key',
     edits: [
       {
-        file: 'src/store/calls.ts',
+        file: 'src/calls/store/calls.ts',
         find: `idempotencyKey: row.payment,`,
         replace: `idempotencyKey: '0x' + String(row.call_id).padStart(64, '0'),`,
       },
@@ -105,7 +105,7 @@ export const plants: readonly Plant[] = [
     name: 'rejected-while-its-use-is-unknown',
     edits: [
       {
-        file: 'src/jobs/verify-payment.ts',
+        file: 'src/jobs/use-cases/verify-payment.ts',
         find: `return refusal(request, 'payment_use_unknown', { digest });`,
         replace: `return rejected;`,
       },
@@ -117,7 +117,7 @@ export const plants: readonly Plant[] = [
     name: 'started-though-invalid',
     edits: [
       {
-        file: 'src/jobs/verify-payment.ts',
+        file: 'src/jobs/use-cases/verify-payment.ts',
         find: `return refusal(request, 'payment_use_unknown', { digest });`,
         replace: `return verifiedBy('signature');`,
       },
@@ -129,7 +129,7 @@ export const plants: readonly Plant[] = [
     name: 'required-believes-the-facilitator',
     edits: [
       {
-        file: 'src/jobs/settle-payment.ts',
+        file: 'src/jobs/use-cases/settle-payment.ts',
         find: `      ? { kind: 'unknown', reason: 'not_on_chain', transaction }`,
         replace: `      ? { kind: 'settled', transaction, proof: undefined }`,
       },
@@ -141,7 +141,7 @@ export const plants: readonly Plant[] = [
     name: 'reorg-not-noticed',
     edits: [
       {
-        file: 'src/workers/confirmer.ts',
+        file: 'src/jobs/workers/confirmer.ts',
         find: `        at.hash === settlement.blockHash ||`,
         replace: `        at.hash !== undefined ||`,
       },
@@ -165,7 +165,7 @@ export const plants: readonly Plant[] = [
     name: 'settled-again-without-a-fence',
     edits: [
       {
-        file: 'src/jobs/resolve-settlement.ts',
+        file: 'src/jobs/use-cases/resolve-settlement.ts',
         find: `  if (known.status === 'settling') {
     const recorded`,
         replace: `  if (known.status !== 'settling' && known.status !== 'settlement_unknown') {
@@ -179,12 +179,12 @@ export const plants: readonly Plant[] = [
     name: 'one-log-proves-two-payments',
     edits: [
       {
-        file: 'src/peers/chain/schemes/eip3009/authorization-logs.ts',
+        file: 'src/payments/peers/chain/schemes/eip3009/authorization-logs.ts',
         find: `isUse(log) && log.topics[2] === expected.nonce`,
         replace: `isUse(log) && log.topics[2] !== undefined`,
       },
       {
-        file: 'src/domain/payments/settlement.ts',
+        file: 'src/payments/rules/settlement.ts',
         find: `    claims: proof ? [transferOf(payment, transaction, proof.logIndex)] : [],`,
         replace: `    claims: [],`,
       },
@@ -196,12 +196,12 @@ export const plants: readonly Plant[] = [
     edits: [
       {
         // makes resolver and request meet often
-        file: 'src/jobs/start-payment.ts',
+        file: 'src/jobs/use-cases/start-payment.ts',
         find: `const firstLookMs = 5_000;`,
         replace: `const firstLookMs = 0;`,
       },
       {
-        file: 'src/jobs/record-settlement.ts',
+        file: 'src/jobs/use-cases/record-settlement.ts',
         find: `      if (current.version === started.version) return { kind: 'superseded' };
       return recordOutcome(context, current, outcome);`,
         replace: `      if (current.version === started.version) return { kind: 'superseded' };
@@ -242,7 +242,7 @@ export const plants: readonly Plant[] = [
     name: 'one-client-opens-the-circuit',
     edits: [
       {
-        file: 'src/peers/facilitator/circuit-breaker.ts',
+        file: 'src/payments/peers/facilitator/circuit-breaker.ts',
         find: `(provokedBy === undefined || areIndependent())`,
         replace: `(provokedBy === undefined || areIndependent() || isOpen === false)`,
       },
@@ -252,7 +252,7 @@ export const plants: readonly Plant[] = [
   },
   {
     name: 'client-addresses-without-a-budget',
-    edits: [{ file: 'src/jobs/job-request.ts', find: `  charge.take(client);\n`, replace: `` }],
+    edits: [{ file: 'src/jobs/use-cases/job-request.ts', find: `  charge.take(client);\n`, replace: `` }],
     caughtBy: ['ledger_flooded'],
     reachedBy: { having: 'siege', runs: 60 },
   },
@@ -260,7 +260,7 @@ export const plants: readonly Plant[] = [
     name: 'runner-token-checked-after-the-body',
     edits: [
       {
-        file: 'src/http/jobs/runner-auth.ts',
+        file: 'src/jobs/http/runner-auth.ts',
         find: `app.addHook('onRequest',`,
         replace: `app.addHook('preHandler',`,
       },
@@ -272,13 +272,13 @@ export const plants: readonly Plant[] = [
     name: 'lost-payment-offered-again',
     edits: [
       {
-        file: 'src/jobs/answer-refusal.ts',
+        file: 'src/jobs/use-cases/answer-refusal.ts',
         find: `    if (charged) return { kind: 'refused', code: charged };\n`,
         replace: ``,
       },
       {
         // a quote that authenticates itself is known though the ledger lost it
-        file: 'src/jobs/verify-payment.ts',
+        file: 'src/jobs/use-cases/verify-payment.ts',
         find: `        ? verifiedBy('chain', landing)`,
         replace: `        ? rejected`,
       },
@@ -290,7 +290,7 @@ export const plants: readonly Plant[] = [
     name: 'quote-binding-not-checked',
     edits: [
       {
-        file: 'src/jobs/match-quote.ts',
+        file: 'src/jobs/use-cases/match-quote.ts',
         find: `  if (binding.kind === 'broken') return rejectedPayment(job, { ...named, reason: binding.reason });\n`,
         replace: ``,
       },
@@ -302,14 +302,14 @@ export const plants: readonly Plant[] = [
     name: 'recovered-payment-delivered-without-a-new-signature',
     edits: [
       {
-        file: 'src/jobs/redeliver.ts',
+        file: 'src/jobs/use-cases/redeliver.ts',
         find: `
     (await checkSignature(context, request, decoded, known)) ??`,
         replace: ``,
       },
       {
         // otherwise the event's schema refuses it
-        file: 'src/jobs/redeliver.ts',
+        file: 'src/jobs/use-cases/redeliver.ts',
         find: `(request.redeliverySignature ?? '')`,
         replace: `(request.redeliverySignature ?? '0x00')`,
       },
@@ -321,17 +321,17 @@ export const plants: readonly Plant[] = [
     name: 'lost-appends-ignored',
     edits: [
       {
-        file: 'src/store/flusher.ts',
+        file: 'src/ledger/store/flusher.ts',
         find: `appendStatement(laneId, flusherId, number, acknowledged.batchNo, commands)`,
         replace: `appendStatement(laneId, flusherId, number, 0, commands)`,
       },
       {
-        file: 'src/store/flusher.ts',
+        file: 'src/ledger/store/flusher.ts',
         find: `uncontendedStatement(laneId, flusherId, number, acknowledged.batchNo, commands)`,
         replace: `uncontendedStatement(laneId, flusherId, number, 0, commands)`,
       },
       {
-        file: 'src/store/flusher.ts',
+        file: 'src/ledger/store/flusher.ts',
         find: `if (answer.seq < acknowledged.seq)`,
         replace: `if (answer.seq < 0)`,
       },

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { appendStatement, encodeCommand } from '../../src/store/append-batch.ts';
-import { uncontendedStatement } from '../../src/store/uncontended.ts';
+import { appendStatement, encodeCommand } from '../../src/ledger/store/append-batch.ts';
+import { uncontendedStatement } from '../../src/ledger/store/uncontended.ts';
 import { quoteIssued, refused } from '../support/events.ts';
 import { appendedTypes, createFrameReader } from './postgres-frames.ts';
 

@@ -1,9 +1,9 @@
 import type { Hex } from 'viem';
 import { fundPrepaidAccount, prepaidContractAddress } from '../../src/devnet/prepaid-contract.ts';
-import { grantCredit, openCreditAccount } from '../../src/credit/credit.ts';
-import { issueApiKey } from '../../src/identity/api-keys.ts';
-import { openDatabase, openPool } from '../../src/store/database.ts';
-import { openLane } from '../../src/store/lane.ts';
+import { grantCredit, openCreditAccount } from '../../src/accounts/use-cases/credit/credit.ts';
+import { issueApiKey } from '../../src/accounts/use-cases/api-keys.ts';
+import { openDatabase, openPool } from '../../src/ledger/store/database.ts';
+import { openLane } from '../../src/ledger/store/lane.ts';
 import type { Environment } from './environment.ts';
 import type { Random } from './random.ts';
 import type { CreditAccount, Records } from './records.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { SpendAuth } from '../../src/domain/spend/spend-auth.ts';
+import type { SpendAuth } from '../../src/accounts/rules/spend/spend-auth.ts';
 import type { Payment } from '../support/payer.ts';
 
 /** One signed authorization; it may be sent many times. */

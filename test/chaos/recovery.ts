@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { RecordedEvent } from '../../src/domain/events/event.ts';
+import type { RecordedEvent } from '../../src/ledger/rules/event.ts';
 import type { Violation } from './checks/violation.ts';
 import type { Environment } from './environment.ts';
 import type { FrontRunner } from './front-runner.ts';

@@ -1,5 +1,5 @@
 import { createTestClient, http } from 'viem';
-import type { Address } from '../../src/domain/values/primitives.ts';
+import type { Address } from '../../src/base/values/primitives.ts';
 import type { ChainGate } from './chain-gate.ts';
 import { readTransfers } from './checks/transfers.ts';
 import type { Environment } from './environment.ts';

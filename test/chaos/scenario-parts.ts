@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { PrivateKeyAccount } from 'viem/accounts';
-import { paymentIdentifierKey } from '../../src/domain/payments/payment-identifier.ts';
+import { paymentIdentifierKey } from '../../src/base/values/payment-identifier.ts';
 import { mint } from '../../src/devnet/token.ts';
-import type { Address } from '../../src/domain/values/primitives.ts';
+import type { Address } from '../../src/base/values/primitives.ts';
 import { type Offer, signOffer } from '../support/payer.ts';
 import type { Ambushes } from './ambushes.ts';
 import type { ChainGate } from './chain-gate.ts';

@@ -4,7 +4,7 @@ import { askAtOnce, buyCreditAndAsk } from './credit-scenarios.ts';
 import { spendAtOnce, spendForTwo, spendFrontRun, spendOneAfterAnother } from './spend-scenarios.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { privateKeyToAccount } from 'viem/accounts';
-import type { Address } from '../../src/domain/values/primitives.ts';
+import type { Address } from '../../src/base/values/primitives.ts';
 import { callerHeaders } from '../support/caller.ts';
 import type { Presentation, SignedOnce } from './records.ts';
 import { askForOffer } from './client.ts';

@@ -2,7 +2,7 @@ import { prepaidContractArtifact } from '../../src/devnet/contracts.ts';
 import { callAsAnyone } from '../../src/devnet/deploy.ts';
 import { prepaidContractAddress } from '../../src/devnet/prepaid-contract.ts';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { spendAuthHash } from '../../src/domain/spend/spend-auth.ts';
+import { spendAuthHash } from '../../src/accounts/rules/spend/spend-auth.ts';
 import { signSpend } from '../support/spend.ts';
 import { complete, type CompletionOptions } from './completions.ts';
 import type { Random } from './random.ts';

@@ -11,13 +11,13 @@ export const testPlants: readonly TestPlant[] = [
     name: 'last-look-before-earlier-appends',
     edits: [
       {
-        file: 'src/jobs/answer-refusal.ts',
+        file: 'src/jobs/use-cases/answer-refusal.ts',
         find: `if (!isAppended && (await append(context, nothingFor(request))).outcome === 'full')`,
         replace: `if (!isAppended && context.lane.state.halt)`,
       },
     ],
     caughtByTest: {
-      file: 'test/jobs/late-starts.test.ts',
+      file: 'test/jobs/use-cases/late-starts.test.ts',
       name: 'a payment whose start was decided in time and is committed late is never refused meanwhile',
     },
   },
@@ -25,13 +25,13 @@ export const testPlants: readonly TestPlant[] = [
     name: 'all-claims-are-read',
     edits: [
       {
-        file: 'src/store/payment-lookup.ts',
+        file: 'src/payments/store/payment-lookup.ts',
         find: `      where claim.key >= asked.lowest and claim.key <= asked.highest`,
         replace: `      where substr(claim.key, 1, 16) = substr(asked.lowest, 1, 16) and claim.key <= asked.highest`,
       },
     ],
     caughtByTest: {
-      file: 'test/store/streams.test.ts',
+      file: 'test/ledger/store/streams.test.ts',
       name: 'a payment that leaves its asset open is found without reading other claims',
     },
   },
@@ -39,13 +39,13 @@ export const testPlants: readonly TestPlant[] = [
     name: 'void-because-its-log-was-not-found',
     edits: [
       {
-        file: 'src/jobs/find-settlement.ts',
+        file: 'src/jobs/use-cases/find-settlement.ts',
         find: `return undecided('transfer_not_found');`,
         replace: `return { kind: 'void', reason: 'authorization_used_otherwise' };`,
       },
     ],
     caughtByTest: {
-      file: 'test/jobs/find-settlement.test.ts',
+      file: 'test/jobs/use-cases/find-settlement.test.ts',
       name: 'a payment whose nonce is used is not void while a node does not show the log of that use',
     },
   },
@@ -60,7 +60,7 @@ export const testPlants: readonly TestPlant[] = [
       },
     ],
     caughtByTest: {
-      file: 'test/http/jobs/kept-results.test.ts',
+      file: 'test/jobs/http/kept-results.test.ts',
       name: 'of completions of one lease that come together the first is kept, and it is the one that the ledger has',
     },
   },
@@ -74,7 +74,7 @@ export const testPlants: readonly TestPlant[] = [
       },
     ],
     caughtByTest: {
-      file: 'test/spend/pay-out-spend.test.ts',
+      file: 'test/chat/use-cases/spend/pay-out-spend.test.ts',
       name: 'payouts that wait for finality take no turn from new ones, however early they expire',
     },
   },
@@ -95,7 +95,7 @@ export const testPlants: readonly TestPlant[] = [
       },
     ],
     caughtByTest: {
-      file: 'test/store/snapshot.test.ts',
+      file: 'test/ledger/store/snapshot.test.ts',
       name: 'a snapshot that stays open does not make appends read more, however many there are',
     },
   },
@@ -109,7 +109,7 @@ export const testPlants: readonly TestPlant[] = [
       },
     ],
     caughtByTest: {
-      file: 'test/store/uncontended.test.ts',
+      file: 'test/ledger/store/uncontended.test.ts',
       name: 'a stream leaves out no version: a command that expects one that is not there is stale',
     },
   },
@@ -123,7 +123,7 @@ export const testPlants: readonly TestPlant[] = [
       },
     ],
     caughtByTest: {
-      file: 'test/store/uncontended-chats.test.ts',
+      file: 'test/ledger/store/uncontended-chats.test.ts',
       name: 'a completion that does not fit its limits or credit, alone or with others of its batch, is not written',
     },
   },
@@ -137,7 +137,7 @@ export const testPlants: readonly TestPlant[] = [
       },
     ],
     caughtByTest: {
-      file: 'test/store/uncontended-chats.test.ts',
+      file: 'test/ledger/store/uncontended-chats.test.ts',
       name: 'a completion that does not fit its limits or credit, alone or with others of its batch, is not written',
     },
   },
@@ -151,7 +151,7 @@ export const testPlants: readonly TestPlant[] = [
       },
     ],
     caughtByTest: {
-      file: 'test/store/uncontended-chats.test.ts',
+      file: 'test/ledger/store/uncontended-chats.test.ts',
       name: 'a completion that does not fit its limits or credit, alone or with others of its batch, is not written',
     },
   },
@@ -159,13 +159,13 @@ export const testPlants: readonly TestPlant[] = [
     name: 'failed-write-is-decided',
     edits: [
       {
-        file: 'src/store/flusher.ts',
+        file: 'src/ledger/store/flusher.ts',
         find: `(await connection.append(written))`,
         replace: `(await connection.append(written).catch(() => null))`,
       },
     ],
     caughtByTest: {
-      file: 'test/store/uncontended.test.ts',
+      file: 'test/ledger/store/uncontended.test.ts',
       name: 'an error of the database is not taken for contention: the batch is not decided after it',
     },
   },
@@ -173,13 +173,13 @@ export const testPlants: readonly TestPlant[] = [
     name: 'every-gap-is-taken-for-a-loss',
     edits: [
       {
-        file: 'src/store/flusher.ts',
+        file: 'src/ledger/store/flusher.ts',
         find: `return fate === 'lost' || foundSeq < seq ?`,
         replace: `return fate !== undefined || foundSeq < seq ?`,
       },
     ],
     caughtByTest: {
-      file: 'test/store/step-back.test.ts',
+      file: 'test/ledger/store/step-back.test.ts',
       name: 'a sender whose kept answer was pruned while it slept goes on alone under another name, and no other notices',
     },
   },
@@ -187,13 +187,13 @@ export const testPlants: readonly TestPlant[] = [
     name: 'every-gap-is-taken-for-pruning',
     edits: [
       {
-        file: 'src/store/flusher.ts',
+        file: 'src/ledger/store/flusher.ts',
         find: `return fate === 'lost' || foundSeq < seq ?`,
         replace: `return foundSeq < seq ?`,
       },
     ],
     caughtByTest: {
-      file: 'test/store/step-back.test.ts',
+      file: 'test/ledger/store/step-back.test.ts',
       name: 'a restore halts every gateway also through a sender that slept, whose answers the restored ledger does not keep',
     },
   },
@@ -201,19 +201,19 @@ export const testPlants: readonly TestPlant[] = [
     name: 'batch-sent-again-under-a-new-number',
     edits: [
       {
-        file: 'src/store/flusher.ts',
+        file: 'src/ledger/store/flusher.ts',
         find: `const number = ++batchNo;`,
         replace: `let number = ++batchNo;`,
       },
       {
-        file: 'src/store/flusher.ts',
+        file: 'src/ledger/store/flusher.ts',
         find: `await connection.pause(`,
         replace: `number = ++batchNo;
           await connection.pause(`,
       },
     ],
     caughtByTest: {
-      file: 'test/store/uncontended.test.ts',
+      file: 'test/ledger/store/uncontended.test.ts',
       name: 'a batch whose answer was lost is sent again under its number, and is recorded once',
     },
   },
@@ -221,13 +221,13 @@ export const testPlants: readonly TestPlant[] = [
     name: 'migrations-with-a-time-limit',
     edits: [
       {
-        file: 'src/store/migrations.ts',
+        file: 'src/ledger/store/migrations.ts',
         find: `{ statement_timeout: '0', idle_in_transaction_session_timeout: '0' }`,
         replace: `{ idle_in_transaction_session_timeout: '0' }`,
       },
     ],
     caughtByTest: {
-      file: 'test/store/migrations.test.ts',
+      file: 'test/ledger/store/migrations.test.ts',
       name: 'each migration is committed by itself and has no limit of time, and a run after a failed one goes on there',
     },
   },
@@ -235,13 +235,13 @@ export const testPlants: readonly TestPlant[] = [
     name: 'quote-without-credit-buys-at-par',
     edits: [
       {
-        file: 'src/workers/top-ups.ts',
+        file: 'src/jobs/workers/top-ups.ts',
         find: `  const creditMicros = creditOf(state.quote, known.payment);`,
         replace: `  const creditMicros = creditOf(state.quote, known.payment) ?? BigInt(atoms);`,
       },
     ],
     caughtByTest: {
-      file: 'test/top-ups/top-up-terms.test.ts',
+      file: 'test/jobs/use-cases/top-ups/top-up-terms.test.ts',
       name: 'a quote without credit buys none: a gateway that sells credit refuses its payment before money moves',
     },
   },
@@ -255,7 +255,7 @@ export const testPlants: readonly TestPlant[] = [
       },
     ],
     caughtByTest: {
-      file: 'test/log/seal.test.ts',
+      file: 'test/audit/use-cases/log/seal.test.ts',
       name: 'the writer role cannot record a tree head that the events do not have',
     },
   },

@@ -16,7 +16,7 @@ export async function runTollbook(
   url: string,
   args: readonly string[],
 ): Promise<Ended> {
-  const child = spawn(process.execPath, ['src/cli/tollbook.ts', ...args], {
+  const child = spawn(process.execPath, ['src/app/cli/tollbook.ts', ...args], {
     cwd: root,
     env: { ...childEnvironment(), DATABASE_URL: url, ...gatewaySecrets },
     stdio: ['ignore', 'pipe', 'pipe'],

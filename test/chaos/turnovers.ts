@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { RecordedEvent } from '../../src/domain/events/event.ts';
-import { openDatabase, openPool } from '../../src/store/database.ts';
+import type { RecordedEvent } from '../../src/ledger/rules/event.ts';
+import { openDatabase, openPool } from '../../src/ledger/store/database.ts';
 import { allEvents } from '../support/ledger-faults.ts';
 import type { FaultInjector } from './fault-injector.ts';
 import type { Participants } from './participants.ts';

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { parse as parseToml } from 'smol-toml';
 import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
-import { loadConfig } from '../../src/config/load.ts';
+import { loadConfig } from '../../src/base/config/load.ts';
 import { isInstalled, packageEnvironment } from '../support/installed.ts';
 import { root } from '../support/pages.ts';
 import { makeFolder, temporaryFolder } from '../support/program.ts';

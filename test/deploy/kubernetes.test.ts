@@ -5,7 +5,7 @@ import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { parseAllDocuments } from 'yaml';
 import { z } from 'zod';
-import { parseConfig } from '../../src/config/load.ts';
+import { parseConfig } from '../../src/base/config/load.ts';
 import { packageEnvironment } from '../support/installed.ts';
 import { root } from '../support/pages.ts';
 import { temporaryFolder } from '../support/program.ts';

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { loadConfig } from '../../src/config/load.ts';
+import { loadConfig } from '../../src/base/config/load.ts';
 import { isInstalled, packageEnvironment } from '../support/installed.ts';
 import { root } from '../support/pages.ts';
 import { temporaryFolder } from '../support/program.ts';

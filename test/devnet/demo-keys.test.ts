@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
 import { demoKeys } from '../../src/devnet/demo-keys.ts';
-import { apiKeyHash } from '../../src/domain/identity/api-key.ts';
-import { revokeKey } from '../../src/identity/api-keys.ts';
-import { expireCredit } from '../../src/credit/credit.ts';
-import { findApiKey } from '../../src/store/api-keys.ts';
-import { findAccount } from '../../src/store/credit.ts';
+import { apiKeyHash } from '../../src/accounts/rules/api-key.ts';
+import { revokeKey } from '../../src/accounts/use-cases/api-keys.ts';
+import { expireCredit } from '../../src/accounts/use-cases/credit/credit.ts';
+import { findApiKey } from '../../src/accounts/store/api-keys.ts';
+import { findAccount } from '../../src/accounts/store/credit.ts';
 import { expectBooks, laneOn } from '../support/credit.ts';
 import { createDatabase } from '../support/database.ts';
 

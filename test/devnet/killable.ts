@@ -20,7 +20,7 @@ export async function startInChild(
   what: 'postgres' | 'chain',
   where: string,
 ): Promise<{ pid: number; killParent: () => Promise<void> }> {
-  const script = path.join(import.meta.dirname, 'fixtures', 'start-and-wait.ts');
+  const script = path.join(import.meta.dirname, 'fixtures/start-and-wait.ts');
   const parent = spawn(process.execPath, [script, what, where], {
     stdio: ['ignore', 'pipe', 'inherit'],
     env: {},

@@ -6,7 +6,7 @@ import { privateKeyToAccount } from 'viem/accounts';
 import { z } from 'zod';
 import { devnetAddress, devnetKeys } from '../../src/devnet/accounts.ts';
 import { devnetTokens } from '../../src/devnet/token.ts';
-import type { Address } from '../../src/domain/values/primitives.ts';
+import type { Address } from '../../src/base/values/primitives.ts';
 
 const verifyAnswer = z.object({ isValid: z.boolean(), invalidReason: z.string().optional() });
 const settleAnswer = z.object({

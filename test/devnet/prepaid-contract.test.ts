@@ -14,8 +14,8 @@ import {
 import { callAs, readAt } from '../../src/devnet/deploy.ts';
 import { deployRegistry } from '../../src/devnet/registry.ts';
 import { balanceOf, deployTokens } from '../../src/devnet/token.ts';
-import type { Address } from '../../src/domain/values/primitives.ts';
-import { type SpendAuth, spendAuthHash } from '../../src/domain/spend/spend-auth.ts';
+import type { Address } from '../../src/base/values/primitives.ts';
+import { type SpendAuth, spendAuthHash } from '../../src/accounts/rules/spend/spend-auth.ts';
 import { operator, signSpend } from '../support/spend.ts';
 import { signWithdrawal } from '../support/withdrawal.ts';
 import { temporaryDir } from './killable.ts';

@@ -7,7 +7,7 @@ import { callerRegistry } from '../../src/devnet/contracts.ts';
 import { readAt } from '../../src/devnet/deploy.ts';
 import { deployRegistry, registryAddress, setPermitted } from '../../src/devnet/registry.ts';
 import { deployTokens } from '../../src/devnet/token.ts';
-import type { Address } from '../../src/domain/values/primitives.ts';
+import type { Address } from '../../src/base/values/primitives.ts';
 import { temporaryDir } from './killable.ts';
 
 function isPermitted(rpcUrl: string, caller: Address): Promise<unknown> {

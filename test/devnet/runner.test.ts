@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { type EchoRunner, startEchoRunner } from '../../src/devnet/runner.ts';
-import { signCall } from '../../src/domain/payments/call-signature.ts';
+import { signCall } from '../../src/base/values/call-signature.ts';
 
 const secret = 'runner secret';
 const id = `0x${'1'.repeat(64)}`;

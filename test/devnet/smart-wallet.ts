@@ -3,7 +3,7 @@ import { privateKeyToAccount } from 'viem/accounts';
 import { devnetKeys } from '../../src/devnet/accounts.ts';
 import { smartWallet } from '../../src/devnet/contracts.ts';
 import type { Devnet } from '../../src/devnet/devnet.ts';
-import { type Address, parseAddress } from '../../src/domain/values/primitives.ts';
+import { type Address, parseAddress } from '../../src/base/values/primitives.ts';
 import { type PaymentCall, signedPayment } from './pay.ts';
 
 /** Deploys a smart wallet and signs a payment with it, in a signature longer than a key's. */

@@ -6,7 +6,7 @@ import path from 'node:path';
 import type { Page } from 'playwright-core';
 import { recoverMessageAddress, recoverTypedDataAddress } from 'viem';
 import { describe, expect, test } from 'vitest';
-import { processEnvironment } from '../../src/config/environment.ts';
+import { processEnvironment } from '../../src/base/config/environment.ts';
 import { devnetAddress } from '../../src/devnet/accounts.ts';
 import { freePort } from '../../src/devnet/ports.ts';
 import { createDevelopmentWallet } from '../../src/devnet/wallet/wallet.ts';
@@ -232,8 +232,11 @@ function loadedBy(file: string, found = new Set<string>()): ReadonlySet<string> 
   return found;
 }
 
-test.each(['src/cli/commands/serve.ts', 'src/main.ts'])('%s cannot load the development wallet', (entry) => {
-  const files = [...loadedBy(path.join(root, entry))].map((file) => path.relative(root, file));
-  expect(files).toContain('src/pages/layout.ts');
-  expect(files.filter((file) => file.startsWith('src/devnet/'))).toEqual([]);
-});
+test.each(['src/app/cli/commands/serve.ts', 'src/main.ts'])(
+  '%s cannot load the development wallet',
+  (entry) => {
+    const files = [...loadedBy(path.join(root, entry))].map((file) => path.relative(root, file));
+    expect(files).toContain('src/web/pages/layout.ts');
+    expect(files.filter((file) => file.startsWith('src/devnet/'))).toEqual([]);
+  },
+);

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { chatShape } from '../../src/config/chat.ts';
-import { gatewayShape, jobsShape, jobsTables, tables } from '../../src/config/root.ts';
-import { isReloadable } from '../../src/config/table.ts';
+import { chatShape } from '../../src/base/config/chat.ts';
+import { gatewayShape, jobsShape, jobsTables, tables } from '../../src/base/config/root.ts';
+import { isReloadable } from '../../src/base/config/table.ts';
 import { readPage } from '../support/pages.ts';
 
 const { text } = readPage('docs/configuration.md');

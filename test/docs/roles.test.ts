@@ -1,11 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import { expect, inject, onTestFinished, test } from 'vitest';
-import { operatorScopes } from '../../src/domain/identity/operator-scope.ts';
-import { openPool } from '../../src/store/database.ts';
-import { openLane } from '../../src/store/lane.ts';
-import { migrate, pendingMigrations } from '../../src/store/migrations.ts';
-import { grantedWriterRole } from '../../src/store/writer-role.ts';
-import { checkRows } from '../../src/verify/rows/check-rows.ts';
+import { operatorScopes } from '../../src/base/values/operator-scope.ts';
+import { openPool } from '../../src/ledger/store/database.ts';
+import { openLane } from '../../src/ledger/store/lane.ts';
+import { migrate, pendingMigrations } from '../../src/ledger/store/migrations.ts';
+import { grantedWriterRole } from '../../src/ledger/store/writer-role.ts';
+import { checkRows } from '../../src/audit/use-cases/verify/rows/check-rows.ts';
 import { newStream, refused } from '../support/events.ts';
 import { type Page, readPage } from '../support/pages.ts';
 import { withClient } from '../support/database.ts';

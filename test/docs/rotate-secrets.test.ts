@@ -4,7 +4,7 @@ import { expect, test } from 'vitest';
 import { readPage, root } from '../support/pages.ts';
 
 test('docs/operations/rotate-secrets.md has every secret that the configuration can name, and says which of them a reload replaces', () => {
-  const declared = globSync('src/config/*.ts', { cwd: root }).flatMap((file) => {
+  const declared = globSync('src/base/config/*.ts', { cwd: root }).flatMap((file) => {
     const source = readFileSync(path.join(root, file), 'utf8');
     return [...source.matchAll(/\b(secretKeys|rotatingKeys)\('(\w+)'\)/g)].map(
       ([, form = '', name = '']) => ({

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { typesListing } from '../../src/domain/events/event.ts';
+import { typesListing } from '../../src/ledger/rules/event.ts';
 import { callsIn, logCalls } from '../support/log-calls.ts';
 import { readPage, root } from '../support/pages.ts';
 
@@ -31,7 +31,7 @@ test('an entry says what the line means, whether money is at risk, and what to d
 });
 
 test('the runbook has one entry for each kind of alert that the gateway sends', () => {
-  const source = readFileSync(path.join(root, 'src/domain/values/alert-condition.ts'), 'utf8');
+  const source = readFileSync(path.join(root, 'src/base/values/alert-condition.ts'), 'utf8');
   const [, union = ''] = /type AlertKind =([^;]*);/.exec(source) ?? [];
   const conditions = [...union.matchAll(/'(\w+)'/g)].map(([, kind = '']) => kind);
   // the last two are alerts without an event of their own

@@ -36,7 +36,7 @@ test.each([threats, checklists])('every test that $file names exists', (page) =>
 const isFound = (title: string) =>
   missingTests({
     file: 'docs/threat-model.md',
-    text: `["${title}"](../test/domain/values/client-address.test.ts)`,
+    text: `["${title}"](../test/base/values/client-address.test.ts)`,
   }).length === 0;
 
 test('a test is missing when its title changed, when it is skipped, or when its describe block has another title', () => {

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { parse, stringify, type TomlTable } from 'smol-toml';
 import { describe, expect, test } from 'vitest';
-import { parseConfig } from '../../src/config/load.ts';
+import { parseConfig } from '../../src/base/config/load.ts';
 import { pages, root } from '../support/pages.ts';
 import { temporaryFolder } from '../support/program.ts';
 
@@ -88,7 +88,7 @@ test('the programs on the pages pass the type checker', async () => {
       typeRoots: [path.join(root, 'node_modules/@types')],
       paths: {
         tollbook: [path.join(root, 'src/main.ts')],
-        'tollbook/pricing': [path.join(root, 'src/pricing/index.ts')],
+        'tollbook/pricing': [path.join(root, 'src/app/pricing/index.ts')],
         '@tollbook/runner': [path.join(root, 'src/runner/index.ts')],
       },
     },

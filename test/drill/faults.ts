@@ -373,7 +373,7 @@ export const faults: Readonly<Record<string, readonly Fault[]>> = {
         const { slot, configFile } = second(rig);
         await slot.pause();
         const quiet = await startGuardedChild({
-          args: ['src/cli/tollbook.ts', 'serve', '--config', configFile, '--quiet'],
+          args: ['src/app/cli/tollbook.ts', 'serve', '--config', configFile, '--quiet'],
           cwd: repositoryRoot,
           env: { DATABASE_URL: rig.databaseUrl(), ...gatewaySecrets },
         });

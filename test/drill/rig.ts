@@ -281,7 +281,7 @@ function createPoller(gatewayUrl: string) {
 }
 
 async function runTollbook(databaseUrl: string, args: readonly string[]) {
-  const child = spawn(process.execPath, ['src/cli/tollbook.ts', ...args], {
+  const child = spawn(process.execPath, ['src/app/cli/tollbook.ts', ...args], {
     cwd: repositoryRoot,
     env: { ...childEnvironment(), DATABASE_URL: databaseUrl, ...gatewaySecrets },
     stdio: ['ignore', 'pipe', 'pipe'],

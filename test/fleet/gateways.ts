@@ -1,11 +1,11 @@
 import { pino } from 'pino';
 import { type RunningGateway, startGateway } from '../../src/app/start.ts';
-import type { Config } from '../../src/config/config.ts';
-import { parseConfig } from '../../src/config/load.ts';
-import { readLedgerId } from '../../src/store/secrets.ts';
-import { openDatabase, openPool } from '../../src/store/database.ts';
-import { openLane } from '../../src/store/lane.ts';
-import { triggerCall, type TriggerContext } from '../../src/triggers/trigger-call.ts';
+import type { Config } from '../../src/base/config/config.ts';
+import { parseConfig } from '../../src/base/config/load.ts';
+import { readLedgerId } from '../../src/ledger/store/secrets.ts';
+import { openDatabase, openPool } from '../../src/ledger/store/database.ts';
+import { openLane } from '../../src/ledger/store/lane.ts';
+import { triggerCall, type TriggerContext } from '../../src/jobs/use-cases/triggers/trigger-call.ts';
 import { fleet } from './names.ts';
 
 export type FleetMode = 'lease' | 'jetstream';

@@ -5,7 +5,7 @@ import path from 'node:path';
 import { parseArgs } from 'node:util';
 import pg from 'pg';
 import { startEmbeddedPostgres } from '../../src/devnet/postgres.ts';
-import { migrate } from '../../src/store/migrations.ts';
+import { migrate } from '../../src/ledger/store/migrations.ts';
 import { isNatsInstalled, startNatsCluster } from '../support/nats.ts';
 import type { FleetMode } from './gateways.ts';
 import { describe, faultsOf, runFleet } from './run.ts';

@@ -2,7 +2,7 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, onTestFinished, test } from 'vitest';
-import { processEnvironment } from '../../src/config/environment.ts';
+import { processEnvironment } from '../../src/base/config/environment.ts';
 import { freePort } from '../../src/devnet/ports.ts';
 import { createRandom, type Random } from '../chaos/random.ts';
 import { browserOf, signInOperator } from '../support/console.ts';
@@ -85,7 +85,14 @@ async function startGateway() {
   writeFileSync(file, configText({ ...options, bind: `127.0.0.1:${port}` }).replace('"silent"', '"error"'));
   const clock = `${new URL('clock.mjs', import.meta.url).href}?port=${clockPort}`;
   const root = path.resolve(import.meta.dirname, '../..');
-  const words = ['--import', './scripts/check-node.mjs', '--import', clock, 'src/cli/tollbook.ts', 'serve'];
+  const words = [
+    '--import',
+    './scripts/check-node.mjs',
+    '--import',
+    clock,
+    'src/app/cli/tollbook.ts',
+    'serve',
+  ];
   const program = spawnProgram([process.execPath, ...words, '--config', file], root, {
     ...configuredSecrets,
     RECEIPT_KEY: receiptKey,

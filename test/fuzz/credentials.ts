@@ -1,6 +1,6 @@
-import { issueApiKey } from '../../src/identity/api-keys.ts';
-import { operatorScopes } from '../../src/domain/identity/operator-scope.ts';
-import { issueOperatorToken } from '../../src/identity/operator-tokens.ts';
+import { issueApiKey } from '../../src/accounts/use-cases/api-keys.ts';
+import { operatorScopes } from '../../src/base/values/operator-scope.ts';
+import { issueOperatorToken } from '../../src/accounts/use-cases/operator-tokens.ts';
 import { fund, laneOn } from '../support/credit.ts';
 import { createBrowser, signInByWallet } from '../support/identity.ts';
 import { header, offerOf, payFor, signOffer } from '../support/payer.ts';

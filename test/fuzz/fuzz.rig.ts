@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { processEnvironment } from '../../src/config/environment.ts';
+import { processEnvironment } from '../../src/base/config/environment.ts';
 import { createRandom, type Random } from '../chaos/random.ts';
 import { useChain } from '../support/devnet.ts';
 import { payTo } from '../support/gateway.ts';

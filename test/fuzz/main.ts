@@ -1,7 +1,7 @@
 /** `npm run fuzz -- --seed N --requests N`: the long form of fuzz.rig.ts, see README.md beside this file. */
 import { spawn } from 'node:child_process';
 import { parseArgs } from 'node:util';
-import { processEnvironment } from '../../src/config/environment.ts';
+import { processEnvironment } from '../../src/base/config/environment.ts';
 
 const { values } = parseArgs({ options: { seed: { type: 'string' }, requests: { type: 'string' } } });
 const requests = Number(values.requests ?? 20_000);

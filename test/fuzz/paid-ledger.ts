@@ -1,4 +1,4 @@
-import type { RecordedEvent } from '../../src/domain/events/event.ts';
+import type { RecordedEvent } from '../../src/ledger/rules/event.ts';
 
 /** An authorization that was signed correctly, and what the requests that carried it were answered. */
 export interface SignedAuthorization {

@@ -1,8 +1,8 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { freePort } from '../../src/devnet/ports.ts';
-import type { Address } from '../../src/domain/values/primitives.ts';
-import { noteSigner } from '../../src/domain/log/checkpoint.ts';
+import type { Address } from '../../src/base/values/primitives.ts';
+import { noteSigner } from '../../src/base/values/log/checkpoint.ts';
 import type { PaymentNetwork } from '../chaos/environment.ts';
 import { repositoryRoot } from '../support/planted-copy.ts';
 import { gatewayConfig, usualConfig } from '../chaos/gateway-config.ts';

@@ -54,7 +54,7 @@ export async function ask<Row extends pg.QueryResultRow>(
 
 /** What `tollbook verify` objects to: every event, and every checkpoint that was anchored. */
 export async function faultsOfLog(url: string, anchors: string, verifierKey: string): Promise<string[]> {
-  const args = ['src/cli/tollbook.ts', 'verify', '--checkpoint', anchors, '--pubkey', verifierKey];
+  const args = ['src/app/cli/tollbook.ts', 'verify', '--checkpoint', anchors, '--pubkey', verifierKey];
   const env = { ...childEnvironment(), DATABASE_URL: url };
   return new Promise((resolve) => {
     execFile(process.execPath, args, { cwd: repositoryRoot, env }, (error, stdout, stderr) =>

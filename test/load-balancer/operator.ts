@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { discardCall } from '../../src/jobs/discard-call.ts';
-import { resumeRunner } from '../../src/jobs/pause-runner.ts';
-import { openDatabase, openPool } from '../../src/store/database.ts';
-import { openLane } from '../../src/store/lane.ts';
+import { discardCall } from '../../src/jobs/use-cases/discard-call.ts';
+import { resumeRunner } from '../../src/jobs/use-cases/pause-runner.ts';
+import { openDatabase, openPool } from '../../src/ledger/store/database.ts';
+import { openLane } from '../../src/ledger/store/lane.ts';
 import { openCalls, waitUntilIdle } from '../chaos/idle.ts';
 import { openAccount } from '../chaos/prepare-credit.ts';
 import type { Records } from '../chaos/records.ts';

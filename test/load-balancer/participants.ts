@@ -1,7 +1,7 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { freePort } from '../../src/devnet/ports.ts';
-import type { Address } from '../../src/domain/values/primitives.ts';
+import type { Address } from '../../src/base/values/primitives.ts';
 import type { PaymentNetwork } from '../chaos/environment.ts';
 import { repositoryRoot } from '../support/planted-copy.ts';
 import { gatewayConfig, siegeConfig } from '../chaos/gateway-config.ts';

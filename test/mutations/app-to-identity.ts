@@ -1,6 +1,6 @@
 import type { Mutation } from './mutation.ts';
 
-/** Of src/app to src/identity. */
+/** The first twenty. */
 export const fromAppToIdentity: readonly Mutation[] = [
   {
     name: 'quiet-gateway-drains-late',
@@ -13,7 +13,7 @@ export const fromAppToIdentity: readonly Mutation[] = [
     ],
     caughtBy: {
       tier: 'tests',
-      file: 'test/recovery/quiet.test.ts',
+      file: 'test/finance/use-cases/recovery/quiet.test.ts',
       name: 'a quiet gateway that drains says so to its load balancer, and still serves reads',
     },
   },
@@ -21,14 +21,14 @@ export const fromAppToIdentity: readonly Mutation[] = [
     name: 'books-complete-a-moment-later',
     edits: [
       {
-        file: 'src/books/source.ts',
+        file: 'src/finance/use-cases/books/source.ts',
         find: 'isCompleteTo: (toMs) => toMs <= nowMs,',
         replace: 'isCompleteTo: (toMs) => toMs < nowMs,',
       },
     ],
     caughtBy: {
       tier: 'tests',
-      file: 'test/books/source.test.ts',
+      file: 'test/finance/use-cases/books/source.test.ts',
       name: 'a ledger has all events before the moment of its read or export, and is not said to have any later ones',
     },
   },
@@ -36,7 +36,7 @@ export const fromAppToIdentity: readonly Mutation[] = [
     name: 'completion-is-not-recorded',
     edits: [
       {
-        file: 'src/chat/settle-chat.ts',
+        file: 'src/chat/use-cases/settle-chat.ts',
         find: `recordInBackground(context, chat, async () => {
     const { usage, written } = end.progress;
     const counted = usage ?? (await estimateAside(chat.prompt, written));
@@ -60,7 +60,7 @@ export const fromAppToIdentity: readonly Mutation[] = [
     ],
     caughtBy: {
       tier: 'tests',
-      file: 'test/http/chat/completions.test.ts',
+      file: 'test/chat/http/completions.test.ts',
       name: `OpenAI's client gets a completion, and its account is charged the cost`,
     },
   },
@@ -68,14 +68,14 @@ export const fromAppToIdentity: readonly Mutation[] = [
     name: 'one-explained-break-is-not-said',
     edits: [
       {
-        file: 'src/cli/reconcile-table.ts',
+        file: 'src/finance/terminal/reconcile-table.ts',
         find: `return explained > 0 && explained < breaks ? \`, \${explained} of them explained\` : '';`,
         replace: `return explained > 1 && explained < breaks ? \`, \${explained} of them explained\` : '';`,
       },
     ],
     caughtBy: {
       tier: 'tests',
-      file: 'test/cli/explain.test.ts',
+      file: 'test/app/cli/explain.test.ts',
       name: 'a break that is explained stays so in every later run, and the exit code tells explained from open',
     },
   },
@@ -83,14 +83,14 @@ export const fromAppToIdentity: readonly Mutation[] = [
     name: 'missing-value-is-called-wrong',
     edits: [
       {
-        file: 'src/config/table.ts',
+        file: 'src/base/config/table.ts',
         find: `if (raw === undefined) report.mistake(at, 'is missing');`,
         replace: `if (raw !== undefined) report.mistake(at, 'is missing');`,
       },
     ],
     caughtBy: {
       tier: 'tests',
-      file: 'test/config/top-ups.test.ts',
+      file: 'test/base/config/top-ups.test.ts',
       name: 'are refused at a rate of zero, with their line',
     },
   },
@@ -98,7 +98,7 @@ export const fromAppToIdentity: readonly Mutation[] = [
     name: 'console-links-to-what-a-role-cannot-see',
     edits: [
       {
-        file: 'src/console/layout.ts',
+        file: 'src/web/console/layout.ts',
         find: `const links = site.sections
     .filter(({ role = 'viewer' }) => includesRole(held, role))`,
         replace: 'const links = site.sections',
@@ -106,7 +106,7 @@ export const fromAppToIdentity: readonly Mutation[] = [
     ],
     caughtBy: {
       tier: 'tests',
-      file: 'test/console/roles.test.ts',
+      file: 'test/web/console/roles.test.ts',
       name: 'the list of operators is for admins: viewer',
     },
   },
@@ -114,14 +114,14 @@ export const fromAppToIdentity: readonly Mutation[] = [
     name: 'cost-is-recorded-twice',
     edits: [
       {
-        file: 'src/costs/record-cost.ts',
+        file: 'src/payments/use-cases/costs/record-cost.ts',
         find: `if (last?.type === 'transaction_cost_recorded') return { kind: 'repeated', cost: last.data };`,
         replace: '',
       },
     ],
     caughtBy: {
       tier: 'tests',
-      file: 'test/costs/record-missing.test.ts',
+      file: 'test/finance/use-cases/costs/record-missing.test.ts',
       name: `\`costs record --missing\` records the cost of every transaction of the operator that the ledger names, once, and names those that it could not record`,
     },
   },
@@ -129,14 +129,14 @@ export const fromAppToIdentity: readonly Mutation[] = [
     name: 'token-of-a-grant-is-left-out',
     edits: [
       {
-        file: 'src/credit/credit.ts',
+        file: 'src/accounts/use-cases/credit/credit.ts',
         find: '...(tokenId === undefined ? {} : { token_id: tokenId }),',
         replace: '...(tokenId !== undefined ? {} : { token_id: tokenId }),',
       },
     ],
     caughtBy: {
       tier: 'tests',
-      file: 'test/http/credit/operator-credit.test.ts',
+      file: 'test/chat/http/operator-credit.test.ts',
       name: 'an operator creates a key and grants credit, and the key buys completions until it is revoked',
     },
   },
@@ -155,14 +155,14 @@ export const fromAppToIdentity: readonly Mutation[] = [
     name: 'period-may-have-an-empty-head',
     edits: [
       {
-        file: 'src/domain/events/period-events.ts',
+        file: 'src/ledger/rules/period-events.ts',
         find: 'size: count.min(1),',
         replace: 'size: count.min(0),',
       },
     ],
     caughtBy: {
       tier: 'tests',
-      file: 'test/domain/events/event.test.ts',
+      file: 'test/ledger/rules/event.test.ts',
       name: 'is refused with a close at the head of an empty log',
     },
   },
@@ -170,14 +170,14 @@ export const fromAppToIdentity: readonly Mutation[] = [
     name: 'totp-secret-gets-a-letter',
     edits: [
       {
-        file: 'src/domain/identity/totp.ts',
+        file: 'src/accounts/rules/totp.ts',
         find: `return bits === 0 ? text : text + (alphabet[(value << (5 - bits)) & 31] ?? '');`,
         replace: `return bits !== 0 ? text : text + (alphabet[(value << (5 - bits)) & 31] ?? '');`,
       },
     ],
     caughtBy: {
       tier: 'tests',
-      file: 'test/domain/identity/totp.test.ts',
+      file: 'test/accounts/rules/totp.test.ts',
       name: 'an authenticator app reads issuer, name and secret of the address',
     },
   },
@@ -185,14 +185,14 @@ export const fromAppToIdentity: readonly Mutation[] = [
     name: 'causes-without-a-right',
     edits: [
       {
-        file: 'src/http/jobs/dead-letter-batches.ts',
+        file: 'src/jobs/http/dead-letter-batches.ts',
         find: `if (access.kind === 'refused') return sendRefusal(request, reply, access.code);`,
         replace: '',
       },
     ],
     caughtBy: {
       tier: 'tests',
-      file: 'test/http/openapi/rights.test.ts',
+      file: 'test/app/openapi/rights.test.ts',
       name: 'no operation that needs credentials answers a request without them, and none for operators answers one whose token lacks the right',
     },
   },
@@ -200,14 +200,14 @@ export const fromAppToIdentity: readonly Mutation[] = [
     name: 'stream-answers-at-once',
     edits: [
       {
-        file: 'src/http/jobs/receipt.ts',
+        file: 'src/jobs/http/receipt.ts',
         find: 'if (waitSecs === 0 && !isStream) {',
         replace: 'if (waitSecs === 0 || !isStream) {',
       },
     ],
     caughtBy: {
       tier: 'tests',
-      file: 'test/jobs/await-receipt.test.ts',
+      file: 'test/jobs/use-cases/await-receipt.test.ts',
       name: 'a receipt that is waited for comes with its result when a runner of another gateway has completed the call',
     },
   },
@@ -215,14 +215,14 @@ export const fromAppToIdentity: readonly Mutation[] = [
     name: 'remaining-completions-are-never-none',
     edits: [
       {
-        file: 'src/http/openapi/headers.ts',
+        file: 'src/app/openapi/headers.ts',
         find: `schema: { type: 'integer', minimum: 0 },`,
         replace: `schema: { type: 'integer', minimum: 1 },`,
       },
     ],
     caughtBy: {
       tier: 'tests',
-      file: 'test/http/chat/completion-limits.test.ts',
+      file: 'test/chat/http/completion-limits.test.ts',
       name: 'the last completion of a minute and the refusal after it have the limit headers that the document describes',
     },
   },
@@ -230,14 +230,14 @@ export const fromAppToIdentity: readonly Mutation[] = [
     name: 'unnamed-sender-is-a-known-device',
     edits: [
       {
-        file: 'src/identity/password-queue.ts',
+        file: 'src/accounts/use-cases/password-queue.ts',
         find: `const unnamed: PasswordSender = { client: '', isKnownDevice: false };`,
         replace: `const unnamed: PasswordSender = { client: '', isKnownDevice: true };`,
       },
     ],
     caughtBy: {
       tier: 'tests',
-      file: 'test/identity/password-queue.test.ts',
+      file: 'test/accounts/use-cases/password-queue.test.ts',
       name: 'a password whose sender is not known has no place before known devices',
     },
   },

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect, test } from 'vitest';
-import { createMetrics } from '../../src/metrics/metrics.ts';
+import { createMetrics } from '../../src/ledger/metrics/metrics.ts';
 import { isInstalled, packageEnvironment } from '../support/installed.ts';
 import { root } from '../support/pages.ts';
 import { temporaryFolder } from '../support/program.ts';
@@ -50,7 +50,10 @@ test('the dashboard asks only for metrics and labels that a gateway exports, and
   const own = [...exported].filter((name) => /^(?:tollbook|http|gen_ai)_/.test(name));
   expect(own.filter((name) => !asked.has(name) && !unshown.has(name))).toEqual([]);
 
-  const sources = [figures, ...['metrics', 'chat-metrics'].map((name) => read(`src/metrics/${name}.ts`))];
+  const sources = [
+    figures,
+    ...['metrics', 'chat-metrics'].map((name) => read(`src/ledger/metrics/${name}.ts`)),
+  ];
   // Prometheus adds them
   const added = ['le', 'instance'];
   const used = queries.flatMap(({ expr, legendFormat }) => [

@@ -10,7 +10,7 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { freePort } from '../../src/devnet/ports.ts';
 import { startEmbeddedPostgres } from '../../src/devnet/postgres.ts';
 import { postgresAccount } from '../../src/devnet/postgres-account.ts';
-import { openPool } from '../../src/store/database.ts';
+import { openPool } from '../../src/ledger/store/database.ts';
 import { makeCertificate } from '../support/certificate.ts';
 import { createDatabase } from '../support/database.ts';
 import { startTestGateway } from '../support/gateway.ts';

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
-import { processEnvironment } from '../../src/config/environment.ts';
+import { processEnvironment } from '../../src/base/config/environment.ts';
 import { freePort } from '../../src/devnet/ports.ts';
 import { createDatabase, type TestDatabase } from '../support/database.ts';
 import { useChain } from '../support/devnet.ts';
@@ -339,7 +339,7 @@ for case in json.load(open(sys.argv[2]))["cases"]:
         refusal = str(reason)
     print(json.dumps([case["name"], refusal]))
 `;
-    const vectors = new URL('../domain/payments/call-signature.vectors.json', import.meta.url).pathname;
+    const vectors = new URL('../payments/rules/call-signature.vectors.json', import.meta.url).pathname;
     const { PATH = '' } = processEnvironment();
     const args = ['-c', program, new URL('.', `file://${pythonRunner}`).pathname, vectors];
     const printed = execFileSync('python3', args, { encoding: 'utf8', env: { PATH } });

@@ -4,7 +4,7 @@ import http from 'node:http';
 import { once } from 'node:events';
 import path from 'node:path';
 import { onTestFinished } from 'vitest';
-import { processEnvironment } from '../../src/config/environment.ts';
+import { processEnvironment } from '../../src/base/config/environment.ts';
 import { boundPort } from '../../src/devnet/ports.ts';
 import { runnerSecret } from '../support/gateway.ts';
 import { destroy, type Program, spawnProgram, temporaryFolder } from '../support/program.ts';

@@ -1,7 +1,7 @@
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
-import { processEnvironment } from '../../src/config/environment.ts';
+import { processEnvironment } from '../../src/base/config/environment.ts';
 
 export interface InstalledNode {
   readonly command: string;

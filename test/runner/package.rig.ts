@@ -6,7 +6,7 @@ import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { processEnvironment } from '../../src/config/environment.ts';
+import { processEnvironment } from '../../src/base/config/environment.ts';
 import { createDatabase } from '../support/database.ts';
 import { useChain } from '../support/devnet.ts';
 import { type Answer, runnerSecret, startTestGateway, type TestGateway } from '../support/gateway.ts';

@@ -1,4 +1,4 @@
-import { signCall } from '../../src/domain/payments/call-signature.ts';
+import { signCall } from '../../src/base/values/call-signature.ts';
 import type { PushAnswer, PushRequest } from '../../src/runner/index.ts';
 
 export const secret = 'a secret of sixteen characters or more';

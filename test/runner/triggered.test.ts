@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { signCall } from '../../src/domain/payments/call-signature.ts';
+import { signCall } from '../../src/base/values/call-signature.ts';
 import {
   type CallReport,
   createRunner,

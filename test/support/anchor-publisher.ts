@@ -2,9 +2,9 @@ import { createTestClient, http } from 'viem';
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
 import { expect, onTestFinished } from 'vitest';
 import { checkpointAnchorAddress } from '../../src/devnet/checkpoint-anchor.ts';
-import type { Hex } from '../../src/domain/values/primitives.ts';
-import { createAnchor } from '../../src/peers/anchors/create-anchor.ts';
-import { network } from '../refunds/support.ts';
+import type { Hex } from '../../src/base/values/primitives.ts';
+import { createAnchor } from '../../src/audit/peers/anchors/create-anchor.ts';
+import { network } from '../finance/use-cases/refunds/support.ts';
 import { testSigner } from './log.ts';
 
 export interface AnchorPublisher {

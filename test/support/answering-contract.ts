@@ -1,6 +1,6 @@
 import type { Hex } from 'viem';
 import { keccak256, numberToHex, size } from 'viem/utils';
-import type { Address } from '../../src/domain/values/primitives.ts';
+import type { Address } from '../../src/base/values/primitives.ts';
 import { deployContract } from './contracts.ts';
 
 /** What a contract returns for exactly this call data; it reverts for all other. */

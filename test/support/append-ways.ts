@@ -6,8 +6,8 @@ import {
   type EncodedCommand,
   type HaltAnswer,
   type UncontendedAnswer,
-} from '../../src/store/append-batch.ts';
-import { uncontendedStatement } from '../../src/store/uncontended.ts';
+} from '../../src/ledger/store/append-batch.ts';
+import { uncontendedStatement } from '../../src/ledger/store/uncontended.ts';
 import { createDatabase, type TestDatabase } from './database.ts';
 
 type Answer = BatchAnswer | UncontendedAnswer | HaltAnswer | null;

@@ -1,7 +1,7 @@
 import { onTestFinished } from 'vitest';
 import { type Logger, pino } from 'pino';
-import type { Config } from '../../src/config/config.ts';
-import { parseConfig } from '../../src/config/load.ts';
+import type { Config } from '../../src/base/config/config.ts';
+import { parseConfig } from '../../src/base/config/load.ts';
 import { type RunningGateway, startGateway } from '../../src/app/start.ts';
 import type { TestDatabase } from './database.ts';
 import { testSeed, testSigner } from './log.ts';

@@ -1,5 +1,5 @@
 import { privateKeyToAccount } from 'viem/accounts';
-import { callerMessage } from '../../src/domain/payments/caller-signature.ts';
+import { callerMessage } from '../../src/payments/rules/caller-signature.ts';
 import { devnetKeys } from '../../src/devnet/accounts.ts';
 import type { TestChain } from './devnet.ts';
 import type { payer } from './payer.ts';

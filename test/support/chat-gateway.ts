@@ -5,11 +5,11 @@ import {
   type ModelUpstreamOptions,
   startModelUpstream,
 } from '../../src/devnet/model-upstream.ts';
-import type { Config } from '../../src/config/config.ts';
-import { parseConfig } from '../../src/config/load.ts';
+import type { Config } from '../../src/base/config/config.ts';
+import { parseConfig } from '../../src/base/config/load.ts';
 import { type GatewayOptions, type RunningGateway, startGateway } from '../../src/app/start.ts';
-import { issueApiKey } from '../../src/identity/api-keys.ts';
-import type { ApiKey, BudgetTerms } from '../../src/store/api-keys.ts';
+import { issueApiKey } from '../../src/accounts/use-cases/api-keys.ts';
+import type { ApiKey, BudgetTerms } from '../../src/accounts/store/api-keys.ts';
 import { fund, laneOn } from './credit.ts';
 import { createDatabase, gatewayConnections, type TestDatabase } from './database.ts';
 import { metered } from './meter.ts';

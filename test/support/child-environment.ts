@@ -1,4 +1,4 @@
-import { processEnvironment } from '../../src/config/environment.ts';
+import { processEnvironment } from '../../src/base/config/environment.ts';
 
 /**
  * What a Node program that a test starts gets from this process: PATH, and the compile cache that vitest.config.ts names, which

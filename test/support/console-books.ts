@@ -1,8 +1,8 @@
-import { reportText, type ReportJson } from '../../src/domain/reconcile/report.ts';
-import { createScanner } from '../../src/peers/chain/transfer-scan.ts';
-import { ledgerInDatabase } from '../../src/reconcile/ledger-source.ts';
-import { reconcile } from '../../src/reconcile/reconcile.ts';
-import { storeReconciliation } from '../../src/store/reconciliations.ts';
+import { reportText, type ReportJson } from '../../src/finance/rules/reconcile/report.ts';
+import { createScanner } from '../../src/payments/peers/chain/transfer-scan.ts';
+import { ledgerInDatabase } from '../../src/finance/use-cases/reconcile/ledger-source.ts';
+import { reconcile } from '../../src/finance/use-cases/reconcile/reconcile.ts';
+import { storeReconciliation } from '../../src/audit/store/reconciliations.ts';
 import type { TestDatabase } from './database.ts';
 import type { TestChain } from './devnet.ts';
 import { payTo } from './gateway.ts';

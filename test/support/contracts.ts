@@ -2,7 +2,7 @@ import { createWalletClient, http, publicActions } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';
 import { devnetKeys } from '../../src/devnet/accounts.ts';
 import type { ContractArtifact } from '../../src/devnet/contracts.ts';
-import { type Address, parseAddress } from '../../src/domain/values/primitives.ts';
+import { type Address, parseAddress } from '../../src/base/values/primitives.ts';
 
 /** Deploys a contract from an account of the devnet. */
 export async function deployContract(

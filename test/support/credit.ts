@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { expect, onTestFinished } from 'vitest';
-import { type CreditBalance, foldCredit } from '../../src/domain/credit/postings.ts';
-import type { LedgerEvent, RecordedEvent } from '../../src/domain/events/event.ts';
-import { grantCredit, openCreditAccount } from '../../src/credit/credit.ts';
-import { type KeyBudget, listApiKeys } from '../../src/store/api-keys.ts';
-import type { Admission, CreditCommand, CreditOutcome } from '../../src/store/append-batch.ts';
-import { listAccounts } from '../../src/store/credit.ts';
-import { writerRole } from '../../src/store/database.ts';
-import { type Lane, openLane } from '../../src/store/lane.ts';
+import { type CreditBalance, foldCredit } from '../../src/accounts/rules/credit/postings.ts';
+import type { LedgerEvent, RecordedEvent } from '../../src/ledger/rules/event.ts';
+import { grantCredit, openCreditAccount } from '../../src/accounts/use-cases/credit/credit.ts';
+import { type KeyBudget, listApiKeys } from '../../src/accounts/store/api-keys.ts';
+import type { Admission, CreditCommand, CreditOutcome } from '../../src/ledger/store/append-batch.ts';
+import { listAccounts } from '../../src/accounts/store/credit.ts';
+import { writerRole } from '../../src/ledger/store/database.ts';
+import { type Lane, openLane } from '../../src/ledger/store/lane.ts';
 import type { TestDatabase } from './database.ts';
 import { expectSoundLedger } from './invariants.ts';
 

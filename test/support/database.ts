@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
 import { inject } from 'vitest';
-import { openDatabase, openPool, type LedgerDatabase, writerRole } from '../../src/store/database.ts';
+import { openDatabase, openPool, type LedgerDatabase, writerRole } from '../../src/ledger/store/database.ts';
 import { metered } from './meter.ts';
 import { templateDatabase } from './postgres-server.ts';
 import { whenOver } from './shared.ts';

@@ -7,7 +7,7 @@ import { devnetKeys } from '../../src/devnet/accounts.ts';
 import { startFacilitator } from '../../src/devnet/facilitator.ts';
 import { deployRegistry } from '../../src/devnet/registry.ts';
 import { balanceOf, deployTokens, mint } from '../../src/devnet/token.ts';
-import type { Address } from '../../src/domain/values/primitives.ts';
+import type { Address } from '../../src/base/values/primitives.ts';
 import { metered } from './meter.ts';
 
 /** A chain with tokens and a real facilitator, for all tests of one file. */

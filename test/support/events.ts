@@ -1,6 +1,6 @@
 import { randomBytes, randomUUID } from 'node:crypto';
-import type { LedgerEvent } from '../../src/domain/events/event.ts';
-import type { Hex } from '../../src/domain/values/primitives.ts';
+import type { LedgerEvent } from '../../src/ledger/rules/event.ts';
+import type { Hex } from '../../src/base/values/primitives.ts';
 
 export const randomHex32 = (): Hex => `0x${randomBytes(32).toString('hex')}`;
 const randomAddress = (): Hex => `0x${randomBytes(20).toString('hex')}`;

@@ -1,5 +1,5 @@
-import { type LedgerProblem, LedgerCheck } from '../../src/domain/verify/ledger-check.ts';
-import { StreamEnds } from '../../src/domain/verify/stream-ends.ts';
+import { type LedgerProblem, LedgerCheck } from '../../src/audit/rules/ledger-check.ts';
+import { StreamEnds } from '../../src/audit/rules/stream-ends.ts';
 
 /**
  * The first problem that the check of a ledger finds in these leaves.

@@ -1,6 +1,6 @@
 import { type Logger, pino } from 'pino';
-import type { Config } from '../../src/config/config.ts';
-import { parseConfig } from '../../src/config/load.ts';
+import type { Config } from '../../src/base/config/config.ts';
+import { parseConfig } from '../../src/base/config/load.ts';
 import { type GatewayOptions, type RunningGateway, startGateway } from '../../src/app/start.ts';
 import type { TestChain } from './devnet.ts';
 import { gatewayConnections, type TestDatabase } from './database.ts';

@@ -3,8 +3,8 @@ import { readdir, readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { generatePrivateKey, privateKeyToAccount, type PrivateKeyAccount } from 'viem/accounts';
-import type { Address } from '../../src/domain/values/primitives.ts';
-import { siweMessage, type SiweMessage } from '../../src/domain/identity/siwe.ts';
+import type { Address } from '../../src/base/values/primitives.ts';
+import { siweMessage, type SiweMessage } from '../../src/accounts/rules/siwe.ts';
 import {
   chatConfigText,
   type ChatGateway,
@@ -12,7 +12,7 @@ import {
   startChatGateway,
 } from './chat-gateway.ts';
 import { eventually } from './wait.ts';
-import type { RecordedEvent } from '../../src/domain/events/event.ts';
+import type { RecordedEvent } from '../../src/ledger/rules/event.ts';
 import { allEvents } from './invariants.ts';
 import { useShared, whenOver } from './shared.ts';
 

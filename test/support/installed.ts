@@ -1,5 +1,5 @@
 import { execFileSync } from 'node:child_process';
-import { processEnvironment } from '../../src/config/environment.ts';
+import { processEnvironment } from '../../src/base/config/environment.ts';
 
 /**
  * Whether a command of a package that npm does not have is on this machine.

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { expect } from 'vitest';
-import type { RecordedEvent } from '../../src/domain/events/event.ts';
-import type { LedgerDatabase } from '../../src/store/database.ts';
+import type { RecordedEvent } from '../../src/ledger/rules/event.ts';
+import type { LedgerDatabase } from '../../src/ledger/store/database.ts';
 import { checkedFaults, ledgerFaults } from './ledger-faults.ts';
 import { rowFaults } from './row-faults.ts';
 

@@ -1,6 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest';
-import { writerRole } from '../../src/store/database.ts';
-import { openLane } from '../../src/store/lane.ts';
+import { writerRole } from '../../src/ledger/store/database.ts';
+import { openLane } from '../../src/ledger/store/lane.ts';
 import { createDatabase } from './database.ts';
 import { newStream, refused } from './events.ts';
 import { ledgerFaults } from './ledger-faults.ts';

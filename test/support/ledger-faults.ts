@@ -1,11 +1,11 @@
 import { sql } from 'kysely';
 import type pg from 'pg';
-import type { RecordedEvent } from '../../src/domain/events/event.ts';
+import type { RecordedEvent } from '../../src/ledger/rules/event.ts';
 import { firstProblem } from './first-problem.ts';
-import { countByType, countersFrom } from '../../src/domain/events/counters.ts';
-import { readCounters } from '../../src/store/counters.ts';
-import type { LedgerDatabase } from '../../src/store/database.ts';
-import { readEvents } from '../../src/store/streams.ts';
+import { countByType, countersFrom } from '../../src/ledger/rules/counters.ts';
+import { readCounters } from '../../src/ledger/store/counters.ts';
+import type { LedgerDatabase } from '../../src/ledger/store/database.ts';
+import { readEvents } from '../../src/ledger/store/streams.ts';
 
 export async function allEvents(db: LedgerDatabase): Promise<RecordedEvent[]> {
   const events: RecordedEvent[] = [];

@@ -1,20 +1,25 @@
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import { expect } from 'vitest';
-import { issueApiKey } from '../../src/identity/api-keys.ts';
-import { grantRole } from '../../src/identity/operators.ts';
-import { issueOperatorToken } from '../../src/identity/operator-tokens.ts';
-import { noteSigner } from '../../src/domain/log/checkpoint.ts';
-import type { EventData } from '../../src/domain/events/event.ts';
-import { spendAuthDigest } from '../../src/domain/spend/spend-auth.ts';
-import { authFromData } from '../../src/domain/spend/recorded-spend.ts';
-import { projectNext } from '../../src/projections/project.ts';
-import { astrayClaims, refundClaim, spendClaims, sweepClaim } from '../../src/store/recorded-claims.ts';
-import { storeReconciliation } from '../../src/store/reconciliations.ts';
-import { readHead } from '../../src/store/log.ts';
-import { collectFollowUps } from '../../src/store/follow-ups.ts';
-import { collectPayouts } from '../../src/store/payouts.ts';
-import { exposeSpend } from '../../src/store/exposure.ts';
+import { issueApiKey } from '../../src/accounts/use-cases/api-keys.ts';
+import { grantRole } from '../../src/accounts/use-cases/operators.ts';
+import { issueOperatorToken } from '../../src/accounts/use-cases/operator-tokens.ts';
+import { noteSigner } from '../../src/base/values/log/checkpoint.ts';
+import type { EventData } from '../../src/ledger/rules/event.ts';
+import { spendAuthDigest } from '../../src/accounts/rules/spend/spend-auth.ts';
+import { authFromData } from '../../src/accounts/rules/spend/recorded-spend.ts';
+import { projectNext } from '../../src/audit/use-cases/projections/project.ts';
+import {
+  astrayClaims,
+  refundClaim,
+  spendClaims,
+  sweepClaim,
+} from '../../src/payments/store/recorded-claims.ts';
+import { storeReconciliation } from '../../src/audit/store/reconciliations.ts';
+import { readHead } from '../../src/audit/store/log.ts';
+import { collectFollowUps } from '../../src/payments/store/follow-ups.ts';
+import { collectPayouts } from '../../src/chat/store/payouts.ts';
+import { exposeSpend } from '../../src/chat/store/exposure.ts';
 import { bytesToHex } from 'viem/utils';
 import { admission, fund, laneOn, settlement } from './credit.ts';
 import type { TestDatabase } from './database.ts';

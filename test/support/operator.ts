@@ -1,7 +1,7 @@
-import type { OperatorScope } from '../../src/domain/identity/operator-scope.ts';
-import { issueOperatorToken } from '../../src/identity/operator-tokens.ts';
-import { writerRole } from '../../src/store/database.ts';
-import { openLane } from '../../src/store/lane.ts';
+import type { OperatorScope } from '../../src/base/values/operator-scope.ts';
+import { issueOperatorToken } from '../../src/accounts/use-cases/operator-tokens.ts';
+import { writerRole } from '../../src/ledger/store/database.ts';
+import { openLane } from '../../src/ledger/store/lane.ts';
 import type { TestDatabase } from './database.ts';
 
 /** The header of a new operator token with these scopes. */

@@ -4,28 +4,28 @@ import { createTestClient, http } from 'viem';
 import { expect, onTestFinished } from 'vitest';
 import { devnetKeys } from '../../src/devnet/accounts.ts';
 import { prepaidContractAddress } from '../../src/devnet/prepaid-contract.ts';
-import { type SpendAuth, spendAuthHash } from '../../src/domain/spend/spend-auth.ts';
-import { createPrepaidContract, type CreditsAnswer } from '../../src/peers/prepaid/prepaid-contract.ts';
-import { followPayout } from '../../src/spend/follow-payout.ts';
-import { payOutSpend } from '../../src/spend/pay-out-spend.ts';
-import { createOperatorBalance } from '../../src/spend/operator-balance.ts';
-import { createPayoutAlert } from '../../src/spend/payout-alert.ts';
-import { sha256 } from '../../src/domain/values/sha256.ts';
-import { acceptSpend } from '../../src/spend/accept-spend.ts';
-import type { SpendContext } from '../../src/spend/context.ts';
-import { createSpendQueue } from '../../src/spend/spend-queue.ts';
-import { earnSpend, recordAuthorized } from '../../src/spend/record-spend.ts';
+import { type SpendAuth, spendAuthHash } from '../../src/accounts/rules/spend/spend-auth.ts';
+import { createPrepaidContract, type CreditsAnswer } from '../../src/chat/peers/prepaid/prepaid-contract.ts';
+import { followPayout } from '../../src/chat/use-cases/spend/follow-payout.ts';
+import { payOutSpend } from '../../src/chat/use-cases/spend/pay-out-spend.ts';
+import { createOperatorBalance } from '../../src/chat/use-cases/spend/operator-balance.ts';
+import { createPayoutAlert } from '../../src/chat/use-cases/spend/payout-alert.ts';
+import { sha256 } from '../../src/base/values/sha256.ts';
+import { acceptSpend } from '../../src/chat/use-cases/spend/accept-spend.ts';
+import type { SpendContext } from '../../src/chat/use-cases/spend/context.ts';
+import { createSpendQueue } from '../../src/chat/use-cases/spend/spend-queue.ts';
+import { earnSpend, recordAuthorized } from '../../src/chat/use-cases/spend/record-spend.ts';
 import {
   collectPayouts,
   listTroubledPayouts,
   takeNewPayouts,
   takeSentPayouts,
-} from '../../src/store/payouts.ts';
+} from '../../src/chat/store/payouts.ts';
 import { laneOn } from './credit.ts';
 import { createDatabase, type TestDatabase } from './database.ts';
 import { type SpendChain, spendEventsOf } from './spend-gateway.ts';
 import { eventually } from './wait.ts';
-import { createPromiseTracker } from '../../src/runtime/promise-tracker.ts';
+import { createPromiseTracker } from '../../src/base/runtime/promise-tracker.ts';
 
 type LandedSpend = Extract<CreditsAnswer, { kind: 'landed' }>;
 const nodeOf = ({ chain }: Pick<SpendChain, 'chain'>) =>

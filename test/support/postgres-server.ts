@@ -4,10 +4,10 @@ import { homedir, tmpdir } from 'node:os';
 import path from 'node:path';
 import pg from 'pg';
 import type { TestProject } from 'vitest/node';
-import { processEnvironment } from '../../src/config/environment.ts';
+import { processEnvironment } from '../../src/base/config/environment.ts';
 import { startEmbeddedPostgres } from '../../src/devnet/postgres.ts';
-import { readerRole, writerRole } from '../../src/store/database.ts';
-import { migrate } from '../../src/store/migrations.ts';
+import { readerRole, writerRole } from '../../src/ledger/store/database.ts';
+import { migrate } from '../../src/ledger/store/migrations.ts';
 import { noteCosts } from './service-costs.ts';
 
 declare module 'vitest' {

@@ -11,7 +11,7 @@ import {
   type PricingServer,
   type PricingServerOptions,
   servePricing,
-} from '../../src/pricing/index.ts';
+} from '../../src/app/pricing/index.ts';
 import { root } from './pages.ts';
 
 /** The method's path. */

@@ -33,7 +33,7 @@ const root = path.resolve(import.meta.dirname, '../..');
 
 /** Starts a command with PATH and the given variables only. The caller stops it. */
 export function spawnTollbook(args: readonly string[], env: Variables = {}): Program {
-  const argv = ['--import', './scripts/check-node.mjs', 'src/cli/tollbook.ts', ...args];
+  const argv = ['--import', './scripts/check-node.mjs', 'src/app/cli/tollbook.ts', ...args];
   return spawnProgram([process.execPath, ...argv], root, env);
 }
 

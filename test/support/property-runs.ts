@@ -1,4 +1,4 @@
-import { processEnvironment } from '../../src/config/environment.ts';
+import { processEnvironment } from '../../src/base/config/environment.ts';
 
 const seed = 20_261_128;
 const usualRuns = 100;

@@ -1,10 +1,10 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { expect } from 'vitest';
-import type { ReportJson } from '../../src/domain/reconcile/report.ts';
-import type { ItemFields } from '../../src/domain/reconcile/tally.ts';
-import type { ItemClass } from '../../src/domain/reconcile/reconcile.ts';
-import { readHead } from '../../src/store/log.ts';
+import type { ReportJson } from '../../src/finance/rules/reconcile/report.ts';
+import type { ItemFields } from '../../src/finance/rules/reconcile/tally.ts';
+import type { ItemClass } from '../../src/finance/rules/reconcile/reconcile.ts';
+import { readHead } from '../../src/audit/store/log.ts';
 import { createDatabase, type TestDatabase } from './database.ts';
 import type { TestChain } from './devnet.ts';
 import { configText, receiptKey, startTestGateway, type TestGatewayOptions } from './gateway.ts';

@@ -1,4 +1,4 @@
-import type { ReportJson } from '../../src/domain/reconcile/report.ts';
+import type { ReportJson } from '../../src/finance/rules/reconcile/report.ts';
 
 /** Class and name of every item that is not `matched`. */
 export function exceptionsIn(report: ReportJson): string[] {

@@ -1,6 +1,6 @@
 import type pg from 'pg';
-import { openPool, writerRole } from '../../src/store/database.ts';
-import { checkRows } from '../../src/verify/rows/check-rows.ts';
+import { openPool, writerRole } from '../../src/ledger/store/database.ts';
+import { checkRows } from '../../src/audit/use-cases/verify/rows/check-rows.ts';
 
 /** What the row check of `tollbook verify` says of the database that an owner is connected to. It reads one snapshot. */
 export async function rowFaults(owner: pg.Client): Promise<string[]> {

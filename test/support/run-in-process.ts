@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { Writable } from 'node:stream';
-import { runCommand } from '../../src/cli/run-command.ts';
+import { runCommand } from '../../src/app/cli/run-command.ts';
 import { metered } from './meter.ts';
 
 type Variables = Readonly<Record<string, string>>;

@@ -1,5 +1,5 @@
 import { appendFileSync } from 'node:fs';
-import { processEnvironment } from '../../src/config/environment.ts';
+import { processEnvironment } from '../../src/base/config/environment.ts';
 import { liveMs } from './meter.ts';
 
 /** Names the file that scripts/test-costs.ts reads. */

@@ -8,11 +8,14 @@ import {
   deployPrepaidContract,
   fundPrepaidAccount,
 } from '../../src/devnet/prepaid-contract.ts';
-import type { RecordedEvent } from '../../src/domain/events/event.ts';
-import type { Hex } from '../../src/domain/values/primitives.ts';
-import type { SpendAuth } from '../../src/domain/spend/spend-auth.ts';
-import { createPrepaidContract, type PrepaidContract } from '../../src/peers/prepaid/prepaid-contract.ts';
-import { readEvents } from '../../src/store/streams.ts';
+import type { RecordedEvent } from '../../src/ledger/rules/event.ts';
+import type { Hex } from '../../src/base/values/primitives.ts';
+import type { SpendAuth } from '../../src/accounts/rules/spend/spend-auth.ts';
+import {
+  createPrepaidContract,
+  type PrepaidContract,
+} from '../../src/chat/peers/prepaid/prepaid-contract.ts';
+import { readEvents } from '../../src/ledger/store/streams.ts';
 import type { TestDatabase } from './database.ts';
 import { type TestChain, useChain } from './devnet.ts';
 import { paidModel, type ChatGateway, type ChatGatewayOptions, startChatGateway } from './chat-gateway.ts';

@@ -2,7 +2,11 @@ import { bytesToHex, type Hex } from 'viem';
 import { sign } from 'viem/accounts';
 import { devnetAddress } from '../../src/devnet/accounts.ts';
 import { commitmentOf } from '../../src/devnet/prepaid-contract.ts';
-import { type SpendAuth, spendAuthDigest, type SpendDomain } from '../../src/domain/spend/spend-auth.ts';
+import {
+  type SpendAuth,
+  spendAuthDigest,
+  type SpendDomain,
+} from '../../src/accounts/rules/spend/spend-auth.ts';
 
 export const operator = devnetAddress('operator');
 

@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto';
 import secp256k1 from 'secp256k1';
 import { bytesToHex, concatHex, hexToBytes, numberToHex } from 'viem/utils';
-import { encodeEventData, type LedgerEvent } from '../../src/domain/events/event.ts';
-import type { SignedPaymentData } from '../../src/domain/events/payment-events.ts';
-import { paymentFromData } from '../../src/domain/payments/payment.ts';
-import { authorizationDigest } from '../../src/domain/payments/schemes/eip3009/authorization-digest.ts';
-import { accountOf } from '../../src/domain/values/ethereum-signature.ts';
-import type { Address, Hex } from '../../src/domain/values/primitives.ts';
-import { recordedDigest } from '../../src/domain/payments/quote.ts';
+import { encodeEventData, type LedgerEvent } from '../../src/ledger/rules/event.ts';
+import type { SignedPaymentData } from '../../src/ledger/rules/payment-events.ts';
+import { paymentFromData } from '../../src/payments/rules/payment.ts';
+import { authorizationDigest } from '../../src/payments/rules/schemes/eip3009/authorization-digest.ts';
+import { accountOf } from '../../src/base/values/ethereum-signature.ts';
+import type { Address, Hex } from '../../src/base/values/primitives.ts';
+import { recordedDigest } from '../../src/payments/rules/quote.ts';
 
 const network = 'eip155:84532';
 const asset = `0x${'5f'.repeat(20)}`;

@@ -1,4 +1,4 @@
-import type { LedgerEvent } from '../../src/domain/events/event.ts';
+import type { LedgerEvent } from '../../src/ledger/rules/event.ts';
 import { hex32Of, paidJob, type StreamEvent } from './synthetic-ledger.ts';
 
 const uuidOf = (kind: number, n: number): string =>

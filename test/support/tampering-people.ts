@@ -1,4 +1,4 @@
-import type { LedgerEvent } from '../../src/domain/events/event.ts';
+import type { LedgerEvent } from '../../src/ledger/rules/event.ts';
 import { customer } from './synthetic-people.ts';
 import { paidJob, type StreamEvent } from './synthetic-ledger.ts';
 import { retype, rewrite, type Tampering } from './tampering.ts';

@@ -1,4 +1,4 @@
-import { processEnvironment } from '../../src/config/environment.ts';
+import { processEnvironment } from '../../src/base/config/environment.ts';
 
 /** TEST_SLOWNESS: how many times longer everything may take than on two quiet cores, of which each limit leaves a multiple. */
 const slowness = Math.max(1, Number(processEnvironment()['TEST_SLOWNESS'] ?? 1));

@@ -2,7 +2,7 @@ import { createWalletClient, encodeFunctionData, type Hex, http, publicActions }
 import { privateKeyToAccount } from 'viem/accounts';
 import { multicall3Address } from '../../src/devnet/chain.ts';
 import { multicall3, testToken } from '../../src/devnet/contracts.ts';
-import type { Address } from '../../src/domain/values/primitives.ts';
+import type { Address } from '../../src/base/values/primitives.ts';
 
 /** Calls the node directly; throws the node's error. */
 export async function askNode(rpcUrl: string, method: string, params: readonly unknown[]): Promise<unknown> {

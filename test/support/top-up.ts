@@ -1,8 +1,8 @@
 import { generatePrivateKey, privateKeyToAccount } from 'viem/accounts';
 import { startModelUpstream } from '../../src/devnet/model-upstream.ts';
 import { payForOneJob } from '../../src/devnet/client.ts';
-import type { Address, Hex } from '../../src/domain/values/primitives.ts';
-import type { RecordedEvent } from '../../src/domain/events/event.ts';
+import type { Address, Hex } from '../../src/base/values/primitives.ts';
+import type { RecordedEvent } from '../../src/ledger/rules/event.ts';
 import { createDatabase, type TestDatabase } from './database.ts';
 import type { TestChain } from './devnet.ts';
 import { startTestGateway, type TestGateway, type TestGatewayOptions } from './gateway.ts';

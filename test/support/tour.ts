@@ -1,13 +1,13 @@
 import path from 'node:path';
 import fastify, { type FastifyInstance } from 'fastify';
 import { expect } from 'vitest';
-import { processEnvironment } from '../../src/config/environment.ts';
-import { consoleRoutes } from '../../src/console/routes.ts';
-import { sections } from '../../src/console/sections.ts';
-import type { ConsoleSite } from '../../src/console/site.ts';
-import { createLostPages } from '../../src/pages/lost.ts';
-import { pagesRoutes } from '../../src/pages/routes.ts';
-import type { Site } from '../../src/pages/site.ts';
+import { processEnvironment } from '../../src/base/config/environment.ts';
+import { consoleRoutes } from '../../src/web/console/routes.ts';
+import { sections } from '../../src/web/console/sections.ts';
+import type { ConsoleSite } from '../../src/web/console/site.ts';
+import { createLostPages } from '../../src/web/pages/lost.ts';
+import { pagesRoutes } from '../../src/web/pages/routes.ts';
+import type { Site } from '../../src/web/pages/site.ts';
 import type { Tab } from './site.ts';
 
 /** With a directory in SCREENSHOTS every page is kept there as a picture: desktop and phone, light and dark. */

@@ -1,19 +1,19 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { firstProblem } from './first-problem.ts';
-import { verifyFile } from '../../src/verify/verify-file.ts';
-import { ExportVerifier, verdictLines } from '../../src/verify/verify.ts';
-import { readHead } from '../../src/store/log.ts';
+import { verifyFile } from '../../src/audit/use-cases/verify/verify-file.ts';
+import { ExportVerifier, verdictLines } from '../../src/audit/use-cases/verify/verify.ts';
+import { readHead } from '../../src/audit/store/log.ts';
 import { createDatabase, type TestDatabase } from './database.ts';
 import { verifyIndependently } from './independent.ts';
 import { sealAll, appendAll, testSigner, testVerifier } from './log.ts';
 import { temporaryFolder } from './program.ts';
 import { leavesOf, type StreamEvent } from './synthetic-ledger.ts';
 import type { Tampering } from './tampering.ts';
-import { countByType } from '../../src/domain/events/counters.ts';
-import { signCheckpoint } from '../../src/domain/log/checkpoint.ts';
-import { leafHash, RightEdge } from '../../src/domain/log/merkle.ts';
-import { canonicalJson } from '../../src/domain/values/canonical-json.ts';
+import { countByType } from '../../src/ledger/rules/counters.ts';
+import { signCheckpoint } from '../../src/base/values/log/checkpoint.ts';
+import { leafHash, RightEdge } from '../../src/base/values/log/merkle.ts';
+import { canonicalJson } from '../../src/base/values/canonical-json.ts';
 
 export const checkpointFiles = ['old.ckpt', 'new.ckpt'] as const;
 

@@ -3,7 +3,7 @@ import { sign } from 'viem/accounts';
 import { prepaidContractArtifact } from '../../src/devnet/contracts.ts';
 import { commitmentOf, prepaidContractAddress } from '../../src/devnet/prepaid-contract.ts';
 import { readAt } from '../../src/devnet/deploy.ts';
-import type { Address } from '../../src/domain/values/primitives.ts';
+import type { Address } from '../../src/base/values/primitives.ts';
 
 /** Prepaid credits that go back to whom their account's key says. */
 export interface Withdrawal {

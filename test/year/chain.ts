@@ -4,9 +4,9 @@ import { multicall3Address, startChain } from '../../src/devnet/chain.ts';
 import { multicall3, testToken } from '../../src/devnet/contracts.ts';
 import { deployOnce } from '../../src/devnet/deploy.ts';
 import { balanceOf, deployTokens, devnetTokens } from '../../src/devnet/token.ts';
-import type { SignedPayment } from '../../src/domain/payments/payment.ts';
-import type { Proof } from '../../src/domain/payments/settlement.ts';
-import type { Address, Caip2, Hex } from '../../src/domain/values/primitives.ts';
+import type { SignedPayment } from '../../src/payments/rules/payment.ts';
+import type { Proof } from '../../src/payments/rules/settlement.ts';
+import type { Address, Caip2, Hex } from '../../src/base/values/primitives.ts';
 import { askNode } from '../support/tokens.ts';
 
 export const network: Caip2 = 'eip155:84532';

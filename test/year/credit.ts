@@ -1,5 +1,5 @@
-import { expireCredit, grantCredit, openCreditAccount } from '../../src/credit/credit.ts';
-import type { LedgerEvent } from '../../src/domain/events/event.ts';
+import { expireCredit, grantCredit, openCreditAccount } from '../../src/accounts/use-cases/credit/credit.ts';
+import type { LedgerEvent } from '../../src/ledger/rules/event.ts';
 import { hex32Of } from '../support/synthetic-ledger.ts';
 import { chart, credit } from './chart.ts';
 import { count, type Sale, type World } from './world.ts';

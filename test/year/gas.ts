@@ -1,4 +1,4 @@
-import type { Hex } from '../../src/domain/values/primitives.ts';
+import type { Hex } from '../../src/base/values/primitives.ts';
 import { payTo, vault } from './chain.ts';
 import { chart, coin } from './chart.ts';
 import type { World } from './world.ts';

@@ -1,12 +1,12 @@
 import { randomBytes } from 'node:crypto';
 import pg from 'pg';
-import { sealNext } from '../../src/log/seal.ts';
-import { type NoteVerifier, noteSigner, verifierOf } from '../../src/domain/log/checkpoint.ts';
-import { signerIn } from '../../src/domain/log/log-generation.ts';
-import { type LedgerDatabase, openDatabase, openPool, writerRole } from '../../src/store/database.ts';
-import { type Lane, openLane } from '../../src/store/lane.ts';
-import { readLogGeneration } from '../../src/store/log.ts';
-import { migrate } from '../../src/store/migrations.ts';
+import { sealNext } from '../../src/audit/use-cases/log/seal.ts';
+import { type NoteVerifier, noteSigner, verifierOf } from '../../src/base/values/log/checkpoint.ts';
+import { signerIn } from '../../src/base/values/log/log-generation.ts';
+import { type LedgerDatabase, openDatabase, openPool, writerRole } from '../../src/ledger/store/database.ts';
+import { type Lane, openLane } from '../../src/ledger/store/lane.ts';
+import { readLogGeneration } from '../../src/audit/store/log.ts';
+import { migrate } from '../../src/ledger/store/migrations.ts';
 
 /** The signer of the log's first generation. */
 export const yearSigner = noteSigner('year.example/log', [Buffer.alloc(32, 21)]);

@@ -1,9 +1,9 @@
-import type { Hex } from '../../src/domain/values/primitives.ts';
-import { createScanner } from '../../src/peers/chain/transfer-scan.ts';
-import { beginRecovery, recordSearch, searchNetworks } from '../../src/recovery/recover.ts';
-import { readExportEnd } from '../../src/store/export.ts';
-import { readLogGeneration } from '../../src/store/log.ts';
-import { paymentKey as streamOfLost } from '../../src/store/claims.ts';
+import type { Hex } from '../../src/base/values/primitives.ts';
+import { createScanner } from '../../src/payments/peers/chain/transfer-scan.ts';
+import { beginRecovery, recordSearch, searchNetworks } from '../../src/finance/use-cases/recovery/recover.ts';
+import { readExportEnd } from '../../src/ledger/store/export.ts';
+import { readLogGeneration } from '../../src/audit/store/log.ts';
+import { paymentKey as streamOfLost } from '../../src/payments/store/claims.ts';
 import { chainId, network, paymentKey } from './chain.ts';
 import { chart, commodityOf } from './chart.ts';
 import { yearSigner } from './ledger.ts';

@@ -1,6 +1,6 @@
-import { recordAstray } from '../../src/refunds/record-astray.ts';
-import { recordSweep } from '../../src/refunds/record-sweep.ts';
-import type { Address, Hex } from '../../src/domain/values/primitives.ts';
+import { recordAstray } from '../../src/finance/use-cases/refunds/record-astray.ts';
+import { recordSweep } from '../../src/finance/use-cases/refunds/record-sweep.ts';
+import type { Address, Hex } from '../../src/base/values/primitives.ts';
 import { network, payTo, stranger, units, vault, type YearToken } from './chain.ts';
 import { chart, commodityOf } from './chart.ts';
 import { spendGas } from './gas.ts';

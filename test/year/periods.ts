@@ -1,13 +1,13 @@
-import { openDatabaseSource } from '../../src/books/source.ts';
-import type { BookFormat } from '../../src/domain/bookkeeping/format.ts';
-import { sha256 } from '../../src/domain/values/sha256.ts';
-import type { ClosedPeriod } from '../../src/domain/periods/periods.ts';
-import type { ReportJson } from '../../src/domain/reconcile/report.ts';
-import type { Period } from '../../src/domain/values/period.ts';
-import { closePeriod } from '../../src/periods/close-period.ts';
-import { compareExport, comparePeriod } from '../../src/periods/compare-period.ts';
-import { reviewPeriod } from '../../src/periods/move-period.ts';
-import { readPeriods } from '../../src/periods/read-periods.ts';
+import { openDatabaseSource } from '../../src/finance/use-cases/books/source.ts';
+import type { BookFormat } from '../../src/base/values/format.ts';
+import { sha256 } from '../../src/base/values/sha256.ts';
+import type { ClosedPeriod } from '../../src/finance/rules/periods/periods.ts';
+import type { ReportJson } from '../../src/finance/rules/reconcile/report.ts';
+import type { Period } from '../../src/base/values/period.ts';
+import { closePeriod } from '../../src/finance/use-cases/periods/close-period.ts';
+import { compareExport, comparePeriod } from '../../src/finance/use-cases/periods/compare-period.ts';
+import { reviewPeriod } from '../../src/finance/use-cases/periods/move-period.ts';
+import { readPeriods } from '../../src/finance/use-cases/periods/read-periods.ts';
 import type { YearLedger } from './ledger.ts';
 import { operators } from './world.ts';
 

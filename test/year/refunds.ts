@@ -1,6 +1,10 @@
-import { planBatch, startBatch } from '../../src/refunds/make-batch.ts';
-import { type BatchRecordOrder, recordBatch, recordRefund } from '../../src/refunds/record-refund.ts';
-import type { Address, Hex } from '../../src/domain/values/primitives.ts';
+import { planBatch, startBatch } from '../../src/finance/use-cases/refunds/make-batch.ts';
+import {
+  type BatchRecordOrder,
+  recordBatch,
+  recordRefund,
+} from '../../src/finance/use-cases/refunds/record-refund.ts';
+import type { Address, Hex } from '../../src/base/values/primitives.ts';
 import { hex32Of } from '../support/synthetic-ledger.ts';
 import { multisig, network, payTo, vault } from './chain.ts';
 import { chart, commodityOf } from './chart.ts';

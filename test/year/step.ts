@@ -1,6 +1,6 @@
-import { recordAttempt } from '../../src/jobs/record-attempt.ts';
-import { type LeasedCall, leaseCalls } from '../../src/store/calls.ts';
-import { topUp } from '../../src/top-ups/top-up.ts';
+import { recordAttempt } from '../../src/jobs/use-cases/record-attempt.ts';
+import { type LeasedCall, leaseCalls } from '../../src/calls/store/calls.ts';
+import { topUp } from '../../src/jobs/use-cases/top-ups/top-up.ts';
 import { type Landed, paymentKey } from './chain.ts';
 import { chart, commodityOf, credit } from './chart.ts';
 import { accountOfTopUp } from './credit.ts';

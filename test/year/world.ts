@@ -1,8 +1,8 @@
-import type { EventData } from '../../src/domain/events/event.ts';
-import type { SignedPayment } from '../../src/domain/payments/payment.ts';
-import type { Address, Hex } from '../../src/domain/values/primitives.ts';
-import type { StartedPayment } from '../../src/jobs/record-settlement.ts';
-import type { Chain } from '../../src/peers/chain/chain.ts';
+import type { EventData } from '../../src/ledger/rules/event.ts';
+import type { SignedPayment } from '../../src/payments/rules/payment.ts';
+import type { Address, Hex } from '../../src/base/values/primitives.ts';
+import type { StartedPayment } from '../../src/jobs/use-cases/record-settlement.ts';
+import type { Chain } from '../../src/payments/peers/chain/chain.ts';
 import type { Random } from '../chaos/random.ts';
 import type { Landed, YearChain, YearToken } from './chain.ts';
 import type { YearLedger } from './ledger.ts';

@@ -1,6 +1,6 @@
 import { privateKeyToAddress } from 'viem/accounts';
 import { lowerCase } from '../../src/devnet/accounts.ts';
-import { createChain } from '../../src/peers/chain/chain.ts';
+import { createChain } from '../../src/payments/peers/chain/chain.ts';
 import { createRandom } from '../chaos/random.ts';
 import { hex32Of } from '../support/synthetic-ledger.ts';
 import { chainId, network, payTo, startYearChain, vault } from './chain.ts';

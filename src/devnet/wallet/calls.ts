@@ -2,7 +2,7 @@ import type { TypedDataDefinition } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';
 import { isHex, stringToHex } from 'viem/utils';
 import { z } from 'zod';
-import type { Address, Hex } from '../../domain/values/primitives.ts';
+import type { Address, Hex } from '../../base/values/primitives.ts';
 
 /** Whose key signs, and on which chain. */
 export interface WalletAccount {

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { isLoopback } from '../../config/hosts.ts';
-import { type Html, html } from '../../domain/values/html.ts';
+import { isLoopback } from '../../base/config/hosts.ts';
+import { type Html, html } from '../../base/values/html.ts';
 import { devnetAddress, devnetKeys } from '../accounts.ts';
 import { answerCall, type WalletAccount } from './calls.ts';
 

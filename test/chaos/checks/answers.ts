@@ -1,5 +1,5 @@
-import type { RecordedEvent } from '../../../src/domain/events/event.ts';
-import { sha256 } from '../../../src/domain/values/sha256.ts';
+import type { RecordedEvent } from '../../../src/ledger/rules/event.ts';
+import { sha256 } from '../../../src/base/values/sha256.ts';
 import type { Attempt, Records, Presentation } from '../records.ts';
 import { isDefinite } from '../client.ts';
 import type { RecordedPayment } from './payments.ts';

@@ -1,6 +1,6 @@
 import { keccak256, stringToBytes } from 'viem/utils';
-import type { EventData, RecordedEvent } from '../../../src/domain/events/event.ts';
-import { sha256 } from '../../../src/domain/values/sha256.ts';
+import type { EventData, RecordedEvent } from '../../../src/ledger/rules/event.ts';
+import { sha256 } from '../../../src/base/values/sha256.ts';
 import { paymentKey, type Records } from '../records.ts';
 import type { Violation } from './violation.ts';
 

@@ -1,4 +1,4 @@
-import type { EventData, EventType, RecordedEvent } from '../../../src/domain/events/event.ts';
+import type { EventData, EventType, RecordedEvent } from '../../../src/ledger/rules/event.ts';
 import { topUpPath } from '../schedule.ts';
 import type { Completion, CompletionAttempt, Records } from '../records.ts';
 import type { RecordedPayment } from './payments.ts';

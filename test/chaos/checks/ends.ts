@@ -1,4 +1,4 @@
-import type { RecordedEvent } from '../../../src/domain/events/event.ts';
+import type { RecordedEvent } from '../../../src/ledger/rules/event.ts';
 import type { Violation } from './violation.ts';
 
 /**

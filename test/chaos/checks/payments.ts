@@ -1,4 +1,4 @@
-import type { EventData, RecordedEvent } from '../../../src/domain/events/event.ts';
+import type { EventData, RecordedEvent } from '../../../src/ledger/rules/event.ts';
 import { paymentKey } from '../records.ts';
 
 /** One payment's events, read without the product's own fold, so that the check is independent of it. */

@@ -1,4 +1,4 @@
-import type { EventType, RecordedEvent } from '../../../src/domain/events/event.ts';
+import type { EventType, RecordedEvent } from '../../../src/ledger/rules/event.ts';
 import type { SentRefund } from '../refund-operator.ts';
 import { keyOf, type RecordedPayment } from './payments.ts';
 import type { Landed } from './transfers.ts';

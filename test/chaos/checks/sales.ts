@@ -1,5 +1,5 @@
 import type { Records } from '../records.ts';
-import type { RecordedEvent } from '../../../src/domain/events/event.ts';
+import type { RecordedEvent } from '../../../src/ledger/rules/event.ts';
 import type { RecordedPayment } from './payments.ts';
 import type { Violation } from './violation.ts';
 

@@ -1,6 +1,6 @@
 import { createPublicClient, http, parseAbi } from 'viem';
 import { prepaidContractAddress } from '../../../src/devnet/prepaid-contract.ts';
-import type { RecordedEvent } from '../../../src/domain/events/event.ts';
+import type { RecordedEvent } from '../../../src/ledger/rules/event.ts';
 import type { Records, SignedSpend } from '../records.ts';
 import { mostCharges } from './credit.ts';
 import type { Violation } from './violation.ts';

@@ -1,5 +1,5 @@
 import { createPublicClient, http, parseAbi } from 'viem';
-import type { Address } from '../../../src/domain/values/primitives.ts';
+import type { Address } from '../../../src/base/values/primitives.ts';
 import { paymentKey, type Records } from '../records.ts';
 
 /** Money that reached the operator, and the authorization that moved it. */

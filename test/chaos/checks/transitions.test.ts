@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import type { LedgerEvent, RecordedEvent } from '../../../src/domain/events/event.ts';
+import type { LedgerEvent, RecordedEvent } from '../../../src/ledger/rules/event.ts';
 import { quoteIssued, randomHex32 } from '../../support/events.ts';
-import { eventExamples } from '../../domain/events/examples.ts';
+import { eventExamples } from '../../ledger/rules/examples.ts';
 import { transitionViolations } from './transitions.ts';
 
 const recovered: LedgerEvent = { type: 'ledger_recovered', data: eventExamples.ledger_recovered };

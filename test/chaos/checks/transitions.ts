@@ -1,4 +1,4 @@
-import type { EventType, RecordedEvent } from '../../../src/domain/events/event.ts';
+import type { EventType, RecordedEvent } from '../../../src/ledger/rules/event.ts';
 import { paymentKey } from '../records.ts';
 import { keyOf } from './payments.ts';
 import type { Violation } from './violation.ts';

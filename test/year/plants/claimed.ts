@@ -1,5 +1,5 @@
-import { claimKey } from '../../../src/store/claim-key.ts';
-import { paymentClaim, transferClaim } from '../../../src/store/claims.ts';
+import { claimKey } from '../../../src/ledger/store/claim-key.ts';
+import { paymentClaim, transferClaim } from '../../../src/payments/store/claims.ts';
 import { hex32Of } from '../../support/synthetic-ledger.ts';
 import { network } from '../chain.ts';
 import type { Sale } from '../world.ts';

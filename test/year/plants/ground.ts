@@ -1,4 +1,4 @@
-import type { Period } from '../../../src/domain/values/period.ts';
+import type { Period } from '../../../src/base/values/period.ts';
 import { chat, grant } from '../credit.ts';
 import { ownMoney, strayMoney, sweep } from '../operators.ts';
 import { vault } from '../chain.ts';

@@ -1,13 +1,13 @@
-import { writeBooks } from '../../../src/books/format.ts';
-import { openBooks } from '../../../src/books/books.ts';
-import { ExportError, openDatabaseSource } from '../../../src/books/source.ts';
-import { BooksError } from '../../../src/domain/bookkeeping/books-error.ts';
-import type { BookFormat } from '../../../src/domain/bookkeeping/format.ts';
-import type { Period } from '../../../src/domain/values/period.ts';
+import { writeBooks } from '../../../src/finance/use-cases/books/format.ts';
+import { openBooks } from '../../../src/finance/use-cases/books/books.ts';
+import { ExportError, openDatabaseSource } from '../../../src/finance/use-cases/books/source.ts';
+import { BooksError } from '../../../src/finance/rules/bookkeeping/books-error.ts';
+import type { BookFormat } from '../../../src/base/values/format.ts';
+import type { Period } from '../../../src/base/values/period.ts';
 import { chart, credit } from '../chart.ts';
 import { model } from '../credit.ts';
 import type { YearLedger } from '../ledger.ts';
-import { canonicalJson } from '../../../src/domain/values/canonical-json.ts';
+import { canonicalJson } from '../../../src/base/values/canonical-json.ts';
 import type { World } from '../world.ts';
 import type { Field, Plant } from './field.ts';
 

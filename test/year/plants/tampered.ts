@@ -1,4 +1,4 @@
-import type { LedgerEvent } from '../../../src/domain/events/event.ts';
+import type { LedgerEvent } from '../../../src/ledger/rules/event.ts';
 import type { Field, Plant } from './field.ts';
 
 async function rewritten(field: Field, stream: string, type: LedgerEvent['type'], from: string, to: string) {

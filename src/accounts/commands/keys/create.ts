@@ -1,0 +1,66 @@
+import { apiKeyNamePattern } from '../../rules/api-key.ts';
+import { accountNamePattern, parseCredit } from '../../../base/values/price.ts';
+import { modelNamePattern } from '../../../ledger/rules/fields.ts';
+import { issueApiKey } from '../../use-cases/api-keys.ts';
+import { openCreditAccount } from '../../use-cases/credit/credit.ts';
+import { ArgumentError, readExpiry, readOptions } from '../../../base/terminal/arguments.ts';
+import { type ExitCode, exitCodes } from '../../../base/terminal/exit-codes.ts';
+import { type BudgetTerms, budgetPeriods } from '../../store/api-keys.ts';
+import { withLedger } from '../../../ledger/terminal/ledger.ts';
+import { fail, say } from '../../../base/terminal/terminal.ts';
+
+export async function run(args: readonly string[]): Promise<ExitCode> {
+  const { values } = readOptions({
+    args: [...args],
+    options: {
+      account: { type: 'string' },
+      name: { type: 'string', default: 'default' },
+      models: { type: 'string' },
+      cap: { type: 'string' },
+      budget: { type: 'string' },
+      days: { type: 'string' },
+    },
+  });
+  const { account } = values;
+  if (account === undefined || !accountNamePattern.test(account))
+    throw new ArgumentError(
+      '--account NAME is missing or wrong: 1 to 128 letters, digits, or any of . _ : + -; no e-mail address',
+    );
+  const key = readKeyOptions(values);
+  const issued = await withLedger(async (ledger) =>
+    issueApiKey(ledger, { ...key, accountId: await openCreditAccount(ledger, account) }),
+  );
+  say(issued.key);
+  fail(`Key ${issued.keyId} of ${account} is shown only now; the database has its hash.`);
+  return exitCodes.done;
+}
+
+function readKeyOptions(values: {
+  readonly name: string;
+  readonly models?: string;
+  readonly cap?: string;
+  readonly budget?: string;
+  readonly days?: string;
+}) {
+  const { name } = values;
+  if (!apiKeyNamePattern.test(name)) throw new ArgumentError('--name is one line of up to 64 characters');
+  const models = values.models === undefined ? undefined : [...new Set(values.models.split(','))];
+  if (models?.some((model) => !modelNamePattern.test(model)))
+    throw new ArgumentError('--models names models with commas between: small,vendor/large');
+  const capMicros = values.cap === undefined ? undefined : parseCredit(values.cap);
+  if (values.cap !== undefined && capMicros === undefined)
+    throw new ArgumentError(
+      '--cap is an amount such as 5.00: at most nine digits before the point, and six after it',
+    );
+  return { name, models, capMicros, budget: readBudget(values.budget), expiresAt: readExpiry(values.days) };
+}
+
+function readBudget(text: string | undefined): BudgetTerms | undefined {
+  if (text === undefined) return undefined;
+  const [amount = '', ofPeriod, ...rest] = text.split('/');
+  const micros = parseCredit(amount);
+  const period = budgetPeriods.find((name) => name === ofPeriod);
+  if (micros === undefined || micros === 0n || period === undefined || rest.length > 0)
+    throw new ArgumentError('--budget is an amount above 0 and its UTC period: 5.00/day or 100/month');
+  return { micros, period };
+}

@@ -1,0 +1,73 @@
+import { processEnvironment } from '../../../base/config/environment.ts';
+import { loadConfig } from '../../../base/config/load.ts';
+import { creditText } from '../../../base/values/price.ts';
+import { eraseUser, type ErasureResult } from '../../use-cases/erase-user.ts';
+import { eraseMails } from '../../../base/peers/mail/mailer.ts';
+import { ArgumentError, readOperator, readOptions } from '../../../base/terminal/arguments.ts';
+import { type ExitCode, exitCodes } from '../../../base/terminal/exit-codes.ts';
+import { withLedger } from '../../../ledger/terminal/ledger.ts';
+import { fail, say } from '../../../base/terminal/terminal.ts';
+
+export async function run(args: readonly string[]): Promise<ExitCode> {
+  const { values, positionals } = readOptions({
+    args: [...args],
+    allowPositionals: true,
+    options: {
+      by: { type: 'string' },
+      config: { type: 'string' },
+      forfeit: { type: 'boolean', default: false },
+      results: { type: 'boolean', default: false },
+    },
+  });
+  const [who, ...more] = positionals;
+  if (who === undefined || more.length > 0)
+    throw new ArgumentError('name one user: tollbook users erase ID | EMAIL | WALLET');
+  const operator = readOperator(values.by);
+  const mailDir = values.config === undefined ? undefined : await mailDirOf(values.config);
+  const { forfeit: forfeits, results: withResults } = values;
+  const result = await withLedger((ledger) => eraseUser(ledger, { who, operator, forfeits, withResults }));
+  if (result.kind !== 'erased') return refuse(result);
+  const mails = mailDir === undefined ? 0 : await eraseMails(mailDir, result.email);
+  const { userId, forfeitedMicros, resultsDeleted } = result;
+  say(`User ${userId} is erased. The ledger keeps this id alone.`);
+  if (forfeitedMicros > 0n) say(`Credit that expired: ${creditText(forfeitedMicros)}.`);
+  if (withResults) say(`Results that were deleted: ${resultsDeleted}.`);
+  if (mailDir === undefined) say('Mails to the user that wait in mail_dir are deleted when their life ends.');
+  else say(`Mails that were deleted: ${mails}.`);
+  return exitCodes.done;
+}
+
+/** The secrets are not needed. */
+async function mailDirOf(file: string): Promise<string> {
+  const { config } = await loadConfig(file, processEnvironment(), { withoutSecrets: true });
+  const dir = config.identity?.mailDir;
+  if (dir === undefined) throw new ArgumentError(`${file} names no mailer: leave --config out`);
+  return dir;
+}
+
+function refuse(result: Exclude<ErasureResult, { kind: 'erased' }>): ExitCode {
+  switch (result.kind) {
+    case 'unknown':
+      fail('There is no user with this id, email address or wallet.');
+      break;
+    case 'several':
+      fail(`Several users have this wallet: name one by its id, ${result.userIds.join(' or ')}.`);
+      break;
+    case 'busy':
+      fail(
+        `The user is not erased: a completion of ${result.account} is running, or its cost may still be corrected, for at most a day. ` +
+          'Disable the user, and erase later.',
+      );
+      break;
+    case 'has_credit': {
+      const { account, balanceMicros } = result;
+      const credit = creditText(balanceMicros);
+      fail(
+        `The user is not erased: ${account} has ${credit} of credit. Return it first: refund the top-ups that bought it ` +
+          `(tollbook refunds record), or pay it back and run \`tollbook credit expire ${account} ${credit}\`. With --forfeit it ` +
+          'expires without being returned.',
+      );
+    }
+  }
+  return exitCodes.notDone;
+}

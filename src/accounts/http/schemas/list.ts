@@ -1,0 +1,31 @@
+import { z } from 'zod';
+import { count } from '../../../base/http/values.ts';
+
+const limit = z.coerce
+  .number()
+  .int()
+  .min(1)
+  .max(1_000)
+  .default(100)
+  .meta({ description: 'The most rows of one page.' });
+
+/** The query of a list whose pages are linked by cursors. */
+export const cursorQuery = {
+  cursor: z
+    .string()
+    .max(64)
+    .optional()
+    .meta({ description: '`next` of the previous page; valid only for the same list of the same ledger.' }),
+  limit,
+};
+
+/** The cursor of the next page. */
+export const next = z
+  .string()
+  .nullable()
+  .meta({ description: 'The cursor of the next page; null on the last page.' });
+
+/** The position of the read models in the ledger. */
+export const asOf = {
+  as_of_seq: count.meta({ description: 'The last event that the read models include.' }),
+};

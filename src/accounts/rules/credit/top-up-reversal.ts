@@ -1,0 +1,35 @@
+import type { RecordedEvent } from '../../../ledger/rules/event.ts';
+
+/** Bought credit, and what was taken back of it. Credit in micros; atoms of the token that paid for it. */
+export interface TopUpState {
+  readonly micros: bigint;
+  readonly atoms: bigint;
+  readonly reversedMicros: bigint;
+  readonly reversedAtoms: bigint;
+}
+
+/** The credit of a call by the events of its account; undefined where none was given. */
+export function foldTopUp(events: readonly RecordedEvent[], callId: number): TopUpState | undefined {
+  let state: TopUpState | undefined;
+  for (const { type, data } of events) {
+    if (type === 'credit_topped_up' && data.call_id === callId)
+      state = {
+        micros: BigInt(data.amount_micros),
+        atoms: BigInt(data.atoms),
+        reversedMicros: 0n,
+        reversedAtoms: 0n,
+      };
+    if (type === 'credit_reversed' && data.call_id === callId && state)
+      state = {
+        ...state,
+        reversedMicros: state.reversedMicros + BigInt(data.amount_micros) + BigInt(data.missing_micros),
+        reversedAtoms: data.atoms === undefined ? state.atoms : state.reversedAtoms + BigInt(data.atoms),
+      };
+  }
+  return state;
+}
+
+/** The credit to take back so that it is reversed for so many atoms in all: in proportion, rounded down, and with the last atom all. */
+export function microsToReverse({ micros, atoms, reversedMicros }: TopUpState, reversedFor: bigint): bigint {
+  return (micros * reversedFor) / atoms - reversedMicros;
+}

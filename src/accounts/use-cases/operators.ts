@@ -1,0 +1,157 @@
+import type pg from 'pg';
+import type { LedgerEvent, RecordedEvent } from '../../ledger/rules/event.ts';
+import type { OperatorRole } from '../../base/values/operator-role.ts';
+import { findSessionsOf } from '../store/identity.ts';
+import type { Lane } from '../../ledger/store/lane.ts';
+import {
+  deleteFactors,
+  dropInvitations,
+  endOperatorSessions,
+  findNameOf,
+  findOperatorNamed,
+  isAdmin,
+  setRole,
+  takeRole,
+  type TakenRole,
+} from '../store/operators.ts';
+import { readLatestEvents } from '../../ledger/store/streams.ts';
+import { endUserSessions } from './sessions.ts';
+
+export interface OperatorLedger {
+  readonly pool: pg.Pool;
+  readonly lane: Lane;
+}
+
+/** The stream of who may use the console, and of what they do there. */
+const stream = 'operator:console';
+
+/** A person at the console. */
+export interface Operator {
+  /** What events call them. */
+  readonly name: string;
+  readonly userId: string;
+  readonly role: OperatorRole;
+}
+
+export async function recordInConsole(
+  { lane }: Pick<OperatorLedger, 'lane'>,
+  event: LedgerEvent,
+): Promise<void> {
+  await lane.append({ stream, events: [event] });
+}
+
+/** What happened in the console, the latest first, before a version of its stream. */
+export function readConsoleEvents(
+  { pool }: Pick<OperatorLedger, 'pool'>,
+  before: number | undefined,
+  most: number,
+): Promise<RecordedEvent[]> {
+  return readLatestEvents(pool, stream, most, before);
+}
+
+/** Records that an operator asks for something, before it is done. */
+export async function recordAction(
+  ledger: Pick<OperatorLedger, 'lane'>,
+  { name: operator, userId: user_id }: Operator,
+  action: string,
+  subject?: string,
+): Promise<void> {
+  const data = { operator, user_id, action, ...(subject !== undefined && { subject }) };
+  await recordInConsole(ledger, { type: 'operator_acted', data });
+}
+
+/** Who changes roles: a person at the console, who must be an admin when it takes effect, or a command, which needs no role. */
+export interface RoleChanger {
+  readonly name: string;
+  readonly at: 'console' | 'command';
+}
+
+export type RoleGrant =
+  | { readonly kind: 'granted' }
+  /** The name is another user's, or the user has another name: names are for ever. */
+  | { readonly kind: 'name_taken' }
+  | { readonly kind: 'last_admin' }
+  | { readonly kind: 'not_admin' };
+
+/** Gives a user a role under a name, or another role. The ledger has it before it counts. Invitations to the name end. */
+export async function grantRole(
+  ledger: OperatorLedger,
+  grant: {
+    readonly name: string;
+    readonly userId: string;
+    readonly role: OperatorRole;
+    readonly by: RoleChanger;
+  },
+): Promise<RoleGrant> {
+  const { name, userId, role, by } = grant;
+  const { pool } = ledger;
+  if (by.at === 'console' && !(await isAdmin(pool, by.name))) return { kind: 'not_admin' };
+  const former = await findOperatorNamed(pool, name);
+  const ownName = (await findNameOf(pool, userId)) ?? name;
+  if ((former && former.userId !== userId) || ownName !== name) return { kind: 'name_taken' };
+  if (former?.role === 'admin' && role !== 'admin') {
+    const taken = await takeRoleOf(ledger, name, by, true);
+    if (taken === 'last_admin' || taken === 'not_admin') return { kind: taken };
+  }
+  await dropInvitations(pool, 'name', name);
+  await recordInConsole(ledger, {
+    type: 'operator_role_granted',
+    data: { name, user_id: userId, role, operator: by.name },
+  });
+  return (await setRole(pool, { name, userId, role })) ? { kind: 'granted' } : { kind: 'name_taken' };
+}
+
+export interface RoleWithdrawal {
+  readonly kind: 'withdrawn' | 'unknown' | 'last_admin' | 'not_admin';
+}
+
+/**
+ * Takes an operator's role away: their sessions, and invitations to them and by them, end at once, in every process. The last admin
+ * keeps it, except for a command, which can invite another one.
+ */
+export async function withdrawRole(
+  ledger: OperatorLedger,
+  { name, by }: { readonly name: string; readonly by: RoleChanger },
+): Promise<RoleWithdrawal> {
+  const { userId } = (await findOperatorNamed(ledger.pool, name)) ?? {};
+  const taken = await takeRoleOf(ledger, name, by, by.at === 'console');
+  if (taken === 'last_admin' || taken === 'not_admin') return { kind: taken };
+  if (taken === 'unknown' || userId === undefined) return { kind: 'unknown' };
+  await recordInConsole(ledger, {
+    type: 'operator_role_withdrawn',
+    data: { name, user_id: userId, operator: by.name },
+  });
+  await endOperatorSessions(ledger.pool, userId);
+  await endUserSessions(ledger, await findSessionsOf(ledger.pool, userId));
+  return { kind: 'withdrawn' };
+}
+
+/** Takes a role away, and with it the invitations to its operator and those that the operator made. */
+async function takeRoleOf(
+  { pool }: OperatorLedger,
+  name: string,
+  by: RoleChanger,
+  keepsLast: boolean,
+): Promise<TakenRole> {
+  const taken = await takeRole(pool, { name, by: by.at === 'console' ? by.name : undefined, keepsLast });
+  if (taken === 'last_admin' || taken === 'not_admin') return taken;
+  await dropInvitations(pool, 'name', name);
+  await dropInvitations(pool, 'invited_by', name);
+  return taken;
+}
+
+/** Removes the second factors of an operator who has lost them; the next sign-in adds a new one. False for an unknown name. */
+export async function removeFactors(
+  ledger: OperatorLedger,
+  { name, by: operator }: { readonly name: string; readonly by: string },
+): Promise<boolean> {
+  const { userId } = (await findOperatorNamed(ledger.pool, name)) ?? {};
+  if (userId === undefined) return false;
+  await endOperatorSessions(ledger.pool, userId);
+  await recordInConsole(ledger, {
+    type: 'operator_factors_removed',
+    data: { name, user_id: userId, operator },
+  });
+  await deleteFactors(ledger.pool, userId);
+  return true;
+}

@@ -1,0 +1,52 @@
+import { devnetKeys } from '../../../devnet/accounts.ts';
+import { payForOneJob, untilOffered } from '../../../devnet/client.ts';
+import { readDescription } from '../../../devnet/description.ts';
+import { parseJobId } from '../../../base/values/job.ts';
+import type { Hex } from '../../../base/values/primitives.ts';
+import { ArgumentError, readOptions } from '../../../base/terminal/arguments.ts';
+import { type ExitCode, exitCodes } from '../../../base/terminal/exit-codes.ts';
+import { say } from '../../../base/terminal/terminal.ts';
+
+const longestWaitSecs = 3_600;
+
+export async function run(args: readonly string[]): Promise<ExitCode> {
+  const { values, positionals } = readOptions({
+    args: [...args],
+    allowPositionals: true,
+    options: {
+      dir: { type: 'string', default: '.tollbook' },
+      gateway: { type: 'string' },
+      'wait-secs': { type: 'string', default: '0' },
+    },
+  });
+  const [service = '', index = '', body] = positionals;
+  const job = parseJobId(service, index);
+  if (!job || body === undefined)
+    throw new ArgumentError("what shall be paid for? npm run pay -- SERVICE JOB 'BODY'");
+  const waitSecs = readWait(values['wait-secs']);
+  const { gatewayUrl, privateKey } = await payerAt(values.gateway, values.dir);
+  await untilOffered(gatewayUrl, job, waitSecs * 1_000);
+  const { result } = await payForOneJob({ gatewayUrl, privateKey, ...job, body, onStep: say });
+  say(`result: ${result.toString('utf8')}`);
+  return exitCodes.done;
+}
+
+/** Every devnet has the same payer, whose key is public. */
+async function payerAt(
+  gateway: string | undefined,
+  dir: string,
+): Promise<{ readonly gatewayUrl: string; readonly privateKey: Hex }> {
+  if (gateway !== undefined) return { gatewayUrl: readUrl(gateway), privateKey: devnetKeys.payer };
+  const devnet = await readDescription(dir);
+  return { gatewayUrl: devnet.gateway_url, privateKey: devnet.payer_private_key as Hex };
+}
+
+function readUrl(text: string): string {
+  if (/^https?:\/\/\S+$/.test(text) && URL.canParse(text)) return text.replace(/\/+$/, '');
+  throw new ArgumentError('--gateway is a URL, such as http://127.0.0.1:8402');
+}
+
+function readWait(text: string): number {
+  if (/^\d{1,4}$/.test(text) && Number(text) <= longestWaitSecs) return Number(text);
+  throw new ArgumentError(`--wait-secs is a whole number from 0 to ${longestWaitSecs}`);
+}

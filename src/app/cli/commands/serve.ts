@@ -1,0 +1,122 @@
+import type { Logger } from 'pino';
+import { databaseWarning, readDatabaseUrl } from '../../../base/config/database-url.ts';
+import { processEnvironment } from '../../../base/config/environment.ts';
+import { loadConfig } from '../../../base/config/load.ts';
+import { ConfigError } from '../../../base/config/mistakes.ts';
+import { createLogger } from '../../logger.ts';
+import type { Ending } from '../../shut-down.ts';
+import { type RunningGateway, startGateway, type WorkersMode } from '../../start.ts';
+import type { Quiet } from '../../running-gateway.ts';
+import { ArgumentError, readOptions } from '../../../base/terminal/arguments.ts';
+import { type ExitCode, exitCodes } from '../../../base/terminal/exit-codes.ts';
+import { type GoLiveRequest, readGoLive, takeLive } from '../../../finance/terminal/go-live.ts';
+import { twoSignals } from '../../../base/terminal/terminal.ts';
+
+const workersModes = ['all', 'none', 'only'] as const satisfies readonly WorkersMode[];
+
+export async function run(args: readonly string[]): Promise<ExitCode> {
+  const request = readRequest(args);
+  const signals = twoSignals();
+  // a SIGHUP during the start must not end the process; the configuration was read just now
+  process.on('SIGHUP', () => {});
+  const env = processEnvironment();
+  const { config, warnings } = await loadConfig(request.file, env);
+  const databaseUrl = await readDatabaseUrl(env);
+  const logger = createLogger(config.logLevel);
+  for (const warning of [...warnings, databaseWarning(databaseUrl, env) ?? []].flat())
+    logger.warn({ warning }, 'the configuration has a warning');
+  if (request.goLive && !(await takeLive(config, request.file, request.goLive))) return exitCodes.notDone;
+  const { workers, quiet } = request;
+  const start = () => startGateway({ config, databaseUrl, logger, workers, quiet });
+  let gateway = await start();
+  const onSignal = reloader(() => gateway, request.file, logger);
+  process.on('SIGHUP', onSignal);
+  logger.info({ url: gateway.url }, 'listening');
+  while (gateway.quiet && !(await isSignalled(signals.first, gateway.quiet))) {
+    logger.info('the database is the ledger now: this gateway goes live');
+    await gateway.stop();
+    gateway = await start();
+    logger.info({ url: gateway.url }, 'listening');
+  }
+  const signal = await signals.first;
+  logger.info({ signal, drain_delay_secs: config.drainDelaySecs }, 'stopping: not ready, and still serving');
+  const ended = gateway.drain().then(() => gateway.stop());
+  const ending = await Promise.race([ended, signals.second]);
+  if (typeof ending === 'object') return logEnd(ending, logger);
+  const requestsCut = gateway.openRequests();
+  logger.warn({ signal: ending, requests_cut: requestsCut }, 'stopped at once by a second signal');
+  process.exit(exitCodes.notDone);
+}
+
+interface Request {
+  readonly file: string;
+  readonly workers: WorkersMode;
+  readonly quiet: boolean;
+  readonly goLive: GoLiveRequest | undefined;
+}
+
+function readRequest(args: readonly string[]): Request {
+  const { values } = readOptions({
+    args: [...args],
+    options: {
+      config: { type: 'string' },
+      workers: { type: 'string', default: 'all' },
+      quiet: { type: 'boolean', default: false },
+      'go-live': { type: 'boolean', default: false },
+      by: { type: 'string' },
+      why: { type: 'string' },
+    },
+  });
+  const { config: file, quiet, by, why, 'go-live': goesLive } = values;
+  if (file === undefined) throw new ArgumentError('name the configuration: tollbook serve --config FILE');
+  const workers = workersModes.find((mode) => mode === values.workers);
+  if (!workers) throw new ArgumentError(`--workers is one of ${workersModes.join(', ')}`);
+  if (quiet && goesLive) throw new ArgumentError('--quiet and --go-live exclude each other');
+  if (!goesLive && (by !== undefined || why !== undefined))
+    throw new ArgumentError('--by and --why belong to --go-live');
+  return { file, workers, quiet, goLive: goesLive ? readGoLive(by, why) : undefined };
+}
+
+/** False where the gateway may go live before a signal comes. */
+async function isSignalled(first: Promise<NodeJS.Signals>, { over }: Quiet): Promise<boolean> {
+  return (await Promise.race([first, over])) !== undefined;
+}
+
+/** The last line of the log: how it ended. */
+function logEnd({ requestsCut, workLeft }: Ending, logger: Logger): ExitCode {
+  const facts = { requests_cut: requestsCut, work_left: workLeft };
+  if (requestsCut === 0 && workLeft === 0) logger.info(facts, 'stopped: every request has its answer');
+  else
+    logger.warn(
+      facts,
+      'stopped at the end of shutdown_grace_secs: requests were cut; what they had begun is finished by another process',
+    );
+  return exitCodes.done;
+}
+
+/** Reloads run one after the other; a signal during a reload starts another. */
+function reloader(current: () => RunningGateway, file: string, logger: Logger): () => void {
+  let last = Promise.resolve();
+  return () => {
+    last = last.then(() => reload(current(), file, logger));
+  };
+}
+
+async function reload(gateway: RunningGateway, file: string, logger: Logger): Promise<void> {
+  try {
+    const { config, warnings } = await loadConfig(file, processEnvironment());
+    for (const warning of warnings) logger.warn({ warning }, 'the configuration has a warning');
+    const requireRestart = await gateway.reload(config);
+    if (requireRestart.length === 0) logger.info('configuration loaded');
+    else
+      logger.warn(
+        { require_restart: requireRestart },
+        'configuration loaded, but changes of these keys require a restart',
+      );
+  } catch (error) {
+    if (!(error instanceof ConfigError))
+      return logger.error({ err: error }, 'the configuration could not be loaded');
+    logger.error({ mistakes: error.mistakes }, 'the configuration has mistakes; nothing was changed');
+    await gateway.refuseReload(error.mistakes.length).catch(() => {});
+  }
+}

@@ -1,0 +1,89 @@
+import { type Command, commands } from './commands.ts';
+import { ArgumentError } from '../../base/terminal/arguments.ts';
+import { type ExitCode, exitCodes, exitLines, type OwnExits } from '../../base/terminal/exit-codes.ts';
+import { fail, say } from '../../base/terminal/terminal.ts';
+import { ConfigError } from '../../base/config/mistakes.ts';
+import { BooksError } from '../../finance/rules/bookkeeping/books-error.ts';
+
+const allExits: OwnExits = {
+  finding: 'a break that nobody has explained, or tampering',
+  explained: 'every break is explained',
+  wrongConfiguration: 'the configuration has mistakes: from serve, pricing and config check',
+};
+const readerSuffices = 'DATABASE_URL may be of a user with the reader role alone (docs/operations/roles.md).';
+
+const usage = [
+  'Usage: tollbook COMMAND [OPTIONS]',
+  '',
+  ...Object.entries(commands).map(([name, { summary }]) => `  ${name.padEnd(20)}${summary}`),
+  '',
+  'DATABASE_URL, or the file that DATABASE_URL_FILE names, has the address of the database.',
+  '`tollbook COMMAND --help` describes one command.',
+  '',
+  ...exitLines(allExits),
+].join('\n');
+
+/**
+ * Runs the command that the arguments name, and says its result, or why it failed, on the terminal. A command's name is one argument, or
+ * two such as `config check`; the other arguments belong to the command.
+ */
+export async function runCommand(args: readonly string[]): Promise<ExitCode> {
+  const [first = '', second = ''] = args;
+  const twoWords = named(`${first} ${second}`);
+  const command = twoWords ?? named(first);
+  if (!command) return answerNoCommand(first, second);
+  const fullName = twoWords ? `${first} ${second}` : first;
+  const own = args.slice(twoWords ? 2 : 1);
+  if (own.includes('--help')) {
+    say(helpOf(fullName, command));
+    return exitCodes.done;
+  }
+  try {
+    const { run } = await command.load();
+    // an ignored filter would look like a filter without results
+    if (run.length === 0 && own.length > 0)
+      throw new ArgumentError(`tollbook ${fullName} takes no arguments, not ${own[0]}`);
+    return await run(own);
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    fail(isParseError(error) ? `${message}. \`tollbook ${fullName} --help\` lists its options` : message);
+    return exitCodeOf(error, command.exits);
+  }
+}
+
+function named(name: string): Command | undefined {
+  return Object.hasOwn(commands, name) ? commands[name] : undefined;
+}
+
+function helpOf(name: string, { summary, usage: options, exits, isReading }: Command): string {
+  const lines = [`tollbook ${name}: ${summary}`, '', options, '', ...exitLines(exits)];
+  return lines.concat(isReading ? ['', readerSuffices] : []).join('\n');
+}
+
+function answerNoCommand(first: string, second: string): ExitCode {
+  if (['', '--help', '-h', 'help'].includes(first)) {
+    say(usage);
+    return exitCodes.done;
+  }
+  fail(noCommand(first, second));
+  return exitCodes.notDone;
+}
+
+/** Names the commands whose names begin with the same argument. */
+function noCommand(first: string, second: string): string {
+  const near = Object.keys(commands).filter((name) => name.startsWith(`${first} `));
+  const given = near.length > 0 && /^[a-z]/.test(second) ? `${first} ${second}` : first;
+  const hint = near.length > 0 ? `there is: ${near.join(', ')}` : '`tollbook --help` lists them all';
+  return `tollbook has no command ${given}; ${hint}`;
+}
+
+function exitCodeOf(error: unknown, exits: OwnExits = {}): ExitCode {
+  if (error instanceof BooksError) return exitCodes.finding;
+  const isServing = error instanceof ConfigError && exits.wrongConfiguration !== undefined;
+  return isServing ? exitCodes.wrongConfiguration : exitCodes.notDone;
+}
+
+/** What parseArgs of node:util throws for unknown options. */
+function isParseError(error: unknown): boolean {
+  return error instanceof Error && 'code' in error && String(error.code).startsWith('ERR_PARSE_ARGS_');
+}

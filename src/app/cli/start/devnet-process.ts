@@ -1,0 +1,42 @@
+import { spawn, type ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
+import { processEnvironment } from '../../../base/config/environment.ts';
+import type { Devnet } from '../../../devnet/devnet.ts';
+
+/** The addresses and keys of a running devnet. */
+export type DevnetFacts = Omit<Devnet, 'stop'>;
+
+const thisProgram = new URL('../tollbook.ts', import.meta.url);
+
+/** Starts the devnet in a process of its own; adds to `stops` what ends it. */
+export async function startDevnetProcess(
+  dir: string,
+  stops: (() => Promise<unknown>)[],
+  chainPort: number | undefined,
+): Promise<DevnetFacts> {
+  const { PATH = '' } = processEnvironment();
+  const port = chainPort === undefined ? [] : ['--chain-port', String(chainPort)];
+  const args = [fileURLToPath(thisProgram), 'devnet', '--dir', dir, ...port];
+  const child = spawn(process.execPath, args, {
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+    env: { PATH },
+    // Ctrl-C in the terminal must not reach the devnet: it ends after the gateway
+    detached: true,
+  });
+  stops.push(() => endChild(child));
+  const ready = once(child, 'message') as Promise<[DevnetFacts]>;
+  const ended = once(child, 'exit').then(() => {
+    throw new Error('the devnet ended before it was ready');
+  });
+  const [facts] = await Promise.race([ready, ended]);
+  ended.catch(() => {});
+  return facts;
+}
+
+async function endChild(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const exited = once(child, 'exit');
+  child.kill('SIGTERM');
+  await exited;
+}

@@ -1,0 +1,303 @@
+import type { Feature } from '../../base/config/config.ts';
+import { type RefusalCode, refusals } from '../../base/errors/refusal.ts';
+import * as projections from './projections-operations.ts';
+import * as refunds from './refunds-operations.ts';
+import * as chat from './chat-operations.ts';
+import { componentSchemas, encodedJson, type JsonObject, schemaOf, usedComponents } from './components.ts';
+import { answerHeaders } from './headers.ts';
+import * as identity from './identity-operations.ts';
+import * as jobs from './job-operations.ts';
+import * as log from './log-operations.ts';
+import { type DescribedAnswer, type Operation, type Security, tags } from './operation.ts';
+import * as operatorCredit from './operator-credit-operations.ts';
+import * as operator from './operator-operations.ts';
+import * as reconciliations from './reconcile-operations.ts';
+import { pathParameters } from './path-parameters.ts';
+import { documentOperation } from './reference-operations.ts';
+import { openAiAnswers, refusalAnswers } from './refusals.ts';
+import * as runner from './runner-operations.ts';
+import * as status from './status-operations.ts';
+import * as triggers from './trigger-operations.ts';
+
+/** The version of this interface: the package's. */
+const version = '0.1.0';
+
+/** A part of the API that can be on or off: a feature, user accounts, the sealed log, and the audit API. */
+export type Part = Feature | 'identity' | 'audit' | 'log';
+
+/** Every public route of each part. */
+const operationsByPart: Readonly<Record<Part, readonly Operation[]>> = {
+  x402: [
+    jobs.payOperation,
+    jobs.dryRunOperation,
+    jobs.priceOperation,
+    jobs.catalogueOperation,
+    jobs.wellKnownOperation,
+    jobs.didOperation,
+    jobs.llmsOperation,
+    jobs.receiptOperation,
+    jobs.resultOperation,
+    jobs.walletReceiptsOperation,
+    jobs.receiptTokenOperation,
+    jobs.paymentTokenOperation,
+    status.healthOperation,
+    status.readyOperation,
+    status.statsOperation,
+    triggers.webhookOperation,
+    runner.leaseOperation,
+    runner.extendOperation,
+    runner.completeOperation,
+    runner.resultPartOperation,
+    runner.progressOperation,
+    runner.failOperation,
+    operator.deadLettersOperation,
+    operator.deadLetterCausesOperation,
+    operator.requeueOperation,
+    operator.requeueManyOperation,
+    operator.discardOperation,
+    operator.discardManyOperation,
+    operator.pauseOperation,
+    operator.resumeOperation,
+  ],
+  chat: [
+    chat.chatOperation,
+    chat.modelsOperation,
+    chat.modelOperation,
+    chat.creditsOperation,
+    chat.keyOperation,
+    chat.generationOperation,
+    chat.usageOperation,
+    chat.usageCsvOperation,
+    chat.generationsOperation,
+    chat.generationsCsvOperation,
+    status.chatReadyOperation,
+    operatorCredit.listKeysOperation,
+    operatorCredit.createKeyOperation,
+    operatorCredit.revokeKeyOperation,
+    operatorCredit.listAccountsOperation,
+    operatorCredit.grantOperation,
+  ],
+  identity: [
+    identity.authGetOperation,
+    identity.authPostOperation,
+    identity.siweNonceOperation,
+    identity.siweVerifyOperation,
+    identity.listWalletsOperation,
+    identity.walletNonceOperation,
+    identity.linkWalletOperation,
+    identity.unlinkWalletOperation,
+    identity.listKeysOperation,
+    identity.getAlertWebhookOperation,
+    identity.setAlertWebhookOperation,
+    identity.removeAlertWebhookOperation,
+    identity.createKeyOperation,
+    identity.revokeKeyOperation,
+    identity.revokeKeysOperation,
+  ],
+  audit: [
+    status.gatewayStatusOperation,
+    projections.auditPaymentsOperation,
+    projections.auditPaymentHistoryOperation,
+    projections.auditCallsOperation,
+    projections.auditCreditOperation,
+    projections.auditTotalsOperation,
+    refunds.refundsDueOperation,
+    reconciliations.listReconciliationsOperation,
+    reconciliations.reconciliationOperation,
+  ],
+  log: [log.checkpointOperation, log.tileOperation, log.proofOperation, log.consistencyOperation],
+};
+
+export function operationsOf(parts: readonly Part[]): readonly Operation[] {
+  return [...parts.flatMap((part) => operationsByPart[part]), documentOperation];
+}
+
+/** Refusals before a route is found. */
+export const routelessCodes = [
+  'invalid_request',
+  'not_found',
+  'method_not_allowed',
+  'request_timeout',
+  'headers_too_large',
+  'quiet',
+] as const satisfies readonly RefusalCode[];
+
+const aboutJobs = `Pay for jobs over x402: each payment becomes one call for a runner, and the ledger records every step.
+
+**Refusals** are \`{"error": "one sentence", "code": "machine_readable"}\`, some with further fields. Each operation lists all of
+its codes. A refused request is never charged. Before a route is found, a request can also be refused with
+${routelessCodes.map((code) => `\`${code}\` (${refusals[code].status})`).join(', ')}.
+
+**Values**: amounts of tokens and wei are decimal strings; times are RFC 3339 in UTC; ids are numbers up to 2^53 − 1.
+
+**Browsers**: a page of any origin may call \`/x402\`, without credentials.`;
+
+const aboutChat = `**Model chat** is served below \`/v1\` in OpenAI's format: set a client's base URL to \`/v1\` of this address. Every error
+there is in OpenAI's format, and every answer has an \`X-Request-Id\`. Amounts are decimal strings of the currency. A page of
+any origin may call it, without cookies.`;
+
+const aboutPeople = `**Users** sign in below \`/api\`, from pages of this address only: a write request with another \`Origin\` is refused.`;
+
+const aboutPart: Readonly<Record<Part, string>> = {
+  x402: aboutJobs,
+  chat: aboutChat,
+  identity: aboutPeople,
+  audit: '',
+  log: '',
+};
+
+const securitySchemes: Readonly<Record<SchemeName, JsonObject>> = {
+  receiptToken: { type: 'http', scheme: 'bearer', description: 'The `receipt_token` of the 202.' },
+  runnerToken: {
+    type: 'http',
+    scheme: 'bearer',
+    description: 'The token of a runner with `mode = "lease"`.',
+  },
+  operatorToken: {
+    type: 'http',
+    scheme: 'bearer',
+    description: 'A token that `tollbook tokens create --scope …` creates.',
+  },
+  apiKey: { type: 'http', scheme: 'bearer', description: 'An API key: `sk-net-…`.' },
+  session: {
+    type: 'apiKey',
+    in: 'cookie',
+    name: '__Host-tollbook.session_token',
+    description: 'A session cookie. On loopback over HTTP the name has no `__Host-` prefix.',
+  },
+};
+
+/** The OpenAPI 3.1 document of a gateway with these parts at this public URL. */
+export function openApiDocument(publicUrl: string, parts: readonly Part[]): JsonObject {
+  const operations = operationsOf(parts);
+  const usedTags = new Set<string>(operations.map(({ tag }) => tag));
+  const usedSchemes = new Set<string>(operations.flatMap(({ security }) => schemeOf(security) ?? []));
+  const paths = pathsJson(operations);
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'Tollbook',
+      version,
+      description: parts.flatMap((part) => aboutPart[part] || []).join('\n\n'),
+      license: { name: 'Apache 2.0', identifier: 'Apache-2.0' },
+    },
+    servers: [{ url: publicUrl }],
+    tags: Object.entries(tags)
+      .filter(([name]) => usedTags.has(name))
+      .map(([name, tag]) => ({ name, description: tag })),
+    paths,
+    components: {
+      ...usedComponents(paths, { schemas: componentSchemas(), headers: answerHeaders }),
+      securitySchemes: Object.fromEntries(
+        Object.entries(securitySchemes).filter(([name]) => usedSchemes.has(name)),
+      ),
+    },
+  };
+}
+
+function pathsJson(operations: readonly Operation[]): JsonObject {
+  const byPath = Map.groupBy(operations, ({ path }) => path);
+  const entries = [...byPath].map(([path, group]) => [
+    path,
+    Object.fromEntries(group.map((operation) => [operation.method, operationJson(operation)])),
+  ]);
+  return Object.fromEntries(entries);
+}
+
+function operationJson(operation: Operation): JsonObject {
+  const parameters = parametersJson(operation);
+  const described = [
+    ...operation.answers,
+    ...refusalAnswers(operation.refusals, operation.refusalContext),
+    ...openAiAnswers(operation.errors ?? []),
+  ];
+  const answers = described.map((answer) => ({
+    ...answer,
+    headers: [...new Set([...(answer.headers ?? []), ...(operation.headers ?? []), 'X-Request-Id' as const])],
+  }));
+  return {
+    operationId: operation.id,
+    tags: [operation.tag],
+    summary: operation.summary,
+    description: operation.description,
+    security: securityJson(operation.security),
+    ...(parameters.length > 0 ? { parameters } : {}),
+    ...(operation.body ? { requestBody: bodyJson(operation.body) } : {}),
+    responses: Object.fromEntries(
+      answers
+        .toSorted((one, other) => one.status - other.status)
+        .map((answer) => [String(answer.status), answerJson(answer)]),
+    ),
+  };
+}
+
+type SchemeName = Exclude<Security, 'optionalApiKey' | 'optionalOperatorToken'>;
+
+function schemeOf(security: Security | undefined): SchemeName | undefined {
+  if (security === 'optionalApiKey') return 'apiKey';
+  return security === 'optionalOperatorToken' ? 'operatorToken' : security;
+}
+
+/** The receipt and free models can be read without a token; every other scheme is required. */
+function securityJson(security: Security | undefined): readonly JsonObject[] {
+  const scheme = schemeOf(security);
+  if (!scheme) return [];
+  const isOptional = security === 'receiptToken' || security?.startsWith('optional');
+  return isOptional ? [{}, { [scheme]: [] }] : [{ [scheme]: [] }];
+}
+
+function parametersJson({ path, query, requestHeaders = [] }: Operation): readonly JsonObject[] {
+  const names = [...path.matchAll(/\{(\w+)\}/g)].map(([, name = '']) => name);
+  return [
+    ...names.map((name) => pathParameter(name)),
+    ...Object.entries(query?.shape ?? {}).map(([name, schema]) => ({
+      name,
+      in: 'query',
+      schema: schemaOf(schema),
+    })),
+    ...requestHeaders.map(({ name, description: text, json }) => ({
+      name,
+      in: 'header',
+      description: text,
+      schema: json ? encodedJson(json) : { type: 'string' },
+    })),
+  ];
+}
+
+function pathParameter(name: string): JsonObject {
+  const schema = pathParameters.get(name);
+  if (!schema) throw new Error(`the path parameter ${name} is not described`);
+  return { name, in: 'path', required: true, schema: schemaOf(schema) };
+}
+
+function bodyJson(body: NonNullable<Operation['body']>): JsonObject {
+  if ('bytes' in body) return { description: body.description, content: { '*/*': {} } };
+  return { required: true, content: { 'application/json': { schema: schemaOf(body.schema) } } };
+}
+
+function answerJson(answer: DescribedAnswer): JsonObject {
+  const { description: text, headers = [] } = answer;
+  const content = contentJson(answer);
+  return {
+    description: text,
+    ...(headers.length > 0
+      ? {
+          headers: Object.fromEntries(
+            headers.map((name) => [name, { $ref: `#/components/headers/${name}` }]),
+          ),
+        }
+      : {}),
+    ...(Object.keys(content).length > 0 ? { content } : {}),
+  };
+}
+
+function contentJson({ schema, text, bytes, events }: DescribedAnswer): JsonObject {
+  return {
+    ...(schema ? { 'application/json': { schema: schemaOf(schema) } } : {}),
+    ...(text === undefined ? {} : { 'text/plain': { schema: { type: 'string', const: text } } }),
+    ...(bytes === undefined ? {} : { [bytes]: { schema: { type: 'string' } } }),
+    ...(events === undefined
+      ? {}
+      : { 'text/event-stream': { schema: { type: 'string', description: events } } }),
+  };
+}

@@ -1,0 +1,90 @@
+import type { z } from 'zod';
+import type { OpenAiErrorName } from '../../base/errors/openai-error.ts';
+import type { RefusalCode } from '../../base/errors/refusal.ts';
+import type { HeaderName } from './headers.ts';
+
+/** One route as the document describes it. Every public route has one. */
+export interface Operation {
+  readonly method: 'get' | 'post' | 'delete';
+  /** With OpenAPI's braces; each name in them is one of `pathParameters`. */
+  readonly path: string;
+  /** Unique: generated clients name their functions by it. */
+  readonly id: string;
+  readonly tag: Tag;
+  readonly summary: string;
+  readonly description: string;
+  readonly security?: Security;
+  readonly query?: z.ZodObject;
+  readonly requestHeaders?: readonly RequestHeader[];
+  readonly body?: RequestBody;
+  readonly answers: readonly DescribedAnswer[];
+  /** Exactly the codes that this route can answer with. */
+  readonly refusals: readonly RefusalCode[];
+  /** Fields that refusals of this route may have beside `error` and `code`. */
+  readonly refusalContext?: z.ZodRawShape;
+  /** The errors of the chat API, in OpenAI's format. */
+  readonly errors?: readonly OpenAiErrorName[];
+  /** Headers of every answer. */
+  readonly headers?: readonly HeaderName[];
+}
+
+export const tags = {
+  Jobs: 'Get a price, pay, and follow a paid call.',
+  Triggers: 'Call jobs without a payment, as the operator has configured it.',
+  Status: 'Liveness, readiness and public counters.',
+  Runner: 'For runners that poll: they lease calls, and complete or fail each.',
+  Chat: "Model chat in OpenAI's format, and the credit of a key.",
+  People: 'Sign-in, and the API keys of a user.',
+  Operator: 'For the operator of the gateway.',
+  Audit: 'For finance and auditors: every payment, call, refund due and reconciliation.',
+  Log: 'The tamper-evident log over the ledger: C2SP checkpoints and tiles, RFC 6962 proofs.',
+  Reference: 'This document.',
+} as const;
+export type Tag = keyof typeof tags;
+
+/** One of the security schemes. `receiptToken` and those that begin with `optional` are not required. */
+export type Security =
+  | 'receiptToken'
+  | 'runnerToken'
+  | 'operatorToken'
+  | 'apiKey'
+  | 'optionalApiKey'
+  | 'optionalOperatorToken'
+  | 'session';
+
+export interface RequestHeader {
+  readonly name: string;
+  readonly description: string;
+  /** The schema of the JSON that the header holds in base64. */
+  readonly json?: z.ZodType;
+}
+
+/** JSON with a schema, or any bytes. */
+export type RequestBody =
+  | { readonly schema: z.ZodType }
+  | { readonly bytes: true; readonly description: string };
+
+export interface DescribedAnswer {
+  readonly status: number;
+  readonly description: string;
+  /** Of a JSON body. */
+  readonly schema?: z.ZodType;
+  /** A constant body of plain text. */
+  readonly text?: string;
+  /** What the events are, where the answer may be an event stream. */
+  readonly events?: string;
+  /** The type of another body. */
+  readonly bytes?: 'text/plain' | 'text/html' | 'text/csv' | 'application/octet-stream';
+  readonly headers?: readonly HeaderName[];
+}
+
+/** For bodies that a client may have cached. */
+export const ifNoneMatch: RequestHeader = {
+  name: 'If-None-Match',
+  description: 'The `ETag` of a cached body.',
+};
+export const notModified: DescribedAnswer = {
+  status: 304,
+  description: 'The cached body is current.',
+  headers: ['ETag'],
+};

@@ -1,0 +1,157 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type pg from 'pg';
+import type { LogReader } from '../use-cases/log/log-reader.ts';
+import { readPaymentHistory, type PaymentHistory } from '../use-cases/projections/payment-history.ts';
+import { creditText } from '../../base/values/price.ts';
+import { isHex32 } from '../../base/values/primitives.ts';
+import type { AccountCredit } from '../../ledger/store/account-credit.ts';
+import { listAccountCredit } from '../../ledger/store/credit-projection.ts';
+import type { LedgerDatabase } from '../../ledger/store/database.ts';
+import { listJobDays, listPaidCalls, listPayments } from '../../ledger/store/payments.ts';
+import { authorizeOperator } from '../../accounts/http/operator-access.ts';
+import { sendRefusal } from '../../ledger/http/errors.ts';
+import { readListRequest } from '../../accounts/http/list-request.ts';
+import { proofJson } from './proofs-json.ts';
+import * as schemas from './schemas/projections.ts';
+
+const maxTotals = 5_000;
+
+interface Ledger {
+  readonly pool: pg.Pool;
+  readonly db: LedgerDatabase;
+}
+
+/** The read models and payment histories, for a token with the scope `audit:read`. */
+export function projectionRoutes(ledger: Ledger, reader: LogReader | undefined) {
+  return async (app: FastifyInstance): Promise<void> => {
+    app.get('/audit/payments', (request, reply) => sendPayments(ledger, request, reply));
+    app.get<{ Params: { quote_digest: string } }>('/audit/payments/:quote_digest', async (request, reply) => {
+      const access = await authorizeOperator(ledger, request, 'audit:read');
+      if (access.kind === 'refused') return sendRefusal(request, reply, access.code);
+      const digest = request.params.quote_digest.toLowerCase();
+      const history = isHex32(digest) ? await readPaymentHistory(ledger.pool, reader, digest) : undefined;
+      if (!history) return sendRefusal(request, reply, 'payment_not_found');
+      return reply.header('cache-control', 'no-store').send(historyJson(digest, history));
+    });
+    app.get('/audit/calls', (request, reply) => sendCalls(ledger, request, reply));
+    app.get('/audit/credit', (request, reply) => sendCredit(ledger, request, reply));
+    app.get('/audit/totals', (request, reply) => sendTotals(ledger, request, reply));
+  };
+}
+
+async function sendPayments(
+  ledger: Ledger,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<FastifyReply> {
+  const list = await readListRequest(ledger, request, schemas.paymentsQuery, 'payments');
+  if (list.kind === 'refused') return sendRefusal(request, reply, list.code);
+  const { limit, from, to, service_id, job_index, ...plain } = list.query;
+  const filters = {
+    ...plain,
+    serviceId: service_id,
+    jobIndex: job_index,
+    from: from === undefined ? undefined : new Date(from),
+    to: to === undefined ? undefined : new Date(to),
+  };
+  const { asOfSeq, rows } = await listPayments(ledger.pool, filters, list.after, limit);
+  const answer: schemas.AuditedPayments = {
+    as_of_seq: asOfSeq,
+    payments: rows as schemas.AuditedPayments['payments'],
+    next: list.cursorAfter(rows, ({ seq }) => seq),
+  };
+  return reply.header('cache-control', 'no-store').send(answer);
+}
+
+async function sendCalls(
+  ledger: Ledger,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<FastifyReply> {
+  const list = await readListRequest(ledger, request, schemas.callsQuery, 'calls');
+  if (list.kind === 'refused') return sendRefusal(request, reply, list.code);
+  const { limit, status, service_id: serviceId, job_index: jobIndex } = list.query;
+  const page = await listPaidCalls(ledger.pool, { status, serviceId, jobIndex }, list.after, limit);
+  const answer: schemas.AuditedCalls = {
+    as_of_seq: page.asOfSeq,
+    calls: page.rows as schemas.AuditedCalls['calls'],
+    next: list.cursorAfter(page.rows, (call) => call.call_id),
+  };
+  return reply.header('cache-control', 'no-store').send(answer);
+}
+
+async function sendCredit(
+  ledger: Ledger,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<FastifyReply> {
+  const list = await readListRequest(ledger, request, schemas.creditQuery, 'credit');
+  if (list.kind === 'refused') return sendRefusal(request, reply, list.code);
+  const { limit, account: name } = list.query;
+  const { asOfSeq, rows } = await listAccountCredit(ledger.pool, { name }, list.after, limit);
+  const answer: schemas.AuditedCredit = {
+    as_of_seq: asOfSeq,
+    accounts: rows.map(accountJson),
+    next: list.cursorAfter(rows, (account) => account.account_id),
+  };
+  return reply.header('cache-control', 'no-store').send(answer);
+}
+
+function accountJson({ name, ...row }: AccountCredit): schemas.AuditedCredit['accounts'][number] {
+  return {
+    account_id: row.account_id,
+    account: name,
+    balance: text(row.balance),
+    held: text(row.held),
+    granted: text(row.granted),
+    topped_up: text(row.topped_up),
+    captured: text(row.captured),
+    expired: text(row.expired),
+    last_seq: row.last_seq,
+  };
+}
+
+function text(micros: string): string {
+  return creditText(BigInt(micros));
+}
+
+async function sendTotals(
+  ledger: Ledger,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<FastifyReply> {
+  const access = await authorizeOperator(ledger, request, 'audit:read');
+  if (access.kind === 'refused') return sendRefusal(request, reply, access.code);
+  const query = schemas.totalsQuery.safeParse(request.query);
+  if (!query.success) return sendRefusal(request, reply, 'invalid_request');
+  const { from, to, service_id: serviceId, job_index: jobIndex } = query.data;
+  const page = await listJobDays(ledger.pool, { from, to, serviceId, jobIndex }, maxTotals + 1);
+  const answer: schemas.Totals = {
+    as_of_seq: page.asOfSeq,
+    totals: page.rows.slice(0, maxTotals),
+    complete: page.rows.length <= maxTotals,
+  };
+  return reply.header('cache-control', 'no-store').send(answer);
+}
+
+function historyJson(
+  digest: string,
+  { state, paid, quoteSource, head, events }: PaymentHistory,
+): schemas.PaymentHistoryJson {
+  return {
+    quote_digest: digest,
+    state,
+    paid,
+    quote_source: quoteSource ?? null,
+    checkpoint: head?.note ?? null,
+    events: events.map(({ event, leaf, proof }) => ({
+      seq: event.seq,
+      version: event.version,
+      type: event.type,
+      at: event.at,
+      data: event.data,
+      leaf_base64: leaf.toString('base64'),
+      proof: head && proof ? proofJson(proof, head) : null,
+    })),
+  };
+}

@@ -1,0 +1,161 @@
+import { costMicros, mostMicros, type PriceData, priceOfData } from '../../base/values/price.ts';
+import { type Posting, postingOf } from '../../accounts/rules/credit/postings.ts';
+import { costTerms } from '../../base/values/transaction-cost.ts';
+import { canonicalJson } from '../../base/values/canonical-json.ts';
+import type { EntityKind, EntityStep, EventDescriptor } from '../../ledger/rules/descriptor.ts';
+import { type EventData, eventDescriptors, type LedgerEvent } from '../../ledger/rules/event.ts';
+import { PeriodCheck } from './period-check.ts';
+
+type CostData = EventData<'transaction_cost_recorded' | 'operator_cost_reversed'>;
+
+/** The state of one entity's stream (chat, account, key, spend, …), as far as it decides which event may follow. */
+export class EntityCheck {
+  #step: EntityStep = 'none';
+  /** Of a chat: the credit held for it, and the part of it that was captured. */
+  #heldMicros = 0n;
+  #capturedMicros = 0n;
+  /** Of a chat that has not ended: what its tokens cost. */
+  #price: PriceData | undefined;
+  /** The spend in the stream's first event. */
+  #spend = '';
+  /** The spend has landed. */
+  #isAuthorized = false;
+  /** Of a transaction's cost: what stands recorded of it. */
+  #costTerms = '';
+  readonly #periods = new PeriodCheck();
+
+  /** Applies the stream's next event. Returns the problem, or undefined where it is legal. */
+  apply(event: LedgerEvent, stream: string): string | undefined {
+    const { transition }: EventDescriptor = eventDescriptors[event.type];
+    if (transition.of !== 'entity')
+      return transition.of === 'note'
+        ? undefined
+        : 'it belongs to a quote, but this is not the stream of a quote';
+    const { kind, from, to } = transition;
+    if (!isOfStream(event, kind, stream)) return 'its data do not match the entity of its stream';
+    if (!from.includes(this.#step))
+      return this.#step === 'none'
+        ? 'the event that must come before it is missing'
+        : `the ${kind} is ${this.#step}, which cannot be followed by ${event.type}`;
+    if (to) this.#step = to;
+    const posting = kind === 'chat' ? postingOf(event) : undefined;
+    if (posting) return this.#move(posting);
+    return (
+      this.#checkCost(event) ??
+      this.#checkReversal(event) ??
+      this.#nameSpend(event) ??
+      this.#periods.apply(event)
+    );
+  }
+
+  /** A chat costs what its tokens cost at the price of its admission, where that has one; a recovered one costs its hold. */
+  #checkCost(event: LedgerEvent): string | undefined {
+    if (event.type === 'chat_admitted') this.#price = event.data.price;
+    if (event.type !== 'chat_completed' || !this.#price || event.data.ending === 'recovered')
+      return undefined;
+    const { prompt_tokens: promptTokens, completion_tokens: completionTokens } = event.data;
+    const { cached_tokens: cachedTokens = 0, cache_write_tokens: cacheWriteTokens = 0 } = event.data;
+    const price = priceOfData(this.#price);
+    this.#price = undefined;
+    if (cachedTokens + cacheWriteTokens > promptTokens)
+      return 'more of its prompt came from the cache than it has';
+    const cost = costMicros({ promptTokens, completionTokens, cachedTokens, cacheWriteTokens, price });
+    const isRight = BigInt(event.data.cost_micros) === (cost < mostMicros ? cost : mostMicros);
+    return isRight ? undefined : 'its cost does not follow from its tokens and the price of its admission';
+  }
+
+  /** A reversal of a cost repeats the record that it takes back. */
+  #checkReversal({ type, data }: LedgerEvent): string | undefined {
+    if (type === 'transaction_cost_recorded') this.#costTerms = termsText(data);
+    if (type !== 'operator_cost_reversed') return undefined;
+    return termsText(data) === this.#costTerms
+      ? undefined
+      : 'it takes back another cost than the one that was recorded';
+  }
+
+  /** A chat captures and releases at most what it holds. */
+  #move({ from, to, amountMicros }: Posting): string | undefined {
+    if (from === 'held') this.#heldMicros -= amountMicros;
+    if (to === 'held') this.#heldMicros += amountMicros;
+    if (from === 'used') this.#capturedMicros -= amountMicros;
+    if (to === 'used') this.#capturedMicros += amountMicros;
+    if (this.#heldMicros < 0n) return 'more credit is captured or released than was held for this chat';
+    return this.#capturedMicros < 0n ? 'more credit is returned than was captured for this chat' : undefined;
+  }
+
+  #nameSpend(event: LedgerEvent): string | undefined {
+    const name = spendOf(event);
+    if (name === undefined) return undefined;
+    if (event.type === 'spend_accepted') this.#spend = name;
+    if (event.type === 'spend_authorized') this.#isAuthorized = true;
+    if (event.type === 'spend_released' && this.#isAuthorized && !event.data.may_have_landed)
+      return 'it landed, so it stays bound to its request';
+    return name === this.#spend ? undefined : 'it names a spend other than the accepted one';
+  }
+}
+
+/** The uniqueness claim of a spend; undefined for other events. */
+export function spendOf({ data }: LedgerEvent): string | undefined {
+  if (!('commitment' in data)) return undefined;
+  const { network, contract, commitment, nonce } = data;
+  return `${network}/${contract}/${commitment}/${nonce}`;
+}
+
+function termsText(data: CostData): string {
+  return canonicalJson({ ...costTerms(data) });
+}
+
+function isOfStream({ data }: LedgerEvent, kind: EntityKind, stream: string): boolean {
+  const id = idOf(data, kind);
+  return id === undefined ? stream.startsWith(`${kind}:`) : stream === `${kind}:${id}`;
+}
+
+/** The entity's id in the data; undefined where the data have none. */
+function idOf(data: LedgerEvent['data'], kind: EntityKind): string | number | undefined {
+  switch (kind) {
+    case 'chat':
+    case 'spend':
+      return 'chat_id' in data ? data.chat_id : undefined;
+    case 'account':
+      return 'account_id' in data ? data.account_id : undefined;
+    case 'key':
+      return 'key_id' in data ? data.key_id : undefined;
+    case 'user':
+      return 'user_id' in data ? data.user_id : undefined;
+    case 'sweep':
+      return 'swept_to' in data ? transferName(data) : undefined;
+    case 'transfer':
+      return transferIn(data);
+    case 'cost':
+      return 'gas_used' in data ? `${chainOf(data.network)}:${data.transaction}` : undefined;
+    case 'break':
+      return 'break_id' in data ? data.break_id : undefined;
+    case 'period':
+      return 'from_ms' in data ? 'books' : '';
+    case 'session':
+      return 'session_id' in data ? data.session_id : undefined;
+    case 'recovery':
+      return 'generation' in data ? data.generation : undefined;
+  }
+}
+
+function transferIn(data: LedgerEvent['data']): string | undefined {
+  if (!('transaction' in data && 'network' in data && 'log_index' in data)) return undefined;
+  const { network, transaction, log_index } = data;
+  return transaction === undefined || log_index === undefined
+    ? undefined
+    : transferName({ network, transaction, log_index });
+}
+
+/** A transfer's place, as streams are named by it. */
+function transferName(at: {
+  readonly network: string;
+  readonly transaction: string;
+  readonly log_index: number;
+}): string {
+  return `${chainOf(at.network)}:${at.transaction}:${at.log_index}`;
+}
+
+function chainOf(network: string): string {
+  return network.slice('eip155:'.length);
+}

@@ -1,0 +1,66 @@
+import type pg from 'pg';
+import { CheckpointError, readCheckpoint } from '../../../base/values/log/checkpoint.ts';
+import { isIncluded, leafHash, RightEdge } from '../../../base/values/log/merkle.ts';
+import { DamagedLedgerError } from '../../../ledger/store/export.ts';
+import {
+  readLargestHead,
+  readLogGeneration,
+  readOrigins,
+  readStoredTree,
+  type StoredHead,
+} from '../../store/log.ts';
+import { appendEvents, proveEvents } from './prove.ts';
+
+/**
+ * Of events that were read, by `seq`, those that are not the ones that were sealed: no inclusion proof leads from their bytes to the newest
+ * head of the log. None where there is no log; events that no head covers yet are not looked at. Where the log itself was damaged, that is all that
+ * it covers. The signature of the head is not checked.
+ */
+export async function findChangedEvents(
+  pool: pg.Pool,
+  leaves: ReadonlyMap<number, Uint8Array>,
+): Promise<number[]> {
+  const head = leaves.size === 0 ? undefined : await newestHead(pool);
+  if (!head) return [];
+  const covered = [...leaves.keys()].filter((seq) => seq <= head.size);
+  try {
+    const { size, root } = readCheckpoint(head.note);
+    const proofs = await proveEvents(pool, { size }, covered);
+    return proofs.flatMap(({ seq, hashes }) => {
+      const leaf = leaves.get(seq);
+      return leaf && isIncluded({ index: seq - 1, size, root }, leafHash(leaf), hashes) ? [] : [seq];
+    });
+  } catch (error) {
+    if (error instanceof CheckpointError || error instanceof RangeError) return covered;
+    throw error;
+  }
+}
+
+/**
+ * Whether the events are those that the newest head of the log covers, all of them: an event that was removed, or moved to another stream, leaves
+ * those that remain of its stream as they were sealed. True where there is no log. The signature of the head is not checked.
+ */
+export async function isAsSealed(pool: pg.Pool): Promise<boolean> {
+  try {
+    const tree = await readStoredTree(pool);
+    // both grow together: where the tree is larger, heads were removed
+    if (tree.size !== (tree.newest ?? 0)) return false;
+    const head = await newestHead(pool);
+    if (!head) return true;
+    const { size, root } = readCheckpoint(head.note);
+    if (size !== head.size) return false;
+    const edge = new RightEdge();
+    await appendEvents(pool, edge, size);
+    return edge.root().equals(root);
+  } catch (error) {
+    if (error instanceof DamagedLedgerError || error instanceof CheckpointError) return false;
+    throw error;
+  }
+}
+
+/** Of the present generation of the log, whatever its name is. */
+async function newestHead(pool: pg.Pool): Promise<StoredHead | undefined> {
+  const [{ generation }, origins] = await Promise.all([readLogGeneration(pool), readOrigins(pool)]);
+  const present = origins.filter((origin) => generation === 1 || origin.endsWith(`/${generation}`));
+  return readLargestHead(pool, present);
+}

@@ -1,0 +1,102 @@
+import { type RecordedEvent, typesListing } from '../../../ledger/rules/event.ts';
+import { refundReason } from '../../../payments/rules/refund.ts';
+import { refundedAtoms } from '../../../payments/rules/payment-progress.ts';
+import { foldQuote, jobOf, type PaymentState } from '../../../payments/rules/quote-state.ts';
+import type { CallRow, PaymentRow, WithdrawnCall } from '../../../ledger/store/projection.ts';
+
+const changing: ReadonlySet<string> = new Set(typesListing('readModels', 'payments'));
+
+/** The payment and the call of one stream: a fold over the given events. */
+export function paymentRowsOf(events: readonly RecordedEvent[]): {
+  payments: PaymentRow[];
+  calls: CallRow[];
+  withdrawn: WithdrawnCall[];
+} {
+  const state = foldQuote(events);
+  const start = events.find(({ type }) => type === 'settlement_started' || type === 'payment_recovered');
+  // an event that changes nothing here counts in no step, whatever other events the step has
+  const last = events.findLast(({ type }) => changing.has(type));
+  const { payment } = state;
+  if (!last || !payment || !start) return { payments: [], calls: [], withdrawn: [] };
+  const job = jobOf(state);
+  const { network, asset, symbol, decimals, amount, payer, pay_to } = payment.payment;
+  const { settled, refunds } = payment;
+  const call = callRow(payment, events, start.seq);
+  const payments: PaymentRow[] = [
+    {
+      seq: start.seq,
+      at: start.at,
+      service_id: job?.serviceId ?? null,
+      job_index: job?.jobIndex ?? null,
+      network,
+      asset,
+      symbol,
+      decimals,
+      amount,
+      payer,
+      pay_to,
+      state: stateOf(payment),
+      transaction: settled?.transaction ?? null,
+      block_number: settled?.proof ? String(settled.proof.blockNumber) : null,
+      call_id: payment.call?.callId ?? null,
+      settled_at: settled?.at ?? null,
+      refunded_at: refunds.at(-1)?.at ?? null,
+      refund_transaction: refunds.at(-1)?.transaction ?? null,
+      refunded_amount: String(refundedAtoms(payment)),
+      ...refundDueOf(payment, call),
+      refund_started_at: payment.refunding?.at ?? null,
+      quote_source: state.quote?.source ?? null,
+      last_seq: last.seq,
+    },
+  ];
+  const calls: CallRow[] =
+    call && job ? [{ ...call, service_id: job.serviceId, job_index: job.jobIndex }] : [];
+  return { payments, calls, withdrawn: withdrawnFrom(events, calls) };
+}
+
+/** Calls that were enqueued and belong to no payment any more. */
+function withdrawnFrom(events: readonly RecordedEvent[], calls: readonly CallRow[]): WithdrawnCall[] {
+  const left = new Set(calls.map(({ call_id: id }) => id));
+  return events.flatMap(({ type, data }) =>
+    type === 'enqueued' && !left.has(data.call_id) ? { call_id: data.call_id, status: null } : [],
+  );
+}
+
+/** The state of a payment: that of its refund as a whole, else of its call, else of its settlement. */
+function stateOf({ status, call, isRefunded }: PaymentState): string {
+  if (status === 'settled' && isRefunded) return 'refunded';
+  return status === 'settled' && call ? call.status : status;
+}
+
+/** Whether a refund is due, and since when. */
+function refundDueOf(
+  payment: PaymentState,
+  call: Pick<CallRow, 'ended_at'> | undefined,
+): Pick<PaymentRow, 'refund_due' | 'refund_due_since'> {
+  const reason = refundReason(payment);
+  if (!reason) return { refund_due: null, refund_due_since: null };
+  return { refund_due: reason, refund_due_since: call?.ended_at ?? payment.settled?.at ?? null };
+}
+
+function callRow(
+  { call }: PaymentState,
+  events: readonly RecordedEvent[],
+  seq: number,
+): Omit<CallRow, 'service_id' | 'job_index'> | undefined {
+  if (!call) return undefined;
+  const ownEvents = events.filter(({ data }) => 'call_id' in data && data.call_id === call.callId);
+  const enqueued = ownEvents.find(({ type }) => type === 'enqueued');
+  if (!enqueued) return undefined;
+  const attempts = ownEvents.flatMap(({ data }) => ('attempt' in data ? data.attempt : []));
+  const isEnded = call.status === 'completed' || call.status === 'dead_lettered';
+  // not the last event of the call: a dead letter that is given up ended before, and no step reads that it was given up
+  const end = isEnded && ownEvents.findLast(({ type }) => type === call.status);
+  return {
+    call_id: call.callId,
+    seq,
+    status: call.status,
+    attempts: Math.max(0, ...attempts),
+    enqueued_at: enqueued.at,
+    ended_at: end ? end.at : null,
+  };
+}

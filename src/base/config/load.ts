@@ -1,0 +1,169 @@
+import { jobKey } from '../values/job.ts';
+import { readAlerts } from './alerts.ts';
+import { readCallbacks } from './callbacks.ts';
+import type { Config } from './config.ts';
+import { readDelivery } from './delivery.ts';
+import { readDiscovery } from './discovery.ts';
+import type { Environment } from './environment.ts';
+import { readText, reasonOf } from './files.ts';
+import { deepFreeze } from './freeze.ts';
+import { readIdentity } from './identity.ts';
+import { readJetStream } from './jetstream.ts';
+import { ConfigError, formatPath, type Path } from './mistakes.ts';
+import { readLimits } from './limits.ts';
+import { readLog } from './log.ts';
+import { readMetrics } from './metrics.ts';
+import type { ReadFile, Reading } from './reading.ts';
+import { createReport, type Findings } from './report.ts';
+import { readChat } from './chat.ts';
+import { gatewayShape, rootShape, type RootTable } from './root.ts';
+import { readConsole } from './console.ts';
+import { readPages } from './pages.ts';
+import { readResultStore } from './result-store.ts';
+import { readRetention } from './retention.ts';
+import { readRunners } from './runners.ts';
+import { readSpend } from './spend.ts';
+import { pick, readTable } from './table.ts';
+import { readToml } from './toml-source.ts';
+import { readTopUps } from './top-ups.ts';
+import { readTraces } from './traces.ts';
+import { checkTriggerJobs, readTriggers, withRpcUrls } from './triggers.ts';
+import { isLoopback, urlOfBind } from './hosts.ts';
+import { readJobs } from './jobs.ts';
+
+export interface LoadedConfig {
+  readonly config: Config;
+  /** One line each, with file and line where there is one. */
+  readonly warnings: readonly string[];
+  /** The keys whose secrets were not read, on request. */
+  readonly skippedSecrets: readonly string[];
+}
+
+export interface LoadOptions {
+  /** Reads no secret, so that the rest can be checked where the secrets are not: a gateway cannot be started with the result. */
+  readonly withoutSecrets?: boolean;
+}
+
+/** Reads and checks the operator's file. Throws a ConfigError holding every mistake, an unreadable file included. */
+export async function loadConfig(
+  file: string,
+  env: Environment,
+  options: LoadOptions = {},
+): Promise<LoadedConfig> {
+  let text: string;
+  try {
+    text = await readText(file);
+  } catch (error) {
+    throw new ConfigError([{ path: '', file, message: `cannot be read: ${reasonOf(error)}` }]);
+  }
+  return parseConfig(text, { file, env, readFile: readText, ...options });
+}
+
+/** Checks a configuration's text. Reads nothing but what `env` and `readFile` give. Throws a ConfigError. */
+export async function parseConfig(
+  text: string,
+  {
+    withoutSecrets,
+    ...source
+  }: { readonly file: string; readonly env: Environment; readonly readFile: ReadFile } & LoadOptions,
+): Promise<LoadedConfig> {
+  const toml = readToml(text, source.file);
+  const findings: Findings = { mistakes: [], warnings: [] };
+  const skipped: Path[] = [];
+  const reading: Reading = {
+    ...source,
+    findings,
+    report: createReport(toml, findings),
+    lineOf: toml.lineOf,
+    skippedSecrets: withoutSecrets ? skipped : undefined,
+  };
+  const root = readTable(rootShape, toml.root, [], reading.report);
+  const config = await readConfig(root, reading);
+  if (config === undefined) throw new ConfigError(reading.findings.mistakes);
+  return {
+    config: deepFreeze(config),
+    warnings: Object.freeze(reading.findings.warnings),
+    skippedSecrets: skipped.map(formatPath),
+  };
+}
+
+async function readConfig(root: RootTable, reading: Reading): Promise<Config | undefined> {
+  const { values, whole } = root;
+  // where the list of features is wrong, the default applies, so that missing keys of paid jobs are reported in the same run
+  const isJobsOn = values.features?.includes('x402') ?? true;
+  const isChatOn = values.features?.includes('chat') ?? false;
+  const limits = readLimits(values.limits, reading.report);
+  const delivery = readDelivery(values.delivery, reading.report);
+  const alerts = await readAlerts(values.alerts, reading);
+  const discovery = readDiscovery(values.discovery, reading.report);
+  const retention = readRetention(values.retention, reading.report);
+  const callbacks = readCallbacks(values.callbacks, reading.report);
+  const resultStore = await readResultStore(values.resultStore, reading);
+  const metrics = await readMetrics(values.metrics, reading);
+  const traces = await readTraces(values.traces, reading);
+  const log = await readLog(values.log, reading);
+  const runners = await readRunners(values.runners, reading);
+  const jetstream = await readJetStream(values.jetstream, reading, runners);
+  const jobs = await readJobs(root, isJobsOn, reading);
+  const spend = await readSpend(values.spend, reading);
+  const topUps = readTopUps(root, jobs, reading.report);
+  const read = await readTriggers(values.triggers, isJobsOn, reading);
+  const triggers = withRpcUrls(read, jobs, reading.report);
+  checkTriggerJobs(triggers, topUps, runners, reading.report);
+  const chat = await readChat(root, isChatOn, reading);
+  const console = readConsole(root, reading);
+  const identity = await readIdentity(root, isChatOn || console !== undefined, reading);
+  const pages = readPages(root, isChatOn, reading);
+  if (reading.findings.mistakes.length > 0 || !whole || !limits || !delivery || !alerts || !retention)
+    return undefined;
+  const config: Config = {
+    file: reading.file,
+    lineOf: reading.lineOf,
+    ...pick(gatewayShape, whole),
+    publicUrl: whole.publicUrl ?? urlOfBind(whole.bindAddress),
+    jobs: jobs.whole,
+    chat,
+    spend: isChatOn ? spend : undefined,
+    topUps: isJobsOn ? topUps : [],
+    identity,
+    pages,
+    console,
+    runners,
+    triggers,
+    jetstream,
+    limits,
+    delivery,
+    alerts,
+    discovery: isJobsOn ? discovery : undefined,
+    retention,
+    resultStore,
+    callbacks: isJobsOn ? callbacks : undefined,
+    metrics,
+    traces,
+    log,
+  };
+  warnOfPublicUrl(root, config, reading);
+  warnOfMissingRunners(config, reading);
+  return config;
+}
+
+function warnOfPublicUrl(root: RootTable, config: Config, { report }: Reading): void {
+  if (root.names('public_url') || isLoopback(config.bindAddress.host)) return;
+  report.warning(['public_url'], `is left out, so clients get the address ${config.publicUrl}`);
+}
+
+/** A call of a service without a runner is paid for and waits. */
+function warnOfMissingRunners({ jobs, runners, topUps }: Config, { report }: Reading): void {
+  if (jobs === undefined) return;
+  const served = new Set(runners.flatMap((runner) => runner.services));
+  const topUpJobs = new Set(topUps.map(jobKey));
+  const orphans = new Set<number>();
+  for (const key of jobs.jobPrices.keys()) {
+    const service = Number(key.split('/', 1)[0]);
+    const mode = jobs.jobPolicies.get(key)?.invocationMode ?? jobs.defaultInvocationMode;
+    if (mode !== 'disabled' && !served.has(service) && !topUpJobs.has(key)) orphans.add(service);
+  }
+  for (const service of orphans) {
+    report.warning(['runners'], `none serves service ${service}: its paid calls wait until one does`);
+  }
+}

@@ -1,0 +1,43 @@
+import { type SignatureFormat, signatureFormats } from '../values/signature-format.ts';
+import type { RotatingSecret } from '../values/rotating-secret.ts';
+import type { Hex } from '../values/primitives.ts';
+import { isPrivateKey } from './private-key.ts';
+import type { Reading } from './reading.ts';
+import { readRotatingSecret, rotatingKeys } from './secrets.ts';
+import { readTable } from './table.ts';
+import { flag, oneOf } from './values.ts';
+
+const offerReceiptShape = {
+  format: oneOf(signatureFormats),
+  ...rotatingKeys('key'),
+  /** Whether receipts name the transaction: who has one can then look the amount up. */
+  receipt_transaction: flag.default(false),
+} as const;
+
+/** How offers and receipts are signed. */
+export interface OfferReceiptConfig {
+  readonly format: SignatureFormat;
+  /** 32 bytes each, in hex. The first one signs, and the DID document lists both. */
+  readonly keys: RotatingSecret<Hex>;
+  readonly receiptTransaction: boolean;
+}
+
+/** Reads `[offer_receipt]` and its key; undefined where the table is missing, or after a report. */
+export async function readOfferReceipt(
+  raw: unknown,
+  reading: Reading,
+): Promise<OfferReceiptConfig | undefined> {
+  if (raw === undefined) return undefined;
+  const table = readTable(offerReceiptShape, raw, ['offer_receipt'], reading.report);
+  const missing = 'is missing: name it, or key_file; `openssl rand -hex 32` makes one';
+  const texts = await readRotatingSecret(table, 'key', { minChars: 1, missing }, reading);
+  const { format, receiptTransaction } = table.whole ?? {};
+  if (!texts || format === undefined || receiptTransaction === undefined) return undefined;
+  const [inUse, ...accepted] = texts.map((text): Hex => `0x${text.toLowerCase().replace(/^0x/, '')}`);
+  const keys = [inUse, ...accepted].filter((key) => key !== undefined && isPrivateKey(key));
+  if (inUse !== undefined && keys.length === texts.length)
+    return { format, keys: [inUse, ...accepted], receiptTransaction };
+  const which = inUse !== undefined && isPrivateKey(inUse) ? 'second key' : 'key';
+  reading.report.mistake(table.at, `its ${which} is no private key: 32 bytes in hex, not zero`);
+  return undefined;
+}

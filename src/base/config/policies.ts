@@ -1,0 +1,206 @@
+import { z } from 'zod';
+import { type Discovery, discoveryOf, plainDiscovery } from '../values/discovery.ts';
+import { authModes, invocationModes, jobKey, serviceIdTypes } from '../values/job.ts';
+import { type JsonSchema, readJsonSchema } from './json-schema.ts';
+import type { Path } from './mistakes.ts';
+import type { Reading } from './reading.ts';
+import type { Report } from './report.ts';
+import { type ConfigOf, readTables, type Table } from './table.ts';
+import { rpcUrl } from './urls.ts';
+import {
+  address,
+  flag,
+  jobIndex,
+  matching,
+  mediaType,
+  network,
+  oneLine,
+  oneOf,
+  serviceId,
+  wholeNumber,
+} from './values.ts';
+
+const policyShape = {
+  service_id: serviceId,
+  job_index: jobIndex,
+  invocation_mode: oneOf(invocationModes),
+  /** What the job is called, and what it does, where clients look for jobs. */
+  name: oneLine(64).optional(),
+  description: oneLine(500).optional(),
+  auth_mode: oneOf(authModes).optional(),
+  net_rpc_url: rpcUrl.optional(),
+  net_contract: address.optional(),
+  /** The chain that has the contract: the RPC must serve it. */
+  net_network: network.optional(),
+  /** As `isPermittedCaller` of the contract takes the service. */
+  net_service_id_type: oneOf(serviceIdTypes).default('uint64'),
+  content_type: mediaType.optional(),
+  input_schema_file: z.string().min(1).optional(),
+  /** Of the runner's results. It describes them to clients; no result is checked. */
+  output_schema_file: z.string().min(1).optional(),
+  /** Whether facilitators may list the job; by default as the key of this name at the top level says. */
+  discoverable: flag.optional(),
+  /** The job is not sold while its runners have taken no waiting call for so long; 0: it always is. */
+  max_runner_silence_secs: wholeNumber(0, 86_400).default(0),
+  /** Among the jobs of its service: the highest goes first. */
+  priority: wholeNumber(-100, 100).default(0),
+  /** How many of its calls runners may have at once, those of all processes together. */
+  max_concurrent: wholeNumber(1, 10_000).optional(),
+  /** What orders its calls: those of one key are delivered one after another. */
+  order_by: matching(
+    /^(?:caller|job|header:[A-Za-z0-9][A-Za-z0-9-]{0,63})$/,
+    'must be "caller", "job" or "header:NAME"',
+  ).optional(),
+  /** How many calls of one key may be in delivery at once: 1 is strict order. */
+  max_per_key: wholeNumber(1, 1_000).default(1),
+  /** Whether a dead letter keeps the others of its key waiting until the operator requeues it or gives it up. */
+  on_poison: oneOf(['skip', 'block']).default('skip'),
+  /** After so many failed attempts the others of its key no longer wait for a call; by default as long as it has attempts. */
+  skip_after_failures: wholeNumber(1, 1_000).optional(),
+  /** When a call that its runner cannot do is tried again, and for how long: by default as `[delivery]` says. */
+  max_attempts: wholeNumber(1, 1_000).optional(),
+  backoff_base_ms: wholeNumber(1, 3_600_000).optional(),
+  backoff_cap_ms: wholeNumber(1, 86_400_000).optional(),
+  /** What becomes of a dead letter that is not requeued: it is kept for the operator, or given up after a time. */
+  on_dead: oneOf(['keep', 'discard']).default('keep'),
+  discard_after_secs: wholeNumber(0, 31_536_000).default(0),
+} as const;
+
+const orderKeys = ['max_per_key', 'on_poison', 'skip_after_failures'] as const;
+
+const restrictedKeys = ['auth_mode', 'net_rpc_url', 'net_contract'] as const;
+
+/** Every 402 of the job carries its entry, and every payment repeats it. One so long has room in an offer of one token. */
+const maxEntryChars = 2_000;
+
+type PolicyTable = Table<typeof policyShape>;
+
+/** Who may call a job. A `restricted_paid` policy always has the three restricted keys, `public_paid` none. */
+export interface JobPolicy extends ConfigOf<typeof policyShape> {
+  /** What a request must be to be accepted; anything where left out. */
+  readonly input: JobInput | undefined;
+  /** What its results are like, as far as the operator says. */
+  readonly output: JsonSchema | undefined;
+  /** How it is listed; undefined where it is not. */
+  readonly discovery: Discovery | undefined;
+}
+
+/** Checked before payment: no client pays for a request that the runner must reject. */
+export interface JobInput {
+  /** A media type without parameters, lower case. */
+  readonly contentType: string;
+  /** JSON Schema, draft 2020-12; known to compile. */
+  readonly schema?: JsonSchema;
+}
+
+/**
+ * Reads `[[job_policies]]` in the order of the file. Returns the whole ones; the rest is reported.
+ * @param isDiscoverable for jobs whose policy does not say it
+ */
+export async function readPolicies(
+  raw: unknown,
+  isDiscoverable: boolean,
+  reading: Reading,
+): Promise<JobPolicy[]> {
+  const { report } = reading;
+  const tables = readTables(policyShape, raw, ['job_policies'], report);
+  for (const table of tables) {
+    checkRestrictedKeys(table, report);
+    checkOrder(table, report);
+    checkDelivery(table, report);
+  }
+  checkDuplicates(tables, report);
+  const policies: JobPolicy[] = [];
+  for (const { at, whole } of tables) {
+    if (whole === undefined) continue;
+    const input = await readInput(whole, at, reading);
+    const output = await readOutput(whole, at, reading);
+    const discovery =
+      (whole.discoverable ?? isDiscoverable)
+        ? describe({ input, outputSchema: output }, at, report)
+        : undefined;
+    policies.push({ ...whole, input, output, discovery });
+  }
+  return policies;
+}
+
+/** What a job accepts. A schema without a content type means JSON. */
+async function readInput(
+  { contentType, inputSchemaFile: file }: NonNullable<PolicyTable['whole']>,
+  at: Path,
+  reading: Reading,
+): Promise<JobInput | undefined> {
+  if (file === undefined) return contentType === undefined ? undefined : { contentType };
+  const schema = await readJsonSchema(file, [...at, 'input_schema_file'], reading);
+  return schema && { contentType: contentType ?? 'application/json', schema };
+}
+
+async function readOutput(
+  { outputSchemaFile: file }: NonNullable<PolicyTable['whole']>,
+  at: Path,
+  reading: Reading,
+): Promise<JsonSchema | undefined> {
+  return file === undefined ? undefined : readJsonSchema(file, [...at, 'output_schema_file'], reading);
+}
+
+/** A job whose schemas cannot be listed is listed without them. */
+function describe(
+  { input, outputSchema }: { input: JobInput | undefined; outputSchema: JsonSchema | undefined },
+  at: Path,
+  report: Report,
+): Discovery {
+  const contentType = input?.contentType;
+  const entry = discoveryOf({ contentType, inputSchema: input?.schema, outputSchema });
+  if (entry && JSON.stringify(entry.extension).length <= maxEntryChars) return entry;
+  const why = entry
+    ? `are left out of discovery: its entry would have more than ${maxEntryChars} characters`
+    : 'are left out of discovery: they have an $id inside, or need an `examples` with a valid value';
+  report.warning(at, `the schemas of this job ${why}`);
+  return plainDiscovery(contentType);
+}
+
+function checkRestrictedKeys(table: PolicyTable, report: Report): void {
+  const mode = table.values.invocationMode;
+  const named = [...restrictedKeys, 'net_network' as const].filter((key) => table.names(key));
+  if (mode === 'public_paid') {
+    for (const key of named)
+      report.mistake([...table.at, key], 'would be ignored: anyone may call a public_paid job');
+    return;
+  }
+  if (mode === undefined || (mode === 'disabled' && named.length === 0)) return;
+  const reason =
+    mode === 'disabled' ? `${named.join(' and ')} cannot stand without it` : 'restricted_paid needs it';
+  for (const key of restrictedKeys) {
+    if (!table.names(key)) report.mistake([...table.at, key], `is missing: ${reason}`);
+  }
+}
+
+function checkOrder({ at, values, names }: PolicyTable, report: Report): void {
+  if (!names('order_by'))
+    for (const key of orderKeys.filter((name) => names(name)))
+      report.mistake([...at, key], 'would be ignored: order_by is missing');
+  if (values.orderBy === 'caller' && values.invocationMode === 'public_paid')
+    report.mistake([...at, 'order_by'], 'a public_paid job has no callers: use "job" or "header:NAME"');
+  if (values.onPoison === 'block' && names('skip_after_failures'))
+    report.mistake([...at, 'skip_after_failures'], 'cannot stand beside on_poison = "block"');
+}
+
+function checkDelivery({ at, values, names }: PolicyTable, report: Report): void {
+  const { backoffBaseMs, backoffCapMs, onDead } = values;
+  if (backoffBaseMs !== undefined && backoffCapMs !== undefined && backoffCapMs < backoffBaseMs)
+    report.mistake([...at, 'backoff_cap_ms'], `must not be below backoff_base_ms (${backoffBaseMs})`);
+  if (onDead === 'keep' && names('discard_after_secs'))
+    report.mistake([...at, 'discard_after_secs'], 'would be ignored: on_dead keeps dead letters');
+}
+
+function checkDuplicates(tables: readonly PolicyTable[], report: Report): void {
+  const seen = new Map<string, number>();
+  for (const [position, { at, values }] of tables.entries()) {
+    const { serviceId: service, jobIndex: index } = values;
+    if (service === undefined || index === undefined) continue;
+    const key = jobKey({ serviceId: service, jobIndex: index });
+    const earlier = seen.get(key);
+    if (earlier === undefined) seen.set(key, position);
+    else report.mistake(at, `repeats job ${key} of job_policies[${earlier}]`);
+  }
+}

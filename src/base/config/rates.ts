@@ -1,0 +1,159 @@
+import { chainIdOf } from '../values/primitives.ts';
+import type { RateSource, RateTerms } from '../values/token.ts';
+import type { Report } from './report.ts';
+import { readTables, type Table } from './table.ts';
+import { rpcUrl, webhookUrl as sourceUrl } from './urls.ts';
+import { address, flag, matching, network, oneOf, plainName, rate, wholeNumber } from './values.ts';
+import { z } from 'zod';
+
+const secs = wholeNumber(2, 2_592_000);
+const jsonPointer = matching(
+  /^(?:\/(?:[^~/\0]|~[01])*){1,16}$/,
+  'must be a JSON pointer, such as "/data/rate"',
+);
+
+/** The keys of an accepted token about its rate. */
+export const tokenRateShape = {
+  rate_per_native_unit: rate.optional(),
+  rates: z.unknown(),
+  rate_max_age_secs: secs.optional(),
+  rate_max_deviation_bps: wholeNumber(0, 10_000).optional(),
+  rate_min_sources: wholeNumber(1, 16).optional(),
+  rate_bound_bps: wholeNumber(1, 10_000).optional(),
+} as const;
+
+type TokenRateTable = Pick<Table<typeof tokenRateShape>, 'at' | 'values' | 'names'>;
+
+const sourceShape = {
+  kind: oneOf(['http', 'chainlink', 'uniswap_v3']),
+  name: plainName.optional(),
+  max_age_secs: secs.optional(),
+  url: sourceUrl.optional(),
+  pointer: jsonPointer.optional(),
+  time_pointer: jsonPointer.optional(),
+  inverse: flag.default(false),
+  network: network.optional(),
+  rpc_url: rpcUrl.optional(),
+  contract: address.optional(),
+  sequencer_feed: address.optional(),
+  sequencer_grace_secs: wholeNumber(0, 86_400).default(3_600),
+  native_token: address.optional(),
+  window_secs: wholeNumber(60, 86_400).default(1_800),
+} as const;
+
+type SourceTable = Table<typeof sourceShape>;
+
+/** The keys that each kind needs, and those that it may have besides. */
+const keysOf = {
+  http: { needs: ['url', 'pointer'], takes: ['time_pointer', 'inverse'] },
+  chainlink: {
+    needs: ['network', 'rpc_url', 'contract'],
+    takes: ['inverse', 'sequencer_feed', 'sequencer_grace_secs'],
+  },
+  uniswap_v3: { needs: ['network', 'rpc_url', 'contract', 'native_token'], takes: ['window_secs'] },
+} as const satisfies Record<
+  RateSource['kind'],
+  { needs: readonly (keyof typeof sourceShape)[]; takes: readonly (keyof typeof sourceShape)[] }
+>;
+
+const maxSources = 16;
+const defaultMaxAgeSecs = 120;
+const defaultDeviationBps = 100;
+
+/** Reads `[[accepted_tokens.rates]]` and the keys beside it; undefined where the token's rate is fixed, or after a report. */
+export function readRateTerms({ at, values, names }: TokenRateTable, report: Report): RateTerms | undefined {
+  if (!names('rates')) {
+    for (const key of ['rate_max_deviation_bps', 'rate_min_sources', 'rate_bound_bps'] as const)
+      if (names(key))
+        report.mistake([...at, key], 'would be ignored: the token has no [[accepted_tokens.rates]]');
+    return undefined;
+  }
+  const maxAgeSecs = values.rateMaxAgeSecs ?? defaultMaxAgeSecs;
+  const tables = readTables(sourceShape, values.rates, [...at, 'rates'], report);
+  const sources = tables.flatMap((table, index) => readSource(table, index, maxAgeSecs, report) ?? []);
+  checkNames(tables, report);
+  // wrong tables are reported already
+  if (tables.length > maxSources) report.mistake([...at, 'rates'], `has more than ${maxSources} sources`);
+  if (Array.isArray(values.rates) && tables.length === 0) report.mistake([...at, 'rates'], 'has no source');
+  const minSources = values.rateMinSources ?? Math.floor(tables.length / 2) + 1;
+  if (tables.length > 0 && minSources > tables.length)
+    report.mistake([...at, 'rate_min_sources'], `is more than the ${tables.length} sources of the token`);
+  return {
+    sources,
+    maxAgeSecs,
+    maxDeviationBps: values.rateMaxDeviationBps ?? defaultDeviationBps,
+    minSources,
+    bound: readBound({ at, values, names }, report),
+  };
+}
+
+/** A fixed rate beside sources is no rate but a bound. */
+function readBound({ at, values, names }: TokenRateTable, report: Report): RateTerms['bound'] {
+  const [hasRate, hasBps] = [names('rate_per_native_unit'), names('rate_bound_bps')];
+  if (hasRate && !hasBps)
+    report.mistake(
+      [...at, 'rate_bound_bps'],
+      'is missing: beside sources, rate_per_native_unit is only a bound, and this says how far the rate may be from it',
+    );
+  if (hasBps && !hasRate)
+    report.mistake([...at, 'rate_per_native_unit'], 'is missing: rate_bound_bps is about it');
+  const { ratePerNativeUnit: fixed, rateBoundBps: bps } = values;
+  return fixed && bps !== undefined ? { rate: fixed, bps } : undefined;
+}
+
+function nameOf({ values }: SourceTable, index: number): string {
+  return values.name ?? `source-${index + 1}`;
+}
+
+function checkNames(tables: readonly SourceTable[], report: Report): void {
+  const taken = new Set<string>();
+  for (const [index, table] of tables.entries()) {
+    const name = nameOf(table, index);
+    if (taken.has(name)) report.mistake([...table.at, 'name'], `"${name}" is the name of another source too`);
+    taken.add(name);
+  }
+}
+
+function readSource(
+  table: SourceTable,
+  index: number,
+  tokenMaxAgeSecs: number,
+  report: Report,
+): RateSource | undefined {
+  checkKeys(table, report);
+  const { whole } = table;
+  if (!whole) return undefined;
+  const {
+    kind,
+    url,
+    pointer,
+    timePointer,
+    inverse,
+    network: chain,
+    rpcUrl: rpc,
+    contract,
+    nativeToken,
+  } = whole;
+  const common = { name: nameOf(table, index), maxAgeSecs: whole.maxAgeSecs ?? tokenMaxAgeSecs };
+  if (kind === 'http')
+    return url !== undefined && pointer !== undefined
+      ? { ...common, kind, url, pointer, timePointer, inverse }
+      : undefined;
+  const chainId = chain && chainIdOf(chain);
+  if (chainId === undefined || rpc === undefined || contract === undefined) return undefined;
+  const onChain = { ...common, chainId, rpcUrl: rpc, contract };
+  const { sequencerFeed, sequencerGraceSecs, windowSecs } = whole;
+  if (kind === 'chainlink') return { ...onChain, kind, inverse, sequencerFeed, sequencerGraceSecs };
+  return nativeToken && { ...onChain, kind, nativeToken, windowSecs };
+}
+
+function checkKeys({ at, values, names }: SourceTable, report: Report): void {
+  if (values.kind === undefined) return;
+  const { needs, takes } = keysOf[values.kind];
+  for (const key of needs)
+    if (!names(key)) report.mistake([...at, key], `is missing: ${values.kind} needs it`);
+  const known = new Set<string>(['kind', 'name', 'max_age_secs', ...needs, ...takes]);
+  for (const key of Object.keys(sourceShape) as (keyof typeof sourceShape)[])
+    if (names(key) && !known.has(key))
+      report.mistake([...at, key], `would be ignored: ${values.kind} has none`);
+}

@@ -1,0 +1,77 @@
+import type { RotatingSecret } from '../values/rotating-secret.ts';
+import { z } from 'zod';
+import type { Reading } from './reading.ts';
+import type { Report } from './report.ts';
+import { ownSecretChars, readRotatingSecret, rotatingKeys } from './secrets.ts';
+import { type ConfigOf, readTables, type Table } from './table.ts';
+import { pushUrl } from './urls.ts';
+import { oneOf, plainName, serviceId } from './values.ts';
+
+export const runnerShape = {
+  name: plainName.optional(),
+  services: z
+    .array(serviceId, 'must be an array of service ids')
+    .min(1, 'must name at least one service')
+    .refine((ids) => new Set(ids).size === ids.length, 'names a service twice'),
+  mode: oneOf(['push', 'lease', 'jetstream']),
+  /** Where calls are pushed to; always there for `push`, never for the other modes. */
+  url: pushUrl.optional(),
+  ...rotatingKeys('token'),
+} as const;
+
+type RunnerTable = Table<typeof runnerShape>;
+
+export interface RunnerConfig extends ConfigOf<typeof runnerShape> {
+  /** Unique. */
+  readonly name: string;
+  /** The bearer tokens. */
+  readonly tokens: RotatingSecret;
+}
+
+/** Reads `[[runners]]` and their tokens. Returns the whole ones; what is wrong with the others is reported. */
+export async function readRunners(raw: unknown, reading: Reading): Promise<RunnerConfig[]> {
+  const tables = readTables(runnerShape, raw, ['runners'], reading.report);
+  const runners: RunnerConfig[] = [];
+  const names = new Map<string, number>();
+  for (const [index, table] of tables.entries()) {
+    checkUrl(table, reading.report);
+    const name = table.values.name ?? `runner-${index + 1}`;
+    const earlier = names.get(name);
+    if (earlier === undefined) names.set(name, index);
+    else reading.report.mistake([...table.at, 'name'], `"${name}" is the name of runners[${earlier}] too`);
+    const missing = 'is missing: name it, or token_file';
+    const tokens = await readRotatingSecret(table, 'token', { minChars: ownSecretChars, missing }, reading);
+    if (table.whole !== undefined && tokens !== undefined) runners.push({ ...table.whole, name, tokens });
+  }
+  checkTokens(runners, reading.report);
+  return runners;
+}
+
+/** The lease API recognises a runner by its token alone. */
+function checkTokens(runners: readonly RunnerConfig[], report: Report): void {
+  const owners = new Map<string, string>();
+  for (const { name, mode, tokens } of runners) {
+    if (mode !== 'lease') continue;
+    for (const token of tokens) {
+      const owner = owners.get(token) ?? name;
+      owners.set(token, owner);
+      if (owner !== name)
+        report.mistake(
+          ['runners'],
+          `${owner} and ${name} lease with the same token: the gateway could not tell them apart`,
+        );
+    }
+  }
+}
+
+function checkUrl({ at, values, names }: RunnerTable, report: Report): void {
+  if (values.mode === 'push' && !names('url')) report.mistake([...at, 'url'], 'is missing: push needs it');
+  if (values.mode === 'lease' && names('url')) {
+    report.mistake([...at, 'url'], 'would be ignored: a lease runner fetches its calls');
+  }
+  if (values.mode === 'jetstream' && names('url'))
+    report.mistake(
+      [...at, 'url'],
+      'would be ignored: this runner takes its calls from the broker of [jetstream]',
+    );
+}

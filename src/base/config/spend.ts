@@ -1,0 +1,79 @@
+import { chainIdOf, type Hex } from '../values/primitives.ts';
+import { readPrivateKey } from './private-key.ts';
+import type { Reading } from './reading.ts';
+import { secretKeys } from './secrets.ts';
+import { type ConfigOf, readTable } from './table.ts';
+import { rpcUrl } from './urls.ts';
+import { address, decimal, network, serviceId, wholeNumber, Wrong } from './values.ts';
+
+const atoms = decimal('1000000', (raw) =>
+  /^[1-9]\d{0,77}$/.test(raw) && BigInt(raw) < 1n << 256n
+    ? BigInt(raw)
+    : new Wrong('must be atoms of the token, above 0 and below 2^256, such as "1000000"'),
+);
+
+const exposure = decimal('0', (raw) =>
+  /^(?:0|[1-9]\d{0,77})$/.test(raw) && BigInt(raw) < 1n << 256n
+    ? BigInt(raw)
+    : new Wrong('must be atoms of the token, below 2^256; "0" for none'),
+);
+
+const feeWei = decimal('100000000000', (raw) =>
+  /^[1-9]\d{0,17}$/.test(raw)
+    ? BigInt(raw)
+    : new Wrong('must be wei per unit of gas, above 0, such as "100000000000"'),
+);
+
+export const spendShape = {
+  network,
+  rpc_url: rpcUrl,
+  contract: address,
+  token: address,
+  ...secretKeys('operator_key'),
+  /** Where the tokens go; the operator's own address where left out. */
+  recipient: address.optional(),
+  service_id: serviceId,
+  /** The bounds of the amount of one spend. */
+  min_charge: atoms,
+  max_spend: atoms,
+  /** The worth of a unit of the currency. */
+  atoms_per_unit: atoms,
+  /** The worth of the chain's own currency, which pays the gas: of 10^18 wei. */
+  atoms_per_native_unit: atoms,
+  /** The part of a spend that the gas of each of its two transactions may cost. */
+  max_gas_percent: wholeNumber(1, 100).default(50),
+  /** The most that a transaction offers for a unit of gas. */
+  max_fee_per_gas_wei: feeWei.default(100_000_000_000n),
+  /** How long a spend must stay valid beyond the request, so that it can be paid out. */
+  claim_margin_secs: wholeNumber(10, 86_400).default(300),
+  /** How long a request waits for its spend to land. */
+  authorize_timeout_ms: wholeNumber(100, 300_000).default(30_000),
+  /** How long a spend waits for those before it. */
+  nonce_wait_ms: wholeNumber(0, 60_000).default(5_000),
+  /** The most that one account may have answered before it has landed: what the operator can lose to it. 0: nothing. */
+  exposure: exposure.default(0n),
+} as const;
+
+/** Payment by signed spends of the prepaid contract. Amounts are the token's atoms. */
+export interface SpendConfig extends ConfigOf<typeof spendShape> {
+  readonly chainId: number;
+  /** The operator's private key: lands spends and pays out earned ones. */
+  readonly operatorKey: Hex;
+}
+
+/** Reads `[spend]` and the operator's key; undefined where the table is missing, or after a report. */
+export async function readSpend(raw: unknown, reading: Reading): Promise<SpendConfig | undefined> {
+  if (raw === undefined) return undefined;
+  const { report } = reading;
+  const table = readTable(spendShape, raw, ['spend'], report);
+  const missing = 'is missing: a key lands the spends';
+  const operatorKey = await readPrivateKey(table, 'operator_key', missing, reading);
+  const { at, whole } = table;
+  const { minCharge, maxSpend, exposure: exposed = 0n } = table.values;
+  if (minCharge !== undefined && maxSpend !== undefined && maxSpend < minCharge)
+    report.mistake([...at, 'max_spend'], `must not be below min_charge (${minCharge})`);
+  if (minCharge !== undefined && exposed > 0n && exposed < minCharge)
+    report.mistake([...at, 'exposure'], `would never apply: no spend is below min_charge (${minCharge})`);
+  const chainId = whole && chainIdOf(whole.network);
+  return whole && chainId !== undefined && operatorKey ? { ...whole, chainId, operatorKey } : undefined;
+}

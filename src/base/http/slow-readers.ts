@@ -1,0 +1,131 @@
+import type { ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { Readable } from 'node:stream';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { clientOf } from '../values/client-address.ts';
+import { addressOf } from './request-values.ts';
+
+export interface ReaderBounds {
+  /** A client that does not read all that waits for it is looked at after so long, … */
+  readonly patienceMs: number;
+  /** … and cut where it has read less. */
+  readonly leastBytesPerSec: number;
+  /** Of long answers in memory that a client has not read. Its oldest one is cut to keep it. */
+  readonly maxBytesOfClient: number;
+  /** The same of all clients together: the oldest answer of all is cut. */
+  readonly maxBytes: number;
+}
+
+const mebibyte = 1_048_576;
+const defaults: ReaderBounds = {
+  patienceMs: 30_000,
+  leastBytesPerSec: 2_048,
+  maxBytesOfClient: 64 * mebibyte,
+  maxBytes: 512 * mebibyte,
+};
+/** A longer answer is handed to its connection in such pieces, each once the one before was read. */
+const pieceBytes = 65_536;
+const longestMs = 900_000;
+
+/** A connection whose client has not read all that was written. */
+interface Behind {
+  readonly sinceMs: number;
+  readonly sentBytes: number;
+}
+
+/** A long answer that is being read. */
+interface Held {
+  readonly client: string;
+  readonly bytes: number;
+  readonly response: ServerResponse;
+}
+
+/** Cuts clients that read their answers too slowly, and bounds the memory of what they have not read: of every answer of an app. */
+export function boundReaders(app: FastifyInstance, bounds: ReaderBounds = defaults): void {
+  cutSlowReaders(app, bounds);
+  // in the order in which they began
+  const answers = new Set<Held>();
+  const heldBytes = (ofOne?: string): number => {
+    let sum = 0;
+    for (const { client, bytes } of answers) if (ofOne === undefined || client === ofOne) sum += bytes;
+    return sum;
+  };
+  const cutOldest = (ofOne?: string): void => {
+    for (const held of answers)
+      if (ofOne === undefined || held.client === ofOne) {
+        answers.delete(held);
+        return void held.response.destroy();
+      }
+  };
+  app.addHook('onSend', (request, reply, payload, done) => {
+    const bytes = longBody(request, reply, payload);
+    if (!bytes) return done(null, payload);
+    const client = clientOf(addressOf(request));
+    const held: Held = { client, bytes: bytes.length, response: reply.raw };
+    while (heldBytes(client) > 0 && heldBytes(client) + held.bytes > bounds.maxBytesOfClient)
+      cutOldest(client);
+    while (answers.size > 0 && heldBytes() + held.bytes > bounds.maxBytes) cutOldest();
+    answers.add(held);
+    reply.raw.once('close', () => answers.delete(held));
+    reply.header('content-length', String(bytes.length));
+    done(null, inPieces(bytes));
+  });
+}
+
+/** Ends an answer that lasts too long, such as a download that keeps a place for which others wait. */
+export function endInTime(response: ServerResponse, afterMs = longestMs): void {
+  const timer = setTimeout(() => void response.destroy(), afterMs);
+  response.once('close', () => clearTimeout(timer));
+}
+
+function longBody(request: FastifyRequest, reply: FastifyReply, payload: unknown): Buffer | undefined {
+  if (request.method === 'HEAD' || reply.statusCode === 304) return undefined;
+  // a character has three bytes at most
+  if (typeof payload === 'string' && payload.length > pieceBytes / 3) {
+    const bytes = Buffer.from(payload);
+    return bytes.length > pieceBytes ? bytes : undefined;
+  }
+  return Buffer.isBuffer(payload) && payload.length > pieceBytes ? payload : undefined;
+}
+
+/** The pieces share the bytes: none is copied. Of bytes that all clients share, a client that does not read takes no more than a piece. */
+export function inPieces(bytes: Buffer): Readable {
+  let at = 0;
+  return new Readable({
+    highWaterMark: pieceBytes,
+    read() {
+      this.push(bytes.subarray(at, at + pieceBytes));
+      at += pieceBytes;
+      if (at >= bytes.length) this.push(null);
+    },
+  });
+}
+
+function cutSlowReaders(app: FastifyInstance, { patienceMs, leastBytesPerSec }: ReaderBounds): void {
+  const open = new Map<Socket, Behind | undefined>();
+  app.server.on('connection', (socket: Socket) => {
+    open.set(socket, undefined);
+    socket.once('close', () => open.delete(socket));
+  });
+  const look = (): void => {
+    const nowMs = performance.now();
+    for (const [socket, behind] of open) {
+      if (socket.writableLength === 0) {
+        if (behind) open.set(socket, undefined);
+        continue;
+      }
+      const sentBytes = socket.bytesWritten - socket.writableLength;
+      const passedMs = nowMs - (behind?.sinceMs ?? nowMs);
+      if (behind && passedMs < patienceMs) continue;
+      const isSlow = behind && sentBytes - behind.sentBytes < (leastBytesPerSec * passedMs) / 1_000;
+      if (isSlow) socket.destroy();
+      else open.set(socket, { sinceMs: nowMs, sentBytes });
+    }
+  };
+  const timer = setInterval(look, patienceMs / 10);
+  timer.unref();
+  app.addHook('onClose', (_app, done) => {
+    clearInterval(timer);
+    done();
+  });
+}

@@ -1,0 +1,144 @@
+import { clientOf } from '../values/client-address.ts';
+
+/**
+ * Limits the requests per minute that reach no settlement and no completion, per client address and per payer. Counted in
+ * memory by this process alone: it keeps clients from filling the ledger for free and decides about no money.
+ */
+export interface Budget {
+  /** Whole seconds until none of these keys has spent its budget; 0 if none has. */
+  waitSecs(keys: readonly string[]): number;
+  /** Counts one request that did not reach `settlement_started`. */
+  charge(keys: readonly string[]): void;
+  /** Begins the charge of one request. */
+  open(): Charge;
+}
+
+/**
+ * What one request is charged, from its first step on: were it charged with its answer, requests that arrive together would
+ * all find their budget unspent.
+ */
+export interface Charge {
+  /** Charges the request to this key, once, if the key's budget is not spent. */
+  take(key: string): void;
+  /** Whole seconds until no taken key's budget is spent; 0 where the request is within all of them. */
+  waitSecs(): number;
+  /** The request reached `settlement_started`, or only repeated one that did: it no longer counts. */
+  refund(): void;
+  /** The payment failed after all, or its outcome is not known. */
+  chargeAgain(): void;
+  /** The refused request cost as much as this number of further requests. */
+  chargeMore(requests: number): void;
+}
+
+interface Window {
+  minute: number;
+  current: number;
+  previous: number;
+}
+
+const maxKeys = 100_000;
+const minuteMs = 60_000;
+
+/**
+ * A sliding window of two counters per key. Beyond 100,000 keys the least recently charged is dropped.
+ * @param perMinute 0 for no limit
+ */
+export function createBudget(perMinute: number, nowMs: () => number = Date.now): Budget {
+  const windows = new Map<string, Window>();
+
+  /** The counters of a key now: a window that has ended counts as zero. */
+  const countsOf = (key: string): { current: number; previous: number } => {
+    const window = windows.get(key);
+    const minute = Math.floor(nowMs() / minuteMs);
+    if (window?.minute === minute) return window;
+    return { current: 0, previous: window?.minute === minute - 1 ? window.current : 0 };
+  };
+
+  /** Milliseconds until a key is below its limit: the earlier minute's share shrinks as the present one goes on. */
+  const waitMs = (key: string): number => {
+    const { current, previous } = countsOf(key);
+    const elapsed = (nowMs() % minuteMs) / minuteMs;
+    if (current + previous * (1 - elapsed) < perMinute) return 0;
+    const freeAt = (share: number, others: number): number => Math.max(0, 1 - (perMinute - others) / share);
+    const until = current < perMinute ? freeAt(previous, current) : 1 + freeAt(current, 0);
+    return Math.max(1, (until - elapsed) * minuteMs);
+  };
+
+  /** Counts requests in the present minute, which it returns. */
+  const charge = (key: string, requests = 1): number => {
+    const minute = Math.floor(nowMs() / minuteMs);
+    const { current, previous } = countsOf(key);
+    windows.delete(key);
+    windows.set(key, { minute, current: current + requests, previous });
+    if (windows.size > maxKeys) {
+      const [oldest] = windows.keys();
+      if (oldest !== undefined) windows.delete(oldest);
+    }
+    return minute;
+  };
+  const refund = (key: string, minute: number): void => {
+    const window = windows.get(key);
+    // dropped meanwhile, for another key
+    if (!window) return;
+    if (window.minute === minute) window.current = Math.max(0, window.current - 1);
+    else if (window.minute === minute + 1) window.previous = Math.max(0, window.previous - 1);
+  };
+  const waitSecs = (keys: readonly string[]): number => {
+    const longestMs = perMinute === 0 ? 0 : Math.max(0, ...keys.map(waitMs));
+    // rounded up past the edge, so that a request after this wait is below the limit
+    return longestMs > 0 ? Math.floor(longestMs / 1_000) + 1 : 0;
+  };
+
+  return {
+    waitSecs,
+    open: () => openCharge({ waitSecs, charge, refund }, perMinute > 0),
+    charge(keys) {
+      if (perMinute === 0) return;
+      for (const key of keys) charge(key);
+    },
+  };
+}
+
+interface Counting {
+  waitSecs(keys: readonly string[]): number;
+  charge(key: string, requests?: number): number;
+  refund(key: string, minute: number): void;
+}
+
+function openCharge({ waitSecs, charge, refund }: Counting, isLimited: boolean): Charge {
+  /** The minutes in which the keys were charged. */
+  const taken = new Map<string, number>();
+  let isRefunded = false;
+  let longestSecs = 0;
+  return {
+    take(key) {
+      if (!isLimited || taken.has(key)) return;
+      const secs = waitSecs([key]);
+      if (secs === 0) taken.set(key, charge(key));
+      longestSecs = Math.max(longestSecs, secs);
+    },
+    waitSecs: () => longestSecs,
+    refund() {
+      if (isRefunded) return;
+      isRefunded = true;
+      for (const [key, minute] of taken) refund(key, minute);
+    },
+    chargeAgain() {
+      if (!isRefunded) return;
+      isRefunded = false;
+      for (const key of taken.keys()) taken.set(key, charge(key));
+    },
+    chargeMore(requests) {
+      for (const key of taken.keys()) charge(key, requests);
+    },
+  };
+}
+
+/** The budget key of a client address: an IPv6 client owns a /64, so it is counted by that. */
+export function addressBudgetKey(address: string): string {
+  return clientOf(address);
+}
+
+export function payerBudgetKey(payer: string): string {
+  return `payer:${payer}`;
+}

@@ -1,0 +1,131 @@
+import { access, constants, stat } from 'node:fs/promises';
+import { userInfo } from 'node:os';
+import path from 'node:path';
+import { parseArgs, type ParseArgsConfig } from 'node:util';
+import { plainHttpWarning } from '../config/hosts.ts';
+import { operatorNamePattern, operatorTextPattern } from '../values/operator-words.ts';
+import { type Caip2, chainIdOf } from '../values/primitives.ts';
+import { fail } from './terminal.ts';
+
+const dayMs = 86_400_000;
+const maxDays = 3_650;
+
+/** Wrong arguments. The message says what is expected; the command has changed nothing. */
+export class ArgumentError extends Error {}
+
+/**
+ * Reads the arguments of a command, as `parseArgs` of node:util does. Throws an ArgumentError where an option that has one value is given
+ * twice: `parseArgs` would silently take the last.
+ */
+export function readOptions<Config extends ParseArgsConfig>(
+  config: Config,
+): ReturnType<typeof parseArgs<Config>> {
+  const parsed = parseArgs(config);
+  const { tokens = [] } = parseArgs({ ...config, strict: false, tokens: true });
+  const given = new Set<string>();
+  for (const token of tokens) {
+    if (token.kind !== 'option' || config.options?.[token.name]?.multiple === true) continue;
+    if (given.has(token.name)) throw new ArgumentError(`--${token.name} is given twice: give it once`);
+    given.add(token.name);
+  }
+  return parsed;
+}
+
+/** A database id in decimal. Throws an ArgumentError with `expected` where the text is none. */
+export function readId(text: string | undefined, expected: string): number {
+  if (text === undefined || !/^[1-9]\d{0,14}$/.test(text)) throw new ArgumentError(expected);
+  return Number(text);
+}
+
+/** The operator that `--by` names, else the account on this machine. Throws an ArgumentError where that is no valid name. */
+export function readOperator(by: string | undefined): string {
+  const name = by ?? userInfo().username;
+  if (operatorNamePattern.test(name)) return name;
+  throw new ArgumentError(
+    '--by is your name, which the ledger keeps for ever: 1 to 64 letters, digits, dots, dashes, underscores; no e-mail address',
+  );
+}
+
+/** What an option says for the record. Throws an ArgumentError, which begins with `meaning`, where the text is no valid one. */
+export function readOperatorText(text: string | undefined, meaning: string): string {
+  if (text !== undefined && operatorTextPattern.test(text)) return text;
+  throw new ArgumentError(
+    `${meaning}, which the ledger keeps for ever: 1 to 200 visible ASCII characters without "@"`,
+  );
+}
+
+/** A loopback port that an option names; 0 is any free one. Throws an ArgumentError where the text is none. */
+export function readPort(option: string, text: string): number {
+  const port = Number(text);
+  if (/^\d{1,5}$/.test(text) && port < 65_536) return port;
+  throw new ArgumentError(`${option} is a port from 0 to 65535`);
+}
+
+/** `--days`: how long a token or a key is valid. Undefined: without end. Throws an ArgumentError where it is out of bounds. */
+export function readExpiry(days: string | undefined): Date | undefined {
+  if (days === undefined) return undefined;
+  const count = Number(days);
+  if (!Number.isInteger(count) || count < 1 || count > maxDays)
+    throw new ArgumentError(`--days is a whole number from 1 to ${maxDays}`);
+  return new Date(Date.now() + count * dayMs);
+}
+
+/** `--network`. Throws an ArgumentError where it is no CAIP-2 name of an EVM chain. */
+export function readNetwork(network: string): Caip2 {
+  if (chainIdOf(network) === undefined)
+    throw new ArgumentError('--network is the CAIP-2 name of the chain, such as eip155:8453');
+  return network as Caip2;
+}
+
+/** Options of the form NETWORK=VALUE, by network. Throws an ArgumentError where one has another form, or where a network is given twice. */
+export function readPairs(
+  name: string,
+  given: readonly string[],
+  what: string,
+  form: RegExp,
+): ReadonlyMap<string, string> {
+  const pairs = given.map((text): [string, string] => {
+    const at = text.indexOf('=');
+    return [text.slice(0, Math.max(at, 0)), text.slice(at + 1)];
+  });
+  for (const [network, value] of pairs)
+    if (chainIdOf(network) === undefined || !form.test(value))
+      throw new ArgumentError(`--${name} is NETWORK=${what}, such as eip155:8453=${what}`);
+  const byNetwork = new Map<string, string>();
+  for (const [network, value] of pairs) {
+    if (byNetwork.has(network))
+      throw new ArgumentError(`--${name} is given twice for ${network}: give it once for each network`);
+    byNetwork.set(network, value);
+  }
+  return byNetwork;
+}
+
+/** `--rpc NETWORK=URL`, once for each network. */
+export function readRpcUrls(given: readonly string[]): ReadonlyMap<string, string> {
+  const urls = readPairs('rpc', given, 'URL', /^https?:\/\/\S+$/);
+  for (const [network, url] of urls) {
+    if (!URL.canParse(url)) throw new ArgumentError(`--rpc ${network} is no URL`);
+    const warning = plainHttpWarning('rpc_url', url);
+    if (warning !== undefined) fail(`warning: --rpc ${network} ${warning}`);
+  }
+  return urls;
+}
+
+/** Throws an ArgumentError where no RPC is named. */
+export function requireChains(config: string | undefined, rpcUrls: ReadonlyMap<string, string>): void {
+  if (config === undefined && rpcUrls.size === 0)
+    throw new ArgumentError(
+      "an RPC is missing: name one with --rpc NETWORK=URL, or the gateway's configuration with --config FILE",
+    );
+}
+
+/** Throws an ArgumentError where a file that an option names cannot be written: before the command does anything. */
+export async function requireWritable(option: string, file: string): Promise<void> {
+  const found = await stat(file).catch(() => undefined);
+  if (found?.isDirectory()) throw new ArgumentError(`--${option} ${file} cannot be written: it is a folder`);
+  await access(found ? file : path.dirname(file), constants.W_OK).catch(() => {
+    throw new ArgumentError(
+      `--${option} ${file} cannot be written: ${found ? 'it' : 'its folder does not exist or'} is not writable`,
+    );
+  });
+}

@@ -1,0 +1,179 @@
+import { Ajv2020 } from 'ajv/dist/2020.js';
+import { isObject } from './json-object.ts';
+
+/** The x402 extension by which a facilitator lists what is sold, for programs that look for it. */
+export const discoveryKey = 'bazaar';
+
+type JsonSchema = Readonly<Record<string, unknown>>;
+
+/** What a job takes and gives, as far as its operator has declared it. */
+export interface DeclaredJob {
+  /** A media type in lower case. */
+  readonly contentType: string | undefined;
+  readonly inputSchema: JsonSchema | undefined;
+  readonly outputSchema: JsonSchema | undefined;
+}
+
+/** A job's entry in discovery. */
+export interface Discovery {
+  /** Version 2: the value of the extension, in the form that facilitators validate. */
+  readonly extension: { readonly info: object; readonly schema: JsonSchema };
+  /** Version 1: `outputSchema` of its offers. */
+  readonly outputSchema: object;
+}
+
+const draft = 'https://json-schema.org/draft/2020-12/schema';
+const anyObject: JsonSchema = { type: 'object' };
+
+/** The entry of a job without schemas: that it takes a POST. */
+export function plainDiscovery(contentType: string | undefined): Discovery {
+  return entryOf(bodyTypeOf(contentType), undefined, undefined);
+}
+
+/**
+ * The entry of a job with its schemas, each with an example: the first of its `examples`, its `default`, or one made from it.
+ * Undefined where a schema cannot stand inside another one or no example of it is known.
+ */
+export function discoveryOf({ contentType, inputSchema, outputSchema }: DeclaredJob): Discovery | undefined {
+  const input = inputSchema && part(inputSchema, '#/properties/input/properties/body');
+  const output = outputSchema && part(outputSchema, '#/properties/output/properties/example');
+  if ((inputSchema && !input) || (outputSchema && !output)) return undefined;
+  return entryOf(bodyTypeOf(contentType), input, output);
+}
+
+/** A schema where it stands in the entry, and a value that is valid by it. */
+interface Part {
+  readonly schema: JsonSchema;
+  readonly example: unknown;
+}
+
+function entryOf(bodyType: string, input: Part | undefined, output: Part | undefined): Discovery {
+  const { example: body, schema: bodySchema } = input ?? { example: {}, schema: anyObject };
+  const given = output && { output: { type: 'json', example: output.example } };
+  const properties = bodySchema['properties'];
+  return {
+    extension: {
+      info: { input: { type: 'http', method: 'POST', bodyType, body }, ...given },
+      schema: {
+        $schema: draft,
+        type: 'object',
+        properties: {
+          input: {
+            type: 'object',
+            properties: {
+              type: { const: 'http' },
+              method: { enum: ['POST'] },
+              bodyType: { enum: [bodyType] },
+              body: bodySchema,
+            },
+            required: ['type', 'method', 'bodyType', 'body'],
+            additionalProperties: false,
+          },
+          ...(output && {
+            output: {
+              type: 'object',
+              properties: { type: { type: 'string' }, example: output.schema },
+              required: ['type'],
+            },
+          }),
+        },
+        required: ['input'],
+      },
+    },
+    outputSchema: {
+      input: {
+        type: 'http',
+        method: 'POST',
+        discoverable: true,
+        bodyType,
+        ...(isObject(properties) ? { bodyFields: properties } : { body }),
+      },
+      ...(output && { output: output.example }),
+    },
+  };
+}
+
+function bodyTypeOf(contentType = 'application/json'): 'json' | 'form-data' | 'text' {
+  if (/^application\/(?:.+\+)?json$/.test(contentType)) return 'json';
+  return /^multipart\/form-data$|^application\/x-www-form-urlencoded$/.test(contentType)
+    ? 'form-data'
+    : 'text';
+}
+
+/** @param place the JSON pointer at which the schema will stand: its own references begin there */
+function part(schema: JsonSchema, place: string): Part | undefined {
+  const example = exampleOf(schema);
+  if (example === undefined) return undefined;
+  const { $schema: _, $id: __, examples: ___, ...rest } = schema;
+  const placed = placedAt(rest, place);
+  return placed && { schema: placed, example };
+}
+
+/** Whose values are data, in which nothing is a reference. */
+const dataKeywords = new Set(['const', 'enum', 'default', 'examples']);
+
+/**
+ * A copy whose references begin at `place`; undefined where one names something outside of the schema. Facilitators refuse every
+ * `$id`, and a property of the name `$ref` or `$id`, wherever it stands.
+ */
+function placedAt(schema: JsonSchema, place: string): JsonSchema | undefined {
+  let isUsable = true;
+  const move = (node: unknown, isData: boolean): unknown => {
+    if (Array.isArray(node)) return node.map((each) => move(each, isData));
+    if (!isObject(node)) return node;
+    const members = Object.entries(node).map(([key, value]) => {
+      const isReference = key === '$ref' && !isData && typeof value === 'string' && value.startsWith('#');
+      if ((key === '$ref' && !isReference) || key === '$id') isUsable = false;
+      if (isReference && /^#(?:\/|$)/.test(value)) return [key, `${place}${value.slice(1)}`];
+      return [key, move(value, isData || dataKeywords.has(key))];
+    });
+    return Object.fromEntries(members);
+  };
+  const moved = move(schema, false) as JsonSchema;
+  return isUsable ? moved : undefined;
+}
+
+/** A value that is valid by the schema; undefined where none is known. */
+function exampleOf(schema: JsonSchema): unknown {
+  const isValid = new Ajv2020({ strict: false, validateFormats: false }).compile(schema);
+  const { examples, default: usual } = schema;
+  const declared: unknown[] = Array.isArray(examples) ? examples : [];
+  return [...declared, usual, simplest(schema)].find((value) => value !== undefined && isValid(value));
+}
+
+/** The simplest value by the most used keywords. Whether it is valid is checked. */
+function simplest(schema: unknown): unknown {
+  if (!isObject(schema)) return null;
+  const { const: only, enum: allowed, examples, default: usual, type } = schema;
+  const named = [only, usual, first(examples), first(allowed)].find((value) => value !== undefined);
+  if (named !== undefined) return named;
+  switch (first(type) ?? type) {
+    case 'string':
+      return '?'.repeat(numberOf(schema['minLength'], 0));
+    case 'integer':
+    case 'number':
+      return numberOf(schema['minimum'], numberOf(schema['exclusiveMinimum'], -1) + 1);
+    case 'boolean':
+      return false;
+    case 'null':
+      return null;
+    case 'array':
+      return Array.from({ length: numberOf(schema['minItems'], 0) }, () => simplest(schema['items']));
+    default: {
+      const properties = isObject(schema['properties']) ? schema['properties'] : {};
+      const required: unknown[] = Array.isArray(schema['required']) ? schema['required'] : [];
+      return Object.fromEntries(required.map((name) => [name, simplest(properties[String(name)])]));
+    }
+  }
+}
+
+function first(list: unknown): unknown {
+  return Array.isArray(list) ? list[0] : undefined;
+}
+
+/** An example is worth no more than this many characters or items. */
+const mostRepeated = 100;
+
+function numberOf(value: unknown, otherwise: number): number {
+  return typeof value === 'number' ? Math.min(value, mostRepeated) : otherwise;
+}

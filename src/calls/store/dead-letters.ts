@@ -1,0 +1,83 @@
+import type { JobId } from '../../base/values/job.ts';
+import type { LedgerDatabase } from '../../ledger/store/database.ts';
+
+/** Which dead letters are meant: those that match every member that is set. */
+export interface DeadLetterFilter {
+  readonly serviceId?: number | undefined;
+  readonly jobIndex?: number | undefined;
+  /** As the ledger has it. */
+  readonly reason?: string | undefined;
+  readonly runner?: string | undefined;
+  /** Dead since then or later. */
+  readonly since?: Date | undefined;
+  /** Dead before that. */
+  readonly before?: Date | undefined;
+}
+
+/** A dead letter, as far as its cause needs it. */
+export interface DeadLetterRow {
+  readonly callId: number;
+  /** That of its quote, or its own where a trigger made it. */
+  readonly stream: string;
+  readonly serviceId: number;
+  readonly jobIndex: number;
+  readonly reason: string | null;
+  readonly runner: string | null;
+  readonly error: string | null;
+  readonly deadSince: Date;
+}
+
+/** Up to `max` dead letters behind a call id, in the order of their ids. */
+export async function findDeadLetters(
+  db: LedgerDatabase,
+  { serviceId, jobIndex, reason, runner, since, before }: DeadLetterFilter,
+  afterCallId: number,
+  max: number,
+): Promise<DeadLetterRow[]> {
+  return db
+    .selectFrom('tollbook.call')
+    .select([
+      'call_id as callId',
+      'stream',
+      'service_id as serviceId',
+      'job_index as jobIndex',
+      'last_reason as reason',
+      'last_runner as runner',
+      'last_error as error',
+      'due_at as deadSince',
+    ])
+    .where('status', '=', 'dead')
+    .where('call_id', '>', afterCallId)
+    .$if(serviceId !== undefined, (calls) => calls.where('service_id', '=', serviceId ?? 0))
+    .$if(jobIndex !== undefined, (calls) => calls.where('job_index', '=', jobIndex ?? 0))
+    .$if(reason !== undefined, (calls) => calls.where('last_reason', '=', reason ?? ''))
+    .$if(runner !== undefined, (calls) => calls.where('last_runner', '=', runner ?? ''))
+    .$if(since !== undefined, (calls) => calls.where('due_at', '>=', since ?? new Date(0)))
+    .$if(before !== undefined, (calls) => calls.where('due_at', '<', before ?? new Date(0)))
+    .orderBy('call_id')
+    .limit(max)
+    .execute();
+}
+
+/** The ids of up to `max` dead letters of a job that are dead since before a time, the oldest first. Reads no others. */
+export async function findOldDeadLetters(
+  db: LedgerDatabase,
+  { serviceId, jobIndex }: JobId,
+  before: Date,
+  max: number,
+): Promise<number[]> {
+  const rows = await db
+    .selectFrom('tollbook.call')
+    .select('call_id')
+    .where('status', '=', 'dead')
+    .where('service_id', '=', serviceId)
+    .where('job_index', '=', jobIndex)
+    .where('due_at', '<', before)
+    // all of them, so that the index is in this order
+    .orderBy('service_id')
+    .orderBy('job_index')
+    .orderBy('due_at')
+    .limit(max)
+    .execute();
+  return rows.map((row) => row.call_id);
+}

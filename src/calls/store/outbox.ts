@@ -1,0 +1,74 @@
+import { sql } from 'kysely';
+import type { LedgerDatabase } from '../../ledger/store/database.ts';
+
+/** Where a call of the outbox is: a runner can take it, has it, gets it again later, or gets it behind another of its order key. */
+export const outboxPlaces = ['due', 'leased', 'later', 'held'] as const;
+export type OutboxPlace = (typeof outboxPlaces)[number];
+
+const place = sql<OutboxPlace>`case when waits then 'held' when due_at <= tollbook.clock() then 'due'
+  when status = 'leased' then 'leased' else 'later' end`;
+
+function openCalls(db: LedgerDatabase) {
+  return db.selectFrom('tollbook.call').where('status', 'in', ['ready', 'leased']);
+}
+
+export interface OutboxCount {
+  readonly serviceId: number;
+  readonly place: OutboxPlace;
+  readonly calls: number;
+  /** When the first of them is due: since when it has been waiting, its lease ends, or it is delivered again. */
+  readonly first: Date;
+}
+
+/** The outbox by service and place. Reads every call of it: `[limits] max_outstanding_calls` bounds how many there are. */
+export function countOutbox(db: LedgerDatabase): Promise<OutboxCount[]> {
+  return openCalls(db)
+    .select(['service_id as serviceId', place.as('place')])
+    .select(({ fn }) => [fn.countAll<number>().as('calls'), fn.min('due_at').as('first')])
+    .groupBy(['service_id', 'place'])
+    .orderBy('service_id')
+    .execute();
+}
+
+export interface OutboxFilter {
+  readonly place?: OutboxPlace | undefined;
+  readonly services?: readonly number[] | undefined;
+}
+
+export interface OutboxCall {
+  readonly callId: number;
+  /** That of its quote, or its own where a trigger made it. */
+  readonly stream: string;
+  readonly serviceId: number;
+  readonly jobIndex: number;
+  readonly place: OutboxPlace;
+  readonly attempt: number;
+  readonly failures: number;
+  readonly createdAt: Date;
+  readonly dueAt: Date;
+  /** Of the last attempt that ended, and what its runner said. */
+  readonly reason: string | null;
+  readonly runner: string | null;
+  readonly error: string | null;
+}
+
+/** Up to `max` calls of the outbox behind a call id, the oldest first. */
+export function listOutbox(
+  db: LedgerDatabase,
+  filter: OutboxFilter,
+  afterCallId: number,
+  max: number,
+): Promise<OutboxCall[]> {
+  return openCalls(db)
+    .select(['call_id as callId', 'stream', 'service_id as serviceId', 'job_index as jobIndex'])
+    .select(['attempt', 'failures', 'created_at as createdAt', 'due_at as dueAt', place.as('place')])
+    .select(['last_reason as reason', 'last_runner as runner', 'last_error as error'])
+    .$if(filter.place !== undefined, (calls) => calls.where(place, '=', filter.place ?? 'due'))
+    .$if(filter.services !== undefined, (calls) =>
+      calls.where('service_id', 'in', [...(filter.services ?? [])]),
+    )
+    .where('call_id', '>', afterCallId)
+    .orderBy('call_id')
+    .limit(max)
+    .execute();
+}

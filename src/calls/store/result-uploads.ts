@@ -1,0 +1,56 @@
+import type pg from 'pg';
+import { callFunction, callTableFunction } from '../../ledger/store/functions.ts';
+
+/** The lease under which a large result came: it names its parts. */
+export interface UploadName {
+  readonly callId: number;
+  readonly leaseId: string;
+}
+
+/** A result, as the ledger has it. */
+export interface StoredResult {
+  readonly bytes: number;
+  /** Hex with 0x. */
+  readonly sha256: string;
+}
+
+/** Notes that a part is about to be sent to the result store, so that it can be found and deleted. */
+export function noteResultPart(pool: pg.Pool, { callId, leaseId }: UploadName, part: number): Promise<void> {
+  return callFunction(pool, 'note_result_part', [callId, leaseId, part]);
+}
+
+/**
+ * Stores that the result of a lease is in the result store, before `completed` is recorded. Undefined once it is stored; where the lease has
+ * another result already, that one, which is kept.
+ */
+export async function putStoredResult(
+  pool: pg.Pool,
+  { callId, leaseId, attempt }: UploadName & { readonly attempt: number },
+  contentType: string | undefined,
+  { bytes, sha256 }: StoredResult,
+): Promise<StoredResult | undefined> {
+  const hash = Buffer.from(sha256.slice(2), 'hex');
+  const [kept] = await callTableFunction(pool, 'put_stored_result', [
+    callId,
+    attempt,
+    leaseId,
+    contentType ?? null,
+    bytes,
+    hash,
+  ]);
+  return kept;
+}
+
+/** Up to `max` uploads that no receipt leads to any more, or ever did. */
+export async function findUnusedUploads(
+  pool: pg.Pool,
+  max: number,
+): Promise<(UploadName & { readonly parts: number })[]> {
+  const rows = await callTableFunction(pool, 'unused_result_uploads', [max]);
+  return rows.map(({ call_id: callId, lease_id: leaseId, parts }) => ({ callId, leaseId, parts }));
+}
+
+/** Its parts are deleted. */
+export function forgetUpload(pool: pg.Pool, { callId, leaseId }: UploadName): Promise<void> {
+  return callFunction(pool, 'forget_result_upload', [callId, leaseId]);
+}

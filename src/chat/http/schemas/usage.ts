@@ -1,0 +1,113 @@
+import { z } from 'zod';
+import { visibleName } from '../../../ledger/rules/fields.ts';
+import { usageDimensions } from '../../store/usage.ts';
+import { credit } from '../../../accounts/http/schemas/budget.ts';
+import { currency } from './model.ts';
+import { asOf, next } from '../../../accounts/http/schemas/list.ts';
+
+const maxDays = 400;
+const dayMs = 86_400_000;
+// the database has no year 0, which 29 days before the first ones may be
+export const day = z.iso.date().refine((text) => text >= '1000');
+
+const usageFilters = z.strictObject({
+  from: day.optional().meta({ description: 'The first day (UTC); by default 29 days before `to`.' }),
+  to: day.optional().meta({ description: 'The last day (UTC); by default today.' }),
+  by: z
+    .string()
+    .default('day,model,key')
+    .transform((text) => text.split(','))
+    .pipe(z.array(z.enum(usageDimensions)).min(1).max(3))
+    .meta({
+      description:
+        'What the rows are sums by: `day`, `model` and `key` with commas between, or some of them.',
+    }),
+  model: visibleName.optional().meta({ description: 'Only this model.' }),
+  key_id: z.coerce
+    .number()
+    .int()
+    .min(0)
+    .max(Number.MAX_SAFE_INTEGER)
+    .optional()
+    .meta({ description: 'Only this key; 0: requests of sessions.' }),
+  cursor: z.string().max(1_000).optional().meta({ description: '`next` of the previous page.' }),
+});
+
+export const usageQuery = usageFilters.extend({
+  limit: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(1_000)
+    .default(100)
+    .meta({ description: 'The most rows of one page.' }),
+});
+export const usageCsvQuery = usageFilters.extend({
+  limit: z.coerce
+    .number()
+    .int()
+    .min(1)
+    .max(10_000)
+    .default(10_000)
+    .meta({ description: 'The most rows of one file.' }),
+});
+export type UsageQuery = z.infer<typeof usageQuery>;
+
+/** The days of a query; undefined where they are in the wrong order or too many. */
+export function daysOf(
+  { from, to }: Pick<UsageQuery, 'from' | 'to'>,
+  nowMs: number,
+): { readonly from: string; readonly to: string } | undefined {
+  const last = to ?? new Date(nowMs).toISOString().slice(0, 10);
+  const first = from ?? new Date(Date.parse(last) - 29 * dayMs).toISOString().slice(0, 10);
+  const days = (Date.parse(last) - Date.parse(first)) / dayMs;
+  return days >= 0 && days <= maxDays ? { from: first, to: last } : undefined;
+}
+
+/** The cursor of a list by some dimensions: the place of its last row. It can only lead to rows of the same account. */
+export const usagePlace = z.strictObject({
+  day: day.optional(),
+  model: visibleName.optional(),
+  key_id: z.int().min(0).optional(),
+});
+
+export const usedKey = z
+  .strictObject({
+    id: z.int().min(1),
+    name: z.string().nullable().meta({ description: 'Null once the key is deleted.' }),
+  })
+  .nullable()
+  .meta({ description: 'Null for requests of sessions.' });
+
+const digits = z.string().regex(/^\d{1,40}$/);
+
+export const usage = z
+  .strictObject({
+    ...asOf,
+    from: day,
+    to: day,
+    currency,
+    rows: z.array(
+      z
+        .strictObject({
+          day: day.nullable(),
+          model: z.string().nullable(),
+          key: usedKey,
+          requests: digits.meta({ description: 'Completions with an answer, or a part of one.' }),
+          failed: digits.meta({ description: 'Completions without one; they cost nothing.' }),
+          prompt_tokens: digits,
+          completion_tokens: digits,
+          cached_tokens: digits.meta({
+            description: 'The part of the prompts that upstreams read from their caches.',
+          }),
+          cost: credit,
+        })
+        .meta({ description: 'What is not in `by` is null.' }),
+    ),
+    next,
+  })
+  .meta({
+    description:
+      'What the completions of an account used, by the UTC day of their admission: the newest day first, then by model and key.',
+  });
+export type UsageJson = z.infer<typeof usage>;

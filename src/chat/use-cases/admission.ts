@@ -1,0 +1,87 @@
+import { randomUUID } from 'node:crypto';
+import type { ModelConfig } from '../../base/config/config.ts';
+import type { ChatRequest } from '../rules/chat-request.ts';
+import { openAiError } from '../../base/errors/openai-error.ts';
+import type { AcceptedSpend } from './spend/spend.ts';
+import type { Admission, CreditCommand, CreditOutcome } from '../../ledger/store/append-batch.ts';
+import { LaneFullError } from '../../ledger/store/lane.ts';
+import { admittedEvents, refusedEvents } from './admission-events.ts';
+import { type LimitState, type Refused, refuse } from './answer.ts';
+import { type Caller, refuseKey, spendingOf } from './caller.ts';
+import { limitsOf, limitStateOf, refuseAdmission, type Short } from './chat-limits.ts';
+import type { ChatContext } from './context.ts';
+
+/** A completion that may be made: it counts against its limits, and its maximum cost is held. */
+export interface AdmittedChat {
+  readonly kind: 'admitted';
+  readonly chatId: string;
+  readonly caller: Caller;
+  readonly model: ModelConfig;
+  readonly request: ChatRequest;
+  /** The maximum for each choice. */
+  readonly maxTokens: number;
+  /** The maximum cost: 0 on a free model. */
+  readonly holdMicros: bigint;
+  /** The spend that pays for it, when it is paid on a chain. */
+  readonly spend?: AcceptedSpend;
+  readonly limit: LimitState;
+  /** Ends its counting among the completions that run. */
+  readonly leave: () => void;
+}
+
+/** An admission whose completion is not counted yet among those that run. */
+export type Admitted = Omit<AdmittedChat, 'leave'>;
+
+/** Counts the completion against its limits, and holds its maximum cost, in one append. */
+export async function admit(
+  context: ChatContext,
+  caller: Caller,
+  chat: { readonly request: ChatRequest; readonly model: ModelConfig; readonly maxTokens: number },
+  cost: Pick<Admission, 'holdMicros' | 'leastMicros'>,
+  chatId: string = randomUUID(),
+): Promise<Admitted | Refused | Short> {
+  const { request, model } = chat;
+  const { holdMicros } = cost;
+  const limits = limitsOf(context, caller, model.price === undefined);
+  const spending = spendingOf(caller);
+  const outcome = await append(context, {
+    stream: `chat:${chatId}`,
+    events: admittedEvents(caller, {
+      chatId,
+      model: model.name,
+      price: model.price,
+      streaming: request.stream,
+      holdMicros,
+    }),
+    admit: {
+      ...limits,
+      ...cost,
+      countsRequests: context.settings.count === 'requests',
+      chatId,
+      processId: context.processId,
+      // a completion paid on a chain holds no credit
+      ...(spending ? {} : { holdMicros: 0n, leastMicros: undefined }),
+      keyId: spending?.key_id,
+      accountId: spending?.account_id,
+    },
+    refused: refusedEvents(caller, model.name),
+  });
+  if (outcome === 'lane_full') return refuse(openAiError('overloaded'), { retryAfterSecs: 1 });
+  const limit = limitStateOf(outcome.detail);
+  if (outcome.outcome === 'ok') return { kind: 'admitted', chatId, caller, ...chat, holdMicros, limit };
+  if (outcome.code === 'invalid_api_key' && caller.kind === 'api_key') return refuseKey(context, caller);
+  return refuseAdmission(context, outcome, holdMicros, limit);
+}
+
+async function append({ lane }: ChatContext, command: CreditCommand): Promise<CreditOutcome | 'lane_full'> {
+  try {
+    return await lane.appendCredit(command);
+  } catch (error) {
+    if (error instanceof LaneFullError) return 'lane_full';
+    throw error;
+  }
+}
+
+export function withoutShort(result: Admitted | Refused | Short): Admitted | Refused {
+  return result.kind === 'short' ? result.refused : result;
+}

@@ -1,0 +1,154 @@
+import { openAiError } from '../../base/errors/openai-error.ts';
+import { creditText } from '../../base/values/price.ts';
+import type { CreditDetail, CreditRefusal } from '../../ledger/store/append-batch.ts';
+import { type LimitLeft, type LimitState, type Refused, refuse } from './answer.ts';
+import { type Caller, spendingOf } from './caller.ts';
+import type { ChatContext } from './context.ts';
+import type { Limits } from './refusal-cache.ts';
+
+const formPrefix = 'form:';
+
+/** Too little credit for the requested answer, but perhaps enough for a shorter one. */
+export interface Short {
+  readonly kind: 'short';
+  readonly availableMicros: bigint;
+  readonly refused: Refused;
+}
+
+/** The limits of a completion: of its credential, and, where the operator sets them, of what several credentials have in common. */
+export function limitsOf(context: Pick<ChatContext, 'settings'>, caller: Caller, isFree: boolean): Limits {
+  const { freePerDay: perDay, freePerMinute: perMinute = perDay } = context.settings;
+  const { others = [], ...own } = credentialLimits(context, caller);
+  const { account_id: account } = spendingOf(caller) ?? {};
+  const free = [caller.client, ...(account === undefined ? [] : [`account:${account}`])];
+  return {
+    ...own,
+    others: [
+      ...others,
+      ...(isFree && perMinute !== undefined
+        ? free.map((subject) => ({ subject: `free:${subject}`, perMinute, perDay }))
+        : []),
+      ...('formId' in caller ? [{ subject: `${formPrefix}${caller.formId}`, perMinute: 1, perDay: 1 }] : []),
+    ],
+  };
+}
+
+/** The limits that a request counts against whatever its model is. */
+function credentialLimits({ settings }: Pick<ChatContext, 'settings'>, caller: Caller): Limits {
+  const perDay = undefined;
+  const ofAccount = (accountId: number) =>
+    settings.accountPerMinute === undefined
+      ? []
+      : [{ subject: `account:${accountId}`, perMinute: settings.accountPerMinute, perDay }];
+  switch (caller.kind) {
+    case 'api_key': {
+      const { keyId, accountId } = caller.key;
+      return {
+        subject: `key:${keyId}`,
+        perMinute: settings.keyPerMinute,
+        perDay,
+        others: ofAccount(accountId),
+      };
+    }
+    case 'session': {
+      const { userId, accountId } = caller;
+      return {
+        subject: `user:${userId}`,
+        perMinute: settings.sessionPerMinute,
+        perDay,
+        others: ofAccount(accountId),
+      };
+    }
+    case 'spend_auth': {
+      const subject = `spend:${caller.spend.auth.commitment}`;
+      return { subject, perMinute: settings.spendAuthPerMinute, perDay };
+    }
+    case 'anonymous':
+      return {
+        subject: caller.client,
+        perMinute: settings.anonymousPerMinute,
+        perDay: settings.anonymousPerDay,
+      };
+  }
+}
+
+/**
+ * The limits of a request that is refused before its admission: with `count = "requests"` those of its credential. A spend's do not count
+ * it, because anyone can send a spend that a chain shows: it counts against its client address, as every refusal does with "admitted".
+ */
+export function refusedLimits(context: Pick<ChatContext, 'settings'>, caller: Caller): Limits {
+  const { count, refusedPerMinute: perMinute } = context.settings;
+  return count === 'admitted' || caller.kind === 'spend_auth'
+    ? { subject: `refused:${caller.client}`, perMinute, perDay: undefined }
+    : credentialLimits(context, caller);
+}
+
+export function limitStateOf(detail: CreditDetail): LimitState {
+  const minute = limitLeft(detail.per_minute, detail.remaining, detail.reset_ms);
+  return detail.per_day == null
+    ? { minute }
+    : { minute, day: limitLeft(detail.per_day, detail.remaining_today, detail.reset_today_ms) };
+}
+
+type Figure = number | null | undefined;
+
+function limitLeft(limit: Figure, remaining: Figure, resetMs: Figure): LimitLeft {
+  return {
+    limit: numberOf(limit),
+    remaining: numberOf(remaining),
+    resetSecs: Math.ceil(numberOf(resetMs) / 1_000),
+  };
+}
+
+/** How a client is answered whose admission the ledger has refused. */
+export function refuseAdmission(
+  { settings, lane }: Pick<ChatContext, 'settings' | 'lane'>,
+  { code, detail }: { readonly code: CreditRefusal; readonly detail: CreditDetail },
+  holdMicros: bigint,
+  limit: LimitState,
+): Refused | Short {
+  switch (code) {
+    case 'rate_limit_exceeded':
+    case 'daily_quota_exceeded': {
+      if (detail.full_subject?.startsWith(formPrefix))
+        return { ...refuse(openAiError(code), { limit }), isRepeatedForm: true };
+      const retryAfterSecs = Math.max(1, Math.ceil(numberOf(detail.retry_ms) / 1_000));
+      return refuse(openAiError(code), { retryAfterSecs, limit });
+    }
+    case 'insufficient_funds':
+    case 'key_cap_reached':
+    case 'key_budget_reached': {
+      const availableMicros = BigInt(numberOf(detail.available));
+      const { currency } = settings;
+      const until = detail.budget_until ?? '';
+      const { subject, advice } = {
+        insufficient_funds: { subject: 'The balance', advice: 'or add credit' },
+        key_cap_reached: { subject: "The rest of this key's cap", advice: 'or add credit' },
+        key_budget_reached: {
+          subject: "The rest of this key's budget",
+          advice: `or wait: the budget starts anew at ${until}`,
+        },
+      }[code];
+      const message =
+        `${subject} is ${creditText(availableMicros)} ${currency}, and this request may cost up to ` +
+        `${creditText(holdMicros)} ${currency}. Nothing was charged; request fewer tokens, ${advice}.`;
+      if (code !== 'key_budget_reached')
+        return {
+          kind: 'short',
+          availableMicros,
+          refused: refuse(openAiError('insufficient_funds', { message }), { limit }),
+        };
+      const nowMs = Date.now() + lane.state.clockOffsetMs;
+      const retryAfterSecs = Math.max(1, Math.ceil((Date.parse(until) - nowMs) / 1_000));
+      const refused = refuse(openAiError(code, { message }), { limit, retryAfterSecs });
+      return { kind: 'short', availableMicros, refused };
+    }
+    default:
+      throw new Error(`the ledger refused an admission as ${code}`);
+  }
+}
+
+function numberOf(value: Figure): number {
+  if (value == null) throw new Error("the ledger's answer to an admission lacks a number");
+  return value;
+}

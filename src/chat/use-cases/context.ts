@@ -1,0 +1,55 @@
+import type pg from 'pg';
+import type { Config, ModelConfig, ChatConfig } from '../../base/config/config.ts';
+import type { BoundedCache } from '../../base/values/bounded-cache.ts';
+import type { OperatorLog } from '../../base/values/operator-log.ts';
+import type { Tracing } from '../../base/values/tracing.ts';
+import type { Identity } from '../../accounts/use-cases/context.ts';
+import type { Upstream } from '../peers/upstream/upstream.ts';
+import type { UpstreamHealth } from '../peers/upstream/health.ts';
+import type { Budget } from '../../base/runtime/budget.ts';
+import type { PromiseTracker } from '../../base/runtime/promise-tracker.ts';
+import type { SpendContext } from './spend/context.ts';
+import type { ApiKey } from '../../accounts/store/api-keys.ts';
+import type { LedgerDatabase } from '../../ledger/store/database.ts';
+import type { Lane } from '../../ledger/store/lane.ts';
+import type { Concurrency } from './concurrency.ts';
+import type { HoldMarker } from './hold-marker.ts';
+import type { KeyUses } from './key-uses.ts';
+import type { RefusalCachingLane } from './refusal-cache.ts';
+import type { UsageAlert } from './usage-alert.ts';
+
+/** What the use cases of model chat work with; each receives it as an argument. */
+export interface ChatContext {
+  readonly config: Config;
+  readonly settings: ChatConfig;
+  /** By the name that clients use. */
+  readonly models: ReadonlyMap<string, ModelConfig>;
+  readonly upstreams: ReadonlyMap<string, Upstream>;
+  readonly health: UpstreamHealth;
+  readonly lane: Lane;
+  /** The cached refusal of a limit that is known to be full. */
+  readonly findFullLimit: RefusalCachingLane['findFullLimit'];
+  readonly pool: pg.Pool;
+  readonly db: LedgerDatabase;
+  /** The owner of this process's holds, for as long as its heartbeats are recorded. */
+  readonly processId: string;
+  readonly holdMarker: HoldMarker;
+  readonly keyUses: KeyUses;
+  /** Limits the requests of a client address that are refused. */
+  readonly budget: Budget;
+  readonly concurrency: Concurrency;
+  readonly usageAlert: UsageAlert;
+  /** Keys used lately, by their hash. Their limits and revocation are checked where a request is admitted. */
+  readonly keys: BoundedCache<string, ApiKey>;
+  /** Undefined when the gateway has no user accounts: cookies are then ignored. */
+  readonly identity: Identity | undefined;
+  /** Undefined when the gateway accepts no spend authorizations. */
+  readonly spending: SpendContext | undefined;
+  /** Work that no answer waits for; a shutdown does. */
+  readonly running: PromiseTracker;
+  /** True in the second half of a shutdown's grace period: admitted requests are finished, others refused. */
+  readonly tooLate: () => boolean;
+  /** Undefined where requests are not traced. */
+  readonly tracing?: Tracing | undefined;
+  readonly log: OperatorLog;
+}

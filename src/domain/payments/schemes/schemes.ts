@@ -1,6 +1,0 @@
-import type { TransferMethod } from '../transfer-method.ts';
-import { eip3009 } from './eip3009/eip3009.ts';
-import type { PaymentScheme } from './scheme.ts';
-
-/** Every payment scheme by its transfer method. */
-export const schemes: Readonly<Record<TransferMethod, PaymentScheme>> = { eip3009 };

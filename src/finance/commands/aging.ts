@@ -1,0 +1,40 @@
+import { ageBooks } from '../use-cases/books/age-books.ts';
+import { agingFormats, isAgingFormat } from '../use-cases/books/aging-format.ts';
+import { agingText } from '../use-cases/books/aging-text.ts';
+import { instantText, parseInstant } from '../../base/values/period.ts';
+import { ArgumentError, readOptions } from '../../base/terminal/arguments.ts';
+import { type ExitCode, exitCodes } from '../../base/terminal/exit-codes.ts';
+import { readCurrency, sourceOptions, withBooksSource } from '../terminal/books-source.ts';
+import { readZone } from '../terminal/period-choice.ts';
+import { checkSealedOptions, refuseUnsealed, sealedOptions } from '../terminal/require-sealed.ts';
+
+export async function run(args: readonly string[]): Promise<ExitCode> {
+  const { values } = readOptions({
+    args: [...args],
+    options: {
+      ...sourceOptions,
+      ...sealedOptions,
+      'as-of': { type: 'string' },
+      format: { type: 'string', default: agingFormats[0] },
+    },
+  });
+  checkSealedOptions(values);
+  const { format, input, 'as-of': asOf } = values;
+  if (!isAgingFormat(format)) throw new ArgumentError(`--format is ${agingFormats.join(', ')}`);
+  if (asOf === undefined && input !== undefined) throw new ArgumentError('--input needs --as-of');
+  const asOfMs = asOf === undefined ? undefined : parseInstant(asOf, readZone(values.tz));
+  if (asOf !== undefined && asOfMs === undefined)
+    throw new ArgumentError('--as-of is a date or time: 2026-11, 2026-11-01 or 2026-11-01T08:00:00Z');
+  const currency = readCurrency(values);
+  return withBooksSource(values, async (ledger) => {
+    const { source } = ledger;
+    const { nowMs } = source;
+    if (asOfMs !== undefined && asOfMs > nowMs)
+      throw new ArgumentError(`--as-of is in the future: now it is ${instantText(nowMs)}`);
+    const aging = await ageBooks(source, asOfMs ?? nowMs, { currency });
+    const unsealed = await refuseUnsealed(values, ledger, aging.events);
+    if (unsealed !== undefined) return unsealed;
+    for (const text of agingText(aging, format)) process.stdout.write(text);
+    return exitCodes.done;
+  });
+}

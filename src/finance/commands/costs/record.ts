@@ -1,0 +1,100 @@
+import { ownAccounts } from '../../../payments/use-cases/costs/own-accounts.ts';
+import { recordCost } from '../../../payments/use-cases/costs/record-cost.ts';
+import { recordMissingCosts } from '../../use-cases/costs/record-missing.ts';
+import { costPurposes, type CostPurpose } from '../../../base/values/transaction-cost.ts';
+import { parseAddress } from '../../../base/values/primitives.ts';
+import { ArgumentError, readNetwork, readOperator, readOptions } from '../../../base/terminal/arguments.ts';
+import { openPublicationsOf } from '../../../audit/terminal/chains.ts';
+import type { ExitCode } from '../../../base/terminal/exit-codes.ts';
+import { costMessages, missingLine, missingMessages, recordedLine } from '../../terminal/cost-text.ts';
+import { readSpan } from '../../terminal/list-span.ts';
+import { startProgress } from '../../../base/terminal/progress.ts';
+import {
+  readChainSources,
+  readTransaction,
+  recordEach,
+  recordTransfer,
+  transferOptions,
+} from '../../terminal/record-transfer.ts';
+
+const options = {
+  ...transferOptions,
+  network: { type: 'string', default: '' },
+  purpose: { type: 'string', default: '' },
+  payer: { type: 'string' },
+  missing: { type: 'boolean', default: false },
+  from: { type: 'string' },
+} as const;
+type Values = ReturnType<typeof readOptions<{ options: typeof options }>>['values'];
+
+export async function run(args: readonly string[]): Promise<ExitCode> {
+  const { values } = readOptions({ args: [...args], options });
+  return values.missing ? recordMissing(values) : recordOne(values);
+}
+
+async function recordOne(values: Values): Promise<ExitCode> {
+  if (values.from !== undefined) throw new ArgumentError('--from is of --missing');
+  const { purpose, ...common } = { ...readCommon(values), purpose: readPurpose(values.purpose) };
+  const { stated, operator, sources } = common;
+  const network = readNetwork(values.network);
+  const transaction = readTransaction(values.tx, purpose);
+  return recordTransfer(sources, costMessages, async ({ ledger, chains, config }) => {
+    const own = await ownAccounts(ledger.pool, network, stated, config);
+    const order = { network, transaction, purpose, own, operator };
+    const answer = await recordCost(ledger, order, chains.get(network));
+    return answer.kind === 'refused' ? answer : [recordedLine(answer)];
+  });
+}
+
+async function recordMissing(values: Values): Promise<ExitCode> {
+  if (values.tx !== '' || values.purpose !== '')
+    throw new ArgumentError('--missing finds the transactions in the ledger: leave --tx and --purpose out');
+  const { network, stated, operator, sources } = readCommon(values);
+  const missing = { network, stated, operator, publishedSinceMs: readSpan({ from: values.from }).fromMs };
+  return recordEach(sources, missingMessages, async function* ({ ledger, chains, config }) {
+    const publications = openPublicationsOf(config, sources.rpcUrls);
+    const progress = startProgress();
+    const onProgress = (what: string, done: bigint, all: bigint): void => progress.at(what, done, all);
+    let found = 0;
+    try {
+      for await (const one of recordMissingCosts(ledger, missing, {
+        chains,
+        publications,
+        config,
+        onProgress,
+      })) {
+        progress.end();
+        found += 1;
+        yield missingLine(one);
+      }
+    } finally {
+      progress.end();
+      await Promise.all(publications.map((each) => each.close()));
+    }
+    if (found === 0) yield { line: 'No cost is missing.' };
+  });
+}
+
+function readCommon({ network, payer, by, config, rpc }: Values) {
+  return {
+    network: network === '' ? undefined : readNetwork(network),
+    stated: readPayer(payer),
+    operator: readOperator(by),
+    sources: readChainSources(config, rpc),
+  };
+}
+
+function readPurpose(text: string): CostPurpose {
+  const purpose = costPurposes.find((one) => one === text);
+  if (purpose === undefined)
+    throw new ArgumentError(`--purpose is what it was sent for: ${costPurposes.join(', ')}`);
+  return purpose;
+}
+
+function readPayer(text: string | undefined): string[] {
+  if (text === undefined) return [];
+  const payer = parseAddress(text);
+  if (payer === undefined)
+    throw new ArgumentError('--payer is the address that sent it: 0x and 40 hexadecimal digits');
+  return [payer];
+}

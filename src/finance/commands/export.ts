@@ -1,0 +1,224 @@
+import { createHash, type Hash } from 'node:crypto';
+import { createWriteStream } from 'node:fs';
+import { access, constants, readFile, rename, rm } from 'node:fs/promises';
+import path from 'node:path';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { type BooksOptions, openBooks } from '../use-cases/books/books.ts';
+import { readAccountMap } from '../../base/config/account-map.ts';
+import type { AccountMap } from '../../base/values/account-map.ts';
+import { writeBooks } from '../use-cases/books/format.ts';
+import { exportLines } from '../use-cases/books/export-leaves.ts';
+import { type BookFormat, bookFormats, isBookFormat } from '../../base/values/format.ts';
+import { readRates } from '../rules/bookkeeping/rates.ts';
+import { parseInstant, type Period } from '../../base/values/period.ts';
+import { utc } from '../../base/values/time-zone.ts';
+import type { ClosedPeriod } from '../rules/periods/periods.ts';
+import { compareExport, type Comparison } from '../use-cases/periods/compare-period.ts';
+import { findPeriods, readPeriods } from '../use-cases/periods/read-periods.ts';
+import { ArgumentError, readOptions, requireWritable } from '../../base/terminal/arguments.ts';
+import { type ExitCode, exitCodes } from '../../base/terminal/exit-codes.ts';
+import { withLedger } from '../../ledger/terminal/ledger.ts';
+import { type BooksSource, readCurrency, sourceOptions, withBooksSource } from '../terminal/books-source.ts';
+import { takePeriod } from '../terminal/period-choice.ts';
+import { besideClose } from '../terminal/period-text.ts';
+import { checkSealedOptions, refuseUnsealed, sealedOptions } from '../terminal/require-sealed.ts';
+import { readExportEnd } from '../../ledger/store/export.ts';
+import { fail, print } from '../../base/terminal/terminal.ts';
+
+const options = {
+  ...sourceOptions,
+  ...sealedOptions,
+  format: { type: 'string', default: 'jsonl' },
+  'from-seq': { type: 'string' },
+  from: { type: 'string' },
+  to: { type: 'string' },
+  'no-opening': { type: 'boolean', default: false },
+  'year-from': { type: 'string' },
+  out: { type: 'string' },
+  rates: { type: 'string' },
+  'value-in': { type: 'string' },
+  accounts: { type: 'string' },
+} as const;
+
+type Values = ReturnType<typeof readOptions<{ options: typeof options }>>['values'];
+
+export async function run(args: readonly string[]): Promise<ExitCode> {
+  const { values } = readOptions({ args: [...args], options });
+  checkSealedOptions(values);
+  if (values.out !== undefined) await requireWritable('out', values.out);
+  if (isBookFormat(values.format)) return exportBooks(values, values.format);
+  if (values.format !== 'jsonl')
+    throw new ArgumentError(`unknown format: --format is jsonl, ${bookFormats.join(', ')}`);
+  return exportLedger(values);
+}
+
+async function exportLedger({ 'from-seq': from = '1', out, ...rest }: Values): Promise<ExitCode> {
+  const ofBooks = (
+    [
+      'from',
+      'to',
+      'tz',
+      'year-from',
+      'input',
+      'exported-at',
+      'rates',
+      'value-in',
+      'currency',
+      'accounts',
+    ] as const
+  ).find((name) => rest[name] !== undefined);
+  if (ofBooks !== undefined)
+    throw new ArgumentError(`--${ofBooks} is for the books of a period: --format ${bookFormats.join(', ')}`);
+  if (!/^[1-9]\d{0,14}$/.test(from))
+    throw new ArgumentError('--from-seq is the number of the first event, from 1');
+  return withLedger(async ({ pool }) => {
+    const end = await readExportEnd(pool);
+    const unsealed = await refuseUnsealed(rest, { pool }, end.last);
+    if (unsealed !== undefined) return unsealed;
+    const lines = readable(exportLines(pool, Number(from), end));
+    if (out === undefined) await print(lines);
+    else await pipeline(lines, createWriteStream(out, { flags: from === '1' ? 'w' : 'a' }));
+    return exitCodes.done;
+  });
+}
+
+async function exportBooks(values: Values, format: BookFormat): Promise<ExitCode> {
+  // mistakes that need no clock are reported before the database is opened
+  readYear(values, takePeriod(values, Infinity), format);
+  const stated = await readStated(values);
+  if (values['from-seq'] !== undefined)
+    throw new ArgumentError(
+      '--from-seq is for --format jsonl: the books of a period are named by --from and --to',
+    );
+  return withBooksSource(values, (ledger) => writePeriod(ledger, values, stated, format));
+}
+
+/** What the caller states beside the ledger. */
+async function readStated(values: Values): Promise<BooksOptions> {
+  const { rates: file, 'value-in': valueIn } = values;
+  const currency = readCurrency(values);
+  const accountMap = await readAccounts(values.accounts);
+  if (file === undefined) {
+    if (valueIn !== undefined) throw new ArgumentError('--value-in goes with --rates');
+    return { currency, accountMap };
+  }
+  const csv = await readFile(file, 'utf8').catch(() => {
+    throw new ArgumentError(`--rates ${file} cannot be read`);
+  });
+  const reading = readRates(csv);
+  if (reading.kind === 'problem')
+    throw new ArgumentError(`--rates ${file}, line ${reading.line}: ${reading.words}`);
+  return { rates: reading.rates, valueIn, currency, accountMap };
+}
+
+async function readAccounts(file: string | undefined): Promise<AccountMap | undefined> {
+  if (file === undefined) return undefined;
+  const toml = await readFile(file, 'utf8').catch(() => {
+    throw new ArgumentError(`--accounts ${file} cannot be read`);
+  });
+  return readAccountMap(toml, file);
+}
+
+/** It is a finding where the period is closed, and the export is not that of the close. */
+async function writePeriod(
+  ledger: BooksSource,
+  values: Values,
+  stated: BooksOptions,
+  format: BookFormat,
+): Promise<ExitCode> {
+  const { source, pool } = ledger;
+  const period = takePeriod(values, source.nowMs);
+  const hash = createHash('sha256');
+  const year = readYear(values, period, format);
+  const books = await openBooks(source, year?.period ?? period, {
+    ...stated,
+    continuedAtMs: year?.continuedAtMs,
+  });
+  const unsealed = await refuseUnsealed(values, ledger, books.events);
+  if (unsealed !== undefined) return unsealed;
+  if (!(await writeTo(values.out, hashed(writeBooks(books, format), hash)))) return exitCodes.done;
+  // a close pins neither a journal without an opening, nor what somebody stated beside the ledger
+  if (year || stated.rates || stated.currency !== undefined || stated.accountMap) return exitCodes.done;
+  const periods = pool ? (await readPeriods(pool)).periods : await findPeriods(source);
+  const closed = periods.find(period);
+  const comparison = closed && compareWithZone(closed, period, format, `0x${hash.digest('hex')}`);
+  if (!closed || !comparison) return exitCodes.done;
+  if (comparison.result !== 'same') fail(besideClose(closed, comparison));
+  return comparison.result === 'differs' ? exitCodes.finding : exitCodes.done;
+}
+
+/**
+ * `--no-opening`: the books from the beginning of the year on, of which the journal shows the period. Undefined without it, and for the
+ * first journal of a year, which has the opening.
+ * @throws ArgumentError where the journals of the year do not fit together
+ */
+function readYear(
+  values: Values,
+  period: Period,
+  format: BookFormat,
+): { readonly period: Period; readonly continuedAtMs: number } | undefined {
+  const { 'no-opening': isContinued, 'year-from': from } = values;
+  if (!isContinued && from === undefined) return undefined;
+  if (!isContinued) throw new ArgumentError('--year-from goes with --no-opening');
+  if (format !== 'hledger' && format !== 'beancount')
+    throw new ArgumentError('--no-opening is for journals: --format hledger or beancount');
+  if (values.rates !== undefined)
+    throw new ArgumentError(
+      '--rates closes the conversions of a whole period: export the year as one, such as --from 2026-01 --to 2027-01',
+    );
+  const { zone = utc, fromMs } = period;
+  if (zone.startOf(zone.dayOf(fromMs)) !== fromMs)
+    throw new ArgumentError('a journal that continues another begins at the beginning of a day');
+  const yearMs = parseInstant(from ?? `${zone.dayOf(fromMs).slice(0, 4)}-01`, zone);
+  if (yearMs === undefined || yearMs > fromMs)
+    throw new ArgumentError(
+      '--year-from is when the first journal begins, such as 2026-04, and not after --from',
+    );
+  return yearMs === fromMs ? undefined : { period: { ...period, fromMs: yearMs }, continuedAtMs: fromMs };
+}
+
+/** Days belong to a zone: an export by the days of another one has other bytes. */
+function compareWithZone(
+  closed: ClosedPeriod,
+  { zone = utc }: Period,
+  format: BookFormat,
+  sha256: string,
+): Comparison | undefined {
+  const { time_zone: name } = closed.close.data;
+  return name === zone.name
+    ? compareExport(closed, format, sha256)
+    : {
+        of: format,
+        result: 'not_compared',
+        words: `its days are those of ${name}: export with --tz ${name}`,
+      };
+}
+
+async function* hashed(bytes: AsyncIterable<Buffer>, hash: Hash): AsyncGenerator<Buffer> {
+  for await (const chunk of bytes) {
+    hash.update(chunk);
+    yield chunk;
+  }
+}
+
+/** False where the reader of standard output has left before the end. */
+async function writeTo(out: string | undefined, bytes: AsyncIterable<Buffer>): Promise<boolean> {
+  if (out === undefined) return print(readable(bytes));
+  await access(path.dirname(out), constants.W_OK).catch(() => {
+    throw new ArgumentError(`--out ${out} cannot be written: its folder does not exist or is not writable`);
+  });
+  // what is there under its name is whole
+  const partial = `${out}.partial`;
+  try {
+    await pipeline(readable(bytes), createWriteStream(partial));
+    await rename(partial, out);
+    return true;
+  } finally {
+    await rm(partial, { force: true });
+  }
+}
+
+function readable(bytes: AsyncIterable<Buffer>): Readable {
+  return Readable.from(bytes, { objectMode: true, highWaterMark: 1 });
+}

@@ -1,0 +1,97 @@
+import { refundReasonTexts } from '../../../payments/rules/refund.ts';
+import { projectToHead } from '../../../audit/use-cases/projections/project.ts';
+import {
+  findUnlistedRefunds,
+  type ListedRefund,
+  listRefundsDue,
+  type RefundsDue,
+} from '../../use-cases/refunds/list-refunds-due.ts';
+import { listStartedRefunds } from '../../../payments/store/refunds.ts';
+import { readOptions } from '../../../base/terminal/arguments.ts';
+import {
+  checkSealedOptions,
+  databaseSealedOptions,
+  refuseChanged,
+  refuseUnsealed,
+} from '../../terminal/require-sealed.ts';
+import { withLedger } from '../../../ledger/terminal/ledger.ts';
+import { quoteText } from '../../../payments/terminal/quote-text.ts';
+import { moneyText } from '../../terminal/money-text.ts';
+import { fail, say } from '../../../base/terminal/terminal.ts';
+import { type ExitCode, exitCodes } from '../../../base/terminal/exit-codes.ts';
+
+const pageSize = 1_000;
+
+export async function run(args: readonly string[]): Promise<ExitCode> {
+  const { values } = readOptions({ args: [...args], options: databaseSealedOptions });
+  checkSealedOptions(values);
+  return withLedger(async (ledger) => {
+    await projectToHead(ledger);
+    const refusal = await refuseChanged(values, ledger.pool);
+    if (refusal !== undefined) return refusal;
+    let [listed, sealedSeq] = [0, -1];
+    const [contradicted, changed]: [number[], number[]] = [[], []];
+    const quotes = new Set<string>();
+    for (let after: number | undefined = 0; after !== undefined;) {
+      const page: RefundsDue = await listRefundsDue(ledger.pool, after, pageSize);
+      // nothing is listed that may be paid before it is sealed
+      const unsealed =
+        page.asOfSeq > sealedSeq ? await refuseUnsealed(values, ledger, page.asOfSeq) : undefined;
+      if (unsealed !== undefined) return unsealed;
+      sealedSeq = Math.max(sealedSeq, page.asOfSeq);
+      for (const row of page.rows) {
+        quotes.add(row.quote_digest);
+        show(row);
+      }
+      listed += page.listed.length;
+      contradicted.push(...page.contradicted);
+      changed.push(...page.changed);
+      after = page.listed.length < pageSize ? undefined : page.listed.at(-1);
+    }
+    // a row of the list says so itself where it is wrong in another way
+    const known = new Set(contradicted);
+    contradicted.push(...(await findUnlistedRefunds(ledger.pool)).filter((seq) => !known.has(seq)));
+    const takenBack = (await listStartedRefunds(ledger.pool)).filter((quote) => !quotes.has(quote));
+    for (const quote of takenBack)
+      say(
+        `quote ${quote}: its refund is being sent, although its payment does not stand on the chain any more. Stop it if you can: ` +
+          '`tollbook refunds abandon`; what was sent is recorded once it is final',
+      );
+    if (listed + contradicted.length + takenBack.length === 0) say('No refund is due.');
+    if (changed.length > 0)
+      fail(
+        `The events ${changed.join(', ')} are not those that the log has sealed: somebody has changed them. Their payments are not ` +
+          'listed. Pay nothing before `tollbook verify` is sound.',
+      );
+    if (contradicted.length > 0)
+      fail(
+        `The read models say something else about the payments that events ${contradicted.join(', ')} started: somebody has changed ` +
+          'them. What is listed is what the events say. Pay nothing before `tollbook verify` is sound.',
+      );
+    return changed.length + contradicted.length > 0 ? exitCodes.finding : exitCodes.done;
+  });
+}
+
+function show(row: ListedRefund): void {
+  const { network, why } = row;
+  say(
+    `${quoteText(row.quote_digest, row.quote_source)}  due since ${row.since} (${row.age_secs} s)  ${refundReasonTexts[why] ?? why}\n` +
+      `  ${moneyText(row)} on ${network} to ${row.payer}\n` +
+      `  payment ${row.payment_nonce}, paid to ${row.pay_to} by ${row.transaction}`,
+  );
+  if (row.refunded_amount !== '0')
+    say(
+      `  refunded before: ${moneyText({ ...row, amount: row.refunded_amount })} of ${moneyText({ ...row, amount: row.paid_amount })}`,
+    );
+  if (row.block_number === null)
+    say('  not proven on the chain yet: only the facilitator or an operator says that it was paid');
+  const started = row.under_way;
+  if (started) {
+    const { since, age_secs: ageSecs, operator, sender, sender_nonce: nonce, transaction } = started;
+    const from = sender === null ? '' : ` from ${sender}${nonce === null ? '' : `, nonce ${nonce}`}`;
+    const by = transaction === null ? '' : ` by ${transaction}`;
+    say(
+      `  being sent since ${since} (${ageSecs} s) by ${operator}${from}${by}: its call is not delivered meanwhile`,
+    );
+  }
+}

@@ -1,0 +1,83 @@
+import { coveredEvents, ExportVerifier, verdictLines } from '../../audit/use-cases/verify/verify.ts';
+import { type Sealing, sealingInDatabase } from '../../audit/use-cases/verify/sealing.ts';
+import { verifyFile } from '../../audit/use-cases/verify/verify-file.ts';
+import { verifyDatabase } from '../../audit/use-cases/verify/verify-database.ts';
+import { type ReceiptVerdict, verifyReceipt } from '../../audit/use-cases/verify/verify-receipt.ts';
+import { checkRows } from '../../audit/use-cases/verify/rows/check-rows.ts';
+import {
+  readCheckpoints,
+  readReceiptFile,
+  readVerifier,
+  requireExport,
+} from '../../audit/terminal/given-proof.ts';
+import { withLedger } from '../../ledger/terminal/ledger.ts';
+import { sealedOptions, tellSealing } from '../terminal/require-sealed.ts';
+import { ArgumentError, readOptions } from '../../base/terminal/arguments.ts';
+import { type ExitCode, exitCodes } from '../../base/terminal/exit-codes.ts';
+import { fail, say } from '../../base/terminal/terminal.ts';
+
+/**
+ * Verifies an export with nothing but checkpoints and the public key; without an export, the database. With `--receipt`, the proofs of one
+ * receipt.
+ */
+export async function run(args: readonly string[]): Promise<ExitCode> {
+  const { values, positionals } = readOptions({
+    args: [...args],
+    allowPositionals: true,
+    options: {
+      checkpoint: { type: 'string', multiple: true, default: [] },
+      pubkey: { type: 'string' },
+      receipt: { type: 'string' },
+      'require-sealed': sealedOptions['require-sealed'],
+    },
+  });
+  const [file, ...more] = positionals;
+  const { 'require-sealed': isRequired } = values;
+  const verifier = values.pubkey === undefined ? undefined : await readVerifier(values.pubkey);
+  if (values.receipt !== undefined) {
+    if (!verifier || file !== undefined || values.checkpoint.length > 0)
+      throw new ArgumentError('--receipt is checked with --pubkey alone');
+    return tellReceipt(verifyReceipt(await readReceiptFile(values.receipt), verifier), isRequired);
+  }
+  if (more.length > 0) throw new ArgumentError(`one export, not ${more[0]} as well`);
+  if (values.checkpoint.length > 0 && !verifier)
+    throw new ArgumentError('without --pubkey a checkpoint proves nothing');
+  if (file !== undefined) await requireExport(file);
+  const checkpoints = (await Promise.all(values.checkpoint.map(readCheckpoints))).flat();
+  if (file !== undefined) {
+    const verdict = await verifyFile(file, new ExportVerifier(checkpoints, verifier));
+    for (const line of verdictLines(verdict)) say(line);
+    if (!verdict.isSound) return exitCodes.finding;
+    if (!isRequired) return exitCodes.done;
+    const covered = coveredEvents(verdict);
+    const sealing: Sealing =
+      covered < verdict.events || covered === 0 ? { kind: 'not_sealed', covered } : { kind: 'sealed' };
+    return tellSealing(sealing, verdict.events) ?? exitCodes.done;
+  }
+  return withLedger(async ({ pool }) => {
+    const verdict = await verifyDatabase(pool, checkpoints, verifier);
+    const wrongRows = await checkRows(pool);
+    for (const line of verdictLines(verdict, wrongRows)) say(line);
+    if (!verdict.isSound || wrongRows.length > 0) return exitCodes.finding;
+    if (!isRequired) return exitCodes.done;
+    const sealing = await sealingInDatabase(pool, verdict.events, verifier);
+    return tellSealing(sealing, verdict.events) ?? exitCodes.done;
+  });
+}
+
+function tellReceipt(verdict: ReceiptVerdict, isRequired: boolean): ExitCode {
+  if (verdict.kind === 'not_proven') {
+    fail(`not proven: ${verdict.reason}`);
+    return exitCodes.finding;
+  }
+  const { head, events, pending } = verdict;
+  for (const { seq, type } of events)
+    say(`event ${seq}${type === undefined ? '' : ` (${type})`} is in the log`);
+  if (pending > 0) say(`${pending} more events are not in it yet`);
+  say(`proven: ${head.origin}, ${head.size} events, root ${head.root.toString('base64')}`);
+  if (!isRequired || pending === 0) return exitCodes.done;
+  fail(
+    `not sealed: ${pending} events of the receipt are not covered. Fetch the receipt again once its proofs are there`,
+  );
+  return exitCodes.notDone;
+}

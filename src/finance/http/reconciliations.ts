@@ -1,0 +1,47 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type pg from 'pg';
+import type { LedgerDatabase } from '../../ledger/store/database.ts';
+import { listReconciliations, readReconciliation } from '../../audit/store/reconciliations.ts';
+import { readListRequest } from '../../accounts/http/list-request.ts';
+import { sendRefusal } from '../../ledger/http/errors.ts';
+import { authorizeOperator } from '../../accounts/http/operator-access.ts';
+import * as schemas from './schemas/reconcile.ts';
+
+interface Ledger {
+  readonly pool: pg.Pool;
+  readonly db: LedgerDatabase;
+}
+
+/** The reports of `tollbook reconcile`, for a token with the scope `audit:read`. */
+export function reconciliationRoutes(ledger: Ledger) {
+  return async (app: FastifyInstance): Promise<void> => {
+    app.get('/audit/reconciliations', (request, reply) => sendList(ledger, request, reply));
+    app.get<{ Params: { reconciliation_id: string } }>(
+      '/audit/reconciliations/:reconciliation_id',
+      async (request, reply) => {
+        const access = await authorizeOperator(ledger, request, 'audit:read');
+        if (access.kind === 'refused') return sendRefusal(request, reply, access.code);
+        const id = schemas.reconciliationId.safeParse(Number(request.params.reconciliation_id));
+        const found = id.success ? await readReconciliation(ledger.pool, id.data) : undefined;
+        if (!found) return sendRefusal(request, reply, 'reconciliation_not_found');
+        // the stored bytes: their hash is the one in the list
+        return reply
+          .header('cache-control', 'no-store')
+          .type('application/json; charset=utf-8')
+          .send(found.report);
+      },
+    );
+  };
+}
+
+async function sendList(ledger: Ledger, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
+  const list = await readListRequest(ledger, request, schemas.reconciliationsQuery, 'reconciliations');
+  if (list.kind === 'refused') return sendRefusal(request, reply, list.code);
+  const { limit } = list.query;
+  const rows = await listReconciliations(ledger.pool, list.after, limit);
+  const answer: schemas.Reconciliations = {
+    reconciliations: rows,
+    next: list.cursorAfter(rows, ({ id }) => id),
+  };
+  return reply.header('cache-control', 'no-store').send(answer);
+}

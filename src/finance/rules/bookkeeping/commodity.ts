@@ -1,0 +1,91 @@
+import { nativeDecimals } from '../../../base/values/native-coin.ts';
+import { hashOf } from './account.ts';
+import type { Commodity } from '../../../base/values/entry.ts';
+
+/** Where the ledger does not say which currency its credit is in. */
+const unknownCurrency = 'CREDIT';
+
+/** The currency of credit, in micros, such as `USD`. */
+export function currencyCommodity(currency = unknownCurrency): Commodity {
+  return {
+    name: currency,
+    tag: currency,
+    network: undefined,
+    asset: undefined,
+    symbol: currency,
+    decimals: 6,
+  };
+}
+
+interface Token {
+  readonly network: string;
+  readonly asset: string;
+  readonly symbol: string;
+  readonly decimals: number;
+}
+
+/** The longest name that beancount accepts. */
+const mostLetters = 24;
+
+/**
+ * The tokens of a ledger by name. A token is identified by network, contract and decimals and keeps its first name; where the
+ * name is taken, the contract's first digits follow it. So a name never changes between exports.
+ */
+export class Commodities {
+  readonly #known = new Map<string, Commodity>();
+  readonly #names = new Set<string>();
+
+  token({ network, asset, symbol, decimals }: Token): Commodity {
+    const key = `${network}/${asset}/${decimals}`;
+    return this.#named(key, { network, asset, symbol, decimals }, contractIn(asset));
+  }
+
+  /** The token that a prepaid contract pays out. The ledger does not have its decimals, so it is counted in atoms. */
+  spend(network: string, contract: string): Commodity {
+    const token = { network, asset: contract, symbol: 'SPEND', decimals: 0 };
+    return this.#named(`${network}/${contract}/spend`, token, contractIn(contract));
+  }
+
+  /** The chain's own coin, in wei. */
+  coin({ network, symbol }: Pick<Token, 'network' | 'symbol'>): Commodity {
+    const coin = { network, asset: undefined, symbol, decimals: nativeDecimals };
+    return this.#named(`${network}/coin`, coin, 'COIN');
+  }
+
+  /** `mark` keeps it apart from others of its symbol. */
+  #named(
+    key: string,
+    token: Omit<Commodity, 'name' | 'tag' | 'network'> & Pick<Token, 'network'>,
+    mark: string,
+  ): Commodity {
+    const known = this.#known.get(key);
+    if (known) return known;
+    const chain = token.network.replace('eip155:', '');
+    const plain = cleanSymbol(token.symbol);
+    const tags = [plain, `${plain}-${mark}`, `${plain}-${mark}-${token.decimals}`];
+    const tag =
+      tags.find((one) => `${one}-${chain}`.length <= mostLetters && !this.#names.has(`${one}-${chain}`)) ??
+      `${plain.slice(0, 4)}-${hashOf(key)}`;
+    // a chain id may be too long for any name
+    const whole = `${tag}-${chain}`;
+    const name = whole.length <= mostLetters ? whole : tag;
+    const commodity = { ...token, name, tag };
+    this.#names.add(name);
+    this.#known.set(key, commodity);
+    return commodity;
+  }
+}
+
+/** The first digits of a contract's address. */
+function contractIn(asset: string): string {
+  return asset.slice(2, 8).toUpperCase();
+}
+
+/** A symbol in capitals, digits and hyphens, with a letter at its beginning. */
+function cleanSymbol(symbol: string): string {
+  const clean = symbol
+    .toUpperCase()
+    .replaceAll(/[^A-Z0-9]+/g, '-')
+    .replaceAll(/^-|-$/g, '');
+  return /^[A-Z]/.test(clean) ? clean : `T${clean}`;
+}

@@ -1,0 +1,56 @@
+import { chainAccount, treasuryAccount, unconfirmedAccount } from '../bookkeeping/account.ts';
+import { Bookkeeper } from '../bookkeeping/bookkeeper.ts';
+import { BooksError } from '../bookkeeping/books-error.ts';
+import { Balances } from '../../../base/values/entry.ts';
+import type { RecordedEvent } from '../../../ledger/rules/event.ts';
+import type { Account, PeriodOfTime } from './reconcile.ts';
+
+/** What the books have of one token at one payee at the end of a period, in atoms. */
+export interface BookedBalance {
+  readonly chain: bigint;
+  /** Paid by the report of a facilitator alone. */
+  readonly unconfirmed: bigint;
+  /** From before the address was a payee. */
+  readonly treasury: bigint;
+}
+
+/**
+ * The books of a ledger up to the end of a period, as its export has them: by the time of recording. Only of what is on chains: events
+ * of credit need not be given.
+ */
+export class BooksAtClose {
+  readonly #bookkeeper: Bookkeeper;
+  readonly #balances = new Balances();
+  readonly #to: string;
+  #isUnreadable = false;
+
+  constructor({ to }: PeriodOfTime, isReopened: (digest: string) => boolean) {
+    this.#to = to;
+    this.#bookkeeper = new Bookkeeper(isReopened);
+  }
+
+  /** Takes the next event. */
+  take(event: RecordedEvent): void {
+    if (this.#isUnreadable || event.at >= this.#to) return;
+    try {
+      for (const move of this.#bookkeeper.post(event)?.moves ?? []) this.#balances.post(move);
+    } catch (error) {
+      if (!(error instanceof BooksError)) throw error;
+      // of such a ledger there are no books; the verifier names its event
+      this.#isUnreadable = true;
+    }
+  }
+
+  /** Undefined where the events contradict each other, so that there are no books. */
+  of({ network, asset, payTo }: Account): BookedBalance | undefined {
+    if (this.#isUnreadable) return undefined;
+    let [chain, unconfirmed, treasury] = [0n, 0n, 0n];
+    for (const { account, commodity, atoms } of this.#balances.list()) {
+      if (commodity.network !== network || commodity.asset !== asset) continue;
+      if (account === chainAccount(commodity, payTo)) chain += atoms;
+      if (account === unconfirmedAccount(commodity, payTo)) unconfirmed += atoms;
+      if (account === treasuryAccount(commodity, payTo)) treasury += atoms;
+    }
+    return { chain, unconfirmed, treasury };
+  }
+}

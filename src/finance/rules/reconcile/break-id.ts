@@ -1,0 +1,29 @@
+import { createHash } from 'node:crypto';
+import { canonicalJson } from '../../../base/values/canonical-json.ts';
+import type { ItemClass } from './reconcile.ts';
+import type { ItemFields } from './tally.ts';
+
+/**
+ * Names a break by what it is, in every run and period that meets it: its class, token, place on the chain, payment and amounts.
+ * Not by its number, its event, or what only some runs find out.
+ */
+export function breakId(name: ItemClass, item: ItemFields): string {
+  const { of, network, asset, pay_to, quote_digest, transaction, log_index } = item;
+  const { ledger_amount, chain_amount, chain_asset, decimals, chain_decimals } = item;
+  const nonce = of === 'payment' ? item.payment_nonce : undefined;
+  const named = { class: name, of, network, asset, pay_to, quote_digest, payment_nonce: nonce };
+  const all = {
+    ...named,
+    transaction,
+    log_index,
+    ledger_amount,
+    chain_amount,
+    chain_asset,
+    decimals,
+    chain_decimals,
+  };
+  const known = Object.fromEntries(
+    Object.entries(all).flatMap(([key, value]) => (value == null ? [] : [[key, value]])),
+  );
+  return `0x${createHash('sha256').update(canonicalJson(known)).digest('hex')}`;
+}

@@ -1,0 +1,99 @@
+import type pg from 'pg';
+import type { LedgerSource } from '../use-cases/books/source.ts';
+import type { NoteVerifier } from '../../base/values/log/checkpoint.ts';
+import { isAsSealed } from '../../audit/use-cases/log/changed-events.ts';
+import { type Sealing, sealingInDatabase, sealingInFile } from '../../audit/use-cases/verify/sealing.ts';
+import { ArgumentError } from '../../base/terminal/arguments.ts';
+import { type ExitCode, exitCodes } from '../../base/terminal/exit-codes.ts';
+import { readCheckpoints, readVerifier } from '../../audit/terminal/given-proof.ts';
+import { fail } from '../../base/terminal/terminal.ts';
+
+/** Options of the commands that can require that their events are sealed. */
+export const sealedOptions = {
+  'require-sealed': { type: 'boolean', default: false },
+  checkpoint: { type: 'string', multiple: true, default: [] as string[] },
+  pubkey: { type: 'string' },
+} as const;
+
+/** The same for commands that read the database alone, which has its own checkpoints. */
+export const databaseSealedOptions = {
+  'require-sealed': sealedOptions['require-sealed'],
+  pubkey: sealedOptions.pubkey,
+} as const;
+
+/** What was given of these options. */
+export interface SealedValues {
+  readonly 'require-sealed': boolean;
+  readonly checkpoint?: readonly string[] | undefined;
+  readonly pubkey?: string | undefined;
+  readonly input?: string | undefined;
+}
+
+/** Throws an ArgumentError where the options of `--require-sealed` do not fit together. */
+export function checkSealedOptions({ input, checkpoint = [], pubkey, ...values }: SealedValues): void {
+  const isRequired = values['require-sealed'];
+  if (!isRequired && (checkpoint.length > 0 || pubkey !== undefined))
+    throw new ArgumentError('--checkpoint and --pubkey go with --require-sealed');
+  if (input === undefined && checkpoint.length > 0)
+    throw new ArgumentError('--checkpoint goes with --input: the database has its own');
+  if (isRequired && input !== undefined && (checkpoint.length === 0 || pubkey === undefined))
+    throw new ArgumentError(
+      '--require-sealed with --input needs --checkpoint and --pubkey: an export has neither',
+    );
+}
+
+/**
+ * `--require-sealed`: whether a checkpoint covers the first `events` of the ledger that the command reads. Undefined where it does, or need
+ * not; else the exit code, after standard error has the reason.
+ * @param known the public key, where it is not that of `--pubkey`
+ */
+export async function refuseUnsealed(
+  { 'require-sealed': isRequired, checkpoint = [], pubkey }: SealedValues,
+  ledger: { readonly pool: pg.Pool } | { readonly pool: undefined; readonly source: LedgerSource },
+  events: number,
+  known?: NoteVerifier,
+): Promise<ExitCode | undefined> {
+  if (!isRequired) return undefined;
+  const verifier = known ?? (pubkey === undefined ? undefined : await readVerifier(pubkey));
+  if (ledger.pool) return tellSealing(await sealingInDatabase(ledger.pool, events, verifier), events);
+  if (!verifier) throw new ArgumentError('a checkpoint is checked with the public key: give --pubkey');
+  const checkpoints = (await Promise.all(checkpoint.map(readCheckpoints))).flat();
+  return tellSealing(await sealingInFile(ledger.source.leaves(), checkpoints, verifier, events), events);
+}
+
+/**
+ * For a command that says whom to pay: the exit code where the events are not all those that the log has sealed, after standard error says so.
+ * Undefined where they are, and with `--require-sealed`, which compares them as well.
+ */
+export async function refuseChanged(
+  { 'require-sealed': isRequired }: SealedValues,
+  pool: pg.Pool,
+): Promise<ExitCode | undefined> {
+  if (isRequired || (await isAsSealed(pool))) return undefined;
+  fail(
+    'The events are not all those that the log has sealed: somebody has changed, moved or removed some. Nothing is listed. ' +
+      'Pay nothing before `tollbook verify` is sound.',
+  );
+  return exitCodes.finding;
+}
+
+/** Prints why events are not proven; undefined where they are. */
+export function tellSealing(sealing: Sealing, events: number): ExitCode | undefined {
+  switch (sealing.kind) {
+    case 'sealed':
+      return undefined;
+    case 'changed':
+      fail(`${sealing.words}: stop, and run tollbook verify to find what was changed`);
+      return exitCodes.finding;
+    case 'not_sealed': {
+      const { covered } = sealing;
+      fail(
+        covered === 0
+          ? `not sealed: no checkpoint covers the ${events} events that were read. Configure [log], start a gateway, and run the command again`
+          : `not sealed: the newest checkpoint covers ${covered} events, and ${events - covered} of the ${events} that were read are not covered. ` +
+              'A gateway that runs seals them within seconds: run the command again, or give a newer --checkpoint',
+      );
+      return exitCodes.notDone;
+    }
+  }
+}

@@ -1,0 +1,89 @@
+import {
+  type AgedItem,
+  agedKinds,
+  type AgedKind,
+  OpenItems,
+  orderItems,
+} from '../../rules/bookkeeping/aging.ts';
+import type { Commodity } from '../../../base/values/entry.ts';
+import { type BooksOptions, openBooks } from './books.ts';
+import type { LedgerSource } from './source.ts';
+
+const dayMs = 86_400_000;
+
+/** Items are put together by their age: at most so many whole days; a last bucket takes the others. */
+const bucketDays = [7, 30, 60, 90] as const;
+
+/** The names of the buckets, such as `8-30`. */
+export const bucketNames: readonly string[] = [
+  ...bucketDays.map((days, i) => `${i === 0 ? 0 : (bucketDays[i - 1] ?? 0) + 1}-${days}`),
+  `over ${bucketDays.at(-1)}`,
+];
+
+/** An open item with its age at the date of the aging. */
+export interface AgedRow extends AgedItem {
+  readonly ageDays: number;
+  readonly bucket: string;
+}
+
+/** What is open of one kind in one commodity. The sum is the balance of its accounts in the journals. */
+export interface AgedTotal {
+  readonly kind: AgedKind;
+  readonly commodity: Commodity;
+  readonly count: number;
+  /** Atoms, by {@link bucketNames}. */
+  readonly buckets: ReadonlyMap<string, bigint>;
+  readonly total: bigint;
+}
+
+export interface Aging {
+  readonly asOfMs: number;
+  /** How many events it was made of: the first ones of the ledger. */
+  readonly events: number;
+  readonly totals: readonly AgedTotal[];
+  /** By kind and commodity, then the oldest first. */
+  readonly rows: readonly AgedRow[];
+}
+
+/**
+ * What was open at a moment, by the time of recording: settlements without an outcome, and what makes up the balances of the books. It is
+ * made of the entries that journals have, so both say the same.
+ * @throws ExportError as {@link openBooks} does
+ * @throws BooksError where an event contradicts those before it
+ */
+export async function ageBooks(
+  source: LedgerSource,
+  asOfMs: number,
+  options: Pick<BooksOptions, 'currency'> = {},
+): Promise<Aging> {
+  const books = await openBooks(source, { fromMs: 0, toMs: asOfMs }, options);
+  const open = new OpenItems();
+  const items: AgedItem[] = [];
+  for await (const part of books.parts()) {
+    if (part.kind === 'entry') open.post(part.entry);
+    if (part.kind === 'closing') items.push(...part.openSettlements);
+  }
+  const rows = orderItems([...items, ...open.list()]).map((item) => rowOf(item, asOfMs));
+  return { asOfMs, events: books.events, rows, totals: totalsOf(rows) };
+}
+
+function rowOf(item: AgedItem, asOfMs: number): AgedRow {
+  const ageDays = Math.max(0, Math.floor((asOfMs - Date.parse(item.since)) / dayMs));
+  const place = bucketDays.findIndex((days) => ageDays <= days);
+  return { ...item, ageDays, bucket: bucketNames.at(place) ?? '' };
+}
+
+function totalsOf(rows: readonly AgedRow[]): AgedTotal[] {
+  return agedKinds.flatMap((kind) => {
+    const ofKind = Map.groupBy(
+      rows.filter((row) => row.kind === kind),
+      ({ commodity }) => commodity,
+    );
+    return [...ofKind].map(([commodity, group]) => {
+      const buckets = new Map(bucketNames.map((name) => [name, 0n]));
+      for (const { bucket, atoms } of group) buckets.set(bucket, (buckets.get(bucket) ?? 0n) + atoms);
+      const total = group.reduce((sum, { atoms }) => sum + atoms, 0n);
+      return { kind, commodity, count: group.length, buckets, total };
+    });
+  });
+}

@@ -1,0 +1,102 @@
+import { type Valuation, valueDecimals, valueOf } from '../../rules/bookkeeping/rates.ts';
+import { decimalText, type Entry, type Move } from '../../../base/values/entry.ts';
+import type { Books, EntryPart } from './books.ts';
+import type { Period } from '../../../base/values/period.ts';
+import { utc } from '../../../base/values/time-zone.ts';
+
+interface Row {
+  readonly entry: Entry;
+  readonly payoutBatch: string | undefined;
+  readonly move: Move;
+  /** On which it was recorded, in the zone of the period. */
+  readonly day: string;
+  /** Counted from 1 within the event. */
+  readonly leg: number;
+}
+
+type Value = string | number | bigint | undefined;
+
+export interface Column {
+  readonly name: string;
+  readonly type: 'text' | 'whole' | 'instant';
+  of(row: Row): Value;
+}
+
+/** One row per move: an amount from the credit account to the debit account, never negative, in the token's units. */
+const columns: readonly Column[] = [
+  { name: 'seq', type: 'whole', of: ({ entry }) => optional(entry.seq) },
+  { name: 'leg', type: 'whole', of: ({ leg }) => BigInt(leg) },
+  { name: 'date', type: 'text', of: ({ day }) => day },
+  { name: 'recorded_at', type: 'instant', of: ({ entry }) => entry.recordedAt },
+  { name: 'occurred_at', type: 'instant', of: ({ entry }) => entry.occurredAt },
+  { name: 'category', type: 'text', of: ({ entry }) => entry.category },
+  { name: 'event', type: 'text', of: ({ entry }) => entry.event },
+  { name: 'debit_account', type: 'text', of: ({ move }) => move.debit },
+  { name: 'credit_account', type: 'text', of: ({ move }) => move.credit },
+  { name: 'amount', type: 'text', of: ({ move }) => decimalText(move.atoms, move.commodity.decimals) },
+  { name: 'commodity', type: 'text', of: ({ move }) => move.commodity.name },
+  { name: 'token', type: 'text', of: ({ move }) => move.commodity.symbol },
+  { name: 'token_address', type: 'text', of: ({ move }) => move.commodity.asset },
+  { name: 'network', type: 'text', of: ({ move }) => move.commodity.network },
+  { name: 'decimals', type: 'whole', of: ({ move }) => BigInt(move.commodity.decimals) },
+  { name: 'atoms', type: 'text', of: ({ move }) => String(move.atoms) },
+  { name: 'counterparty', type: 'text', of: ({ entry }) => entry.counterparty },
+  { name: 'quote_digest', type: 'text', of: ({ entry }) => entry.quoteDigest },
+  { name: 'quote_source', type: 'text', of: ({ entry }) => entry.quoteSource },
+  { name: 'transaction', type: 'text', of: ({ entry }) => entry.transaction },
+  { name: 'block', type: 'text', of: ({ entry }) => entry.block },
+  { name: 'log_index', type: 'whole', of: ({ entry }) => optional(entry.logIndex) },
+  { name: 'memo', type: 'text', of: ({ entry }) => entry.memo },
+  { name: 'service_id', type: 'whole', of: ({ entry }) => optional(entry.payment?.serviceId) },
+  { name: 'job_index', type: 'whole', of: ({ entry }) => optional(entry.payment?.jobIndex) },
+  { name: 'call_id', type: 'whole', of: ({ entry }) => optional(entry.payment?.callId) },
+  { name: 'payment_nonce', type: 'text', of: ({ entry }) => entry.payment?.nonce },
+  { name: 'request_id', type: 'text', of: ({ entry }) => entry.payment?.requestId },
+  { name: 'customer', type: 'text', of: ({ entry }) => entry.payment?.payer ?? entry.accountName },
+  { name: 'account_name', type: 'text', of: ({ entry }) => entry.accountName },
+  { name: 'payout_batch', type: 'text', of: ({ payoutBatch }) => payoutBatch },
+];
+
+/** With a valuation also the worth of each row on the day of its recording; empty where no rate is known for that day. */
+function valueColumns(valuation: Valuation | undefined): readonly Column[] {
+  if (!valuation) return [];
+  const { rates, currency } = valuation;
+  const rateOf = ({ entry, move }: Row): string | undefined =>
+    move.commodity.name === currency
+      ? '1'
+      : rates.on(entry.recordedAt.slice(0, 10), move.commodity.name, currency)?.text;
+  const worth = (row: Row): string | undefined => {
+    const text = rateOf(row);
+    return text === undefined
+      ? undefined
+      : decimalText(valueOf(row.move.atoms, row.move.commodity, { text }), valueDecimals);
+  };
+  return [
+    { name: 'rate', type: 'text', of: rateOf },
+    { name: 'value', type: 'text', of: worth },
+    { name: 'value_currency', type: 'text', of: () => currency },
+  ];
+}
+
+/** The columns of an export; with codes of accounts also those of the two accounts. */
+export function columnsOf({
+  valuation,
+  accountMap,
+}: Pick<Books, 'valuation' | 'accountMap'>): readonly Column[] {
+  const codes: Column[] = accountMap
+    ? [
+        { name: 'debit_code', type: 'text', of: ({ move }) => accountMap.codeOf(move.debit) },
+        { name: 'credit_code', type: 'text', of: ({ move }) => accountMap.codeOf(move.credit) },
+      ]
+    : [];
+  return [...columns, ...valueColumns(valuation), ...codes];
+}
+
+function optional(whole: number | undefined): bigint | undefined {
+  return whole === undefined ? undefined : BigInt(whole);
+}
+
+export function rowsOf({ entry, payoutBatch }: EntryPart, { zone = utc }: Period): Row[] {
+  const day = zone.dayOf(Date.parse(entry.recordedAt));
+  return entry.moves.map((move, i) => ({ entry, payoutBatch, move, day, leg: i + 1 }));
+}

@@ -1,0 +1,113 @@
+import type { FastifyInstance } from 'fastify';
+import type { JobsContext } from '../use-cases/context.ts';
+import {
+  type CauseReport,
+  type DeadLetterBatch,
+  groupDeadLetters,
+  listed,
+} from '../use-cases/dead-letters.ts';
+import { discardCalls, type DiscardReport } from '../use-cases/discard-calls.ts';
+import { requeueCalls, type RequeueReport } from '../use-cases/requeue-calls.ts';
+import { authorizeOperator, operatorsOf } from '../../accounts/http/operator-access.ts';
+import {
+  causesQuery,
+  type DeadLetterCausesJson,
+  discardManyRequest,
+  type DiscardReportJson,
+  type RequeueReportJson,
+  requeueRequest,
+} from './schemas/operator.ts';
+import { sendInvalid, sendRefusal } from '../../ledger/http/errors.ts';
+
+/** The operator's routes for many dead letters at once, in batches. */
+export function deadLetterBatchRoutes(current: () => JobsContext) {
+  return async (app: FastifyInstance): Promise<void> => {
+    const operators = operatorsOf(current());
+    const guard = { onRequest: operators.require('calls:write') };
+    app.get('/operator/dead-letters/causes', async (request, reply) => {
+      const context = current();
+      const access = await authorizeOperator(context, request, 'calls:read');
+      if (access.kind === 'refused') return sendRefusal(request, reply, access.code);
+      const query = causesQuery.safeParse(request.query);
+      if (!query.success) return sendInvalid(request, reply, query.error);
+      const { choice, after } = batchOf({ ...query.data, limit: 0 });
+      const report = listed(await groupDeadLetters(context.db, choice, after));
+      return reply.header('cache-control', 'no-store').send(causesJson(report));
+    });
+
+    app.post('/operator/dead-letters/requeue', guard, async (request, reply) => {
+      const context = current();
+      const body = requeueRequest.safeParse(request.body ?? {});
+      if (!body.success) return sendInvalid(request, reply, body.error);
+      const report = await requeueCalls(context, {
+        ...batchOf(body.data),
+        isDryRun: body.data.dry_run,
+        by: { token_id: operators.of(request).tokenId },
+      });
+      context.onCallReleased();
+      return reply.send(requeueReportJson(report));
+    });
+
+    app.post('/operator/dead-letters/discard', guard, async (request, reply) => {
+      const body = discardManyRequest.safeParse(request.body);
+      if (!body.success) return sendInvalid(request, reply, body.error);
+      const { name: operator, tokenId: token_id } = operators.of(request);
+      const { why, count, dry_run: isDryRun } = body.data;
+      const batch = { ...batchOf(body.data), by: { why, operator, token_id } };
+      const meant = await discardCalls(current(), { ...batch, isDryRun: true });
+      if (!isDryRun && meant.done !== count)
+        return sendRefusal(request, reply, 'count_differs', { context: { meant: meant.done } });
+      const report = isDryRun ? meant : await discardCalls(current(), { ...batch, isDryRun: false });
+      return reply.send(discardReportJson(report));
+    });
+  };
+}
+
+/** The dead letters that a request means. */
+function batchOf(asked: {
+  readonly service_id?: number | undefined;
+  readonly job_index?: number | undefined;
+  readonly reason?: string | undefined;
+  readonly runner?: string | undefined;
+  readonly since?: string | undefined;
+  readonly before?: string | undefined;
+  readonly cause?: string | undefined;
+  readonly after: number;
+  readonly limit: number;
+}): DeadLetterBatch {
+  const { service_id: serviceId, job_index: jobIndex, reason, runner, since, before, cause } = asked;
+  const times = { since: timeOf(since), before: timeOf(before) };
+  const choice = { serviceId, jobIndex, reason, runner, cause, ...times };
+  return { choice, after: asked.after, max: asked.limit };
+}
+
+function timeOf(text: string | undefined): Date | undefined {
+  return text === undefined ? undefined : new Date(text);
+}
+
+function requeueReportJson({ done, skipped, next }: RequeueReport): RequeueReportJson {
+  const skips = skipped.map(({ callId, why }) => ({ call_id: callId, why }));
+  return { requeued: done, skipped: skips, next: next ?? null };
+}
+
+function discardReportJson({ done, skipped, next }: DiscardReport): DiscardReportJson {
+  const skips = skipped.map(({ callId, why }) => ({ call_id: callId, why }));
+  return { discarded: done, skipped: skips, next: next ?? null };
+}
+
+function causesJson({ groups, others, next }: CauseReport): DeadLetterCausesJson {
+  const causes = groups.map(
+    ({ reason, oldest, newest, exampleCallId, cause, words, calls, jobs, runners }) => ({
+      cause,
+      reason: reason ?? null,
+      words,
+      calls,
+      jobs: [...jobs],
+      runners: [...runners],
+      oldest: oldest.toISOString(),
+      newest: newest.toISOString(),
+      example_call_id: exampleCallId,
+    }),
+  );
+  return { causes, others, next: next ?? null };
+}

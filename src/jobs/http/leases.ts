@@ -1,0 +1,152 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { flattenError, type ZodType } from 'zod';
+import type { Config, RunnerConfig } from '../../base/config/config.ts';
+import { lastWords } from '../../base/values/last-words.ts';
+import { callMetadata, maxResultBytesOf } from '../use-cases/deliver-call.ts';
+import type { JobsContext } from '../use-cases/context.ts';
+import { jobTurns } from '../use-cases/job-turns.ts';
+import {
+  completeStored,
+  extendRunnerLease,
+  finishLease,
+  leaseForRunner,
+  type LeaseName,
+} from '../use-cases/lease-calls.ts';
+import type { AttemptOutcome, LeaseResult } from '../use-cases/record-attempt.ts';
+import { boundedWaitMs } from '../../base/peers/http/retry-after.ts';
+import type { LeasedCall } from '../../calls/store/calls.ts';
+import { sendRefusal } from '../../ledger/http/errors.ts';
+import { leftSignal } from '../../base/http/left-signal.ts';
+import { idOf } from '../../base/http/request-values.ts';
+import { requireRunner } from './runner-auth.ts';
+import {
+  completeBody,
+  extendBody,
+  failBody,
+  leaseBody,
+  type CompleteBody,
+  type LeasedCallJson,
+} from './schemas/runner.ts';
+
+/** The lease API for runners that poll. Every route requires the bearer token of a runner with `mode = "lease"`. */
+export function leaseRoutes(current: () => JobsContext) {
+  const context = current();
+  return async (app: FastifyInstance): Promise<void> => {
+    const runnerOf = requireRunner(app, current);
+    const route = <T>(path: string, schema: ZodType<T>, handle: RunnerHandler<T>): void => {
+      // a result travels in base64 inside JSON
+      const bodyLimit = Math.ceil((context.config.delivery.maxResultBytes * 4) / 3) + 65_536;
+      app.post<{ Params: { call_id?: string } }>(path, { bodyLimit }, async (request, reply) => {
+        const runner = runnerOf(request);
+        const body = schema.safeParse(request.body);
+        if (!body.success) {
+          const facts = { details: flattenError(body.error) };
+          return sendRefusal(request, reply, 'invalid_request', { context: facts });
+        }
+        return handle({ runner, body: body.data, request, reply, callId: idOf(request.params.call_id) });
+      });
+    };
+
+    route('/runner/leases', leaseBody, async ({ runner, body, request, reply }) => {
+      const services = body.services ?? runner.services;
+      if (services.some((service) => !runner.services.includes(service)))
+        return sendRefusal(request, reply, 'forbidden');
+      const calls = await leaseForRunner(
+        current(),
+        {
+          max: body.max,
+          leaseSecs: body.lease_secs,
+          waitSecs: body.wait_secs,
+          services,
+          runner: runner.name,
+          turns: () => jobTurns(current()),
+        },
+        leftSignal(reply),
+      );
+      return reply.send({ calls: calls.map((call) => leasedCallJson(context.config, call)) });
+    });
+
+    route('/runner/calls/:call_id/extend', extendBody, async ({ runner, body, request, reply, callId }) => {
+      const lease = { callId, leaseId: body.lease_id };
+      const extended = await extendRunnerLease(context, runner, lease, body.lease_secs);
+      if (extended.kind === 'lease_lost') return sendRefusal(request, reply, 'lease_lost');
+      return reply.send({ lease_expires_at: extended.endsAt.toISOString() });
+    });
+
+    route(
+      '/runner/calls/:call_id/complete',
+      completeBody,
+      async ({ runner, body, request, reply, callId }) => {
+        const lease = { callId, leaseId: body.lease_id };
+        const done = body.stored_result
+          ? await completeStored(
+              current(),
+              runner,
+              lease,
+              body.stored_result,
+              body.stored_result.content_type,
+            )
+          : await completeInline(current(), runner, lease, body.result);
+        if (done.kind === 'recorded') return reply.send({ status: 'completed' });
+        return sendRefusal(request, reply, done.kind);
+      },
+    );
+
+    route('/runner/calls/:call_id/fail', failBody, async ({ runner, body, request, reply, callId }) => {
+      const error = lastWords(body.error, runner.tokens);
+      const said = { reason: 'runner_failed', error };
+      const outcome: AttemptOutcome = body.retry
+        ? { kind: 'retry', retryAfterMs: boundedWaitMs((body.retry_after_secs ?? 0) * 1_000), ...said }
+        : { kind: 'dead', ...said };
+      const done = await finishLease(current(), runner, { callId, leaseId: body.lease_id }, outcome);
+      return done.kind === 'recorded'
+        ? reply.send({ status: 'failed' })
+        : sendRefusal(request, reply, 'lease_lost');
+    });
+  };
+}
+
+async function completeInline(
+  context: JobsContext,
+  runner: RunnerConfig,
+  lease: LeaseName,
+  given: CompleteBody['result'],
+): Promise<LeaseResult | { readonly kind: 'result_too_large' }> {
+  const result = Buffer.from(given?.body_base64 ?? '', 'base64');
+  if (result.length > context.config.delivery.maxResultBytes) return { kind: 'result_too_large' };
+  const contentType = given?.content_type;
+  return finishLease(context, runner, lease, {
+    kind: 'completed',
+    contentType,
+    result,
+    resultOmitted: false,
+  });
+}
+
+type RunnerHandler<T> = (call: {
+  readonly runner: RunnerConfig;
+  readonly body: T;
+  readonly request: FastifyRequest;
+  readonly reply: FastifyReply;
+  readonly callId: number;
+}) => Promise<FastifyReply>;
+
+/** With the names in capitals: the headers of a push have any case, the keys of JSON do not. */
+function spelledOut(metadata: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(metadata).map(([name, value]) => [name.toUpperCase(), value]));
+}
+
+function leasedCallJson(config: Config, call: LeasedCall): LeasedCallJson {
+  return {
+    call_id: call.callId,
+    lease_id: call.leaseId,
+    attempt: call.attempt,
+    service_id: call.serviceId,
+    job_index: call.jobIndex,
+    metadata: spelledOut(callMetadata(call, maxResultBytesOf(config))),
+    content_type: call.contentType ?? null,
+    body_base64: (call.body ?? Buffer.alloc(0)).toString('base64'),
+    lease_expires_at: call.leaseUntil.toISOString(),
+    ...(call.traceparent === undefined ? {} : { traceparent: call.traceparent }),
+  };
+}

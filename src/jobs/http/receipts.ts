@@ -1,0 +1,108 @@
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import { receiptTypedData } from '../../payments/rules/receipt-signature.ts';
+import { type Hex, isHex32 } from '../../base/values/primitives.ts';
+import type { JobsContext } from '../use-cases/context.ts';
+import type { LogReader } from '../../audit/use-cases/log/log-reader.ts';
+import {
+  type NamedPayment,
+  openReceipt,
+  openReceiptOfPayment,
+  type ReceiptAccess,
+  type SignedChallenge,
+} from '../use-cases/receipt-request.ts';
+import { sendRefusal } from '../../ledger/http/errors.ts';
+import { noteFacts } from '../../base/http/request-log.ts';
+import type { WaitPlaces } from '../../base/http/wait-places.ts';
+import { paymentTokenBody, type ReceiptToken, receiptTokenBody } from './schemas/receipt.ts';
+import { charge } from './charge.ts';
+import { receiptRoute } from './receipt.ts';
+import { walletReceiptsRoute } from './wallet-receipts.ts';
+
+/** The longest signature of a contract wallet, and what is beside it. */
+const bodyLimit = 16_384;
+
+/**
+ * Receipts, and their tokens: one is in the 202; POST /x402/receipts/{quote_digest}/token, and /x402/receipts/token for a payer who
+ * does not know the digest, give it for the payer's signature.
+ */
+export function receiptRoutes(current: () => JobsContext, log: LogReader | undefined, places: WaitPlaces) {
+  return async (app: FastifyInstance): Promise<void> => {
+    await app.register(receiptRoute({ current, log, places }));
+    await app.register(walletReceiptsRoute(current));
+
+    app.post<{ Params: { quote_digest: string } }>(
+      '/x402/receipts/:quote_digest/token',
+      { bodyLimit },
+      async (request, reply) => {
+        const context = current();
+        const digest = request.params.quote_digest.toLowerCase();
+        if (!isHex32(digest)) return sendRefusal(request, reply, 'receipt_not_found');
+        const waitSecs = charge(context, request);
+        if (waitSecs > 0) return sendRefusal(request, reply, 'rate_limited', { retryAfterSecs: waitSecs });
+        const body = receiptTokenBody.safeParse(request.body ?? {});
+        if (!body.success) return sendInvalid(request, reply, body.error);
+        return sendAccess(context, request, reply, await openReceipt(context, digest, signedIn(body.data)));
+      },
+    );
+
+    app.post('/x402/receipts/token', { bodyLimit }, async (request, reply) => {
+      const context = current();
+      const waitSecs = charge(context, request);
+      if (waitSecs > 0) return sendRefusal(request, reply, 'rate_limited', { retryAfterSecs: waitSecs });
+      const body = paymentTokenBody.safeParse(request.body ?? {});
+      if (!body.success) return sendInvalid(request, reply, body.error);
+      const payment = body.data.payment as NamedPayment;
+      const access = await openReceiptOfPayment(context, payment, signedIn(body.data));
+      return sendAccess(context, request, reply, access);
+    });
+  };
+}
+
+function sendInvalid(request: FastifyRequest, reply: FastifyReply, error: z.ZodError): FastifyReply {
+  return sendRefusal(request, reply, 'invalid_request', { context: { details: z.flattenError(error) } });
+}
+
+function signedIn({ signed }: z.infer<typeof receiptTokenBody>): SignedChallenge | undefined {
+  return (
+    signed && {
+      challenge: signed.challenge as Hex,
+      expiresAt: signed.expires_at,
+      signature: signed.signature,
+    }
+  );
+}
+
+function sendAccess(
+  { publicUrl }: JobsContext,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  access: ReceiptAccess,
+): FastifyReply {
+  reply.header('cache-control', 'no-store');
+  switch (access.kind) {
+    case 'not_found':
+      return sendRefusal(request, reply, 'receipt_not_found');
+    case 'not_signed':
+      return sendRefusal(request, reply, 'invalid_payer_signature');
+    case 'unavailable':
+      return sendRefusal(request, reply, 'payer_signature_unchecked');
+    case 'challenged': {
+      const { domain, types, primaryType, message } = receiptTypedData(access.request);
+      const { challenge, expiresAt } = access.request;
+      const typedData = { domain, types, primaryType, message: { ...message, expiresAt } };
+      const context = { challenge, expires_at: expiresAt, typed_data: typedData };
+      return sendRefusal(request, reply, 'payer_signature_required', { context });
+    }
+    case 'opened': {
+      const { digest, receiptToken } = access;
+      noteFacts(request, { quote_digest: digest });
+      const body: ReceiptToken = {
+        quote_digest: digest,
+        receipt_token: receiptToken,
+        receipt_url: `${publicUrl()}/x402/receipts/${digest}`,
+      };
+      return reply.send(body);
+    }
+  }
+}

@@ -1,0 +1,17 @@
+import { z } from 'zod';
+import { runnerName } from '../../../base/values/runner-name.ts';
+import { callId, hex32 } from '../../../base/http/values.ts';
+
+export const triggerName = z
+  .string()
+  .regex(runnerName)
+  .meta({ description: 'The name of a webhook trigger in the configuration.' });
+
+export const triggered = z
+  .strictObject({
+    status: z.literal('triggered'),
+    call_id: callId,
+    idempotency_key: hex32.meta({ description: 'What the runner gets as the idempotency key.' }),
+  })
+  .meta({ description: 'The call is on record, and a runner will get it.' });
+export type TriggeredJson = z.infer<typeof triggered>;

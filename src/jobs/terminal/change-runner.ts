@@ -1,0 +1,29 @@
+import { runnerName } from '../../base/values/runner-name.ts';
+import { pauseRunner, resumeRunner } from '../use-cases/pause-runner.ts';
+import { ArgumentError, readOperator, readOptions } from '../../base/terminal/arguments.ts';
+import { type ExitCode, exitCodes } from '../../base/terminal/exit-codes.ts';
+import { withLedger } from '../../ledger/terminal/ledger.ts';
+import { fail, say } from '../../base/terminal/terminal.ts';
+
+const verbs = {
+  pause: { change: pauseRunner, done: 'gets no calls until it is resumed', unchanged: 'is paused already' },
+  resume: { change: resumeRunner, done: 'gets calls again', unchanged: 'is not paused' },
+} as const;
+
+/** The commands `runners pause` and `runners resume`. */
+export async function changeRunner(args: readonly string[], verb: keyof typeof verbs): Promise<ExitCode> {
+  const { values, positionals } = readOptions({
+    args: [...args],
+    allowPositionals: true,
+    options: { by: { type: 'string' } },
+  });
+  const [name, ...more] = positionals;
+  if (name === undefined || !runnerName.test(name) || more.length > 0)
+    throw new ArgumentError(`name the runner: tollbook runners ${verb} NAME`);
+  const operator = readOperator(values.by);
+  const { change, done, unchanged } = verbs[verb];
+  const { kind } = await withLedger((ledger) => change(ledger, { name }, { operator }));
+  if (kind === 'changed') say(`Runner ${name} ${done}.`);
+  else fail(`Runner ${name} ${unchanged}.`);
+  return kind === 'changed' ? exitCodes.done : exitCodes.notDone;
+}

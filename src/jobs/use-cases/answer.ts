@@ -1,0 +1,73 @@
+import type { Discovery } from '../../base/values/discovery.ts';
+import type { Signed } from '../../payments/rules/offer-receipt.ts';
+import type { JobId } from '../../base/values/job.ts';
+import type { Hex } from '../../base/values/primitives.ts';
+import type { QuoteEcho } from '../../payments/rules/quote-echo.ts';
+import type { SettlementOption } from '../../payments/rules/quote.ts';
+import type { RefusalCode } from '../../base/errors/refusal.ts';
+import type { inputJson } from './catalog.ts';
+import type { OfferCode } from './refusal.ts';
+import type { paymentSummary } from '../../payments/rules/payment.ts';
+
+/** A quote as it is offered: its digest, its secret, its expiry (Unix seconds) and the ways to pay it. */
+export interface OfferedQuote extends JobId {
+  readonly digest: Hex;
+  /** For the recipient of the offer alone. */
+  readonly secret: string;
+  readonly expiresAt: number;
+  readonly options: readonly SettlementOption[];
+  /** What authenticates the quote, for each option in its order; undefined without a key. */
+  readonly echoes: readonly QuoteEcho[] | undefined;
+  /** The content type and schema of the job's requests; undefined if it takes any. */
+  readonly input: ReturnType<typeof inputJson>;
+  /** What the job does, for people. */
+  readonly description: string | undefined;
+  /** How facilitators list the job; undefined where they may not. */
+  readonly discovery: Discovery | undefined;
+  /** Named by the request's address; version 1 cannot pay it. */
+  readonly isNamed?: boolean;
+}
+
+/** Every way a paid request can end, before HTTP gives it a status. */
+export type JobAnswer = PaymentAnswer | PaymentRequired | Refused;
+
+/** The answer of a payment that was started. */
+export type PaymentAnswer =
+  | {
+      readonly kind: 'accepted';
+      readonly digest: Hex;
+      readonly job: JobId;
+      readonly callId: number;
+      readonly payment: ReturnType<typeof paymentSummary>;
+      /** The version the payment came in: its answer goes back in the same. */
+      readonly x402Version: 1 | 2;
+      readonly receiptToken: string;
+      /** For others than the payer; undefined where receipts are not signed, and once the payment was refunded. */
+      readonly signedReceipt: Signed | undefined;
+      readonly replayed: boolean;
+    }
+  /** Money may have moved, so this is never reported as a failure. */
+  | { readonly kind: 'pending'; readonly digest: Hex; readonly replayed: boolean }
+  /**
+   * To a client that repeats a known payment and has not shown that it is its own: a landed payment is public, and its request
+   * may be guessed.
+   */
+  | { readonly kind: 'unproven'; readonly status: 'accepted' | 'pending' };
+
+export interface PaymentRequired {
+  readonly kind: 'payment_required';
+  readonly code: OfferCode;
+  /** Why the payment was rejected, or the quote that the request names is not offered: a machine-readable code. */
+  readonly reason: string | undefined;
+  readonly quote: OfferedQuote;
+}
+
+export interface Refused {
+  readonly kind: 'refused';
+  readonly code: RefusalCode;
+  readonly retryAfterSecs?: number;
+  /** For the log: a machine-readable reason of a 503. */
+  readonly reason?: string;
+  /** What exactly is wrong, line by line. */
+  readonly details?: readonly string[];
+}

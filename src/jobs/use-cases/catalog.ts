@@ -1,0 +1,190 @@
+import type { JobInput, JobPolicy, JobsConfig, TopUpConfig } from '../../base/config/config.ts';
+import { currencyPerToken } from '../../base/config/top-ups.ts';
+import { topUpMicros } from '../../base/values/top-up.ts';
+import { tokenAmount } from '../../base/values/amount.ts';
+import { type Discovery, plainDiscovery } from '../../base/values/discovery.ts';
+import { checkedTooLong, compileSchema, type InputCheck } from '../../base/values/job-input.ts';
+import {
+  type AuthMode,
+  type InvocationMode,
+  type JobId,
+  jobKey,
+  type ServiceIdType,
+} from '../../base/values/job.ts';
+import { type Address, chainIdOf } from '../../base/values/primitives.ts';
+import type { SettlementOption } from '../../payments/rules/quote.ts';
+import type { OfferedResource } from '../../payments/rules/x402-v1.ts';
+import { type AcceptedToken, type Rate, tokenName } from '../../base/values/token.ts';
+import { withinCpuMs } from '../../base/runtime/within-cpu.ts';
+
+const beyondUint256 = 1n << 256n;
+const mostMicros = BigInt(Number.MAX_SAFE_INTEGER);
+
+/** How a job's callers are authenticated, and which contract permits them. */
+export interface Restriction {
+  readonly authMode: AuthMode;
+  readonly rpcUrl: string;
+  /** Where the operator names the contract's chain. */
+  readonly chainId: number | undefined;
+  readonly contract: Address;
+  readonly serviceIdType: ServiceIdType;
+}
+
+/** A job as it is sold now: its price, also in each accepted token. */
+export interface Job extends JobId {
+  readonly mode: InvocationMode;
+  /** One line each, for people and agents. */
+  readonly name: string | undefined;
+  readonly description: string | undefined;
+  /** Also set for a disabled job, so that a dry run can test it before it is enabled. */
+  readonly restriction: Restriction | undefined;
+  readonly priceWei: bigint;
+  /** It is not sold while its runners have taken nothing for so long; 0: it always is. */
+  readonly maxRunnerSilenceSecs: number;
+  /** In the order of the configuration; none in a token whose rate was never known. */
+  readonly options: readonly SettlementOption[];
+  /** Whether payments for it buy credit. */
+  readonly isTopUp: boolean;
+  /** The content type and schema of its requests; undefined if it takes any. */
+  readonly input: (JobInput & { readonly check?: InputCheck }) | undefined;
+  /** JSON Schema of its results, which describes them to people; none is checked by it. */
+  readonly output: Readonly<Record<string, unknown>> | undefined;
+  /** How facilitators list it; undefined where they may not. */
+  readonly discovery: Discovery | undefined;
+}
+
+/** All jobs with a price, by `jobKey()`, for one configuration and the rates in force. */
+export type Catalog = ReadonlyMap<string, Job>;
+
+/** @param rates by `network/asset` */
+export function createCatalog(
+  config: JobsConfig,
+  topUps: readonly TopUpConfig[],
+  rates: ReadonlyMap<string, Rate>,
+): Catalog {
+  const selling = new Map(topUps.map((topUp) => [jobKey(topUp), topUp]));
+  const jobs = new Map<string, Job>();
+  for (const [key, priceWei] of config.jobPrices) {
+    const [serviceId, jobIndex] = key.split('/').map(Number) as [number, number];
+    const policy = config.jobPolicies.get(key);
+    jobs.set(key, {
+      serviceId,
+      jobIndex,
+      mode: policy?.invocationMode ?? config.defaultInvocationMode,
+      name: policy?.name,
+      description: policy?.description,
+      restriction: policy && restrictionOf(policy),
+      priceWei,
+      maxRunnerSilenceSecs: policy?.maxRunnerSilenceSecs ?? 0,
+      input: policy?.input && withCheck(policy.input),
+      isTopUp: selling.has(key),
+      output: policy?.output,
+      discovery: policy ? policy.discovery : config.discoverable ? plain : undefined,
+      options: config.acceptedTokens.flatMap((token) => {
+        const rate = rates.get(tokenName(token));
+        return rate ? optionsOf(token, rate, priceWei, selling.get(key)) : [];
+      }),
+    });
+  }
+  return jobs;
+}
+
+/** Of jobs without a policy. */
+const plain = plainDiscovery(undefined);
+
+/**
+ * The option of a token. None where the job sells credit and the token's worth is not configured; none where the rate makes an amount
+ * that no token contract can hold, or that no account can be credited with.
+ */
+function optionsOf(
+  token: AcceptedToken,
+  tokenRate: Rate,
+  priceWei: bigint,
+  topUp: TopUpConfig | undefined,
+): readonly SettlementOption[] {
+  const { symbol, decimals } = token;
+  const amount = tokenAmount(priceWei, tokenRate, decimals, token.markupBps);
+  if (amount >= beyondUint256) return [];
+  const option = optionIn(token, amount);
+  if (!topUp) return [option];
+  const rate = currencyPerToken(topUp, symbol);
+  const creditMicros = rate && topUpMicros(amount, decimals, rate);
+  const isCredit = creditMicros !== undefined && creditMicros > 0n && creditMicros <= mostMicros;
+  return isCredit ? [{ ...option, creditMicros }] : [];
+}
+
+/** So many atoms of an accepted token. */
+export function optionIn(token: AcceptedToken, amount: bigint): SettlementOption {
+  const { network, transferMethod, asset, symbol, decimals, payTo, eip712Name, eip712Version } = token;
+  return { network, transferMethod, asset, symbol, decimals, amount, payTo, eip712Name, eip712Version };
+}
+
+function restrictionOf(policy: JobPolicy): Restriction | undefined {
+  const { authMode, netRpcUrl, netContract, netNetwork, netServiceIdType: serviceIdType } = policy;
+  const chainId = netNetwork && chainIdOf(netNetwork);
+  return authMode && netRpcUrl && netContract
+    ? { authMode, rpcUrl: netRpcUrl, chainId, contract: netContract, serviceIdType }
+    : undefined;
+}
+
+/** Whether payments for a job buy credit. */
+export function sellsCredit({ isTopUp }: Job): boolean {
+  return isTopUp;
+}
+
+/** Whether a job can be bought. */
+export function isSold(job: Job): boolean {
+  return job.mode === 'public_paid' || (job.mode === 'restricted_paid' && job.restriction !== undefined);
+}
+
+export function findJob(catalog: Catalog, job: JobId): Job | undefined {
+  return catalog.get(jobKey(job));
+}
+
+/** The jobs that can be bought, by service and index; those behind a job, which need not be sold itself. */
+export function soldJobs(catalog: Catalog, after?: JobId): Job[] {
+  const sold = [...catalog.values()].filter((job) => isSold(job) && (!after || compare(job, after) > 0));
+  return sold.toSorted(compare);
+}
+
+function compare(a: JobId, b: JobId): number {
+  return a.serviceId - b.serviceId || a.jobIndex - b.jobIndex;
+}
+
+/** The address a job is bought at. */
+export function jobUrl(publicUrl: string, job: JobId): string {
+  return `${publicUrl}/x402/jobs/${job.serviceId}/${job.jobIndex}`;
+}
+
+/** What is sold there, as offers name it. */
+export function jobResource(
+  publicUrl: string,
+  job: JobId & Partial<Pick<Job, 'description'>>,
+): OfferedResource {
+  return {
+    url: jobUrl(publicUrl, job),
+    description: job.description ?? `Job ${jobKey(job)}`,
+    mimeType: 'application/json',
+  };
+}
+
+function withCheck(input: JobInput): NonNullable<Job['input']> {
+  return input.schema ? { ...input, check: boundedCheck(input.schema) } : input;
+}
+
+/** As long as one client may keep all others waiting, with what else its request takes. */
+const maxCheckMs = 25;
+
+function boundedCheck(schema: NonNullable<JobInput['schema']>): InputCheck {
+  const { check, mayTakeLong } = compileSchema(schema);
+  if (!mayTakeLong) return check;
+  return (body) => {
+    const checked = withinCpuMs(maxCheckMs, () => check(body));
+    return checked.kind === 'done' ? checked.value : [checkedTooLong()];
+  };
+}
+
+/** The content type and schema of a job as clients get them; undefined if it takes any. */
+export function inputJson({ input }: Pick<Job, 'input'>) {
+  return input && { content_type: input.contentType, ...(input.schema ? { json_schema: input.schema } : {}) };
+}

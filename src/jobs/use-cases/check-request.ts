@@ -1,0 +1,83 @@
+import { isMeantAsOrder, orderFault } from '../../base/values/top-up-order.ts';
+import { encodedBody, isCarriable, isPlain, mediaTypeOf } from '../../base/values/job-input.ts';
+import { callbackFault } from './callbacks.ts';
+import { findJob, isSold, type Job, sellsCredit } from './catalog.ts';
+import { type JobsContext, nowSecs } from './context.ts';
+import type { OpenedRequest, WholeRequest } from './job-request.ts';
+import { type ErrorRefusal, rateLimited, refusal } from './refusal.ts';
+
+export type RequestCheck = { readonly kind: 'fit'; readonly job: Job } | ErrorRefusal;
+
+/** Step 1: the job, the input and the budget. No peer is asked, and the payment is not looked at. */
+export function checkRequest(context: JobsContext, request: WholeRequest): RequestCheck {
+  const fit = checkHead(context, request);
+  return fit.kind === 'refusal' || isProbe(request) ? fit : checkInput(context, request, fit.job);
+}
+
+/** As much of step 1 as the headers show. */
+export function checkHead(context: JobsContext, request: OpenedRequest): RequestCheck {
+  const sold = findSoldJob(context, request);
+  if (sold.kind === 'refusal') return sold;
+  if (request.declaredBytes > context.config.limits.maxBodyBytes) return refusal(request, 'body_too_large');
+  if (!isCarriable(request.contentType)) return refusal(request, 'invalid_content_type');
+  if (!isPlain(request.headers?.['content-encoding']?.toString()))
+    return refusal(request, 'unsupported_media_type', { details: [encodedBody] });
+  const fault = callbackFault(context, request);
+  if (fault) return refusal(request, fault);
+  const unsupported = mayBeProbe(request) ? undefined : contentTypeFault(request, sold.job);
+  if (unsupported) return unsupported;
+  const waitSecs = request.charge.waitSecs();
+  return waitSecs > 0 ? rateLimited(waitSecs) : sold;
+}
+
+/** The job, if it can be bought. */
+export function findSoldJob(context: JobsContext, request: OpenedRequest): RequestCheck {
+  const job = request.job && findJob(context.catalog, request.job);
+  if (!job) return refusal(request, 'job_not_found');
+  return isSold(job) ? { kind: 'fit', job } : refusal(request, 'x402_disabled');
+}
+
+/** A probe is longer by some blanks at most. */
+const maxProbeBytes = 16;
+
+/**
+ * Whether the request may ask for the offer alone. Crawlers send no payment and no body, or `{}`, and index only what answers 402.
+ */
+function mayBeProbe({ sent, declaredBytes }: OpenedRequest): boolean {
+  return sent.kind === 'none' && declaredBytes <= maxProbeBytes;
+}
+
+function isProbe(request: WholeRequest): boolean {
+  return (
+    mayBeProbe(request) &&
+    request.body.length <= maxProbeBytes &&
+    /^\s*(?:\{\s*\})?\s*$/.test(request.body.toString('latin1'))
+  );
+}
+
+function contentTypeFault(request: OpenedRequest, { input }: Job): ErrorRefusal | undefined {
+  if (!input || mediaTypeOf(request.contentType) === input.contentType) return undefined;
+  return refusal(request, 'unsupported_media_type', { details: [`this job takes ${input.contentType}`] });
+}
+
+/** To check a body that is refused costs as much as one more request for each of so many bytes. */
+const bytesOfOneRequest = 16_384;
+
+/** A client must not pay for a body that the runner has to reject. */
+function checkInput(context: JobsContext, request: WholeRequest, job: Job): RequestCheck {
+  const unsupported = contentTypeFault(request, job);
+  if (unsupported) return unsupported;
+  const order = topUpOrderOf(request, job);
+  const fault =
+    order === undefined ? undefined : orderFault(context.config.identity?.secrets, order, nowSecs(context));
+  const details =
+    fault === undefined ? (job.input?.check?.(request.body) ?? []).map(({ text }) => text) : [fault];
+  if (details.length === 0) return { kind: 'fit', job };
+  request.charge.chargeMore(Math.floor(request.body.length / bytesOfOneRequest));
+  return refusal(request, 'input_invalid', { details });
+}
+
+/** The body, where it says to whose account the credit of a top-up goes. */
+export function topUpOrderOf({ body }: WholeRequest, job: Job): string | undefined {
+  return sellsCredit(job) && isMeantAsOrder(body) ? body.toString('latin1') : undefined;
+}

@@ -1,0 +1,177 @@
+import type { DecodedPayment } from '../../payments/rules/decode-payment.ts';
+import type { EventType } from '../../ledger/rules/event.ts';
+import { parseCaller } from '../../payments/rules/caller-signature.ts';
+import type { AuthMode } from '../../base/values/job.ts';
+import { readSignedPayment } from '../../payments/rules/payment.ts';
+import type { Address } from '../../base/values/primitives.ts';
+import { type RefusalCode, refusals } from '../../base/errors/refusal.ts';
+import { type CallerCheck, checkCaller, failed, findDelegatedCaller, passed } from './authorize-caller.ts';
+import { LaneFullError } from '../../ledger/store/lane.ts';
+import { findJob, isSold, type Job, type Restriction } from './catalog.ts';
+import { checkSignature } from './check-signature.ts';
+import type { JobsContext } from './context.ts';
+import { bindRequest, type BoundRequest, type OpenedRequest, requestStream } from './job-request.ts';
+import { findSignedToken } from './signed-token.ts';
+
+export type DryRunCheck = CallerCheck<RefusalCode>;
+
+export type DryRunVerdict =
+  | { readonly kind: 'allowed' }
+  | { readonly kind: 'refused'; readonly code: RefusalCode; readonly retryAfterSecs?: number };
+
+/** What the authorization of this request would come to. */
+export interface DryRun {
+  readonly verdict: DryRunVerdict;
+  readonly mode: Job['mode'] | undefined;
+  /** False for a job that is not sold now: what its fields would allow, an operator learns before enabling it. */
+  readonly isEnabled: boolean;
+  readonly authMode: AuthMode | undefined;
+  readonly caller: Address | undefined;
+  /** True if nothing proves that the client is this caller. */
+  readonly isAsserted: boolean;
+  readonly checks: readonly DryRunCheck[];
+}
+
+/**
+ * Runs the paid flow's authorization of a job on a request and reports every check. Settles nothing, enqueues nothing and uses
+ * no nonce; it is counted and charged to the request budget. Called for what {@link refuseDryRunByHead} lets through.
+ */
+export async function dryRun(context: JobsContext, opened: OpenedRequest, body: Buffer): Promise<DryRun> {
+  const job = opened.job && findJob(context.catalog, opened.job);
+  if (!job) return summed(context, withoutChecks(refused('job_not_found'), undefined));
+  const request = bindRequest({ ...opened, body });
+  const run = await runChecks(context, request, job);
+  const event = {
+    type: eventOf(run.verdict),
+    data: {
+      service_id: job.serviceId,
+      job_index: job.jobIndex,
+      ...(run.authMode ? { mode: run.authMode } : {}),
+      ...(run.caller ? { caller: run.caller } : {}),
+      ...(run.verdict.kind === 'refused' ? { code: run.verdict.code } : {}),
+    },
+  };
+  try {
+    await context.lane.append({ stream: requestStream(request), events: [event] });
+    return run;
+  } catch (error) {
+    if (error instanceof LaneFullError) return summed(context, run);
+    throw error;
+  }
+}
+
+/** The dry run of a request that its headers alone refuse, so that its body need not be read; undefined for any other. */
+export function refuseDryRunByHead(context: JobsContext, request: OpenedRequest): DryRun | undefined {
+  const job = request.job && findJob(context.catalog, request.job);
+  if (!job) return summed(context, withoutChecks(refused('job_not_found'), undefined));
+  const retryAfterSecs = request.charge.waitSecs();
+  if (retryAfterSecs === 0) return undefined;
+  return summed(context, withoutChecks({ ...refused('rate_limited'), retryAfterSecs }, job));
+}
+
+/** Counted without an event of its own: a full lane takes none, and clients must not fill the ledger with trials. */
+function summed(context: JobsContext, run: DryRun): DryRun {
+  context.requestTally.addRefusal(eventOf(run.verdict));
+  return run;
+}
+
+function eventOf(verdict: DryRunVerdict): Extract<EventType, `dry_run_${string}`> {
+  if (verdict.kind === 'allowed') return 'dry_run_allowed';
+  return refusals[verdict.code].status >= 500 ? 'dry_run_error' : 'dry_run_denied';
+}
+
+function refused(code: RefusalCode): Extract<DryRunVerdict, { kind: 'refused' }> {
+  return { kind: 'refused', code };
+}
+
+function withoutChecks(verdict: DryRunVerdict, job: Job | undefined): DryRun {
+  return {
+    verdict,
+    mode: job?.mode,
+    isEnabled: job !== undefined && isSold(job),
+    authMode: job?.restriction?.authMode,
+    caller: undefined,
+    isAsserted: false,
+    checks: [],
+  };
+}
+
+async function runChecks(context: JobsContext, request: BoundRequest, job: Job): Promise<DryRun> {
+  const { restriction } = job;
+  if (!restriction) return withoutChecks(isSold(job) ? { kind: 'allowed' } : refused('x402_disabled'), job);
+  return restriction.authMode === 'payer_is_caller'
+    ? runPayer(context, request, job, restriction)
+    : runDelegated(context, request, job, restriction);
+}
+
+async function runPayer(
+  context: JobsContext,
+  request: BoundRequest,
+  job: Job,
+  restriction: Restriction,
+): Promise<DryRun> {
+  const payer = await payerOf(context, request, job);
+  if (payer.kind === 'failed') return withChecks(job, [failed('caller', payer.code)]);
+  const { caller, isAsserted } = payer;
+  const detail = isAsserted ? `${caller}, asserted and not proven` : `${caller} signed the payment`;
+  const checks: DryRunCheck[] = [passed('caller', detail)];
+  const found = { kind: 'found', caller, claim: undefined, isProven: !isAsserted } as const;
+  for await (const check of checkCaller(context, request, job, restriction, found)) checks.push(check);
+  return { ...withChecks(job, checks), caller, isAsserted };
+}
+
+type Payer =
+  | { readonly kind: 'found'; readonly caller: Address; readonly isAsserted: boolean }
+  | { readonly kind: 'failed'; readonly code: RefusalCode };
+
+/** The payer in the payment header, by its own signature; without a payment, the address in X-NET-CALLER. */
+async function payerOf(context: JobsContext, request: BoundRequest, job: Job): Promise<Payer> {
+  const { sent } = request;
+  if (sent.kind === 'decoded') return provenPayer(context, sent.decoded, job);
+  if (sent.kind === 'undecodable') return { kind: 'failed', code: 'payment_invalid' };
+  const { caller: header } = request.callerHeaders;
+  if (header === undefined) return { kind: 'failed', code: 'missing_caller' };
+  const caller = parseCaller(header);
+  return caller ? { kind: 'found', caller, isAsserted: true } : { kind: 'failed', code: 'invalid_caller' };
+}
+
+async function provenPayer(context: JobsContext, decoded: DecodedPayment, job: Job): Promise<Payer> {
+  const option = await findSignedToken(context, decoded, job.options);
+  const payment = option && readSignedPayment(decoded, option);
+  if (!payment) return { kind: 'failed', code: 'payment_invalid' };
+  const signed = await checkSignature(context, payment);
+  switch (signed.kind) {
+    case 'signed':
+      return { kind: 'found', caller: payment.payer, isAsserted: false };
+    case 'unchecked':
+      // the paid flow relies on the facilitator here, which a dry run does not ask
+      return { kind: 'found', caller: payment.payer, isAsserted: true };
+    case 'not_signed':
+      return { kind: 'failed', code: 'payment_invalid' };
+    case 'unavailable':
+      return { kind: 'failed', code: 'facilitator_unavailable' };
+  }
+}
+
+async function runDelegated(
+  context: JobsContext,
+  request: BoundRequest,
+  job: Job,
+  restriction: Restriction,
+): Promise<DryRun> {
+  const found = findDelegatedCaller(context, request, job);
+  if (found.kind === 'failed') return withChecks(job, [failed('caller', found.code)]);
+  const { caller, claim } = found;
+  const until = new Date((claim?.expiry ?? 0) * 1_000).toISOString();
+  const checks: DryRunCheck[] = [passed('caller', `${caller}, until ${until}`)];
+  for await (const check of checkCaller(context, request, job, restriction, found)) checks.push(check);
+  return { ...withChecks(job, checks), caller };
+}
+
+/** The first failed check decides, as it would in the paid flow. */
+function withChecks(job: Job, checks: readonly DryRunCheck[]): DryRun {
+  const firstFailed = checks.find(({ result }) => result.kind === 'failed');
+  const verdict: DryRunVerdict =
+    firstFailed?.result.kind === 'failed' ? refused(firstFailed.result.code) : { kind: 'allowed' };
+  return { ...withoutChecks(verdict, job), checks };
+}

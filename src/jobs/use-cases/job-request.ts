@@ -1,0 +1,98 @@
+import { type DecodedPayment, decodePayment } from '../../payments/rules/decode-payment.ts';
+import { type CallerHeaders, parseCaller, parseNonce } from '../../payments/rules/caller-signature.ts';
+import type { JobId } from '../../base/values/job.ts';
+import { bindingHash } from '../../payments/rules/payment.ts';
+import { sha256 } from '../../base/values/sha256.ts';
+import type { Hex } from '../../base/values/primitives.ts';
+import { addressBudgetKey, type Budget, type Charge } from '../../base/runtime/budget.ts';
+
+/** A request for a paid job as its headers show it, before its body is read. */
+export interface JobHead {
+  /** Unique to this request; names its own stream in the ledger. */
+  readonly requestId: string;
+  /** Undefined if no job can have the ids in the path. */
+  readonly job: JobId | undefined;
+  readonly method: string;
+  readonly path: string;
+  readonly contentType: string | undefined;
+  /** The length that its headers state; 0 if they state none. */
+  readonly declaredBytes: number;
+  /** The payment header as it came: `PAYMENT-SIGNATURE` is version 2, `X-PAYMENT` version 1. */
+  readonly payment: { readonly header: string; readonly x402Version: 1 | 2 } | undefined;
+  /**
+   * The quote that the request's address names, as it came: a list where its parameter is repeated. A payment names its quote
+   * itself, and is sent to the same address.
+   */
+  readonly quoteToken?: string | readonly string[] | undefined;
+  readonly callerHeaders: CallerHeaders;
+  /** All of them, names in lower case: a policy may order calls by one. */
+  readonly headers?: Readonly<Record<string, string | readonly string[] | undefined>>;
+  /** The signature that asks for the delivery of a recovered payment. */
+  readonly redeliverySignature: string | undefined;
+  /** Where the client wants to be called once the end of its call is known, as it came. */
+  readonly callbackUrl?: string | undefined;
+  readonly clientAddress: string;
+}
+
+/** The payment of a request: absent, unreadable, or decoded. */
+export type SentPayment =
+  | { readonly kind: 'none' }
+  | { readonly kind: 'undecodable'; readonly reason: string }
+  | { readonly kind: 'decoded'; readonly decoded: DecodedPayment };
+
+/** A request that was charged to its client. */
+export interface OpenedRequest extends JobHead {
+  readonly sent: SentPayment;
+  /** The key of its client's budget, by the client address. */
+  readonly client: string;
+  /** What it is charged, if it reaches no settlement: to its client address, later to its payer as well. */
+  readonly charge: Charge;
+}
+
+/** A request with its body. */
+export interface WholeRequest extends OpenedRequest {
+  readonly body: Buffer;
+}
+
+/** A whole request, with the hashes that several steps need. */
+export interface BoundRequest extends WholeRequest {
+  readonly bodySha256: Hex;
+  readonly binding: Hex;
+}
+
+/** Charges the request to its client address and decodes its payment. */
+export function openRequest({ budget }: { readonly budget: Budget }, head: JobHead): OpenedRequest {
+  const charge = budget.open();
+  const client = addressBudgetKey(head.clientAddress);
+  charge.take(client);
+  return { ...head, sent: sentPayment(head), client, charge };
+}
+
+function sentPayment({ payment }: JobHead): SentPayment {
+  if (!payment) return { kind: 'none' };
+  const decoded = decodePayment(payment.header, payment.x402Version);
+  return typeof decoded === 'object'
+    ? { kind: 'decoded', decoded }
+    : { kind: 'undecodable', reason: decoded };
+}
+
+/** Computes the hashes, once. A request without a payment needs none. */
+export function bindRequest(request: WholeRequest): BoundRequest {
+  const bodySha256 = sha256(request.body);
+  const { method, path, callbackUrl } = request;
+  const { caller, nonce } = request.callerHeaders;
+  const binding = bindingHash({
+    method,
+    path,
+    bodySha256,
+    caller: caller === undefined ? undefined : parseCaller(caller),
+    callerNonce: nonce === undefined ? undefined : parseNonce(nonce),
+    callbackUrl,
+  });
+  return { ...request, bodySha256, binding };
+}
+
+/** The stream of one request: refusals and dry runs that belong to no payment are recorded here. */
+export function requestStream({ requestId }: Pick<JobHead, 'requestId'>): string {
+  return `request:${requestId}`;
+}

@@ -1,0 +1,311 @@
+import { schemes } from '../../payments/rules/schemes/schemes.ts';
+import type { Chain } from '../../payments/peers/chain/chain.ts';
+import type { Since } from '../../base/runtime/since.ts';
+import { countDeadLetters } from '../../ledger/store/alerts.ts';
+import { readWaitingCalls, type WaitingCalls } from '../../calls/store/calls.ts';
+import { noOldestCalls, type OldestCalls, readOldestCalls } from '../../calls/store/old-calls.ts';
+import {
+  type Backlog,
+  readDeliveries,
+  readDueCallbacks,
+  readOpenSettlements,
+  readStartedRefunds,
+  type ServiceDeliveries,
+} from '../../ledger/store/figures.ts';
+import { type JobsContext, openPaidCalls } from './context.ts';
+import { refreshOffers } from './offers.ts';
+import { listingStatus } from './listings.ts';
+import { rateStatus } from './rate-status.ts';
+import { describeBroker } from './broker-state.ts';
+import { isRunnerPaused } from './pause-runner.ts';
+
+interface Check {
+  readonly ok: boolean;
+  /** What is wrong or worth knowing. */
+  readonly detail?: string;
+  /** RFC 3339: when it began to be so. */
+  readonly since?: string;
+}
+
+/** What of the paid jobs works, for the operator. A payment is refused by itself where its own way is broken. */
+export interface JobsStatus {
+  readonly status: 'ok' | 'degraded';
+  readonly since: string;
+  readonly facilitator: Check;
+  readonly chains: Readonly<Record<string, Check>>;
+  /** By `SYMBOL on NETWORK`. */
+  readonly rates: Readonly<Record<string, Check>>;
+  /** Left out where no discovery service is watched. */
+  readonly discovery?: DiscoveryStatus;
+  readonly outbox: Check & Outbox;
+  /** Left out where this process hands no calls to a broker. */
+  readonly broker?: Check;
+  readonly runners: readonly RunnerStatus[];
+}
+
+/** Our own listings in the discovery service; the jobs as `SERVICE/JOB`. */
+interface DiscoveryStatus extends Check {
+  readonly service: string;
+  readonly listed_jobs: number;
+  readonly gone_jobs: readonly string[];
+  readonly never_listed_jobs: readonly string[];
+}
+
+interface Outbox {
+  readonly open_calls: number;
+  readonly unsettled_calls: number;
+  readonly triggered_calls: number;
+  readonly dead_calls: number;
+  /** How long the oldest payment has no known outcome; left out where each has one. */
+  readonly oldest_undecided_ms?: number;
+  /** How long the oldest failed payment may still land. */
+  readonly oldest_watched_ms?: number;
+  /** Since the oldest call was enqueued that no runner has; left out where there is none. */
+  readonly oldest_enqueued_ms?: number;
+  /** The same of those with a lease. */
+  readonly oldest_leased_ms?: number;
+  readonly started_refunds: number;
+  readonly oldest_started_refund_ms: number;
+  readonly services: readonly {
+    readonly service_id: number;
+    readonly waiting_calls: number;
+    readonly oldest_waiting_ms: number;
+  }[];
+}
+
+interface RunnerStatus {
+  readonly name: string;
+  readonly mode: 'push' | 'lease' | 'jetstream';
+  readonly services: readonly number[];
+  /** Undefined while the database cannot be read. */
+  readonly is_paused?: boolean;
+}
+
+/** What the background check found, without what is known at every moment. */
+export interface CheckedJobs {
+  readonly facilitator: Check;
+  readonly chains: Readonly<Record<string, Check>>;
+  /** Undefined while the database cannot be read. */
+  readonly queue: CallQueue | undefined;
+  readonly runners: readonly RunnerStatus[];
+}
+
+/** What of it was read from the database. */
+export interface ReadJobs {
+  readonly queue: CallQueue;
+  readonly runners: readonly RunnerStatus[];
+}
+
+/** The calls that have not ended, as they were read from the database. */
+interface CallQueue {
+  readonly waiting: readonly WaitingCalls[];
+  readonly deliveries: readonly ServiceDeliveries[];
+  readonly deadCalls: number;
+  readonly oldest: OldestCalls;
+  readonly openSettlements: Backlog;
+  /** Those that were started, and are neither recorded nor given up. */
+  readonly startedRefunds: Backlog;
+  /** Undefined where clients are not called back. */
+  readonly dueCallbacks?: Backlog;
+}
+
+export const notCheckedYet: CheckedJobs = {
+  facilitator: { ok: true },
+  chains: {},
+  queue: {
+    waiting: [],
+    deliveries: [],
+    deadCalls: 0,
+    oldest: noOldestCalls,
+    openSettlements: { count: 0, oldestMs: 0 },
+    startedRefunds: { count: 0, oldestMs: 0 },
+  },
+  runners: [],
+};
+
+/** A call that waits longer than this shows that deliveries fail. */
+const lateMs = 300_000;
+
+/** Asks every peer and reads the outbox once. Never throws. */
+export async function checkJobs(context: JobsContext): Promise<CheckedJobs> {
+  const [queue, runners, facilitator, chains] = await Promise.all([
+    readQueue(context),
+    checkRunners(context),
+    checkFacilitator(context),
+    checkChains(context),
+  ]);
+  return { queue, runners, facilitator, chains };
+}
+
+async function readQueue({ config, db, pool, log }: JobsContext): Promise<CallQueue | undefined> {
+  try {
+    const [waiting, deliveries, dead, oldest, openSettlements, startedRefunds, dueCallbacks] =
+      await Promise.all([
+        readWaitingCalls(pool),
+        readDeliveries(pool),
+        countDeadLetters(db),
+        readOldestCalls(pool),
+        readOpenSettlements(pool),
+        readStartedRefunds(pool),
+        config.callbacks ? readDueCallbacks(pool) : undefined,
+      ]);
+    const deadCalls = dead.reduce((sum, { calls }) => sum + calls, 0);
+    const counts = { deadCalls, oldest, openSettlements, startedRefunds };
+    return { waiting, deliveries, ...counts, ...(dueCallbacks && { dueCallbacks }) };
+  } catch (err) {
+    log.warn({ err }, 'the waiting calls could not be read');
+    return undefined;
+  }
+}
+
+/** The last check, with the present state of the ledger and of the circuit breaker. */
+export function presentJobs(context: JobsContext, checked: CheckedJobs, since: Since): JobsStatus {
+  const found = context.facilitator.isCircuitOpen() ? circuitOpen(checked.facilitator) : checked.facilitator;
+  const facilitator = { ...found, since: since.of('facilitator', found.ok) };
+  const chains = Object.fromEntries(
+    Object.entries(checked.chains).map(([name, chain]) => [
+      name,
+      { ...chain, since: since.of(name, chain.ok) },
+    ]),
+  );
+  const rates = ratesOf(context, since);
+  const discovery = discoveryOf(context, since);
+  const broker = brokerOf(context, since);
+  const { runners } = checked;
+  const outbox = outboxOf(context, checked, since);
+  const isPaused = runners.some((runner) => runner.is_paused);
+  const ok =
+    [facilitator, outbox, ...Object.values(chains), ...Object.values(rates)].every((part) => part.ok) &&
+    discovery?.ok !== false &&
+    broker?.ok !== false &&
+    !isPaused;
+  return {
+    status: ok ? 'ok' : 'degraded',
+    since: since.of('jobs', ok),
+    facilitator,
+    chains,
+    rates,
+    ...(discovery && { discovery }),
+    outbox,
+    ...(broker && { broker }),
+    runners,
+  };
+}
+
+function brokerOf({ brokerState }: JobsContext, since: Since): Check | undefined {
+  const state = brokerState();
+  if (!state) return undefined;
+  const ok = state.kind === 'ready';
+  const detail = describeBroker(state);
+  return { ok, ...(detail === undefined ? {} : { detail }), since: since.of('broker', ok) };
+}
+
+function ratesOf({ rates }: JobsContext, since: Since): Record<string, Check> {
+  return Object.fromEntries(
+    rateStatus(rates).map(({ name, state, detail }) => {
+      const ok = state === 'current';
+      return [name, { ok, ...(detail === undefined ? {} : { detail }), since: since.of(`rate ${name}`, ok) }];
+    }),
+  );
+}
+
+/** More are counted alone. */
+const mostNamed = 20;
+
+function discoveryOf(context: JobsContext, since: Since): DiscoveryStatus | undefined {
+  const status = listingStatus(context);
+  if (!status) return undefined;
+  const services = [...status.services.values()];
+  const gone = services.flatMap((service) => service.gone.map(({ job }) => job));
+  const neverListed = services.flatMap((service) => service.neverListed);
+  const details = [
+    ...(status.hasLooked ? [] : ['no gateway has looked yet']),
+    ...(status.unknown === undefined ? [] : [`its answers are not conclusive: ${status.unknown}`]),
+    ...(gone.length > 0 ? [`${gone.length} jobs are not listed any more`] : []),
+  ];
+  const ok = status.unknown === undefined && gone.length === 0;
+  return {
+    ok,
+    ...(details.length > 0 && { detail: details.join('; ') }),
+    since: since.of('discovery', ok),
+    service: status.host,
+    listed_jobs: services.reduce((sum, { listed, missed }) => sum + listed.length + missed.length, 0),
+    gone_jobs: gone.slice(0, mostNamed),
+    never_listed_jobs: neverListed.slice(0, mostNamed),
+  };
+}
+
+function circuitOpen({ detail: text }: Check): Check {
+  const details = [text, 'circuit breaker open: no payments are started'];
+  return { ok: false, detail: details.filter((part) => part !== undefined).join('; ') };
+}
+
+function outboxOf(context: JobsContext, { queue }: CheckedJobs, since: Since): Check & Outbox {
+  const { openCalls, unsettledCalls, triggeredCalls } = context.lane.state;
+  const { maxOutstandingCalls, maxUnsettledCalls } = context.config.limits;
+  const paidCalls = openPaidCalls(context);
+  const { undecidedMs, watchedMs, enqueuedMs, leasedMs } = queue?.oldest ?? noOldestCalls;
+  const late = queue?.waiting.filter(({ oldestMs }) => oldestMs > lateMs) ?? [];
+  const details = [
+    ...(paidCalls >= maxOutstandingCalls ? [`full: ${paidCalls} calls`] : []),
+    ...(unsettledCalls >= maxUnsettledCalls ? [`full: ${unsettledCalls} payments without an outcome`] : []),
+    ...late.map(({ serviceId }) => `the calls of service ${serviceId} are not taken by runners`),
+    ...(queue ? [] : ['unknown']),
+  ];
+  const ok = details.length === 0;
+  return {
+    ok,
+    ...(ok ? {} : { detail: details.join('; ') }),
+    since: since.of('outbox', ok),
+    open_calls: openCalls,
+    unsettled_calls: unsettledCalls,
+    triggered_calls: triggeredCalls,
+    dead_calls: queue?.deadCalls ?? 0,
+    ...(undecidedMs !== undefined && { oldest_undecided_ms: undecidedMs }),
+    ...(watchedMs !== undefined && { oldest_watched_ms: watchedMs }),
+    ...(enqueuedMs !== undefined && { oldest_enqueued_ms: enqueuedMs }),
+    ...(leasedMs !== undefined && { oldest_leased_ms: leasedMs }),
+    started_refunds: queue?.startedRefunds.count ?? 0,
+    oldest_started_refund_ms: Math.round(queue?.startedRefunds.oldestMs ?? 0),
+    services: (queue?.waiting ?? []).map(({ serviceId, calls, oldestMs }) => ({
+      service_id: serviceId,
+      waiting_calls: calls,
+      oldest_waiting_ms: oldestMs,
+    })),
+  };
+}
+
+async function checkRunners(context: JobsContext): Promise<readonly RunnerStatus[]> {
+  return Promise.all(
+    context.config.runners.map(async ({ name, mode, services }): Promise<RunnerStatus> => {
+      const isPaused = await isRunnerPaused(context, { name }).catch(() => undefined);
+      return { name, mode, services, ...(isPaused === undefined ? {} : { is_paused: isPaused }) };
+    }),
+  );
+}
+
+async function checkFacilitator(context: JobsContext): Promise<Check> {
+  const answer = await refreshOffers(context);
+  if (answer.kind === 'unavailable') return { ok: false, detail: `unavailable: ${answer.cause}` };
+  const missing = context.settings.acceptedTokens
+    .filter((token) => !context.offers.isSettled(token))
+    .map(({ network, transferMethod }) => `${schemes[transferMethod].x402Scheme} payments on ${network}`);
+  return missing.length === 0
+    ? { ok: true }
+    : { ok: false, detail: `does not settle ${[...new Set(missing)].join(', ')}` };
+}
+
+async function checkChains(context: JobsContext): Promise<Record<string, Check>> {
+  const networks = [...new Set(context.settings.acceptedTokens.map(({ network }) => network))];
+  const checks = networks.map(
+    async (network) => [network, await checkChain(context.chains.get(network))] as const,
+  );
+  return Object.fromEntries(await Promise.all(checks));
+}
+
+async function checkChain(chain: Chain | undefined): Promise<Check> {
+  if (!chain) return { ok: true, detail: 'no RPC: settlements are not confirmed on this chain' };
+  const answer = await chain.checkChainId();
+  if (answer.kind === 'unavailable') return { ok: false, detail: `unavailable: ${answer.cause}` };
+  return answer.matches ? { ok: true } : { ok: false, detail: 'the RPC serves another chain' };
+}

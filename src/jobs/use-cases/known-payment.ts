@@ -1,0 +1,164 @@
+import type { DecodedPayment } from '../../payments/rules/decode-payment.ts';
+import { nameOf, paymentSummary } from '../../payments/rules/payment.ts';
+import type { Hex } from '../../base/values/primitives.ts';
+import { refundReason } from '../../payments/rules/refund.ts';
+import {
+  foldQuote,
+  jobOf,
+  type PaymentState,
+  paymentOf,
+  type QuoteState,
+} from '../../payments/rules/quote-state.ts';
+import type { KnownPayment } from '../../payments/store/payment-lookup.ts';
+import { readStream } from '../../ledger/store/streams.ts';
+import type { PaymentAnswer } from './answer.ts';
+import type { JobsContext } from './context.ts';
+import type { BoundRequest } from './job-request.ts';
+import { isOfferSecret, receiptToken } from './receipt-keys.ts';
+import { lookAtFailed } from './resolve-settlement.ts';
+import { signedReceipt } from './signed-receipt.ts';
+import { pause } from '../../base/runtime/pause.ts';
+import { within } from '../../base/runtime/within.ts';
+
+/** What the ledger says about a payment. */
+export type KnownPaymentResult =
+  /** Never claimed. */
+  | { readonly kind: 'not_known' }
+  | { readonly kind: 'answered'; readonly answer: PaymentAnswer }
+  /** It failed before broadcast, and the chain shows no transfer: its payer may sign another. */
+  | { readonly kind: 'failed'; readonly reason: string }
+  /** It was sent before with another request. */
+  | { readonly kind: 'replay' }
+  /** The ledger had lost it. Its refund is due, and its payer may still ask for delivery. */
+  | { readonly kind: 'recovered'; readonly digest: Hex };
+
+/** A request with a payment, as far as a known payment's answer depends on it. */
+export interface SentRequest extends Pick<BoundRequest, 'binding' | 'redeliverySignature'> {
+  readonly decoded: DecodedPayment;
+}
+
+const pollMs = 250;
+/** How long a repeated request waits for the outcome before its answer is `settlement_pending`. */
+const waitTimeoutMs = 20_000;
+
+/** Reads a payment's claims and the quote it names, in one query. */
+export function lookUpPayment(context: JobsContext, decoded: DecodedPayment): Promise<KnownPayment> {
+  return context.lookup.find(nameOf(decoded), decoded.terms?.quoteDigest);
+}
+
+/**
+ * Answers a known payment from its own state alone, whatever price, policy, quote or limit applies now. While it is being
+ * settled, in this process or another, waits for the outcome.
+ */
+export async function answerKnownPayment(
+  context: JobsContext,
+  sent: SentRequest,
+  { streams }: KnownPayment,
+): Promise<KnownPaymentResult> {
+  // one nonce may have been signed for two tokens: the one that paid for this request answers it
+  const results = await Promise.all(streams.map((stream) => answerFromStream(context, stream as Hex, sent)));
+  return results.find(({ kind }) => kind !== 'replay') ?? results[0] ?? { kind: 'not_known' };
+}
+
+async function answerFromStream(
+  context: JobsContext,
+  digest: Hex,
+  sent: SentRequest,
+): Promise<KnownPaymentResult> {
+  const deadline = Date.now() + waitTimeoutMs;
+  for (;;) {
+    const state = foldQuote((await readStream(context.pool, digest)).events);
+    const known = knownPayment(state, sent.decoded);
+    if (refundReason(known) === 'recovered') return { kind: 'recovered', digest };
+    if ((known.recovered?.redelivery ?? known).binding !== sent.binding) return { kind: 'replay' };
+    const own = (): boolean => isOwn(context, digest, known, sent);
+    if (known.status === 'settlement_failed') {
+      const look = await lookAtFailed(context, digest, state, known);
+      if (look === 'landed') continue;
+      // a look at the chain is not free, as the answer of another known payment is
+      if (look === 'unsure') return { kind: 'answered', answer: pendingAnswer(digest, own(), false) };
+    }
+    if (known.status !== 'settling' || Date.now() > deadline || context.tooLate())
+      return resultOf(context, digest, state, known, own());
+    const remainingMs = Math.max(0, deadline - Date.now());
+    await within(remainingMs, context.settling.get(digest) ?? pause(pollMs));
+  }
+}
+
+function knownPayment(state: QuoteState, decoded: DecodedPayment): PaymentState {
+  const known = paymentOf(state, nameOf(decoded));
+  if (!known) throw new Error('a claimed payment is missing from its stream');
+  return known;
+}
+
+function resultOf(
+  context: JobsContext,
+  digest: Hex,
+  state: QuoteState,
+  known: PaymentState,
+  own: boolean,
+): KnownPaymentResult {
+  switch (known.status) {
+    case 'settling':
+    case 'settlement_unknown':
+      return { kind: 'answered', answer: pendingAnswer(digest, own) };
+    case 'settlement_failed':
+      return { kind: 'failed', reason: known.reason ?? 'settlement_failed' };
+    case 'settled': {
+      // it landed after its call had been given up
+      if (!known.call && !known.recovered) return { kind: 'recovered', digest };
+      // its delivery was requested at this moment
+      if (!known.call) return { kind: 'answered', answer: pendingAnswer(digest, own) };
+      const answer = own
+        ? acceptedAnswer(context, digest, state, known, true)
+        : ({ kind: 'unproven', status: 'accepted' } as const);
+      return { kind: 'answered', answer };
+    }
+  }
+}
+
+function pendingAnswer(digest: Hex, own: boolean, replayed = true): PaymentAnswer {
+  return own ? { kind: 'pending', digest, replayed } : { kind: 'unproven', status: 'pending' };
+}
+
+/**
+ * Whether the client has shown that the payment is its own: by the secret of the offer that it paid, or by the payer's signature
+ * that asked for a redelivery. Everything else about a landed payment can be read on the chain or guessed.
+ */
+function isOwn(
+  { receiptKeys, log }: JobsContext,
+  digest: Hex,
+  { recovered }: PaymentState,
+  { decoded, redeliverySignature }: SentRequest,
+): boolean {
+  const { offerSecret } = decoded.terms ?? {};
+  const redelivery = recovered?.redelivery;
+  // the stream of a recovered payment is not named by the quote that its payer has signed for
+  const quote = (redelivery?.quote_digest ?? digest) as Hex;
+  if (offerSecret !== undefined && isOfferSecret(receiptKeys, quote, offerSecret, log)) return true;
+  return redelivery !== undefined && redeliverySignature?.toLowerCase() === redelivery.signature;
+}
+
+/** The 202 of a settled payment, for a client that has shown that the payment is its own. */
+export function acceptedAnswer(
+  context: JobsContext,
+  digest: Hex,
+  state: QuoteState,
+  known: PaymentState,
+  replayed: boolean,
+): Extract<PaymentAnswer, { kind: 'accepted' }> {
+  const job = jobOf(state);
+  if (!job || !known.call || !known.settled) throw new Error('a settled payment has no call');
+  const payment = paymentSummary(known.payment, known.settled.transaction);
+  return {
+    kind: 'accepted',
+    digest,
+    job,
+    callId: known.call.callId,
+    payment,
+    x402Version: known.recovered?.redelivery?.x402_version ?? known.payment.x402_version,
+    receiptToken: receiptToken(context.receiptKeys, digest),
+    signedReceipt: known.isRefunded ? undefined : signedReceipt(context, job, payment, known.settled.at),
+    replayed,
+  };
+}

@@ -1,0 +1,116 @@
+import type { Config } from '../../base/config/config.ts';
+import { paymentSummary } from '../../payments/rules/payment.ts';
+import type { Hex } from '../../base/values/primitives.ts';
+import type { CallState, Refund } from '../../payments/rules/payment-progress.ts';
+import {
+  foldQuote,
+  isPaid,
+  jobOf,
+  paidPayment,
+  type PaymentState,
+  receiptState,
+} from '../../payments/rules/quote-state.ts';
+import { findProgress } from '../../calls/store/call-progress.ts';
+import { type CallResult, findDeletion } from '../../calls/store/calls.ts';
+import { readStream } from '../../ledger/store/streams.ts';
+import { readCallback } from './read-callback.ts';
+import { findRecordedResult } from './recorded-result.ts';
+import type { JobsContext } from './context.ts';
+
+/** What a receipt is read with. */
+export type ReceiptReader = Pick<JobsContext, 'pool' | 'db' | 'publicUrl' | 'receiptKeys'> & {
+  readonly config: Pick<Config, 'callbacks'>;
+};
+
+export type ReceiptReading = NonNullable<Awaited<ReturnType<typeof readReceipt>>>;
+
+/**
+ * A quote's receipt, and the version of its stream at which it was read; `withResult` adds the runner's result. Undefined for an
+ * unknown digest.
+ */
+export async function readReceipt(context: ReceiptReader, digest: Hex, withResult: boolean) {
+  const { events, nowSecs } = await readStream(context.pool, digest);
+  const state = foldQuote(events);
+  if (events.length === 0 || (!state.quote && !state.payment)) return undefined;
+  const job = jobOf(state);
+  const paid = paidPayment(state);
+  const receipt = {
+    quote_digest: digest,
+    state: receiptState(state, nowSecs),
+    paid: isPaid(state),
+    ...(job ? { service_id: job.serviceId, job_index: job.jobIndex } : {}),
+    ...(state.quote ? { quote_expires_at: new Date(state.quote.expires_at * 1_000).toISOString() } : {}),
+    ...(paid?.call ? { call_id: paid.call.callId } : {}),
+    ...(paid?.settled ? { payment: paymentSummary(paid.payment, paid.settled.transaction) } : {}),
+    ...(paid && paid.refunds.length > 0 ? { refunds: paid.refunds.map(refundJson) } : {}),
+    events: events.map(({ type, at }) => ({ type, at })),
+    ...(withResult ? await progressOf(context, paid?.call) : withoutProgress),
+    ...(withResult ? await resultOf(context, digest, paid?.call) : withoutResult),
+    ...(withResult ? await callbackOf(context, digest, paid) : withoutCallback),
+  };
+  return { receipt, version: state.version };
+}
+
+function refundJson({ amount, transaction, at }: Refund) {
+  return { amount: String(amount), transaction: transaction as Hex, at };
+}
+
+const withoutProgress: Partial<Awaited<ReturnType<typeof progressOf>>> = {};
+
+/** What the runner last said of a call that it works on. */
+async function progressOf({ db }: Pick<JobsContext, 'db'>, call: CallState | undefined) {
+  // a call that is pushed is `delivered` in the ledger together with its outcome
+  const isOpen = call?.status === 'delivered' || call?.status === 'enqueued';
+  const progress = isOpen ? await findProgress(db, call.callId) : undefined;
+  if (!progress) return {};
+  const { fraction, message, at } = progress;
+  const said = { ...(fraction !== undefined && { fraction }), ...(message !== undefined && { message }) };
+  return { progress: { ...said, at: at.toISOString() } };
+}
+
+const withoutCallback: Partial<Awaited<ReturnType<typeof callbackOf>>> = {};
+
+/** What became of the callback that the paid request named; not asked for where there can be none. */
+async function callbackOf(context: ReceiptReader, digest: Hex, paid: PaymentState | undefined) {
+  const isAllowed = context.config.callbacks !== undefined;
+  const callback = paid && isAllowed ? await readCallback(context, digest, paid) : undefined;
+  return callback ? { callback } : {};
+}
+
+const withoutResult: Partial<Awaited<ReturnType<typeof resultOf>>> = {};
+
+/** The result, or why there is none any more. */
+async function resultOf(
+  context: Pick<JobsContext, 'db' | 'publicUrl'>,
+  digest: Hex,
+  call: CallState | undefined,
+) {
+  const found = await findRecordedResult(context, call);
+  switch (found.kind) {
+    case 'found':
+      return { result: resultJson(context, digest, found.result) };
+    case 'none':
+      return { result: null };
+    case 'altered':
+      return { result: null, result_altered: true as const };
+    case 'deleted': {
+      const deletedAt = await findDeletion(context.db, found.callId, found.attempt);
+      return {
+        result: null,
+        result_pruned: true as const,
+        ...(deletedAt && { result_pruned_at: deletedAt.toISOString() }),
+      };
+    }
+  }
+}
+
+/** A large result is fetched by itself, as bytes. */
+function resultJson(
+  { publicUrl }: Pick<JobsContext, 'publicUrl'>,
+  digest: Hex,
+  { contentType, body, stored }: CallResult,
+) {
+  const content_type = contentType ?? null;
+  if (!stored) return { content_type, body_base64: body.toString('base64') };
+  return { content_type, ...stored, url: `${publicUrl()}/x402/receipts/${digest}/result` };
+}

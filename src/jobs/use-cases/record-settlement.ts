@@ -1,0 +1,169 @@
+import type { SignedPayment } from '../../payments/rules/payment.ts';
+import type { Hex } from '../../base/values/primitives.ts';
+import { foldQuote, paymentOf } from '../../payments/rules/quote-state.ts';
+import {
+  type CallStep,
+  type ClaimedTransfer,
+  decide,
+  type HeldCall,
+  type Outcome,
+  type SettlementCall,
+  type SettlementOutcome,
+  type SettlementState,
+  settlementState,
+  transferAlreadyClaimed,
+} from '../../payments/rules/settlement.ts';
+import type { Facilitator } from '../../payments/peers/facilitator/facilitator.ts';
+import type { CallChange, Claim, LaneCommand } from '../../ledger/store/append-batch.ts';
+import type { AppendOptions } from '../../ledger/store/lane.ts';
+import { readStream } from '../../ledger/store/streams.ts';
+import { transferClaim } from '../../payments/store/claims.ts';
+import type { JobsContext } from './context.ts';
+
+/** A payment at a version of its stream: its `settlement_started` is on record, so it is finished, whatever happens. */
+export interface StartedPayment {
+  readonly digest: Hex;
+  /** The stream's version that an outcome is recorded at. */
+  readonly version: number;
+  readonly state: SettlementState;
+}
+
+/** Another process recorded an outcome first, and that one holds. */
+export interface Superseded {
+  readonly kind: 'superseded';
+}
+
+export type Recorded =
+  | {
+      readonly kind: 'recorded';
+      /** The time of its events, RFC 3339. */
+      readonly at: string;
+    }
+  | Superseded
+  /** The transfer has paid for something else: it does not prove this payment. */
+  | { readonly kind: 'transfer_claimed' }
+  /** A runner has leased the call meanwhile. */
+  | { readonly kind: 'lease_lost' }
+  /** The stream moved: it has to be read again. */
+  | { readonly kind: 'stale' };
+
+/** An outcome that is on record; a settlement with the time of its event, RFC 3339. */
+export type RecordedOutcome =
+  | Exclude<Outcome, { kind: 'settled' }>
+  | (Extract<Outcome, { kind: 'settled' }> & { readonly at: string });
+
+const mostSharedAppendMs = 10;
+
+/**
+ * How long an append of a payment may wait for another one, to share its transaction: a hundredth of what settling takes, which no
+ * client notices. Payments that wait for a slow facilitator arrive one by one, and a transaction for each costs the database several
+ * times what a shared one does.
+ */
+export function sharedAppendMs({
+  facilitator,
+}: {
+  readonly facilitator: Pick<Facilitator, 'typicalSettleMs'>;
+}): number {
+  return Math.min(mostSharedAppendMs, Math.floor(facilitator.typicalSettleMs() / 100));
+}
+
+/** Decides on one outcome and appends the decision, once. The only place that writes settlements into the ledger. */
+export async function recordDecision(
+  { lane }: Pick<JobsContext, 'lane'>,
+  { digest, version, state }: StartedPayment,
+  outcome: SettlementOutcome,
+  options: Pick<AppendOptions, 'mayWaitMs'> = {},
+): Promise<Recorded> {
+  const decision = decide(state, outcome);
+  if (decision.kind === 'superseded') return decision;
+  const { events, claims, freed, call } = decision;
+  const command: LaneCommand = {
+    stream: digest,
+    expect: version,
+    events,
+    claims: claims.map(claimOf),
+    ...(freed.length > 0 ? { freed: freed.map(claimOf) } : {}),
+    ...(call.kind === 'unchanged' ? {} : { call: callChange(call) }),
+  };
+  const appended = await lane.append(command, { ...options, urgent: true });
+  switch (appended.outcome) {
+    case 'ok':
+      return { kind: 'recorded', at: appended.at };
+    case 'lost':
+      return { kind: 'transfer_claimed' };
+    case 'lease_lost':
+      return { kind: 'lease_lost' };
+    case 'same':
+    case 'stale':
+      return { kind: 'stale' };
+  }
+}
+
+function claimOf({ network, transaction, logIndex, paymentNonce }: ClaimedTransfer): Claim {
+  return transferClaim(network, transaction, logIndex, paymentNonce);
+}
+
+function callChange({ kind, callId }: CallStep): CallChange {
+  return { op: kind, callId };
+}
+
+/**
+ * Records an outcome at whatever version the stream has by now: other events may have come in between, and only another
+ * outcome of this very payment supersedes this one. Returns the outcome that is on record.
+ */
+export async function recordOutcome(
+  context: Pick<JobsContext, 'lane' | 'pool' | 'onCallReleased'>,
+  started: StartedPayment,
+  outcome: Outcome,
+  options: Pick<AppendOptions, 'mayWaitMs'> = {},
+): Promise<RecordedOutcome | Superseded> {
+  const recorded = await recordDecision(context, started, outcome, options);
+  switch (recorded.kind) {
+    case 'recorded':
+      if (outcome.kind !== 'settled') return outcome;
+      context.onCallReleased();
+      return { ...outcome, at: recorded.at };
+    case 'superseded':
+      return recorded;
+    case 'transfer_claimed': {
+      const current = await readAgain(context, started);
+      const unknown = { kind: 'unknown', reason: transferAlreadyClaimed } as const;
+      if (current.state.reason === unknown.reason) return unknown;
+      return recordOutcome(context, current, unknown);
+    }
+    case 'lease_lost':
+    case 'stale': {
+      const current = await readAgain(context, started);
+      if (current.version === started.version) return { kind: 'superseded' };
+      return recordOutcome(context, current, outcome);
+    }
+  }
+}
+
+/** The same payment at its stream's present version. A call that was held is held still, or has left with an outcome. */
+async function readAgain(
+  { pool }: Pick<JobsContext, 'pool'>,
+  { digest, state }: StartedPayment,
+): Promise<StartedPayment> {
+  const { payment, call } = state;
+  const quote = foldQuote((await readStream(pool, digest)).events);
+  const known = paymentOf(quote, payment);
+  if (!known) throw new Error('a started payment is missing from its stream');
+  return { digest, version: quote.version, state: settlementState(known, heldCall(call)) };
+}
+
+function heldCall(call: SettlementCall): HeldCall | undefined {
+  if (call.kind === 'waiting') return { callId: call.callId, attempt: 0 };
+  return call.kind === 'kept' ? call : undefined;
+}
+
+/** A payment whose `settlement_started` was just recorded. */
+export function startedPayment(
+  digest: Hex,
+  version: number,
+  payment: SignedPayment,
+  callId: number,
+): StartedPayment {
+  const state = { payment, status: 'settling', isOverdue: false, call: { kind: 'waiting', callId } } as const;
+  return { digest, version, state };
+}

@@ -1,0 +1,207 @@
+import { paidCallKey } from '../../payments/rules/call-key.ts';
+import type { DecodedPayment } from '../../payments/rules/decode-payment.ts';
+import { nameOf, ofPayment, paymentFromData } from '../../payments/rules/payment.ts';
+import { redeliveryDigest } from '../../payments/rules/redelivery-signature.ts';
+import { termsFromData } from '../../payments/rules/quote.ts';
+import { type BindingCheck, checkBinding } from '../../payments/rules/quote-binding.ts';
+import { readQuoteToken } from '../../payments/rules/quote-token.ts';
+import { foldQuote, type PaymentState, paymentOf } from '../../payments/rules/quote-state.ts';
+import { grant } from '../../payments/rules/deliver-or-refund.ts';
+import { refundReason } from '../../payments/rules/refund.ts';
+import { settlementState } from '../../payments/rules/settlement.ts';
+import type { Address, Hex } from '../../base/values/primitives.ts';
+import type { LaneCommand } from '../../ledger/store/append-batch.ts';
+import { readStream } from '../../ledger/store/streams.ts';
+import { paymentKey } from '../../payments/store/claims.ts';
+import type { PaymentAnswer } from './answer.ts';
+import { keepCallback } from './callbacks.ts';
+import { type Job, sellsCredit } from './catalog.ts';
+import { type JobsContext, openPaidCalls } from './context.ts';
+import type { BoundRequest } from './job-request.ts';
+import { acceptedAnswer, answerKnownPayment, lookUpPayment } from './known-payment.ts';
+import { checkPayerSignature } from './payer-signature.ts';
+import { isQuoteTokenProof } from './receipt-keys.ts';
+import { recordDecision } from './record-settlement.ts';
+import { enqueueFailed, type JobRefusal, refusal } from './refusal.ts';
+import { append, firstLookMs, keepRequest } from './start-payment.ts';
+
+/**
+ * Delivers a recovered payment instead of refunding it, where its payer has signed for this very request: the signed payment
+ * itself is public since it landed, so it proves nothing about the sender. One append takes the refund that is due off and
+ * stores the call: a refund that is started or recorded at the same moment wins or loses.
+ */
+export async function redeliver(
+  context: JobsContext,
+  request: BoundRequest,
+  job: Job,
+  decoded: DecodedPayment,
+  digest: Hex,
+): Promise<PaymentAnswer | JobRefusal> {
+  const quote = foldQuote((await readStream(context.pool, digest)).events);
+  const known = paymentOf(quote, nameOf(decoded));
+  if (!known || refundReason(known) !== 'recovered') return answerAgain(context, request, decoded);
+  const bound = await checkLostQuote(context, request, decoded, known);
+  const obstacle =
+    obstacleOf(job, known) ??
+    (await checkSignature(context, request, decoded, known)) ??
+    // told to the payer alone
+    (bound.kind === 'broken' ? brokenBindings[bound.reason] : undefined);
+  if (obstacle !== undefined) return refusal(request, 'payment_recovered', { digest, details: [obstacle] });
+  if (context.tooLate()) return enqueueFailed(job, digest, 'stopping');
+  if (openPaidCalls(context) >= context.config.limits.maxOutstandingCalls)
+    return enqueueFailed(job, digest, 'outbox_full');
+  const bodyKeccak256 = bound.kind === 'kept' ? bound.bodyKeccak256 : undefined;
+  await keepCallback(context, request, digest, decoded.payer);
+  const command = await redeliveryCommand(context, request, job, decoded, known, bodyKeccak256);
+  if (!command) return answerAgain(context, request, decoded);
+  const appended = await append(context, { ...command, stream: digest, expect: quote.version });
+  if (appended.outcome === 'full') return enqueueFailed(job, digest, 'lane_full');
+  if (appended.outcome !== 'ok') return answerAgain(context, request, decoded);
+  request.charge.refund();
+  return release(context, decoded, digest, appended.call_id ?? 0);
+}
+
+/** Why a job cannot be delivered for a payment, whatever its payer signs; undefined where it can. */
+function obstacleOf(job: Job, { payment, refunds, refunding }: PaymentState): string | undefined {
+  if (refunding) return 'its refund is being sent';
+  if (refunds.length > 0) return 'a part of the payment was refunded, so the rest of it is refunded as well';
+  const { network, asset, pay_to: payTo, amount } = payment;
+  const offer = job.options.find((one) => one.network === network && one.asset === asset);
+  if (job.restriction || sellsCredit(job)) return 'this job cannot be delivered for a recovered payment';
+  if (offer?.payTo !== payTo) return 'this job is not sold for that token any more';
+  return offer.amount > BigInt(amount)
+    ? `this job costs ${offer.amount} atoms now, more than was paid`
+    : undefined;
+}
+
+const brokenBindings: Readonly<Record<'requester_mismatch' | 'inputs_hash_mismatch', string>> = {
+  requester_mismatch: 'the quote that was paid is for another payer alone',
+  inputs_hash_mismatch: 'the quote that was paid is for another body alone',
+};
+
+/**
+ * Whether the quote that the payment names may be delivered for this request. The ledger may still have it, and a pricing
+ * service's quote stands in the address. A quote that neither shows is bound to nothing that can be checked.
+ */
+async function checkLostQuote(
+  { pool, receiptKeys, log }: JobsContext,
+  { body, quoteToken }: BoundRequest,
+  { terms }: DecodedPayment,
+  { payment }: PaymentState,
+): Promise<BindingCheck> {
+  const digest = terms?.quoteDigest;
+  if (digest === undefined) return unbound;
+  const { quote: recorded } = foldQuote((await readStream(pool, digest)).events);
+  if (recorded) return checkBinding(termsFromData(recorded), payment.payer, body);
+  const token = typeof quoteToken === 'string' ? readQuoteToken(quoteToken) : undefined;
+  return token?.digest === digest && isQuoteTokenProof(receiptKeys, digest, token.proof, log)
+    ? checkBinding(token.quote, payment.payer, body)
+    : unbound;
+}
+
+const unbound: BindingCheck = { kind: 'kept', bodyKeccak256: undefined };
+
+/** What is wrong with the payer's signature over the request; undefined where it holds. */
+async function checkSignature(
+  context: JobsContext,
+  { method, path, bodySha256, redeliverySignature: signature }: BoundRequest,
+  { terms }: DecodedPayment,
+  { payment }: PaymentState,
+): Promise<string | undefined> {
+  if (signature === undefined) return 'X-NET-REDELIVERY-SIG is missing';
+  const { network, asset, nonce } = paymentFromData(payment);
+  const signed = { network, asset, nonce, quoteDigest: terms?.quoteDigest, method, path, bodySha256 };
+  const payer = payment.payer as Address;
+  const of = { network, payer, digest: redeliveryDigest(signed), signature };
+  const { kind } = await checkPayerSignature(context, of);
+  switch (kind) {
+    case 'signed':
+      return undefined;
+    case 'malformed':
+      return 'X-NET-REDELIVERY-SIG is not a signature in hexadecimal digits with 0x';
+    case 'not_signed':
+      return "X-NET-REDELIVERY-SIG is not the payer's signature over this request";
+    case 'unavailable':
+      return "the payer's contract could not be asked about its signature: send the request again";
+  }
+}
+
+/** Undefined where it is refunded instead. */
+async function redeliveryCommand(
+  context: JobsContext,
+  request: BoundRequest,
+  { serviceId, jobIndex }: Job,
+  decoded: DecodedPayment,
+  known: PaymentState,
+  bodyKeccak256: Hex | undefined,
+): Promise<Omit<LaneCommand, 'stream' | 'expect'> | undefined> {
+  const paid = paymentFromData(known.payment);
+  const data = {
+    ...ofPayment(paid),
+    service_id: serviceId,
+    job_index: jobIndex,
+    request_id: request.requestId,
+    binding: request.binding,
+    body_sha256: request.bodySha256,
+    ...(bodyKeccak256 === undefined ? {} : { body_keccak256: bodyKeccak256 }),
+    body_bytes: request.body.length,
+    x402_version: decoded.x402Version,
+    ...(decoded.terms?.quoteDigest ? { quote_digest: decoded.terms.quoteDigest } : {}),
+    signature: (request.redeliverySignature ?? '').toLowerCase(),
+  };
+  const granted = grant(known, { kind: 'redeliver', data });
+  if (granted.kind === 'refused') return undefined;
+  const kept = await keepRequest(context, request);
+  const { network, asset, symbol } = paid;
+  const key = paymentKey(paid);
+  const idempotencyKey = paidCallKey({
+    payment: key,
+    job: { serviceId, jobIndex },
+    bodySha256: request.bodySha256,
+  });
+  const call = { serviceId, jobIndex, ...kept, network, asset, symbol, caller: undefined, idempotencyKey };
+  return {
+    events: granted.events,
+    call: { op: 'add', ...call, payment: key, delayMs: firstLookMs },
+  };
+}
+
+/** The second append: from here on the runner may lease the call. The resolver does the same if this process ends before. */
+async function release(
+  context: JobsContext,
+  decoded: DecodedPayment,
+  digest: Hex,
+  callId: number,
+): Promise<PaymentAnswer> {
+  try {
+    const quote = foldQuote((await readStream(context.pool, digest)).events);
+    const known = paymentOf(quote, nameOf(decoded));
+    if (!known) throw new Error('a recovered payment is missing from its stream');
+    const started = { digest, version: quote.version, state: settlementState(known, { callId, attempt: 0 }) };
+    await recordDecision(context, started, { kind: 'redelivery' });
+    context.onCallReleased();
+    const current = foldQuote((await readStream(context.pool, digest)).events);
+    const delivered = paymentOf(current, nameOf(decoded));
+    if (delivered?.call)
+      // its signature shows that the payer asks
+      return acceptedAnswer(context, digest, current, delivered, false);
+  } catch (error) {
+    context.log.error(
+      { quote_digest: digest, err: error },
+      'a requested delivery could not be finished: the resolver finishes it',
+    );
+  }
+  return { kind: 'pending', digest, replayed: false };
+}
+
+/** Something else was recorded meanwhile: a refund, or the delivery for another copy of the request. */
+async function answerAgain(
+  context: JobsContext,
+  request: BoundRequest,
+  decoded: DecodedPayment,
+): Promise<PaymentAnswer | JobRefusal> {
+  const lookUp = await lookUpPayment(context, decoded);
+  const known = await answerKnownPayment(context, { ...request, decoded }, lookUp);
+  if (known.kind === 'answered') return known.answer;
+  return refusal(request, known.kind === 'replay' ? 'payment_replay' : 'payment_recovered');
+}

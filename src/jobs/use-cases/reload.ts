@@ -1,0 +1,47 @@
+import { canonicalJson } from '../../base/values/canonical-json.ts';
+import type { LedgerEvent } from '../../ledger/rules/event.ts';
+import { sha256 } from '../../base/values/sha256.ts';
+import { optionJson } from '../../payments/rules/quote.ts';
+import type { Catalog, Job } from './catalog.ts';
+
+/** More are counted alone: the event of a large catalog must not become large. */
+const mostChanges = 50;
+
+/** The event of a reload in the operator's stream, which shows finance when prices changed, and which. */
+export function reloadEvent(catalog: Catalog, before: Catalog): LedgerEvent {
+  const changes = changesOf(catalog, before);
+  const more = changes.length - mostChanges;
+  return {
+    type: 'operator_config_loaded',
+    data: {
+      jobs: catalog.size,
+      catalog_sha256: catalogHash(catalog),
+      ...(changes.length > 0 && { changes: changes.slice(0, mostChanges) }),
+      ...(more > 0 && { more_changes: more }),
+    },
+  };
+}
+
+/** The jobs whose mode or price differs, those that are new or gone among them. Prices in tokens follow rates, and are no change. */
+function changesOf(catalog: Catalog, before: Catalog) {
+  const keys = new Set([...catalog.keys(), ...before.keys()]);
+  return [...keys].toSorted().flatMap((key) => {
+    const [was, now] = [before.get(key), catalog.get(key)];
+    const job = now ?? was;
+    if (!job || (was?.mode === now?.mode && was?.priceWei === now?.priceWei)) return [];
+    const { serviceId: service_id, jobIndex: job_index } = job;
+    return [{ service_id, job_index, ...(was && { was: soldAs(was) }), ...(now && { now: soldAs(now) }) }];
+  });
+}
+
+function soldAs({ mode, priceWei }: Job) {
+  return { mode, price_wei: String(priceWei) };
+}
+
+/** What is sold, as one hash: equal where every price, mode and option is. */
+function catalogHash(catalog: Catalog): string {
+  const jobs = [...catalog]
+    .toSorted(([a], [b]) => (a < b ? -1 : 1))
+    .map(([key, job]) => [key, job.mode, String(job.priceWei), job.options.map(optionJson)]);
+  return sha256(canonicalJson(jobs));
+}

@@ -1,0 +1,124 @@
+import { expectedTransfer, type SignedPayment } from '../../payments/rules/payment.ts';
+import { schemes } from '../../payments/rules/schemes/schemes.ts';
+import { facilitatorRequest, type PassedOn } from '../../payments/rules/x402.ts';
+import type { SettleAnswer, SettleOptions } from '../../payments/peers/facilitator/facilitator.ts';
+import type { JobsContext } from './context.ts';
+import type { Outcome } from '../../payments/rules/settlement.ts';
+import type { Hex } from '../../base/values/primitives.ts';
+import { LedgerInconsistentError } from '../../ledger/store/halt.ts';
+import {
+  recordOutcome,
+  type RecordedOutcome,
+  sharedAppendMs,
+  type StartedPayment,
+  type Superseded,
+} from './record-settlement.ts';
+
+/**
+ * Settles a started payment and records the outcome: paid and enqueued in one append, failed, or unknown. Returns the outcome
+ * on record; if another process recorded one first, that one holds.
+ */
+export async function settlePayment(
+  context: JobsContext,
+  started: StartedPayment,
+  client: string,
+  beside: PassedOn,
+): Promise<RecordedOutcome | Superseded> {
+  const source = { payer: started.state.payment.payer, client };
+  const outcome = await requestSettlement(context, started, { source }, beside);
+  if (outcome.kind !== 'settled') logNotSettled(context, started.digest, outcome);
+  return recordOutcome(context, started, outcome, { mayWaitMs: sharedAppendMs(context) });
+}
+
+function logNotSettled(
+  { log }: JobsContext,
+  digest: Hex,
+  { kind, reason }: Exclude<Outcome, { kind: 'settled' }>,
+): void {
+  const facts = { quote_digest: digest, reason };
+  if (kind === 'failed') log.warn(facts, 'a settlement failed: the chain shows no transfer');
+  else log.warn(facts, 'the outcome of a settlement is not known: the resolver finds it');
+}
+
+/**
+ * Has the facilitator settle a payment, also repeatedly: its authorization can be used only once.
+ * @throws LedgerInconsistentError where the ledger is halted: nothing was sent
+ */
+export async function requestSettlement(
+  context: JobsContext,
+  { digest, state: { payment } }: StartedPayment,
+  options: SettleOptions = {},
+  beside: PassedOn = {},
+): Promise<Outcome> {
+  const { halt } = context.lane.state;
+  // its outcome could not be recorded
+  if (halt) throw new LedgerInconsistentError(halt);
+  const answer = await context.facilitator.settle(facilitatorRequest(payment, digest, beside), options);
+  return judge(context, payment, answer);
+}
+
+async function judge(context: JobsContext, payment: SignedPayment, answer: SettleAnswer): Promise<Outcome> {
+  switch (answer.kind) {
+    case 'settled':
+      return judgeSuccess(context, payment, answer);
+    case 'failed':
+      return judgeFailure(context, payment, answer);
+    case 'not_sent':
+      return { kind: 'unknown', reason: answer.cause };
+    case 'unknown':
+      return {
+        kind: 'unknown',
+        reason: answer.cause,
+        ...(answer.transaction ? { transaction: answer.transaction } : {}),
+      };
+  }
+}
+
+/** A facilitator's answer is unsigned: it must name this payment's network and payer, and the chain is asked as well. */
+async function judgeSuccess(
+  context: JobsContext,
+  payment: SignedPayment,
+  answer: Extract<SettleAnswer, { kind: 'settled' }>,
+): Promise<Outcome> {
+  const { transaction } = answer;
+  if (answer.network !== payment.network) return { kind: 'unknown', reason: 'network_mismatch', transaction };
+  if (answer.payer !== undefined && answer.payer !== payment.payer) {
+    context.log.error(
+      { payer: payment.payer, settled_payer: answer.payer, transaction },
+      'payer mismatch: the facilitator says that another payer paid',
+    );
+    return { kind: 'unknown', reason: 'payer_mismatch', transaction, settledPayer: answer.payer };
+  }
+  const { confirm, confirmTimeoutMs } = context.settings;
+  const unproven: Outcome =
+    confirm === 'required'
+      ? { kind: 'unknown', reason: 'not_on_chain', transaction }
+      : { kind: 'settled', transaction, proof: undefined };
+  const chain = context.chains.get(payment.network);
+  if (!chain || confirm === 'after' || confirm === 'never') return unproven;
+  const found = await chain.waitForSettlement(transaction, expectedTransfer(payment), confirmTimeoutMs);
+  switch (found.kind) {
+    case 'paid':
+      return { kind: 'settled', transaction, proof: found };
+    case 'contradicted':
+      return { kind: 'unknown', reason: `chain_says_${found.why}`, transaction };
+    case 'absent':
+    case 'unavailable':
+      return unproven;
+  }
+}
+
+async function judgeFailure(
+  context: JobsContext,
+  payment: SignedPayment,
+  answer: Extract<SettleAnswer, { kind: 'failed' }>,
+): Promise<Outcome> {
+  const { reason, transaction } = answer;
+  const unknown: Outcome = { kind: 'unknown', reason, ...(transaction ? { transaction } : {}) };
+  const chain = context.chains.get(payment.network);
+  // only these reasons can mean "not paid", and only while the chain agrees: with any other the money may have moved
+  const { failsBeforeBroadcast } = schemes[payment.transferMethod];
+  if (transaction || !failsBeforeBroadcast(reason) || !chain) return unknown;
+  const state = await chain.isUsed(expectedTransfer(payment));
+  return state.kind === 'answer' && !state.used ? { kind: 'failed', reason } : unknown;
+}

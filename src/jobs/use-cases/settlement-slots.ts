@@ -1,0 +1,30 @@
+import type { Address } from '../../base/values/primitives.ts';
+import { countPayable, countUndecided } from '../../payments/store/unsettled.ts';
+import type { JobsContext } from './context.ts';
+
+/** A payer's payments without a known outcome take at most this share of the places of all. */
+const payersShare = 1 / 10;
+/** A settle request is no longer under way this long after its time limits. */
+const graceSecs = 5;
+
+/** How long after its start a payment without an outcome may still have its first settle request under way. */
+export function underWaySecs({ settings }: Pick<JobsContext, 'settings'>): number {
+  return (settings.facilitatorSettleTimeoutMs + settings.confirmTimeoutMs) / 1_000 + graceSecs;
+}
+
+/**
+ * Whether one more payment of this payer may be started although its outcome may stay unknown. Such payments have a number of places,
+ * so that sales stop before too many are in doubt; the undecided ones of one payer never take the last places of others. A payment that
+ * cannot be settled any more waits for its chain alone, and holds no place: a chain that cannot be read does not stop sales.
+ */
+export async function hasSettlementSlot(context: JobsContext, payer: Address): Promise<boolean> {
+  const { lane, db, settings, config } = context;
+  const { unsettledCalls } = lane.state;
+  const { maxUnsettledCalls } = config.limits;
+  const mostOfPayer = Math.max(1, Math.floor(maxUnsettledCalls * payersShare));
+  // nobody has more than there are
+  if (unsettledCalls < mostOfPayer) return true;
+  if ((await countUndecided(db, payer, underWaySecs(context))) >= mostOfPayer) return false;
+  if (unsettledCalls < maxUnsettledCalls) return true;
+  return (await countPayable(db, settings.maxTimeoutSecs + underWaySecs(context))) < maxUnsettledCalls;
+}

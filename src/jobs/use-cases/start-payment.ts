@@ -1,0 +1,233 @@
+import { readTopUpOrder } from '../../base/values/top-up-order.ts';
+import { paidCallKey } from '../../payments/rules/call-key.ts';
+import { jobKey } from '../../base/values/job.ts';
+import type { LedgerEvent } from '../../ledger/rules/event.ts';
+import { settleEndSecs } from '../../payments/rules/payment-window.ts';
+import { ofPayment, paymentToData } from '../../payments/rules/payment.ts';
+import { sha256 } from '../../base/values/sha256.ts';
+import { orderedUuid } from '../../base/values/ordered-uuid.ts';
+import type { Hex } from '../../base/values/primitives.ts';
+import type { AppendOutcome, CallChange, Claim, LaneCommand } from '../../ledger/store/append-batch.ts';
+import { putBody } from '../../calls/store/calls.ts';
+import { type AppendOptions, LaneFullError } from '../../ledger/store/lane.ts';
+import { callerNonceClaim, paymentClaim, paymentIdClaim, paymentKey } from '../../payments/store/claims.ts';
+import { callOrder } from './call-order.ts';
+import { keepCallback } from './callbacks.ts';
+import type { Job } from './catalog.ts';
+import type { CheckedPayment } from './check-payment.ts';
+import type { JobsContext } from './context.ts';
+import { type BoundRequest, requestStream } from './job-request.ts';
+import { settleMarginSecs } from './match-quote.ts';
+import {
+  enqueueFailed,
+  type ErrorRefusal,
+  nonceReplayDenied,
+  paymentReplayDenied,
+  unrecordedRefusal,
+} from './refusal.ts';
+import { sharedAppendMs, type StartedPayment, startedPayment } from './record-settlement.ts';
+
+/** A larger body is stored before its append, which would otherwise delay the other commands of its batch. */
+const smallBodyBytes = 8_192;
+/** How long a settlement may take before the resolver looks for its outcome on the chain as well. */
+export const firstLookMs = 5_000;
+
+export type PaymentStart =
+  | { readonly kind: 'started'; readonly started: StartedPayment & { readonly callId: number } }
+  /** Another append moved the quote's stream first: everything has to be looked at again. */
+  | { readonly kind: 'stream_moved' }
+  | ErrorRefusal;
+
+type AddedCall = Extract<CallChange, { op: 'add' }>;
+
+/** Step 7: one append claims the payment and the quote, and stores all that is needed to finish the payment. */
+export async function startPayment(
+  context: JobsContext,
+  request: BoundRequest,
+  job: Job,
+  checked: CheckedPayment,
+): Promise<PaymentStart> {
+  const { digest, payment } = checked;
+  // one quote, one payment: whatever the checks before have let pass
+  if (checked.state.payment) return { kind: 'stream_moved' };
+  const kept = await keepRequest(context, request);
+  await keepCallback(context, request, digest, payment.payer);
+  const command = startCommand(context, request, job, checked, kept);
+  const outcome = await append(context, command, { mayWaitMs: sharedAppendMs(context) });
+  switch (outcome.outcome) {
+    case 'ok': {
+      if (outcome.call_id === null) throw new Error('the append of a call returned no call id');
+      const { call_id: callId, version } = outcome;
+      return { kind: 'started', started: { ...startedPayment(digest, version, payment, callId), callId } };
+    }
+    case 'full':
+      return enqueueFailed(job, digest, 'lane_full');
+    case 'lost':
+      // the append itself recorded the refusal of a used payment, id or nonce; a taken quote is looked at again
+      if (!isReplayed(outcome.claim)) return { kind: 'stream_moved' };
+      if (outcome.claim === 'payment' && checked.isUnread) return { kind: 'stream_moved' };
+      return unrecordedRefusal(replayCodes[outcome.claim]);
+    case 'same':
+    case 'stale':
+    case 'lease_lost':
+      return { kind: 'stream_moved' };
+  }
+}
+
+type KeptRequest = Pick<AddedCall, 'bodyId' | 'body' | 'traceparent'>;
+
+/** What is kept of a request beside its call. Stores a large body; a small one travels with the call's command. */
+export async function keepRequest(
+  { pool, tracing }: Pick<JobsContext, 'pool' | 'tracing'>,
+  { body, contentType }: Pick<BoundRequest, 'body' | 'contentType'>,
+): Promise<KeptRequest> {
+  const kept = { bodyId: orderedUuid(), traceparent: tracing?.traceparent() };
+  if (body.length <= smallBodyBytes) return { ...kept, body: { contentType, bytes: body } };
+  await putBody(pool, kept.bodyId, contentType, body);
+  return kept;
+}
+
+/** A lane whose queue is full cannot record the refusal either; the client still gets its answer. */
+export async function append(
+  context: Pick<JobsContext, 'lane'>,
+  command: LaneCommand,
+  options?: AppendOptions,
+): Promise<AppendOutcome | { readonly outcome: 'full' }> {
+  try {
+    return await context.lane.append(command, options);
+  } catch (error) {
+    if (error instanceof LaneFullError) return { outcome: 'full' };
+    throw error;
+  }
+}
+
+const replayCodes = {
+  payment: 'payment_replay',
+  caller_nonce: 'signature_replay',
+  payment_id: 'payment_identifier_conflict',
+  transfer: 'payment_replay',
+} as const;
+
+function isReplayed(kind: Claim['kind']): kind is keyof typeof replayCodes {
+  return kind in replayCodes;
+}
+
+/**
+ * What a payment claims when it starts; the first claim that is lost decides the refusal. Its quote needs none: the version of the
+ * quote's stream says that no other payment has taken it.
+ */
+function startClaims(
+  request: BoundRequest,
+  job: Job,
+  { payment, paymentId, caller }: CheckedPayment,
+  key: Hex,
+): Claim[] {
+  const claims = [paymentClaim(payment, request.binding)];
+  if (caller?.nonce !== undefined) claims.push(callerNonceClaim(caller.address, job, caller.nonce, key));
+  if (paymentId !== undefined)
+    claims.push(paymentIdClaim(payment.payer, paymentId, `${key}/${request.binding}`));
+  return claims;
+}
+
+/**
+ * From when on the request would be refused, in Unix seconds. A start that waits for the ledger is not recorded after that: its payer may
+ * have been told meanwhile, by any gateway, that the payment is refused. Undefined for a payment that has landed, which is never refused.
+ */
+function endOf(
+  context: JobsContext,
+  { payment, termsEndAt, landing, caller, topUpOrder }: CheckedPayment,
+): number | undefined {
+  if (landing.kind === 'landed') return undefined;
+  const settleEnd = settleEndSecs(payment.validBefore, settleMarginSecs(context));
+  const orderEnd = topUpOrder === undefined ? undefined : readTopUpOrder(topUpOrder)?.expiresAt;
+  return Math.min(termsEndAt, settleEnd, caller?.expiry ?? Infinity, orderEnd ?? Infinity);
+}
+
+function startCommand(
+  context: JobsContext,
+  request: BoundRequest,
+  job: Job,
+  checked: CheckedPayment,
+  kept: KeptRequest,
+): LaneCommand {
+  const { digest, state, payment, pricedAt, caller, paymentId, isUnread } = checked;
+  const { serviceId, jobIndex } = job;
+  const { network, asset, symbol } = payment;
+  const key = paymentKey(payment);
+  return {
+    stream: digest,
+    expect: state.version,
+    issuedAt: pricedAt,
+    endsAt: endOf(context, checked),
+    events: startEvents(request, checked),
+    claims: startClaims(request, job, checked, key),
+    lost: {
+      stream: requestStream(request),
+      // of the claims that it makes: each event is encoded for every payment
+      events: {
+        // the look-up says first whether it is this very request's
+        ...(isUnread ? {} : { payment: [paymentReplayDenied('payment', digest, payment)] }),
+        ...(caller?.nonce === undefined
+          ? {}
+          : {
+              caller_nonce: [
+                nonceReplayDenied(digest, payment, { job, caller: caller.address, nonce: caller.nonce }),
+              ],
+            }),
+        ...(paymentId === undefined
+          ? {}
+          : { payment_id: [paymentReplayDenied('payment_identifier', digest, payment)] }),
+      },
+    },
+    call: {
+      op: 'add',
+      serviceId,
+      jobIndex,
+      ...kept,
+      network,
+      asset,
+      symbol,
+      caller: caller?.address,
+      // credit is sold without a runner
+      order: job.isTopUp
+        ? undefined
+        : callOrder(context.settings.jobPolicies.get(jobKey(job)), request, caller?.address),
+      payment: key,
+      idempotencyKey: paidCallKey({ payment: key, job, bodySha256: request.bodySha256 }),
+      delayMs: firstLookMs,
+    },
+  };
+}
+
+function startEvents(
+  request: BoundRequest,
+  { payment, opening, verifiedBy, signedBy, caller, paymentId, bodyKeccak256, topUpOrder }: CheckedPayment,
+): LedgerEvent[] {
+  const verified = {
+    ...ofPayment(payment),
+    by: verifiedBy,
+    ...(signedBy === 'contract' ? { signed_by: signedBy } : {}),
+  };
+  const events: LedgerEvent[] = [...opening, { type: 'payment_verified', data: verified }];
+  if (caller) {
+    const { mode, address, nonce } = caller;
+    const data = {
+      caller: address,
+      mode,
+      ...(nonce === undefined ? {} : { caller_nonce_sha256: sha256(nonce) }),
+    };
+    events.push({ type: 'auth_passed', data });
+  }
+  const data = {
+    request_id: request.requestId,
+    binding: request.binding,
+    body_sha256: request.bodySha256,
+    ...(bodyKeccak256 === undefined ? {} : { body_keccak256: bodyKeccak256 }),
+    body_bytes: request.body.length,
+    payment: paymentToData(payment),
+    ...(paymentId === undefined ? {} : { payment_id: paymentId }),
+    ...(topUpOrder === undefined ? {} : { top_up_order: topUpOrder }),
+  };
+  events.push({ type: 'settlement_started', data });
+  return events;
+}

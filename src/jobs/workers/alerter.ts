@@ -1,0 +1,90 @@
+import type pg from 'pg';
+import { isUnreadable } from '../../ledger/rules/event.ts';
+import type { OperatorLog } from '../../base/values/operator-log.ts';
+import { alertOf, unreadableAlert } from '../use-cases/alert.ts';
+import type { AlertMessage } from '../../base/peers/alerts/message.ts';
+import type { AlertReceiver } from '../../base/peers/alerts/receiver.ts';
+import {
+  endAlertMessage,
+  queueAlert,
+  type QueuedAlert,
+  takeAlertMessages,
+} from '../../ledger/store/alerts.ts';
+import type { LedgerDatabase } from '../../ledger/store/database.ts';
+import { endFollowUps, type FollowUp, readEvent, takeFollowUps } from '../../payments/store/follow-ups.ts';
+import { type Loop, startLoop } from '../../ledger/workers/loop.ts';
+
+const pollMs = 2_000;
+const maxAlerts = 16;
+
+interface Context {
+  readonly pool: pg.Pool;
+  readonly db: LedgerDatabase;
+  readonly log: OperatorLog;
+}
+
+/** Tells the operator about events of the ledger, at least once each: in the log, and through the receivers. */
+export function startAlerter({ pool, db, log }: Context, receivers: readonly AlertReceiver[]): Loop {
+  const names = receivers.map(({ name }) => name);
+  const alertFor = async (followUp: FollowUp): Promise<QueuedAlert | undefined> => {
+    try {
+      const event = await readEvent(db, followUp.seq);
+      return event && alertOf(event);
+    } catch (error) {
+      if (!isUnreadable(error)) throw error;
+      return unreadableAlert(followUp);
+    }
+  };
+
+  const queueDue = async (
+    topic: 'alert' | 'unreadable',
+    write: (followUp: FollowUp) => Promise<QueuedAlert | undefined>,
+  ): Promise<boolean> => {
+    const due = await takeFollowUps(pool, topic, undefined, maxAlerts);
+    for (const followUp of due) {
+      const alert = await write(followUp);
+      const { seq, stream, tries } = followUp;
+      if (alert && tries === 1)
+        log.error({ alert: alert.kind, seq, stream, text: alert.text }, 'alert firing');
+      if (alert) await queueAlert(pool, names, alert);
+      await endFollowUps(pool, topic, [seq]);
+    }
+    return due.length === maxAlerts;
+  };
+
+  return startLoop(
+    async () => {
+      const isMore = [
+        await queueDue('alert', alertFor),
+        await queueDue('unreadable', async (followUp) => unreadableAlert(followUp)),
+      ];
+      return isMore.includes(true);
+    },
+    { pollMs, log, failureMessage: 'alerts could not be read' },
+  );
+}
+
+/** Sends what is queued for one receiver. Each has a loop of its own: one that does not answer delays no other. */
+export function startAlertSender({ pool, log }: Context, receiver: AlertReceiver): Loop {
+  const send = async (row: Awaited<ReturnType<typeof takeAlertMessages>>[number]): Promise<void> => {
+    const sent = await receiver.send(messageOf(row));
+    if (sent.kind === 'delivered') return endAlertMessage(pool, row.message_id);
+    const facts = { alert: row.kind, subject: row.subject, receiver: receiver.name, tries: row.tries };
+    log.warn({ ...facts, cause: sent.cause }, 'an alert could not be sent: it is sent again');
+  };
+  return startLoop(
+    async () => {
+      const due = await takeAlertMessages(pool, receiver.name, maxAlerts);
+      await Promise.all(due.map(send));
+      return due.length === maxAlerts;
+    },
+    { pollMs, log, failureMessage: 'alerts could not be read', fields: { receiver: receiver.name } },
+  );
+}
+
+function messageOf(row: Awaited<ReturnType<typeof takeAlertMessages>>[number]): AlertMessage {
+  const { message_id: messageId, kind, subject, status, text, since, created_at: at } = row;
+  // a database that was restored gives the numbers out again
+  const id = row.id ?? `tollbook-${kind}-${Math.floor(at.getTime() / 1_000)}-${messageId}`;
+  return { id, kind, subject, status, text, details: Object(row.details), since, at };
+}

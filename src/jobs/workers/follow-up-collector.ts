@@ -1,0 +1,15 @@
+import type { JobsContext } from '../use-cases/context.ts';
+import { collectFollowUps } from '../../payments/store/follow-ups.ts';
+import { type Loop, startLoop } from '../../ledger/workers/loop.ts';
+
+const pollMs = 500;
+const maxEvents = 5_000;
+
+/** Reads new events of the ledger, for all processes, and creates their follow-ups. */
+export function startFollowUpCollector({ pool, log }: Pick<JobsContext, 'pool' | 'log'>): Loop {
+  return startLoop(async () => (await collectFollowUps(pool, maxEvents)) === maxEvents, {
+    pollMs,
+    log,
+    failureMessage: 'follow-ups could not be collected from the ledger',
+  });
+}

@@ -1,0 +1,45 @@
+import { type JobsContext, nowSecs } from '../use-cases/context.ts';
+import { lookForOwnListings } from '../use-cases/look-for-own-listings.ts';
+import { readListingLook } from '../store/listing-looks.ts';
+import { type Loop, startLoop } from '../../ledger/workers/loop.ts';
+
+const pollMs = 500;
+
+/** Looks for our own listings in the discovery service when it is due: one gateway at a time does. None where none is watched. */
+export function startListingWatcher(current: () => JobsContext): readonly Loop[] {
+  const { config, log } = current();
+  const { discovery } = config;
+  if (!discovery) return [];
+  const stopping = new AbortController();
+  let looking: Promise<void> | undefined;
+  const step = async (): Promise<void> => {
+    const context = current();
+    const { dueAtSecs = Infinity } = context.listings.value ?? {};
+    if (looking || dueAtSecs > nowSecs(context)) return;
+    looking = lookForOwnListings(context, discovery, stopping.signal)
+      .catch((error: unknown) => {
+        log.warn({ err: error }, 'a look at the discovery service could not be recorded: it is repeated');
+      })
+      .finally(() => (looking = undefined));
+  };
+  // a look may take minutes
+  const onStopped = (): Promise<void> => {
+    stopping.abort();
+    return looking ?? Promise.resolve();
+  };
+  const failureMessage = 'the discovery service could not be looked at';
+  return [startLoop(step, { pollMs, log, failureMessage, onStopped })];
+}
+
+/** Follows the looks of all gateways, for `/status`, the metrics and the alerts of this one. None where none is watched. */
+export function startListingFollower(current: () => JobsContext): readonly Loop[] {
+  const { config, log } = current();
+  const { discovery } = config;
+  if (!discovery) return [];
+  const step = async (): Promise<void> => {
+    const { pool, listings } = current();
+    listings.learn(await readListingLook(pool, discovery.url));
+  };
+  const failureMessage = 'the looks at the discovery service could not be read';
+  return [startLoop(step, { pollMs, log, failureMessage })];
+}

@@ -1,0 +1,99 @@
+import { randomUUID } from 'node:crypto';
+import fastify, { type FastifyInstance, LogController } from 'fastify';
+import type { Logger } from 'pino';
+import type { Config } from '../../base/config/config.ts';
+import { openAiError } from '../../base/errors/openai-error.ts';
+import { createCors } from '../../base/http/cors.ts';
+import { handleErrors, sendRefusal, type SendProblemPage } from './errors.ts';
+import { sendOpenAiError } from './openai-errors.ts';
+import { createParserErrors } from '../../base/http/parser-errors.ts';
+import { parseWithin, type RequestBodies } from '../../base/http/request-bodies.ts';
+import { logRequests } from '../../base/http/request-log.ts';
+import { closeSilentConnections } from '../../base/http/silent-connections.ts';
+import { boundReaders } from '../../base/http/slow-readers.ts';
+
+/** Enough for a payment header of 16 KiB and the usual headers; beyond it the HTTP parser refuses the request. */
+const maxHeaderBytes = 65_536;
+
+export interface AppOptions {
+  readonly config: Config;
+  readonly logger: Logger;
+  readonly bodies: RequestBodies;
+  /** Counts the requests that have no answer yet. */
+  readonly requests: { open: number };
+  /** True once the process will stop: answers then close their connections, so that their clients go elsewhere. */
+  readonly draining: () => boolean;
+  /** True once the process takes no further connections. */
+  readonly stopping: () => boolean;
+  readonly problemPage?: SendProblemPage;
+}
+
+/** The HTTP app without its routes: limits, log line, error table. */
+export function createApp({
+  config,
+  logger,
+  bodies,
+  requests,
+  draining,
+  stopping,
+  problemPage,
+}: AppOptions): FastifyInstance {
+  const isChatPath = (url: string): boolean => config.chat !== undefined && url.startsWith('/v1/');
+  const parserErrors = createParserErrors(isChatPath, config.jobs === undefined);
+  const cors = createCors(isChatPath, config.identity?.trustedOrigins ?? []);
+  const app = fastify({
+    loggerInstance: logger,
+    logController: new LogController({ disableRequestLogging: true }),
+    genReqId: () => randomUUID(),
+    requestIdHeader: false,
+    // a child for each request would serialise its id twice: the few lines of a request name it themselves
+    childLoggerFactory: (parent) => parent,
+    rewriteUrl: ({ url = '' }) => pathOf(url),
+    trustProxy: config.trustProxy.length > 0 ? [...config.trustProxy] : false,
+    bodyLimit: config.limits.maxBodyBytes,
+    requestTimeout: 30_000,
+    keepAliveTimeout: 75_000,
+    forceCloseConnections: 'idle',
+    return503OnClosing: false,
+    // no limit of the router's own: each route validates its parameters
+    routerOptions: { maxParamLength: maxHeaderBytes },
+    http: { maxHeaderSize: maxHeaderBytes, connectionsCheckingInterval: 2_000 },
+    frameworkErrors(_error, request, reply) {
+      cors.allowOrigin(request, reply);
+      // its hooks do not run
+      reply.header('x-request-id', request.id);
+      if (!isChatPath(request.url)) return void sendRefusal(request, reply, 'invalid_request');
+      sendOpenAiError(request, reply, openAiError('invalid_request'));
+    },
+    clientErrorHandler: parserErrors.answer,
+  }) as unknown as FastifyInstance;
+  // Node reads the address of a socket at its first use, and has none once the socket is closed
+  app.server.on('connection', (socket) => void socket.remoteAddress);
+  closeSilentConnections(app);
+  boundReaders(app);
+  logRequests(app, requests);
+  parserErrors.watch(app);
+  cors.watch(app);
+  handleErrors(app, problemPage);
+  parseWithin(app, bodies);
+  // the hooks of every request call back: an async one would cost a promise each
+  app.addHook('onSend', (request, reply, _payload, done) => {
+    reply
+      .header('x-content-type-options', 'nosniff')
+      .header('x-request-id', reply.getHeader('x-request-id') ?? request.id);
+    if (draining()) reply.header('connection', 'close');
+    done();
+  });
+  app.addHook('onResponse', (_request, _reply, done) => {
+    // an answer that began before the shutdown may have promised keep-alive
+    if (stopping()) setImmediate(() => app.server.closeIdleConnections());
+    done();
+  });
+  return app;
+}
+
+/** A request target may name an origin before its path. Routes, limits and logs all see the path alone. */
+function pathOf(target: string): string {
+  if (target.startsWith('/')) return target;
+  return /^[a-z][a-z0-9+.-]*:\/\/[^/?#]*(\/.*)$/i.exec(target)?.[1] ?? target;
+}

@@ -1,0 +1,168 @@
+import { z } from 'zod';
+import { accountNamePattern } from '../../base/values/price.ts';
+import type { EventFamily } from './descriptor.ts';
+import {
+  address,
+  count,
+  currency,
+  decimals,
+  hex32,
+  micros,
+  network,
+  operatorName,
+  operatorText,
+  symbol,
+  uint256,
+} from './fields.ts';
+
+const ofAccount = { account_id: count, amount_micros: micros };
+/** Who moved it: an operator's token, or a person, with the reason. */
+const byOperator = {
+  token_id: count.optional(),
+  operator: operatorName.optional(),
+  why: operatorText.optional(),
+};
+/** The paid call that bought the credit, in its quote's stream. */
+const ofTopUp = { call_id: count, quote_digest: hex32 };
+const ofChat = { ...ofAccount, chat_id: z.uuid(), key_id: count.optional() };
+
+const inAccount = { of: 'entity', kind: 'account', from: ['opened'] } as const;
+const inChat = { of: 'entity', kind: 'chat' } as const;
+
+/** Accounts and their credit. Every move of credit is a posting between two sides of an account. */
+export const creditEvents = {
+  credit_account_opened: {
+    schema: z.strictObject({ account_id: count, name: z.string().regex(accountNamePattern) }),
+    transition: { of: 'entity', kind: 'account', from: ['none'], to: 'opened' },
+    quoteState: 'none',
+    uniqueness: 'none',
+    credit: 'none',
+    bookkeeping: 'context',
+    reopens: 'none',
+    reconciliation: 'none',
+    readModels: ['credit'],
+    counters: 'none',
+    followUps: 'none',
+  },
+  credit_granted: {
+    schema: z.strictObject({ ...ofAccount, ...byOperator, currency: currency.optional() }),
+    transition: inAccount,
+    quoteState: 'none',
+    uniqueness: 'none',
+    credit: ['granted', 'available'],
+    bookkeeping: 'posts',
+    reopens: 'none',
+    reconciliation: 'none',
+    readModels: ['credit'],
+    counters: 'none',
+    followUps: 'none',
+  },
+  /** Bought with `atoms` of a token. */
+  credit_topped_up: {
+    schema: z.strictObject({
+      ...ofAccount,
+      ...ofTopUp,
+      network,
+      asset: address,
+      symbol,
+      decimals,
+      atoms: uint256,
+      payer: address,
+      /** Of the credit; absent where an earlier version recorded it. */
+      currency: currency.optional(),
+    }),
+    transition: inAccount,
+    quoteState: 'none',
+    uniqueness: 'claims',
+    credit: ['bought', 'available'],
+    bookkeeping: 'posts',
+    reopens: 'after_completion',
+    reconciliation: 'none',
+    readModels: ['credit'],
+    counters: 'none',
+    followUps: 'none',
+  },
+  /**
+   * Credit was bought, and its payment did not stand or was refunded: what is left of the credit is taken back, the rest is
+   * `missing_micros`. With `atoms` for that part of the payment alone, else for all of it that is left.
+   */
+  credit_reversed: {
+    schema: z.strictObject({ ...ofAccount, ...ofTopUp, missing_micros: micros, atoms: uint256.optional() }),
+    transition: inAccount,
+    quoteState: 'none',
+    uniqueness: 'releases',
+    credit: ['available', 'bought'],
+    bookkeeping: 'posts',
+    reopens: 'always',
+    reconciliation: 'none',
+    readModels: ['credit'],
+    counters: 'none',
+    followUps: 'none',
+  },
+  credit_expired: {
+    schema: z.strictObject({ ...ofAccount, ...byOperator }),
+    transition: inAccount,
+    quoteState: 'none',
+    uniqueness: 'none',
+    credit: ['available', 'expired'],
+    bookkeeping: 'posts',
+    reopens: 'none',
+    reconciliation: 'none',
+    readModels: ['credit'],
+    counters: 'none',
+    followUps: 'none',
+  },
+  credit_held: {
+    schema: z.strictObject(ofChat),
+    transition: { ...inChat, from: ['admitted'] },
+    quoteState: 'none',
+    uniqueness: 'none',
+    credit: ['available', 'held'],
+    bookkeeping: 'none',
+    reopens: 'none',
+    reconciliation: 'none',
+    readModels: ['credit'],
+    counters: 'none',
+    followUps: 'none',
+  },
+  credit_captured: {
+    schema: z.strictObject({ ...ofChat, is_estimate: z.boolean() }),
+    transition: { ...inChat, from: ['completed'] },
+    quoteState: 'none',
+    uniqueness: 'none',
+    credit: ['held', 'used'],
+    bookkeeping: 'posts',
+    reopens: 'none',
+    reconciliation: 'none',
+    readModels: ['credit'],
+    counters: 'none',
+    followUps: 'none',
+  },
+  credit_released: {
+    schema: z.strictObject(ofChat),
+    transition: { ...inChat, from: ['completed', 'failed'] },
+    quoteState: 'none',
+    uniqueness: 'none',
+    credit: ['held', 'available'],
+    bookkeeping: 'none',
+    reopens: 'none',
+    reconciliation: 'none',
+    readModels: ['credit'],
+    counters: 'none',
+    followUps: 'none',
+  },
+  /** The part of a capture that was too much. */
+  credit_corrected: {
+    schema: z.strictObject(ofChat),
+    transition: { ...inChat, from: ['completed'] },
+    quoteState: 'none',
+    uniqueness: 'none',
+    credit: ['used', 'available'],
+    bookkeeping: 'posts',
+    reopens: 'none',
+    reconciliation: 'none',
+    readModels: ['credit'],
+    counters: 'none',
+    followUps: 'none',
+  },
+} as const satisfies EventFamily;

@@ -1,0 +1,300 @@
+import { z } from 'zod';
+import { topUpOrderForm } from '../../base/values/top-up-order.ts';
+import { authModes } from '../../base/values/job.ts';
+import { identifierForm } from '../../base/values/payment-identifier.ts';
+import { type EventFamily, recordOnly } from './descriptor.ts';
+import {
+  address,
+  blockTime,
+  count,
+  hex32,
+  micros,
+  ofJob,
+  ofPayment,
+  ofTransfer,
+  operatorText,
+  operatorName,
+  reason,
+  settlementTerms,
+  uint256,
+} from './fields.ts';
+
+const hexBytes = z
+  .string()
+  .regex(/^0x(?:[0-9a-f]{2})*$/)
+  .max(8194);
+
+const signedPayment = z.strictObject({
+  x402_version: z.union([z.literal(1), z.literal(2)]),
+  ...settlementTerms,
+  payer: address,
+  nonce: hex32,
+  valid_after: uint256,
+  valid_before: uint256,
+  signature: hexBytes,
+  max_timeout_secs: count,
+});
+export type SignedPaymentData = z.infer<typeof signedPayment>;
+
+/** A way to pay a quote; where the job sells credit, with what it buys. */
+const settlementOption = z.strictObject({ ...settlementTerms, credit_micros: micros.optional() });
+export type OptionData = z.infer<typeof settlementOption>;
+
+/** The call of a settlement that did not stand: withdrawn, or kept because a runner has it already. */
+const callOutcome = z.enum(['withdrawn', 'kept']);
+
+const unpaidQuote = { of: 'unpaid_quote' } as const;
+/** A settlement reported as failed may land late, so a failed payment may still change. */
+const unsettled = ['settling', 'settlement_unknown', 'settlement_failed'] as const;
+const undecided = ['settling', 'settlement_unknown'] as const;
+const settled = ['settled'] as const;
+
+/** The events of a quote's stream up to its settlement, and those that change a settlement afterwards. */
+export const paymentEvents = {
+  quote_issued: {
+    schema: z.strictObject({
+      ...ofJob,
+      price_wei: uint256,
+      /**
+       * In their order. An option that is only a hash was not known to the gateway: the quote was recorded when it was paid by
+       * another one, from the offer that its payer echoed.
+       */
+      options: z.array(z.union([settlementOption, hex32])).min(1),
+      requester: address,
+      inputs_hash: hex32,
+      issued_at: count,
+      expires_at: count,
+      salt: hex32,
+      /** A `quotes_issued` counted it: the quote was summarised, and recorded when it was paid. */
+      summarised: z.literal(true).optional(),
+      /** Which service issued it; absent for a 402 answer. Not part of the quote's digest. */
+      source: z.literal('pricing').optional(),
+    }),
+    transition: { of: 'quote' },
+    quoteState: 'changes',
+    uniqueness: 'none',
+    credit: 'none',
+    bookkeeping: 'context',
+    reopens: 'none',
+    reconciliation: 'needed',
+    readModels: 'none',
+    counters: ['quoted'],
+    followUps: 'none',
+  },
+  payment_verified: {
+    ...recordOnly,
+    schema: z.strictObject({
+      ...ofPayment,
+      by: z.enum(['facilitator', 'signature', 'chain']),
+      /**
+       * The payer's own key did not sign: its contract says that it did (ERC-1271), or, where the gateway cannot ask the chain, the
+       * facilitator. Absent: the signature in `settlement_started` recovers to the payer.
+       */
+      signed_by: z.literal('contract').optional(),
+    }),
+    transition: unpaidQuote,
+  },
+  auth_passed: {
+    schema: z.strictObject({
+      caller: address,
+      mode: z.enum(authModes),
+      /** SHA-256 of the nonce, which is free text of a caller. */
+      caller_nonce_sha256: hex32.optional(),
+    }),
+    transition: unpaidQuote,
+    quoteState: 'none',
+    uniqueness: 'claims',
+    credit: 'none',
+    bookkeeping: 'none',
+    reopens: 'none',
+    reconciliation: 'none',
+    readModels: 'none',
+    counters: 'none',
+    followUps: 'none',
+  },
+  settlement_started: {
+    schema: z.strictObject({
+      request_id: z.uuid(),
+      /** Hash of what the payment pays for: method, path, body, caller, caller nonce, and the callback where the request names one. */
+      binding: hex32,
+      body_sha256: hex32,
+      /** Of the body, where the quote is for one body alone: it equals the quote's `inputs_hash`. */
+      body_keccak256: hex32.optional(),
+      body_bytes: count,
+      payment: signedPayment,
+      /** The payer's own id for this payment, where it gave one: unique like its nonce. */
+      payment_id: z.string().regex(identifierForm).optional(),
+      /** The body of a top-up that names the account of its credit; its SHA-256 is the payment's nonce. */
+      top_up_order: z.string().regex(topUpOrderForm).optional(),
+    }),
+    transition: unpaidQuote,
+    quoteState: 'changes',
+    uniqueness: 'claims',
+    credit: 'none',
+    bookkeeping: 'context',
+    reopens: 'none',
+    reconciliation: 'needed',
+    readModels: ['payments'],
+    counters: 'none',
+    followUps: 'none',
+  },
+  payer_mismatch: {
+    schema: z.strictObject({ ...ofPayment, settled_payer: address }),
+    transition: { of: 'payment', from: unsettled },
+    quoteState: 'none',
+    uniqueness: 'none',
+    credit: 'none',
+    bookkeeping: 'none',
+    reopens: 'none',
+    reconciliation: 'none',
+    readModels: 'none',
+    counters: 'none',
+    followUps: ['alert'],
+  },
+  settlement_unknown: {
+    schema: z.strictObject({ ...ofPayment, reason, transaction: hex32.optional() }),
+    transition: { of: 'payment', from: unsettled, to: 'settlement_unknown' },
+    quoteState: 'changes',
+    uniqueness: 'none',
+    credit: 'none',
+    bookkeeping: 'context',
+    reopens: 'after_failure',
+    reconciliation: 'needed',
+    readModels: ['payments'],
+    counters: ['settlement_unknown'],
+    followUps: 'none',
+  },
+  settlement_failed: {
+    schema: z.strictObject({ ...ofPayment, reason }),
+    transition: { of: 'payment', from: unsettled, to: 'settlement_failed' },
+    quoteState: 'changes',
+    uniqueness: 'releases',
+    credit: 'none',
+    bookkeeping: 'context',
+    reopens: 'none',
+    reconciliation: 'needed',
+    readModels: ['payments'],
+    counters: ['settlement_failed'],
+    followUps: ['reverse_top_up'],
+  },
+  payment_settled: {
+    schema: z.strictObject({
+      ...ofPayment,
+      amount: uint256,
+      transaction: hex32,
+      /** With evidence `operator`, an `operator_settlement_resolved` is appended with it. */
+      evidence: z.enum(['facilitator', 'chain', 'operator']),
+      block_number: uint256.optional(),
+      block_hash: hex32.optional(),
+      block_time: blockTime,
+      log_index: count.optional(),
+    }),
+    transition: { of: 'payment', from: unsettled, to: 'settled' },
+    quoteState: 'changes',
+    uniqueness: 'claims',
+    credit: 'none',
+    bookkeeping: 'posts',
+    reopens: 'after_failure',
+    reconciliation: 'needed',
+    readModels: ['payments'],
+    counters: ['settled'],
+    followUps: ['confirm'],
+  },
+  /** The chain shows the transfer that a facilitator had reported: from here on the payment is proven. */
+  settlement_confirmed: {
+    schema: z.strictObject({ ...ofPayment, ...ofTransfer }),
+    transition: { of: 'payment', from: settled },
+    quoteState: 'changes',
+    uniqueness: 'claims',
+    credit: 'none',
+    bookkeeping: 'posts',
+    reopens: 'none',
+    reconciliation: 'needed',
+    readModels: ['payments'],
+    counters: 'none',
+    followUps: ['confirm'],
+  },
+  settlement_disproved: {
+    schema: z.strictObject({ ...ofPayment, transaction: hex32, reason, call: callOutcome }),
+    transition: { of: 'payment', from: settled, to: 'settlement_unknown' },
+    quoteState: 'changes',
+    uniqueness: 'none',
+    credit: 'none',
+    bookkeeping: 'posts',
+    reopens: 'always',
+    reconciliation: 'needed',
+    readModels: ['payments'],
+    counters: ['settlement_disproved'],
+    followUps: ['resolve', 'alert'],
+  },
+  settlement_reorged: {
+    schema: z.strictObject({
+      ...ofPayment,
+      transaction: hex32,
+      block_number: uint256,
+      block_hash: hex32,
+      call: callOutcome,
+    }),
+    transition: { of: 'payment', from: settled, to: 'settlement_unknown' },
+    quoteState: 'changes',
+    uniqueness: 'releases',
+    credit: 'none',
+    bookkeeping: 'posts',
+    reopens: 'always',
+    reconciliation: 'needed',
+    readModels: ['payments'],
+    counters: ['settlement_reorged'],
+    followUps: ['resolve', 'alert'],
+  },
+  settlement_overdue: {
+    schema: z.strictObject({ ...ofPayment, age_secs: count, reason }),
+    transition: { of: 'payment', from: undecided },
+    quoteState: 'changes',
+    uniqueness: 'none',
+    credit: 'none',
+    bookkeeping: 'none',
+    reopens: 'none',
+    reconciliation: 'none',
+    readModels: 'none',
+    counters: 'none',
+    followUps: ['alert'],
+  },
+  operator_settlement_resolved: {
+    ...recordOnly,
+    schema: z.strictObject({
+      ...ofPayment,
+      paid: z.boolean(),
+      transaction: hex32.optional(),
+      evidence: operatorText,
+      operator: operatorName,
+    }),
+    transition: { of: 'payment', from: undecided },
+  },
+  /**
+   * A transfer returned the payment, or a part of it, from the payee or another account of the operator. It stays settled. All refunds of a
+   * payment together are at most its amount.
+   */
+  /** Also of a payment that was taken back after this refund was started. */
+  refunded: {
+    schema: z.strictObject({
+      ...ofPayment,
+      amount: uint256,
+      refunded_from: address,
+      refunded_to: address,
+      /** Why it went to another address than the payer's; absent where it went to the payer. */
+      evidence: operatorText.optional(),
+      ...ofTransfer,
+      operator: operatorName,
+    }),
+    transition: { of: 'payment', from: ['settled', 'settlement_unknown', 'settlement_failed'] },
+    quoteState: 'changes',
+    uniqueness: 'claims',
+    credit: 'none',
+    bookkeeping: 'posts',
+    reopens: 'always',
+    reconciliation: 'needed',
+    readModels: ['payments'],
+    counters: 'none',
+    followUps: ['reverse_top_up'],
+  },
+} as const satisfies EventFamily;

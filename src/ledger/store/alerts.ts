@@ -1,0 +1,121 @@
+import type pg from 'pg';
+import { sql } from 'kysely';
+import type { AlertCondition } from '../../base/values/alert-condition.ts';
+import type { LedgerDatabase } from './database.ts';
+import { callFunction, callTableFunction } from './functions.ts';
+
+export interface AlertReport {
+  /** The process that reports. */
+  readonly processId: string;
+  readonly conditions: readonly (AlertCondition & { readonly isTold?: boolean })[];
+  /** Whether the process could look at everything: else nothing is resolved by its report. */
+  readonly isComplete: boolean;
+  /** Where the alerts go. */
+  readonly receivers: readonly string[];
+  readonly repeatSecs: number;
+  /** A condition that no process has reported for so long is resolved. */
+  readonly quietSecs: number;
+}
+
+/** A state that has begun with a report. */
+export interface AlertChange {
+  readonly kind: string;
+  readonly subject: string;
+  readonly status: 'firing' | 'resolved';
+  readonly text: string;
+}
+
+/** Reports the conditions that a process sees. `isSender`: this process tells the operator, should the database be away next. */
+export async function reportAlerts(
+  pool: pg.Pool,
+  { processId, conditions, isComplete, receivers, repeatSecs, quietSecs }: AlertReport,
+): Promise<{ readonly isSender: boolean; readonly changes: readonly AlertChange[] }> {
+  const seen = conditions.map(({ details = {}, isTold, ...condition }) => ({
+    ...condition,
+    details,
+    is_told: isTold,
+  }));
+  const args = [processId, seen, isComplete, receivers, repeatSecs, quietSecs] as const;
+  const rows = await callTableFunction(pool, 'report_alerts', args);
+  const changes = rows.flatMap(({ kind, subject, status, text }) =>
+    kind === null || subject === null || status === null || text === null
+      ? []
+      : [{ kind, subject, status, text }],
+  );
+  return { isSender: rows.at(-1)?.is_sender === true, changes };
+}
+
+/** An alert for the receivers. */
+export interface QueuedAlert {
+  readonly kind: string;
+  readonly subject: string;
+  readonly status: 'firing' | 'resolved';
+  readonly text: string;
+  readonly details: object;
+  /** The id of its messages. */
+  readonly id: string;
+}
+
+/** A condition that lasts. */
+export interface FiringAlert {
+  readonly kind: string;
+  readonly subject: string;
+  readonly text: string;
+  readonly since: Date;
+}
+
+/** The conditions that last now, those that began first on top. */
+export function listFiringAlerts(db: LedgerDatabase): Promise<FiringAlert[]> {
+  return db
+    .selectFrom('tollbook.alert')
+    .select(['kind', 'subject', 'text', 'since'])
+    .where('is_firing', '=', true)
+    .orderBy('since')
+    .execute();
+}
+
+/** Queues an alert for the receivers, in place of an earlier one of the same kind and subject that they were not told yet. */
+export async function queueAlert(
+  pool: pg.Pool,
+  receivers: readonly string[],
+  { kind, subject, status, text, details, id }: QueuedAlert,
+): Promise<void> {
+  if (receivers.length === 0) return;
+  await callFunction(pool, 'queue_alert', [receivers, kind, subject, status, text, details, null, id]);
+}
+
+/** Takes up to `max` messages for a receiver. They become due again until they are ended. */
+export function takeAlertMessages(pool: pg.Pool, receiver: string, max: number) {
+  return callTableFunction(pool, 'take_alert_messages', [receiver, max]);
+}
+
+export function endAlertMessage(pool: pg.Pool, messageId: number): Promise<void> {
+  return callFunction(pool, 'end_alert_message', [messageId]);
+}
+
+/** Of so many dead letters, the newest, those of each service are counted. */
+export const countedDeadLetters = 10_000;
+
+/** The services with dead letters, with their number and the newest one. */
+export async function countDeadLetters(db: LedgerDatabase) {
+  return db
+    .selectFrom(
+      db
+        .selectFrom('tollbook.call')
+        .select(['call_id', 'service_id', 'last_reason', 'last_runner', 'last_error'])
+        .where('status', '=', 'dead')
+        .orderBy('call_id', 'desc')
+        .limit(countedDeadLetters)
+        .as('newest'),
+    )
+    .select(({ fn, ref }) => [
+      'service_id',
+      fn.countAll<number>().as('calls'),
+      fn.max('call_id').as('call_id'),
+      sql<string | null>`(array_agg(${ref('last_reason')} order by ${ref('call_id')} desc))[1]`.as('reason'),
+      sql<string | null>`(array_agg(${ref('last_runner')} order by ${ref('call_id')} desc))[1]`.as('runner'),
+      sql<string | null>`(array_agg(${ref('last_error')} order by ${ref('call_id')} desc))[1]`.as('error'),
+    ])
+    .groupBy('service_id')
+    .execute();
+}

@@ -1,0 +1,84 @@
+import type pg from 'pg';
+import { decodeLeaf, type EventData } from '../rules/event.ts';
+import { queriesOn } from './database.ts';
+import { leafText, streamKey } from './expressions.ts';
+import { activeGeneration } from './payments.ts';
+
+/** The last recovery of the ledger. */
+export interface Recovery {
+  readonly data: EventData<'ledger_recovered'>;
+  /** RFC 3339, as recorded. */
+  readonly at: string;
+  /** The networks whose lost payments are all on record. */
+  readonly searched: ReadonlySet<string>;
+}
+
+/** Undefined where the ledger never lost events. */
+export async function readRecovery(pool: pg.Pool): Promise<Recovery | undefined> {
+  // the character after the colon ends the range of their streams
+  const rows = await queriesOn(pool)
+    .selectFrom('tollbook.event')
+    .select(leafText.as('leaf'))
+    .where('stream', '>=', streamKey('recovery:'))
+    .where('stream', '<', streamKey('recovery;'))
+    .orderBy('seq')
+    .execute();
+  const events = rows.map(({ leaf }) => decodeLeaf(leaf));
+  const last = events.findLast((event) => event.type === 'ledger_recovered');
+  if (!last) return undefined;
+  const searched = events.flatMap(({ type, stream, data }) =>
+    type === 'network_searched' && stream === last.stream ? data.network : [],
+  );
+  return { data: last.data, at: last.at, searched: new Set(searched) };
+}
+
+/** A halt that a gateway recorded when it noticed that events are lost. */
+export interface RecordedHalt {
+  /** A sentence without a full stop. */
+  readonly reason: string;
+  /** The last event that the gateway knew to be recorded, and the last of the database when it noticed. */
+  readonly knownSeq: number | undefined;
+  readonly foundSeq: number | undefined;
+}
+
+/** Undefined where the ledger is not halted. */
+export async function readHalt(pool: pg.Pool): Promise<RecordedHalt | undefined> {
+  const row = await queriesOn(pool)
+    .selectFrom('tollbook.lane')
+    .select(['halt_reason', 'halt_known_seq', 'halt_found_seq'])
+    .where('lane_id', '=', 1)
+    .executeTakeFirst();
+  if (!row || row.halt_reason === null) return undefined;
+  const { halt_reason: reason, halt_known_seq: knownSeq, halt_found_seq: foundSeq } = row;
+  return { reason, knownSeq: knownSeq ?? undefined, foundSeq: foundSeq ?? undefined };
+}
+
+/** The time of an event in Unix seconds; undefined where there is none. */
+export async function readTimeOf(pool: pg.Pool, seq: number): Promise<number | undefined> {
+  const row = await queriesOn(pool)
+    .selectFrom('tollbook.event')
+    .select('at')
+    .where('lane_id', '=', 1)
+    .where('seq', '=', seq)
+    .executeTakeFirst();
+  return row && Math.floor(row.at.getTime() / 1_000);
+}
+
+/** A token at an address that was paid in it. */
+export interface PaidAccount {
+  readonly network: string;
+  readonly asset: string;
+  readonly pay_to: string;
+  readonly symbol: string;
+  readonly decimals: number;
+}
+
+/** Every token and payee of the payments on record. */
+export async function listPaidAccounts(pool: pg.Pool): Promise<PaidAccount[]> {
+  const db = queriesOn(pool);
+  return db
+    .selectFrom('tollbook.payee')
+    .select(['network', 'asset', 'pay_to', 'symbol', 'decimals'])
+    .where('generation', '=', activeGeneration(db))
+    .execute();
+}

@@ -1,0 +1,114 @@
+import { z } from 'zod';
+import type { Hex } from '../../../base/values/primitives.ts';
+import { longAnswer } from '../../../base/peers/rpc/answer-reader.ts';
+import {
+  unavailable,
+  type RpcAnswer,
+  type RpcCall,
+  type RpcUnavailable,
+} from '../../../base/peers/rpc/json-rpc.ts';
+import { bytes32, quantity, toQuantity } from '../../../base/peers/rpc/rpc-values.ts';
+
+export interface Block {
+  readonly number: bigint;
+  readonly hash: Hex;
+  readonly timestampSecs: number;
+}
+
+/** A block that names the one before it. */
+export interface LinkedBlock extends Block {
+  readonly parentHash: Hex;
+}
+
+export type BlockAnswer = { readonly kind: 'answer'; readonly block: Block } | RpcUnavailable;
+
+/** `hash` is undefined where the chain has no block of that number. */
+export type BlockHashAnswer = { readonly kind: 'answer'; readonly hash: Hex | undefined } | RpcUnavailable;
+
+/** Sends one request to a chain, within the time-out of a request. */
+export type Ask = <T>(call: RpcCall<T>) => Promise<RpcAnswer<T>>;
+
+const blockFields = z.object({
+  number: quantity,
+  hash: bytes32,
+  timestamp: quantity.refine((secs) => secs <= BigInt(Number.MAX_SAFE_INTEGER)).transform(Number),
+});
+
+const blockSchema = blockFields.transform(({ number, hash, timestamp }): Block => ({
+  number,
+  hash,
+  timestampSecs: timestamp,
+}));
+
+const linkedBlockSchema = blockFields
+  .extend({ parentHash: bytes32 })
+  .transform(({ timestamp, ...block }): LinkedBlock => ({ ...block, timestampSecs: timestamp }));
+
+function blockCall<T extends Block>(
+  at: string,
+  schema: z.ZodType<T>,
+  isRequested: (block: Block) => boolean,
+): RpcCall<T | null> {
+  return {
+    method: 'eth_getBlockByNumber',
+    params: [at, false],
+    result: schema.refine(isRequested).nullable(),
+    // the list of its transactions is passed over
+    reading: longAnswer,
+  };
+}
+
+/** The canonical block at a height; null where there is none. */
+export function askBlock(ask: Ask, number: bigint): Promise<RpcAnswer<Block | null>> {
+  return ask(blockCall(toQuantity(number), blockSchema, (block) => block.number === number));
+}
+
+/** The canonical block at a height, with its parent; null where there is none. */
+export function askLinkedBlock(ask: Ask, number: bigint): Promise<RpcAnswer<LinkedBlock | null>> {
+  return ask(blockCall(toQuantity(number), linkedBlockSchema, (block) => block.number === number));
+}
+
+/** The last block, or the last final one. */
+export async function askTaggedBlock(ask: Ask, tag: 'latest' | 'finalized'): Promise<BlockAnswer> {
+  const answer = await ask(blockCall(tag, blockSchema, () => true));
+  if (answer.kind === 'unavailable') return answer;
+  return answer.value === null ? unavailable(`no_${tag}_block`) : { kind: 'answer', block: answer.value };
+}
+
+/** Within this distance, reading the logs in between costs less than one more request for a block. */
+const nearEnough = 1_000n;
+const strideGrowth = 4n;
+
+/**
+ * The block at which a search for events since a time begins: one that is older than that, or the chain's first.
+ * Strides back from `latest`, then halves: about ten requests for a week, and at most a thousand blocks too early.
+ */
+export async function findBlockBefore(
+  ask: Ask,
+  timestampSecs: number,
+  latest: Block,
+): Promise<RpcAnswer<bigint>> {
+  let older = 0n;
+  let newer = latest.number;
+  for (let stride = nearEnough; older === 0n && newer > stride; stride *= strideGrowth) {
+    const answer = await isOlder(ask, newer - stride, timestampSecs);
+    if (answer.kind === 'unavailable') return answer;
+    if (answer.value) older = newer - stride;
+    else newer -= stride;
+  }
+  while (newer - older > nearEnough) {
+    const middle = (older + newer) / 2n;
+    const answer = await isOlder(ask, middle, timestampSecs);
+    if (answer.kind === 'unavailable') return answer;
+    if (answer.value) older = middle;
+    else newer = middle;
+  }
+  return { kind: 'answer', value: older };
+}
+
+async function isOlder(ask: Ask, number: bigint, timestampSecs: number): Promise<RpcAnswer<boolean>> {
+  const answer = await askBlock(ask, number);
+  if (answer.kind === 'unavailable') return answer;
+  if (answer.value === null) return unavailable('missing_block');
+  return { kind: 'answer', value: answer.value.timestampSecs < timestampSecs };
+}

@@ -1,0 +1,84 @@
+import { z } from 'zod';
+import type { Address, Hex } from '../../../base/values/primitives.ts';
+import { longAnswer } from '../../../base/peers/rpc/answer-reader.ts';
+import { hexBytes, smallAnswerBytes } from '../../../base/peers/rpc/eth-call.ts';
+import type { RpcCall } from '../../../base/peers/rpc/json-rpc.ts';
+import { address, bytes32, noBlockHash, quantity, toQuantity } from '../../../base/peers/rpc/rpc-values.ts';
+
+export const logSchema = z.object({
+  address,
+  topics: z.array(bytes32).max(4),
+  data: hexBytes,
+  logIndex: quantity,
+  transactionHash: bytes32,
+  blockNumber: quantity,
+  blockHash: bytes32.refine((hash) => hash !== noBlockHash),
+  // only newer nodes send it
+  blockTimestamp: quantity.nullish(),
+  removed: z.literal(false).optional(),
+});
+export type Log = z.infer<typeof logSchema>;
+
+/** Selects logs as a node does: by their contract, and by their topics in order. */
+export interface LogFilter {
+  /** Undefined: of any contract. */
+  readonly addresses: readonly Address[] | undefined;
+  /** What each topic may be; null: anything. */
+  readonly topics: readonly (readonly Hex[] | null)[];
+}
+
+/** One block by its hash, which a node answers for only if it has that very block; or blocks by their numbers, both ends included. */
+export type LogPlace = { readonly blockHash: Hex } | { readonly from: bigint; readonly to: bigint };
+
+/** About forty thousand logs: where a range has more, fewer blocks are asked for. */
+const rangeBytes = 32 * 1024 * 1024;
+
+/**
+ * The logs of a filter, of each of them what `keep` keeps. They are read one by one, so that the answer for a single block may be as
+ * long as that block's gas allows; the answer for several blocks is not, since they can be asked for one by one. An answer with a
+ * log that was not asked for is malformed as a whole: nothing in it is believed.
+ */
+export function logsCall<Kept>(
+  filter: LogFilter,
+  place: LogPlace,
+  keep: (log: Log) => Kept | undefined,
+): RpcCall<Kept[]> {
+  const isOneBlock = 'blockHash' in place || place.from === place.to;
+  return callOf(filter, place, keep, isOneBlock ? longAnswer.maxBytes : rangeBytes);
+}
+
+/** The same where there can be one log at most: a long answer is none. */
+export function singleLogCall(filter: LogFilter, place: LogPlace): RpcCall<Log[]> {
+  return callOf(filter, place, (log) => log, smallAnswerBytes);
+}
+
+function callOf<Kept>(
+  filter: LogFilter,
+  place: LogPlace,
+  keep: (log: Log) => Kept | undefined,
+  maxBytes: number,
+): RpcCall<Kept[]> {
+  const { addresses, topics } = filter;
+  const asked = logSchema.refine((log) => isIn(place, log) && fits(filter, log));
+  const where =
+    'blockHash' in place ? place : { fromBlock: toQuantity(place.from), toBlock: toQuantity(place.to) };
+  return {
+    method: 'eth_getLogs',
+    params: [{ ...(addresses && { address: addresses }), topics, ...where }],
+    result: z.array(z.custom<Kept>()),
+    reading: { maxBytes, keep: (element) => keep(asked.parse(element)) },
+  };
+}
+
+function isIn(place: LogPlace, { blockHash, blockNumber }: Log): boolean {
+  if ('blockHash' in place) return blockHash === place.blockHash;
+  return blockNumber >= place.from && blockNumber <= place.to;
+}
+
+function fits({ addresses, topics }: LogFilter, log: Log): boolean {
+  const isOfTopics = topics.every((allowed, at) => {
+    const topic = log.topics[at];
+    return topic !== undefined && (allowed === null || allowed.includes(topic));
+  });
+  return isOfTopics && (addresses?.includes(log.address) ?? true);
+}

@@ -1,0 +1,61 @@
+import type { ExpectedTransfer } from '../../../rules/payment.ts';
+import type { Address, Hex } from '../../../../base/values/primitives.ts';
+import type { BlockTag } from '../../../../base/peers/rpc/eth-call.ts';
+import type { RpcCall, RpcUnavailable } from '../../../../base/peers/rpc/json-rpc.ts';
+import type { Ask } from '../blocks.ts';
+import type { Log } from '../logs.ts';
+import type { BlockPlace } from '../receipt.ts';
+import type { LogPlace } from '../transfers.ts';
+
+/** What the logs of a transaction show of a payment. */
+export type SettlementAnswer =
+  | ({ readonly kind: 'paid' } & LogPlace & BlockPlace)
+  /** The node does not know the transaction, or it is in no block yet. */
+  | { readonly kind: 'absent' }
+  /** A transaction that failed has used no authorization. */
+  | ({ readonly kind: 'contradicted'; readonly why: 'no_authorization_used' | 'no_transfer' } & BlockPlace)
+  | RpcUnavailable;
+
+interface TransactionPlace extends BlockPlace {
+  readonly transaction: Hex;
+}
+
+/** What became of a payer's authorization. */
+export type AuthorizationFound =
+  | ({ readonly kind: 'paid' } & LogPlace & TransactionPlace)
+  /** Its payer withdrew it. */
+  | ({ readonly kind: 'canceled' } & TransactionPlace)
+  /** Used, but not for the expected transfer. */
+  | ({ readonly kind: 'used_otherwise' } & TransactionPlace)
+  /** The node has no such log where it looked; a node that lags behind answers the same. */
+  | { readonly kind: 'absent' }
+  | RpcUnavailable;
+
+/** The Transfer of a transaction that a payer's authorization moved. */
+export interface UsedAuthorization {
+  readonly asset: Address;
+  readonly payer: Address;
+  readonly nonce: Hex;
+  readonly logIndex: number;
+}
+
+/** What a payment scheme reads on a chain. Its counterpart without I/O is the PaymentScheme of the domain. */
+export interface ChainScheme {
+  /** Whether the payer's authorization is used up at a block: settled, or canceled. */
+  isUsedCall(expected: ExpectedTransfer, at: BlockTag): RpcCall<boolean>;
+
+  /** The event that a use logs. Its second topic is the payer, as that of a Transfer is. */
+  readonly usedEvent: Hex;
+
+  /** Whether a transaction settled this very payment. */
+  findSettlement(ask: Ask, transaction: Hex, expected: ExpectedTransfer): Promise<SettlementAnswer>;
+
+  /**
+   * Looks through the logs for the use of an authorization, from a block older than `sinceSecs` (Unix seconds by the
+   * chain's clock) up to the latest, newest blocks first.
+   */
+  findAuthorization(ask: Ask, expected: ExpectedTransfer, sinceSecs: number): Promise<AuthorizationFound>;
+
+  /** Every use of this scheme among the logs of a transaction, each with its transfer; of a payer there are all logs, or none. */
+  usedAuthorizations(logs: readonly Log[]): UsedAuthorization[];
+}

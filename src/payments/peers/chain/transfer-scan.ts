@@ -1,0 +1,131 @@
+import { toFunctionSelector } from 'viem/utils';
+import type { Address, Hex } from '../../../base/values/primitives.ts';
+import type { Evidence } from '../../rules/chain-transfer.ts';
+import { type Ask, askBlock, askTaggedBlock, type Block, type BlockAnswer } from './blocks.ts';
+import { addressWord, ethCall, hexBytes, isExecutionFailure } from '../../../base/peers/rpc/eth-call.ts';
+import { createRpc, type RpcAnswer, unavailable } from '../../../base/peers/rpc/json-rpc.ts';
+import { askRightChain } from '../../../base/peers/rpc/chain-id.ts';
+import { withRetries } from '../../../base/peers/rpc/retries.ts';
+import type { BlockPlace } from './receipt.ts';
+import { readTransactionTransfers, type TransferSelection } from './transaction-transfers.ts';
+import { readChunk, type TransferChunk, type TransferQuery } from './transfer-chunk.ts';
+
+/** Reads one chain for reconciling. Answers come from the configured chain, or are unavailable. */
+export interface ChainScanner {
+  readonly network: string;
+  finalizedBlock(): Promise<BlockAnswer>;
+  /** The canonical block at a height; null where there is none. */
+  blockAt(number: bigint): Promise<RpcAnswer<Block | null>>;
+  /** The first block at a time or later, up to `last`; undefined where `last` is older. */
+  firstBlockSince(timestampSecs: number, last: Block): Promise<RpcAnswer<Block | undefined>>;
+  /** Unavailable with `answers_differ` where the chain changed during the reading. */
+  transfers(query: TransferQuery, from: bigint, to: bigint): Promise<RpcAnswer<TransferChunk>>;
+  /** An address's balance at a block; undefined where the node has no state of that block. */
+  balanceAt(asset: Address, holder: Address, blockHash: Hex): Promise<RpcAnswer<bigint | undefined>>;
+  /** `decimals()` at the latest block; undefined where the contract has none. */
+  decimals(asset: Address): Promise<RpcAnswer<number | undefined>>;
+  /** What a transaction moved, as far as it is selected. */
+  evidence(wanted: WantedTransfers): Promise<RpcAnswer<Evidence>>;
+  close(): Promise<void>;
+}
+
+/** Which transfers of a transaction are wanted, and its block, where that is known. */
+export interface WantedTransfers extends TransferSelection {
+  readonly transaction: Hex;
+  readonly place?: BlockPlace | undefined;
+}
+
+export interface ScannerOptions {
+  readonly network: string;
+  readonly chainId: number;
+  readonly rpcUrl: string;
+  /** Of one request, each time it is sent. */
+  readonly timeoutMs: number;
+}
+
+/** @throws TypeError when the URL is none */
+export function createScanner({ network, chainId, rpcUrl, timeoutMs }: ScannerOptions): ChainScanner {
+  const rpc = createRpc(rpcUrl);
+  const askOnce = askRightChain(rpc, chainId);
+  const ask: Ask = (call) => withRetries(() => askOnce(call, timeoutMs));
+  return {
+    network,
+    finalizedBlock: () => askTaggedBlock(ask, 'finalized'),
+    blockAt: (number) => askBlock(ask, number),
+    firstBlockSince: (timestampSecs, last) => firstBlockSince(ask, timestampSecs, last),
+    transfers: (query, from, to) => readChunk(ask, network, query, from, to),
+    async balanceAt(asset, holder, blockHash) {
+      const data = `${balanceSelector}${addressWord(holder).slice(2)}` as const;
+      const at = { blockHash, requireCanonical: true } as const;
+      const answer = await ask(ethCall({ to: asset, data }, word, at));
+      if (answer.kind === 'answer') return { kind: 'answer', value: answer.value ?? 0n };
+      const isWithoutState = answer.cause === 'rpc_error' && !isExecutionFailure(answer.error);
+      return isWithoutState ? { kind: 'answer', value: undefined } : answer;
+    },
+    async decimals(asset) {
+      const answer = await ask(ethCall({ to: asset, data: decimalsSelector }, word));
+      if (answer.kind === 'answer') {
+        const isSmall = answer.value !== undefined && answer.value <= 255n;
+        return { kind: 'answer', value: isSmall ? Number(answer.value) : undefined };
+      }
+      return isExecutionFailure(answer.error) ? { kind: 'answer', value: undefined } : answer;
+    },
+    evidence: (wanted) => readEvidence(ask, network, wanted),
+    close: () => rpc.close(),
+  };
+}
+
+const balanceSelector = toFunctionSelector('balanceOf(address)');
+const decimalsSelector = toFunctionSelector('decimals()');
+
+/** An ABI word; undefined where the address has no contract. */
+const word = hexBytes
+  .refine((text) => text === '0x' || text.length === 66)
+  .transform((text) => (text === '0x' ? undefined : BigInt(text)));
+
+async function firstBlockSince(
+  ask: Ask,
+  timestampSecs: number,
+  last: Block,
+): Promise<RpcAnswer<Block | undefined>> {
+  if (last.timestampSecs < timestampSecs) return { kind: 'answer', value: undefined };
+  let found = last;
+  for (let low = 0n; low < found.number;) {
+    const middle = (low + found.number) / 2n;
+    const answer = await askBlock(ask, middle);
+    if (answer.kind === 'unavailable') return answer;
+    if (answer.value === null) return unavailable('missing_block');
+    if (answer.value.timestampSecs >= timestampSecs) found = answer.value;
+    else low = middle + 1n;
+  }
+  return { kind: 'answer', value: found };
+}
+
+async function readEvidence(
+  ask: Ask,
+  network: string,
+  { transaction, place, ...selection }: WantedTransfers,
+): Promise<RpcAnswer<Evidence>> {
+  const read = await readTransactionTransfers(ask, transaction, selection, place);
+  switch (read.kind) {
+    case 'unavailable':
+      return read;
+    case 'absent':
+    case 'pending':
+    case 'reverted':
+      return { kind: 'answer', value: { kind: read.kind } };
+    case 'mined': {
+      const { blockNumber, blockHash, authorizations } = read;
+      const block = { network, transaction, blockNumber, blockHash };
+      const transfers = read.transfers.map(({ value: amount, asset, from, to, logIndex }) => ({
+        ...block,
+        asset,
+        from,
+        to,
+        amount,
+        logIndex,
+      }));
+      return { kind: 'answer', value: { kind: 'mined', transfers, authorizations } };
+    }
+  }
+}

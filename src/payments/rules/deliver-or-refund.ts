@@ -1,0 +1,137 @@
+import type { EventData, LedgerEvent } from '../../ledger/rules/event.ts';
+import { ofPayment, paymentFromData } from './payment.ts';
+import { type Refunding, sentRefund } from './payment-progress.ts';
+import type { PaymentState } from './quote-state.ts';
+import { remainingAtoms } from './refund.ts';
+
+type RefundData<T extends 'refund_started' | 'refund_sent' | 'refund_not_sent' | 'refund_abandoned'> = Omit<
+  EventData<T>,
+  'network' | 'asset' | 'payer' | 'payment_nonce'
+>;
+
+/** What an operator or a payer wants of a settled payment: its call, or its money. */
+export type Wish =
+  /** The payer of a recovered payment has signed for its request. */
+  | { readonly kind: 'redeliver'; readonly data: EventData<'redelivery_requested'> }
+  | { readonly kind: 'requeue'; readonly data: EventData<'operator_requeued'> }
+  /** All that is left goes to the payer. */
+  | {
+      readonly kind: 'start_refund';
+      readonly data: Omit<RefundData<'refund_started'>, 'amount' | 'refund_to'>;
+    }
+  | { readonly kind: 'note_sent'; readonly data: RefundData<'refund_sent'> }
+  /** It was not sent and never will be: two operators have to say so. */
+  | { readonly kind: 'say_not_sent'; readonly data: RefundData<'refund_not_sent'> }
+  /** The chain shows that it cannot land any more. */
+  | { readonly kind: 'abandon'; readonly data: RefundData<'refund_abandoned'> }
+  | RecordRefund;
+
+/** A transfer returned a part of the payment, or all of it. */
+interface RecordRefund {
+  readonly kind: 'record_refund';
+  /** Atoms of the payment's token. */
+  readonly amount: bigint;
+  readonly to: string;
+  /** Although the call was delivered or may still be. */
+  readonly isGoodwill: boolean;
+  /** What the chain shows of it; undefined where it was not asked yet. */
+  readonly shown: EventData<'refunded'> | undefined;
+}
+
+export type WishRefusal =
+  /** Its settlement is open, or was taken back. */
+  | { readonly kind: 'unpaid' }
+  /** It was refunded: as a whole, or for a delivery in part. */
+  | { readonly kind: 'refunded' }
+  /** A refund of it is started: nothing is delivered, and no other refund is sent or recorded. */
+  | { readonly kind: 'refund_under_way'; readonly refunding: Refunding }
+  /** No refund of it is started. */
+  | { readonly kind: 'not_started' }
+  /** Its call may still be delivered. */
+  | { readonly kind: 'call_open' }
+  | { readonly kind: 'delivered' }
+  /** The same operator has said it before. */
+  | { readonly kind: 'said_before' };
+
+export type Granted =
+  | { readonly kind: 'record'; readonly events: readonly LedgerEvent[] }
+  | { readonly kind: 'refused'; readonly why: WishRefusal };
+
+/**
+ * Whether a payment is delivered or refunded is one decision, in its stream: what may be appended to it at this state, by the payer's
+ * redelivery, the operator's requeue and every step of a refund. Its events are appended with the version of the state. Pure.
+ */
+export function grant(known: PaymentState, wish: Wish): Granted {
+  const { refunding, refunds, status } = known;
+  const named = ofPayment(paymentFromData(known.payment));
+  switch (wish.kind) {
+    case 'redeliver':
+    case 'requeue':
+      if (refunds.length > 0) return refuse('refunded');
+      if (status !== 'settled') return refuse('unpaid');
+      if (refunding) return { kind: 'refused', why: { kind: 'refund_under_way', refunding } };
+      return wish.kind === 'requeue'
+        ? record({ type: 'operator_requeued', data: wish.data })
+        : record({ type: 'redelivery_requested', data: wish.data });
+    case 'start_refund': {
+      if (status !== 'settled') return refuse('unpaid');
+      if (known.isRefunded) return refuse('refunded');
+      if (refunding) return { kind: 'refused', why: { kind: 'refund_under_way', refunding } };
+      const money = { amount: String(remainingAtoms(known)), refund_to: known.payment.payer };
+      return (
+        refuseCall(known) ?? record({ type: 'refund_started', data: { ...named, ...money, ...wish.data } })
+      );
+    }
+    case 'note_sent': {
+      if (!refunding) return refuse('not_started');
+      const { transaction, senderNonce } = sentRefund(wish.data, refunding);
+      // the same again changes nothing, unless the node tells the nonce by now
+      return refunding.transaction === transaction && refunding.senderNonce === senderNonce
+        ? { kind: 'record', events: [] }
+        : record({ type: 'refund_sent', data: { ...named, ...wish.data } });
+    }
+    case 'say_not_sent': {
+      if (!refunding) return refuse('not_started');
+      const { operator, why } = wish.data;
+      if (refunding.notSentBy === undefined)
+        return record({ type: 'refund_not_sent', data: { ...named, why, operator } });
+      return refunding.notSentBy.toLowerCase() === operator.toLowerCase()
+        ? refuse('said_before')
+        : record({ type: 'refund_abandoned', data: { ...named, proof: 'operators', why, operator } });
+    }
+    case 'abandon':
+      return refunding
+        ? record({ type: 'refund_abandoned', data: { ...named, ...wish.data } })
+        : refuse('not_started');
+    case 'record_refund': {
+      const { amount, to, isGoodwill, shown: data } = wish;
+      // one that was started may have been sent before its payment was taken back
+      if (status !== 'settled' && !refunding) return refuse('unpaid');
+      if (known.isRefunded) return refuse('refunded');
+      // whoever has sent it
+      if (refunding && (refunding.amount !== amount || refunding.to !== to))
+        return { kind: 'refused', why: { kind: 'refund_under_way', refunding } };
+      return (
+        refuseCall(known, isGoodwill) ?? {
+          kind: 'record',
+          events: data ? [{ type: 'refunded', data }] : [],
+        }
+      );
+    }
+  }
+}
+
+/** A call that a runner has, or may get, is not refunded; nor one whose payer has asked for it and that waits to be released. */
+function refuseCall({ call, recovered }: PaymentState, isGoodwill = false): Granted | undefined {
+  if (recovered?.redelivery && !call) return refuse('call_open');
+  if (isGoodwill || !call || call.status === 'dead_lettered') return undefined;
+  return refuse(call.status === 'completed' ? 'delivered' : 'call_open');
+}
+
+function refuse(kind: Exclude<WishRefusal['kind'], 'refund_under_way'>): Granted {
+  return { kind: 'refused', why: { kind } };
+}
+
+function record(event: LedgerEvent): Granted {
+  return { kind: 'record', events: [event] };
+}

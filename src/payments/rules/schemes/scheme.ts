@@ -1,0 +1,112 @@
+import type { z } from 'zod';
+import type { Address, Caip2, Hex } from '../../../base/values/primitives.ts';
+import type { PaymentWindow } from '../payment-window.ts';
+
+/** What an offer asks for, as a scheme sees it. `amount` is in the token's atoms. */
+export interface OfferTerms {
+  readonly network: Caip2;
+  readonly asset: Address;
+  readonly payTo: Address;
+  readonly amount: bigint;
+  /** The token contract's own EIP-712 domain. */
+  readonly eip712Name: string;
+  readonly eip712Version: string;
+}
+
+/** A payload that a scheme recognised but has not checked. A scheme extends it with what else it reads. */
+export interface ParsedPayload {
+  readonly payer: Address;
+  /** 32 bytes in lower case, unique per payer within the scheme's nonce scope. */
+  readonly nonce: Hex;
+  /** The signed amount as the client spelt it. */
+  readonly value: string;
+  /** As the client spelt it. */
+  readonly signature: string;
+}
+
+/** What a payer signed. Times are Unix seconds; the money can move strictly between them. */
+export interface SignedTerms {
+  readonly payTo: Address;
+  readonly amount: bigint;
+  readonly validAfter: bigint;
+  readonly validBefore: bigint;
+  /** Lower case. */
+  readonly signature: Hex;
+}
+
+/** A signed payment as a scheme sees it. */
+export interface SchemePayment extends OfferTerms, SignedTerms {
+  readonly payTo: Address;
+  readonly amount: bigint;
+  readonly payer: Address;
+  readonly nonce: Hex;
+}
+
+/** The ERC-20 transfer that settles a payment. Addresses and nonce in lower case; `value` in the token's atoms. */
+export interface SchemeTransfer {
+  readonly asset: Address;
+  readonly from: Address;
+  readonly payTo: Address;
+  readonly value: bigint;
+  readonly nonce: Hex;
+}
+
+/** `invalid` is a reason code: lower-case letters, digits and underscores. */
+export interface InvalidPayment {
+  readonly invalid: string;
+}
+
+/**
+ * One way in which a payer's signature moves money: everything about it that needs no I/O. What it reads on a chain is its
+ * ChainScheme, in src/peers/chain/schemes.
+ */
+export interface PaymentScheme {
+  /** The `scheme` of x402 that its offers name. */
+  readonly x402Scheme: string;
+
+  /** For the API's description: `extra` of its offers, without the quote's digest, and its payload. */
+  readonly wire: {
+    readonly extraV1?: z.ZodObject;
+    readonly extraV2: z.ZodObject;
+    readonly payload: z.ZodObject;
+  };
+
+  /**
+   * Recognises a payload by its shape. Lenient about spelling, so that a payment which is known already is found.
+   * Undefined where the payload is another scheme's, or names no payer or nonce.
+   */
+  parse(payload: unknown): ParsedPayload | undefined;
+
+  /** The signed fields, unchecked against any offer. Undefined where one is malformed. */
+  readTerms(payload: ParsedPayload): SignedTerms | undefined;
+
+  /** Checks a payload strictly: spelling, payee, value and time window. The signature is {@link isSignedByPayer}'s. */
+  check(payload: ParsedPayload, offer: OfferTerms, window: PaymentWindow): SignedTerms | InvalidPayment;
+
+  /**
+   * Whether the signature is the payer's, for a payer that is an ordinary account. False also for a contract account:
+   * only its contract can tell.
+   */
+  isSignedByPayer(payment: SchemePayment): boolean;
+
+  /** What the payer signs, 32 bytes: a contract account is asked about it. */
+  digest(payment: SchemePayment): Hex;
+
+  /** `extra` of a version 1 offer; undefined where version 1 clients cannot pay this way. */
+  offerExtraV1(offer: Omit<OfferTerms, 'amount'>): Readonly<Record<string, string>> | undefined;
+
+  /** `extra` of a version 2 offer. The flow adds the quote's digest. */
+  offerExtraV2(offer: OfferTerms): Readonly<Record<string, string>>;
+
+  /** The payload as the facilitator gets it, rebuilt from checked fields. */
+  facilitatorPayload(payment: SchemePayment): Readonly<Record<string, unknown>>;
+
+  /** Whether a facilitator gives this reason only before it broadcasts anything. */
+  failsBeforeBroadcast(reason: string): boolean;
+
+  /** What a payer's nonces are unique within, on one network: the asset, or the empty string where it is all assets. */
+  nonceScope(asset: string): string;
+
+  /** The transfer to look for on the chain. */
+  expectedTransfer(payment: SchemePayment): SchemeTransfer;
+}

@@ -1,0 +1,278 @@
+import { sql } from 'kysely';
+import type pg from 'pg';
+import { decodeLeaf, type EventOf, type RecordedEvent } from '../../ledger/rules/event.ts';
+import type { Caip2 } from '../../base/values/primitives.ts';
+import { queriesOn } from '../../ledger/store/database.ts';
+import {
+  hexBytes,
+  hexText,
+  leafText,
+  quoteOf,
+  streamKey,
+  streamName,
+  time,
+} from '../../ledger/store/expressions.ts';
+import { activeGeneration, type Page, readPage } from '../../ledger/store/payments.ts';
+import type { RowSnapshot } from '../../ledger/store/stored-rows.ts';
+
+/** A payment for which a refund is due, of which a part may have been refunded. Times are RFC 3339, amounts decimal strings. */
+export interface RefundDueRow {
+  /** The event that started or recovered the payment. */
+  readonly seq: number;
+  readonly quote_digest: string;
+  readonly payment_nonce: string;
+  /** Null for a recovered payment. */
+  readonly service_id: number | null;
+  readonly job_index: number | null;
+  readonly network: string;
+  readonly asset: string;
+  readonly symbol: string;
+  readonly decimals: number;
+  /** What is left to refund, of what was paid, and what was refunded before. */
+  readonly amount: string;
+  readonly paid_amount: string;
+  readonly refunded_amount: string;
+  readonly payer: string;
+  readonly pay_to: string;
+  readonly transaction: string;
+  /** The block that proves the payment; null where only the facilitator or the operator reported it. */
+  readonly block_number: string | null;
+  readonly call_id: number | null;
+  readonly quote_source: string | null;
+  readonly why: string;
+  readonly since: string;
+  readonly age_secs: number;
+}
+
+/**
+ * Payments for which a refund is due, after a place in the ledger, in the order they were started. A payment without a call
+ * is listed a minute after it was settled: until then the projection may not have read its call yet.
+ */
+export async function listRefundsDue(
+  pool: pg.Pool,
+  afterSeq: number,
+  limit: number,
+): Promise<Page<RefundDueRow>> {
+  const db = queriesOn(pool);
+  const page = db
+    .selectFrom(db.selectNoFrom(sql<Date>`tollbook.clock()`.as('now')).as('clock'))
+    .crossJoin('tollbook.payment as payment')
+    .crossJoinLateral((from) =>
+      from
+        .selectFrom('tollbook.event as event')
+        .select(({ ref }) => streamName(ref('event.stream')).as('quote_digest'))
+        .select(({ ref }) =>
+          sql<string>`coalesce(${ref('event.data')}::json->'payment'->>'nonce', ${ref('event.data')}::json->>'payment_nonce')`.as(
+            'payment_nonce',
+          ),
+        )
+        .where('event.lane_id', '=', 1)
+        .whereRef('event.seq', '=', 'payment.seq')
+        .offset(sql.lit(0))
+        .as('started'),
+    )
+    .select([
+      'payment.seq',
+      'started.quote_digest',
+      'started.payment_nonce',
+      'service_id',
+      'job_index',
+      'network',
+    ])
+    .select(['symbol', 'decimals', 'call_id', 'quote_source'])
+    // a refund is due for settled payments only, which have a transaction
+    .select(({ cast, ref }) => [
+      hexText(ref('transaction').$notNull()).as('transaction'),
+      hexText(ref('payment.asset')).as('asset'),
+      hexText(ref('payer')).as('payer'),
+      hexText(ref('pay_to')).as('pay_to'),
+      ref('refund_due').$notNull().as('why'),
+      sql<string>`(${ref('amount')} - ${ref('refunded_amount')})::text`.as('amount'),
+      cast<string>('amount', 'text').as('paid_amount'),
+      cast<string>('refunded_amount', 'text').as('refunded_amount'),
+      cast<string | null>('block_number', 'text').as('block_number'),
+      time(ref('refund_due_since').$notNull()).as('since'),
+      sql<number>`greatest(0, floor(extract(epoch from ${ref('clock.now')} - ${ref('refund_due_since')})))::bigint`.as(
+        'age_secs',
+      ),
+    ])
+    .where('generation', '=', activeGeneration(db))
+    .where('refund_due', 'is not', null)
+    .where('payment.seq', '>', afterSeq)
+    .where(({ eb, or, ref }) =>
+      or([
+        eb('refund_due', 'in', ['dead_lettered', 'recovered']),
+        eb('refund_due_since', '<', sql<Date>`${ref('clock.now')} - interval '1 minute'`),
+      ]),
+    )
+    .orderBy('payment.seq')
+    .limit(limit);
+  return readPage(pool, page);
+}
+
+/**
+ * The streams whose payments may have to be refunded, by the types of their events alone: with a dead letter, a recovered payment, a settlement
+ * that did not stand, or more settlements than calls.
+ */
+export async function findStreamsThatMayOwe({ client, seq }: RowSnapshot): Promise<string[]> {
+  const { rows } = await client.query<{ stream: string }>(
+    `select tollbook.stream_name(stream) as stream from tollbook.event
+      where lane_id = 1 and seq <= $1 and type in ('dead_lettered', 'payment_recovered', 'settlement_disproved', 'settlement_reorged',
+        'payment_settled', 'enqueued')
+      group by stream
+      having bool_or(type not in ('payment_settled', 'enqueued'))
+        or count(*) filter (where type = 'payment_settled') > count(*) filter (where type = 'enqueued')`,
+    [seq],
+  );
+  return rows.map(({ stream }) => stream);
+}
+
+/** What the read models say of the refunds of these payments, by the event that started each; nothing of those of which they say none. */
+export async function readStoredDues(
+  { client, generation }: RowSnapshot,
+  seqs: readonly number[],
+): Promise<ReadonlyMap<number, Pick<RefundDueRow, 'why' | 'since'>>> {
+  const { rows } = await client.query<Pick<RefundDueRow, 'seq' | 'why' | 'since'>>(
+    `select seq, refund_due as why, to_char(refund_due_since at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as since from tollbook.payment
+      where generation = $1 and refund_due is not null and refund_due_since is not null and seq = any ($2::bigint[])`,
+    [generation, seqs],
+  );
+  return new Map(rows.map(({ seq, ...due }) => [seq, due]));
+}
+
+const mostStarted = 10_000;
+
+/** The streams with a refund that was started and has not ended, the oldest first: at most 10,000. */
+export async function listStartedRefunds(pool: pg.Pool): Promise<string[]> {
+  const db = queriesOn(pool);
+  const rows = await db
+    .selectFrom('tollbook.payment')
+    .select(({ ref }) => quoteOf(ref('tollbook.payment.seq')).as('stream'))
+    .where('generation', '=', activeGeneration(db))
+    .where('refund_started_at', 'is not', null)
+    .orderBy('refund_started_at')
+    .limit(mostStarted)
+    .execute();
+  return rows.map(({ stream }) => stream);
+}
+
+/** The quotes of payments for which a refund of this amount or more to this payer is due. */
+export async function findRefundsDueTo(
+  pool: pg.Pool,
+  owed: { readonly network: Caip2; readonly asset: string; readonly payer: string; readonly amount: bigint },
+): Promise<string[]> {
+  const db = queriesOn(pool);
+  const rows = await db
+    .selectFrom('tollbook.payment')
+    .select(({ ref }) => quoteOf(ref('tollbook.payment.seq')).as('quote_digest'))
+    .where('generation', '=', activeGeneration(db))
+    .where('refund_due', 'is not', null)
+    .where('network', '=', owed.network)
+    .where('asset', '=', hexBytes(owed.asset))
+    .where('payer', '=', hexBytes(owed.payer))
+    .where(({ eb, ref }) =>
+      eb(sql<string>`${ref('amount')} - ${ref('refunded_amount')}`, '>=', String(owed.amount)),
+    )
+    .orderBy('seq')
+    .limit(100)
+    .execute();
+  return rows.map(({ quote_digest }) => quote_digest);
+}
+
+/** A payee, and a token that it was paid in. */
+export interface KnownPayee {
+  readonly asset: string;
+  readonly pay_to: string;
+  readonly symbol: string;
+  readonly decimals: number;
+}
+
+/** Every payee of a network, with each of its tokens. */
+export async function listPayees(pool: pg.Pool, network: Caip2): Promise<KnownPayee[]> {
+  const db = queriesOn(pool);
+  return db
+    .selectFrom('tollbook.payee')
+    .select(['asset', 'pay_to', 'symbol', 'decimals'])
+    .where('generation', '=', activeGeneration(db))
+    .where('network', '=', network)
+    .orderBy('asset')
+    .orderBy('pay_to')
+    .execute();
+}
+
+/** Records of a span of time: from the first moment on, and before the other one. */
+export interface RecordedWithin {
+  readonly fromMs?: number | undefined;
+  readonly toMs?: number | undefined;
+}
+
+/** Recorded sweeps, the newest first. */
+export async function listSweeps(
+  pool: pg.Pool,
+  limit: number,
+  within: RecordedWithin = {},
+): Promise<EventOf<'operator_sweep_recorded'>[]> {
+  const events = await listEvents(pool, 'sweep:', limit, within);
+  return events.filter((event) => event.type === 'operator_sweep_recorded');
+}
+
+/** What operators recorded of transfers that are no payment, and took back, the newest first. */
+export async function listTransfers(
+  pool: pg.Pool,
+  limit: number,
+  within: RecordedWithin = {},
+): Promise<EventOf<'operator_transfer_recorded' | 'operator_transfer_reversed'>[]> {
+  const events = await listEvents(pool, 'transfer:', limit, within);
+  return events.filter(
+    (event) => event.type === 'operator_transfer_recorded' || event.type === 'operator_transfer_reversed',
+  );
+}
+
+/** What the operator paid for transactions, and what of it was taken back, the newest first. */
+export async function listCosts(
+  pool: pg.Pool,
+  limit: number,
+  within: RecordedWithin = {},
+): Promise<EventOf<'transaction_cost_recorded' | 'operator_cost_reversed'>[]> {
+  const events = await listEvents(pool, 'cost:', limit, within);
+  return events.filter(
+    (event) => event.type === 'transaction_cost_recorded' || event.type === 'operator_cost_reversed',
+  );
+}
+
+/** The newest events of the streams whose names begin so; the beginning ends with a colon. */
+async function listEvents(
+  pool: pg.Pool,
+  beginning: string,
+  limit: number,
+  { fromMs, toMs }: RecordedWithin,
+): Promise<RecordedEvent[]> {
+  const rows = await queriesOn(pool)
+    .selectFrom('tollbook.event')
+    .select(leafText.as('leaf'))
+    .where('stream', '>=', streamKey(beginning))
+    .where('stream', '<', streamKey(endOf(beginning)))
+    .$if(fromMs !== undefined, (query) => query.where('at', '>=', new Date(fromMs ?? 0)))
+    .$if(toMs !== undefined, (query) => query.where('at', '<', new Date(toMs ?? 0)))
+    .orderBy('seq', 'desc')
+    .limit(limit)
+    .execute();
+  return rows.map(({ leaf }) => decodeLeaf(leaf));
+}
+
+/** The streams whose names begin so; the beginning ends with a colon. */
+export async function listStreams(pool: pg.Pool, beginning: string): Promise<string[]> {
+  const rows = await queriesOn(pool)
+    .selectFrom('tollbook.event')
+    .select(({ ref }) => streamName(ref('stream')).as('stream'))
+    .distinct()
+    .where('stream', '>=', streamKey(beginning))
+    .where('stream', '<', streamKey(endOf(beginning)))
+    .execute();
+  return rows.map(({ stream }) => stream).toSorted();
+}
+
+/** The character after the colon ends the range of such streams. */
+function endOf(beginning: string): string {
+  return `${beginning.slice(0, -1)};`;
+}

@@ -1,0 +1,86 @@
+import type { RecordedEvent } from '../../../ledger/rules/event.ts';
+import { html, type Html } from '../../../base/values/html.ts';
+import { readConsoleEvents } from '../../../accounts/use-cases/operators.ts';
+import { pathWith } from '../../pages/own-path.ts';
+import { type Column, empty, table, time } from '../../pages/parts.ts';
+import type { View } from '../../pages/site.ts';
+import { cursorOf } from '../cursor.ts';
+import type { OperatorVisit, Section } from '../site.ts';
+
+const path = '/console/activity';
+const shownRows = 50;
+
+/** What operators did in the console, the latest first. */
+export const activitySection: Section = {
+  path,
+  label: 'Activity',
+  register(console) {
+    console.show(path, activityView);
+  },
+};
+
+async function activityView({ site, query }: OperatorVisit): Promise<View> {
+  const before = cursorOf(query, 'before');
+  const events = await readConsoleEvents(site.ledger, before, shownRows + 1);
+  const shown = events.slice(0, shownRows);
+  const next = events.length > shownRows ? shown.at(-1)?.version : undefined;
+  const columns: Column<RecordedEvent>[] = [
+    { label: 'When', cell: ({ at }) => time(new Date(at)) },
+    { label: 'Who', cell: (event) => whoOf(event) },
+    { label: 'What', cell: (event) => whatOf(event) },
+    { label: 'Of what', cell: (event) => subjectOf(event) },
+    { label: 'Record', isNumber: true, cell: ({ seq }) => seq },
+  ];
+  const body = html`<div class="head"><h1>Activity</h1></div>
+    <p class="lead">
+      What operators asked for in the console, and who may use it. Each line is an event of the ledger.
+    </p>
+    ${
+      shown.length === 0
+        ? empty('Nothing yet', 'Each action in the console is recorded here with who did it.')
+        : html`<section class="sheet" data-rows>${table('Actions', columns, shown)}</section>`
+    }
+    <p class="actions">
+      ${before !== undefined && html`<a class="button plain" href="${path}">The latest</a>`}
+      ${next !== undefined && html`<a class="button plain" href="${pathWith(path, { before: String(next) })}">Earlier</a>`}
+    </p>`;
+  return { kind: 'view', title: 'Activity', section: path, body };
+}
+
+function whoOf({ data }: RecordedEvent): string {
+  if ('operator' in data && typeof data.operator === 'string') return data.operator;
+  return 'name' in data && typeof data.name === 'string' ? data.name : '';
+}
+
+function whatOf(event: RecordedEvent): string {
+  switch (event.type) {
+    case 'operator_acted':
+      return event.data.action.replaceAll('_', ' ');
+    case 'operator_invited':
+      return `invited as ${event.data.role}`;
+    case 'operator_role_granted':
+      return `role granted: ${event.data.role}`;
+    case 'operator_role_withdrawn':
+      return 'role withdrawn';
+    case 'operator_factor_added':
+      return `second factor added: ${event.data.factor}`;
+    case 'operator_factors_removed':
+      return 'second factors removed';
+    case 'operator_signed_in':
+      return `signed in with ${event.data.factor.replaceAll('_', ' ')}`;
+    case 'operator_sign_in_refused':
+      return `sign-in refused: ${event.data.reason.replaceAll('_', ' ')}`;
+    default:
+      return event.type.replaceAll('_', ' ');
+  }
+}
+
+function subjectOf({ data }: RecordedEvent): Html | string {
+  if ('subject' in data && typeof data.subject === 'string') {
+    const { subject } = data;
+    if (/^0x[0-9a-f]{64}$/.test(subject))
+      return html`<a href="/console/payments/${subject}"><code>${subject.slice(0, 10)}…</code></a>`;
+    return html`<code>${subject}</code>`;
+  }
+  return 'name' in data && typeof data.name === 'string' ? data.name : '';
+}

@@ -1,0 +1,130 @@
+import { bridgeReasonTexts } from '../../../finance/rules/reconcile/bridge.ts';
+import type { AccountJson, ReportJson } from '../../../finance/rules/reconcile/report.ts';
+import { html, type Html } from '../../../base/values/html.ts';
+import { shortId } from '../../pages/parts.ts';
+import { paymentLink, reportedAmount, transactionWithLink, words } from './parts.ts';
+
+type Bridge = NonNullable<AccountJson['bridge']>;
+type BridgeItem = Bridge['lines'][number]['items'][number];
+
+/** Items of a line that are shown; the report has them all. */
+const mostItems = 20;
+
+/** Each account of a report: opening, movements and closing on the chain, and the way from there to the books. */
+export function balancesOf({ accounts }: ReportJson): Html {
+  if (accounts.length === 0)
+    return html`<section class="sheet">
+      <h2>Balances</h2>
+      <p class="muted">No token was received, or moved, in this period.</p>
+    </section>`;
+  return html`${accounts.map(accountSheet)}`;
+}
+
+function accountSheet(account: AccountJson): Html {
+  const { network, asset, pay_to: payee, symbol, opening, movements, closing, ledger } = account;
+  const money = (atoms: string | null): Html => reportedAmount(atoms, account) ?? html`unknown`;
+  return html`<section class="sheet">
+    <h2>${symbol ?? shortId(asset, 'the token')} at ${shortId(payee, 'the payee')}</h2>
+    <p class="hint">on ${network}</p>
+    <table class="statement">
+      <caption>
+        On the chain
+      </caption>
+      <thead>
+        <tr>
+          <th scope="col">What</th>
+          <th scope="col" class="number">Transfers</th>
+          <th scope="col" class="number">In</th>
+          <th scope="col" class="number">Out</th>
+        </tr>
+      </thead>
+      <tbody>
+        ${line('Opening', endText(opening, money))}
+        ${movements.map(
+          ({ class: name, count, in: came, out }) =>
+            html`<tr>
+              <td data-label="What"><span>${words(name)}</span></td>
+              <td class="number" data-label="Transfers"><span>${count}</span></td>
+              <td class="number" data-label="In"><span>${came !== '0' && money(came)}</span></td>
+              <td class="number" data-label="Out"><span>${out !== '0' && money(out)}</span></td>
+            </tr>`,
+        )}
+        ${line('Closing', endText(closing, money))} ${line('The ledger closes with', money(ledger.closing))}
+      </tbody>
+    </table>
+    ${account.bridge === null && html`<p class="notice bad">There are no books: the events contradict each other.</p>`}
+    ${account.bridge ? bridgeTable(account.bridge, account, money) : undefined}
+  </section>`;
+}
+
+function line(label: string, value: Html): Html {
+  return html`<tr class="sum">
+    <td colspan="2" data-label=""><span>${label}</span></td>
+    <td colspan="2" class="number" data-label=""><span>${value}</span></td>
+  </tr>`;
+}
+
+function endText({ atoms, how }: AccountJson['opening'], money: (atoms: string | null) => Html): Html {
+  if (atoms === null) return html`unknown: no archive state`;
+  return html`${money(atoms)}${how === 'computed' && html` <span class="hint">computed</span>`}`;
+}
+
+/** From the books' closing to that of the chain, so that nothing is left to be added up. */
+function bridgeTable(bridge: Bridge, account: AccountJson, money: (atoms: string | null) => Html): Html {
+  const { closing } = account;
+  const optional = (label: string, atoms: string | null): Html | false =>
+    atoms !== null && atoms !== '0' && line(label, money(atoms));
+  return html`<table class="statement">
+      <caption>
+        From the books to the chain
+      </caption>
+      <thead>
+        <tr>
+          <th scope="col" colspan="2">Why</th>
+          <th scope="col" colspan="2" class="number">Amount</th>
+        </tr>
+      </thead>
+      <tbody>
+        ${line('The books close with', money(bridge.books))}
+        ${optional('Not confirmed yet', bridge.unconfirmed)} ${optional('In the treasury', bridge.treasury)}
+        ${optional('At the opening', bridge.opening)}
+        ${bridge.lines.map(({ reason, count, atoms }) =>
+          line(`${bridgeReasonTexts[reason] ?? words(reason)} (${count})`, money(atoms)),
+        )}
+        ${closing.atoms !== null && line('So the chain has', money(closing.atoms))}
+      </tbody>
+    </table>
+    ${tieOut(bridge, money)}
+    ${bridge.lines.map(
+      ({ reason, count, items }) =>
+        items.length > 0 &&
+        html`<details>
+          <summary>${bridgeReasonTexts[reason] ?? words(reason)}: ${count}</summary>
+          <ul class="rows">
+            ${items.slice(0, mostItems).map((item) => html`<li>${bridgeItem(item, account)}</li>`)}
+          </ul>
+          ${count > mostItems && html`<p class="hint">And ${count - mostItems} more, in the report.</p>`}
+        </details>`,
+    )}`;
+}
+
+function tieOut({ not_explained: left }: Bridge, money: (atoms: string | null) => Html): Html {
+  if (left === null)
+    return html`<p class="notice warn">
+      The node has no state of one of the ends, so whether anything is left cannot be said.
+    </p>`;
+  return left === '0'
+    ? html`<p class="notice good">It ties out: these lines account for the whole difference.</p>`
+    : html`<p class="notice bad">Not explained: ${money(left)}</p>`;
+}
+
+function bridgeItem(item: BridgeItem, account: AccountJson): Html {
+  const { of, quote_digest: digest, transaction, block_number: block, seq, atoms } = item;
+  return html`<span
+      >${words(of)} ${digest !== undefined && paymentLink(digest)}
+      ${transaction !== undefined && transactionWithLink(account.network, transaction)}
+      <span class="hint"
+        >${block !== undefined && `block ${block} `}${seq !== undefined && `event ${seq}`}</span
+      ></span
+    ><span class="number">${reportedAmount(atoms, account)}</span>`;
+}

@@ -1,0 +1,205 @@
+import { explanationClasses } from '../../../ledger/rules/explanation-class.ts';
+import { includesRole } from '../../../base/values/operator-role.ts';
+import type { ReportJson } from '../../../finance/rules/reconcile/report.ts';
+import type { ItemFields } from '../../../finance/rules/reconcile/tally.ts';
+import { html, type Html, type Shown } from '../../../base/values/html.ts';
+import { operatorTextPattern } from '../../../base/values/operator-words.ts';
+import { isHex32 } from '../../../base/values/primitives.ts';
+import { noticeOf } from '../../pages/document.ts';
+import { badge, type Column, field, form, shortId, table, time } from '../../pages/parts.ts';
+import { notFound } from '../../pages/problem.ts';
+import type { View } from '../../pages/site.ts';
+import { explainBreak, findBreak } from '../../../finance/use-cases/reconcile/explain-break.ts';
+import {
+  type Explained,
+  isSaidOpen,
+  readExplanations,
+} from '../../../finance/use-cases/reconcile/read-explanations.ts';
+import { selectField } from '../select-field.ts';
+import type { Console, OperatorVisit } from '../site.ts';
+import { booksPath, booksView, paymentLink, reportedAmount, transactionWithLink, words } from './parts.ts';
+import { reportOf, type StoredReport } from './stored-report.ts';
+
+const path = `${booksPath}/reconciliations/:id/breaks/:break`;
+
+/** Each break of a run, and what an operator says of it. */
+export function breakPages(console: Console): void {
+  console.show(path, (visit) => breakView(visit, undefined, visit.query));
+  console.act(
+    `${path}/explain`,
+    {
+      role: 'finance',
+      action: 'explain_break',
+      subject: ({ params }) => params['break'],
+      shownAt: pathOf,
+    },
+    async (visit, { fields }) => {
+      const { site, operator } = visit;
+      const as = explanationClasses.find((one) => one === fields.get('as'));
+      const note = fields.get('note')?.trim() ?? '';
+      if (!as) return breakView(visit, 'There is no such category. Nothing was recorded.', fields);
+      if (!operatorTextPattern.test(note)) return breakView(visit, noteMistake, fields);
+      const found = await findIn(await reportOf(visit), visit.params['break']);
+      if (!found) return notFound('break');
+      await explainBreak(site.ledger.lane, found, { as, note, operator: operator.name });
+      return {
+        kind: 'redirect',
+        to: pathOf(visit.params),
+        notice: as === 'open' ? 'break_opened' : 'break_explained',
+      };
+    },
+  );
+}
+
+const noteMistake =
+  'The note is kept for ever: 1 to 200 visible ASCII characters, without "@". Nothing was recorded.';
+
+function pathOf(params: OperatorVisit['params']): string {
+  return `${booksPath}/reconciliations/${params['id'] ?? ''}/breaks/${params['break'] ?? ''}`;
+}
+
+async function findIn(stored: StoredReport | undefined, breakId: string | undefined) {
+  if (!stored || breakId === undefined || !isHex32(breakId)) return undefined;
+  const found = await findBreak([stored.report], breakId);
+  return found.kind === 'found' ? found : undefined;
+}
+
+interface BreakLink {
+  readonly href: string;
+  readonly said: readonly Explained[] | undefined;
+}
+
+/** Items of a report as a table. `more`: the page of a break, and what was said of it until now. */
+export function itemsTable(
+  caption: string,
+  report: ReportJson,
+  items: readonly { readonly name: string; readonly item: ItemFields }[],
+  more?: (item: ItemFields) => BreakLink,
+): Html {
+  type Row = (typeof items)[number];
+  const what: Column<Row> = {
+    label: 'What',
+    cell: ({ name, item }) =>
+      more ? html`<a href="${more(item).href}">${words(name)}</a>` : html`${words(item.of)}`,
+  };
+  const said: Column<Row> = { label: 'Explained', cell: ({ item }) => saidBadge(more?.(item).said) };
+  const columns: Column<Row>[] = [
+    what,
+    { label: 'Ledger', isNumber: true, cell: ({ item }) => amountIn(report, item, item.ledger_amount) },
+    { label: 'Chain', isNumber: true, cell: ({ item }) => amountIn(report, item, item.chain_amount) },
+    {
+      label: 'Payment',
+      cell: ({ item: { quote_digest: digest } }) => (digest === undefined ? '' : paymentLink(digest)),
+    },
+    {
+      label: 'Transaction',
+      cell: ({ item }) =>
+        item.transaction === undefined ? '' : shortId(item.transaction, 'the transaction'),
+    },
+    { label: 'Why', cell: ({ item }) => (item.why === undefined ? '' : words(item.why)) },
+    ...(more ? [said] : []),
+  ];
+  return table(caption, columns, items);
+}
+
+function saidBadge(said: readonly Explained[] | undefined): Html {
+  return isSaidOpen(said) ? badge('open', 'bad') : badge(words(said?.at(-1)?.data.as ?? ''), 'good');
+}
+
+function amountIn(report: ReportJson, item: ItemFields, atoms: string | undefined): Shown {
+  const { network, asset } = item;
+  const token = report.accounts.find((one) => one.network === network && one.asset === asset);
+  return reportedAmount(atoms, token ?? { network, asset }) ?? '';
+}
+
+async function breakView(visit: OperatorVisit, mistake?: string, typed?: URLSearchParams): Promise<View> {
+  const stored = await reportOf(visit);
+  const found = await findIn(stored, visit.params['break']);
+  if (!stored || !found) return notFound('break');
+  const { breakId, itemClass, item } = found;
+  const said = (await readExplanations(visit.site.ledger.pool, [breakId])).get(breakId) ?? [];
+  const body = html`<p><a href="${booksPath}/reconciliations/${stored.id}">Reconciliation ${stored.id}</a></p>
+    <div class="head">
+      <h1>Break: ${words(itemClass)}</h1>
+      ${saidBadge(said)}
+    </div>
+    ${mistake !== undefined && noticeOf({ tone: 'bad', text: mistake })}
+    <section class="sheet">
+      <h2>What differs</h2>
+      <dl class="facts">
+        ${factsOf(stored.report, item).map(
+          ([name, value]) =>
+            html`<dt>${name}</dt>
+              <dd>${value}</dd>`,
+        )}
+        <dt>Its id in every report</dt>
+        <dd>${shortId(breakId, 'the id of the break')}</dd>
+      </dl>
+    </section>
+    <section class="sheet">
+      <h2>What was said of it</h2>
+      ${said.length === 0 && html`<p class="muted">Nothing yet.</p>`}
+      <ol class="timeline">
+        ${said.toReversed().map(
+          ({ data, at }) =>
+            html`<li>
+              <p class="event">
+                <strong>${words(data.as)}</strong>
+                <span class="hint">${data.operator}, ${time(new Date(at))}</span>
+              </p>
+              <p>${data.note}</p>
+            </li>`,
+        )}
+      </ol>
+    </section>
+    ${includesRole(visit.operator.role, 'finance') && explainForm(visit, typed)}`;
+  const status = mistake === undefined ? 200 : 409;
+  return booksView(visit.site, booksPath, `Break ${breakId.slice(0, 10)}`, body, { status });
+}
+
+function explainForm(visit: OperatorVisit, typed: URLSearchParams | undefined): Html {
+  return html`<section class="sheet">
+    <h2>Explain it</h2>
+    ${form(
+      visit,
+      `${pathOf(visit.params)}/explain`,
+      html`${selectField({ label: 'Category', name: 'as', values: explanationClasses, value: typed?.get('as') })}
+        ${field({ label: 'Note', name: 'note', value: typed?.get('note'), maxLength: 200, autocomplete: 'off', hint: 'What you know about it. It is recorded with your name, and the next reports carry it; the last word counts.' })}
+        <button>Record it</button>`,
+    )}
+  </section>`;
+}
+
+/** What a report says of an item, by name. */
+function factsOf(report: ReportJson, item: ItemFields): [string, Shown][] {
+  const { network, transaction, chain_asset: chainAsset } = item;
+  const facts: [string, Shown][] = [
+    ['Of', words(item.of)],
+    ['On', network],
+    ['By the ledger', amountIn(report, item, item.ledger_amount)],
+    ['On the chain', amountIn(report, item, item.chain_amount)],
+    ['Refunded', amountIn(report, item, item.refunded_amount)],
+    ['Token', address(item.asset, 'the token')],
+    ['Token on the chain', address(chainAsset, 'the token on the chain')],
+    ['Decimals', item.decimals],
+    ['Decimals of the contract', item.chain_decimals ?? undefined],
+    ['Payment', item.quote_digest === undefined ? undefined : paymentLink(item.quote_digest)],
+    ['Payee', address(item.pay_to, 'the payee')],
+    ['Payer', address(item.payer, 'the payer')],
+    ['From', address(item.from, 'the sender')],
+    ['To', address(item.to, 'the recipient')],
+    ['Transaction', transaction === undefined ? undefined : transactionWithLink(network, transaction)],
+    ['Block', item.block_number],
+    ['Log', item.log_index],
+    ['Event', item.seq],
+    ['Recorded', item.recorded_at === undefined ? undefined : time(new Date(item.recorded_at))],
+    ['Why', item.why === undefined ? undefined : words(item.why)],
+    ['Authorization', item.foreign === true ? 'not of this ledger' : undefined],
+    ['Carried', item.carried === true ? 'from an earlier period' : undefined],
+  ];
+  return facts.filter(([, value]) => value !== undefined && value !== '');
+}
+
+function address(value: string | undefined, what: string): Shown {
+  return value === undefined ? undefined : shortId(value, what);
+}

@@ -1,0 +1,62 @@
+import { Readable } from 'node:stream';
+import { openBooks } from '../../../finance/use-cases/books/books.ts';
+import { writeBooks } from '../../../finance/use-cases/books/format.ts';
+import { ExportError, openDatabaseSource } from '../../../finance/use-cases/books/source.ts';
+import { BooksError } from '../../../finance/rules/bookkeeping/books-error.ts';
+import { type BookFormat, isBookFormat } from '../../../base/values/format.ts';
+import { type Period, periodName } from '../../../base/values/period.ts';
+import { findTimeZone, utc } from '../../../base/values/time-zone.ts';
+import { notFound, problemView } from '../../pages/problem.ts';
+import type { Answer } from '../../pages/site.ts';
+import type { Console, OperatorVisit } from '../site.ts';
+import { beginReading } from './one-at-a-time.ts';
+import { booksPath } from './parts.ts';
+
+const endings: Readonly<Record<BookFormat, string>> = {
+  csv: 'csv',
+  parquet: 'parquet',
+  beancount: 'beancount',
+  hledger: 'journal',
+  summary: 'csv',
+  'summary-page': 'html',
+};
+
+/** The exports of a period, in every format, as `tollbook export` writes them: bytes are sent as they are made. */
+export function exportPages(console: Console): void {
+  console.show(`${booksPath}/exports/:format`, exportOf, 'finance');
+}
+
+async function exportOf({ site, params, query, onClose }: OperatorVisit): Promise<Answer> {
+  const format = params['format'] ?? '';
+  const period = periodIn(query);
+  if (!isBookFormat(format) || !period) return notFound('export');
+  const reading = beginReading();
+  if (!reading)
+    return problemView(
+      503,
+      'The whole ledger is being read for somebody else at present. Try again in a while.',
+    );
+  // also where the reader leaves, or the connection breaks
+  onClose(reading.end);
+  try {
+    const source = await openDatabaseSource(site.ledger.pool);
+    const books = await openBooks(source, period);
+    const name = `${format}-${periodName(period).replaceAll(/[^\w-]/g, '-')}.${endings[format]}`;
+    return { kind: 'file', name, bytes: Readable.from(writeBooks(books, format), { highWaterMark: 1 }) };
+  } catch (error) {
+    if (error instanceof ExportError || error instanceof BooksError) return problemView(409, error.message);
+    throw error;
+  }
+}
+
+/** Its ends in Unix milliseconds, and where its days begin. */
+function periodIn(query: URLSearchParams): Period | undefined {
+  const [fromMs, toMs] = ['from', 'to'].map((name) => msOf(query.get(name)));
+  const zone = findTimeZone(query.get('zone') ?? utc.name);
+  if (fromMs === undefined || toMs === undefined || fromMs >= toMs || !zone) return undefined;
+  return zone === utc ? { fromMs, toMs } : { fromMs, toMs, zone };
+}
+
+function msOf(text: string | null): number | undefined {
+  return /^\d{1,15}$/.test(text ?? '') ? Number(text) : undefined;
+}

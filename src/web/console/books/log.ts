@@ -1,0 +1,84 @@
+import { readCheckpoint } from '../../../base/values/log/checkpoint.ts';
+import { html, type Html } from '../../../base/values/html.ts';
+import { badge, type Column, copyButton, count, empty, table } from '../../pages/parts.ts';
+import type { View } from '../../pages/site.ts';
+import {
+  type AnchorState,
+  latestHeads,
+  listAnchorNames,
+  readAnchorState,
+  readUnsealed,
+  type StoredHead,
+} from '../../../audit/store/log.ts';
+import type { Console, OperatorVisit } from '../site.ts';
+import { booksView, logPath } from './parts.ts';
+
+type Anchored = AnchorState & { readonly name: string };
+
+const shownHeads = 20;
+
+/** The signed heads of the log, and how far behind each anchor is. */
+export function logPages(console: Console): void {
+  console.show(logPath, logView);
+}
+
+async function logView({ site }: OperatorVisit): Promise<View> {
+  const { pool } = site.ledger;
+  const newest = await site.log?.newest();
+  if (!newest)
+    return booksView(
+      site,
+      logPath,
+      'Log',
+      html`<div class="head"><h1>Log</h1></div>
+        ${empty('No signed head', html`The ledger is not sealed, or was not yet: the table <code>[log]</code> seals it.`)}`,
+    );
+  const { origin } = readCheckpoint(newest.note);
+  const unsealed = await readUnsealed(pool, origin);
+  const names = await listAnchorNames(pool, origin);
+  const anchors = await Promise.all(
+    names.map(async (name) => ({ name, ...(await readAnchorState(pool, origin, name)) })),
+  );
+  const body = html`<div class="head"><h1>Log</h1></div>
+    <section class="sheet">
+      <h2>Newest head</h2>
+      <dl class="facts">
+        <dt>Name of the log</dt>
+        <dd>${origin}</dd>
+        <dt>Events under it</dt>
+        <dd>${count(newest.size)}</dd>
+        <dt>Not sealed yet</dt>
+        <dd>${count(unsealed.count)}</dd>
+      </dl>
+      <pre class="code" tabindex="0">${newest.note}</pre>
+      ${copyButton(newest.note, 'the checkpoint')}
+    </section>
+    ${
+      anchors.length === 0
+        ? empty(
+            'No anchor',
+            'No head was published elsewhere yet: this database alone says what the log was.',
+          )
+        : html`<section class="sheet">${table('Anchors', anchorColumns, anchors)}</section>`
+    }
+    <section class="sheet">
+      ${table('The last heads', headColumns, await latestHeads(pool, origin, shownHeads))}
+    </section>`;
+  return booksView(site, logPath, 'Log', body);
+}
+
+const anchorColumns: Column<Anchored>[] = [
+  { label: 'Anchor', cell: ({ name }) => html`<strong>${name}</strong>` },
+  { label: 'Has the head of', cell: ({ size }) => html`${count(size)} events` },
+  { label: 'Behind', cell: behindText },
+];
+
+function behindText({ behindEvents: events, behindMs: ms }: AnchorState): Html {
+  if (events === 0) return badge('up to date', 'good');
+  return html`${count(events)} events, for ${count(Math.round(ms / 1_000))} s`;
+}
+
+const headColumns: Column<StoredHead>[] = [
+  { label: 'Events', cell: ({ size }) => count(size) },
+  { label: 'Root', cell: ({ root }) => html`<code class="hash">${root.toString('base64')}</code>` },
+];

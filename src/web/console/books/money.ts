@@ -1,0 +1,72 @@
+import type { EventOf } from '../../../ledger/rules/event.ts';
+import { html } from '../../../base/values/html.ts';
+import { tokenAmount } from '../../pages/jobs/token-amount.ts';
+import { type Column, empty, shortId, table, time } from '../../pages/parts.ts';
+import type { View } from '../../pages/site.ts';
+import { listSweeps, listTransfers } from '../../../payments/store/refunds.ts';
+import type { Console, OperatorVisit } from '../site.ts';
+import { booksView, moneyPath, words } from './parts.ts';
+
+type Sweep = EventOf<'operator_sweep_recorded'>;
+type Transfer = EventOf<'operator_transfer_recorded' | 'operator_transfer_reversed'>;
+
+const shownRows = 200;
+
+/** What moved beside payments: sweeps, and transfers to a payee that are no payment. */
+export function moneyPages(console: Console): void {
+  console.show(moneyPath, moneyView);
+}
+
+async function moneyView({ site }: OperatorVisit): Promise<View> {
+  const { pool } = site.ledger;
+  const [sweeps, transfers] = [await listSweeps(pool, shownRows), await listTransfers(pool, shownRows)];
+  const body = html`<div class="head"><h1>Sweeps and other transfers</h1></div>
+    ${
+      sweeps.length === 0
+        ? empty(
+            'No sweep is recorded',
+            html`What left a payee for an account of yours is recorded by
+              <code>tollbook sweeps record</code>.`,
+          )
+        : html`<section class="sheet" data-rows>
+            ${table('Sweeps, the newest first', sweepColumns, sweeps)}
+          </section>`
+    }
+    ${
+      transfers.length === 0
+        ? empty(
+            'No other transfer is recorded',
+            html`Money that came without a payment is recorded by <code>tollbook transfers record</code>.`,
+          )
+        : html`<section class="sheet" data-rows>
+            ${table('Transfers that are no payment, the newest first', transferColumns, transfers)}
+          </section>`
+    }
+    ${Math.max(sweeps.length, transfers.length) === shownRows && html`<p class="hint">The newest ${shownRows} of each: the exports have them all.</p>`}`;
+  return booksView(site, moneyPath, 'Sweeps and other transfers', body);
+}
+
+const sweepColumns: Column<Sweep>[] = [
+  { label: 'Recorded', cell: ({ at }) => time(new Date(at)) },
+  { label: 'Amount', isNumber: true, cell: ({ data }) => tokenAmount(BigInt(data.amount), data) },
+  { label: 'To', cell: ({ data }) => shortId(data.swept_to, 'the account it went to') },
+  { label: 'Transaction', cell: ({ data }) => shortId(data.transaction, 'the transaction') },
+  { label: 'By', cell: ({ data }) => data.operator },
+];
+
+const transferColumns: Column<Transfer>[] = [
+  { label: 'Recorded', cell: ({ at }) => time(new Date(at)) },
+  {
+    label: 'As',
+    cell: (event) =>
+      event.type === 'operator_transfer_recorded' ? words(event.data.as) : `reversed: ${event.data.why}`,
+  },
+  {
+    label: 'Amount',
+    isNumber: true,
+    cell: (event) =>
+      event.type === 'operator_transfer_recorded' ? tokenAmount(BigInt(event.data.amount), event.data) : '',
+  },
+  { label: 'Transaction', cell: ({ data }) => shortId(data.transaction, 'the transaction') },
+  { label: 'By', cell: ({ data }) => data.operator },
+];

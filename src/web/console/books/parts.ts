@@ -1,0 +1,78 @@
+import { html, type Html } from '../../../base/values/html.ts';
+import { explorerLink } from '../payments/explorer.ts';
+import { tokenAmount } from '../../pages/jobs/token-amount.ts';
+import { shortId } from '../../pages/parts.ts';
+import type { View } from '../../pages/site.ts';
+import type { ConsoleSite } from '../site.ts';
+
+export const booksPath = '/console/books';
+
+export const periodsPath = `${booksPath}/periods`;
+export const refundsPath = `${booksPath}/refunds`;
+export const moneyPath = `${booksPath}/money`;
+export const logPath = `${booksPath}/log`;
+
+/** The parts of the books; `jobs`: only where jobs are sold. */
+const tabs = [
+  { path: booksPath, label: 'Reconciliations', jobs: false },
+  { path: periodsPath, label: 'Periods', jobs: false },
+  { path: refundsPath, label: 'Refunds due', jobs: true },
+  { path: moneyPath, label: 'Sweeps and others', jobs: true },
+  { path: logPath, label: 'Log', jobs: false },
+] as const;
+
+export type BooksTab = (typeof tabs)[number]['path'];
+
+/** A page of the books, with the way to the other parts of them. */
+export function booksView(
+  { jobs }: Pick<ConsoleSite, 'jobs'>,
+  tab: BooksTab,
+  title: string,
+  body: Html,
+  more: Partial<Pick<View, 'status' | 'scripts'>> = {},
+): View {
+  const shown = tabs.filter((one) => jobs !== undefined || !one.jobs);
+  const nav = html`<nav aria-label="Books" class="tabs">
+    <ul>
+      ${shown.map(({ path, label }) => html`<li><a href="${path}" ${path === tab && html`aria-current="page"`}>${label}</a></li>`)}
+    </ul>
+  </nav>`;
+  return { kind: 'view', title, section: booksPath, body: html`${nav}${body}`, ...more };
+}
+
+/** A token as a report names it; where the decimals are unknown, amounts are atoms. */
+export interface ReportedToken {
+  readonly network: string;
+  readonly asset?: string | undefined;
+  readonly symbol?: string | null | undefined;
+  readonly decimals?: number | null | undefined;
+}
+
+/** An amount of a report, with its sign. */
+export function reportedAmount(
+  atoms: string | null | undefined,
+  { network, asset, symbol, decimals }: ReportedToken,
+): Html | undefined {
+  if (atoms === null || atoms === undefined) return undefined;
+  const name = symbol ?? (asset === undefined ? '' : `${asset.slice(0, 8)}…`);
+  return tokenAmount(BigInt(atoms), { symbol: name, decimals: decimals ?? 0, network });
+}
+
+/** The links of a payment and of a transaction that a report names. */
+export function paymentLink(digest: string): Html {
+  return html`<a href="/console/payments/${digest}">${digest.slice(0, 10)}…</a>`;
+}
+
+export function transactionWithLink(network: string, transaction: string): Html {
+  return html`${shortId(transaction, 'the transaction')} ${explorerLink(network, transaction)}`;
+}
+
+/** `amount_mismatch` as a person reads it. */
+export function words(code: string): string {
+  return code.replaceAll('_', ' ');
+}
+
+/** The page of one payment's refund. */
+export function refundPath(of: { readonly quote_digest: string; readonly payment_nonce: string }): string {
+  return `${refundsPath}/${of.quote_digest}/${of.payment_nonce}`;
+}

@@ -1,0 +1,323 @@
+import { BooksError } from '../../../finance/rules/bookkeeping/books-error.ts';
+import { bookFormats } from '../../../base/values/format.ts';
+import { includesRole } from '../../../base/values/operator-role.ts';
+import type { ClosedPeriod } from '../../../finance/rules/periods/periods.ts';
+import type { ReportJson } from '../../../finance/rules/reconcile/report.ts';
+import { html, type Html } from '../../../base/values/html.ts';
+import { operatorTextPattern } from '../../../base/values/operator-words.ts';
+import { type Period, periodName } from '../../../base/values/period.ts';
+import { findTimeZone, utc } from '../../../base/values/time-zone.ts';
+import { ExportError, openDatabaseSource } from '../../../finance/use-cases/books/source.ts';
+import { noticeOf } from '../../pages/document.ts';
+import type { NoticeCode } from '../../pages/notices.ts';
+import { pathWith } from '../../pages/own-path.ts';
+import { badge, type Column, copyButton, count, empty, field, form, table, time } from '../../pages/parts.ts';
+import { notFound } from '../../pages/problem.ts';
+import type { Answer, View } from '../../pages/site.ts';
+import { closePeriod } from '../../../finance/use-cases/periods/close-period.ts';
+import { comparePeriod } from '../../../finance/use-cases/periods/compare-period.ts';
+import { reopenPeriod, reviewPeriod } from '../../../finance/use-cases/periods/move-period.ts';
+import { readPeriods } from '../../../finance/use-cases/periods/read-periods.ts';
+import { findReportByHash } from '../../../audit/store/reconciliations.ts';
+import type { ActionOptions, Console, OperatorVisit } from '../site.ts';
+import { balancesOf } from './balances.ts';
+import { readOneAtATime } from './one-at-a-time.ts';
+import { booksPath, booksView, periodsPath } from './parts.ts';
+import { reportOf } from './stored-report.ts';
+
+type ShowRun = (visit: OperatorVisit, mistake: string) => Promise<View>;
+
+/** Periods: closed with a stored report, reviewed by another person, opened again. `showRun`: the page of a run, which has the form to close. */
+export function periodPages(console: Console, showRun: ShowRun): void {
+  console.show(periodsPath, listView);
+  console.show(`${periodsPath}/:seq`, (visit) => periodView(visit));
+
+  const ofRun: Omit<ActionOptions, 'action'> = {
+    role: 'finance',
+    shownAt: (params) => `${booksPath}/reconciliations/${params['id'] ?? ''}`,
+    subject: ({ params }) => params['id'],
+  };
+  console.act(
+    `${booksPath}/reconciliations/:id/close`,
+    { ...ofRun, action: 'close_period' },
+    async (visit, { fields }) => {
+      const closed = await close(visit, fields);
+      return typeof closed === 'string' ? showRun(visit, closed) : closed;
+    },
+  );
+
+  const about: Omit<ActionOptions, 'action'> = {
+    role: 'finance',
+    shownAt: pageOf,
+    subject: ({ params }) => params['seq'],
+  };
+  console.act(`${periodsPath}/:seq/review`, { ...about, action: 'review_period' }, (visit) =>
+    withStanding(visit, review),
+  );
+  console.act(`${periodsPath}/:seq/reopen`, { ...about, action: 'reopen_period' }, (visit, { fields }) =>
+    withStanding(visit, (closed) => reopen(visit, closed, fields.get('reason')?.trim() ?? '')),
+  );
+}
+
+/** What was done, or why it was not. */
+type Done = NoticeCode | { readonly mistake: string };
+
+async function withStanding(
+  visit: OperatorVisit,
+  act: (closed: ClosedPeriod, visit: OperatorVisit) => Promise<Done>,
+): Promise<Answer> {
+  const closed = await findClosed(visit);
+  if (!closed) return notFound('period');
+  if (closed.reopening)
+    return periodView(
+      visit,
+      'This period was opened again, so its close does not hold. Nothing was recorded.',
+    );
+  const done = await act(closed, visit);
+  return typeof done === 'string'
+    ? { kind: 'redirect', to: pageOf(visit.params), notice: done }
+    : periodView(visit, done.mistake);
+}
+
+/** The answer where it was closed, else the reason why it was not. */
+async function close(visit: OperatorVisit, fields: URLSearchParams): Promise<Answer | string> {
+  const { site, operator } = visit;
+  const stored = await reportOf(visit);
+  if (!stored) return notFound('reconciliation');
+  const zone = findTimeZone(fields.get('zone')?.trim() ?? '');
+  if (!zone) return 'There is no such time zone. Nothing was recorded.';
+  const despite = fields.get('despite')?.trim() ?? '';
+  if (despite !== '' && !operatorTextPattern.test(despite)) return textMistake;
+  const { from, to } = stored.report.period;
+  const ends = { fromMs: Date.parse(from), toMs: Date.parse(to) };
+  const period: Period = zone === utc ? ends : { ...ends, zone };
+  const order = {
+    period,
+    report: stored.report,
+    operator: operator.name,
+    despite: despite === '' ? undefined : despite,
+  };
+  const closed = await readOneAtATime(() => closePeriod(site.ledger, order)).catch(reasonOf);
+  if (closed === 'busy') return busy;
+  if (closed.kind === 'refused') return `Not closed: ${closed.message}. Nothing was recorded.`;
+  const { periods } = await readPeriods(site.ledger.pool);
+  const closedAt = `${periodsPath}/${periods.find(period)?.close.seq ?? ''}`;
+  return { kind: 'redirect', to: closedAt, notice: 'period_closed' };
+}
+
+/** Compares the ledger with the close, and records the review where they agree. The chains are compared by the command. */
+async function review(closed: ClosedPeriod, { site, operator }: OperatorVisit): Promise<Done> {
+  const { ledger } = site;
+  const early = (await readPeriods(ledger.pool)).periods.refuseReview(closed.period, operator.name);
+  if (early) return { mistake: `Not reviewed: ${early.message}.` };
+  const compared = await readOneAtATime(async () => {
+    const source = await openDatabaseSource(ledger.pool);
+    return { kind: 'compared' as const, comparisons: await comparePeriod(source, closed) };
+  }).catch(reasonOf);
+  if (compared === 'busy') return { mistake: busy };
+  if (compared.kind === 'refused') return { mistake: `Not reviewed: ${compared.message}.` };
+  const differing = compared.comparisons.filter(({ result }) => result === 'differs');
+  if (differing.length > 0) {
+    const words = differing.map((one) => `${one.of}: ${one.words ?? 'differs'}`).join('; ');
+    return { mistake: `Not reviewed: it is not as it was closed. ${words}` };
+  }
+  const moved = await reviewPeriod(ledger, closed, { operator: operator.name, reconciled: false });
+  return moved.kind === 'recorded' ? 'period_reviewed' : { mistake: `Not reviewed: ${moved.message}.` };
+}
+
+async function reopen(
+  { site, operator }: OperatorVisit,
+  { period }: ClosedPeriod,
+  reason: string,
+): Promise<Done> {
+  if (!operatorTextPattern.test(reason)) return { mistake: textMistake };
+  const moved = await reopenPeriod(site.ledger, period, { operator: operator.name, reason });
+  return moved.kind === 'recorded' ? 'period_reopened' : { mistake: `Not opened again: ${moved.message}.` };
+}
+
+const textMistake =
+  'The reason is kept for ever: 1 to 200 visible ASCII characters, without "@". Nothing was recorded.';
+const busy = 'The whole ledger is being read for somebody else at present. Nothing was recorded; try again.';
+
+/** A ledger that has no books is no fault of this program. */
+function reasonOf(error: unknown): { readonly kind: 'refused'; readonly message: string } {
+  if (error instanceof ExportError || error instanceof BooksError)
+    return { kind: 'refused', message: error.message };
+  throw error;
+}
+
+function pageOf(params: OperatorVisit['params']): string {
+  return `${periodsPath}/${params['seq'] ?? ''}`;
+}
+
+async function findClosed({ site, params }: OperatorVisit): Promise<ClosedPeriod | undefined> {
+  const { periods } = await readPeriods(site.ledger.pool);
+  return periods.all.find(({ close: event }) => String(event.seq) === params['seq']);
+}
+
+async function listView({ site }: OperatorVisit): Promise<View> {
+  const { periods } = await readPeriods(site.ledger.pool);
+  const columns: Column<ClosedPeriod>[] = [
+    {
+      label: 'Period',
+      cell: (closed) =>
+        html`<a class="hash" href="${periodsPath}/${closed.close.seq}">${nameOf(closed.period)}</a>`,
+    },
+    { label: 'State', cell: stateBadge },
+    { label: 'Closed by', cell: ({ close: { data, at } }) => byWhom(data.operator, at) },
+    { label: 'Reviewed by', cell: ({ review: said }) => (said ? byWhom(said.data.operator, said.at) : '') },
+    { label: 'Breaks', isNumber: true, cell: ({ close: { data } }) => count(data.breaks) },
+  ];
+  const body = html`<div class="head"><h1>Periods</h1></div>
+    ${
+      periods.all.length === 0
+        ? empty('No period is closed', 'A period is closed on the page of its reconciliation.')
+        : html`<section class="sheet" data-rows>
+            ${table('Closed, the latest first', columns, periods.all.toReversed())}
+          </section>`
+    }`;
+  return booksView(site, periodsPath, 'Periods', body);
+}
+
+/** With its zone, where that is not UTC. */
+function nameOf(period: Period): string {
+  const { zone = utc } = period;
+  return zone.name === utc.name ? periodName(period) : `${periodName(period)} in ${zone.name}`;
+}
+
+function byWhom(operator: string, at: string): Html {
+  return html`${operator}, <span class="hint">${time(new Date(at))}</span>`;
+}
+
+function stateBadge({ review: said, reopening }: ClosedPeriod): Html {
+  if (reopening) return badge('opened again', 'warn');
+  return said ? badge('reviewed', 'good') : badge('closed', 'plain');
+}
+
+async function periodView(visit: OperatorVisit, mistake?: string): Promise<View> {
+  const closed = await findClosed(visit);
+  if (!closed) return notFound('period');
+  const { site, operator } = visit;
+  const { close: closing, review: reviewed, reopening } = closed;
+  const { head, breaks, breaks_explained: explained, open_items: open, despite, ...data } = closing.data;
+  const text = await findReportByHash(site.ledger.pool, data.report_sha256);
+  const mayAct = includesRole(operator.role, 'finance');
+  const body = html`<div class="head">
+      <h1 class="hash">${nameOf(closed.period)}</h1>
+      ${stateBadge(closed)}
+    </div>
+    ${mistake !== undefined && noticeOf({ tone: 'bad', text: mistake })}
+    <section class="sheet">
+      <h2>Who said what</h2>
+      <dl class="facts">
+        <dt>Closed</dt>
+        <dd>
+          ${byWhom(data.operator, closing.at)}${despite !== undefined && html`<br />despite open breaks: ${despite}`}
+        </dd>
+        <dt>Reviewed</dt>
+        <dd>
+          ${
+            reviewed
+              ? html`${byWhom(reviewed.data.operator, reviewed.at)}${!reviewed.data.reconciled && ', without the chains'}`
+              : 'not yet: another person than the one who closed it does'
+          }
+        </dd>
+        ${
+          reopening &&
+          html`<dt>Opened again</dt>
+            <dd>${byWhom(reopening.data.operator, reopening.at)}<br />${reopening.data.reason}</dd>`
+        }
+        <dt>Breaks</dt>
+        <dd>${breaks}, ${explained} of them explained; ${open} open items</dd>
+        <dt>Head of the log</dt>
+        <dd>${count(head.size)} events of ${head.origin}</dd>
+        <dt>Report</dt>
+        <dd>
+          <code class="hash">${data.report_sha256}</code>
+          ${copyButton(data.report_sha256, 'the hash of the report')}
+        </dd>
+      </dl>
+    </section>
+    ${text === undefined ? noticeOf({ tone: 'warn', text: 'The report of this close is not stored here, so its balances are not known.' }) : balancesOf(JSON.parse(text) as ReportJson)}
+    <section class="sheet">
+      <h2>Exports</h2>
+      ${mayAct && downloads(closed.period)}
+      <details>
+        <summary>SHA-256 as closed</summary>
+        <dl class="facts">
+          ${Object.entries(data.exports).map(
+            ([format, sha256]) =>
+              html`<dt>${format}</dt>
+                <dd><code class="hash">${sha256}</code></dd>`,
+          )}
+        </dl>
+      </details>
+    </section>
+    ${mayAct && !reopening && movesOf(visit, closed)}`;
+  const status = mistake === undefined ? 200 : 409;
+  return booksView(site, periodsPath, nameOf(closed.period), body, { status });
+}
+
+/** A link to each export of a period. */
+function downloads({ fromMs, toMs, zone = utc }: Period): Html {
+  const query = { from: String(fromMs), to: String(toMs), zone: zone.name };
+  return html`<p class="actions">
+    ${bookFormats.map(
+      (format) =>
+        html`<a class="button plain" href="${pathWith(`${booksPath}/exports/${format}`, query)}"
+          >${format}</a
+        >`,
+    )}
+  </p>`;
+}
+
+function movesOf(visit: OperatorVisit, { close: closing, review: reviewed }: ClosedPeriod): Html {
+  const isOwn = closing.data.operator.toLowerCase() === visit.operator.name.toLowerCase();
+  return html`${
+      !reviewed &&
+      !isOwn &&
+      html`<section class="sheet">
+        <h2>Review</h2>
+        <p>
+          Compares the ledger’s head and every export with the close, which reads the whole ledger, and
+          records that you did. The chains are compared by <code>tollbook period review --config</code>.
+        </p>
+        ${form(visit, `${pageOf(visit.params)}/review`, html`<button>Compare, and record the review</button>`)}
+      </section>`
+    }
+    <details class="sheet">
+      <summary>Open it again</summary>
+      ${form(
+        visit,
+        `${pageOf(visit.params)}/reopen`,
+        html`${field({ label: 'Reason', name: 'reason', maxLength: 200, autocomplete: 'off', hint: 'The close does not hold any more then. It stays on record, with your name.' })}
+          <button class="danger" data-confirm="Press again: open it again">Open it again</button>`,
+      )}
+    </details>`;
+}
+
+/** The exports of a run's period, and the form that closes it; none for who may not. */
+export function exportsAndClose(visit: OperatorVisit, id: number, report: ReportJson): Html | undefined {
+  if (!includesRole(visit.operator.role, 'finance')) return undefined;
+  const open = report.breaks - report.breaks_explained;
+  const { query } = visit;
+  const period = { fromMs: Date.parse(report.period.from), toMs: Date.parse(report.period.to) };
+  return html`<section class="sheet">
+      <h2>Exports of the period</h2>
+      ${downloads(period)}
+    </section>
+    <details class="sheet">
+      <summary>Close this period with this report</summary>
+      <p>
+        Records the hash of this report and of every export, with your name. It reads the whole ledger, which
+        takes a while for a large one. Another person reviews it.
+      </p>
+      ${form(
+        visit,
+        `${booksPath}/reconciliations/${id}/close`,
+        html`${field({ label: 'Time zone', name: 'zone', value: query.get('zone') ?? utc.name, maxLength: 60, autocomplete: 'off', hint: 'Where the days of its exports begin, such as Europe/Berlin.' })}
+          ${open > 0 && field({ label: 'Why it is closed although breaks are open', name: 'despite', value: query.get('despite'), isOptional: true, maxLength: 200, autocomplete: 'off', hint: `${open} are not explained in this report. Explain them and reconcile again, or say why not.` })}
+          <button data-confirm="Press again: close it">Close the period</button>`,
+      )}
+    </details>`;
+}

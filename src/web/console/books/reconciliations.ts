@@ -1,0 +1,190 @@
+import { Readable } from 'node:stream';
+import { allClasses } from '../../../finance/rules/reconcile/reconcile.ts';
+import type { ReportJson } from '../../../finance/rules/reconcile/report.ts';
+import type { ClassJson } from '../../../finance/rules/reconcile/tally.ts';
+import { html, type Html } from '../../../base/values/html.ts';
+import { noticeOf } from '../../pages/document.ts';
+import { pathWith } from '../../pages/own-path.ts';
+import { badge, type Column, copyButton, count, empty, table, time } from '../../pages/parts.ts';
+import type { Answer, View } from '../../pages/site.ts';
+import { notFound } from '../../pages/problem.ts';
+import { readExplanations } from '../../../finance/use-cases/reconcile/read-explanations.ts';
+import { latestReconciliations, type ReconciliationRow } from '../../../audit/store/reconciliations.ts';
+import { cursorOf } from '../cursor.ts';
+import type { Console, OperatorVisit } from '../site.ts';
+import { balancesOf } from './balances.ts';
+import { exportsAndClose } from './periods.ts';
+import { breakPages, itemsTable } from './breaks.ts';
+import { booksPath, booksView, words } from './parts.ts';
+import { reportOf, type StoredReport } from './stored-report.ts';
+
+const shownRows = 50;
+/** Open items of a class that are shown; the report has more. */
+const shownItems = 20;
+
+/** The stored reconciliations: a list, each run with its balances and breaks, and each break. */
+export function reconciliationPages(console: Console): void {
+  console.show(booksPath, listView);
+  console.show(`${booksPath}/reconciliations/:id`, (visit) => runView(visit));
+  console.show(`${booksPath}/reconciliations/:id/report.json`, reportFile);
+  breakPages(console);
+}
+
+async function listView({ site, query }: OperatorVisit): Promise<View> {
+  const before = cursorOf(query, 'before');
+  const rows = await latestReconciliations(site.ledger.pool, before, shownRows + 1);
+  const shown = rows.slice(0, shownRows);
+  const next = rows.length > shownRows ? shown.at(-1)?.id : undefined;
+  const columns: Column<ReconciliationRow>[] = [
+    {
+      label: 'Made',
+      cell: ({ id, at }) => html`<a href="${booksPath}/reconciliations/${id}">${time(new Date(at))}</a>`,
+    },
+    { label: 'From', cell: ({ from }) => time(new Date(from)) },
+    { label: 'Up to', cell: ({ to }) => time(new Date(to)) },
+    { label: 'Result', cell: ({ result }) => resultBadge(result) },
+    { label: 'Breaks', isNumber: true, cell: ({ breaks }) => count(breaks) },
+    { label: 'Open', isNumber: true, cell: ({ open_items: open }) => count(open) },
+    { label: 'Events', isNumber: true, cell: ({ size }) => count(size) },
+  ];
+  const body = html`<div class="head"><h1>Reconciliations</h1></div>
+    ${
+      shown.length === 0
+        ? empty(
+            'No reconciliation is stored',
+            html`The command <code>tollbook reconcile</code> compares the ledger with the chains for a period,
+              and stores its report here.`,
+          )
+        : html`<section class="sheet" data-rows>${table('Stored reports', columns, shown)}</section>`
+    }
+    <p class="actions">
+      ${before !== undefined && html`<a class="button plain" href="${booksPath}">The latest</a>`}
+      ${next !== undefined && html`<a class="button plain" href="${pathWith(booksPath, { before: String(next) })}">Earlier</a>`}
+    </p>`;
+  return booksView(site, booksPath, 'Reconciliations', body);
+}
+
+function resultBadge(result: ReportJson['result'], explained = false): Html {
+  if (result === 'clean') return badge('clean', 'good');
+  if (result === 'open_items') return badge('open items', 'warn');
+  return explained ? badge('breaks, all explained', 'warn') : badge('breaks', 'bad');
+}
+
+async function reportFile(visit: OperatorVisit): Promise<Answer> {
+  const stored = await reportOf(visit);
+  if (!stored) return notFound('reconciliation');
+  const bytes = Buffer.from(stored.text);
+  const name = `reconciliation-${stored.id}.json`;
+  return { kind: 'file', name, bytes: Readable.from([bytes]), length: bytes.length };
+}
+
+/** The page of a run; with what an action was refused with. */
+export async function runView(visit: OperatorVisit, mistake?: string): Promise<View> {
+  const stored = await reportOf(visit);
+  if (!stored) return notFound('reconciliation');
+  const { id, report, sha256 } = stored;
+  const { period, breaks, breaks_explained: explained } = report;
+  const body = html`<div class="head">
+      <h1>Reconciliation ${id}</h1>
+      <span class="inline"
+        >${resultBadge(report.result, breaks > 0 && breaks === explained)}
+        <a class="button plain" href="${booksPath}/reconciliations/${id}/report.json"
+          >Download the report</a
+        ></span
+      >
+    </div>
+    ${mistake !== undefined && noticeOf({ tone: 'bad', text: mistake })}
+    ${report.ledger.fault !== null && noticeOf({ tone: 'bad', text: `The ledger is wrong at event ${report.ledger.fault.seq}: ${report.ledger.fault.words}` })}
+    <section class="sheet">
+      <h2>What was compared</h2>
+      <dl class="facts">
+        <dt>Period</dt>
+        <dd>${time(new Date(period.from))} up to ${time(new Date(period.to))}</dd>
+        <dt>Ledger</dt>
+        <dd>
+          ${count(report.ledger.size)} events,
+          ${report.ledger.checkpoint === null ? badge('not sealed', 'warn') : badge('sealed', 'good')}
+        </dd>
+        ${report.networks.map(networkFact)}
+        <dt>Breaks</dt>
+        <dd>${breaks}, ${explained} of them explained when it was made; ${report.open_items} open items</dd>
+        <dt>SHA-256 of the report</dt>
+        <dd><code class="hash">${sha256}</code> ${copyButton(sha256, 'the hash of the report')}</dd>
+      </dl>
+    </section>
+    ${await breaksOf(visit, stored)} ${openItems(report)} ${balancesOf(report)}
+    ${exportsAndClose(visit, id, report)}`;
+  const status = mistake === undefined ? 200 : 409;
+  return booksView(visit.site, booksPath, `Reconciliation ${id}`, body, { status });
+}
+
+const completenessTexts = {
+  balance: 'logs and balances agree',
+  two_passes: 'every log was read twice',
+  sample: 'the node has no state to compare the logs with',
+} as const;
+
+function networkFact(network: ReportJson['networks'][number]): Html {
+  const { network: name, from_block: from, to_block: to, is_covered: isCovered, completeness } = network;
+  return html`<dt>${name}</dt>
+    <dd>
+      blocks ${from} to ${to}: ${completenessTexts[completeness]}
+      ${!isCovered && badge('the period is not final yet', 'warn')}
+    </dd>`;
+}
+
+/** The breaks, the unexplained ones first. */
+async function breaksOf(visit: OperatorVisit, { id, report }: StoredReport): Promise<Html> {
+  const all = allClasses.flatMap((name) =>
+    report.classes[name]?.kind === 'break'
+      ? (report.classes[name].items.map((item) => ({ name, item })) ?? [])
+      : [],
+  );
+  const counted = allClasses.reduce((sum, name) => sum + countOfBreaks(report.classes[name]), 0);
+  if (counted === 0)
+    return html`<section class="sheet">
+      <h2>Breaks</h2>
+      <p>None: ledger and chain say the same, but for what is open.</p>
+    </section>`;
+  const sorted = all.toSorted(
+    (a, b) => Number(Boolean(a.item.explained)) - Number(Boolean(b.item.explained)),
+  );
+  const after = cursorOf(visit.query, 'after') ?? 0;
+  const shown = sorted.slice(after, after + shownRows);
+  const ids = shown.flatMap(({ item }) => item.break_id ?? []);
+  const explanations = await readExplanations(visit.site.ledger.pool, ids);
+  const path = `${booksPath}/reconciliations/${id}`;
+  return html`<section class="sheet" data-rows>
+    ${itemsTable(`Breaks: ${counted}`, report, shown, (item) => ({
+      href: `${path}/breaks/${item.break_id ?? ''}`,
+      said: explanations.get(item.break_id ?? ''),
+    }))}
+    ${counted > all.length && html`<p class="hint">${counted - all.length} more are only counted: the report has them by sender.</p>`}
+    <p class="actions">
+      ${after > 0 && html`<a class="button plain" href="${path}">The first</a>`}
+      ${after + shownRows < sorted.length && html`<a class="button plain" href="${pathWith(path, { after: String(after + shownRows) })}">More</a>`}
+    </p>
+  </section>`;
+}
+
+function countOfBreaks(found: ClassJson | undefined): number {
+  return found?.kind === 'break' ? found.count : 0;
+}
+
+function openItems(report: ReportJson): Html {
+  const open = allClasses.flatMap((name) => {
+    const found = report.classes[name];
+    return found?.kind === 'open' ? [{ name, found }] : [];
+  });
+  return html`${open.map(
+    ({ name, found }) =>
+      html`<section class="sheet" data-rows>
+        ${itemsTable(
+          `Open: ${words(name)}, ${found.count}`,
+          report,
+          found.items.slice(0, shownItems).map((item) => ({ name, item })),
+        )}
+        ${found.count > shownItems && html`<p class="hint">And ${found.count - shownItems} more, in the report.</p>`}
+      </section>`,
+  )}`;
+}

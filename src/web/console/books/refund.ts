@@ -1,0 +1,319 @@
+import { formatUnits } from 'viem/utils';
+import { includesRole } from '../../../base/values/operator-role.ts';
+import type { Refunding } from '../../../payments/rules/payment-progress.ts';
+import { foldQuote, type PaymentState } from '../../../payments/rules/quote-state.ts';
+import { refundReason, refundReasonTexts, remainingAtoms } from '../../../payments/rules/refund.ts';
+import { html, type Html } from '../../../base/values/html.ts';
+import { operatorTextPattern } from '../../../base/values/operator-words.ts';
+import { type Caip2, type Hex, isHex32, parseAddress } from '../../../base/values/primitives.ts';
+import type { JobsContext } from '../../../jobs/use-cases/context.ts';
+import { walletNetworks } from '../../pages/known-networks.ts';
+import { noticeOf } from '../../pages/document.ts';
+import { tokenAmount } from '../../pages/jobs/token-amount.ts';
+import type { NoticeCode } from '../../pages/notices.ts';
+import { badge, field, form, shortId, time } from '../../pages/parts.ts';
+import { notFound } from '../../pages/problem.ts';
+import type { Answer, Data, View } from '../../pages/site.ts';
+import { readMined, requireFinal } from '../../../finance/use-cases/refunds/final-transfers.ts';
+import { recordRefund } from '../../../finance/use-cases/refunds/record-refund.ts';
+import { endRefund } from '../../../finance/use-cases/refunds/end-refund.ts';
+import {
+  noteSentRefund,
+  readRefunding,
+  type RefundOf,
+  startRefund,
+} from '../../../finance/use-cases/refunds/send-refund.ts';
+import { readStream } from '../../../ledger/store/streams.ts';
+import type { Console, OperatorVisit } from '../site.ts';
+import { booksView, paymentLink, refundsPath, transactionWithLink } from './parts.ts';
+import { endMistakes, recordMistakes, sendMistakes } from './refund-mistakes.ts';
+
+const path = `${refundsPath}/:digest/:nonce`;
+
+/** One refund: sent by the operator's wallet, or recorded by its transaction. Each step is recorded before the next one. */
+export function refundPages(console: Console, jobs: () => JobsContext): void {
+  const about = { role: 'finance', shownAt: pageOf, subject } as const;
+  console.show(path, (visit) => refundView(visit, jobs()));
+  console.show(`${path}/transaction`, (visit) => progressOf(visit, jobs()));
+
+  console.act(`${path}/start`, { ...about, action: 'start_refund' }, async (visit, { fields }) => {
+    const of = named(visit);
+    const sender = parseAddress(fields.get('sender') ?? '');
+    const evidence = fields.get('evidence')?.trim() || undefined;
+    if (!of) return data(404, 'There is no such payment. Nothing was sent.');
+    if (evidence !== undefined && !operatorTextPattern.test(evidence)) return data(400, evidenceMistake);
+    const by = { ...of, sender, evidence, operator: visit.operator.name };
+    const started = await startRefund(visit.site.ledger, by, jobs().chains);
+    if (started.kind === 'refused')
+      return data(409, `${sendMistakes[started.code]} Nothing was sent by this page.`);
+    return { kind: 'data', status: 200, json: { network: started.network, call: started.call } };
+  });
+
+  console.act(`${path}/sent`, { ...about, action: 'note_sent_refund' }, async (visit, { fields }) => {
+    const of = named(visit);
+    const transaction = fields.get('transaction')?.toLowerCase() ?? '';
+    if (!of || !isHex32(transaction)) return data(400, 'This is no transaction. It was not recorded.');
+    const by = { ...of, transaction, operator: visit.operator.name };
+    const noted = await noteSentRefund(visit.site.ledger, by, jobs().chains);
+    return noted.kind === 'refused' ? data(409, sendMistakes[noted.code]) : data(200, 'recorded');
+  });
+
+  console.act(`${path}/drop`, { ...about, action: 'drop_refund' }, async (visit, { fields }) => {
+    const of = named(visit);
+    const why = fields.get('why')?.trim() ?? '';
+    if (!of) return notFound('payment');
+    if (!operatorTextPattern.test(why)) return refundView(visit, jobs(), whyMistake);
+    const by = { ...of, why, operator: visit.operator.name };
+    const ended = await endRefund(visit.site.ledger, by, jobs().chains);
+    if (ended.kind === 'refused') return refundView(visit, jobs(), endMistakes[ended.code]);
+    return back(visit, ended.kind === 'abandoned' ? 'refund_dropped' : 'refund_said_not_sent');
+  });
+
+  console.act(`${path}/record`, { ...about, action: 'record_refund' }, async (visit, { fields }) => {
+    const of = named(visit);
+    const transaction = fields.get('transaction')?.trim().toLowerCase() ?? '';
+    if (!of) return notFound('payment');
+    if (!isHex32(transaction))
+      return refundView(
+        visit,
+        jobs(),
+        'A transaction is 0x and 64 hexadecimal digits. Nothing was recorded.',
+      );
+    const by = { ...of, transaction, operator: visit.operator.name };
+    const answer = await recordRefund(visit.site.ledger, { ...by, isGoodwill: false }, jobs().chains);
+    return answer.kind === 'refused'
+      ? refundView(visit, jobs(), `${recordMistakes[answer.code]} Nothing was recorded.`)
+      : back(visit, 'refund_recorded');
+  });
+}
+
+const whyMistake =
+  'Why you know that it was not sent is kept for ever: 1 to 200 visible ASCII characters, without "@". Nothing was recorded.';
+
+const evidenceMistake =
+  'Why it is refunded is kept for ever: 1 to 200 visible ASCII characters, without "@". Nothing was sent.';
+
+function data(status: number, message: string): Data {
+  return { kind: 'data', status, json: { message } };
+}
+
+function pageOf(params: OperatorVisit['params']): string {
+  return `${refundsPath}/${params['digest'] ?? ''}/${params['nonce'] ?? ''}`;
+}
+
+function subject({ params }: OperatorVisit): string {
+  return params['digest'] ?? '';
+}
+
+function back({ params }: OperatorVisit, notice: NoticeCode): Answer {
+  return { kind: 'redirect', to: pageOf(params), notice };
+}
+
+function named({ params }: OperatorVisit): RefundOf | undefined {
+  const { digest: quoteDigest = '', nonce: paymentNonce = '' } = params;
+  return isHex32(quoteDigest) && isHex32(paymentNonce) ? { quoteDigest, paymentNonce } : undefined;
+}
+
+/** How far the transaction of a refund is, for the module of the page. */
+async function progressOf(visit: OperatorVisit, { chains }: JobsContext): Promise<Answer> {
+  const of = named(visit);
+  const { state: refunded } = of ? await readRefunding(visit.site.ledger.pool, of) : {};
+  const transaction = refunded?.refunding?.transaction as Hex | undefined;
+  const answer = (state: string, text = ''): Data => ({
+    kind: 'data',
+    status: 200,
+    json: { state, text, transaction },
+  });
+  if (!refunded) return answer('none');
+  if (transaction === undefined) return answer('started');
+  const network = refunded.payment.network as Caip2;
+  const mined = await readMined(chains, network, transaction, []);
+  if (mined.kind === 'refused')
+    return mined.code === 'transaction_failed'
+      ? answer('failed', 'The transaction failed, so nothing was sent. Say so below, then send it again.')
+      : answer('waiting', mined.detail ?? recordMistakes[mined.code]);
+  const early = await requireFinal(chains, network, mined);
+  return early ? answer('waiting', early.detail ?? recordMistakes[early.code]) : answer('final');
+}
+
+async function refundView(visit: OperatorVisit, context: JobsContext, mistake?: string): Promise<View> {
+  const { site, params } = visit;
+  const of = named(visit);
+  const quote = foldQuote(of ? (await readStream(site.ledger.pool, of.quoteDigest)).events : []);
+  const state = quote.payment;
+  if (!of || state?.payment.nonce !== of.paymentNonce) return notFound('payment');
+  const { refunding } = state;
+  const reason = refundReason(state);
+  const body = html`<p><a href="${refundsPath}">Refunds due</a></p>
+    <div class="head">
+      <h1>Refund of payment ${shortId(of.quoteDigest, 'the digest of the quote')}</h1>
+      ${reason === undefined ? badge('not due') : badge('due', 'bad')}
+    </div>
+    ${mistake !== undefined && noticeOf({ tone: 'bad', text: mistake })} ${factsOf(state, of.quoteDigest)}
+    ${includesRole(visit.operator.role, 'finance') && waysOf(visit, { context, state, isDue: reason !== undefined })}
+    ${!includesRole(visit.operator.role, 'finance') && refunding && sendingNotice(state, refunding)}`;
+  return booksView(site, refundsPath, `Refund ${(params['digest'] ?? '').slice(0, 10)}`, body, {
+    status: mistake === undefined ? 200 : 409,
+    scripts: ['refund.js'],
+  });
+}
+
+function factsOf(state: PaymentState, quoteDigest: string): Html {
+  const { payment, settled, refunds } = state;
+  const { network, payer } = payment;
+  const reason = refundReason(state);
+  return html`<section class="sheet">
+    <h2>What is owed</h2>
+    <dl class="facts">
+      <dt>Left to refund</dt>
+      <dd>${tokenAmount(remainingAtoms(state), payment)} on ${network}</dd>
+      <dt>Paid</dt>
+      <dd>
+        ${tokenAmount(BigInt(payment.amount), payment)}${settled && html` by ${transactionWithLink(network, settled.transaction)}`}
+      </dd>
+      <dt>To</dt>
+      <dd>${shortId(payer, 'the payer')} <span class="hint">the payer</span></dd>
+      <dt>Why</dt>
+      <dd>${reason === undefined ? 'No refund is due.' : (refundReasonTexts[reason] ?? reason)}</dd>
+      ${refunds.map(
+        (refund) =>
+          html`<dt>Refunded</dt>
+            <dd>
+              ${tokenAmount(refund.amount, payment)} by ${transactionWithLink(network, refund.transaction)}
+            </dd>`,
+      )}
+      <dt>Payment</dt>
+      <dd>${paymentLink(quoteDigest)}</dd>
+    </dl>
+  </section>`;
+}
+
+interface Ways {
+  readonly context: JobsContext;
+  readonly state: PaymentState;
+  readonly isDue: boolean;
+}
+
+function waysOf(visit: OperatorVisit, ways: Ways): Html | undefined {
+  const { state, isDue } = ways;
+  const { refunding } = state;
+  if (refunding)
+    return html`${sendingNotice(state, refunding)} ${walletSheet(visit, ways)}
+      <section class="sheet">
+        <h2>Record it</h2>
+        ${recordForm(visit, refunding.transaction)}
+      </section>
+      <section class="sheet">
+        <h2>It was not sent</h2>
+        ${form(
+          visit,
+          `${pageOf(visit.params)}/drop`,
+          html`${field({ label: 'How you know', name: 'why', maxLength: 200, autocomplete: 'off', hint: 'Look into the wallet that was asked first: what it has sent, and what waits there. The chain is asked as well; what it cannot prove, two operators have to say. Then the refund can be sent again.' })}
+            <button class="danger" data-confirm="Press again: it was not sent, and never will be">
+              It was not sent
+            </button>`,
+        )}
+      </section>`;
+  if (!isDue) return undefined;
+  if (!state.settled?.proof && state.settled?.evidence !== 'operator')
+    return noticeOf({
+      tone: 'warn',
+      text: 'Only the facilitator says that this was paid: no block proves it yet, so no wallet is asked.',
+    });
+  return html`${walletSheet(visit, ways)}
+    <details class="sheet">
+      <summary>It was sent in another way</summary>
+      ${recordForm(visit, undefined)}
+    </details>`;
+}
+
+function sendingNotice({ payment }: PaymentState, refunding: Refunding): Html {
+  const { operator, amount, at, sender, transaction, notSentBy } = refunding;
+  return html`<div class="notice warn" role="alert">
+    ${operator} began to send
+    ${tokenAmount(amount, payment)}${sender !== undefined && html` from ${shortId(sender, 'the sender')}`} at
+    ${time(new Date(at))}. Its call is not delivered meanwhile.
+    ${
+      transaction === undefined
+        ? 'Whether the wallet has sent it is not known: look there before you do anything, so that it is not paid twice.'
+        : html`The wallet answered with ${transactionWithLink(payment.network, transaction)}. It is recorded
+          once the chain shows it as final.`
+    }
+    ${notSentBy !== undefined && html`${notSentBy} says that it was not sent: another operator has to say so too.`}
+  </div>`;
+}
+
+function recordForm(visit: OperatorVisit, transaction: string | undefined): Html {
+  return form(
+    visit,
+    `${pageOf(visit.params)}/record`,
+    html`${field({ label: 'Transaction', name: 'transaction', value: transaction ?? visit.query.get('transaction'), maxLength: 66, autocomplete: 'off', hint: 'It must be final, and have moved exactly what is left to the payer: the chain is asked.' })}
+      <button>Record the refund</button>`,
+  );
+}
+
+const steps = [
+  ['connect', 'Connect the wallet'],
+  ['check', 'Check the network and what the wallet has'],
+  ['claim', 'Record that you send it'],
+  ['send', 'Confirm the transfer in the wallet'],
+  ['final', 'Wait until the chain shows it as final'],
+  ['record', 'Record the refund'],
+] as const;
+
+/** Sends it, or follows what was sent: assets/refund.js makes it work. */
+function walletSheet(visit: OperatorVisit, { context, state }: Ways): Html {
+  const { refunding: sending } = state;
+  const { network, asset, symbol, decimals, payer: to } = state.payment;
+  const token = { network, asset, symbol, decimals, to, amount: String(remainingAtoms(state)) };
+  const networks = walletNetworks(context.settings.networks);
+  return html`<section
+    class="sheet pay"
+    data-refund="${pageOf(visit.params)}"
+    data-token="${JSON.stringify(token)}"
+    data-networks="${JSON.stringify(networks)}"
+    data-state="${sending === undefined ? 'due' : 'sending'}"
+    data-transaction="${sending?.transaction ?? ''}"
+  >
+    <h2>${sending ? 'What the wallet sent' : 'Refund with a wallet'}</h2>
+    <div class="notice" data-without-wallet>
+      ${
+        sending
+          ? 'This page follows the transaction with JavaScript.'
+          : html`This needs JavaScript and a wallet in this browser. Without one, send it in another way, such
+              as by <code>tollbook refunds batch</code>, and record its transaction below.`
+      }
+    </div>
+    ${
+      !sending &&
+      html`<form method="post" action="${pageOf(visit.params)}/start" hidden>
+        <input type="hidden" name="form" value="${visit.token}" />
+        <fieldset data-wallets hidden>
+          <legend>Wallet</legend>
+          <div class="choices"></div>
+        </fieldset>
+        ${
+          !state.settled?.proof &&
+          field({
+            label: 'Why it is refunded',
+            name: 'evidence',
+            maxLength: 200,
+            autocomplete: 'off',
+            hint: 'No block proves that this was paid, only an operator says so. What you know is kept for ever.',
+          })
+        }
+        <button>Send ${formatUnits(remainingAtoms(state), decimals)} ${symbol} from the wallet</button>
+      </form>`
+    }
+    <ol class="steps" data-steps hidden>
+      ${steps.map(
+        ([name, label]) =>
+          html`<li data-step="${name}" data-state="open">
+            <span class="label">${label}</span> <span class="unseen" data-mark></span>
+            <span class="hint" data-detail></span>
+          </li>`,
+      )}
+    </ol>
+    <p class="notice" data-outcome role="status" hidden></p>
+  </section>`;
+}

@@ -1,0 +1,81 @@
+import { refundReasonTexts } from '../../../payments/rules/refund.ts';
+import { html, type Html } from '../../../base/values/html.ts';
+import { pathWith } from '../../pages/own-path.ts';
+import { noticeOf } from '../../pages/document.ts';
+import { tokenAmount } from '../../pages/jobs/token-amount.ts';
+import { badge, type Column, empty, shortId, table, time } from '../../pages/parts.ts';
+import type { View } from '../../pages/site.ts';
+import { type ListedRefund, listRefundsDue } from '../../../finance/use-cases/refunds/list-refunds-due.ts';
+import { cursorOf } from '../cursor.ts';
+import type { Console, ConsoleSite, OperatorVisit } from '../site.ts';
+import { booksView, paymentLink, refundPath, refundsPath } from './parts.ts';
+import { refundPages } from './refund.ts';
+
+const shownRows = 50;
+
+/** What is owed to payers, and how it is given back. */
+export function refundsPages(console: Console, site: ConsoleSite): void {
+  if (!site.jobs) return;
+  console.show(refundsPath, listView);
+  refundPages(console, site.jobs);
+}
+
+async function listView({ site, query }: OperatorVisit): Promise<View> {
+  const { pool } = site.ledger;
+  const after = cursorOf(query, 'after') ?? 0;
+  const { rows, contradicted, changed, listed } = await listRefundsDue(pool, after, shownRows);
+  const next = listed.length < shownRows ? undefined : listed.at(-1);
+  const columns: Column<ListedRefund>[] = [
+    {
+      label: 'Due since',
+      cell: (row) => html`<a href="${refundPath(row)}">${time(new Date(row.since))}</a>`,
+    },
+    { label: 'Age', cell: ({ age_secs: secs }) => ageText(secs) },
+    { label: 'Amount', isNumber: true, cell: (row) => tokenAmount(BigInt(row.amount), row) },
+    { label: 'To', cell: ({ payer }) => shortId(payer, 'the payer') },
+    { label: 'Why', cell: ({ why }) => refundReasonTexts[why] ?? why },
+    { label: 'Payment', cell: ({ quote_digest: digest }) => paymentLink(digest) },
+    { label: 'State', cell: stateOf },
+  ];
+  const body = html`<div class="head"><h1>Refunds due</h1></div>
+    ${changed.length > 0 && noticeOf({ tone: 'bad', text: changedText(changed) })}
+    ${contradicted.length > 0 && noticeOf({ tone: 'bad', text: contradictedText(contradicted) })}
+    ${
+      rows.length + changed.length === 0
+        ? empty('No refund is due', 'A payment whose call was given up is here a moment later.')
+        : html`<section class="sheet" data-rows>
+            ${table('Owed to payers, the oldest payment first', columns, rows)}
+          </section>`
+    }
+    <p class="actions">
+      ${after > 0 && html`<a class="button plain" href="${refundsPath}">The oldest</a>`}
+      ${next !== undefined && html`<a class="button plain" href="${pathWith(refundsPath, { after: String(next) })}">Later ones</a>`}
+    </p>`;
+  return booksView(site, refundsPath, 'Refunds due', body);
+}
+
+function changedText(seqs: readonly number[]): string {
+  return (
+    `The events ${seqs.join(', ')} are not those that the log has sealed: somebody has changed them. Their payments are not shown here. ` +
+    'Pay nothing before the command tollbook verify finds the ledger sound.'
+  );
+}
+
+function contradictedText(seqs: readonly number[]): string {
+  return (
+    `The read models say something else about the payments that events ${seqs.join(', ')} started: somebody has changed them. ` +
+    'This page shows what the events say. Pay nothing before the command tollbook verify finds the ledger sound.'
+  );
+}
+
+function stateOf({ block_number: block, under_way: started }: ListedRefund): Html {
+  if (started) return badge(`being sent for ${ageText(started.age_secs)}`, 'warn');
+  return block === null ? badge('not proven on the chain', 'warn') : badge('due', 'bad');
+}
+
+/** In the largest unit that has two of it. */
+function ageText(secs: number): string {
+  if (secs < 120) return `${secs} s`;
+  if (secs < 7_200) return `${Math.floor(secs / 60)} min`;
+  return secs < 172_800 ? `${Math.floor(secs / 3_600)} h` : `${Math.floor(secs / 86_400)} days`;
+}

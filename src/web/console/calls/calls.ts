@@ -1,0 +1,77 @@
+import { html, type Html } from '../../../base/values/html.ts';
+import { visibleText } from '../../../base/values/visible-text.ts';
+import {
+  type CauseGroup,
+  type CauseReport,
+  groupDeadLetters,
+  listed,
+} from '../../../jobs/use-cases/dead-letters.ts';
+import { pathWith } from '../../pages/own-path.ts';
+import { type Column, count, table, time } from '../../pages/parts.ts';
+import type { View } from '../../pages/site.ts';
+import type { OperatorVisit, Section } from '../site.ts';
+import { contextOf } from '../jobs-context.ts';
+import { deadLetterPages, deadPath } from './dead-letters.ts';
+import { outboxPages } from './outbox.ts';
+import { runnerActions, runnersSheet } from './runners.ts';
+
+const path = '/console/calls';
+
+/** Calls that have not ended: the outbox of each runner, and dead letters by cause. */
+export const callsSection: Section = {
+  path,
+  label: 'Calls',
+  isOffered: ({ jobs }) => jobs !== undefined,
+  register(console) {
+    console.show(path, callsView);
+    outboxPages(console);
+    deadLetterPages(console);
+    runnerActions(console);
+  },
+};
+
+async function callsView(visit: OperatorVisit): Promise<View> {
+  const context = contextOf(visit);
+  const [causes, runners] = await Promise.all([
+    groupDeadLetters(context.db, {}, 0),
+    runnersSheet(visit, context),
+  ]);
+  const body = html`<div class="head"><h1>Calls</h1></div>
+    ${runners} ${causesSheet(listed(causes))}`;
+  return { kind: 'view', title: 'Calls', section: path, body };
+}
+
+function causesSheet({ groups, others, next }: CauseReport): Html {
+  const isCut = others > 0 || next !== undefined;
+  return html`<section class="sheet" data-rows>
+    ${
+      groups.length === 0
+        ? html`<h2>Dead letters</h2>
+            <p class="muted">None at present.</p>`
+        : table('Dead letters by cause', causeColumns, groups)
+    }
+    ${
+      isCut &&
+      html`<p class="hint">
+        There are more than are grouped
+        here${others > 0 && html`, ${count(others)} of causes that are not listed`}:
+        <a href="${deadPath}">all dead letters</a>.
+      </p>`
+    }
+  </section>`;
+}
+
+const causeColumns: Column<CauseGroup>[] = [
+  {
+    label: 'Cause',
+    cell: ({ cause, reason, words }) =>
+      html`<a href="${pathWith(deadPath, { cause })}">${(reason ?? 'unknown').replaceAll('_', ' ')}</a>${
+          words !== '' && html`<br /><q class="said" dir="auto">${visibleText(words)}</q>`
+        }`,
+  },
+  { label: 'Calls', isNumber: true, cell: ({ calls }) => count(calls) },
+  { label: 'Jobs', cell: ({ jobs }) => jobs.join(', ') },
+  { label: 'Runners', cell: ({ runners }) => runners.join(', ') },
+  { label: 'Oldest', cell: ({ oldest }) => time(oldest) },
+  { label: 'Newest', cell: ({ newest }) => time(newest) },
+];

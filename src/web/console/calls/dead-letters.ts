@@ -1,0 +1,287 @@
+import { failureCausePattern } from '../../../base/values/failure-cause.ts';
+import { includesRole } from '../../../base/values/operator-role.ts';
+import { html, type Html } from '../../../base/values/html.ts';
+import { operatorTextPattern } from '../../../base/values/operator-words.ts';
+import { visibleText } from '../../../base/values/visible-text.ts';
+import {
+  countChosen,
+  type DeadLetterChoice,
+  listDeadLetters,
+  maxChanged,
+  mostCounted,
+} from '../../../jobs/use-cases/dead-letters.ts';
+import { discardCalls } from '../../../jobs/use-cases/discard-calls.ts';
+import { requeueCall } from '../../../jobs/use-cases/requeue-call.ts';
+import { requeueCalls } from '../../../jobs/use-cases/requeue-calls.ts';
+import { noticeOf } from '../../pages/document.ts';
+import { type Filters, isCursor } from '../../pages/filters.ts';
+import { runnerName } from '../../../base/values/runner-name.ts';
+import { pathWith } from '../../pages/own-path.ts';
+import { type Column, count, empty, field, form, table, time } from '../../pages/parts.ts';
+import type { Answer, View } from '../../pages/site.ts';
+import type { DeadLetterRow } from '../../../calls/store/dead-letters.ts';
+import { cursorOf } from '../cursor.ts';
+import type { Console, OperatorVisit } from '../site.ts';
+import { type BatchesDone, runBatches, skipTexts } from './batches.ts';
+import { contextOf } from '../jobs-context.ts';
+import { callLink } from './links.ts';
+
+export const deadPath = '/console/calls/dead';
+const shownRows = 50;
+
+/** Dead letters, all of them or those of a cause, a job or a runner; and what is done with as many as match. */
+export function deadLetterPages(console: Console): void {
+  console.show(deadPath, (visit) => deadView(visit), 'viewer', readableFilters);
+
+  const many = {
+    role: 'operator',
+    shownAt: deadPath,
+    filters: readableFilters,
+    subject: (_: OperatorVisit, fields: URLSearchParams) => subjectOf(fields),
+  } as const;
+  console.act(`${deadPath}/requeue`, { ...many, action: 'requeue_calls' }, async (visit, { fields }) => {
+    const context = contextOf(visit);
+    const by = { operator: visit.operator.name };
+    const choice = choiceOf(fields);
+    const mistake = await countMistake(visit, fields);
+    if (mistake !== undefined) return deadView({ ...visit, query: fields }, mistake);
+    const done = await runBatches(cursorOf(fields, 'after') ?? 0, (after) =>
+      requeueCalls(context, { choice, after, max: maxChanged, isDryRun: false, by }),
+    );
+    context.onCallReleased();
+    return reportView(visit, { fields, done, verb: 'requeue', said: 'in the queue again' });
+  });
+
+  console.act(`${deadPath}/give-up`, { ...many, action: 'give_up_calls' }, async (visit, { fields }) => {
+    const why = fields.get('why')?.trim() ?? '';
+    const isBad = !operatorTextPattern.test(why);
+    if (isBad) return deadView({ ...visit, query: fields }, whyMistake);
+    const by = { why, operator: visit.operator.name };
+    const choice = choiceOf(fields);
+    const mistake = await countMistake(visit, fields);
+    if (mistake !== undefined) return deadView({ ...visit, query: fields }, mistake);
+    const done = await runBatches(cursorOf(fields, 'after') ?? 0, (after) =>
+      discardCalls(contextOf(visit), { choice, after, max: maxChanged, isDryRun: false, by }),
+    );
+    return reportView(visit, { fields, done, verb: 'give-up', said: 'given up' });
+  });
+
+  console.act(
+    '/console/calls/:call/requeue',
+    { role: 'operator', action: 'requeue_call', shownAt: deadPath, subject: ({ params }) => params['call'] },
+    async (visit, { fields }): Promise<Answer> => {
+      const context = contextOf(visit);
+      const callId = cursorOf(new URLSearchParams(visit.params), 'call') ?? 0;
+      const { kind } = await requeueCall(context, callId, { operator: visit.operator.name });
+      if (kind !== 'requeued')
+        return deadView(
+          { ...visit, query: fields },
+          `Call ${callId}: ${skipTexts[kind]}. Nothing was changed.`,
+        );
+      context.onCallReleased();
+      return { kind: 'redirect', to: pathWith(deadPath, filtersOf(fields)), notice: 'call_requeued' };
+    },
+  );
+}
+
+const whyMistake =
+  'Why they are given up is kept for ever: 1 to 200 visible ASCII characters, without "@". Nothing was changed.';
+
+const jobForm = /^(\d{1,15})\/(\d{1,9})$/;
+
+const readableFilters: Filters = {
+  cause: (text) => failureCausePattern.test(text),
+  job: (text) => jobForm.test(text),
+  runner: (text) => runnerName.test(text),
+  after: isCursor,
+  until: (text) => /^\d{4}-\d\d-\d\dT[\d:.]+Z$/.test(text) && !Number.isNaN(Date.parse(text)),
+  count: (text) => /^\d{1,9}$/.test(text),
+};
+
+/** What is wrong with the number that a form confirms; undefined where it is how many are meant. */
+async function countMistake(visit: OperatorVisit, fields: URLSearchParams): Promise<string | undefined> {
+  const confirmed = fields.get('count') ?? '';
+  const meant = await countChosen(contextOf(visit).db, choiceOf(fields), cursorOf(fields, 'after') ?? 0);
+  if (confirmed === String(meant)) return undefined;
+  return `${meant} dead letters are meant, and the form confirmed ${confirmed || 'no number'}. Nothing was changed: look at them and press again.`;
+}
+
+/** The filters of a page, or of a form on it, as its address has them. */
+function filtersOf(values: URLSearchParams): Record<'cause' | 'job' | 'runner', string | undefined> {
+  const { cause, serviceId, jobIndex, runner } = choiceOf(values);
+  return { cause, job: serviceId === undefined ? undefined : `${serviceId}/${jobIndex ?? 0}`, runner };
+}
+
+function choiceOf(values: URLSearchParams): DeadLetterChoice {
+  const cause = values.get('cause') ?? '';
+  const runner = values.get('runner') ?? '';
+  const until = values.get('until') ?? '';
+  const [, serviceId, jobIndex] = jobForm.exec(values.get('job') ?? '') ?? [];
+  return {
+    ...(cause !== '' && { cause }),
+    ...(until !== '' && { before: new Date(until) }),
+    ...(runner !== '' && { runner }),
+    ...(serviceId !== undefined && { serviceId: Number(serviceId), jobIndex: Number(jobIndex) }),
+  };
+}
+
+function subjectOf(fields: URLSearchParams): string {
+  const named = Object.entries(filtersOf(fields)).filter(([, value]) => value !== undefined);
+  return named.length === 0 ? 'all dead letters' : named.map((pair) => pair.join(' ')).join(', ');
+}
+
+async function deadView(visit: OperatorVisit, mistake?: string): Promise<View> {
+  const { query } = visit;
+  const { db } = contextOf(visit);
+  const choice = choiceOf(query);
+  const filters = filtersOf(query);
+  const after = cursorOf(query, 'after');
+  const { rows, next } = await listDeadLetters(db, { choice, after: after ?? 0, max: shownRows });
+  const mayChange = rows.length > 0 && includesRole(visit.operator.role, 'operator');
+  const body = html`<p><a href="/console/calls">Calls</a></p>
+    <div class="head"><h1>Dead letters</h1></div>
+    ${mistake !== undefined && noticeOf({ tone: 'bad', text: mistake })} ${filterFields(filters)}
+    ${
+      rows.length === 0
+        ? empty('None of these', 'They were requeued, given up or completed.')
+        : html`<section class="sheet" data-rows>
+            ${table('Dead letters, the oldest first', columnsFor(visit, filters), rows)}
+          </section>`
+    }
+    <p class="actions">
+      ${after !== undefined && html`<a class="button plain" href="${pathWith(deadPath, filters)}">The oldest</a>`}
+      ${next !== undefined && html`<a class="button plain" href="${pathWith(deadPath, { ...filters, after: String(next) })}">Newer</a>`}
+    </p>
+    ${mayChange && (await manyForms(visit, filters))}`;
+  return {
+    kind: 'view',
+    title: 'Dead letters',
+    section: '/console/calls',
+    status: mistake === undefined ? 200 : 409,
+    body,
+  };
+}
+
+type Chosen = ReturnType<typeof filtersOf>;
+
+function filterFields({ cause, job, runner }: Chosen): Html {
+  const shown = { cause, job, runner };
+  return html`<form method="get" action="${deadPath}" class="filters">
+    ${Object.entries(shown).map(([name, value]) =>
+      field({ label: labels[name as keyof Chosen], name, value, isOptional: true, autocomplete: 'off' }),
+    )}
+    <button>Show</button>
+  </form>`;
+}
+
+const labels: Readonly<Record<keyof Chosen, string>> = {
+  cause: 'Cause',
+  job: 'Job, as 1/0',
+  runner: 'Runner',
+};
+
+function hidden(values: Readonly<Record<string, string | undefined>>): Html[] {
+  return Object.entries(values).flatMap(([name, value]) =>
+    value === undefined ? [] : [html`<input type="hidden" name="${name}" value="${value}" />`],
+  );
+}
+
+function columnsFor(visit: OperatorVisit, filters: Chosen): Column<DeadLetterRow>[] {
+  const requeue: Column<DeadLetterRow> = {
+    label: 'Change',
+    isAction: true,
+    cell: ({ callId }) =>
+      form(
+        visit,
+        `/console/calls/${callId}/requeue`,
+        html`${hidden(filters)}<button class="plain small">
+            Requeue<span class="unseen"> call ${callId}</span>
+          </button>`,
+      ),
+  };
+  return [...columns, ...(includesRole(visit.operator.role, 'operator') ? [requeue] : [])];
+}
+
+const columns: Column<DeadLetterRow>[] = [
+  { label: 'Call', cell: callLink },
+  { label: 'Job', cell: ({ serviceId, jobIndex }) => `${serviceId}/${jobIndex}` },
+  { label: 'Runner', cell: ({ runner }) => runner ?? '' },
+  { label: 'Dead since', cell: ({ deadSince }) => time(deadSince) },
+  { label: 'Reason', cell: ({ reason }) => (reason ?? 'unknown').replaceAll('_', ' ') },
+  {
+    label: 'The runner’s words',
+    cell: ({ error }) => (error === null ? '' : html`<q class="said" dir="auto">${visibleText(error)}</q>`),
+  },
+];
+
+/** What the forms confirm is what there was when the page was made: a dead letter that comes later is not meant. */
+async function manyForms(visit: OperatorVisit, filters: Chosen): Promise<Html> {
+  const isAll = Object.values(filters).every((value) => value === undefined);
+  const { db, lane } = contextOf(visit);
+  const before = new Date(Date.now() + lane.state.clockOffsetMs);
+  const meant = await countChosen(db, { ...choiceOf(visit.query), before }, 0);
+  const which = `${isAll ? 'all dead letters' : 'all of these'} (${meant}${meant === mostCounted ? ' or more' : ''})`;
+  const kept = hidden({ ...filters, until: before.toISOString(), count: String(meant) });
+  return html`<section class="sheet">
+    <h2>All at once</h2>
+    <p>
+      Every dead letter that ${isAll ? 'there is' : 'matches, on this page and on the others'}: the gateway
+      goes through them, and reports what it skipped.
+    </p>
+    ${form(
+      visit,
+      `${deadPath}/requeue`,
+      html`${kept}<button data-confirm="Press again: requeue ${which}">Requeue ${which}</button>`,
+    )}
+    ${form(
+      visit,
+      `${deadPath}/give-up`,
+      html`${kept}${field({ label: 'Why they are given up', name: 'why', maxLength: 200, autocomplete: 'off', hint: 'They are never delivered then, and the refunds of those that were paid are due.' })}<button
+          class="danger"
+          data-confirm="Press again: give ${which} up"
+        >
+          Give ${which} up
+        </button>`,
+    )}
+  </section>`;
+}
+
+interface Report {
+  readonly fields: URLSearchParams;
+  readonly done: BatchesDone;
+  readonly verb: 'requeue' | 'give-up';
+  /** What became of them. */
+  readonly said: string;
+}
+
+/** What was done, what was skipped and why, and how to go on where there was no time for all. */
+async function reportView(visit: OperatorVisit, { fields, done, verb, said }: Report): Promise<View> {
+  const { skipped, next } = done;
+  const filters = filtersOf(fields);
+  const left = next === undefined ? 0 : await countChosen(contextOf(visit).db, choiceOf(fields), next);
+  const [why, until] = [fields.get('why') ?? undefined, fields.get('until') ?? undefined];
+  const again = { ...filters, why, until, after: String(next ?? ''), count: String(left) };
+  const body = html`<p><a href="${pathWith(deadPath, filters)}">Dead letters</a></p>
+    <div class="head"><h1>Dead letters ${said}</h1></div>
+    <p class="lead" role="status">${count(done.done)} ${said}, ${count(done.skips)} skipped.</p>
+    ${
+      skipped.length > 0 &&
+      html`<section class="sheet" data-rows>
+        ${table(done.skips > skipped.length ? `Skipped, the first ${skipped.length}` : 'Skipped', skipColumns, skipped)}
+      </section>`
+    }
+    ${
+      next !== undefined &&
+      html`<section class="sheet">
+        <h2>There are more</h2>
+        <p>The rest is behind call ${next}.</p>
+        ${form(visit, `${deadPath}/${verb}`, html`${hidden(again)}<button>Go on with the rest</button>`)}
+      </section>`
+    }`;
+  return { kind: 'view', title: `Dead letters ${said}`, section: '/console/calls', body };
+}
+
+const skipColumns: Column<BatchesDone['skipped'][number]>[] = [
+  { label: 'Call', cell: ({ callId }) => callId },
+  { label: 'Why', cell: ({ why }) => skipTexts[why] },
+];

@@ -1,0 +1,15 @@
+import { html, type Html } from '../../../base/values/html.ts';
+import { isHex32 } from '../../../base/values/primitives.ts';
+import { count } from '../../pages/parts.ts';
+
+/** The id of a call, which leads to the payment that bought it; a trigger's call has none. */
+export function callLink({ callId, stream }: { readonly callId: number; readonly stream: string }): Html {
+  return isHex32(stream)
+    ? html`<a href="/console/payments/${stream}">${callId}</a>`
+    : html`${callId} <span class="hint">of a trigger</span>`;
+}
+
+/** How many, leading to a list of them; without a link where there are none. */
+export function linkedCount(calls: number, to: string): Html {
+  return calls === 0 ? html`<span class="muted">0</span>` : html`<a href="${to}">${count(calls)}</a>`;
+}

@@ -1,0 +1,124 @@
+import { html, type Html } from '../../../base/values/html.ts';
+import { visibleText } from '../../../base/values/visible-text.ts';
+import type { JobsContext } from '../../../jobs/use-cases/context.ts';
+import { runnerName } from '../../../base/values/runner-name.ts';
+import { pathWith } from '../../pages/own-path.ts';
+import { badge, type Column, empty, table, time } from '../../pages/parts.ts';
+import type { View } from '../../pages/site.ts';
+import { listOutbox, type OutboxCall, type OutboxPlace, outboxPlaces } from '../../../calls/store/outbox.ts';
+import { cursorOf } from '../cursor.ts';
+import { selectField } from '../select-field.ts';
+import type { Console, OperatorVisit } from '../site.ts';
+import { contextOf } from '../jobs-context.ts';
+import { callLink } from './links.ts';
+
+const path = '/console/calls/outbox';
+const shownRows = 50;
+
+/** The calls that have not ended, one page after another. */
+export function outboxPages(console: Console): void {
+  console.show(path, outboxView, 'viewer', {
+    place: (text) => outboxPlaces.some((place) => place === text),
+    runner: (text) => runnerName.test(text),
+    services: (text) => /^\d{1,15}(?:,\d{1,15})*$/.test(text),
+  });
+}
+
+/** Where the calls of a runner, or of services, are listed. */
+export function outboxAddress({
+  place,
+  runner,
+  services,
+}: {
+  readonly place?: OutboxPlace;
+  readonly runner?: string;
+  readonly services?: readonly number[];
+}): string {
+  return pathWith(path, { place, runner, services: services?.join(',') });
+}
+
+async function outboxView(visit: OperatorVisit): Promise<View> {
+  const context = contextOf(visit);
+  const { query } = visit;
+  const place = outboxPlaces.find((one) => one === query.get('place'));
+  const after = cursorOf(query, 'after');
+  const filter = { place, services: servicesOf(query, context) };
+  const calls =
+    filter.services?.length === 0 ? [] : await listOutbox(context.db, filter, after ?? 0, shownRows + 1);
+  const shown = calls.slice(0, shownRows);
+  const next = calls.length > shownRows ? shown.at(-1)?.callId : undefined;
+  const filters = {
+    place,
+    runner: query.get('runner') ?? undefined,
+    services: query.get('services') ?? undefined,
+  };
+  const body = html`<p><a href="/console/calls">Calls</a></p>
+    <div class="head"><h1>Outbox</h1></div>
+    ${filterForm(query, context)}
+    ${
+      shown.length === 0
+        ? empty('No such call', 'A call leaves the outbox when it is completed or given up.')
+        : html`<section class="sheet" data-rows>
+            ${table('Calls that have not ended, the oldest first', columns, shown)}
+          </section>`
+    }
+    <p class="actions">
+      ${after !== undefined && html`<a class="button plain" href="${pathWith(path, filters)}">The oldest</a>`}
+      ${next !== undefined && html`<a class="button plain" href="${pathWith(path, { ...filters, after: String(next) })}">Newer</a>`}
+    </p>`;
+  return { kind: 'view', title: 'Outbox', section: '/console/calls', body };
+}
+
+/** Those of the runner, or those named; undefined for all of them. */
+function servicesOf(query: URLSearchParams, { config }: JobsContext): readonly number[] | undefined {
+  const runner = query.get('runner') ?? '';
+  if (runner !== '') return config.runners.find(({ name }) => name === runner)?.services ?? [];
+  const named = query.get('services') ?? '';
+  return named === '' ? undefined : named.split(',').map(Number);
+}
+
+const placeNames: Readonly<Record<OutboxPlace, string>> = {
+  due: 'due',
+  leased: 'leased',
+  later: 'again later',
+  held: 'held by its key',
+};
+
+function filterForm(query: URLSearchParams, { config }: JobsContext): Html {
+  const names = config.runners.map(({ name }) => name);
+  return html`<form method="get" action="${path}" class="filters">
+    ${selectField({ label: 'Place', name: 'place', values: outboxPlaces, value: query.get('place'), any: 'any', texts: placeNames })}
+    ${selectField({ label: 'Runner', name: 'runner', values: names, value: query.get('runner'), any: 'any' })}
+    <button>Show</button>
+  </form>`;
+}
+
+const columns: Column<OutboxCall>[] = [
+  { label: 'Call', cell: callLink },
+  { label: 'Job', cell: ({ serviceId, jobIndex }) => `${serviceId}/${jobIndex}` },
+  { label: 'Place', cell: ({ place }) => badge(placeNames[place], place === 'later' ? 'warn' : 'plain') },
+  {
+    label: 'Until or since',
+    cell: ({ place, dueAt }) => html`${untilWords[place]} ${time(dueAt)}`,
+  },
+  { label: 'Attempts', isNumber: true, cell: ({ attempt }) => attempt },
+  { label: 'Failed', isNumber: true, cell: ({ failures }) => failures },
+  { label: 'Enqueued', cell: ({ createdAt }) => time(createdAt) },
+  {
+    label: 'Last outcome',
+    cell: ({ reason, runner, error }) =>
+      reason === null
+        ? ''
+        : html`${reason.replaceAll('_', ' ')}
+          ${runner !== null && html`<span class="hint">${runner}</span>`}${
+            error !== null && html`<br /><q class="said" dir="auto">${visibleText(error)}</q>`
+          }`,
+  },
+];
+
+const untilWords: Readonly<Record<OutboxPlace, string>> = {
+  due: 'since',
+  leased: 'lease ends',
+  later: 'at',
+  held: 'from',
+};

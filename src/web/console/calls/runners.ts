@@ -1,0 +1,151 @@
+import { includesRole } from '../../../base/values/operator-role.ts';
+import { html, type Html, type Shown } from '../../../base/values/html.ts';
+import type { JobsContext } from '../../../jobs/use-cases/context.ts';
+import { pauseRunner, readPause, resumeRunner } from '../../../jobs/use-cases/pause-runner.ts';
+import { badge, type Column, form, table, time } from '../../pages/parts.ts';
+import { problemView } from '../../pages/problem.ts';
+import { countOutbox, type OutboxCount, type OutboxPlace } from '../../../calls/store/outbox.ts';
+import type { Console, OperatorVisit } from '../site.ts';
+import { contextOf } from '../jobs-context.ts';
+import { linkedCount } from './links.ts';
+import { outboxAddress } from './outbox.ts';
+
+const path = '/console/calls';
+
+/** Keeps calls back from a runner, or lets them go to it again. */
+export function runnerActions(console: Console): void {
+  const changes = [
+    ['pause', pauseRunner, 'runner_paused', 'runner_paused_already'],
+    ['resume', resumeRunner, 'runner_resumed', 'runner_not_paused'],
+  ] as const;
+  for (const [verb, change, done, unchanged] of changes) {
+    console.act(
+      `${path}/runners/:runner/${verb}`,
+      {
+        role: 'operator',
+        action: `${verb}_runner`,
+        shownAt: path,
+        subject: ({ params }) => params['runner'],
+      },
+      async (visit) => {
+        const context = contextOf(visit);
+        const runner = context.config.runners.find(({ name }) => name === visit.params['runner']);
+        if (!runner) return problemView(404, 'The configuration has no such runner. Nothing was changed.');
+        const { kind } = await change(context, runner, { operator: visit.operator.name });
+        context.onCallReleased();
+        return { kind: 'redirect', to: path, notice: kind === 'changed' ? done : unchanged };
+      },
+    );
+  }
+}
+
+interface RunnerRow {
+  /** Undefined for the services that no runner of the configuration has. */
+  readonly name: string | undefined;
+  readonly mode: string;
+  readonly services: readonly number[];
+  readonly pause: Awaited<ReturnType<typeof readPause>>;
+  readonly counts: ReadonlyMap<OutboxPlace, { readonly calls: number; readonly first: Date }>;
+}
+
+/** What waits for each runner, what it has, and whether it is paused. */
+export async function runnersSheet(visit: OperatorVisit, context: JobsContext): Promise<Html> {
+  const rows = await readRunners(context);
+  const mayPause = includesRole(visit.operator.role, 'operator');
+  const columns = [...runnerColumns, ...(mayPause ? [pauseColumn(visit)] : [])];
+  return html`<section class="sheet" data-rows>
+    ${
+      rows.length === 0
+        ? html`<h2>Outbox</h2>
+            <p class="muted">No runner is configured.</p>`
+        : table('Outbox by runner', columns, rows)
+    }
+  </section>`;
+}
+
+async function readRunners(context: JobsContext): Promise<RunnerRow[]> {
+  const { runners } = context.config;
+  const [counts, pauses] = await Promise.all([
+    countOutbox(context.db),
+    Promise.all(runners.map((runner) => readPause(context, runner))),
+  ]);
+  const served = new Set(runners.flatMap(({ services }) => services));
+  const without = [...new Set(counts.map(({ serviceId }) => serviceId))].filter((id) => !served.has(id));
+  return [
+    ...runners.map(({ name, mode, services }, index) => ({
+      name,
+      mode,
+      services,
+      pause: pauses[index],
+      counts: sumOf(counts, services),
+    })),
+    ...(without.length === 0
+      ? []
+      : [{ name: undefined, mode: '', services: without, pause: undefined, counts: sumOf(counts, without) }]),
+  ];
+}
+
+function sumOf(counts: readonly OutboxCount[], services: readonly number[]): RunnerRow['counts'] {
+  const sums = new Map<OutboxPlace, { readonly calls: number; readonly first: Date }>();
+  for (const { serviceId, place, calls, first } of counts) {
+    if (!services.includes(serviceId)) continue;
+    const known = sums.get(place);
+    sums.set(place, {
+      calls: (known?.calls ?? 0) + calls,
+      first: known && known.first < first ? known.first : first,
+    });
+  }
+  return sums;
+}
+
+function placeColumn(label: string, place: OutboxPlace, whenFirst?: string): Column<RunnerRow> {
+  return {
+    label,
+    isNumber: true,
+    cell({ name, services, counts }): Shown {
+      const found = counts.get(place);
+      const to = outboxAddress({ place, ...(name === undefined ? { services } : { runner: name }) });
+      return html`${linkedCount(found?.calls ?? 0, to)}${
+        found &&
+        whenFirst !== undefined &&
+        html`<br /><span class="hint">${whenFirst} ${time(found.first)}</span>`
+      }`;
+    },
+  };
+}
+
+const runnerColumns: Column<RunnerRow>[] = [
+  {
+    label: 'Runner',
+    cell: ({ name, mode, pause }) =>
+      name === undefined
+        ? badge('no runner', 'bad')
+        : html`<span class="inline">${name} ${badge(mode)} ${pause && badge('paused', 'warn')}</span>${
+              pause && html`<br /><span class="hint">${pausedBy(pause)}</span>`
+            }`,
+  },
+  { label: 'Services', cell: ({ services }) => services.join(', ') },
+  placeColumn('Due', 'due', 'since'),
+  placeColumn('Leased', 'leased', 'first lease ends'),
+  placeColumn('Again later', 'later', 'next'),
+  placeColumn('Held by their key', 'held'),
+];
+
+function pausedBy({ operator, reason }: NonNullable<RunnerRow['pause']>): string {
+  return operator === undefined ? `by itself: ${reason.replaceAll('_', ' ')}` : `by ${operator}`;
+}
+
+function pauseColumn(visit: OperatorVisit): Column<RunnerRow> {
+  return {
+    label: 'Change',
+    isAction: true,
+    cell({ name, pause }) {
+      if (name === undefined) return '';
+      const [verb, label] = pause ? ['resume', 'Resume'] : ['pause', 'Pause'];
+      const button = html`<button class="plain small" data-confirm="Press again: ${verb} ${name}">
+        ${label}<span class="unseen"> ${name}</span>
+      </button>`;
+      return form(visit, `${path}/runners/${name}/${verb}`, button);
+    },
+  };
+}

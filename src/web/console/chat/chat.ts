@@ -1,0 +1,81 @@
+import { html, type Html } from '../../../base/values/html.ts';
+import type { ChatContext } from '../../../chat/use-cases/context.ts';
+import type { ModelConfig } from '../../../base/config/models.ts';
+import { modelColumns } from '../../pages/model-columns.ts';
+import { badge, type Column, count, table } from '../../pages/parts.ts';
+import type { View } from '../../pages/site.ts';
+import type { OperatorVisit, Section } from '../site.ts';
+import { accountPages, accountsPath } from './accounts.ts';
+import { contextOf } from './context.ts';
+import { spendsSheet } from './spends.ts';
+
+const path = '/console/chat';
+
+/** Models, their upstreams, and the credit that pays for them. */
+export const chatSection: Section = {
+  path,
+  label: 'Chat',
+  isOffered: ({ chat }) => chat !== undefined,
+  register(console) {
+    console.show(path, chatView);
+    accountPages(console);
+  },
+};
+
+async function chatView(visit: OperatorVisit): Promise<View> {
+  const context = contextOf(visit);
+  const body = html`<div class="head">
+      <h1>Chat</h1>
+      <a class="button plain" href="${accountsPath}">Accounts</a>
+    </div>
+    <section class="sheet" data-rows>
+      ${table('Models', columnsFor(context), [...context.models.values()])}
+      <p class="hint">Upstreams as this process of the gateway sees them.</p>
+    </section>
+    ${await spendsSheet(context)} ${limitsSheet(context)}`;
+  return { kind: 'view', title: 'Chat', section: path, body };
+}
+
+const circuitTones = { closed: 'good', probing: 'warn', open: 'bad' } as const;
+
+function columnsFor({ health, settings }: ChatContext): Column<ModelConfig>[] {
+  return [
+    { label: 'Model', cell: ({ name }) => html`<code>${name}</code>` },
+    ...modelColumns(settings.currency),
+    {
+      label: 'Upstreams',
+      cell: ({ targets }) =>
+        targets.map(({ upstream, model }) => {
+          const circuit = health.circuitOf({ name: upstream, model });
+          const text = circuit === 'closed' ? 'answers' : circuit === 'open' ? 'fails' : 'tried again';
+          return html`<span class="line">${upstream} ${badge(text, circuitTones[circuit])}</span>`;
+        }),
+    },
+  ];
+}
+
+function limitsSheet({ settings }: ChatContext): Html {
+  const limits: readonly (readonly [string, number | undefined])[] = [
+    ['Of a key, a minute', settings.keyPerMinute],
+    ['Of a session, a minute', settings.sessionPerMinute],
+    ['Of an account, a minute', settings.accountPerMinute],
+    ['Of a spend authorization’s account, a minute', settings.spendAuthPerMinute],
+    ['Without credentials, a minute', settings.anonymousPerMinute],
+    ['Without credentials, a day', settings.anonymousPerDay],
+    ['Of free models, a minute', settings.freePerMinute],
+    ['Of free models, a day', settings.freePerDay],
+    ['Refused ones of an address, a minute', settings.refusedPerMinute],
+    ['Invalid credentials of an address, a minute', settings.failedAuthPerMinute],
+    ['At the same time, of a client', settings.maxConcurrentPerClient],
+  ];
+  return html`<section class="sheet">
+    <h2>Limits of requests</h2>
+    <dl class="facts">
+      ${limits.map(
+        ([name, most]) =>
+          html`<dt>${name}</dt>
+            <dd>${most === undefined ? 'no limit' : count(most)}</dd>`,
+      )}
+    </dl>
+  </section>`;
+}

@@ -1,0 +1,128 @@
+import type { FastifyInstance } from 'fastify';
+import { includesRole, type OperatorRole } from '../../base/values/operator-role.ts';
+import { refusals } from '../../base/errors/refusal.ts';
+import { operatorTextPattern } from '../../base/values/operator-words.ts';
+import { noteFacts } from '../../base/http/request-log.ts';
+import { issuerOrigins } from '../../accounts/use-cases/auth-providers.ts';
+import { recordAction } from '../../accounts/use-cases/operators.ts';
+import { operatorTokenHash } from '../../accounts/use-cases/second-factor.ts';
+import { cookieOf } from '../../accounts/use-cases/sessions.ts';
+import { ownCookieName } from '../pages/cookies.ts';
+import { isCursor, readable, unreadableView } from '../pages/filters.ts';
+import { pathWith } from '../pages/own-path.ts';
+import { type Admission, createRequests, type Frame, type Requests } from '../pages/requests.ts';
+import { visitorOf } from '../pages/serve.ts';
+import type { Answer, Visitor, VisitOf } from '../pages/site.ts';
+import { findOperatorOf } from '../../accounts/store/operators.ts';
+import { admittedStream } from './admitted-stream.ts';
+import { renderConsole } from './layout.ts';
+import { needsRole, notOperator } from './refused-views.ts';
+import { consoleCookie } from './sign-in/second-factor.ts';
+import type { Console, ConsoleSite, OperatorVisit } from './site.ts';
+
+/** The pages and forms of the console; those of signing in, which need no role, by `requests`. */
+export function createConsole(
+  site: ConsoleSite,
+  app: FastifyInstance,
+): { readonly console: Console; readonly requests: Requests<ConsoleSite> } {
+  const requests = createRequests(frameOf(site), app);
+  return {
+    requests,
+    console: {
+      show(path, handle, role = 'viewer', filters = {}) {
+        const show = readable({ after: isCursor, before: isCursor, ...filters }, handle);
+        requests.get(path, admit(role), async (visit) => whileAdmitted(visit, role, await show(visit)));
+      },
+      act(path, { role, action, filters = {}, subject, ...options }, take) {
+        requests.post(path, options, admit(role), async (visit, sent) => {
+          const unreadable = unreadableView(sent.fields, filters);
+          if (unreadable) return unreadable;
+          const about = subject?.(visit, sent.fields);
+          const isPlain = about !== undefined && operatorTextPattern.test(about);
+          await recordAction(site.ledger, visit.operator, action, isPlain ? about : undefined);
+          return take(visit, sent);
+        });
+      },
+    },
+  };
+}
+
+function frameOf(site: ConsoleSite): Frame<ConsoleSite> {
+  return {
+    site,
+    render: renderConsole,
+    visitorOf: operatingVisitorOf,
+    formTargets: (path) =>
+      /^\/console\/(?:sign-in|invitation)/.test(path) ? issuerOrigins(site.identity.settings.providers) : [],
+  };
+}
+
+/** Who is signed in, with what they are as an operator, read anew for each request: what another process has ended is over. */
+async function operatingVisitorOf(
+  site: ConsoleSite,
+  cookies: string | undefined,
+): Promise<Visitor | undefined> {
+  const visitor = await visitorOf(site, cookies);
+  if (!visitor) return undefined;
+  const token = cookieOf(cookies, ownCookieName(site.publicUrl(), consoleCookie));
+  const operator = await findOperatorOf(
+    site.ledger.pool,
+    visitor,
+    token === undefined ? undefined : operatorTokenHash(token),
+  );
+  return { ...visitor, operator };
+}
+
+/**
+ * The one check of roles, for pages, data and actions: a session, a role, a second factor that was proven in this session, and enough
+ * of a role, in this order.
+ */
+function admit(needed: OperatorRole) {
+  return (visit: VisitOf<ConsoleSite>, again: string | undefined): Admission<OperatorVisit> => {
+    const { visitor } = visit;
+    const next = again ?? visit.request.url;
+    if (!visitor) {
+      const notice = again === undefined ? 'session_required' : 'session_over';
+      return refused(visit, 401, { kind: 'redirect', to: pathWith('/console/sign-in', { next }), notice });
+    }
+    const { operator } = visitor;
+    if (!operator) return refused(visit, 403, notOperator());
+    if (!operator.until) {
+      const to = pathWith('/console/second-factor', { next });
+      return refused(visit, 401, { kind: 'redirect', to });
+    }
+    if (!includesRole(operator.role, needed)) return refused(visit, 403, needsRole(needed));
+    const { name, role } = operator;
+    const own: OperatorVisit = {
+      ...visit,
+      visitor,
+      operator: { name, role, userId: visitor.userId },
+      get token() {
+        return visit.token;
+      },
+    };
+    return { kind: 'admitted', visit: own };
+  };
+}
+
+/** A stream lasts: the right to it is read again while it does. */
+function whileAdmitted(visit: OperatorVisit, needed: OperatorRole, answer: Answer): Answer {
+  if (answer.kind !== 'events' && answer.kind !== 'file') return answer;
+  const isAdmitted = async (): Promise<boolean> => {
+    const visitor = await operatingVisitorOf(visit.site, visit.request.headers.cookie);
+    return admit(needed)({ ...visit, visitor }, undefined).kind === 'admitted';
+  };
+  return answer.kind === 'events'
+    ? { ...answer, body: admittedStream(answer.body, isAdmitted) }
+    : { ...answer, bytes: admittedStream(answer.bytes, isAdmitted) };
+}
+
+/** For a script that asks for data, a status says more than a page. */
+function refused(visit: VisitOf<ConsoleSite>, status: 401 | 403, answer: Answer): Admission<OperatorVisit> {
+  const code = status === 401 ? 'session_required' : 'forbidden';
+  noteFacts(visit.request, { code });
+  const isAsked = /\b(?:application\/json|text\/event-stream)\b/.test(visit.request.headers.accept ?? '');
+  if (!isAsked) return { kind: 'refused', answer };
+  const json = { error: code, message: refusals[code].sentence };
+  return { kind: 'refused', answer: { kind: 'data', status, json } };
+}

@@ -1,0 +1,150 @@
+import { formatUnits } from 'viem/utils';
+import { html, type Html } from '../../../base/values/html.ts';
+import type { RecordedEvent } from '../../../ledger/rules/event.ts';
+import { jobKey } from '../../../base/values/job.ts';
+import type { Job } from '../../../jobs/use-cases/catalog.ts';
+import type { JobsContext } from '../../../jobs/use-cases/context.ts';
+import { includesRole } from '../../../base/values/operator-role.ts';
+import { pathWith } from '../../pages/own-path.ts';
+import { tokenAmount } from '../../pages/jobs/token-amount.ts';
+import { badge, type Column, count, table, time } from '../../pages/parts.ts';
+import type { View } from '../../pages/site.ts';
+import { readLastEvents } from '../../../ledger/store/streams.ts';
+import { isCursor } from '../../pages/filters.ts';
+import { cursorOf } from '../cursor.ts';
+import { contextOf } from '../jobs-context.ts';
+import type { OperatorVisit, Section } from '../site.ts';
+import { dryRunAction, dryRunForm } from './dry-run.ts';
+import { peersSheet, ratesSheet } from './rates.ts';
+
+const path = '/console/jobs';
+const shownJobs = 50;
+const shownReloads = 10;
+
+/** What is sold, at which price in every token, and what changed it. */
+export const jobsSection: Section = {
+  path,
+  label: 'Jobs',
+  isOffered: ({ jobs }) => jobs !== undefined,
+  register(console) {
+    console.show(path, (visit) => jobsView(visit), 'viewer', { from: isCursor });
+    dryRunAction(console, jobsView);
+  },
+};
+
+async function jobsView(visit: OperatorVisit, said?: Html): Promise<View> {
+  const context = contextOf(visit);
+  const reloads = await readLastEvents(context.pool, 'operator:config', shownReloads);
+  const from = (cursorOf(visit.query, 'from') ?? 1) - 1;
+  const jobs = [...context.catalog.values()];
+  const shown = jobs.slice(from, from + shownJobs);
+  const place = (at: number): string => pathWith(path, { from: at <= 0 ? undefined : String(at + 1) });
+  const body = html`<div class="head"><h1>Jobs and prices</h1></div>
+    ${said}
+    <section class="sheet" data-rows>
+      ${
+        shown.length === 0
+          ? html`<h2>Jobs</h2>
+              <p class="muted">No job has a price.</p>`
+          : table('Jobs', columnsFor(context), shown)
+      }
+    </section>
+    <p class="actions">
+      ${from > 0 && html`<a class="button plain" href="${place(from - shownJobs)}">Those before</a>`}
+      ${from + shownJobs < jobs.length && html`<a class="button plain" href="${place(from + shownJobs)}">The next ones</a>`}
+    </p>
+    ${ratesSheet(context)} ${peersSheet(context)}
+    ${includesRole(visit.operator.role, 'operator') && dryRunForm(visit)} ${reloadsSheet(reloads)}`;
+  return { kind: 'view', title: 'Jobs and prices', section: path, body };
+}
+
+function columnsFor({ settings }: JobsContext): Column<Job>[] {
+  return [
+    {
+      label: 'Job',
+      cell: (job) =>
+        html`<a href="/console/calls/dead?job=${jobKey(job)}">${jobKey(job)}</a> ${job.name ?? ''}`,
+    },
+    {
+      label: 'Sold',
+      cell: ({ mode }) => badge(mode.replaceAll('_', ' '), mode === 'disabled' ? 'plain' : 'good'),
+    },
+    {
+      label: 'Price',
+      isNumber: true,
+      cell: ({ priceWei }) =>
+        html`<data class="amount" value="${priceWei}" title="${priceWei} wei"
+          >${formatUnits(priceWei, 18)}</data
+        >`,
+    },
+    {
+      label: 'In tokens',
+      cell: ({ options }) =>
+        options.length === 0
+          ? html`<span class="muted">in none at present</span>`
+          : options.map(
+              (option) =>
+                html`<span class="line"
+                  >${tokenAmount(option.amount, option)} <span class="hint">${option.network}</span></span
+                >`,
+            ),
+    },
+    {
+      label: 'Policy',
+      cell: (job) => policyOf(job, settings).map((line) => html`<span class="line hint">${line}</span>`),
+    },
+  ];
+}
+
+/** What is not as it is by default. */
+function policyOf(job: Job, { jobPolicies }: JobsContext['settings']): string[] {
+  const policy = jobPolicies.get(jobKey(job));
+  const { restriction, input, isTopUp, maxRunnerSilenceSecs } = job;
+  const lines = [
+    isTopUp && 'sells credit',
+    restriction && `${restriction.authMode.replaceAll('_', ' ')}, ${restriction.contract}`,
+    input && `takes ${input.contentType}${input.schema ? ' by a schema' : ''}`,
+    maxRunnerSilenceSecs > 0 && `not sold once runners are silent for ${maxRunnerSilenceSecs} s`,
+    policy?.priority !== undefined && policy.priority !== 0 && `priority ${policy.priority}`,
+    policy?.maxConcurrent !== undefined && `at most ${policy.maxConcurrent} at once`,
+    policy?.orderBy !== undefined && `in the order of ${policy.orderBy}`,
+    policy?.maxAttempts !== undefined && `${policy.maxAttempts} attempts`,
+    policy?.onDead === 'discard' && `dead letters are given up after ${policy.discardAfterSecs} s`,
+  ];
+  return lines.filter((line): line is string => typeof line === 'string');
+}
+
+function reloadsSheet(events: readonly RecordedEvent[]): Html {
+  const columns: Column<RecordedEvent>[] = [
+    { label: 'When', cell: ({ at }) => time(new Date(at)) },
+    { label: 'What', cell: changeOf },
+    { label: 'Record', isNumber: true, cell: ({ seq }) => seq },
+  ];
+  return html`<section class="sheet" data-rows>
+    ${
+      events.length === 0
+        ? html`<h2>Reloads</h2>
+            <p class="muted">The configuration is that of the start: none was reloaded.</p>`
+        : table('Reloads of the configuration', columns, events)
+    }
+    ${events.length > 0 && html`<p class="hint">A reload is a signal to a process of the gateway: who may send it is decided on its machine.</p>`}
+  </section>`;
+}
+
+function changeOf(event: RecordedEvent): Html | string {
+  if (event.type === 'operator_config_refused')
+    return html`${badge('refused', 'bad')} ${event.data.mistakes} mistakes; nothing was changed`;
+  if (event.type === 'operator_models_loaded') return html`${count(event.data.models)} models were loaded`;
+  if (event.type !== 'operator_config_loaded') return event.type.replaceAll('_', ' ');
+  const { jobs, changes = [], more_changes: more = 0 } = event.data;
+  if (changes.length === 0) return `${jobs} jobs, none of them sold otherwise than before`;
+  return html`${changes.map(
+    ({ service_id: service, job_index: index, was, now }) =>
+      html`<span class="line">${service}/${index}: ${soldText(was)} → ${soldText(now)}</span>`,
+  )}${more > 0 && html`<span class="line">and ${count(more)} more jobs</span>`}`;
+}
+
+function soldText(sold: { readonly mode: string; readonly price_wei: string } | undefined): string {
+  if (!sold) return 'no price';
+  return `${sold.mode.replaceAll('_', ' ')} at ${formatUnits(BigInt(sold.price_wei), 18)}`;
+}

@@ -1,0 +1,100 @@
+import { html, type Html, type Shown } from '../../../base/values/html.ts';
+import { rateText } from '../../../base/values/rate.ts';
+import { tokenName } from '../../../base/values/token.ts';
+import { visibleText } from '../../../base/values/visible-text.ts';
+import { describeBroker } from '../../../jobs/use-cases/broker-state.ts';
+import type { JobsContext } from '../../../jobs/use-cases/context.ts';
+import { listingStatus } from '../../../jobs/use-cases/listings.ts';
+import { type RateStatus, rateStatus } from '../../../jobs/use-cases/rate-status.ts';
+import { badge, type Column, table } from '../../pages/parts.ts';
+
+/** The rate of every accepted token: from where, and how old. */
+export function ratesSheet({ rates }: JobsContext): Html {
+  const view = rates.view();
+  const columns: Column<RateStatus>[] = [
+    { label: 'Token', cell: ({ name }) => name },
+    {
+      label: 'Rate',
+      isNumber: true,
+      cell({ token }) {
+        const rate = view.rates.get(tokenName(token));
+        return rate ? html`<span class="amount">${rateText(rate)}</span>` : '';
+      },
+    },
+    { label: 'Mark-up', isNumber: true, cell: ({ token }) => `${token.markupBps / 100}%` },
+    {
+      label: 'State',
+      cell: ({ state, detail }) =>
+        html`${badge(state, state === 'current' ? 'good' : state === 'old' ? 'warn' : 'bad')}${
+          detail !== undefined && html`<span class="line hint">${visibleText(detail)}</span>`
+        }`,
+    },
+    { label: 'Age', isNumber: true, cell: ({ ageSecs }) => (ageSecs === undefined ? '' : ageText(ageSecs)) },
+    {
+      label: 'Sources',
+      cell({ token }): Shown {
+        if (!token.rateTerms) return 'fixed in the configuration';
+        const answers = view.rounds.get(tokenName(token))?.answers ?? [];
+        return token.rateTerms.sources.map(({ name }) => {
+          const answer = answers.find(({ source }) => source === name);
+          const said = answer?.problem?.replaceAll('_', ' ') ?? answer?.rate ?? 'not asked yet';
+          return html`<span class="line">${name} <span class="hint">${visibleText(said)}</span></span>`;
+        });
+      },
+    },
+  ];
+  const tokens = rateStatus(rates);
+  return html`<section class="sheet" data-rows>
+    ${
+      tokens.length === 0
+        ? html`<h2>Rates</h2>
+            <p class="muted">No token is accepted.</p>`
+        : table('Rates, in tokens for one unit of a price', columns, tokens)
+    }
+  </section>`;
+}
+
+function ageText(secs: number): string {
+  if (secs < 120) return `${Math.round(secs)} s`;
+  if (secs < 7_200) return `${Math.round(secs / 60)} min`;
+  return secs < 172_800 ? `${Math.round(secs / 3_600)} h` : `${Math.round(secs / 86_400)} days`;
+}
+
+/** Who settles, carries calls and lists jobs. */
+export function peersSheet(context: JobsContext): Html {
+  const { host } = new URL(context.settings.facilitatorUrl);
+  const isOpen = context.facilitator.isCircuitOpen();
+  const broker = context.brokerState();
+  const trouble = broker && describeBroker(broker);
+  const listing = listingStatus(context);
+  const services = [...(listing?.services.values() ?? [])];
+  const gone = services.flatMap((service) => service.gone.map(({ job }) => job));
+  const listed = services.reduce((sum, service) => sum + service.listed.length, 0);
+  return html`<section class="sheet">
+    <h2>Peers</h2>
+    <dl class="facts">
+      <dt>Facilitator</dt>
+      <dd>
+        ${host}
+        ${isOpen ? badge('circuit breaker open: no payments are started', 'bad') : badge('payments are settled', 'good')}
+      </dd>
+      ${
+        broker &&
+        html`<dt>Broker</dt>
+          <dd>
+            ${trouble === undefined ? badge('ready', 'good') : html`${badge('trouble', 'bad')} ${visibleText(trouble)}`}
+          </dd>`
+      }
+      ${
+        listing &&
+        html`<dt>Listings</dt>
+          <dd>
+            ${listed} at
+            ${listing.host}${
+              gone.length > 0 && html` ${badge('gone', 'bad')} ${gone.slice(0, 20).join(', ')}`
+            }${listing.unknown !== undefined && html` ${badge('unknown', 'warn')} ${visibleText(listing.unknown)}`}
+          </dd>`
+      }
+    </dl>
+  </section>`;
+}

@@ -1,0 +1,108 @@
+import { groupDeadLetters } from '../../../jobs/use-cases/dead-letters.ts';
+import { pathWith } from '../../pages/own-path.ts';
+import { type FiringAlert, listFiringAlerts } from '../../../ledger/store/alerts.ts';
+import { countedUnknown, readUnknownSettlements } from '../../../ledger/store/live-figures.ts';
+import { findLastReconciliation } from '../../../audit/store/reconciliations.ts';
+import { countOpenBreaks } from '../books/open-breaks.ts';
+import type { ConsoleSite } from '../site.ts';
+
+/** Something that does not end without a person. */
+export interface Need {
+  /** In a few words. */
+  readonly title: string;
+  readonly text: string;
+  readonly since: Date | undefined;
+  /** The page that deals with it; undefined where it is no page of the console. */
+  readonly path: string | undefined;
+}
+
+/** So many dead letters are grouped by cause. */
+const groupedDeadLetters = 2_000;
+const shownCauses = 5;
+
+/** What needs a person now: money first, then what stops payments, then the rest. */
+export async function readNeeds(site: ConsoleSite): Promise<readonly Need[]> {
+  const [unknown, dead, breaks, alerts] = await Promise.all([
+    unknownSettlements(site),
+    deadLetters(site),
+    breaksOfLastRun(site),
+    listFiringAlerts(site.ledger.db),
+  ]);
+  // dead letters are listed by cause
+  const others = alerts.filter(({ kind }) => kind !== 'dead_letters');
+  return [...unknown, ...breaks, ...dead, ...others.map((alert) => needOf(site, alert))];
+}
+
+async function unknownSettlements({ jobs, ledger }: ConsoleSite): Promise<readonly Need[]> {
+  if (!jobs) return [];
+  const { count, oldestMs } = await readUnknownSettlements(ledger.pool);
+  if (count === 0) return [];
+  const many = count >= countedUnknown ? `${countedUnknown} or more` : String(count);
+  return [
+    {
+      title: count === 1 ? 'unknown settlement' : 'unknown settlements',
+      text: `${many} without a known outcome. The gateway asks the chain again and again; resolve what it cannot find out.`,
+      since: new Date(Date.now() - oldestMs),
+      path: '/console/payments?state=settlement_unknown',
+    },
+  ];
+}
+
+async function deadLetters({ jobs, ledger }: ConsoleSite): Promise<readonly Need[]> {
+  if (!jobs) return [];
+  const { groups, next } = await groupDeadLetters(ledger.db, {}, 0, groupedDeadLetters);
+  const shown = groups.slice(0, shownCauses).map(({ cause, reason, words, calls, oldest }) => ({
+    title: calls === 1 ? 'dead letter' : 'dead letters',
+    text: `${calls}${next === undefined ? '' : ' or more'} of one cause: ${words === '' ? (reason ?? 'unknown').replaceAll('_', ' ') : words}`,
+    since: oldest,
+    path: pathWith('/console/calls/dead', { cause }),
+  }));
+  const rest = groups.slice(shownCauses);
+  if (rest.length === 0) return shown;
+  const calls = rest.reduce((sum, group) => sum + group.calls, 0);
+  const text = `${calls} of ${rest.length} other causes`;
+  return [...shown, { title: 'dead letters', text, since: undefined, path: '/console/calls' }];
+}
+
+async function breaksOfLastRun(site: ConsoleSite): Promise<readonly Need[]> {
+  const last = await findLastReconciliation(site.ledger.pool);
+  const open = last && last.breaks > 0 ? await countOpenBreaks(site.ledger.pool, last.id) : 0;
+  if (!last || open === 0) return [];
+  const period = `${last.from.slice(0, 10)} to ${last.to.slice(0, 10)}`;
+  return [
+    {
+      title: open === 1 ? 'break' : 'breaks',
+      text: `${open} in the last reconciliation, of ${period}: the ledger and the chain differ, and nobody has explained it.`,
+      since: new Date(last.at),
+      path: offered(site, '/console/books'),
+    },
+  ];
+}
+
+/** By the kind of an alert, the page that deals with it. */
+const pages: Readonly<Record<string, string>> = {
+  runner_paused: '/console/calls',
+  broker_trouble: '/console/calls',
+  circuit_open: '/console/jobs',
+  no_current_rate: '/console/jobs',
+  rate_old: '/console/jobs',
+  listing_gone: '/console/jobs',
+  listing_missing: '/console/jobs',
+  discovery_unknown: '/console/jobs',
+  anchors_behind: '/console/books',
+  factor_guessed: '/console/activity',
+};
+
+function needOf(site: ConsoleSite, { kind, subject, text, since }: FiringAlert): Need {
+  const known = kind === 'low_gas' ? pageOfKey(subject) : pages[kind];
+  return { title: kind.replaceAll('_', ' '), text, since, path: offered(site, known) };
+}
+
+/** Ether is needed by the keys of anchors, and by the operator's key of spends. */
+function pageOfKey(subject: string): string {
+  return subject.startsWith('anchor ') ? '/console/books' : '/console/chat';
+}
+
+function offered({ sections }: ConsoleSite, path: string | undefined): string | undefined {
+  return sections.find((section) => section.path === path)?.path;
+}

@@ -1,0 +1,165 @@
+import { foldQuote, type PaymentState, type QuoteState } from '../../../payments/rules/quote-state.ts';
+import { refundReason, remainingAtoms } from '../../../payments/rules/refund.ts';
+import { html, type Html } from '../../../base/values/html.ts';
+import { isHex32 } from '../../../base/values/primitives.ts';
+import { visibleText } from '../../../base/values/visible-text.ts';
+import {
+  readPaymentHistory,
+  type PaymentHistory,
+} from '../../../audit/use-cases/projections/payment-history.ts';
+import { type CallDetails, findCallDetails } from '../../../payments/store/payment-search.ts';
+import { noticeOf } from '../../pages/document.ts';
+import { tokenAmount } from '../../pages/jobs/token-amount.ts';
+import { copyButton, shortId, time } from '../../pages/parts.ts';
+import { problemView } from '../../pages/problem.ts';
+import type { View } from '../../pages/site.ts';
+import type { Console, ConsoleSite, OperatorVisit } from '../site.ts';
+import { actionForms, callIdOf, paymentActions } from './actions.ts';
+import { refundPath } from '../books/parts.ts';
+import { explorerLink } from './explorer.ts';
+import { stateBadge } from './state-badge.ts';
+import { timeline } from './timeline.ts';
+
+const paymentsPath = '/console/payments';
+
+/** One payment's page, and what is done there. */
+export function paymentPages(console: Console, site: ConsoleSite): void {
+  console.show(`${paymentsPath}/:digest`, (visit) => paymentView(visit));
+  paymentActions(console, site, paymentView);
+}
+
+/** The page of a quote and what was paid for it; with what an action was refused with. */
+async function paymentView(visit: OperatorVisit, mistake?: string): Promise<View> {
+  const { site, params } = visit;
+  const digest = (params['digest'] ?? '').toLowerCase();
+  const history = isHex32(digest) ? await readPaymentHistory(site.ledger.pool, site.log, digest) : undefined;
+  if (!history) return problemView(404, 'The ledger has no such quote.', { title: 'Not found' });
+  const quote = foldQuote(history.events.map(({ event }) => event));
+  const callId = callIdOf(quote);
+  const call = callId === undefined ? undefined : await findCallDetails(site.ledger.pool, callId);
+  const body = html`<p><a href="${paymentsPath}">Payments</a></p>
+    <div class="head">
+      <h1>Payment ${shortId(digest, 'the digest of the quote')}</h1>
+      ${stateBadge(history.state)}
+    </div>
+    ${mistake !== undefined && noticeOf({ tone: 'bad', text: mistake })}
+    <section class="sheet">
+      <h2>Money</h2>
+      ${quote.payment ? moneyOf(quote.payment) : html`<p class="muted">No payment for this quote was started.</p>`}
+    </section>
+    ${callId !== undefined && callSection(callId, call)}
+    ${actionForms(visit, { digest, payment: quote.payment, call })} ${refundLink(quote, digest)}
+    ${await proofSection(site, history)}
+    <section class="sheet" data-rows>
+      <h2>Events</h2>
+      ${timeline(history.events)}
+    </section>`;
+  return {
+    kind: 'view',
+    title: `Payment ${digest.slice(0, 10)}`,
+    section: paymentsPath,
+    status: mistake === undefined ? 200 : 409,
+    scripts: ['proof.js'],
+    body,
+  };
+}
+
+/** The refund that is due for a payment that was not delivered. */
+function refundLink({ payment: state }: QuoteState, digest: string): Html | undefined {
+  if (!state || refundReason(state) === undefined) return undefined;
+  return html`<section class="sheet">
+    <h2>Refund</h2>
+    <p>
+      ${tokenAmount(remainingAtoms(state), state.payment)} are due to the payer.
+      <a
+        class="button plain"
+        href="${refundPath({ quote_digest: digest, payment_nonce: state.payment.nonce })}"
+        >Refund it</a
+      >
+    </p>
+  </section>`;
+}
+
+function moneyOf({ payment, status, startedAt, refunds, settled }: PaymentState): Html {
+  const { amount, symbol, decimals, network } = payment;
+  const transaction = settled?.transaction;
+  return html`<dl class="facts">
+    <dt>Amount</dt>
+    <dd>${tokenAmount(BigInt(amount), { symbol, decimals, network })} on ${network}</dd>
+    <dt>Settlement</dt>
+    <dd>${stateBadge(status)} begun ${time(new Date(startedAt))}</dd>
+    <dt>From</dt>
+    <dd>${shortId(payment.payer, 'the payer')}</dd>
+    <dt>To</dt>
+    <dd>${shortId(payment.pay_to, 'the payee')}</dd>
+    ${
+      transaction !== undefined &&
+      html`<dt>Transaction</dt>
+        <dd>${shortId(transaction, 'the transaction')} ${explorerLink(network, transaction)}</dd>`
+    }
+    ${refunds.map(
+      (refund) =>
+        html`<dt>Refunded</dt>
+          <dd>
+            ${tokenAmount(refund.amount, { symbol, decimals, network })} to
+            ${shortId(refund.to, 'the wallet refunded')} by
+            ${shortId(refund.transaction, 'the transaction of the refund')}
+            ${explorerLink(network, refund.transaction)}
+          </dd>`,
+    )}
+  </dl>`;
+}
+
+function callSection(callId: number, call: CallDetails | undefined): Html {
+  return html`<section class="sheet">
+    <h2>Call ${callId}</h2>
+    ${
+      call
+        ? html`<dl class="facts">
+            <dt>In the outbox</dt>
+            <dd>${stateBadge(call.status)} due ${time(call.dueAt)}</dd>
+            <dt>Attempts</dt>
+            <dd>${call.attempt}</dd>
+            ${
+              call.runner !== null &&
+              html`<dt>Runner</dt>
+                <dd>${call.runner}</dd>`
+            }
+            ${
+              call.reason !== null &&
+              html`<dt>Last outcome</dt>
+                <dd>${call.reason.replaceAll('_', ' ')}</dd>`
+            }
+            ${
+              call.error !== null &&
+              html`<dt>The runner’s words</dt>
+                <dd><q dir="auto">${visibleText(call.error)}</q></dd>`
+            }
+          </dl>`
+        : html`<p class="muted">It is not in the outbox any more: it was completed or given up.</p>`
+    }
+  </section>`;
+}
+
+/** What the module checks in the browser: each leaf as it stands on this page, up to the signed head. */
+async function proofSection(site: ConsoleSite, { head, events }: PaymentHistory): Promise<Html> {
+  if (!head)
+    return html`<section class="sheet">
+      <h2>Proof</h2>
+      <p class="muted">This ledger is not sealed, or has no signed head yet.</p>
+    </section>`;
+  const keys = await site.logKeys();
+  const sealed = events.filter(({ proof }) => proof).length;
+  return html`<section class="sheet" data-proof data-keys="${keys.join(' ')}">
+    <h2>Proof</h2>
+    <p data-proof-verdict role="status">
+      ${sealed} of ${events.length} events are in the log up to its newest signed head. Checking them needs
+      JavaScript.
+    </p>
+    <details>
+      <summary>The checkpoint</summary>
+      <pre class="code" tabindex="0" data-checkpoint>${head.note}</pre>
+      ${copyButton(head.note, 'the checkpoint')}
+    </details>
+  </section>`;
+}

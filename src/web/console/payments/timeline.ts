@@ -1,0 +1,108 @@
+import { formatUnits } from 'viem/utils';
+import type { RecordedEvent } from '../../../ledger/rules/event.ts';
+import { html, type Html, type Shown } from '../../../base/values/html.ts';
+import { visibleText } from '../../../base/values/visible-text.ts';
+import { shortId, time } from '../../pages/parts.ts';
+import type { PaymentHistory } from '../../../audit/use-cases/projections/payment-history.ts';
+import { explorerLink } from './explorer.ts';
+
+type Entry = PaymentHistory['events'][number];
+
+/** What seldom explains anything: folded where it stands. */
+const lowValue: ReadonlySet<string> = new Set([
+  'auth_passed',
+  'payment_verified',
+  'settlement_confirmed',
+  'payer_mismatch',
+]);
+
+/** The events of a payment in order, with the time between them, what each says, and its leaf, which the module checks. */
+export function timeline(entries: readonly Entry[]): Html {
+  const rows = entries.map((entry, index) => ({ entry, before: entries[index - 1] }));
+  const groups: (typeof rows)[] = [];
+  for (const row of rows) {
+    const last = groups.at(-1);
+    const isLow = lowValue.has(row.entry.event.type);
+    if (isLow && last && lowValue.has(last[0]?.entry.event.type ?? '')) last.push(row);
+    else groups.push([row]);
+  }
+  return html`<ol class="timeline">
+    ${groups.map((group) => {
+      const shown = group.map(({ entry, before }) => eventRow(entry, before));
+      return lowValue.has(group[0]?.entry.event.type ?? '')
+        ? html`<li>
+            <details>
+              <summary>${group.map(({ entry }) => labelOf(entry.event)).join(', ')}</summary>
+              <ol class="timeline">
+                ${shown}
+              </ol>
+            </details>
+          </li>`
+        : shown;
+    })}
+  </ol>`;
+}
+
+function labelOf({ type }: RecordedEvent): string {
+  return type.replaceAll('_', ' ');
+}
+
+function eventRow({ event, leaf, proof }: Entry, before: Entry | undefined): Html {
+  const gap = before && Date.parse(event.at) - Date.parse(before.event.at);
+  const hashes = proof?.hashes.map((hash) => hash.toString('base64')).join(' ');
+  return html`<li
+    data-event="${event.seq}"
+    data-hashes="${hashes ?? ''}"
+    data-sealed="${proof ? 'yes' : 'no'}"
+  >
+    <p class="event">
+      <strong>${labelOf(event)}</strong>
+      <span class="hint">${time(new Date(event.at))}${gap !== undefined && ` · ${gapText(gap)} later`}</span>
+      <span class="badge plain" data-verdict>${proof ? 'in the log' : 'not sealed yet'}</span>
+    </p>
+    <dl class="facts">
+      ${factsOf(event).map(
+        ([name, value]) =>
+          html`<dt>${name}</dt>
+            <dd>${value}</dd>`,
+      )}
+    </dl>
+    <details>
+      <summary>Leaf ${event.seq - 1}</summary>
+      <pre class="code" tabindex="0" data-leaf>${leaf.toString('utf8')}</pre>
+    </details>
+  </li>`;
+}
+
+/** Milliseconds below a second, then seconds, minutes, hours, days. */
+function gapText(ms: number): string {
+  if (ms < 1_000) return `${ms} ms`;
+  if (ms < 120_000) return `${(ms / 1_000).toFixed(1)} s`;
+  if (ms < 7_200_000) return `${Math.round(ms / 60_000)} min`;
+  return ms < 172_800_000 ? `${Math.round(ms / 3_600_000)} h` : `${Math.round(ms / 86_400_000)} days`;
+}
+
+/** What an event says, by name; parts of a part are named with a dot. */
+function factsOf({ data }: RecordedEvent): [string, Shown][] {
+  return entriesOf(data, '');
+}
+
+function entriesOf(data: object, prefix: string): [string, Shown][] {
+  const token = data as {
+    readonly decimals?: unknown;
+    readonly symbol?: string;
+    readonly network?: unknown;
+  };
+  return Object.entries(data).flatMap(([name, value]: [string, unknown]): [string, Shown][] => {
+    const label = prefix + name.replaceAll('_', ' ');
+    if (value === undefined || value === null) return [];
+    if (Array.isArray(value)) return [[label, `${value.length} of them`]];
+    if (typeof value === 'object') return entriesOf(value, `${label}, `);
+    const text = visibleText(`${value as string | number | boolean}`);
+    if (name === 'amount' && typeof token.decimals === 'number' && /^\d+$/.test(text))
+      return [[label, `${formatUnits(BigInt(text), token.decimals)} ${token.symbol ?? ''}`]];
+    if (!/^0x[0-9a-f]{40,}$/.test(text)) return [[label, text]];
+    const link = name.includes('transaction') && explorerLink(token.network, text);
+    return [[label, html`${shortId(text, label)} ${link}`]];
+  });
+}

@@ -1,0 +1,72 @@
+import { html, type Html } from '../../../base/values/html.ts';
+import { addFactorBeside, type NewFactor } from '../../../accounts/use-cases/second-factor.ts';
+import { noticeOf } from '../../pages/document.ts';
+import { type Column, field, table, time } from '../../pages/parts.ts';
+import { pathWith } from '../../pages/own-path.ts';
+import type { Admission, Requests } from '../../pages/requests.ts';
+import type { Answer, View } from '../../pages/site.ts';
+import { type Factor, listFactors } from '../../../accounts/store/operators.ts';
+import type { ConsoleSite } from '../site.ts';
+import type { AnyVisit } from './next.ts';
+import { passkeyAnswerOf, passkeyFields, passkeyScript } from './passkey.ts';
+import { appOffer, codeOf, passkeyOffer, prove, type ProvingVisit, textOf } from './second-factor.ts';
+
+const path = '/console/factors';
+
+/** The second factors of who is signed in: an operator adds others to the one that the console was opened with. */
+export function factorPages(requests: Requests<ConsoleSite>): void {
+  requests.get(path, proven, (own) => factorsView(own));
+
+  const appOptions = { secrets: ['code', 'sealed'], shownAt: path };
+  requests.post(`${path}/app`, appOptions, proven, (own, { fields }) => added(own, codeOf(fields)));
+
+  const passkeyOptions = { secrets: passkeyFields, shownAt: path };
+  requests.post(`${path}/passkey`, passkeyOptions, proven, (own, { fields }) =>
+    added(own, { kind: 'passkey', ...passkeyAnswerOf(fields) }),
+  );
+}
+
+/** An operator who has proven a second factor in this session. */
+function proven(visit: AnyVisit, again: string | undefined): Admission<ProvingVisit> {
+  if (!visit.visitor?.operator || visit.visitor.operator.until) return prove(visit, again);
+  const to = pathWith('/console/second-factor', { next: path });
+  return { kind: 'refused', answer: { kind: 'redirect', to } };
+}
+
+async function added(own: ProvingVisit, factor: NewFactor): Promise<Answer> {
+  const result = await addFactorBeside(own.visit.site.identity, own.prover, factor);
+  if (result.kind === 'added') return { kind: 'redirect', to: path, notice: 'factor_added' };
+  const view = await factorsView(own, {
+    text: textOf(result, factor.kind === 'passkey'),
+    ...(factor.kind === 'totp' && { sealed: factor.sealed }),
+  });
+  return result.kind === 'limited'
+    ? { ...view, status: 429, retryAfterSecs: result.waitSecs }
+    : { ...view, status: 403 };
+}
+
+const columns: readonly Column<Factor>[] = [
+  { label: 'Kind', cell: ({ kind }) => (kind === 'totp' ? 'authenticator app' : 'passkey') },
+  { label: 'Added', cell: ({ createdAt }) => time(createdAt) },
+];
+
+async function factorsView(
+  { visit, prover }: ProvingVisit,
+  { text, sealed }: { readonly text?: string; readonly sealed?: string } = {},
+): Promise<View> {
+  const factors = await listFactors(visit.site.ledger.pool, prover.userId);
+  const hasApp = factors.some(({ kind }) => kind === 'totp');
+  const body = html`<h1>Your second factors</h1>
+    ${text !== undefined && noticeOf({ tone: 'bad', text })}
+    <section class="sheet" data-rows>${table('Each of them opens the console', columns, factors)}</section>
+    <section class="sheet">
+      <h2>Another one</h2>
+      <p class="hint">Any of them opens the console. An admin resets them all where one was lost.</p>
+      ${await passkeyOffer(visit, prover, `${path}/passkey`, path)}
+      ${!hasApp && appOffer(visit, prover, `${path}/app`, { sealed, fields: codeFields })}
+    </section>`;
+  return { kind: 'view', title: 'Your second factors', section: path, scripts: [passkeyScript], body };
+}
+
+const codeFields: Html = html`${field({ label: 'Code', name: 'code', autocomplete: 'one-time-code', maxLength: 32 })}
+  <button class="wide">Add the app</button>`;

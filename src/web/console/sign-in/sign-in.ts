@@ -1,0 +1,95 @@
+import { html } from '../../../base/values/html.ts';
+import { endedCookie } from '../../pages/cookies.ts';
+import { noticeOf } from '../../pages/document.ts';
+import { pathWith } from '../../pages/own-path.ts';
+import { field, form } from '../../pages/parts.ts';
+import { problemView } from '../../pages/problem.ts';
+import type { Requests } from '../../pages/requests.ts';
+import { askAuth } from '../../pages/sign-in/call.ts';
+import { type Refusal, refusedView } from '../../pages/sign-in/refusal.ts';
+import { providerButtons, toProvider } from '../../pages/sign-in/ways.ts';
+import type { View } from '../../pages/site.ts';
+import type { ConsoleSite } from '../site.ts';
+import { factorPages } from './factors.ts';
+import { invitationPages } from './invitation.ts';
+import { type AnyVisit, anyone, nextOf } from './next.ts';
+import { consoleCookie, secondFactorPages } from './second-factor.ts';
+
+/** Signing in to the console, in two steps: a password or a provider, then a second factor. */
+export function signInPages(requests: Requests<ConsoleSite>): void {
+  requests.get('/console/sign-in', anyone, (visit) => {
+    const next = nextOf(visit, visit.query);
+    if (visit.query.get('error') !== null)
+      return {
+        kind: 'redirect',
+        to: pathWith('/console/sign-in', { next }),
+        notice: 'provider_refused',
+      };
+    if (visit.visitor?.operator) return { kind: 'redirect', to: next };
+    return signInView(visit, { next, email: visit.query.get('email') ?? '' });
+  });
+
+  requests.post('/console/sign-in', { secrets: ['password'] }, anyone, async (visit, { fields }) => {
+    const next = nextOf(visit, fields);
+    const email = fields.get('email')?.trim() ?? '';
+    const result = await askAuth(visit, '/sign-in/email', { email, password: fields.get('password') ?? '' });
+    if (result.kind === 'done') return { kind: 'redirect', to: next, cookies: result.cookies };
+    return signInView(visit, { next, email, result });
+  });
+
+  requests.post('/console/sign-in/provider', { shownAt: '/console/sign-in' }, anyone, async (visit, sent) => {
+    const next = nextOf(visit, sent.fields);
+    const body = {
+      provider: sent.fields.get('provider') ?? '',
+      callbackURL: next,
+      errorCallbackURL: pathWith('/console/sign-in', { next }),
+    };
+    const result = await askAuth(visit, '/sign-in/social', body);
+    return result.kind === 'refused' ? signInView(visit, { next, result }) : toProvider(visit, result);
+  });
+
+  requests.post('/console/sign-out', { shownAt: '/console' }, anyone, async (visit) => {
+    const result = await askAuth(visit, '/sign-out', {});
+    if (result.kind === 'refused' && visit.visitor)
+      return refusedView(problemView(result.status, `${result.text} You are still signed in.`), result);
+    const cookies = result.kind === 'done' ? result.cookies : [];
+    const closed = endedCookie(visit.site.publicUrl(), consoleCookie);
+    return { kind: 'redirect', to: '/console/sign-in', notice: 'signed_out', cookies: [...cookies, closed] };
+  });
+
+  secondFactorPages(requests);
+  factorPages(requests);
+  invitationPages(requests);
+}
+
+function signInView(
+  visit: AnyVisit,
+  { next, email = '', result }: { readonly next: string; readonly email?: string; readonly result?: Refusal },
+): View {
+  const { identity, hasCustomerPages } = visit.site;
+  const forgotten = hasCustomerPages && html`<a href="/forgot-password">Forgotten?</a>`;
+  const body = html`<div class="sheet">
+    <h1>Operators</h1>
+    ${
+      visit.visitor &&
+      noticeOf({
+        tone: 'warn',
+        text: `You are signed in as ${visit.visitor.user.email}, who is no operator. Sign in as another user.`,
+      })
+    }
+    ${result && noticeOf({ tone: 'bad', text: result.text })}
+    ${providerButtons(visit, next, '/console/sign-in/provider')}
+    ${
+      identity.mailer &&
+      form(
+        visit,
+        '/console/sign-in',
+        html`<input type="hidden" name="next" value="${next}" />
+          ${field({ label: 'E-mail', name: 'email', type: 'email', value: email, autocomplete: 'username', maxLength: 254 })}
+          ${field({ label: 'Password', name: 'password', type: 'password', autocomplete: 'current-password', maxLength: 128, ...(forgotten && { hint: forgotten }) })}
+          <button class="wide">Continue</button>`,
+      )
+    }
+  </div>`;
+  return refusedView({ kind: 'view', title: 'Sign in', isNarrow: true, body }, result);
+}

@@ -1,0 +1,119 @@
+// The parts of a page that pays: the choice of a wallet and of a token, the steps of the payment, and how it ended.
+
+import { isKept, pay, resume } from './payment.js';
+import { findWallets, Stop } from './wallet.js';
+
+/**
+ * Makes a form pay. Where a payment of its purpose is kept, it goes on at once.
+ * @param place the element of `paymentForm()` in src/web/pages/payment.ts
+ * @param prepare is told the path of the job that is chosen, and the form; returns `{body, contentType, nonce?, path?}`; throws `Stop`
+ *   where that cannot be said
+ * @param completed is told what was delivered, `{digest, receipt, result}`; returns what the page says then, if it says more
+ */
+export async function bindPayForm(place, { prepare, completed }) {
+  const form = place.querySelector('form');
+  const { purpose } = place.dataset;
+  const networks = JSON.parse(place.dataset.networks);
+  const wallets = await findWallets();
+  const steps = stepsOf(place);
+  let isBusy = false;
+
+  const run = async (start) => {
+    if (isBusy) return;
+    isBusy = true;
+    form.setAttribute('aria-busy', 'true');
+    for (const button of form.querySelectorAll('button')) button.disabled = true;
+    steps.begin();
+    try {
+      const end = await start();
+      if (end) steps.end(end, paid.includes(end.kind) ? await completed(end) : undefined);
+    } catch (error) {
+      const text =
+        error instanceof Stop
+          ? error.message
+          : `This page failed: ${error?.message ?? error}. ${unknownText(purpose)}`;
+      steps.end({ kind: 'stopped', text });
+    } finally {
+      isBusy = false;
+      form.removeAttribute('aria-busy');
+      for (const button of form.querySelectorAll('button')) button.disabled = false;
+    }
+  };
+
+  place.querySelector('[data-without-wallet]').hidden = wallets.length > 0;
+  form.hidden = wallets.length === 0;
+  offerWallets(form, wallets);
+  form.addEventListener('submit', (event) => {
+    event.preventDefault();
+    delete form.dataset.sent;
+    const { provider } = wallets[Number(new FormData(form).get('wallet') ?? 0)];
+    void run(async () => {
+      const { path, ...terms } = { ...form.querySelector('[data-network]:checked').dataset };
+      const purchase = { purpose, networks, path, terms: { ...terms, decimals: Number(terms.decimals) } };
+      // where a payment is kept, that one goes on
+      const prepared = isKept(purpose) ? {} : await prepare(path, form);
+      return pay({ ...purchase, ...prepared }, provider, steps.show);
+    });
+  });
+  // another tab may have it already: then this one says so
+  if (isKept(purpose)) await run(() => resume(purpose, steps.show));
+}
+
+function unknownText(purpose) {
+  return isKept(purpose)
+    ? 'A payment is signed and kept in this browser: load this page again, and it goes on.'
+    : 'Nothing was charged. Load this page again.';
+}
+
+/** A choice, where the browser has several. */
+export function offerWallets(form, wallets) {
+  const choice = form.querySelector('[data-wallets]');
+  if (wallets.length < 2) return;
+  choice.hidden = false;
+  for (const [index, { name }] of wallets.entries()) {
+    const input = Object.assign(document.createElement('input'), {
+      type: 'radio',
+      name: 'wallet',
+      value: String(index),
+      checked: index === 0,
+    });
+    const label = document.createElement('label');
+    label.append(input, ` ${name}`);
+    choice.querySelector('.choices').append(label);
+  }
+}
+
+/** Ends of which the caller is told. */
+const paid = ['completed', 'accepted'];
+const tones = { completed: 'good', accepted: 'good', ended: 'bad', stopped: 'warn', busy: 'warn' };
+const marks = { active: 'under way', waiting: 'waiting', done: 'done', failed: 'failed' };
+
+function mark(item, state, text) {
+  item.dataset.state = state;
+  item.querySelector('[data-mark]').textContent = marks[state] ?? '';
+  item.querySelector('[data-detail]').textContent = text;
+}
+
+export function stepsOf(place) {
+  const list = place.querySelector('[data-steps]');
+  const outcome = place.querySelector('[data-outcome]');
+  return {
+    begin() {
+      list.hidden = false;
+      outcome.hidden = true;
+      for (const item of list.children) mark(item, 'open', '');
+    },
+    show(step, state, text) {
+      const item = list.querySelector(`[data-step="${step}"]`);
+      // what a payment that goes on has behind it
+      for (let before = item.previousElementSibling; before; before = before.previousElementSibling)
+        if (before.dataset.state !== 'done') mark(before, 'done', '');
+      mark(item, state, text);
+    },
+    end({ kind, text = '' }, more) {
+      outcome.hidden = false;
+      outcome.className = `notice ${tones[kind]}`;
+      outcome.replaceChildren(more ?? text);
+    },
+  };
+}

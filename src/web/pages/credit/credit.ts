@@ -1,0 +1,136 @@
+import { formatUnits } from 'viem/utils';
+import type { EventData, RecordedEvent } from '../../../ledger/rules/event.ts';
+import { html, type Html } from '../../../base/values/html.ts';
+import { accountStream } from '../../../accounts/use-cases/credit/credit.ts';
+import { findAccount } from '../../../accounts/store/credit.ts';
+import { readLatestEvents } from '../../../ledger/store/streams.ts';
+import { amount, badge, type Column, empty, shortId, table, time } from '../parts.ts';
+import { notFound } from '../problem.ts';
+import type { Pages } from '../serve.ts';
+import type { SignedInVisit, View } from '../site.ts';
+import { topUpPages, topUpSection } from './top-up.ts';
+
+const shownMoves = 100;
+
+/** What a user's account has, and how it came to it. */
+export function creditPages(pages: Pages): void {
+  topUpPages(pages);
+  pages.showForUsers('/credit', async (visit) => creditView(visit, await movesOf(visit)));
+
+  pages.showForUsers('/credit/receipts/:quote_digest', async (visit) => {
+    const move = (await movesOf(visit)).find(
+      ({ topUp }) => topUp?.quote_digest === visit.params['quote_digest']?.toLowerCase(),
+    );
+    return move?.topUp ? receiptView(visit, move, move.topUp) : notFound('receipt');
+  });
+}
+
+interface Move {
+  readonly at: Date;
+  readonly label: string;
+  readonly micros: bigint;
+  /** Where it was bought. */
+  readonly topUp?: EventData<'credit_topped_up'>;
+  readonly digest?: string;
+}
+
+async function movesOf({ site, visitor }: SignedInVisit): Promise<readonly Move[]> {
+  const { pool } = site.chat();
+  const events = await readLatestEvents(pool, accountStream(visitor.accountId), shownMoves);
+  return events.flatMap((event) => moveOf(event) ?? []);
+}
+
+/** A move of credit into the account, or out of it. What requests cost is not among them. */
+function moveOf(event: RecordedEvent): Move | undefined {
+  const at = new Date(event.at);
+  switch (event.type) {
+    case 'credit_granted':
+      return { at, label: 'Given by the operator', micros: BigInt(event.data.amount_micros) };
+    case 'credit_topped_up': {
+      const { quote_digest: digest, amount_micros: micros } = event.data;
+      return { at, label: 'Top-up', micros: BigInt(micros), topUp: event.data, digest };
+    }
+    case 'credit_reversed': {
+      const { quote_digest: digest, amount_micros: micros } = event.data;
+      return { at, label: 'Top-up reversed: its payment did not last', micros: -BigInt(micros), digest };
+    }
+    case 'credit_expired':
+      return { at, label: 'Expired', micros: -BigInt(event.data.amount_micros) };
+    default:
+      return undefined;
+  }
+}
+
+async function creditView(visit: SignedInVisit, moves: readonly Move[]): Promise<View> {
+  const { db, settings } = visit.site.chat();
+  const { currency } = settings;
+  const account = await findAccount(db, { accountId: visit.visitor.accountId });
+  const topUp = topUpSection(visit);
+  const figure = (label: string, micros: number | undefined, hint: string, isBalance = false): Html =>
+    html`<div class="sheet figure" ${isBalance && html`data-balance`}>
+      <span class="label">${label}</span>${amount(BigInt(micros ?? 0), currency)}<span class="hint"
+        >${hint}</span
+      >
+    </div>`;
+  const columns: Column<Move>[] = [
+    { label: 'When', cell: ({ at }) => time(at) },
+    { label: 'What', cell: ({ label }) => label },
+    {
+      label: 'Receipt',
+      cell: ({ digest }) =>
+        digest !== undefined && html`<a href="/credit/receipts/${digest}">${digest.slice(0, 10)}…</a>`,
+    },
+    { label: 'Amount', isNumber: true, cell: ({ micros }) => amount(micros, currency, { hasSign: true }) },
+  ];
+  const body = html`<div class="head"><h1>Credit</h1></div>
+    <div class="grid">
+      ${figure('You can spend', account?.balanceMicros, 'the rest of your credit', true)}
+      ${figure('Held', account?.heldMicros, 'for requests that are running; what they do not cost returns')}
+      ${figure('Used so far', account?.usedMicros, 'by all your keys and sessions')}
+    </div>
+    ${topUp}
+    ${
+      moves.length === 0
+        ? empty('No credit yet', howTo(topUp !== undefined))
+        : html`<section class="sheet">
+            ${table('History', columns, moves)}${moves.length === shownMoves && html`<p class="hint">The last ${shownMoves} entries.</p>`}
+          </section>`
+    }`;
+  return { kind: 'view', title: 'Credit', section: 'credit', body, ...(topUp && { scripts: ['credit.js'] }) };
+}
+
+function howTo(canTopUp: boolean): Html {
+  return canTopUp
+    ? html`Top up with a wallet: each payment is listed here, with its receipt.`
+    : html`Ask the operator for credit. Free models need none.`;
+}
+
+function receiptView(visit: SignedInVisit, { at, micros }: Move, topUp: EventData<'credit_topped_up'>): View {
+  const { currency } = visit.site.chat().settings;
+  const { quote_digest: digest, payer, atoms, decimals, symbol, network } = topUp;
+  const body = html`<p><a href="/credit">Credit</a></p>
+    <div class="sheet">
+      <div class="head">
+        <h1>Top-up</h1>
+        ${badge('paid', 'good')}
+      </div>
+      <dl class="facts">
+        <dt>Credited</dt>
+        <dd>${amount(micros, currency)}</dd>
+        <dt>When</dt>
+        <dd>${time(at)}</dd>
+        <dt>Paid</dt>
+        <dd>${formatUnits(BigInt(atoms), decimals)} <span class="unit">${symbol}</span></dd>
+        <dt>By wallet</dt>
+        <dd>${shortId(payer, 'the wallet')}</dd>
+        <dt>Network</dt>
+        <dd><code>${network}</code></dd>
+        <dt>Receipt</dt>
+        <dd>${shortId(digest, 'the digest of the receipt')}</dd>
+      </dl>
+      <p class="hint">
+        The signed receipt, with its proof, is at <code>/x402/receipts/${digest}</code> for who paid.
+      </p>
+    </div>`;
+  return { kind: 'view', title: 'Top-up', section: 'credit', body };
+}

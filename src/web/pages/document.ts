@@ -1,0 +1,80 @@
+import { html, type Html, type Shown } from '../../base/values/html.ts';
+import type { PageAddition } from './addition.ts';
+import type { AssetName } from './assets.ts';
+import type { Tone } from './notices.ts';
+import type { PageHost, View } from './site.ts';
+
+export interface Notice {
+  readonly tone: Tone;
+  readonly text: string;
+}
+
+/** What differs between the documents of customers and of operators. */
+export interface DocumentParts {
+  readonly title: string;
+  readonly stylesheets: readonly AssetName[];
+  /** Before those of the view. */
+  readonly scripts: readonly AssetName[];
+  readonly bodyClass?: string;
+  /** Where the name at the top leads, and what stands there. */
+  readonly home: string;
+  readonly brand: Shown;
+  readonly navigation: Shown;
+  readonly footer: Shown;
+  /** Behind everything, such as a dialog. */
+  readonly end?: Shown;
+}
+
+/** A whole document: head, navigation, notice, the view, footer. */
+export function renderWhole(
+  { assets, addition }: Pick<PageHost, 'assets' | 'addition'>,
+  view: View,
+  notice: Notice | undefined,
+  parts: DocumentParts,
+): string {
+  const { bodyClass } = parts;
+  return String(
+    html`<!doctype html>
+      <html lang="en">
+        <head>
+          <meta charset="utf-8" />
+          <meta name="viewport" content="width=device-width, initial-scale=1" />
+          <meta name="color-scheme" content="light dark" />
+          <title>${parts.title}</title>
+          <link rel="icon" type="image/svg+xml" href="${assets.href('icon.svg')}" />
+          ${parts.stylesheets.map((file) => html`<link rel="stylesheet" href="${assets.href(file)}" />`)}
+          ${addition && additionLinks(addition)}
+          ${[...parts.scripts, ...(view.scripts ?? [])].map(
+            (file) => html`<script type="module" src="${assets.href(file)}"></script>`,
+          )}
+        </head>
+        <body ${bodyClass !== undefined && html`class="${bodyClass}"`}>
+          <a class="skip" href="#main">Skip to the content</a>
+          <header class="top">
+            <div class="wrap">
+              <a class="brand" href="${parts.home}"
+                ><img src="${assets.href('icon.svg')}" width="26" height="26" alt="" />${parts.brand}</a
+              >
+              ${parts.navigation}
+            </div>
+          </header>
+          ${addition?.notice}
+          <main id="main" class="wrap${view.isNarrow ? ' narrow' : ''}" tabindex="-1">
+            ${notice && noticeOf(notice)} ${view.body}
+          </main>
+          <footer class="wrap">${parts.footer}</footer>
+          ${parts.end}
+        </body>
+      </html> `,
+  );
+}
+
+function additionLinks({ stylesheet, script }: PageAddition): Html {
+  return html`<link rel="stylesheet" href="${stylesheet}" />
+    <script type="module" src="${script}"></script>`;
+}
+
+export function noticeOf({ tone, text }: Notice): Html {
+  const role = tone === 'bad' || tone === 'warn' ? 'alert' : 'status';
+  return html`<p class="notice ${tone}" role="${role}">${text}</p>`;
+}

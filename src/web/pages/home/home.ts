@@ -1,0 +1,87 @@
+import { html, type Html } from '../../../base/values/html.ts';
+import type { ModelConfig } from '../../../base/config/config.ts';
+import { listUserApiKeys } from '../../../accounts/use-cases/user-api-keys.ts';
+import { findAccount } from '../../../accounts/store/credit.ts';
+import { snippetsFor } from '../keys/snippets.ts';
+import { amount, type Column, count, empty, personName, table } from '../parts.ts';
+import { modelColumns } from '../model-columns.ts';
+import { pathWith } from '../own-path.ts';
+import type { Pages } from '../serve.ts';
+import type { SignedInVisit, View, Visit } from '../site.ts';
+
+/** The first page: what there is to buy, and for users how their account stands. */
+export function homePages(pages: Pages): void {
+  pages.show('/', async (visit) => {
+    const { visitor } = visit;
+    return visitor ? overview({ ...visit, visitor }) : welcome(visit);
+  });
+}
+
+async function overview(visit: SignedInVisit): Promise<View> {
+  const context = visit.site.chat();
+  const { currency } = context.settings;
+  const account = await findAccount(context.db, { accountId: visit.visitor.accountId });
+  const keys = (await listUserApiKeys(context, visit.visitor)).filter(({ revokedAt }) => !revokedAt);
+  const micros = (size: number | undefined): Html => amount(BigInt(size ?? 0), currency);
+  const [model] = context.models.values();
+  const body = html`<div class="head"><h1>Welcome, ${personName(visit.visitor.user.name)}</h1></div>
+    <div class="grid">
+      <div class="sheet figure">
+        <span class="label">You can spend</span>${micros(account?.balanceMicros)}<a href="/credit"
+          >Credit and its history</a
+        >
+      </div>
+      <div class="sheet figure">
+        <span class="label">Used so far</span>${micros(account?.usedMicros)}<a href="/usage"
+          >By day, model and key</a
+        >
+      </div>
+      <div class="sheet figure">
+        <span class="label">Keys</span>${count(keys.length)}<a href="/keys">Your keys</a>
+      </div>
+    </div>
+    ${
+      keys.length === 0
+        ? empty(
+            'Make your first key',
+            'A key lets a program use the models with your credit.',
+            html`<a class="button" href="/keys/new">Make a key</a>`,
+          )
+        : html`<section class="sheet">
+            <h2>Ask a model</h2>
+            <p class="hint">With the key in the variable <code>TOLLBOOK_KEY</code>.</p>
+            ${model && snippetsFor(visit.site.publicUrl(), model.name)}
+          </section>`
+    }
+    ${modelsTable(context.models.values(), currency)}`;
+  return { kind: 'view', title: visit.site.settings.name, section: 'home', body };
+}
+
+function welcome(visit: Visit): View {
+  const { chat, settings } = visit.site;
+  const context = chat();
+  const body = html`<div class="hero">
+      <h1>Models by the token, paid as you go</h1>
+      <p class="lead">
+        One address for every model of ${settings.name}, with the API that your tools know already. Pay from a
+        balance, see what each request cost, and stop a key in a second.
+      </p>
+      <p class="actions">
+        <a class="button" href="/sign-up">Sign up</a><a class="button plain" href="/try">Try a model</a
+        ><a href="/docs">Read the API</a>
+      </p>
+    </div>
+    ${modelsTable(context.models.values(), context.settings.currency)}`;
+  return { kind: 'view', title: settings.name, body };
+}
+
+function modelsTable(models: Iterable<ModelConfig>, currency: string): Html {
+  const columns: Column<ModelConfig>[] = [
+    {
+      label: 'Model',
+      cell: ({ name }) => html`<a href="${pathWith('/try', { model: name })}"><code>${name}</code></a>`,
+    },
+    ...modelColumns(currency),
+  ];
+  return html`<section class="sheet">${table('Models', columns, [...models])}</section>`;
+}

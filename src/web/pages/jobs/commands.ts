@@ -1,0 +1,71 @@
+import { html, type Html } from '../../../base/values/html.ts';
+import type { SettlementOption } from '../../../payments/rules/quote.ts';
+import { copyButton } from '../parts.ts';
+
+/** What programs send: the job's address, and its input. */
+export interface Purchase {
+  readonly url: string;
+  readonly contentType: string;
+  readonly body: string;
+  /** What it costs: no program pays more. */
+  readonly options: readonly Pick<SettlementOption, 'network' | 'asset' | 'amount'>[];
+}
+
+/** Longer input is read from a file. */
+const maxInlineChars = 2_000;
+
+/** Ready-made programs for the same call: one shows the offer and pays nothing, one pays. */
+export function purchaseCommands(purchase: Purchase): Html {
+  const isLong = purchase.body.length > maxInlineChars;
+  return html`${Object.entries(programs).map(([label, write]) => {
+    const text = write(purchase, isLong);
+    return html`<details>
+      <summary>${label}</summary>
+      <div class="snippet">
+        <pre tabindex="0"><code>${text}</code></pre>
+        ${copyButton(text, label)}
+      </div>
+    </details>`;
+  })}${isLong && html`<p class="hint">The input is long: these programs read it from the file <code>input</code>.</p>`}`;
+}
+
+const programs: Readonly<Record<string, (purchase: Purchase, isLong: boolean) => string>> = {
+  'See the offer with curl': ({ url, contentType, body }, isLong) => `curl -si ${quoted(url)} \\
+  -H ${quoted(`content-type: ${contentType}`)} \\
+  --data-binary ${isLong ? '@input' : quoted(body)}`,
+  'Pay with JavaScript': (
+    { url, contentType, body, options },
+    isLong,
+  ) => `// npm install @x402/fetch @x402/evm viem
+${isLong ? "import { readFile } from 'node:fs/promises';\n" : ''}import { ExactEvmScheme } from '@x402/evm/exact/client';
+import { wrapFetchWithPayment, x402Client } from '@x402/fetch';
+import { privateKeyToAccount } from 'viem/accounts';
+
+const account = privateKeyToAccount(process.env.WALLET_KEY);
+const schemes = [{ network: 'eip155:*', client: new ExactEvmScheme(account) }];
+// what it costs now, and no more
+const allowedAssets = [
+${options.map(({ network, asset, amount }) => `  { network: '${network}', asset: '${asset}', maxAmountPerPayment: '${amount}' },`).join('\n')}
+];
+const client = x402Client.fromConfig({ schemes, spendControls: { allowedAssets } });
+const answer = await wrapFetchWithPayment(fetch, client)(${scriptText(url)}, {
+  method: 'POST',
+  headers: { 'content-type': ${scriptText(contentType)} },
+  body: ${isLong ? "await readFile('input')" : scriptText(body)},
+});
+const { receipt_url: receipt, receipt_token: token } = await answer.json();
+console.log(answer.status, receipt, token);`,
+};
+
+/** A word of a shell that means nothing but itself. */
+function quoted(text: string): string {
+  return `'${text.replaceAll("'", String.raw`'\''`)}'`;
+}
+
+/** A string of JavaScript, with invisible marks written as their code. */
+function scriptText(text: string): string {
+  return JSON.stringify(text).replaceAll(
+    /[\p{Bidi_Control}\p{Cc}\u2028\u2029]/gu,
+    (mark) => `\\u${mark.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
+}

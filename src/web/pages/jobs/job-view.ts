@@ -1,0 +1,194 @@
+import { html, type Html, type Shown } from '../../../base/values/html.ts';
+import { mediaTypeOf } from '../../../base/values/job-input.ts';
+import { priceJson } from '../../../jobs/http/prices.ts';
+import { type Job, jobUrl } from '../../../jobs/use-cases/catalog.ts';
+import type { JobsContext } from '../../../jobs/use-cases/context.ts';
+import { noticeOf } from '../document.ts';
+import { copyButton, personName } from '../parts.ts';
+import { walletNetworks } from '../known-networks.ts';
+import type { View } from '../site.ts';
+import { jobBadges, jobName, jobPath, jobTitle } from './catalogue.ts';
+import { formMembers, type Member } from './form-parts.ts';
+import { noMistakes } from './form-values.ts';
+import { memberControls, mistakeSummary, type Typed, wholeControl } from './form-view.ts';
+import { schemaDetails, schemaView } from './schema-view.ts';
+import { tokenAmount } from './token-amount.ts';
+
+/** How the input of a job is asked for. */
+export type InputForm =
+  | { readonly kind: 'members'; readonly members: readonly Member[]; readonly contentType: string }
+  /** One text area, for JSON or any text. */
+  | { readonly kind: 'whole'; readonly isJson: boolean; readonly contentType: string }
+  /** A form cannot make it. */
+  | { readonly kind: 'none'; readonly contentType: string };
+
+/** @param isJsonWanted where a person rather writes the JSON */
+export function inputFormOf({ input }: Pick<Job, 'input'>, isJsonWanted: boolean): InputForm {
+  if (!input) return { kind: 'whole', isJson: false, contentType: 'text/plain; charset=utf-8' };
+  const { contentType, schema } = input;
+  const type = mediaTypeOf(contentType);
+  const isJson = schema !== undefined || /[/+]json$/.test(type);
+  const members = schema && !isJsonWanted ? formMembers(schema) : undefined;
+  if (members) return { kind: 'members', members, contentType };
+  if (isJson || /^text\/|[/+]xml$|^application\/x-www-form-urlencoded$/.test(type))
+    return { kind: 'whole', isJson, contentType };
+  return { kind: 'none', contentType };
+}
+
+export interface JobForm {
+  readonly form: InputForm;
+  readonly typed: Typed;
+  /** What the text area of a whole body shows. */
+  readonly whole: string;
+  readonly formId: string;
+  /** Why nothing was checked. */
+  readonly problem?: string | undefined;
+  readonly status?: number;
+  readonly retryAfterSecs?: number;
+}
+
+/** A job: what it costs, what it takes, what it gives back. */
+export function jobView(context: JobsContext, job: Job, shown: JobForm): View {
+  const { status, retryAfterSecs } = shown;
+  const url = jobUrl(context.publicUrl(), job);
+  const body = html`<p><a href="/jobs">Jobs</a></p>
+    <div class="head">
+      <h1>${jobName(job)}</h1>
+      <p>${jobBadges(job)}</p>
+    </div>
+    ${job.description !== undefined && html`<p class="lead">${personName(job.description)}</p>`}
+    ${restrictionNotice(job)}
+    <section class="sheet">
+      <h2>Price</h2>
+      ${priceFacts(context, job)}
+    </section>
+    ${job.isTopUp ? topUpNotice : inputSection(job, shown)}
+    ${
+      job.output &&
+      html`<section class="sheet">
+        <h2>What it gives back</h2>
+        ${schemaView(job.output, 'The parts of its result')}
+      </section>`
+    }
+    <p class="hint">
+      Its address for programs: <code class="name">${url}</code> ${copyButton(url, 'the address')}
+    </p>`;
+  return {
+    kind: 'view',
+    title: jobTitle(job),
+    section: 'jobs',
+    body,
+    isKept: true,
+    ...(status === undefined ? {} : { status }),
+    ...(retryAfterSecs === undefined ? {} : { retryAfterSecs }),
+  };
+}
+
+const topUpNotice = html`<section class="sheet">
+  <h2>It sells credit</h2>
+  <p>
+    Paid on the page of credit, the credit goes to the account that you are signed in to. Paid by a program,
+    it goes to the account of the wallet that pays.
+  </p>
+  <p><a class="button" href="/credit">Top up</a></p>
+</section>`;
+
+function inputSection(job: Job, shown: JobForm): Html {
+  const { form, formId, problem } = shown;
+  if (form.kind === 'none')
+    return html`<section class="sheet">
+      <h2>What it takes</h2>
+      <p>
+        It takes <code>${form.contentType}</code>, which a form cannot make. Send it with a program:
+        <a href="/docs">the API</a> says how.
+      </p>
+    </section>`;
+  return html`<section class="sheet">
+    <h2>What it takes</h2>
+    ${problem !== undefined && noticeOf({ tone: 'bad', text: problem })}
+    <form method="post" action="${jobPath(job)}/order" novalidate>
+      <input type="hidden" name="order" value="${formId}" />
+      ${controls(job, shown)}
+    </form>
+    ${job.input?.schema && schemaDetails(job.input.schema, 'The JSON Schema of its input')}
+  </section>`;
+}
+
+function controls(job: Job, { form, typed, whole }: JobForm): Html {
+  switch (form.kind) {
+    case 'members':
+      return html`${mistakeSummary(form.members, typed.mistakes)}${memberControls(form.members, typed)}
+        <p class="actions">
+          <button>Check it and see how to pay</button>
+          <button class="quiet" name="as" value="json">Write it as JSON</button>
+        </p>`;
+    case 'whole': {
+      const hasForm = inputFormOf(job, false).kind === 'members';
+      return html`<input type="hidden" name="mode" value="whole" />
+        ${mistakeSummary([], typed.mistakes)}${wholeControl(whole, typed.mistakes.of.get('body'), form.isJson)}
+        <p class="actions">
+          <button>Check it and see how to pay</button>
+          ${hasForm && html`<a href="${jobPath(job)}">Back to the form</a>`}
+        </p>`;
+    }
+    case 'none':
+      return html``;
+  }
+}
+
+/** What a job costs in each token, and what cannot be paid now. */
+export function priceFacts(context: JobsContext, job: Job): Html {
+  const { settlement_options: options, not_offered: others = [], unavailable } = priceJson(context, job);
+  const networks = walletNetworks(context.settings.networks);
+  const rows: Shown = options.map(
+    (option) =>
+      html`<dt>${networks[option.network]?.chainName ?? option.network}</dt>
+        <dd>${tokenAmount(BigInt(option.amount), option)}</dd>`,
+  );
+  return html`${options.length > 0 && html`<dl class="facts">${rows}</dl>`}
+  ${unavailable && noticeOf({ tone: 'warn', text: unavailableText })}
+  ${
+    others.length > 0 &&
+    html`<p class="hint">
+      Not at the moment, for want of a current rate:
+      ${others.map(({ symbol, network }, index) => `${index > 0 ? ', ' : ''}${symbol} on ${network}`)}
+    </p>`
+  }`;
+}
+
+const unavailableText = 'It cannot be paid in any token at the moment. Nothing is charged; look again later.';
+
+/** Whether a page can pay for it: what a caller signs beside a payment it cannot. */
+export function isPayableHere({ restriction }: Job): boolean {
+  return restriction?.authMode !== 'delegated_caller_signature';
+}
+
+export function restrictionNotice(job: Job): Html | undefined {
+  if (!job.restriction) return undefined;
+  return noticeOf({
+    tone: 'warn',
+    text: isPayableHere(job)
+      ? 'Only wallets that the operator permits can buy it: a contract is asked about the wallet that pays. One that is refused is not charged.'
+      : 'Only callers that the operator permits can buy it, and each signs its request beside the payment. A page cannot do that: use a program.',
+  });
+}
+
+export function firstForm(job: Job, query: URLSearchParams, formId: string): JobForm {
+  const form = inputFormOf(job, query.get('mode') === 'whole');
+  const isTyped = [...query.keys()].some((name) => name.startsWith('in/') || name === 'body');
+  return {
+    form,
+    typed: { fields: query, isTyped, mistakes: noMistakes },
+    whole: query.get('body') ?? exampleOf(job, form),
+    formId,
+  };
+}
+
+/** What a text area proposes: the example that discovery tells as well. */
+function exampleOf({ input }: Job, form: InputForm): string {
+  if (form.kind !== 'whole' || !form.isJson) return '';
+  const { examples, default: usual } = input?.schema ?? {};
+  const first: unknown = Array.isArray(examples) ? examples[0] : usual;
+  const text = first === undefined ? '' : JSON.stringify(first, null, 2);
+  return text.length > 4_000 ? '' : text;
+}

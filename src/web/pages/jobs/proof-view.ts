@@ -1,0 +1,68 @@
+import { html, type Html } from '../../../base/values/html.ts';
+import { visibleText } from '../../../base/values/visible-text.ts';
+import type { Receipt } from '../../../jobs/http/schemas/receipt.ts';
+import { type Column, copyButton, count, shortId, table } from '../parts.ts';
+
+type LogProof = NonNullable<Receipt['log_proof']>;
+
+/** The proofs that a settlement is in the log, and how to check them without this gateway. */
+export function proofView(receipt: Receipt, receiptUrl: string): Html {
+  const { log_proof: proof, log_proof_reason: reason } = receipt;
+  const body = proof ? provenView(proof, receiptUrl) : html`<p class="muted">${whyNot(reason)}</p>`;
+  return html`<section class="sheet">
+    <h2>Proof in the log</h2>
+    ${body}
+  </section>`;
+}
+
+function whyNot(reason: Receipt['log_proof_reason']): string {
+  switch (reason) {
+    case 'not_settled':
+      return 'There is no proof before the payment has settled.';
+    case 'not_sealed':
+      return 'The next signed head of the log covers the settlement. Look again in a moment.';
+    case undefined:
+      return 'This ledger is not sealed, so that there is no log to prove it with.';
+  }
+}
+
+function provenView(proof: LogProof, receiptUrl: string): Html {
+  const columns: Column<LogProof['proofs'][number]>[] = [
+    { label: 'Leaf', cell: ({ seq }) => count(seq - 1) },
+    { label: 'Its hash', cell: ({ leaf_hash: hash }) => shortId(hash, 'the hash of the leaf') },
+    { label: 'Hashes to the root', isNumber: true, cell: ({ hashes }) => count(hashes.length) },
+  ];
+  const commands = `curl -s ${receiptUrl} > receipt.json
+tollbook verify --receipt receipt.json --pubkey PUBLIC_KEY`;
+  return html`<p>
+      Each event about this settlement is a leaf of the log, and its hashes lead to a head that the gateway
+      has signed. The operator cannot take it back without a second history, which the holders of older heads
+      would notice.
+    </p>
+    <dl class="facts">
+      <dt>Tree size</dt>
+      <dd>${count(proof.tree_size)}</dd>
+      <dt>Root</dt>
+      <dd>${shortId(proof.root_hash, 'the hash of the root')}</dd>
+    </dl>
+    ${table('Events of the settlement', columns, proof.proofs)}
+    ${proof.pending > 0 && html`<p class="hint">The next head covers ${count(proof.pending)} more.</p>`}
+    <details>
+      <summary>The checkpoint</summary>
+      <div class="snippet">
+        <pre class="code" tabindex="0"><code>${visibleText(proof.checkpoint)}</code></pre>
+        ${copyButton(proof.checkpoint, 'the checkpoint')}
+      </div>
+    </details>
+    <details>
+      <summary>Check it yourself</summary>
+      <p>
+        With the public key of the log, which the operator publishes, this checks the signature of the head
+        and the way of each leaf to it. It opens no connection:
+      </p>
+      <div class="snippet">
+        <pre tabindex="0"><code>${commands}</code></pre>
+        ${copyButton(commands, 'the commands')}
+      </div>
+    </details>`;
+}

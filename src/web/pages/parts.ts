@@ -1,0 +1,189 @@
+import { withoutMarks } from '../../base/values/visible-text.ts';
+import { creditText } from '../../base/values/price.ts';
+import { html, type Html, type Shown } from '../../base/values/html.ts';
+import type { Tone } from './notices.ts';
+import type { PageHost, VisitOf } from './site.ts';
+
+/** A form that is sent to a path of the pages, with the token that proves where it was shown. */
+export function form(visit: Pick<VisitOf<PageHost>, 'token'>, action: string, body: Shown): Html {
+  return html`<form method="post" action="${action}">
+    <input type="hidden" name="form" value="${visit.token}" />${body}
+  </form>`;
+}
+
+export interface FieldOptions {
+  readonly label: string;
+  readonly name: string;
+  readonly type?: 'text' | 'email' | 'password' | 'date';
+  readonly value?: string | null | undefined;
+  readonly hint?: Shown;
+  /** What is wrong with the value that was sent. */
+  readonly error?: string | undefined;
+  readonly autocomplete?: string;
+  readonly inputMode?: 'decimal' | 'numeric';
+  readonly maxLength?: number;
+  readonly minLength?: number;
+  readonly isOptional?: boolean;
+  readonly hasFocus?: boolean;
+  readonly min?: string;
+}
+
+/** A labelled input, with its hint and its mistake. */
+export function field(options: FieldOptions): Html {
+  const { label, name, type = 'text', value, hint, error, isOptional = false } = options;
+  const notes = [hint !== undefined && `${name}-hint`, error !== undefined && `${name}-error`].filter(
+    Boolean,
+  );
+  return html`<div class="field">
+    <label for="${name}">${label}${isOptional && html` <span class="muted">optional</span>`}</label>
+    <input
+      id="${name}"
+      name="${name}"
+      type="${type}"
+      value="${value ?? ''}"
+      ${!isOptional && html`required`}
+      ${options.hasFocus === true && html`autofocus`}
+      ${attribute('autocomplete', options.autocomplete)}
+      ${attribute('inputMode', options.inputMode)}
+      ${attribute('maxLength', options.maxLength)}
+      ${attribute('minLength', options.minLength)}
+      ${attribute('min', options.min)}
+      ${error !== undefined && html`aria-invalid="true"`}
+      ${notes.length > 0 && html`aria-describedby="${notes.join(' ')}"`}
+    />
+    ${hint !== undefined && html`<p class="hint" id="${name}-hint">${hint}</p>`}
+    ${error !== undefined && html`<p class="mistake" id="${name}-error">${error}</p>`}
+  </div>`;
+}
+
+function attribute(key: string, text: string | number | undefined): Html | false | undefined {
+  return text !== undefined && attributes[key]?.(text);
+}
+
+const attributes: Readonly<Record<string, (text: string | number) => Html>> = {
+  autocomplete: (text) => html`autocomplete="${text}"`,
+  inputMode: (text) => html`inputmode="${text}"`,
+  maxLength: (text) => html`maxlength="${text}"`,
+  minLength: (text) => html`minlength="${text}"`,
+  min: (text) => html`min="${text}"`,
+};
+
+export function badge(text: string, tone: Tone = 'plain'): Html {
+  return html`<span class="badge ${tone}">${text}</span>`;
+}
+
+/** What to do where there is nothing yet. */
+export function empty(title: string, text: Shown, action?: Html): Html {
+  return html`<div class="empty">
+    <h2>${title}</h2>
+    <p>${text}</p>
+    ${action}
+  </div>`;
+}
+
+export interface Column<T> {
+  readonly label: string;
+  readonly cell: (row: T) => Shown;
+  /** For amounts and numbers: aligned at their ends. */
+  readonly isNumber?: boolean;
+  /** For a button: its label is for those alone who hear the table. */
+  readonly isAction?: boolean;
+}
+
+/** A table with a caption; on a phone each row is a block with the labels beside the values. */
+export function table<T>(caption: string, columns: readonly Column<T>[], rows: readonly T[]): Html {
+  const classOf = ({ isNumber, isAction }: Column<T>): string =>
+    isNumber === true || isAction === true ? 'number' : '';
+  const head = ({ label, isAction }: Column<T>): Shown =>
+    isAction === true ? html`<span class="unseen">${label}</span>` : label;
+  const cell = (row: T) => (column: Column<T>) =>
+    html`<td class="${classOf(column)}" data-label="${column.isAction === true ? '' : column.label}">
+      <span>${column.cell(row)}</span>
+    </td>`;
+  return html`<table>
+    <caption>
+      ${caption}
+    </caption>
+    <thead>
+      <tr>
+        ${columns.map((column) => html`<th scope="col" class="${classOf(column)}">${head(column)}</th>`)}
+      </tr>
+    </thead>
+    <tbody>
+      ${rows.map(
+        (row) =>
+          html`<tr>
+            ${columns.map(cell(row))}
+          </tr>`,
+      )}
+    </tbody>
+  </table>`;
+}
+
+/** Credit: two digits, or all where these would show nothing; the exact amount on hover. */
+export function amount(micros: bigint, currency: string, { hasSign = false } = {}): Html {
+  const size = micros < 0n ? -micros : micros;
+  const sign = micros < 0n ? '−' : hasSign && micros > 0n ? '+' : '';
+  const exact = creditText(size);
+  const shown = size > 0n && size < 10_000n ? exact : twoDigits(size);
+  return html`<data
+    class="amount"
+    value="${micros < 0n ? '-' : ''}${exact}"
+    title="${sign}${exact} ${currency}"
+    >${sign}${shown} <span class="unit">${currency}</span></data
+  >`;
+}
+
+function twoDigits(micros: bigint): string {
+  const hundredths = micros / 10_000n;
+  return `${withThousands(hundredths / 100n)}.${String(hundredths % 100n).padStart(2, '0')}`;
+}
+
+/** A count with its thousands apart. */
+export function count(number: number | bigint): Html {
+  return html`<data class="amount" value="${number}">${withThousands(number)}</data>`;
+}
+
+export function withThousands(number: number | bigint): string {
+  return String(number).replaceAll(/\B(?=(?:\d{3})+$)/g, ',');
+}
+
+const day = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeZone: 'UTC' });
+const minute = new Intl.DateTimeFormat('en-GB', { timeStyle: 'short', timeZone: 'UTC' });
+
+/** A time in UTC; the module of the pages puts the local time before it. */
+export function time(at: Date): Html {
+  const iso = at.toISOString();
+  return html`<time datetime="${iso}" title="${iso.replace('T', ' ').replace(/\.\d+Z$/, ' UTC')}"
+    >${day.format(at)}, ${minute.format(at)} UTC</time
+  >`;
+}
+
+/** A whole day of UTC, such as `2026-11-23`: it is the same everywhere. */
+export function utcDay(isoDay: string): Html {
+  return html`<time datetime="${isoDay}" title="${isoDay}, from 00:00 to 24:00 UTC"
+    >${dayText(isoDay)}</time
+  >`;
+}
+
+export function dayText(isoDay: string): string {
+  return day.format(new Date(isoDay));
+}
+
+/** A long id by its ends; the whole one on hover, and with the button. */
+export function shortId(id: string, what: string): Html {
+  const shown = id.length > 16 ? `${id.slice(0, 8)}…${id.slice(-6)}` : id;
+  return html`<span class="id"><code title="${id}">${shown}</code>${copyButton(id, what)}</span>`;
+}
+
+/** Shown by the module of the pages alone: without it there is nothing to press. */
+export function copyButton(text: string, what: string): Html {
+  return html`<button type="button" class="copy quiet small" data-copy="${text}" hidden>
+    <span>Copy</span><span class="unseen"> ${what}</span>
+  </button>`;
+}
+
+/** A name that a person chose: its direction does not affect what is beside it, and marks that turn text around are left out. */
+export function personName(name: string): Html {
+  return html`<bdi class="name">${withoutMarks(name)}</bdi>`;
+}

@@ -1,0 +1,50 @@
+import { refusals } from '../../base/errors/refusal.ts';
+import { html } from '../../base/values/html.ts';
+import { sections } from './sections.ts';
+import type { View, Visitor } from './site.ts';
+
+/** A page for what cannot be shown or done. `again` is the page's own path, where asking once more may help. */
+export function problemView(
+  status: number,
+  text: string,
+  { title = 'This did not work', again }: { readonly title?: string; readonly again?: string } = {},
+): View {
+  return {
+    kind: 'view',
+    status,
+    title,
+    isNarrow: true,
+    body: html`<h1>${title}</h1>
+      <p class="notice bad" role="alert">${text}</p>
+      ${again !== undefined && html`<p><a class="button" href="${again}">Try again</a></p>`}
+      <p><a href="/">To the first page</a></p>`,
+  };
+}
+
+/** A page for an address that has none, or that takes forms alone. */
+export function lostView(visitor: Visitor | undefined, code: 'not_found' | 'method_not_allowed'): View {
+  const pages = visitor
+    ? Object.values(sections)
+    : [sections.home, { path: '/sign-in', label: 'Sign in' }, { path: '/sign-up', label: 'Sign up' }];
+  const isUnknown = code === 'not_found';
+  const title = isUnknown ? 'Not found' : 'Nothing to see here';
+  return {
+    kind: 'view',
+    status: refusals[code].status,
+    title,
+    isNarrow: true,
+    body: html`<h1>${title}</h1>
+      <p class="notice warn" role="alert">
+        ${isUnknown ? 'There is no page at this address. Nothing was changed.' : 'This address takes a form that another page sends. Nothing was changed.'}
+      </p>
+      <p>Go on with:</p>
+      <ul class="links">
+        ${pages.map(({ path, label }) => html`<li><a href="${path}">${label}</a></li>`)}
+        <li><a href="/docs">API reference</a></li>
+      </ul>`,
+  };
+}
+
+export function notFound(what = 'page'): View {
+  return problemView(404, `There is no such ${what}.`, { title: 'Not found' });
+}

@@ -1,0 +1,82 @@
+import { html } from '../../../base/values/html.ts';
+import { noticeOf } from '../document.ts';
+import { field, form } from '../parts.ts';
+import { notFound } from '../problem.ts';
+import type { Pages } from '../serve.ts';
+import type { Answer, Visit } from '../site.ts';
+import { askAuth } from './call.ts';
+import { type Refusal, refusedView } from './refusal.ts';
+
+/** A forgotten password: a mail with a link, and the page that it leads to. */
+export function newPasswordPages(pages: Pages): void {
+  pages.show('/forgot-password', (visit) => (visit.site.identity.mailer ? forgottenView(visit) : notFound()));
+
+  pages.take('/forgot-password', {}, async (visit, { fields }) => {
+    const email = fields.get('email')?.trim() ?? '';
+    const result = await askAuth(visit, '/request-password-reset', { email, redirectTo: '/reset-password' });
+    if (result.kind === 'refused') return forgottenView(visit, email, result);
+    return { kind: 'redirect', to: '/forgot-password/sent' };
+  });
+
+  pages.show('/forgot-password/sent', () => ({
+    kind: 'view',
+    title: 'Look into your mail',
+    isNarrow: true,
+    body: html`<div class="sheet">
+      <h1>Look into your mail</h1>
+      <p>
+        If the address has an account here, a mail with a link is on its way. The link is valid for an hour,
+        and once.
+      </p>
+      <p class="hint">
+        Nothing there? Look into the spam folder, or <a href="/forgot-password">ask again</a>.
+      </p>
+    </div>`,
+  }));
+
+  pages.show('/reset-password', (visit) => {
+    const token = visit.query.get('token');
+    if (!token || visit.query.has('error'))
+      return { kind: 'redirect', to: '/forgot-password', notice: 'link_expired' };
+    return resetView(visit, token);
+  });
+
+  pages.take('/reset-password', { secrets: ['password'] }, async (visit, { fields }) => {
+    const token = fields.get('token') ?? '';
+    const newPassword = fields.get('password') ?? '';
+    const result = await askAuth(visit, '/reset-password', { token, newPassword });
+    if (result.kind === 'done') return { kind: 'redirect', to: '/sign-in', notice: 'password_set' };
+    if (result.code === 'INVALID_TOKEN')
+      return { kind: 'redirect', to: '/forgot-password', notice: 'link_expired' };
+    return resetView(visit, token, result);
+  });
+}
+
+function forgottenView(visit: Visit, email = visit.query.get('email') ?? '', result?: Refusal): Answer {
+  const body = html`<div class="sheet">
+      <h1>Forgotten password</h1>
+      ${result && noticeOf({ tone: 'bad', text: result.text })}
+      <p>We send a link to your address, which sets a new one.</p>
+      ${form(visit, '/forgot-password', html`${field({ label: 'E-mail', name: 'email', type: 'email', value: email, autocomplete: 'username', maxLength: 254 })}<button class="wide">Send the link</button>`)}
+    </div>
+    <p class="aside"><a href="/sign-in">Back to the sign-in</a></p>`;
+  return refusedView({ kind: 'view', title: 'Forgotten password', isNarrow: true, body }, result);
+}
+
+function resetView(visit: Visit, token: string, result?: Refusal): Answer {
+  const password = field({
+    label: 'New password',
+    name: 'password',
+    type: 'password',
+    autocomplete: 'new-password',
+    minLength: 10,
+    maxLength: 128,
+    hint: 'At least 10 characters. It ends all your sessions.',
+  });
+  const body = html`<div class="sheet">
+    <h1>New password</h1>
+    ${result && noticeOf({ tone: 'bad', text: result.text })}
+    ${form(visit, '/reset-password', html`<input type="hidden" name="token" value="${token}" />${password}<button class="wide">Set the password</button>`)}
+  </div>`;
+  return refusedView({ kind: 'view', title: 'New password', isNarrow: true, body }, result);
+}

@@ -1,0 +1,128 @@
+import type { Readable } from 'node:stream';
+import type { FastifyRequest } from 'fastify';
+import type { ChatContext } from '../../chat/use-cases/context.ts';
+import type { PagesConfig } from '../../base/config/config.ts';
+import type { Completions } from '../../chat/http/make-completion.ts';
+import type { Html } from '../../base/values/html.ts';
+import type { AuthLoader } from '../../accounts/use-cases/auth-loader.ts';
+import type { Identity } from '../../accounts/use-cases/context.ts';
+import type { JobsContext } from '../../jobs/use-cases/context.ts';
+import type { LogReader } from '../../audit/use-cases/log/log-reader.ts';
+import type { SessionUser } from '../../accounts/use-cases/sessions.ts';
+import type { User } from '../../accounts/store/identity.ts';
+import type { OperatorOfUser } from '../../accounts/store/operators.ts';
+import type { PageAddition } from './addition.ts';
+import type { AssetName, Assets } from './assets.ts';
+import type { FormToken } from './form-token.ts';
+import type { NoticeCode } from './notices.ts';
+
+/** What pages are made from, whoever they are for: customers here, operators in the console. */
+export interface PageHost {
+  readonly settings: Pick<PagesConfig, 'name'>;
+  readonly identity: Identity;
+  readonly auth: AuthLoader;
+  readonly publicUrl: () => string;
+  readonly assets: Assets;
+  readonly addition: PageAddition | undefined;
+}
+
+/** What the customers' pages are made from. */
+export interface Site extends PageHost {
+  readonly chat: () => ChatContext;
+  /** Undefined where no jobs are sold. */
+  readonly jobs: (() => JobsContext) | undefined;
+  /** Proves what is in the ledger; undefined where it is not sealed. */
+  readonly log: LogReader | undefined;
+  readonly completions: Completions;
+}
+
+/** Who is signed in. */
+export interface Visitor extends SessionUser {
+  readonly user: User;
+  /** Read for pages of the console alone; undefined for who is no operator. */
+  readonly operator?: OperatorOfUser | undefined;
+}
+
+/** One request for a page of a host. */
+export interface VisitOf<Host extends PageHost> {
+  readonly site: Host;
+  readonly request: FastifyRequest;
+  /** The path below which the page is served, as its links name it. */
+  readonly path: string;
+  readonly params: Readonly<Record<string, string>>;
+  readonly query: URLSearchParams;
+  /** Undefined where nobody is signed in. */
+  readonly visitor: Visitor | undefined;
+  /** The token for the forms of this page. */
+  readonly token: string;
+  /** Calls its listener once the page is sent, or its visitor has closed the connection. */
+  readonly onClose: (listener: () => void) => void;
+}
+
+/** One request for a customers' page. */
+export type Visit = VisitOf<Site>;
+
+export interface SignedInVisit extends Visit {
+  readonly visitor: Visitor;
+}
+
+/** A form as it was sent. */
+export interface Sent {
+  readonly fields: URLSearchParams;
+  readonly form: FormToken;
+}
+
+/** What a page shows. */
+export interface View {
+  readonly kind: 'view';
+  readonly title: string;
+  readonly body: Html;
+  /** Default 200. */
+  readonly status?: number;
+  /** The part of the navigation that it belongs to. */
+  readonly section?: string;
+  /** For a short form: one narrow column. */
+  readonly isNarrow?: boolean;
+  readonly retryAfterSecs?: number;
+  /** Modules that this page needs beside the one of all pages. */
+  readonly scripts?: readonly AssetName[];
+  /** An address at which the browser goes on. */
+  readonly leadsTo?: string;
+  readonly cookies?: readonly string[];
+  /** A visitor's browser may keep it, so that what was typed is there after its button `back`. For forms of look-ups alone. */
+  readonly isKept?: boolean;
+}
+
+/** Leads to another page, once a form was taken. */
+export interface Redirect {
+  readonly kind: 'redirect';
+  /** A path of this gateway, or the address of an identity provider. */
+  readonly to: string;
+  readonly notice?: NoticeCode | undefined;
+  readonly cookies?: readonly string[];
+}
+
+/** For the module of the pages. */
+export interface Data {
+  readonly kind: 'data';
+  readonly status: number;
+  readonly json: object;
+}
+
+/** Bytes from elsewhere: kept as a file, and never shown by the browser. */
+export interface File {
+  readonly kind: 'file';
+  /** Letters, digits, dots and dashes. */
+  readonly name: string;
+  readonly bytes: Readable;
+  /** In bytes; left out where it is not known before the last one is made. */
+  readonly length?: number;
+}
+
+/** Events that the server sends (`text/event-stream`), for the module of a page. */
+export interface Events {
+  readonly kind: 'events';
+  readonly body: Readable;
+}
+
+export type Answer = View | Redirect | Data | File | Events;

@@ -1,0 +1,195 @@
+import type { ChatContext } from '../../../chat/use-cases/context.ts';
+import { type Generation, readGeneration } from '../../../chat/use-cases/generation.ts';
+import { exactCostText, parseCredit, parsePrice } from '../../../base/values/price.ts';
+import { html, type Html, type Shown } from '../../../base/values/html.ts';
+import { findApiKeyById } from '../../../accounts/store/api-keys.ts';
+import type { Tone } from '../notices.ts';
+import { amount, badge, type Column, count, field, shortId, table, time } from '../parts.ts';
+import type { Pages } from '../serve.ts';
+import type { View } from '../site.ts';
+import { keyName, modelName } from './view.ts';
+
+/** One request by its id, as the API's `/v1/generation`. */
+export function generationPage(pages: Pages): void {
+  pages.showForUsers('/usage/generation', async ({ site, visitor, query }) => {
+    const context = site.chat();
+    const id = (query.get('id') ?? '').trim().toLowerCase();
+    const generation = await readGeneration(context, visitor, id);
+    if (!generation) return unknownView(id);
+    const key =
+      generation.key_id === null ? undefined : await keyOf(context, visitor.accountId, generation.key_id);
+    return generationView(generation, key, context.settings.currency);
+  });
+}
+
+/** @param mistake why there is nothing to show for this id */
+export function generationForm(id: string, mistake?: string): Html {
+  return html`<form method="get" action="/usage/generation" class="sheet">
+    <h2>One request</h2>
+    ${field({
+      label: 'Its id',
+      name: 'id',
+      value: id,
+      hint: html`The header <code>X-Request-Id</code> of its answer.`,
+      error: mistake,
+      maxLength: 60,
+    })}
+    <button class="plain">Look it up</button>
+  </form>`;
+}
+
+/** Of another account or of nothing: the same answer. */
+function unknownView(id: string): View {
+  const body = html`<p><a href="/usage">Usage</a></p>
+    <h1>Not found</h1>
+    ${generationForm(id.slice(0, 60), 'Your account has no request with this id.')}`;
+  return { kind: 'view', title: 'Not found', section: 'usage', isNarrow: true, body, status: 404 };
+}
+
+async function keyOf({ db }: ChatContext, accountId: number, keyId: number): Promise<Html | string> {
+  const key = await findApiKeyById(db, keyId);
+  const isOwn = key?.accountId === accountId;
+  return keyName(isOwn ? { key_name: key.name } : undefined, keyId);
+}
+
+export const endings: Readonly<
+  Record<Generation['status'], readonly [label: string, tone: Tone, meaning: string]>
+> = {
+  running: ['running', 'plain', 'It has not ended yet. What it does not cost of the hold returns then.'],
+  completed: ['complete', 'good', 'The whole answer was delivered.'],
+  cut: [
+    'cut off',
+    'warn',
+    'The upstream did not end its answer. The cost is that of the prompt and of what was delivered.',
+  ],
+  client_left: [
+    'left',
+    'warn',
+    'The client left before the end. The cost is that of the prompt and of what was written until then.',
+  ],
+  recovered: [
+    'recovered',
+    'warn',
+    'The gateway that answered it stopped before it recorded the cost, so that the whole hold was captured.',
+  ],
+  failed: ['failed', 'bad', 'Nothing was delivered, and nothing was charged.'],
+};
+
+/** What the ledger records of a request; what it does not record is left out. */
+export function generationView(
+  generation: Generation,
+  key: Html | string | undefined,
+  currency: string,
+): View {
+  const { id, model, upstream, status, reason, events } = generation;
+  const [label, tone, meaning] = endings[status];
+  const credit = (text: string | null): Shown => {
+    const micros = text === null ? undefined : parseCredit(text);
+    return micros === undefined ? (text ?? undefined) : amount(micros, currency);
+  };
+  const { prompt_tokens: input, cached_tokens: cached, completion_tokens: output } = generation;
+  const facts: Readonly<Record<string, Shown>> = {
+    Id: shortId(id, 'the id'),
+    Model: modelName(model),
+    Upstream: upstream !== null && modelName(upstream),
+    Key: key ?? 'none',
+    Began: time(new Date(generation.created_at)),
+    Ended: generation.ended_at !== null && time(new Date(generation.ended_at)),
+    'First byte after': duration(generation.first_byte_ms),
+    'All of it after': duration(generation.latency_ms),
+    Answer: generation.streamed ? 'streamed' : 'in one piece',
+    'Input tokens':
+      input !== null && html`${count(input)}${cached !== null && html`, ${count(cached)} of them cached`}`,
+    'Output tokens': output !== null && count(output),
+    Counted:
+      generation.is_estimate === true && 'in part by the gateway: the upstream did not report all of it',
+    Held: credit(generation.held),
+    Captured: credit(generation.captured),
+    Released: credit(generation.released),
+    Cost: credit(generation.cost),
+    Reason: reason !== null && html`<code>${reason}</code>`,
+  };
+  const records: Column<Generation['events'][number]>[] = [
+    { label: 'When', cell: ({ at }) => time(new Date(at)) },
+    { label: 'What', cell: ({ type }) => html`<code>${type}</code>` },
+    { label: 'Place', isNumber: true, cell: ({ seq }) => seq },
+  ];
+  const body = html`<p><a href="/usage">Usage</a> · <a href="/usage/requests">Requests</a></p>
+    <div class="sheet">
+      <div class="head">
+        <h1>Request</h1>
+        ${badge(label, tone)}
+      </div>
+      <p>${meaning}</p>
+      <dl class="facts">
+        ${Object.entries(facts).map(
+          ([name, fact]) =>
+            isThere(fact) &&
+            html`<dt>${name}</dt>
+              <dd>${fact}</dd>`,
+        )}
+      </dl>
+    </div>
+    ${costSection(generation, currency)}
+    <section class="sheet">
+      ${table('In the ledger', records, events)}
+      <p class="hint">
+        These records are its receipt. In a sealed ledger, <code>/log/proof?seq=PLACE</code> proves each of
+        them.
+      </p>
+    </section>`;
+  return { kind: 'view', title: 'Request', section: 'usage', body };
+}
+
+/** A kind of its tokens, and what they cost. */
+interface CostLine {
+  readonly label: string;
+  readonly tokens: number;
+  readonly price: string;
+}
+
+/** How the cost follows from the tokens and their prices; nothing where the ledger does not say one of them. */
+function costSection(generation: Generation, currency: string): Html | undefined {
+  const { price, status, cost, prompt_tokens: input, completion_tokens: output } = generation;
+  if (!price) return undefined;
+  const unit = html` <span class="unit">${currency}</span>`;
+  const prices: Column<CostLine> = {
+    label: 'Price of a million',
+    isNumber: true,
+    cell: (line) => html`${line.price}${unit}`,
+  };
+  const label: Column<CostLine> = { label: 'Tokens', cell: (line) => line.label };
+  const isCounted = input !== null && output !== null && status !== 'recovered';
+  const cached = generation.cached_tokens ?? 0;
+  const written = generation.cache_write_tokens ?? 0;
+  const lines = [
+    { label: 'Input', tokens: (input ?? 0) - cached - written, price: price.input },
+    { label: 'Input from the cache', tokens: cached, price: price.cached_input },
+    { label: 'Input written to the cache', tokens: written, price: price.cache_write },
+    { label: 'Output', tokens: output ?? 0, price: price.output },
+  ].filter((line) => !line.label.includes('cache') || line.tokens > 0);
+  const counted: Column<CostLine>[] = [
+    { label: 'Number', isNumber: true, cell: (line) => count(line.tokens) },
+    prices,
+    {
+      label: 'Cost',
+      isNumber: true,
+      cell: (line) => html`${exactCostText(line.tokens, parsePrice(line.price) ?? 0n)}${unit}`,
+    },
+  ];
+  return html`<section class="sheet">
+    ${table('Price', [label, ...(isCounted ? counted : [prices])], lines)}
+    <p class="hint">
+      The prices were fixed when the request was
+      admitted.${isCounted && cost !== null && html` The sum of these costs, rounded up to a millionth and at most what was held, is the cost: ${cost} ${currency}.`}
+    </p>
+  </section>`;
+}
+
+function duration(ms: number | null): Shown {
+  return ms !== null && html`${count(ms)} <span class="unit">ms</span>`;
+}
+
+function isThere(fact: Shown): boolean {
+  return fact !== undefined && fact !== false;
+}

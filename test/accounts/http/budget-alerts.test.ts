@@ -1,0 +1,100 @@
+import { once } from 'node:events';
+import { createServer, type IncomingHttpHeaders } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { Webhook } from 'standardwebhooks';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { grantCredit } from '../../../src/accounts/use-cases/credit/credit.ts';
+import { findApiKeyById } from '../../../src/accounts/store/api-keys.ts';
+import { admission, codeOf, laneOn, settle } from '../../support/credit.ts';
+import { documentOf } from '../../support/documented.ts';
+import { type IdentityGateway, signIn, signUp, startIdentityGateway } from '../../support/identity.ts';
+import { eventually } from '../../support/wait.ts';
+
+describe('the budget of a key', () => {
+  test('is reported at 50, 80 and 100 percent by mail and signed webhook, once each, also after a failure', async () => {
+    const gateway = await startIdentityGateway();
+    const browser = gateway.browser();
+    await signUp(gateway, browser, 'ada@example.org');
+    await signIn(browser, 'ada@example.org');
+    const check = await documentOf(gateway);
+    const received: { headers: IncomingHttpHeaders; body: string }[] = [];
+    let isFailing = true;
+    const receiver = createServer((request, response) => {
+      let body = '';
+      request.on('data', (chunk) => (body += String(chunk)));
+      request.on('end', () => {
+        response.statusCode = isFailing ? 500 : 204;
+        if (!isFailing) received.push({ headers: request.headers, body });
+        isFailing = false;
+        response.end();
+      });
+    }).listen(0, '127.0.0.1');
+    await once(receiver, 'listening');
+    onTestFinished(() => void receiver.close());
+    const { port } = receiver.address() as AddressInfo;
+    const url = `http://127.0.0.1:${port}/alerts`;
+    const set = await browser.post('/api/alert-webhook', { url });
+    expect(check('POST', '/api/alert-webhook', set)).toEqual([]);
+    expect((await browser.get('/api/alert-webhook')).json).toEqual({ url });
+    for (const wrong of [
+      'http://example.org/',
+      'https://10.0.0.1/',
+      'https://[::ffff:7f00:1]/',
+      'file:///etc/passwd',
+    ])
+      expect([wrong, (await browser.post('/api/alert-webhook', { url: wrong })).status]).toEqual([
+        wrong,
+        400,
+      ]);
+    const { json: made } = await browser.post('/api/keys', {
+      name: 'bot',
+      budget: { amount: '0.001', period: 'month' },
+    });
+    const [listed] = (await browser.get('/api/keys')).json.keys;
+    expect(listed.budget).toMatchObject({ amount: '0.001', period: 'month', spent: '0', remaining: '0.001' });
+    const { database } = gateway;
+    const accountId = listed && (await accountOfKey(database, made.id));
+    const lane = laneOn(database);
+    await grantCredit({ lane }, accountId, 1_000_000n);
+    const spendMicros = async (micros: bigint) => {
+      const { admit, ...command } = admission({ accountId, keyId: made.id, holdMicros: micros });
+      const code = codeOf(await lane.appendCredit({ ...command, admit }));
+      if (code === 'ok') await settle(lane, admit, micros, 0n);
+      return code;
+    };
+    for (const micros of [400n, 100n, 1n, 299n, 150n]) expect(await spendMicros(micros)).toBe('ok');
+    expect(await spendMicros(100n)).toBe('key_budget_reached');
+    expect(await spendMicros(100n)).toBe('key_budget_reached');
+    await eventually(() =>
+      expect(
+        received.map(({ body }) => Number(JSON.parse(body).data.percent)).toSorted((a, b) => a - b),
+      ).toEqual([50, 80, 100]),
+    );
+    const verifier = new Webhook(set.json.secret);
+    for (const { headers, body } of received)
+      expect(verifier.verify(body, headers as Record<string, string>)).toMatchObject({
+        type: 'key_budget.used',
+        data: {
+          key_name: 'bot',
+          period: 'month',
+          budget: '0.001',
+          starts_anew_at: listed.budget.starts_anew_at,
+        },
+      });
+    const mails = (await gateway.mails('ada@example.org', 4)).filter((mail) => mail.includes('budget'));
+    expect(mails.map((mail) => /used (?:up|to \d+ %)/.exec(mail)?.[0])).toEqual([
+      'used to 50 %',
+      'used to 80 %',
+      'used up',
+    ]);
+    const { rows } = await database.pool.query('select from tollbook.budget_message');
+    expect(rows).toEqual([]);
+    expect((await browser.request('DELETE', '/api/alert-webhook')).json).toEqual({ url: null });
+  });
+});
+
+async function accountOfKey({ db }: IdentityGateway['database'], keyId: number): Promise<number> {
+  const key = await findApiKeyById(db, keyId);
+  if (!key) throw new Error('there is no such key');
+  return key.accountId;
+}

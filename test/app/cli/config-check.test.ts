@@ -1,0 +1,189 @@
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
+import { createServer } from 'node:net';
+import path from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { boundPort } from '../../../src/devnet/ports.ts';
+import { temporaryFolder, tollbook } from '../../support/program.ts';
+import { runInProcess } from '../../support/run-in-process.ts';
+
+const runnerToken = 'a-runner-token-of-enough-characters';
+
+function fileOf(text: string): string {
+  const file = path.join(temporaryFolder(), 'gateway.toml');
+  writeFileSync(file, text);
+  return file;
+}
+
+const badConfig = (bindAddress: string): string => `bind_address = "${bindAddress}"
+facilitator_url = "http://facilitator.example"
+rate_per_native_unit = "3200,00"
+markup_bp = 200
+
+[[accepted_tokens]]
+network = "base"
+asset = "0x833589fcd6edb6e08f4c7c32d4f71b54bda02913"
+symbol = "USDC"
+decimals = 6
+pay_to = "0x1234"
+eip712_name = "USD Coin"
+eip712_version = "2"
+
+[[runners]]
+services = [1]
+mode = "push"
+token_env = "NOT_SET_ANYWHERE"
+
+[job_prices.1]
+0 = "1.5"
+`;
+
+/** Every mistake in it: the line, the path, and a part of the message. */
+const badPlaces: readonly (readonly [number, string, string])[] = [
+  [2, 'facilitator_url', 'https'],
+  [3, 'rate_per_native_unit', 'decimal'],
+  [4, 'markup_bp', 'markup_bps'],
+  [7, 'accepted_tokens[0].network', 'eip155'],
+  [11, 'accepted_tokens[0].pay_to', 'address'],
+  [15, 'runners[0].url', 'missing'],
+  [18, 'runners[0].token_env', 'NOT_SET_ANYWHERE'],
+  [21, 'job_prices.1.0', 'wei'],
+];
+
+const noKeys =
+  'warning: config/dev.toml  receipt_key_env: is missing: receipt tokens are made with a key that is in the database, so a copy of ' +
+  'the database opens every receipt\n' +
+  'warning: config/dev.toml  quote_key_env: is missing: each quote is recorded before its answer, so every 402 waits for the disk\n';
+
+test.each([
+  ['config/dev.toml', noKeys, { TOLLBOOK_RUNNER_TOKEN: runnerToken }],
+  [
+    'config/example.toml',
+    '',
+    {
+      RUNNER_TOKEN: runnerToken,
+      RECEIPT_KEY: 'a-receipt-key-of-thirty-two-chars',
+      QUOTE_KEY: 'a-key-of-quotes-of-thirty-two-chars',
+      FACILITATOR_TOKEN: 'x',
+      UPSTREAM_KEY: 'x',
+      IDENTITY_SECRET: 'a-secret-of-thirty-two-characters',
+      GOOGLE_SECRET: 'x',
+      ORDERS_WEBHOOK_SECRET: 'a-secret-of-webhooks-of-32-chars',
+    },
+  ],
+])('%s is valid', async (file, warnings, env) => {
+  const { code, stdout, stderr } = await tollbook(['config', 'check', file], env);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: warnings });
+  expect(stdout).toContain(`${file} is valid`);
+});
+
+test('without the secrets the rest of a file can be checked, and the keys that were not are named', async () => {
+  const { code, stdout, stderr } = await tollbook(['config', 'check', 'config/example.toml', '--no-secrets']);
+  expect({ code, stdout }).toMatchObject({ code: 0, stdout: expect.stringContaining('is valid') });
+  expect(stderr).toMatch(/^not checked: .*runners\[0\]\.token_env/m);
+  expect(stderr).toContain('receipt_key_env');
+});
+
+test('every mistake is named at once, each with its line and path', async () => {
+  const file = fileOf(badConfig('127.0.0.1:8402'));
+  const { code, stdout, stderr } = await tollbook(['config', 'check', file]);
+  expect({ code, stdout }).toEqual({ code: 78, stdout: '' });
+  const [summary, ...lines] = stderr.trimEnd().split('\n');
+  expect(summary).toContain(`${badPlaces.length} mistakes`);
+  expect(lines.map((line) => line.trim())).toEqual(
+    badPlaces.map(([line, where, part]) =>
+      expect.stringMatching(new RegExp(`^${escape(`${file}:${line}  ${where}: `)}.*${escape(part)}`, 'i')),
+    ),
+  );
+});
+
+test('a gateway with an invalid configuration does not listen', async () => {
+  const taken = createServer().listen(0, '127.0.0.1');
+  await once(taken, 'listening');
+  onTestFinished(() => {
+    taken.close();
+  });
+  const file = fileOf(badConfig(`127.0.0.1:${boundPort(taken)}`));
+  const env = { DATABASE_URL: 'postgres://nobody@127.0.0.1:1/nowhere' };
+  const { code, stdout, stderr } = await tollbook(['serve', '--config', file], env);
+  expect({ code, stdout }).toEqual({ code: 78, stdout: '' });
+  expect(stderr).toContain(`${badPlaces.length} mistakes`);
+});
+
+test('a gateway without DATABASE_URL reports that, and an invalid one is not printed', async () => {
+  const serve = ['serve', '--config', 'config/dev.toml'];
+  const env = { TOLLBOOK_RUNNER_TOKEN: runnerToken };
+  expect(await tollbook(serve, env)).toMatchObject({
+    code: 78,
+    stderr: expect.stringContaining('DATABASE_URL'),
+  });
+  const wrong = await tollbook(serve, { ...env, DATABASE_URL: 'mysql://user:hunter2@db/tollbook' });
+  expect(wrong).toMatchObject({ code: 78, stderr: expect.stringContaining('DATABASE_URL') });
+  expect(wrong.stdout + wrong.stderr).not.toContain('hunter2');
+});
+
+test('secrets may be in files, and a database URL that would be read wrongly is refused before a gateway starts', async () => {
+  const env = {
+    TOLLBOOK_RUNNER_TOKEN_FILE: fileOf(`${runnerToken}\n`),
+    DATABASE_URL_FILE: fileOf('postgres://u:1#hush@db/x\n'),
+  };
+  const check = ['config', 'check', 'config/dev.toml'];
+  const wrong = await tollbook(check, env);
+  expect(wrong).toMatchObject({ code: 78, stderr: expect.stringContaining('write # as %23') });
+  expect(wrong.stderr).not.toContain('hush');
+  const sound = { ...env, DATABASE_URL_FILE: fileOf('postgres://u:1%23hush@db/x\n') };
+  expect(await tollbook(check, sound)).toMatchObject({ code: 0 });
+});
+
+test.each([['a file that is not there'], ['a folder']])('%s cannot be checked', async (what) => {
+  const folder = temporaryFolder();
+  const file = what === 'a folder' ? folder : path.join(folder, 'gateway.toml');
+  expect(await tollbook(['config', 'check', file])).toMatchObject({
+    code: 78,
+    stderr: expect.stringContaining(`${file}  cannot be read`),
+  });
+});
+
+test('TOML that cannot be parsed is reported with its line', async () => {
+  const file = fileOf('bind_address = "127.0.0.1:8402"\nfacilitator_url = \n');
+  expect(await tollbook(['config', 'check', file])).toMatchObject({
+    code: 78,
+    stderr: expect.stringContaining(`${file}:2`),
+  });
+});
+
+test.each([
+  [['explode']],
+  [['config']],
+  [['config', 'chekc', 'config/dev.toml']],
+  [['config', 'check']],
+  [['serve']],
+  [['calls', 'requeue', 'first']],
+  [['runners', 'resume']],
+])('the arguments %j are no valid command, and the usage is shown', async (args) => {
+  const { code, stdout, stderr } = await runInProcess(args, {});
+  expect(code).toBe(2);
+  expect(stderr).not.toBe('');
+  expect(stdout + stderr).toMatch(/tollbook /);
+});
+
+test.each([[['--help']], [['-h']], [['help']], [[]]])('%j lists every command', async (args) => {
+  const { code, stdout, stderr } = await tollbook(args);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  for (const command of ['start', 'devnet', 'pay', 'serve', 'migrate', 'config check', 'calls dead'])
+    expect(stdout).toContain(`  ${command} `);
+});
+
+test.each([[['serve', '--help']], [['config', 'check', '--help']], [['start', '--help']]])(
+  '%j tells about one command and does nothing else',
+  async (args) => {
+    const { code, stdout, stderr } = await runInProcess(args, {});
+    expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+    expect(stdout).toContain(`tollbook ${args.slice(0, -1).join(' ')}: `);
+    expect(stdout).not.toContain('listening');
+  },
+);
+
+function escape(text: string): string {
+  return text.replaceAll(/[.*+?^${}()|[\]\\]/g, '\\$&');
+}

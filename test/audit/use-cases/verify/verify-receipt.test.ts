@@ -1,0 +1,66 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { expect, onTestFinished, test } from 'vitest';
+import { noteSigner } from '../../../../src/base/values/log/checkpoint.ts';
+import { useChain } from '../../../support/devnet.ts';
+import { echo, startJobsSite } from '../../../support/jobs-site.ts';
+import { payFor } from '../../../support/payer.ts';
+import { tollbook } from '../../../support/program.ts';
+import { eventually } from '../../../support/wait.ts';
+
+const chain = useChain();
+const keyOf = (byte: number): string =>
+  noteSigner('jobs.example/log', [Buffer.alloc(32, byte)]).verifierKeys[0];
+
+test('a receipt is proven with the public key of the log alone, and an edited one is not', async () => {
+  const site = await startJobsSite(chain, echo);
+  const { json: paid } = await payFor(site, '/x402/jobs/1/1', 'hello');
+  const get = async (token?: string) =>
+    (await site.get(`/x402/receipts/${paid.quote_digest}`, token ? { authorization: `Bearer ${token}` } : {}))
+      .json;
+  await eventually(async () => expect((await get()).log_proof?.proofs.length).toBeGreaterThan(0));
+  const [open, full] = [await get(), await get(paid.receipt_token)];
+  const dir = mkdtempSync(path.join(tmpdir(), 'tollbook-receipt-'));
+  onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
+  const verify = async (receipt: unknown, key = keyOf(0x2a)) => {
+    const file = path.join(dir, 'receipt.json');
+    writeFileSync(file, typeof receipt === 'string' ? receipt : JSON.stringify(receipt));
+    const { code, stdout, stderr } = await tollbook(['verify', '--receipt', file, '--pubkey', key]);
+    return [code, stdout + stderr] as const;
+  };
+  const edited = (change: (copy: typeof full) => void): unknown => {
+    const copy = structuredClone(full);
+    change(copy);
+    return copy;
+  };
+  expect(await verify(open)).toEqual([
+    0,
+    expect.stringMatching(/is in the log\n.*proven: jobs\.example\/log, \d+ events/s),
+  ]);
+  expect(await verify(full)).toEqual([
+    0,
+    expect.stringMatching(/\(payment_settled\) is in the log\n.*proven/s),
+  ]);
+  const leaf = (copy: typeof full) => copy.log_proof.proofs[0];
+  const other = Buffer.from(leaf(full).leaf_base64, 'base64').toString().replace('"payer"', '"Payer"');
+  for (const [receipt, reason] of [
+    [edited((copy) => (leaf(copy).seq += 1)), 'do not lead to the root'],
+    [edited((copy) => (leaf(copy).hashes[0] = leaf(copy).leaf_hash)), 'do not lead to the root'],
+    [edited((copy) => leaf(copy).hashes.pop()), 'do not lead to the root'],
+    [
+      edited((copy) => (leaf(copy).leaf_base64 = Buffer.from(other).toString('base64'))),
+      'another one than the leaf',
+    ],
+    [edited((copy) => (copy.quote_digest = `0x${'1'.repeat(64)}`)), 'not of this receipt'],
+    [
+      edited((copy) => (copy.log_proof.checkpoint = copy.log_proof.checkpoint.replace(/\n\d+\n/, '\n99\n'))),
+      'does not hold',
+    ],
+    [edited((copy) => (copy.log_proof = null)), 'has no proof yet'],
+    [{ a: 1 }, 'not the JSON of a receipt'],
+  ] as const)
+    expect(await verify(receipt)).toEqual([1, expect.stringContaining(reason)]);
+  expect(await verify(full, keyOf(7))).toEqual([1, expect.stringContaining('signed by another key')]);
+  expect(await verify('{')).toEqual([2, expect.stringContaining('is not JSON')]);
+});

@@ -1,0 +1,149 @@
+import { expect, test } from 'vitest';
+import type { Config } from '../../../src/base/config/config.ts';
+import { reloadConfig } from '../../../src/base/config/reload.ts';
+import { env, minimal, networks, parse, runner, token } from './support.ts';
+
+const chat = `[[upstreams]]
+name = "one"
+base_url = "https://one.example/v1"
+[[models]]
+name = "free"
+upstreams = ["one"]
+free_tier = true
+context_length = 100
+max_output_tokens = 10
+`;
+
+async function read(top = '', tables = '', files = {}): Promise<Config> {
+  const features = top.includes('features') ? top : `features = ["x402", "chat"]\n${top}`;
+  return (await parse(minimal(features) + networks + runner + chat + tables, files, env)).config;
+}
+
+test('an unchanged configuration requires no restart and reloads to itself', async () => {
+  const started = await read();
+  const { config, requireRestart } = reloadConfig(started, await read());
+  expect(requireRestart).toEqual([]);
+  expect({ ...config, jobs: undefined }).toEqual({ ...started, jobs: undefined });
+});
+
+test('a reload puts reloadable keys in force and names none of them', async () => {
+  const next = await read(
+    'quote_ttl_secs = 20\nmarkup_bps = 7',
+    '[chat]\nkey_per_minute = 3\n[job_prices.1]\n0 = "5"',
+  );
+  const { config, requireRestart } = reloadConfig(await read(), next);
+  expect(requireRestart).toEqual([]);
+  expect(config.jobs).toMatchObject({ quoteTtlSecs: 20, acceptedTokens: [{ markupBps: 7 }] });
+  expect([...(config.jobs?.jobPrices ?? [])]).toEqual([['1/0', 5n]]);
+  expect(config.chat?.keyPerMinute).toBe(3);
+});
+
+test('a reload keeps the other keys and returns their TOML names, with the table they are in', async () => {
+  const started = await read();
+  const top = 'log_level = "debug"\nfacilitator_verify = false\nquote_ttl_secs = 20';
+  const tables = `[chat]
+currency = "EUR"
+key_per_minute = 3
+[limits]
+requests_per_minute = 1
+[delivery]
+max_attempts = 2
+lease_secs = 90
+[alerts]
+unresolved_after_secs = 9
+[[runners]]
+services = [2]
+mode = "push"
+url = "https://runner.example"
+token_env = "RUNNER_TOKEN"
+[log]
+origin = "jobs.example/log"
+key_file = "key"
+`;
+  const next = await read(top, tables, { 'conf/key': '07'.repeat(32) });
+  const { config, requireRestart } = reloadConfig(started, next);
+  expect(requireRestart).toEqual([
+    'log_level',
+    'runners',
+    'limits.requests_per_minute',
+    'delivery.max_attempts',
+    'delivery.lease_secs',
+    'alerts.unresolved_after_secs',
+    'log',
+    'chat.currency',
+    'facilitator_verify',
+  ]);
+  const { logLevel, runners, limits, delivery, alerts, log } = started;
+  expect(config).toMatchObject({ logLevel, runners, limits, delivery, alerts, log });
+  expect(config.jobs).toMatchObject({ facilitatorVerify: true, quoteTtlSecs: 20 });
+  expect(config.chat).toMatchObject({ currency: 'USD', keyPerMinute: 3 });
+});
+
+test('a secret whose file has changed is in force after a reload, with the second one beside it', async () => {
+  const top = 'facilitator_token_file = "token"';
+  const tables = `[identity]
+secret_file = "session"
+[log]
+origin = "jobs.example/log"
+key_file = "log"
+`;
+  const files = {
+    'conf/token': 'first',
+    'conf/session': 'a-session-secret-of-32-characters',
+    'conf/log': '07'.repeat(32),
+    'conf/next': '08'.repeat(32),
+  };
+  const started = await read(top, tables, files);
+  const rotated = tables
+    .replace('secret_file = "session"', 'secret_file = "session"\nsecond_secret_file = "next"')
+    .replace('key_file = "log"', 'key_file = "next"\nsecond_key_file = "log"');
+  const next = await read(`${top}\nsecond_facilitator_token_file = "next"`, rotated, {
+    ...files,
+    'conf/token': 'second',
+  });
+  const withTokens = {
+    ...next,
+    runners: next.runners.map((one) => ({
+      ...one,
+      tokens: ['a-new-token-of-enough-characters', ...one.tokens] as const,
+    })),
+  };
+  const { config, requireRestart } = reloadConfig(started, withTokens);
+  expect(requireRestart).toEqual([]);
+  expect(config.jobs?.facilitatorTokens).toEqual(['second', files['conf/next']]);
+  expect(config.identity?.secrets).toEqual([files['conf/session'], files['conf/next']]);
+  expect(config.log?.seeds).toEqual([files['conf/next'], files['conf/log']]);
+  expect(config.runners[0]?.tokens).toEqual(['a-new-token-of-enough-characters', env.RUNNER_TOKEN]);
+});
+
+test('a secret that no reload can change is reported by its key, and the old secret stays in use', async () => {
+  const tables = '[alerts]\nwebhook = "https://alerts.example"\nsecret_file = "secret"';
+  const started = await read('', tables, { 'conf/secret': 'the-first-secret-of-alerts-long-enough' });
+  const next = await read('', tables, { 'conf/secret': 'the-second-secret-of-alerts-long-enough' });
+  const { config, requireRestart } = reloadConfig(started, next);
+  expect(requireRestart).toEqual(['alerts.secret_file']);
+  expect(config.alerts.secret).toBe('the-first-secret-of-alerts-long-enough');
+});
+
+test('a feature that is switched on requires a restart', async () => {
+  const { config, requireRestart } = reloadConfig(await read('features = ["x402"]'), await read());
+  expect(requireRestart).toEqual(['features', 'chat']);
+  expect(config.chat).toBeUndefined();
+});
+
+test('a feature cannot be switched off without a restart', async () => {
+  const started = await read();
+  const next = await read('features = ["x402"]');
+  expect(() => reloadConfig(started, next)).toThrow('switching off the feature chat requires a restart');
+});
+
+test('the payee of a token is reloadable', async () => {
+  const next = minimal('features = ["x402", "chat"]').replace(
+    token,
+    token.replace('0x70997970', '0x80997970'),
+  );
+  const { config } = await parse(next + networks + runner + chat);
+  const reloaded = reloadConfig(await read(), config);
+  expect(reloaded.requireRestart).toEqual([]);
+  expect(reloaded.config.jobs?.acceptedTokens[0]?.payTo).toBe('0x80997970c51812dc3a010c7d01b50e0d17dc79c8');
+});

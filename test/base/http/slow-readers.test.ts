@@ -1,0 +1,94 @@
+import { once } from 'node:events';
+import http, { type ServerResponse } from 'node:http';
+import net, { type AddressInfo, type Socket } from 'node:net';
+import fastify from 'fastify';
+import { expect, onTestFinished, test } from 'vitest';
+import { boundReaders, endInTime, type ReaderBounds } from '../../../src/base/http/slow-readers.ts';
+import { eventually } from '../../support/wait.ts';
+
+const megabyte = 1_000_000;
+const generous: ReaderBounds = {
+  patienceMs: 600_000,
+  leastBytesPerSec: 1,
+  maxBytesOfClient: 1_000 * megabyte,
+  maxBytes: 10_000 * megabyte,
+};
+
+/** An app whose answer has so many megabytes. */
+async function serve(bounds: Partial<ReaderBounds>, megabytes: number) {
+  const app = fastify();
+  boundReaders(app, { ...generous, ...bounds });
+  const body = Buffer.alloc(megabytes * megabyte, 'x');
+  app.get('/', (_, reply) => reply.send(body));
+  app.get('/text', (_, reply) => reply.send('ä'.repeat(100_000)));
+  await app.listen({ host: '127.0.0.1', port: 0 });
+  onTestFinished(async () => {
+    app.server.closeAllConnections();
+    await app.close();
+  });
+  const { port } = app.server.address() as AddressInfo;
+  const ask = async (localAddress = '127.0.0.1'): Promise<Socket> => {
+    const socket = net.connect({ port, host: '127.0.0.1', localAddress }).on('error', () => {});
+    onTestFinished(() => void socket.destroy());
+    await once(socket, 'connect');
+    socket.pause().write('GET / HTTP/1.1\r\nhost: x\r\n\r\n');
+    return socket;
+  };
+  const connections = (): Promise<number> =>
+    new Promise((resolve) => app.server.getConnections((_, count) => resolve(count)));
+  return { url: `http://127.0.0.1:${port}`, ask, connections };
+}
+
+test('a client that reads nothing of its answer is cut, and one that reads it gets all of it', async () => {
+  const { url, ask, connections } = await serve({ patienceMs: 300, leastBytesPerSec: 1_000 }, 40);
+  await ask();
+  const read = await (await fetch(url)).arrayBuffer();
+  expect(read.byteLength).toBe(40 * megabyte);
+  await eventually(async () => expect(await connections()).toBeLessThan(2));
+});
+
+test('a client that reads less than the least rate is cut, however often it reads', async () => {
+  const { ask } = await serve({ patienceMs: 500, leastBytesPerSec: 100 * megabyte }, 100);
+  const socket = await ask();
+  const timer = setInterval(() => void socket.read(1_000), 5);
+  onTestFinished(() => clearInterval(timer));
+  await once(socket, 'close');
+  expect(socket.bytesRead).toBeLessThan(100 * megabyte);
+});
+
+test('of the answers that a client does not read the oldest is cut, and those of others are not', async () => {
+  const { ask, connections } = await serve({ maxBytesOfClient: 100 * megabyte }, 40);
+  await ask('127.0.0.2');
+  for (let nth = 0; nth < 5; nth++) await ask('127.0.0.3');
+  // two answers of 40 MB stay of the one, and the other's
+  await eventually(async () => expect(await connections()).toBe(3));
+});
+
+test('of all clients together the oldest answer is cut where they read nothing', async () => {
+  const { ask, connections } = await serve({ maxBytes: 100 * megabyte }, 40);
+  for (let nth = 2; nth < 12; nth++) await ask(`127.0.0.${nth}`);
+  await eventually(async () => expect(await connections()).toBe(2));
+});
+
+test('a long text comes whole, with its length in bytes', async () => {
+  const { url } = await serve({}, 1);
+  const answer = await fetch(`${url}/text`);
+  expect(answer.headers.get('content-length')).toBe('200000');
+  expect(await answer.text()).toBe('ä'.repeat(100_000));
+});
+
+test('an answer that lasts too long is ended, however it is read', async () => {
+  const server = http.createServer((_, response) => {
+    endInTime(response, 400);
+    const drip = setInterval(() => response.write('x'), 20);
+    response.once('close', () => clearInterval(drip));
+  });
+  onTestFinished(() => void server.close());
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const client = net.connect((server.address() as AddressInfo).port, '127.0.0.1').on('error', () => {});
+  client.resume().write('GET / HTTP/1.1\r\nhost: x\r\n\r\n');
+  const [, response] = (await once(server, 'request')) as [unknown, ServerResponse];
+  if (!response.destroyed) await once(response, 'close');
+  expect(response.writableFinished).toBe(false);
+});

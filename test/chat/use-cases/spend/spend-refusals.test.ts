@@ -1,0 +1,206 @@
+import { stringToHex } from 'viem';
+import { generatePrivateKey } from 'viem/accounts';
+import { describe, expect, it, test } from 'vitest';
+import {
+  commitmentOf,
+  prepaidContractAddress,
+  fundPrepaidAccount,
+} from '../../../../src/devnet/prepaid-contract.ts';
+import type { SpendAuth } from '../../../../src/accounts/rules/spend/spend-auth.ts';
+import { paidModel, startChatGateway } from '../../../support/chat-gateway.ts';
+import { logLines } from '../../../support/log-lines.ts';
+import { startRpcProxy } from '../../../support/rpc-proxy.ts';
+import { operator, signSpend, spendHeader } from '../../../support/spend.ts';
+import {
+  ask,
+  chat,
+  codeOf,
+  expectSpendEvents,
+  type SpendAccount,
+  useSpendChain,
+  says,
+  secret,
+} from '../../../support/spend-gateway.ts';
+
+const spends = useSpendChain();
+const domain = () => ({ chainId: spends.chain.chain.chainId, contract: prepaidContractAddress });
+const nowSecs = () => BigInt(Math.floor(Date.now() / 1_000));
+
+/** The other signature of the same key over the same digest. */
+function highTwin({ signature, ...auth }: SpendAuth): SpendAuth {
+  const order = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
+  const s = (order - BigInt(`0x${signature.slice(66, 130)}`)).toString(16).padStart(64, '0');
+  const v = signature.endsWith('1b') ? '1c' : '1b';
+  return { ...auth, signature: `0x${signature.slice(2, 66)}${s}${v}` };
+}
+
+describe('a refused spend keeps its nonce and calls no upstream', () => {
+  type Make = (account: SpendAccount) => Promise<SpendAuth>;
+  const faults: [string, string, Make][] = [
+    ['for another operator', '400 operator_mismatch', (a) => a.sign({ operator: prepaidContractAddress })],
+    ['for another service', '400 service_id_mismatch', (a) => a.sign({ serviceId: 2n })],
+    ['below the minimum charge', '400 below_min_charge', (a) => a.sign({ amount: 999n })],
+    ['above the maximum spend', '400 exceeds_max_spend', (a) => a.sign({ amount: 50_000_001n })],
+    ['of amount zero', '400 invalid_amount', (a) => a.sign({ amount: 0n })],
+    ['below the maximum cost of the request', '400 below_min_charge', (a) => a.sign({ amount: 3_000n })],
+    ['above the balance', '402 insufficient_balance', (a) => a.sign({ amount: 5_000_001n })],
+    ['expired a second ago', '402 invalid_spend_auth', (a) => a.sign({ expiry: nowSecs() - 1n })],
+    // 10 + 5 seconds for landing, 125 for the upstream, 300 for claiming
+    [
+      'with too little time for the request and the payout',
+      '402 invalid_spend_auth',
+      (a) => a.sign({ expiry: nowSecs() + 435n }),
+    ],
+    ['with a high s', '402 invalid_spend_auth', async (a) => highTwin(await a.sign())],
+    [
+      'with a v of 0 or 1',
+      '402 invalid_spend_auth',
+      async (a) => {
+        const auth = await a.sign();
+        const v = auth.signature.endsWith('1b') ? '00' : '01';
+        return { ...auth, signature: `0x${auth.signature.slice(2, 132 - 2)}${v}` };
+      },
+    ],
+    [
+      'for another chain',
+      '402 signer_mismatch',
+      (a) => signSpend({ ...domain(), chainId: 1 }, a.key, { commitment: a.commitment }),
+    ],
+    [
+      'for another contract',
+      '402 signer_mismatch',
+      (a) => signSpend({ ...domain(), contract: operator }, a.key, { commitment: a.commitment }),
+    ],
+    ['of an unknown account', '402 signer_mismatch', () => signSpend(domain(), generatePrivateKey())],
+    [
+      'with an edited amount',
+      '402 signer_mismatch',
+      async (a) => ({ ...(await a.sign()), amount: 1_000_001n }),
+    ],
+    ['with an edited nonce', '402 signer_mismatch', async (a) => ({ ...(await a.sign()), nonce: 1n })],
+  ];
+  it.each(faults)('%s', async (_, code, make) => {
+    const gateway = await spends.gateway();
+    const account = await spends.account(5_000_000n);
+    expect(await codeOf(await ask(gateway, await make(account)))).toBe(code);
+    expect(gateway.model.calls).toHaveLength(0);
+    await expectSpendEvents(gateway, account, []);
+    expect((await ask(gateway, await account.sign())).status).toBe(200);
+  });
+});
+
+test('a spend with the earliest allowed expiry is accepted', async () => {
+  const gateway = await spends.gateway();
+  const account = await spends.account();
+  expect((await ask(gateway, await account.sign({ expiry: nowSecs() + 445n }))).status).toBe(200);
+});
+
+test('a truncated spend header is refused at every length', async () => {
+  const gateway = await spends.gateway();
+  const header = spendHeader(await (await spends.account()).sign());
+  const above = header.replace(/"amount":"\d+"/, `"amount":"${2n ** 256n}"`);
+  const send = (text: string) => gateway.post(chat(), { 'x-payment-signature': text });
+  for (const cut of [1, 10, 100, header.length - 1])
+    expect(await codeOf(await send(header.slice(0, cut)))).toBe('402 invalid_spend_auth');
+  expect(await codeOf(await send(stringToHex(header).slice(0, -2)))).toBe('402 invalid_spend_auth');
+  expect(await codeOf(await send('0x'))).toBe('402 invalid_spend_auth');
+  expect(await codeOf(await send(above))).toBe('400 invalid_amount');
+  expect((await send(stringToHex(header))).status).toBe(200);
+});
+
+test('a spend from an account of another token is refused', async () => {
+  const gateway = await spends.gateway();
+  const spendingPrivateKey = generatePrivateKey();
+  const { chain, secondToken: token } = spends.chain;
+  await fundPrepaidAccount(chain, {
+    prepaidContract: prepaidContractAddress,
+    token,
+    spendingPrivateKey,
+    amountAtoms: 10_000_000n,
+  });
+  const auth = await signSpend(domain(), spendingPrivateKey);
+  expect(auth.commitment).toBe(commitmentOf(spendingPrivateKey));
+  expect(await codeOf(await ask(gateway, auth))).toBe('402 invalid_spend_auth');
+});
+
+test('a request with a spend and an API key is refused, and neither is charged', async () => {
+  const gateway = await spends.gateway();
+  const auth = await (await spends.account()).sign();
+  const headers = {
+    authorization: `Bearer ${await gateway.key()}`,
+    'x-payment-signature': spendHeader(auth),
+  };
+  expect(await codeOf(await gateway.post(chat(), headers))).toBe('400 conflicting_credentials');
+  await expectSpendEvents(gateway, auth, []);
+});
+
+test('wrong signatures count against the client, whose further ones do not call the chain', async () => {
+  const gateway = await spends.gateway({ chat: 'failed_auth_per_minute = 3' });
+  const forge = async () => codeOf(await ask(gateway, await signSpend(domain(), generatePrivateKey())));
+  for (let tries = 0; tries < 3; tries++) expect(await forge()).toBe('402 signer_mismatch');
+  expect(await forge()).toBe('429 rate_limit_exceeded');
+});
+
+test('a spend whose landing costs too much gas for its amount is refused without a charge', async () => {
+  const costly = await spends.gateway({ spend: { atoms_per_native_unit: `"${10n ** 18n}"` } });
+  const auth = await (await spends.account()).sign();
+  const refused = await ask(costly, auth, chat(), secret);
+  expect(await codeOf(refused)).toBe('503 chain_unavailable');
+  expect(costly.model.calls).toHaveLength(0);
+  const gateway = await spends.gateway({ database: costly.database });
+  expect((await ask(gateway, auth, chat(), secret)).status).toBe(200);
+});
+
+test('a spend is refused without a charge while the chain cannot be reached', async () => {
+  const gateway = await spends.gateway({ spend: { rpc_url: '"http://127.0.0.1:1"' } });
+  const auth = await (await spends.account()).sign();
+  const answer = await ask(gateway, auth);
+  expect(answer.headers.get('retry-after')).toBe('2');
+  expect(await codeOf(answer)).toBe('503 chain_unavailable');
+  await expectSpendEvents(gateway, auth, []);
+});
+
+test('the log names the request whose spend did not land, with the words of the node', async () => {
+  const proxy = await startRpcProxy(spends.chain.rpcUrl);
+  const { lines, logger } = logLines();
+  const gateway = await spends.gateway({ logger, spend: { rpc_url: `"${proxy.url}"` } });
+  const auth = await (await spends.account()).sign();
+  proxy.lie = ({ method }) =>
+    method === 'eth_sendRawTransaction'
+      ? { error: { code: -32_000, message: 'the pool is full' } }
+      : undefined;
+  expect(await codeOf(await ask(gateway, auth))).toBe('503 chain_unavailable');
+  const line = lines.find(({ msg }) => msg === 'a spend authorization did not land');
+  expect(line).toMatchObject({ level: 40, chat_id: expect.any(String) as string });
+  expect(JSON.stringify(line?.['err'])).toContain('the pool is full');
+});
+
+test('a gateway without spends refuses a spend header as a credential', async () => {
+  const gateway = await startChatGateway();
+  const auth = await (await spends.account()).sign();
+  expect(await codeOf(await ask(gateway, auth))).toBe('401 invalid_api_key');
+});
+
+describe('a request without credentials for a model that costs credit', () => {
+  const ofOffer = ['required', 'token', 'recipient', 'network'].map((name) => `x-payment-${name}`);
+  const offerOf = ({ headers }: Response) => ofOffer.map((name) => headers.get(name));
+
+  it('receives an offer whose amount pays for it', async () => {
+    const gateway = await spends.gateway();
+    const response = await gateway.post(chat());
+    const [amount, ...rest] = offerOf(response);
+    expect(rest).toEqual([spends.chain.token, operator, 'eip155:84532']);
+    expect(await codeOf(response)).toBe('402 insufficient_funds');
+    const account = await spends.account();
+    const short = await account.sign({ amount: BigInt(amount ?? 0) - 1n });
+    expect(await codeOf(await ask(gateway, short))).toBe('400 below_min_charge');
+    expect((await ask(gateway, await account.sign({ amount: BigInt(amount ?? 0) }))).status).toBe(200);
+  });
+
+  it('receives no offer from a gateway without spends', async () => {
+    const gateway = await startChatGateway();
+    const response = await gateway.post({ model: paidModel, messages: says('hello') });
+    expect(response.status).toBe(402);
+    expect(offerOf(response)).toEqual([null, null, null, null]);
+  });
+});

@@ -1,0 +1,10 @@
+import { expect, test } from 'vitest';
+import { useChain } from '../../../support/devnet.ts';
+import { reconcileMonth } from './month.ts';
+
+const chain = useChain();
+
+test('of a month of 500 payments over two tokens exactly what was planted is found, each in its class', async () => {
+  const { planted, found } = await reconcileMonth(chain, 500);
+  expect(found).toEqual(planted);
+});

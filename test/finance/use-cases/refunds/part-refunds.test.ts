@@ -1,0 +1,155 @@
+import { numberToHex } from 'viem';
+import { describe, expect, test } from 'vitest';
+import { devnetAddress } from '../../../../src/devnet/accounts.ts';
+import { multicall3Address } from '../../../../src/devnet/chain.ts';
+import { foldQuote } from '../../../../src/payments/rules/quote-state.ts';
+import { requeueCall } from '../../../../src/jobs/use-cases/requeue-call.ts';
+import { projectToHead } from '../../../../src/audit/use-cases/projections/project.ts';
+import { listRefundsDue } from '../../../../src/finance/use-cases/refunds/list-refunds-due.ts';
+import { listPayments } from '../../../../src/ledger/store/payments.ts';
+import { readStream } from '../../../../src/ledger/store/streams.ts';
+import { useChain } from '../../../support/devnet.ts';
+import { payTo } from '../../../support/gateway.ts';
+import { allEvents, expectSoundLedger } from '../../../support/invariants.ts';
+import { transferMany } from '../../../support/onchain.ts';
+import { startRpcProxy } from '../../../support/rpc-proxy.ts';
+import { askNode } from '../../../support/tokens.ts';
+import { chainsAt, giveBack, payerAddress, price, refunding } from './support.ts';
+
+const chain = useChain();
+const part = 1_000_000n;
+
+describe('a payment that is refunded in part', () => {
+  test('has the rest due, and is refunded once that was paid too', async () => {
+    const { database, gateway, ledger, paid, record, final, stateOf } = await refunding(chain);
+    const digest = await paid();
+    const first = await final(await giveBack(chain, { amount: part }));
+    expect(await record(digest, first)).toMatchObject({ code: 'other_amount' });
+    expect(await record(digest, first, { amount: part })).toMatchObject({
+      kind: 'recorded',
+      amount: part,
+      remaining: price - part,
+    });
+    expect(await record(digest, first, { amount: part })).toMatchObject({ kind: 'repeated' });
+    await projectToHead(ledger);
+    const [due] = (await listRefundsDue(ledger.pool, 0, 10)).rows;
+    expect(due).toMatchObject({
+      amount: String(price - part),
+      paid_amount: String(price),
+      refunded_amount: String(part),
+      payer: payerAddress,
+    });
+    expect(await stateOf(digest)).toBe('dead_lettered');
+    expect((await gateway.get(`/x402/receipts/${digest}`)).json.refunds).toMatchObject([
+      { amount: String(part), transaction: first },
+    ]);
+    expect((await listPayments(ledger.pool, {}, 0, 10)).rows).toMatchObject([
+      { state: 'dead_lettered', refunded_amount: String(part), refund_due: 'dead_lettered' },
+    ]);
+    expect(await requeueCall(ledger, Number(due?.call_id))).toEqual({ kind: 'refunded' });
+
+    const rest = await final(await giveBack(chain, { amount: price - part }));
+    expect(await record(digest, rest, { amount: price - part + 1n })).toMatchObject({ code: 'too_much' });
+    expect(await record(digest, rest)).toMatchObject({ kind: 'recorded', remaining: 0n });
+    expect(await stateOf(digest)).toBe('refunded');
+    await projectToHead(ledger);
+    expect((await listRefundsDue(ledger.pool, 0, 10)).rows).toEqual([]);
+    const another = await final(await giveBack(chain, { amount: part }));
+    expect(await record(digest, another, { amount: part })).toMatchObject({
+      code: 'refunded_before',
+      detail: `${first} ${rest}`,
+    });
+    await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+  });
+
+  test('in two equal parts of one transaction is refunded as a whole, and no part counts twice', async () => {
+    const { database, ledger, paid, record, final } = await refunding(chain);
+    const digest = await paid();
+    const half = price / 2n;
+    await chain.mint(multicall3Address, price);
+    const one = { asset: chain.token, to: payerAddress, amount: half };
+    const transaction = await final(await transferMany(chain.rpcUrl, [one, one]));
+    const first = await record(digest, transaction, { amount: half });
+    expect(first).toMatchObject({ kind: 'recorded', remaining: half });
+    expect(await record(digest, transaction, { amount: half })).toMatchObject({
+      kind: 'recorded',
+      remaining: 0n,
+    });
+    expect(await record(digest, transaction, { amount: half })).toMatchObject({ kind: 'repeated' });
+    await projectToHead(ledger);
+    expect((await listRefundsDue(ledger.pool, 0, 10)).rows).toEqual([]);
+    const refunds = (await allEvents(database.db)).filter(({ type }) => type === 'refunded');
+    const places = refunds.map(({ data }) => (data as { log_index: number }).log_index);
+    expect(new Set(places).size).toBe(2);
+    await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+  });
+
+  test('is never refunded beyond what was paid by concurrent commands', async () => {
+    const { database, paid, record, final } = await refunding(chain);
+    const digest = await paid();
+    const half = price / 2n + 1n;
+    const transactions = [
+      await giveBack(chain, { amount: half }),
+      await giveBack(chain, { amount: half }),
+      await giveBack(chain, { amount: half }),
+    ];
+    for (const transaction of transactions) await final(transaction);
+    const answers = await Promise.all(
+      transactions.map((transaction) => record(digest, transaction, { amount: half })),
+    );
+    const codes = answers.map((answer) => (answer.kind === 'refused' ? answer.code : answer.kind));
+    expect(codes.toSorted()).toEqual(['recorded', 'too_much', 'too_much']);
+    expect((await allEvents(database.db)).filter(({ type }) => type === 'refunded')).toHaveLength(1);
+    await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+  });
+});
+
+test('of a payment whose block was replaced nothing is recorded as refunded, before any gateway has seen it', async () => {
+  const { database, ledger, record, owed, final } = await refunding(chain);
+  const { quoteDigest: digest } = await owed();
+  const { payment } = foldQuote((await readStream(ledger.pool, digest)).events);
+  const { blockNumber } = payment!.settled!.proof!;
+  const proxy = await startRpcProxy(chain.rpcUrl);
+  const replaced = await askNode(chain.rpcUrl, 'eth_getBlockByNumber', [numberToHex(blockNumber), false]);
+  proxy.lie = ({ method, params }) =>
+    method === 'eth_getBlockByNumber' && params[0] === numberToHex(blockNumber)
+      ? { result: { ...(replaced as object), hash: `0x${'ab'.repeat(32)}` } }
+      : undefined;
+  const transaction = await final(await giveBack(chain, { amount: part }));
+  const goodwill = { amount: part, isGoodwill: true };
+  expect(await record(digest, transaction, goodwill, chainsAt(proxy.url))).toMatchObject({
+    code: 'payment_unproven',
+    detail: `block ${blockNumber} was reorged out`,
+  });
+  expect(await record(digest, transaction, goodwill)).toMatchObject({ kind: 'recorded' });
+  await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+});
+
+describe('a refund to another address than the payer', () => {
+  const other = devnetAddress('thirdSpare');
+  const elsewhere = { to: other, evidence: 'letter of 2026-11-20, wallet lost' };
+
+  test('is recorded with its evidence, and only where the order names that address', async () => {
+    const { database, paid, record, final } = await refunding(chain);
+    const digest = await paid();
+    const transaction = await final(await giveBack(chain, { to: other }));
+    expect(await record(digest, transaction)).toMatchObject({ code: 'other_address' });
+    expect(await record(digest, transaction, { elsewhere })).toMatchObject({ kind: 'recorded', to: other });
+    expect(await record(digest, transaction, { elsewhere })).toMatchObject({ kind: 'repeated' });
+    expect((await allEvents(database.db)).at(-2)?.data).toMatchObject({
+      refunded_to: other,
+      evidence: elsewhere.evidence,
+    });
+    await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+  });
+
+  test('is refused where that address is a payee: the money would not have left the operator', async () => {
+    const { ledger, paid, record } = await refunding(chain);
+    const digest = await paid();
+    await projectToHead(ledger);
+    const transaction = await giveBack(chain, { to: payTo });
+    expect(await record(digest, transaction, { elsewhere: { ...elsewhere, to: payTo } })).toMatchObject({
+      code: 'to_payee',
+    });
+  });
+});

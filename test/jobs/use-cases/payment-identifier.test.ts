@@ -1,0 +1,252 @@
+import { wrapFetchWithPayment, x402Client } from '@x402/fetch';
+import { ExactEvmScheme } from '@x402/evm/exact/client';
+import { privateKeyToAccount } from 'viem/accounts';
+import { expect, onTestFinished, test } from 'vitest';
+import { createDatabase } from '../../support/database.ts';
+import { useChain } from '../../support/devnet.ts';
+import { failsBeforeBroadcast, startFacilitatorProxy } from '../../support/facilitator-proxy.ts';
+import {
+  type Answer,
+  payTo,
+  startTestGateway,
+  testConfig,
+  type TestGateway,
+  type TestGatewayOptions,
+} from '../../support/gateway.ts';
+import { allEvents, expectSoundLedger } from '../../support/invariants.ts';
+import { header, offerOf, payer, type Payment, quoteAndSign, type SignOptions } from '../../support/payer.ts';
+
+const chain = useChain();
+const job = '/x402/jobs/1/0';
+const price = 3_264_000n;
+const required = 'payment_identifier = "required"';
+const id = 'pay_7d5d747be160e280504c099d984bcfe0';
+
+async function start(options: Partial<TestGatewayOptions> = {}) {
+  const proxy = await startFacilitatorProxy(chain.facilitatorUrl);
+  onTestFinished(() => proxy.close());
+  const database = await createDatabase();
+  const asked = { database, chain, facilitatorUrl: proxy.url, ...options };
+  return { proxy, database, asked, gateway: await startTestGateway(asked) };
+}
+
+const carrying = (payment: Payment, named: unknown = id) => ({
+  ...payment,
+  extensions: { 'payment-identifier': { info: { required: false, id: named } } },
+});
+
+async function signed(gateway: TestGateway, named: unknown = id, options: SignOptions = {}, path = job) {
+  return carrying(await quoteAndSign(gateway, path, 'x', options), named);
+}
+
+const send = (gateway: TestGateway, payment: unknown, path = job, body = 'x') =>
+  gateway.post(path, { body, headers: header(payment) });
+
+const balances = () => Promise.all([chain.balance(payTo), chain.balance(payer.address)]);
+
+/** A refusal before money moves: the operator's and the payer's balances are what they were. */
+async function uncharged(act: () => Promise<Answer>): Promise<Answer> {
+  const before = await balances();
+  const answer = await act();
+  expect(await balances()).toEqual(before);
+  return answer;
+}
+
+const conflict = { status: 409, json: { code: 'payment_identifier_conflict' } };
+
+test('the 402 offers the extension as optional, as required, and as a reload says', async () => {
+  const { gateway, asked } = await start();
+  const offered = async () => {
+    const { extensions } = offerOf(await gateway.post(job)) as unknown as { extensions: object };
+    return { ...extensions, bazaar: undefined };
+  };
+  const schema = expect.objectContaining({ type: 'object', required: ['required'] });
+  expect(await offered()).toEqual({ 'payment-identifier': { info: { required: false }, schema } });
+  expect(await gateway.reload(await testConfig({ ...asked, top: required }))).toEqual([]);
+  expect(await offered()).toEqual({ 'payment-identifier': { info: { required: true }, schema } });
+});
+
+test('the official client whose extension adds an id pays, and its second payment with that id is not charged', async () => {
+  const { gateway } = await start({ top: required });
+  const client = x402Client.fromConfig({
+    schemes: [{ network: 'eip155:*', client: new ExactEvmScheme(payer) }],
+    spendControls: false,
+  });
+  client.registerExtension({
+    key: 'payment-identifier',
+    enrichPaymentPayload: async (payload) => ({
+      ...payload,
+      extensions: { ...payload.extensions, 'payment-identifier': { info: { id } } },
+    }),
+  });
+  const pay = () => wrapFetchWithPayment(fetch, client)(gateway.url + job, { method: 'POST', body: 'x' });
+  expect((await pay()).status).toBe(202);
+  const before = await chain.balance(payer.address);
+  const second = await pay();
+  expect([second.status, await second.json()]).toMatchObject([409, { code: 'payment_identifier_conflict' }]);
+  expect(await chain.balance(payer.address)).toBe(before);
+});
+
+test('the identical payment sent again is answered with its own call', async () => {
+  const { gateway } = await start();
+  const payment = await signed(gateway);
+  const first = await send(gateway, payment);
+  expect(first.status).toBe(202);
+  const again = await send(gateway, payment);
+  expect(again).toMatchObject({ status: 202, json: { call_id: first.json.call_id } });
+  expect(again.headers.get('idempotent-replayed')).toBe('true');
+  expect(again.headers.get('payment-response')).toBe(first.headers.get('payment-response'));
+});
+
+test('copies of one payment with an id that come at once are all answered with its call', async () => {
+  const { gateway } = await start();
+  const payment = await signed(gateway);
+  const answers = await Promise.all(Array.from({ length: 20 }, () => send(gateway, payment)));
+  expect(new Set(answers.map(({ status, json }) => `${status} ${json.call_id}`)).size).toBe(1);
+  expect(answers[0]?.status).toBe(202);
+});
+
+test.each([
+  ['the same request', job],
+  ['another job', '/x402/jobs/1/1'],
+])(
+  'another payment of the payer with a used id, for %s, is 409 before money moves, and counted',
+  async (_, path) => {
+    const { gateway, database, proxy } = await start();
+    expect((await send(gateway, await signed(gateway))).status).toBe(202);
+    const settles = () => proxy.seen.filter((operation) => operation === 'settle').length;
+    const before = settles();
+    const other = await signed(gateway, id, {}, path);
+    expect(await uncharged(() => send(gateway, other, path))).toMatchObject(conflict);
+    expect(settles()).toBe(before);
+    expect((await gateway.get('/x402/stats')).json.counters).toMatchObject({ accepted: 1, replay_denied: 1 });
+    const events = await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+    const { nonce } = other.payload.authorization;
+    expect(events.find(({ type }) => type === 'settlement_started')?.data).toHaveProperty('payment_id', id);
+    expect(events.at(-1)).toMatchObject({
+      type: 'payment_replay_denied',
+      stream: expect.stringMatching(/^request:/),
+      data: { claim: 'payment_identifier', payer: payer.address.toLowerCase(), payment_nonce: nonce },
+    });
+  },
+);
+
+test('a payment whose id was claimed by another payment is accepted with a new id', async () => {
+  const { gateway } = await start();
+  expect((await send(gateway, await signed(gateway))).status).toBe(202);
+  const payment = await signed(gateway);
+  expect(await send(gateway, payment)).toMatchObject(conflict);
+  expect((await send(gateway, carrying(payment, `${id}-2`))).status).toBe(202);
+});
+
+test('a known payment with another body is a replay of the payment, whatever its id', async () => {
+  const { gateway } = await start();
+  const payment = await signed(gateway);
+  expect((await send(gateway, payment)).status).toBe(202);
+  const elsewhere = await send(gateway, payment, job, 'y');
+  expect(elsewhere).toMatchObject({ status: 409, json: { code: 'payment_replay' } });
+});
+
+test('two payers may use the same id', async () => {
+  const { gateway } = await start();
+  const other = privateKeyToAccount(`0x${'51'.repeat(32)}`);
+  await chain.mint(other.address, price);
+  expect((await send(gateway, await signed(gateway))).status).toBe(202);
+  expect((await send(gateway, await signed(gateway, id, { account: other }))).status).toBe(202);
+});
+
+test("a payer's id cannot be claimed without its signature", async () => {
+  const { gateway } = await start();
+  const stranger = privateKeyToAccount(`0x${'52'.repeat(32)}`);
+  const forged = await signed(gateway, id, { account: stranger, signed: { from: payer.address } });
+  expect((await send(gateway, forged)).status).toBe(402);
+  expect((await send(gateway, await signed(gateway))).status).toBe(202);
+});
+
+test('of fifty concurrent payments of one payer with one id one is accepted, and forty-nine are not charged', async () => {
+  const { gateway, database } = await start();
+  const before = await chain.balance(payTo);
+  const payments = await Promise.all(Array.from({ length: 50 }, () => signed(gateway)));
+  const answers = await Promise.all(payments.map((payment) => send(gateway, payment)));
+  const taken = answers.findIndex(({ status }) => status === 202);
+  const others = answers.filter((_, index) => index !== taken);
+  expect(new Set(others.map(({ status, json }) => `${status} ${json.code}`))).toEqual(
+    new Set(['409 payment_identifier_conflict']),
+  );
+  expect((await chain.balance(payTo)) - before).toBe(price);
+  const again = await send(gateway, payments[taken]);
+  expect(again).toMatchObject({ status: 202, json: { call_id: answers[taken]?.json.call_id } });
+  expect((await gateway.get('/x402/stats')).json.counters).toMatchObject({ accepted: 1, replay_denied: 49 });
+  await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+});
+
+test('a payment that fails before broadcast keeps its id, since it may still land', async () => {
+  const { gateway, proxy } = await start();
+  const failing = await signed(gateway);
+  proxy.faults.settle = failsBeforeBroadcast;
+  expect((await send(gateway, failing)).status).toBe(402);
+  proxy.faults.settle = 'pass';
+  const second = await signed(gateway);
+  expect(await uncharged(() => send(gateway, second))).toMatchObject(conflict);
+  expect((await send(gateway, carrying(second, `${id}-2`))).status).toBe(202);
+  expect((await send(gateway, failing)).status).toBe(402);
+});
+
+test('a payment whose outcome is unknown keeps its id', async () => {
+  const { gateway, proxy } = await start();
+  proxy.faults.settle = 'cut_after';
+  const unknown = await send(gateway, await signed(gateway));
+  expect(unknown).toMatchObject({ status: 503, json: { code: 'settlement_pending' } });
+  proxy.faults.settle = 'pass';
+  const other = await signed(gateway);
+  expect(await uncharged(() => send(gateway, other))).toMatchObject(conflict);
+});
+
+test.each([
+  ['that is malformed', '', 'too-short', 'invalid_payment_identifier'],
+  ['that is malformed where one is required', required, 'too-short', 'invalid_payment_identifier'],
+  ['that is missing where one is required', required, null, 'missing_payment_identifier'],
+])(
+  'a payment with an id %s is 400 before any peer is asked, and taken once it has a good one',
+  async (_, top, named, code) => {
+    const { gateway, database, proxy } = await start({ top });
+    const payment = await quoteAndSign(gateway, job, 'x');
+    const answer = await send(gateway, carrying(payment, named));
+    expect(answer).toMatchObject({ status: 400, json: { code } });
+    expect(proxy.seen).not.toContain('verify');
+    const last = (await allEvents(database.db)).at(-1);
+    expect(last).toMatchObject({ type: 'request_refused', data: { code } });
+    expect((await send(gateway, carrying(payment))).status).toBe(202);
+  },
+);
+
+test('a payment without extensions is 400 if an id is required, and accepted if it is optional', async () => {
+  const { gateway, asked } = await start({ top: required });
+  const payment = await quoteAndSign(gateway, job, 'x');
+  expect(await send(gateway, payment)).toMatchObject({
+    status: 400,
+    json: { code: 'missing_payment_identifier' },
+  });
+  await gateway.reload(await testConfig({ ...asked, top: '' }));
+  expect((await send(gateway, payment)).status).toBe(202);
+});
+
+test('a version 1 payment is accepted although an id is required, since it cannot carry one', async () => {
+  const { gateway } = await start({ top: required });
+  const { accepted, payload } = await quoteAndSign(gateway, job, 'x');
+  const v1 = { x402Version: 1, scheme: accepted.scheme, network: 'base-sepolia', payload };
+  const headers = { 'x-payment': Buffer.from(JSON.stringify(v1)).toString('base64') };
+  expect((await gateway.post(job, { body: 'x', headers })).status).toBe(202);
+});
+
+test('a known payment gets its own outcome, even with another id or after an id became required', async () => {
+  const { gateway, asked } = await start();
+  const payment = await quoteAndSign(gateway, job, 'x');
+  const first = await send(gateway, payment);
+  expect(first.status).toBe(202);
+  expect(await send(gateway, await signed(gateway))).toMatchObject({ status: 202 });
+  await gateway.reload(await testConfig({ ...asked, top: required }));
+  for (const again of [payment, carrying(payment), carrying(payment, 'too-short')]) {
+    expect(await send(gateway, again)).toMatchObject({ status: 202, json: { call_id: first.json.call_id } });
+  }
+});

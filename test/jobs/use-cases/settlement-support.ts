@@ -1,0 +1,123 @@
+import { once } from 'node:events';
+import http from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { expect, onTestFinished } from 'vitest';
+import type { EventType } from '../../../src/ledger/rules/event.ts';
+import { createDatabase, type TestDatabase } from '../../support/database.ts';
+import type { TestChain } from '../../support/devnet.ts';
+import { startFacilitatorProxy } from '../../support/facilitator-proxy.ts';
+import { startTestGateway, type TestGateway } from '../../support/gateway.ts';
+import { allEvents } from '../../support/invariants.ts';
+import { header, type Payment } from '../../support/payer.ts';
+import { type Delivery, type Reaction, startTestRunner } from '../../support/runner.ts';
+import { askNode } from '../../support/tokens.ts';
+import { eventually } from '../../support/wait.ts';
+
+export const job = '/x402/jobs/1/0';
+export const price = 3_264_000n;
+/** Only where a settlement never answers is its time-out waited for. */
+const timeLimitsOf = (settleMs: number): string =>
+  `facilitator_verify_timeout_ms = 20_000\nfacilitator_settle_timeout_ms = ${settleMs}`;
+
+interface Behind {
+  readonly top?: string;
+  readonly tables?: string;
+  readonly isServed?: boolean;
+  readonly rpcUrl?: string;
+  /** How long the gateway waits for a settlement. */
+  readonly settleMs?: number;
+  /** What the runner does with a call. */
+  readonly react?: Parameters<typeof startTestRunner>[0];
+}
+
+const echo = ({ body }: Delivery): Reaction => ({ status: 200, body: `did ${body.toString('utf8')}` });
+
+/** A gateway with a facilitator with the given faults, and a runner, unless no runner serves the job. */
+export async function behindProxy(
+  chain: TestChain,
+  {
+    top = '',
+    tables = '',
+    isServed = true,
+    rpcUrl = chain.rpcUrl,
+    settleMs = 20_000,
+    react = echo,
+  }: Behind = {},
+) {
+  const proxy = await startFacilitatorProxy(chain.facilitatorUrl);
+  onTestFinished(() => proxy.close());
+  const runner = await startTestRunner(react);
+  const database = await createDatabase();
+  const setup = {
+    database,
+    chain: { ...chain, rpcUrl, token: chain.token, secondToken: chain.secondToken },
+    facilitatorUrl: proxy.url,
+    runnerUrl: isServed ? runner.url : undefined,
+    top: `${timeLimitsOf(settleMs)}\n${top}`,
+    tables,
+  };
+  const gateway = await startTestGateway(setup);
+  const typesOf = async (digest: string): Promise<EventType[]> =>
+    (await allEvents(database.db)).filter(({ stream }) => stream === digest).map(({ type }) => type);
+  // what is open is looked after at once, instead of seconds later
+  const hurry = () => database.moveClock(6);
+  return { proxy, runner, database, gateway, setup, typesOf, hurry };
+}
+
+export const digestOf = (payment: Payment): string => payment.accepted.extra['quoteDigest'] ?? '';
+export const pay = (gateway: TestGateway, payment: Payment) =>
+  gateway.post(job, { body: 'x', headers: header(payment) });
+
+export async function receiptOf(gateway: TestGateway, payment: Payment) {
+  return (await gateway.get(`/x402/receipts/${digestOf(payment)}`)).json;
+}
+
+/** With the database, the gateway looks after it at every step until then. */
+export async function reaches(
+  gateway: TestGateway,
+  payment: Payment,
+  state: string,
+  database?: TestDatabase,
+): Promise<void> {
+  const isReached = async () => expect((await receiptOf(gateway, payment)).state).toBe(state);
+  await (database ? soon(database, isReached) : eventually(isReached));
+}
+
+/** The times of later blocks are so much later, for all later tests of the file as well. */
+export async function moveChainClock({ rpcUrl }: TestChain, secs: number): Promise<void> {
+  await askNode(rpcUrl, 'evm_increaseTime', [secs]);
+  await askNode(rpcUrl, 'evm_mine', []);
+}
+
+/** The end of an authorization, Unix seconds: before a test of a slow machine could reach it. */
+export const inMinutes = (minutes: number): string => String(Math.floor(Date.now() / 1_000 + 60 * minutes));
+
+/** Repeats the assertion until it holds. Meanwhile each settlement that the gateway follows is due: it looks at every step, not later and later. */
+export function soon<T>({ asOwner }: TestDatabase, assertion: () => Promise<T>): Promise<T> {
+  return asOwner((owner) =>
+    eventually(async () => {
+      await owner.query(`update tollbook.follow_up set retry_at = null, due_at = created_at where topic in ('confirm', 'resolve');
+        update tollbook.call set due_at = created_at where status in ('pending', 'watched')`);
+      return assertion();
+    }),
+  );
+}
+
+/** A webhook of the operator's. */
+export async function startReceiver() {
+  const alerts: { type: string; text: string; quote_digest: string }[] = [];
+  const server = http.createServer((request, response) => {
+    const receive = async (): Promise<void> => {
+      alerts.push(JSON.parse(Buffer.concat(await request.toArray()).toString('utf8')));
+      response.end();
+    };
+    void receive();
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return { alerts, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/alerts` };
+}

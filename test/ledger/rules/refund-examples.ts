@@ -1,0 +1,60 @@
+import { bytesOf, option, payer } from '../../payments/rules/support.ts';
+
+const transaction = bytesOf('f6', 32);
+
+const ofPayment = {
+  network: 'eip155:84532',
+  asset: option.asset,
+  payer,
+  payment_nonce: bytesOf('d4', 32),
+};
+
+/** Of a refund that a wallet sends, and what its transaction cost. */
+export const refundExamples = {
+  refund_started: {
+    ...ofPayment,
+    amount: '10000',
+    refund_to: payer,
+    sender: option.payTo,
+    sender_nonce: 7,
+    since_block: '12345',
+    evidence: 'the bank says so',
+    operator: 'ada',
+  },
+  refund_sent: { ...ofPayment, transaction, sender: option.payTo, sender_nonce: 7, operator: 'ada' },
+  refund_not_sent: { ...ofPayment, why: 'the wallet was closed', operator: 'ada' },
+  refund_abandoned: {
+    ...ofPayment,
+    proof: 'nonce_spent',
+    block_number: '12345',
+    block_hash: bytesOf('77', 32),
+    why: 'the wallet was closed',
+    operator: 'bob',
+  },
+  transaction_cost_recorded: {
+    network: 'eip155:84532',
+    transaction,
+    purpose: 'refund',
+    payer: option.payTo,
+    symbol: 'ETH',
+    gas_used: '52301',
+    gas_price_wei: '1000000007',
+    l1_fee_wei: '91',
+    block_number: '12345',
+    block_hash: bytesOf('77', 32),
+    block_time: 1_796_000_000,
+    operator: 'ada',
+  },
+  operator_cost_reversed: {
+    network: 'eip155:84532',
+    transaction,
+    purpose: 'refund',
+    payer: option.payTo,
+    symbol: 'ETH',
+    gas_used: '52301',
+    gas_price_wei: '1000000007',
+    l1_fee_wei: '91',
+    why: 'somebody else paid for it',
+    operator: 'ada',
+  },
+} as const;

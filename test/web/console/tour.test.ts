@@ -1,0 +1,43 @@
+import { expect, test } from 'vitest';
+import { recordAction } from '../../../src/accounts/use-cases/operators.ts';
+import { hasBrowser, useBrowser } from '../../support/browser.ts';
+import { operatorTab, signInOperator, startConsole } from '../../support/console.ts';
+import { laneOn } from '../../support/credit.ts';
+import { registeredConsole, startTour } from '../../support/tour.ts';
+
+const chromium = useBrowser();
+
+/** Opened by the tests of the sign-in, where they lead somewhere. */
+const ofSignIn = ['/console/sign-in', '/console/second-factor', '/console/invitation'];
+
+/** Toured by the tests of these sections, which have paid for jobs and opened accounts. */
+const ofSections = /^\/console\/(?:payments|calls|jobs|chat)/;
+
+/** Of one run, break or refund: toured by the tests of the books, which have some. */
+const ofBooks = /^\/console\/books\/(?:reconciliations\/|refunds|periods\/|money|exports)/;
+
+test.skipIf(!hasBrowser)(
+  'every page of the console is accessible in light and dark, fits a phone, and asks nobody else',
+  async () => {
+    const gateway = await startConsole();
+    const ada = await signInOperator(gateway);
+    await signInOperator(gateway, { name: 'grace.hopper-of-the-night-shift', role: 'viewer' });
+    const ledger = { lane: laneOn(gateway.database) };
+    for (const subject of ['42', `0x${'ab'.repeat(32)}`])
+      for (let count = 0; count < 30; count++) await recordAction(ledger, ada, 'requeue_call', subject);
+    const tour = startTour(await operatorTab(chromium, gateway, ada));
+    await tour.open('/console', 'console-overview');
+    await tour.open('/console/activity', 'console-activity');
+    await tour.open('/console/activity?before=20', 'console-activity-earlier');
+    await tour.open('/console/operators', 'console-operators');
+    await tour.open('/console/factors', 'console-factors');
+    await tour.open('/console/books', 'console-books-empty');
+    await tour.open('/console/books/periods', 'console-periods-empty');
+    await tour.open('/console/books/log', 'console-log-empty');
+    // events, not a page: test/web/console/overview.test.ts
+    const live = '/console/live';
+    const known = (path: string): boolean =>
+      path === live || ofSignIn.includes(path) || ofSections.test(path) || ofBooks.test(path);
+    expect(tour.unseen(await registeredConsole('GET')).filter((path) => !known(path))).toEqual([]);
+  },
+);

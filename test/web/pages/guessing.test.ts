@@ -1,0 +1,121 @@
+import { describe, expect, test } from 'vitest';
+import { goodPassword, type IdentityGateway, signIn, signUp } from '../../support/identity.ts';
+import { postForm, sendForm, startSite } from '../../support/site.ts';
+
+const email = 'ada@example.org';
+const sessionCookie = 'tollbook.session_token';
+
+/** The statuses of attempts to sign in through the page, each from the client address and to the account given. */
+async function guess(
+  gateway: IdentityGateway,
+  attempts: readonly { readonly from: string; readonly to: string }[],
+): Promise<number[]> {
+  const statuses: number[] = [];
+  for (const [index, { from, to }] of attempts.entries()) {
+    const typed = { email: to, password: `guess number ${index}` };
+    statuses.push((await sendForm(gateway.browser(from), '/sign-in', typed)).status);
+  }
+  return statuses;
+}
+
+describe('a stranger with a list of stolen passwords', () => {
+  test('who tries many accounts from one address is told to wait after twenty, and the others are not', async () => {
+    const gateway = await startSite();
+    const attempts = Array.from({ length: 22 }, (_, index) => ({
+      from: '198.51.100.1',
+      to: `user-${index}@example.org`,
+    }));
+    const statuses = await guess(gateway, attempts);
+    expect(statuses).toEqual([...Array.from({ length: 20 }, () => 401), 429, 429]);
+    const typed = { email, password: 'a guess' };
+    const waits = await sendForm(gateway.browser('198.51.100.1'), '/sign-in', typed);
+    expect(waits.headers.get('retry-after')).toMatch(/^\d+$/);
+    expect(waits.text).toContain('Too many attempts');
+    expect((await sendForm(gateway.browser('198.51.100.2'), '/sign-in', typed)).status).toBe(401);
+  });
+
+  test('who tries one account from many addresses is told to wait after ten, and its owner is not', async () => {
+    const gateway = await startSite();
+    const owner = gateway.browser();
+    await signUp(gateway, owner, email);
+    await signIn(owner, email);
+    owner.cookies.delete(sessionCookie);
+    const attempts = Array.from({ length: 12 }, (_, index) => ({ from: `198.51.100.${index}`, to: email }));
+    // with the owner's first sign-in there are ten from devices that were unknown
+    const statuses = await guess(gateway, attempts);
+    expect(statuses).toEqual([...Array.from({ length: 9 }, () => 401), 429, 429, 429]);
+    const { headers } = await sendForm(owner, '/sign-in', { email, password: goodPassword });
+    expect(headers.get('location')).toBe('/');
+  });
+
+  test('gets no more attempts by another spelling of the address, or by two addresses in one form', async () => {
+    const gateway = await startSite();
+    const thief = gateway.browser('198.51.100.1');
+    const { text } = await thief.get('/sign-in');
+    const form = /name="form" value="([^"]+)"/.exec(text)?.[1] ?? '';
+    const spellings = [
+      email,
+      'ADA@example.org',
+      ` ${email} `,
+      'Ada@Example.Org',
+      `${email}&email=eve@example.org`,
+    ];
+    const statuses: number[] = [];
+    for (const spelling of [...spellings, ...spellings]) {
+      const [first = '', ...more] = spelling.split('&');
+      const body = new URLSearchParams({ form, email: first, password: 'a guess' }).toString();
+      const type = { 'content-type': 'application/x-www-form-urlencoded' };
+      statuses.push((await thief.post('/sign-in', [body, ...more].join('&'), type)).status);
+    }
+    expect(statuses).toEqual([401, 401, 401, 401, 401, 429, 429, 429, 429, 429]);
+  });
+});
+
+describe('whether an address has an account', () => {
+  const forms = {
+    '/sign-in': { password: 'a wrong password' },
+    '/sign-up': { name: 'x', password: 'another good password' },
+    '/sign-up/sent': {},
+    '/forgot-password': {},
+  } as const;
+
+  test.each(Object.entries(forms))(
+    'is told by the form at %s neither in words nor in time, confirmed or not',
+    async (page, typed) => {
+      const gateway = await startSite();
+      await signUp(gateway, gateway.browser(), email);
+      const waiting = 'grace@example.org';
+      await sendForm(gateway.browser(), '/sign-up', { email: waiting, name: 'x', password: goodPassword });
+      await gateway.mails(waiting);
+      const action = page === '/sign-up/sent' ? '/sign-up/again' : page;
+      const ask = async (address: string, from: string) => {
+        const browser = gateway.browser(from);
+        const { text: shown } = await browser.get(page);
+        const form = /name="form" value="([^"]+)"/.exec(shown)?.[1] ?? '';
+        const startedMs = performance.now();
+        const { status, text, headers } = await postForm(browser, action, { form, email: address, ...typed });
+        // every answer is held back to a multiple of 250 ms
+        expect(performance.now() - startedMs).toBeGreaterThan(240);
+        const hidden = (words: string): string =>
+          words
+            .replaceAll(encodeURIComponent(address), 'ADDRESS')
+            .replaceAll(address, 'ADDRESS')
+            .replaceAll(/name="form" value="[^"]*"/g, '');
+        return [status, hidden(text), hidden(headers.get('location') ?? '')];
+      };
+      const known = await ask(email, '198.51.100.1');
+      expect(await ask('eve@example.org', '198.51.100.2')).toEqual(known);
+      expect(await ask(waiting, '198.51.100.3')).toEqual(known);
+    },
+  );
+
+  test('is told to those alone who know its password: it waits for its confirmation', async () => {
+    const gateway = await startSite();
+    await sendForm(gateway.browser(), '/sign-up', { email, name: 'x', password: goodPassword });
+    await gateway.mails(email);
+    const browser = gateway.browser('198.51.100.1');
+    const { headers } = await sendForm(browser, '/sign-in', { email, password: goodPassword });
+    expect(headers.get('location')).toContain('/sign-up/sent?');
+    expect(browser.cookies.has(sessionCookie)).toBe(false);
+  });
+});
