@@ -151,6 +151,8 @@ export class LedgerCheck {
     this.#versions.set(stream, version);
     if (event.type === 'call_triggered') return this.#triggeredCalls.begin(event.data, stream, version);
     if (this.#triggeredCalls.has(stream)) return this.#triggeredCalls.apply(event, stream);
+    // of a request that found no capacity after it: it claims nothing
+    if (event.type === 'auth_passed' && stream.startsWith('request:')) return undefined;
     const wrong = this.#applyToEntity(event, stream);
     if (wrong !== undefined) return wrong;
     if (event.type === 'operator_sweep_recorded') return this.#claimTransfer(event.data);

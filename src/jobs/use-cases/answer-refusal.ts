@@ -79,7 +79,9 @@ export async function recordRefusal(
       const appended = await context.lane.append({ stream: digest, expect: version, events: [event] });
       if (appended.outcome === 'ok') return true;
     }
-    await context.lane.append({ stream: requestStream(request), events: [event] });
+    const passed = record.kind === 'in_request' && record.passed;
+    const events = passed ? [passed, event] : [event];
+    await context.lane.append({ stream: requestStream(request), events });
     return true;
   } catch (error) {
     if (!(error instanceof LaneFullError)) throw error;

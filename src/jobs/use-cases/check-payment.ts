@@ -1,4 +1,3 @@
-import type { AuthMode } from '../../base/values/job.ts';
 import { type Address, chainIdOf } from '../../base/values/primitives.ts';
 import {
   type CallerRefusalCode,
@@ -18,6 +17,7 @@ import { type JobsContext, openPaidCalls } from './context.ts';
 import type { BoundRequest } from './job-request.ts';
 import type { MatchedPayment } from './match-quote.ts';
 import {
+  type AuthorizedCaller,
   callerDenied,
   callerNonceReplay,
   enqueueFailed,
@@ -42,15 +42,6 @@ export interface CheckedPayment extends VerifiedPayment {
   readonly caller: AuthorizedCaller | undefined;
   /** The body of a top-up that says to whose account its credit goes. */
   readonly topUpOrder: string | undefined;
-}
-
-export interface AuthorizedCaller {
-  readonly mode: AuthMode;
-  readonly address: Address;
-  /** A delegated caller uses each nonce for one payment. */
-  readonly nonce: string | undefined;
-  /** From when on a delegated caller's signature is refused, in Unix seconds. */
-  readonly expiry: number | undefined;
 }
 
 /** Steps 4 to 6: every check of a matched payment before it is claimed, local checks first. */
@@ -127,15 +118,6 @@ async function checkVerified(
       if (result.kind === 'failed') return callerRefusal(request, job, result.code, verified, found);
     }
   }
-  // a payment that has landed is taken: its call waits
-  if (landing.kind !== 'landed' && isRunnerSilent(context.runnerSilence, job))
-    return refusal(request, 'runner_unavailable', { digest });
-  if (context.tooLate()) return enqueueFailed(job, digest, 'stopping');
-  const { maxOutstandingCalls } = context.config.limits;
-  if (openPaidCalls(context) >= maxOutstandingCalls) return enqueueFailed(job, digest, 'outbox_full');
-  // one that has landed is decided at once
-  if (landing.kind !== 'landed' && !(await hasSettlementSlot(context, payment.payer)))
-    return enqueueFailed(job, digest, 'too_many_unsettled');
   const caller = job.restriction &&
     found && {
       mode: job.restriction.authMode,
@@ -143,6 +125,15 @@ async function checkVerified(
       nonce: found.claim?.nonce,
       expiry: found.claim?.expiry,
     };
+  // a payment that has landed is taken: its call waits
+  if (landing.kind !== 'landed' && isRunnerSilent(context.runnerSilence, job))
+    return refusal(request, 'runner_unavailable', { digest });
+  if (context.tooLate()) return enqueueFailed(job, digest, 'stopping', caller);
+  const { maxOutstandingCalls } = context.config.limits;
+  if (openPaidCalls(context) >= maxOutstandingCalls) return enqueueFailed(job, digest, 'outbox_full', caller);
+  // one that has landed is decided at once
+  if (landing.kind !== 'landed' && !(await hasSettlementSlot(context, payment.payer)))
+    return enqueueFailed(job, digest, 'too_many_unsettled', caller);
   return { ...verified, kind: 'checked', caller, topUpOrder: topUpOrderOf(request, job) };
 }
 

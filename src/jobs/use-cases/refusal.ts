@@ -2,7 +2,7 @@ import type { EventData, LedgerEvent } from '../../ledger/rules/event.ts';
 import type { SummedRefusal } from '../../ledger/rules/request-events.ts';
 import { type RefusalCode, refusals } from '../../base/errors/refusal.ts';
 import type { DecodedPayment } from '../../payments/rules/decode-payment.ts';
-import type { JobId } from '../../base/values/job.ts';
+import type { AuthMode, JobId } from '../../base/values/job.ts';
 import { ofPayment, type SignedPayment } from '../../payments/rules/payment.ts';
 import { sha256 } from '../../base/values/sha256.ts';
 import type { Address, Hex } from '../../base/values/primitives.ts';
@@ -19,7 +19,12 @@ export type RefusalRecord =
   | { readonly kind: 'none' }
   /** Never an event of its own: that would fill the ledger at no cost to the client. */
   | { readonly kind: 'summed'; readonly type: SummedRefusal }
-  | { readonly kind: 'in_request'; readonly event: RefusalEvent }
+  | {
+      readonly kind: 'in_request';
+      readonly event: RefusalEvent;
+      /** What the request had passed before: recorded with it, and in no sum. */
+      readonly passed?: Extract<LedgerEvent, { type: 'auth_passed' }> | undefined;
+    }
   /** In the quote's stream if that still has this version, else in the request's. */
   | {
       readonly kind: 'in_quote';
@@ -201,13 +206,31 @@ export function callerDenied(
   return { kind: 'refusal', code, record };
 }
 
+/** A caller that is proven and permitted. */
+export interface AuthorizedCaller {
+  readonly mode: AuthMode;
+  readonly address: Address;
+  /** A delegated caller uses each nonce for one payment. */
+  readonly nonce: string | undefined;
+  /** From when on a delegated caller's signature is refused, in Unix seconds. */
+  readonly expiry: number | undefined;
+}
+
+/** That a caller was authorized: in the stream of its payment, or of its request where that found no capacity. */
+export function authPassed({ mode, address, nonce }: AuthorizedCaller) {
+  const hashed = nonce === undefined ? {} : { caller_nonce_sha256: sha256(nonce) };
+  return { type: 'auth_passed', data: { caller: address, mode, ...hashed } } as const;
+}
+
 /** The outbox or the lane is full, too many payments have no known outcome, or the gateway is shutting down. */
 export function enqueueFailed(
   job: Job,
   digest: Hex,
   reason: 'stopping' | 'outbox_full' | 'too_many_unsettled' | 'lane_full',
+  caller?: AuthorizedCaller,
 ): ErrorRefusal {
   const data = { reason, service_id: job.serviceId, job_index: job.jobIndex, quote_digest: digest };
-  const record: RefusalRecord = { kind: 'in_request', event: { type: 'enqueue_failed', data } };
+  const passed = caller && authPassed(caller);
+  const record: RefusalRecord = { kind: 'in_request', event: { type: 'enqueue_failed', data }, passed };
   return { kind: 'refusal', code: 'enqueue_failed', reason, record };
 }

@@ -4,7 +4,6 @@ import { jobKey } from '../../base/values/job.ts';
 import type { LedgerEvent } from '../../ledger/rules/event.ts';
 import { settleEndSecs } from '../../payments/rules/payment-window.ts';
 import { ofPayment, paymentToData } from '../../payments/rules/payment.ts';
-import { sha256 } from '../../base/values/sha256.ts';
 import { orderedUuid } from '../../base/values/ordered-uuid.ts';
 import type { Hex } from '../../base/values/primitives.ts';
 import type { AppendOutcome, CallChange, Claim, LaneCommand } from '../../ledger/store/append-batch.ts';
@@ -19,6 +18,7 @@ import type { JobsContext } from './context.ts';
 import { type BoundRequest, requestStream } from './job-request.ts';
 import { settleMarginSecs } from './match-quote.ts';
 import {
+  authPassed,
   enqueueFailed,
   type ErrorRefusal,
   nonceReplayDenied,
@@ -209,15 +209,7 @@ function startEvents(
     ...(signedBy === 'contract' ? { signed_by: signedBy } : {}),
   };
   const events: LedgerEvent[] = [...opening, { type: 'payment_verified', data: verified }];
-  if (caller) {
-    const { mode, address, nonce } = caller;
-    const data = {
-      caller: address,
-      mode,
-      ...(nonce === undefined ? {} : { caller_nonce_sha256: sha256(nonce) }),
-    };
-    events.push({ type: 'auth_passed', data });
-  }
+  if (caller) events.push(authPassed(caller));
   const data = {
     request_id: request.requestId,
     binding: request.binding,
