@@ -37,7 +37,6 @@ describe.skipIf(!hasBrowser)('a person with a browser', () => {
   test('makes a key, uses it with the openai client, sees what it cost, revokes it, and its next request is refused', async () => {
     const gateway = await startSite();
     await signUp(gateway, gateway.browser(), email);
-    await fund(gateway);
     const { page, check } = await openTab(chromium, gateway, {
       permissions: ['clipboard-read', 'clipboard-write'],
     });
@@ -45,6 +44,9 @@ describe.skipIf(!hasBrowser)('a person with a browser', () => {
     await page.getByLabel('E-mail').fill(email);
     await page.getByLabel('Password').fill(goodPassword);
     await page.getByRole('button', { name: 'Sign in', exact: true }).click();
+    await page.getByRole('link', { name: 'Make a key' }).waitFor();
+    // a sign-up alone opens no account
+    await fund(gateway);
     await page.getByRole('link', { name: 'Make a key' }).click();
     await page.getByLabel('Name').fill('My laptop');
     await page.getByRole('button', { name: 'Make the key' }).dblclick();
