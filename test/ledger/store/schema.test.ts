@@ -1,4 +1,4 @@
-import { readFile, readdir } from 'node:fs/promises';
+import { glob, readFile } from 'node:fs/promises';
 import { expect, test } from 'vitest';
 import type { Column } from '../../../src/ledger/store/columns.ts';
 import { functionSignatures, type Signature } from '../../../src/ledger/store/functions.ts';
@@ -19,8 +19,8 @@ test('every SQL function is called: by src/, by another function or by a trigger
       `select proname as name from pg_proc where pronamespace in ('tollbook'::regnamespace, 'identity'::regnamespace)`,
     ),
   );
-  const store = await textsIn('src/store', 'functions.ts');
-  const functions = await textsIn('migrations/functions');
+  const store = await textsIn('src/*/store/*.ts', 'functions.ts');
+  const functions = await textsIn('migrations/functions/*');
   const isCalled = (name: string): boolean =>
     new RegExp(`(?:tollbook|identity)\\.${name}\\b|call(?:Table)?Function\\(\\s*pool,\\s*'${name}'`).test(
       store,
@@ -40,7 +40,7 @@ test('every function file defines its functions in the form that `migrate` recog
        where pronamespace in ('tollbook'::regnamespace, 'identity'::regnamespace)`,
     ),
   );
-  const texts = await textsIn('migrations/functions');
+  const texts = await textsIn('migrations/functions/*');
   const defined = [...texts.matchAll(/^create or replace function (\w+\.\w+)\(/gm)].map(
     ([, name = '']) => name,
   );
@@ -48,9 +48,10 @@ test('every function file defines its functions in the form that `migrate` recog
   expect(defined).toHaveLength(new Set(defined).size);
 });
 
-async function textsIn(folder: string, without?: string): Promise<string> {
-  const names = (await readdir(folder)).filter((name) => name !== without).toSorted();
-  const texts = names.map((name) => readFile(`${folder}/${name}`, 'utf8'));
+async function textsIn(pattern: string, without = '-'): Promise<string> {
+  const files = await Array.fromAsync(glob(pattern));
+  const named = files.filter((file) => !file.endsWith(`/${without}`)).toSorted();
+  const texts = named.map((file) => readFile(file, 'utf8'));
   return (await Promise.all(texts)).join('\n');
 }
 
