@@ -9,7 +9,7 @@ import { dumpSchema } from '../../support/schema-dump.ts';
 test('migrations/schema.sql is the schema of a freshly migrated database (`npm run schema` writes it)', async () => {
   const database = await createDatabase();
   const dump = await database.asOwner(dumpSchema);
-  await expect(dump).toMatchFileSnapshot('../../migrations/schema.sql');
+  await expect(dump).toMatchFileSnapshot('../../../migrations/schema.sql');
 });
 
 test('every SQL function is called: by src/, by another function or by a trigger', async () => {
