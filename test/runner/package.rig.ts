@@ -221,7 +221,7 @@ describe('the packed packages', () => {
     expect(await readdir(path.join(gateway, 'config'))).toEqual(['example.toml']);
     const runner = path.join(consumer, 'node_modules/@tollbook/runner');
     expect((await readdir(runner)).toSorted()).toEqual(['LICENSE', 'README.md', 'dist', 'package.json']);
-    expect((await readdir(path.join(runner, 'dist'))).toSorted()).toEqual(['domain', 'runner', 'runtime']);
+    expect((await readdir(path.join(runner, 'dist'))).toSorted()).toEqual(['base', 'runner']);
     for (const dir of [gateway, runner]) {
       const compiled = await readdir(path.join(dir, 'dist'), { recursive: true });
       expect(compiled.filter((name) => name.endsWith('.ts') && !name.endsWith('.d.ts'))).toEqual([]);
