@@ -65,8 +65,10 @@ test.each([
 
 test('the items of a list are compared as the library compares them', () => {
   const { check: own } = compileSchema({ uniqueItems: true });
-  const library = new Ajv2020().compile({ uniqueItems: true });
-  const item = fc.jsonValue({ maxDepth: 2 });
+  const library = new Ajv2020({ strictTypes: false }).compile({ uniqueItems: true });
+  // the library takes members of these names for what every object inherits
+  const inherited = /"(?:valueOf|toString|constructor)":/;
+  const item = fc.jsonValue({ maxDepth: 2 }).filter((value) => !inherited.test(JSON.stringify(value)));
   fc.assert(
     fc.property(fc.array(item, { maxLength: 5 }), fc.boolean(), (items, repeats) => {
       const value = repeats ? [...items, ...structuredClone(items.slice(0, 1))] : items;
