@@ -1,7 +1,7 @@
 /**
  * Preloaded into a gateway by an URL that ends in `?port=N`: measures the processor time that the main thread takes in one piece, which is
  * between two turns of its event loop. Other programs of the machine do not change it. A request for that port is answered with the
- * gateway's routes, and with the longest piece in milliseconds while requests were open, by what they named in `x-clock`.
+ * gateway's routes, and with the longest piece in milliseconds while requests were open, by what they named in `x-clock`, since the last such answer.
  */
 import { subscribe } from 'node:diagnostics_channel';
 import { createServer } from 'node:http';
@@ -11,7 +11,7 @@ const afterMs = 5;
 
 const routes = new Map();
 const open = new Map();
-const longestMs = {};
+let longestMs = {};
 let last = process.threadCpuUsage();
 
 function look() {
@@ -31,6 +31,7 @@ subscribe('fastify.initialization', ({ fastify }) => {
 
 const server = createServer((_, response) => {
   response.end(JSON.stringify({ routes: [...routes.values()], longestMs }));
+  longestMs = {};
 });
 subscribe('http.server.request.start', ({ request, response, server: asked }) => {
   if (asked === server) return;
