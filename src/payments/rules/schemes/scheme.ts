@@ -58,7 +58,7 @@ export interface InvalidPayment {
 
 /**
  * One way in which a payer's signature moves money: everything about it that needs no I/O. What it reads on a chain is its
- * ChainScheme, in src/peers/chain/schemes.
+ * ChainScheme, in src/payments/peers/chain/schemes.
  */
 export interface PaymentScheme {
   /** The `scheme` of x402 that its offers name. */
