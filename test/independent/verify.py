@@ -613,8 +613,13 @@ class Ledger:
             for o in data["options"]:
                 if isinstance(o, dict) and "credit_micros" in o:
                     self.selling.add((stream, o["network"], o["asset"], o["amount"], o["credit_micros"]))
-        elif kind == "auth_passed" and "caller_nonce_sha256" in data:
-            self.pending_nonce[stream] = (data["caller"], self.jobs[stream], data["caller_nonce_sha256"])
+        elif kind == "auth_passed" and stream in self.quotes:
+            if "caller_nonce_sha256" in data:
+                self.pending_nonce[stream] = (data["caller"], self.jobs[stream], data["caller_nonce_sha256"])
+        elif kind == "auth_passed":
+            # of a request that found no capacity after it: it claims nothing
+            if not stream.startswith("request:"):
+                raise Wrong("a caller was authorized for no quote and no request")
         elif kind == "payment_verified":
             self.pending_nonce[stream] = None
             self.verified[stream] = (data["network"], data["asset"], data["payer"], data["payment_nonce"])

@@ -58,6 +58,7 @@ const mayRefund: ReadonlySet<CallState> = new Set(['absent', 'dead']);
 
 /** What a request that came to nothing leaves in a stream of its own. */
 const requestTypes: ReadonlySet<EventType> = new Set([
+  'auth_passed',
   'payment_rejected',
   'request_refused',
   'auth_denied',

@@ -1,10 +1,14 @@
+import path from 'node:path';
 import { expect, test } from 'vitest';
 import { callerHeaders, permitted, restrictedJobs } from '../../support/caller.ts';
 import { createDatabase } from '../../support/database.ts';
 import { useChain } from '../../support/devnet.ts';
 import { startTestGateway } from '../../support/gateway.ts';
+import { expectIndependent, verifyIndependently } from '../../support/independent.ts';
 import { expectSoundLedger } from '../../support/invariants.ts';
+import { exportTo } from '../../support/log.ts';
 import { header, quoteAndSign } from '../../support/payer.ts';
+import { temporaryFolder } from '../../support/program.ts';
 
 const chain = useChain();
 
@@ -31,5 +35,8 @@ test.each([
     const own = events.filter(({ stream }) => stream === refused?.stream);
     expect(own.map(({ type }) => type)).toEqual(['auth_passed', 'enqueue_failed']);
     expect(own[0]?.data).toEqual({ caller: permitted.address.toLowerCase(), mode, ...nonce });
+    const file = path.join(temporaryFolder(), 'export.jsonl');
+    await exportTo(file, database);
+    expectIndependent(await verifyIndependently(file, []), true);
   },
 );
