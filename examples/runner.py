@@ -354,7 +354,9 @@ def outcome(leased):
     """What to report of a leased call: the last part of the path, and the body without the lease."""
     try:
         body = base64.b64decode(leased["body_base64"])
-        content_type, result = results.once(read_call(leased["metadata"], leased["content_type"], body))
+        # the names of a lease are in capitals
+        metadata = {name.lower(): value for name, value in leased["metadata"].items()}
+        content_type, result = results.once(read_call(metadata, leased["content_type"], body))
         if result is None:
             return "complete", {}
         text = base64.b64encode(result).decode()

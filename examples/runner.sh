@@ -91,7 +91,7 @@ run_command() {
 serve_call() {
   local lease_id origin kept code='' of='.calls[0]'
   read -r CALL_ID lease_id ATTEMPT SERVICE_ID JOB_INDEX IDEMPOTENCY_KEY origin < <(jq -r "$of"' |
-    [.call_id, .lease_id, .attempt, .service_id, .job_index, .metadata["x-net-idempotency-key"], .metadata["x-net-trigger"]] |
+    [.call_id, .lease_id, .attempt, .service_id, .job_index, .metadata["X-NET-IDEMPOTENCY-KEY"], .metadata["X-NET-TRIGGER"]] |
     map(tostring) | join(" ")' "$work/leased.json")
   CONTENT_TYPE=$(jq -r "$of.content_type // empty" "$work/leased.json")
   export CALL_ID ATTEMPT SERVICE_ID JOB_INDEX IDEMPOTENCY_KEY CONTENT_TYPE
