@@ -111,7 +111,7 @@ function boundariesOf(directory: string): OxlintOverride {
     throw new Error(`src/${wing} has no place among the wings of oxlint.config.ts`);
   const forbidden = places.filter((place) => {
     const isWing = !place.includes('/');
-    // a wing with layers is told apart by its layers
+    // the linter recognises a wing with layers by its layers
     if (isWing && places.some((other) => other.startsWith(`${place}/`)) && !unlayered.includes(place))
       return false;
     if (!isWing && unlayered.includes(place.split('/')[0] ?? '')) return false;

@@ -87,7 +87,7 @@ export async function startRefundOperator(parts: OperatorParts): Promise<RefundO
   const command = (...args: readonly string[]): Promise<Ended> =>
     runTollbook(environment, url, [...args, '--rpc', `${network}=${chain.url}`]);
 
-  /** The nonces of refunds that a command started before it failed are spent otherwise: nobody has its file. */
+  /** The nonces of refunds that a command started before it failed are spent otherwise, because its file is lost. */
   const planUnlisted = async (): Promise<void> => {
     for (const { data } of await startedRefunds(url)) {
       const { sender: by, sender_nonce: last = -1 } = data;

@@ -130,7 +130,7 @@ function optionsOf(identity: Identity, providers: readonly ReachedProvider[]) {
       session: {
         create: {
           before: ({ userId }) => refuseDisabled(identity, userId),
-          // not with the sign-up: strangers make accounts that nobody ever signs in to
+          // not with the sign-up: accounts that strangers make may never have a sign-in
           after: async (session, context) => {
             if (!(await hasAccount(identity.pool, session.userId))) await openUser(identity, session.userId);
             await recordStart(identity, session, context);

@@ -19,7 +19,7 @@ export interface Guesser {
   readonly device: string | undefined;
 }
 
-/** From so many guesses of one origin on, the owner and the other operators are told. */
+/** From so many guesses of one origin on, the owner is notified by mail and the other operators on the overview. */
 const toldGuesses = 5;
 const account = 'account';
 
@@ -40,7 +40,7 @@ export type Guess =
       readonly kind: 'counted';
       /** It was right: its origin begins anew. */
       right(): Promise<void>;
-      /** It was not: the owner is told where there were many. */
+      /** It was not: the owner is notified if there were many wrong codes. */
       wrong(): void;
     }
   | { readonly kind: 'limited'; readonly waitSecs: number };

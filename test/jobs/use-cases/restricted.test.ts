@@ -188,7 +188,7 @@ test('of twenty concurrent payments with one nonce one is accepted, nineteen are
   expect(again).toMatchObject({ status: 202, json: { call_id: answers[taken]?.json.call_id } });
   expect((await gateway.get('/x402/stats')).json.counters).toMatchObject({ accepted: 1, replay_denied: 19 });
   const events = await database.asOwner((owner) => expectSoundLedger(database.db, owner));
-  // whoever reads one knows which nonce of whom was used again, and on which job
+  // each event names the caller, the hash of the nonce and the job, so that its reader knows what was used again
   const denied = events.filter(({ type }) => type === 'nonce_replay_denied').map(({ data }) => data);
   const used = {
     service_id: 1,

@@ -18,7 +18,7 @@ function ledgerOf({ database }: IdentityGateway) {
   return { pool: database.pool, lane: laneOn(database) };
 }
 
-/** Operators whose names nobody else has. */
+/** Operators with unique names. */
 function operators(gateway: IdentityGateway, ...roles: readonly OperatorRole[]): Promise<SignedInOperator[]> {
   return Promise.all(roles.map((role) => signInOperator(gateway, { name: `person-${(people += 1)}`, role })));
 }
