@@ -90,18 +90,6 @@ export const plants: readonly Plant[] = [
     reachedBy: { kind: 'spent_nonce', scenarios: 10 },
   },
   {
-    name: 'call-id-as-idempotency-key',
-    edits: [
-      {
-        file: 'src/calls/store/calls.ts',
-        find: `idempotencyKey: row.payment,`,
-        replace: `idempotencyKey: '0x' + String(row.call_id).padStart(64, '0'),`,
-      },
-    ],
-    caughtBy: ['wrong_work'],
-    reachedBy: { having: 'loss', runs: 400 },
-  },
-  {
     name: 'rejected-while-its-use-is-unknown',
     edits: [
       {

@@ -8,6 +8,20 @@ export interface TestPlant extends Bug {
 
 export const testPlants: readonly TestPlant[] = [
   {
+    name: 'call-id-as-idempotency-key',
+    edits: [
+      {
+        file: 'src/calls/store/calls.ts',
+        find: `idempotencyKey: row.payment,`,
+        replace: `idempotencyKey: '0x' + String(row.call_id).padStart(64, '0'),`,
+      },
+    ],
+    caughtByTest: {
+      file: 'test/jobs/workers/relay.test.ts',
+      name: 'two payments never share an idempotency key, also when the database gives a call id out again',
+    },
+  },
+  {
     name: 'last-look-before-earlier-appends',
     edits: [
       {
