@@ -13,21 +13,26 @@ function titlesIn(source: string): string[] {
   return [...source.matchAll(calls)].map(({ groups }) => groups?.['title']?.replaceAll(/\\(.)/g, '$1') ?? '');
 }
 
-/** The tests that a page names, written `["title"](file)` or `["describe › title"](file)`, and that do not exist. */
+/** Whether a title is the one that a page names: the whole title, or its beginning followed by `…`. */
+function isNamed(title: string, name: string): boolean {
+  return name.endsWith('…') ? title.startsWith(name.slice(0, -1)) : title === name;
+}
+
+/** The tests that a page names, written `["title"](file)` or `["describe › title"](file)`, and that do not exist. A beginning that several titles have names none. */
 function missingTests({ file, text }: Pick<Page, 'file' | 'text'>): string[] {
   return [...text.matchAll(/\["([^\]]+)"\]\(([^)]+)\)/g)].flatMap(([, name = '', target = '']) => {
     const titles = titlesIn(readFileSync(path.join(root, path.dirname(file), target), 'utf8'));
     let from = 0;
-    const isMissing = name.split(' › ').some((title) => {
-      const at = titles.indexOf(title, from);
+    const isMissing = name.split(' › ').some((part) => {
+      const at = titles.findIndex((title, index) => index >= from && isNamed(title, part));
       from = at + 1;
-      return at < 0;
+      return at < 0 || (part.endsWith('…') && titles.filter((title) => isNamed(title, part)).length > 1);
     });
     return isMissing ? [`${target}: ${name}`] : [];
   });
 }
 
-test.each([threats, checklists])('every test that $file names exists', (page) => {
+test.each([readPage('README.md'), threats, checklists])('every test that $file names exists', (page) => {
   expect(missingTests(page)).toEqual([]);
   // a link to a test file has a title, so that the test can be looked for
   expect(page.text.match(/\[[^"\]][^\]]*\]\([^)]*\.(?:test|rig)\.ts\)/g)).toBeNull();
@@ -45,6 +50,15 @@ test('a test is missing when its title changed, when it is skipped, or when its 
   expect(titlesIn(source)).toEqual(['one', "it's one", 'each', 'two', 'second']);
   const title = 'everything that is no address counts as one client, however it is spelt';
   expect([title, title.slice(1), `elsewhere › ${title}`].map(isFound)).toEqual([true, false, false]);
+});
+
+test('the beginning of a title names its test if only one test of the file begins so', () => {
+  expect(['everything that is no address…', 'verything that…', 'everything'].map(isFound)).toEqual([
+    true,
+    false,
+    false,
+  ]);
+  expect(isFound('…')).toBe(false);
 });
 
 test('every party of the threat model has its worst, what bounds it, and at least one test', () => {
