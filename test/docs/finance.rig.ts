@@ -1,9 +1,10 @@
+import { globSync } from 'node:fs';
 import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { freePort } from '../../src/devnet/ports.ts';
 import { absence, isAbsent } from '../support/journal-tools.ts';
 import { isStart, linkRepository, runSteps, type Step } from '../support/page-shell.ts';
-import { readPage } from '../support/pages.ts';
+import { readPage, root } from '../support/pages.ts';
 import { endProcessesAround } from '../support/processes.ts';
 import { startTollbook, temporaryFolder } from '../support/program.ts';
 
@@ -21,10 +22,15 @@ function runnable(step: Step): Step {
 
 const unchecked = tools.map(([tool]) => absence(tool)).join('');
 
-test(`the commands of docs/finance.md close a month and print what the page shows${unchecked}`, async () => {
-  const steps = readPage('docs/finance.md').blocks.filter(
-    ({ language, notRun }) => language === 'sh' && notRun === undefined,
-  );
+/** In the order in which a reader works through them, in one shell. */
+const tasks = ['README', 'refunds', 'reconcile', 'books', 'costs', 'month-end'];
+
+test(`the commands of docs/finance/ close a month and print what the pages show${unchecked}`, async () => {
+  const files = globSync('docs/finance/*.md', { cwd: root }).map((file) => path.basename(file, '.md'));
+  expect(files.toSorted()).toEqual(tasks.toSorted());
+  const steps = tasks
+    .flatMap((name) => readPage(`docs/finance/${name}.md`).blocks)
+    .filter(({ language, notRun }) => language === 'sh' && notRun === undefined);
   const [start, ...rest] = steps;
   expect(start).toSatisfy(isStart);
   const folder = temporaryFolder();

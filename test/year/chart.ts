@@ -1,6 +1,6 @@
 import { payTo, vault, type YearToken } from './chain.ts';
 
-/** The names of accounts and commodities, as docs/finance.md lists them. */
+/** The names of accounts and commodities, as docs/finance/books.md lists them. */
 export const chart = {
   undelivered: 'Liabilities:Undelivered',
   refundsDue: 'Liabilities:RefundsDue',

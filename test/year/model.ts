@@ -2,7 +2,7 @@ import type { YearToken } from './chain.ts';
 
 /**
  * What a year must come to, computed from what the program did and from nothing that Tollbook recorded. Its account names are those of
- * docs/finance.md.
+ * docs/finance/books.md.
  */
 export class YearModel {
   readonly payments = new Map<string, ModelPayment>();

@@ -5,7 +5,7 @@ export type ExitCode = number & { readonly [ofTheTable]: true };
 
 const code = (number: number): ExitCode => number as ExitCode;
 
-/** The exit codes of every command: the one table. docs/finance.md has it for those who run them. */
+/** The exit codes of every command: the one table. docs/finance/README.md has it for those who run them. */
 export const exitCodes = {
   /** Done, and nothing is wrong. */
   done: code(0),

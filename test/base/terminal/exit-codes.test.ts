@@ -26,8 +26,8 @@ test('the table has five codes, and a plain number is none of them', () => {
   expect(number).toBe(0);
 });
 
-test('docs/finance.md has a row for each code', () => {
-  const [, section = ''] = readFileSync('docs/finance.md', 'utf8').split('\n## Exit codes\n');
+test('docs/finance/README.md has a row for each code', () => {
+  const [, section = ''] = readFileSync('docs/finance/README.md', 'utf8').split('\n## Exit codes\n');
   const rows = [...section.matchAll(/^\| (\d+) \|/gm)].map(([, code]) => Number(code));
   expect(rows).toEqual(Object.values(exitCodes));
 });

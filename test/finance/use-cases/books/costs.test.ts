@@ -129,7 +129,7 @@ describe('what transactions cost', () => {
     });
   });
 
-  /** The operator's own journal, which includes those of the ledger and books what it does not know, as docs/finance.md says. */
+  /** The operator's own journal, which includes those of the ledger and books what it does not know, as docs/finance/costs.md says. */
   const own = {
     beancount: (included: readonly string[], account: string) =>
       `${included.map((file) => `include "${file}"\n`).join('')}
