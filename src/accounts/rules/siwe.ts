@@ -1,4 +1,6 @@
+import { isDeepStrictEqual } from 'node:util';
 import { getAddress, isAddress, stringToBytes } from 'viem/utils';
+import { z } from 'zod';
 import { personalSignDigest } from '../../payments/rules/caller-signature.ts';
 import type { Address } from '../../base/values/primitives.ts';
 import { parseSignature, recoverSigner } from '../../base/values/ethereum-signature.ts';
@@ -35,6 +37,7 @@ const percent = '%[0-9A-Fa-f]{2}';
 const uri = String.raw`${scheme}:(?:[A-Za-z0-9._~:/?#[\]@!$&'()*+,;=-]|${percent})+`;
 const statement = String.raw`[A-Za-z0-9._~:/?#[\]@!$&'()*+,;= -]+`;
 const requestId = String.raw`(?:[A-Za-z0-9._~!$&'()*+,;=:@-]|${percent})*`;
+const rfc3339 = z.iso.datetime({ offset: true });
 const time = String.raw`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:\d\d)`;
 
 /** Line for line as the standard's ABNF has it: nothing is trimmed, nothing may come in another order. */
@@ -97,33 +100,13 @@ export function siweMessage(message: SiweMessage): string {
     line('Request ID', message.requestId),
     message.resources && `\nResources:${message.resources.map((resource) => `\n- ${resource}`).join('')}`,
   ].join('');
-  const read = parseSiweMessage(text);
-  if (!read || JSON.stringify(read) !== JSON.stringify(inOrder(message)))
+  if (!isDeepStrictEqual(parseSiweMessage(text), message))
     throw new RangeError('a field is not allowed in an EIP-4361 message');
   return text;
 }
 
 function line(name: string, value: string | undefined): string {
   return value === undefined ? '' : `\n${name}: ${value}`;
-}
-
-/** As the parser gives it: the same keys in the same order, none that is undefined. */
-function inOrder(message: SiweMessage): SiweMessage {
-  const ordered = {
-    scheme: message.scheme,
-    domain: message.domain,
-    address: message.address,
-    statement: message.statement,
-    uri: message.uri,
-    chainId: message.chainId,
-    nonce: message.nonce,
-    issuedAt: message.issuedAt,
-    expirationTime: message.expirationTime,
-    notBefore: message.notBefore,
-    requestId: message.requestId,
-    resources: message.resources,
-  };
-  return JSON.parse(JSON.stringify(ordered)) as SiweMessage;
 }
 
 /** How old a message may be, and how long its nonce is valid. */
@@ -180,17 +163,7 @@ function originOf(text: string): string | undefined {
 
 /** Milliseconds of an RFC 3339 time that exists; undefined for a 30th of February, or a 25th hour. */
 function timeMs(text: string): number | undefined {
-  const parts = /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(\.\d+)?(?:Z|[+-](\d\d):(\d\d))$/.exec(text);
-  if (!parts) return undefined;
-  const [year = 0, month = 0, day = 0, hour = 0, minute = 0, second = 0] = parts.slice(1, 7).map(Number);
-  const [offsetHour, offsetMinute] = [Number(parts[8] ?? 0), Number(parts[9] ?? 0)];
-  if (hour > 23 || minute > 59 || second > 59 || offsetHour > 23 || offsetMinute > 59) return undefined;
-  const date = new Date(Date.UTC(2000, month - 1, day));
-  date.setUTCFullYear(year, month - 1, day);
-  if (date.getUTCMonth() !== month - 1 || date.getUTCDate() !== day) return undefined;
-  const ofDay = ((hour * 60 + minute) * 60 + second) * 1_000 + Number(parts[7] ?? 0) * 1_000;
-  const offsetMs = (offsetHour * 60 + offsetMinute) * 60_000 * (/-\d\d:\d\d$/.test(text) ? -1 : 1);
-  return date.getTime() + ofDay - offsetMs;
+  return rfc3339.safeParse(text).success ? Date.parse(text) : undefined;
 }
 
 /** What a wallet signs of a message's text (EIP-191): 32 bytes. */

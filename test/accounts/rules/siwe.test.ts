@@ -59,7 +59,7 @@ const anyMessage: fc.Arbitrary<SiweMessage> = fc.record(
     requestId: textOf([...letters, ':', '@', '%2F'], 0),
     resources: fc.array(anyUri, { maxLength: 4 }),
   },
-  { requiredKeys: ['domain', 'address', 'uri', 'chainId', 'nonce', 'issuedAt'] },
+  { requiredKeys: ['domain', 'address', 'uri', 'chainId', 'nonce', 'issuedAt'], noNullPrototype: true },
 );
 
 test('a sign-in message is parsed back to the fields it was built from', () => {
