@@ -83,11 +83,14 @@ const mac = (key: string | Buffer, text: string): Buffer => createHmac('sha256',
 
 function isSigned(request: http.IncomingMessage, body: string): boolean {
   const match =
-    /^AWS4-HMAC-SHA256 Credential=([^/]+)\/(\d{8})\/([^/]+)\/s3\/aws4_request,SignedHeaders=([^,]+),Signature=(\w+)$/.exec(
+    /^AWS4-HMAC-SHA256 Credential=([^/]+)\/(\d{8})\/([^/]+)\/s3\/aws4_request, SignedHeaders=([^,]+), Signature=(\w+)$/.exec(
       request.headers.authorization ?? '',
     );
   const [, id = '', date = '', region = '', names = '', signature] = match ?? [];
-  const signed = names.split(';').map((name) => `${name}:${String(request.headers[name])}\n`);
+  const list = names.split(';');
+  const mustBeSigned = ['host', 'range', 'if-match', 'if-none-match', 'content-type', 'x-amz-content-sha256'];
+  if (mustBeSigned.some((name) => request.headers[name] !== undefined && !list.includes(name))) return false;
+  const signed = list.map((name) => `${name}:${String(request.headers[name])}\n`);
   const canonical = [request.method, request.url, '', signed.join(''), names, sha(body)].join('\n');
   const stamp = String(request.headers['x-amz-date']);
   const text = ['AWS4-HMAC-SHA256', stamp, `${date}/${region}/s3/aws4_request`, sha(canonical)].join('\n');

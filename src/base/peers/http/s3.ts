@@ -1,4 +1,5 @@
-import { createHash, createHmac } from 'node:crypto';
+import { createHash } from 'node:crypto';
+import { AwsV4Signer } from 'aws4fetch';
 import { createHttpPool, type HttpAnswer } from './http.ts';
 
 export interface S3Options {
@@ -36,37 +37,41 @@ const defaultConnections = 4;
 
 export function createS3(options: S3Options): S3 {
   const { endpoint, bucket, region, accessKeyId, secretKey, timeoutMs } = options;
-  const base = new URL(endpoint);
+  const folder = `${endpoint.replace(/\/$/, '')}/${bucket}`;
   const pool = createHttpPool(endpoint, { connections: options.connections ?? defaultConnections });
-  const send = (
+  const send = async (
     method: 'GET' | 'PUT' | 'DELETE',
     key: string,
-    body: string | Buffer = '',
-    {
-      conditions = {},
-      maxBytes = maxResponseBytes,
-    }: { readonly conditions?: Readonly<Record<string, string>>; readonly maxBytes?: number } = {},
+    headers: Readonly<Record<string, string>>,
+    { body = Buffer.alloc(0), maxBytes = maxResponseBytes } = {},
   ): Promise<HttpAnswer> => {
-    const path = `${base.pathname.replace(/\/$/, '')}/${bucket}/${key.split('/').map(encodeURIComponent).join('/')}`;
-    const headers = signV4(
-      { method, path, query: '', headers: { host: base.host, ...conditions }, body },
-      { accessKeyId, secretKey, region, service: 's3', at: new Date() },
-    );
-    const contentType = typeof body === 'string' ? 'text/plain; charset=utf-8' : 'application/octet-stream';
-    const typed = method === 'PUT' ? { ...headers, 'content-type': contentType } : headers;
-    const content = method === 'PUT' ? { body: Buffer.from(body) } : {};
-    return pool.request({ method, path, headers: typed, ...content, timeoutMs, maxResponseBytes: maxBytes });
+    const signer = new AwsV4Signer({
+      method,
+      url: `${folder}/${key.split('/').map(encodeURIComponent).join('/')}`,
+      // by default neither the body nor a range is signed
+      headers: { ...headers, 'x-amz-content-sha256': createHash('sha256').update(body).digest('hex') },
+      allHeaders: true,
+      accessKeyId,
+      secretAccessKey: secretKey,
+      region,
+      service: 's3',
+    });
+    const signed = await signer.sign();
+    const request = { method, path: signed.url.pathname, headers: Object.fromEntries(signed.headers) };
+    const content = method === 'PUT' ? { body } : {};
+    return pool.request({ ...request, ...content, timeoutMs, maxResponseBytes: maxBytes });
   };
   return {
-    put: (key, body, condition) => send('PUT', key, body, { conditions: conditionHeaders(condition) }),
+    put: (key, body, condition) => {
+      const type = typeof body === 'string' ? 'text/plain; charset=utf-8' : 'application/octet-stream';
+      const headers = { ...conditionHeaders(condition), 'content-type': type };
+      return send('PUT', key, headers, { body: Buffer.from(body) });
+    },
     get: (key, piece) =>
       piece
-        ? send('GET', key, '', {
-            conditions: { range: `bytes=${piece.from}-${piece.from + piece.maxBytes - 1}` },
-            maxBytes: piece.maxBytes,
-          })
-        : send('GET', key),
-    remove: (key) => send('DELETE', key),
+        ? send('GET', key, { range: `bytes=${piece.from}-${piece.from + piece.maxBytes - 1}` }, piece)
+        : send('GET', key, {}),
+    remove: (key) => send('DELETE', key, {}),
     close: () => pool.close(),
   };
 }
@@ -80,58 +85,4 @@ function conditionHeaders(condition: PutCondition): Record<string, string> {
     case 'unchanged':
       return { 'if-match': condition.etag };
   }
-}
-
-export interface UnsignedRequest {
-  readonly method: string;
-  /** Percent-encoded. */
-  readonly path: string;
-  /** Sorted and percent-encoded. */
-  readonly query: string;
-  /** Lower-case names; `host` is among them. All of them are signed. */
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body: string | Buffer;
-}
-
-/** AWS Signature Version 4: the request's headers with its authorization. */
-export function signV4(
-  { method, path, query, headers, body }: UnsignedRequest,
-  key: {
-    readonly accessKeyId: string;
-    readonly secretKey: string;
-    readonly region: string;
-    readonly service: string;
-    readonly at: Date;
-  },
-): Record<string, string> {
-  const stamp = key.at.toISOString().replaceAll(/[-:]|\.\d{3}/g, '');
-  const date = stamp.slice(0, 8);
-  const bodyHash = sha256Hex(body);
-  const all: Record<string, string> = { ...headers, 'x-amz-content-sha256': bodyHash, 'x-amz-date': stamp };
-  const names = Object.keys(all).toSorted();
-  const canonical = [
-    method,
-    path,
-    query,
-    ...names.map((name) => `${name}:${all[name]?.trim() ?? ''}`),
-    '',
-    names.join(';'),
-    bodyHash,
-  ].join('\n');
-  const scope = `${date}/${key.region}/${key.service}/aws4_request`;
-  const text = `AWS4-HMAC-SHA256\n${stamp}\n${scope}\n${sha256Hex(canonical)}`;
-  const signingKey = [date, key.region, key.service, 'aws4_request'].reduce<Buffer>(
-    (last, part) => createHmac('sha256', last).update(part).digest(),
-    Buffer.from(`AWS4${key.secretKey}`, 'utf8'),
-  );
-  const signature = createHmac('sha256', signingKey).update(text).digest('hex');
-  const credential = `Credential=${key.accessKeyId}/${scope}`;
-  return {
-    ...all,
-    authorization: `AWS4-HMAC-SHA256 ${credential},SignedHeaders=${names.join(';')},Signature=${signature}`,
-  };
-}
-
-function sha256Hex(text: string | Buffer): string {
-  return createHash('sha256').update(text).digest('hex');
 }
