@@ -113,8 +113,8 @@ async function ofOneProcess(ledger: Ledger): Promise<[string, number[]][]> {
   const { network, asset, terms: name } = rateName(token);
   const isDue = () =>
     ledger.pool.query(
-      'update tollbook.rate_round set due_at = begun_at where network = $1 and asset = $2 and terms = $3',
-      [network, asset, name],
+      `update tollbook.task set due_at = taken_at where kind = 'rate' and queue = $1 and key = $2`,
+      [`${network}/${asset}`, name.toString('hex')],
     );
   const lane = openLane({ url: ledger.url });
   const quiet = { info: () => {}, warn: () => {}, error: () => {}, debug: () => {} };

@@ -145,6 +145,27 @@ create table tollbook.follow_up (
 create index follow_up_in_block on tollbook.follow_up (network, block_number) where block_number is not null;
 create index follow_up_due on tollbook.follow_up (topic, due_at) where block_number is null;
 
+-- What workers do in rounds, one process at a time: asking for a rate, reading on from a cursor. A row is due again after each round,
+-- and keeps what the round has found in its payload.
+create table tollbook.task (
+  task_id bigint generated always as identity primary key,
+  kind text collate "C" not null check (kind in ('rate')),
+  -- the rows of a kind that share one thing, such as the configurations of one token
+  queue text collate "C" not null,
+  key text collate "C" not null,
+  created_at timestamptz not null,
+  -- when it ended without an error last
+  ok_at timestamptz not null,
+  error text collate "C",
+  payload json not null,
+  -- how often it was taken: the fencing token of the process that has it
+  takes int not null default 0,
+  taken_at timestamptz,
+  -- when it may be taken (again)
+  due_at timestamptz not null,
+  unique (kind, queue, key)
+) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.01);
+
 -- The conditions that the operator is alerted about: one row for a kind and its subject, whichever processes report it.
 create table tollbook.alert (
   kind text collate "C" not null,

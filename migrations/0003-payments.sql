@@ -26,30 +26,6 @@ create table tollbook.price_window (
 );
 create index price_window_list on tollbook.price_window (list_id, service_id, job_index);
 
--- The rate of each token as its sources, or the operator, said it last. Every gateway reads it; one at a time asks.
-create table tollbook.rate_round (
-  network text collate "C" not null,
-  asset text collate "C" not null,
-  -- the hash of what a configuration says of the rate: each configuration has rounds of its own
-  terms bytea not null,
-  -- how many rounds were begun: the fencing token of the gateway that asks
-  round bigint not null,
-  begun_at timestamptz not null,
-  -- when the next round may begin
-  due_at timestamptz not null,
-  -- tokens for a native unit as a decimal; null before a round has found one
-  rate text collate "C",
-  -- the oldest of its sources; of a fixed rate when it was seen first
-  observed_at timestamptz,
-  valid_until timestamptz,
-  -- what the ledger's last event says is in force: null for no rate
-  recorded text collate "C",
-  -- of the last round that ended: why it found no rate, and what each source said
-  problem text collate "C",
-  answers json not null,
-  primary key (network, asset, terms)
-) with (fillfactor = 50);
-
 -- What the looks at each discovery service have shown of our own listings. Every gateway reads it; one at a time looks.
 create table tollbook.listing_look (
   url text collate "C" primary key,

@@ -779,22 +779,6 @@ create table tollbook.prune_sum (
   constraint prune_sum_pkey PRIMARY KEY (round, kind)
 );
 
-create table tollbook.rate_round (
-  network text collate "C" not null,
-  asset text collate "C" not null,
-  terms bytea not null,
-  round bigint not null,
-  begun_at timestamp with time zone not null,
-  due_at timestamp with time zone not null,
-  rate text collate "C",
-  observed_at timestamp with time zone,
-  valid_until timestamp with time zone,
-  recorded text collate "C",
-  problem text collate "C",
-  answers json not null,
-  constraint rate_round_pkey PRIMARY KEY (network, asset, terms)
-) with (fillfactor=50);
-
 create table tollbook.rate_window (
   subject text collate "C" not null,
   hits bigint[] not null,
@@ -871,6 +855,23 @@ create table tollbook.spend_exposure (
 );
 CREATE INDEX spend_exposure_account ON tollbook.spend_exposure USING btree (commitment, scope);
 
+create table tollbook.task (
+  task_id bigint not null generated always as identity,
+  kind text collate "C" not null,
+  queue text collate "C" not null,
+  key text collate "C" not null,
+  created_at timestamp with time zone not null,
+  ok_at timestamp with time zone not null,
+  error text collate "C",
+  payload json not null,
+  takes integer not null default 0,
+  taken_at timestamp with time zone,
+  due_at timestamp with time zone not null,
+  constraint task_kind_check CHECK ((kind = 'rate'::text)),
+  constraint task_kind_queue_key_key UNIQUE (kind, queue, key),
+  constraint task_pkey PRIMARY KEY (task_id)
+) with (fillfactor=50, autovacuum_vacuum_scale_factor=0.01);
+
 create table tollbook.usage_day (
   generation integer not null,
   account_id bigint not null,
@@ -913,7 +914,7 @@ create function tollbook.begin_cron_look(p_name text, p_terms bytea) returns TAB
 create function tollbook.begin_listing_look(p_url text, p_lease_ms integer) returns TABLE(look bigint, state json) language sql volatile security definer; -- 1f8285b77b637099
 create function tollbook.begin_projection() returns integer language sql volatile security definer; -- d53f91b8f56b0cf5
 create function tollbook.begin_prune_round(p_every_secs integer) returns boolean language sql volatile security definer; -- cd139bf1352aafde
-create function tollbook.begin_rate_round(p_network text, p_asset text, p_terms bytea, p_lease_ms integer) returns TABLE(round bigint, rate text, observed_at timestamp with time zone, valid_until timestamp with time zone, recorded text) language sql volatile security definer; -- f412c0b33e6b11b9
+create function tollbook.begin_round(p_kind text, p_queue text, p_key text, p_lease_ms integer) returns TABLE(round integer, payload json, ok_at timestamp with time zone, begun_at timestamp with time zone) language sql volatile security definer; -- 311e68920772cd1f
 create function tollbook.body_hash(p_body_id uuid) returns TABLE(sha256 text, bytes bigint) language sql stable security definer; -- ebfc5825169fd403
 create function tollbook.budget_end(p_period text, p_start date) returns timestamp with time zone language sql immutable; -- 52194709abff461d
 create function tollbook.budget_start(p_period text, p_known date, p_now timestamp with time zone) returns date language sql immutable; -- b614b6b7454a61f1
@@ -938,7 +939,7 @@ create function tollbook.end_follow_ups(p_topic text, p_seqs bigint[]) returns v
 create function tollbook.end_listing_look(p_url text, p_look bigint, p_due_ms integer, p_state json) returns boolean language sql volatile security definer; -- a4c24077181b3675
 create function tollbook.end_payout(p_stream text, p_reason text) returns void language plpgsql volatile security definer; -- d40d6b410611a5b2
 create function tollbook.end_prune_round() returns TABLE(round bigint, kind text, count bigint, before timestamp with time zone) language plpgsql volatile security definer; -- 51a895945fa373ea
-create function tollbook.end_rate_round(p_network text, p_asset text, p_terms bytea, p_round bigint, p_due_ms integer, p_rate text, p_observed_at timestamp with time zone, p_valid_until timestamp with time zone, p_recorded text, p_problem text, p_answers json) returns boolean language sql volatile security definer; -- bc0a1120d5450798
+create function tollbook.end_round(p_kind text, p_queue text, p_key text, p_round integer, p_due_ms integer, p_payload json, p_error text) returns boolean language sql volatile security definer; -- d0317d6e1db577f0
 create function tollbook.erase_callbacks(p_payers text[], p_max integer) returns integer language sql volatile security definer; -- 74ca51f9dc7a8cea
 create function tollbook.erase_results(p_payers text[], p_max integer) returns integer language sql volatile security definer; -- eca7c82e054d6dd9
 create function tollbook.erase_user(p_user_id uuid, p_account_id bigint, p_subjects text[]) returns boolean language plpgsql volatile security definer; -- 06611ce7889ce60d
@@ -1052,7 +1053,7 @@ grant execute on function tollbook.begin_cron_look(text,bytea) to tollbook_write
 grant execute on function tollbook.begin_listing_look(text,integer) to tollbook_writer;
 grant execute on function tollbook.begin_projection() to tollbook_writer;
 grant execute on function tollbook.begin_prune_round(integer) to tollbook_writer;
-grant execute on function tollbook.begin_rate_round(text,text,bytea,integer) to tollbook_writer;
+grant execute on function tollbook.begin_round(text,text,text,integer) to tollbook_writer;
 grant execute on function tollbook.body_hash(uuid) to tollbook_reader;
 grant execute on function tollbook.body_hash(uuid) to tollbook_writer;
 grant execute on function tollbook.budget_end(text,date) to tollbook_writer;
@@ -1077,7 +1078,7 @@ grant execute on function tollbook.end_follow_ups(text,bigint[]) to tollbook_wri
 grant execute on function tollbook.end_listing_look(text,bigint,integer,json) to tollbook_writer;
 grant execute on function tollbook.end_payout(text,text) to tollbook_writer;
 grant execute on function tollbook.end_prune_round() to tollbook_writer;
-grant execute on function tollbook.end_rate_round(text,text,bytea,bigint,integer,text,timestamp with time zone,timestamp with time zone,text,text,json) to tollbook_writer;
+grant execute on function tollbook.end_round(text,text,text,integer,integer,json,text) to tollbook_writer;
 grant execute on function tollbook.erase_callbacks(text[],integer) to tollbook_writer;
 grant execute on function tollbook.erase_results(text[],integer) to tollbook_writer;
 grant execute on function tollbook.erase_user(uuid,bigint,text[]) to tollbook_writer;
@@ -1275,8 +1276,6 @@ grant select on table tollbook.prune_round to tollbook_reader;
 grant select on table tollbook.prune_round to tollbook_writer;
 grant select on table tollbook.prune_sum to tollbook_reader;
 grant select on table tollbook.prune_sum to tollbook_writer;
-grant select on table tollbook.rate_round to tollbook_reader;
-grant select on table tollbook.rate_round to tollbook_writer;
 grant select on table tollbook.rate_window to tollbook_reader;
 grant select on table tollbook.rate_window to tollbook_writer;
 grant select on table tollbook.reconciliation to tollbook_reader;
@@ -1290,6 +1289,8 @@ grant select on table tollbook.runner_gone to tollbook_writer;
 grant select on table tollbook.secret to tollbook_writer;
 grant select on table tollbook.spend_exposure to tollbook_reader;
 grant select on table tollbook.spend_exposure to tollbook_writer;
+grant select on table tollbook.task to tollbook_reader;
+grant select on table tollbook.task to tollbook_writer;
 grant select on table tollbook.usage_day to tollbook_reader;
 grant select on table tollbook.usage_day to tollbook_writer;
 grant select on table tollbook.worker_process to tollbook_reader;

@@ -44,15 +44,9 @@ export const functionSignatures = {
   begin_listing_look: { takes: [text, int], rows: { look: bigint, state: json } },
   begin_projection: { takes: [], returns: int },
   begin_prune_round: { takes: [int], returns: boolean },
-  begin_rate_round: {
-    takes: [text, text, bytea, int],
-    rows: {
-      round: bigint,
-      rate: nullable(text),
-      observed_at: nullable(timestamp),
-      valid_until: nullable(timestamp),
-      recorded: nullable(text),
-    },
+  begin_round: {
+    takes: [text, text, text, int],
+    rows: { round: int, payload: json, ok_at: timestamp, begun_at: timestamp },
   },
   collect_callbacks: { takes: [int], returns: int },
   collect_follow_ups: { takes: [int], returns: int },
@@ -89,20 +83,8 @@ export const functionSignatures = {
     takes: [],
     rows: { round: bigint, kind: text, count: bigint, before: timestamp },
   },
-  end_rate_round: {
-    takes: [
-      text,
-      text,
-      bytea,
-      bigint,
-      int,
-      nullable(text),
-      nullable(timestamp),
-      nullable(timestamp),
-      nullable(text),
-      nullable(text),
-      json,
-    ],
+  end_round: {
+    takes: [text, text, text, int, int, json, nullable(text)],
     returns: boolean,
   },
   erase_callbacks: { takes: [texts, int], returns: int },

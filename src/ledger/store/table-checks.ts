@@ -239,11 +239,14 @@ export const tableChecks = {
     },
     removed: 'one that is done is deleted',
   },
+  'tollbook.task': {
+    notFollowing:
+      'cursors and rounds of workers: what they have found last. A rate in force and the call of a trigger are in their events',
+  },
   'tollbook.ledger_cursor': { notFollowing: 'how far each worker has read' },
 
   'tollbook.price_list': { notFollowing: ofConfiguration },
   'tollbook.price_window': { notFollowing: 'offers of the configuration; what was paid is in its quote' },
-  'tollbook.rate_round': { notFollowing: 'what sources said last; the rate in force is in its event' },
   'tollbook.chain_cursor': { notFollowing: 'how far a trigger has read its chain' },
   'tollbook.cron_cursor': { notFollowing: 'how far a schedule has fired' },
   'tollbook.listing_look': { notFollowing: shortLived },

@@ -2,8 +2,7 @@ import type pg from 'pg';
 import type { RateState } from '../../base/values/round.ts';
 import { parseRate, rateText } from '../../base/values/rate.ts';
 import type { Address, Caip2 } from '../../base/values/primitives.ts';
-import { queriesOn } from '../../ledger/store/database.ts';
-import { callFunction, callTableFunction } from '../../ledger/store/functions.ts';
+import { beginRound, endRound, readTasks, type TaskName } from '../../ledger/store/tasks.ts';
 
 /** Whose rate it is: a token, and the hash of what a configuration says of its rate. */
 export interface RateName {
@@ -28,15 +27,35 @@ export interface BegunRound {
   readonly recorded: string | undefined;
 }
 
+/** What a round leaves for the next one. Times are Unix seconds. */
+interface StoredRate {
+  readonly rate?: string | undefined;
+  /** The oldest of its sources; of a fixed rate when it was seen first. */
+  readonly observed_at?: number | undefined;
+  readonly valid_until?: number | undefined;
+  readonly recorded?: string | undefined;
+  readonly answers: readonly ShownAnswer[];
+}
+
+/** Each configuration of a rate has rounds of its own. */
+function taskOf({ network, asset, terms }: RateName): TaskName {
+  return { kind: 'rate', queue: `${network}/${asset}`, key: terms.toString('hex') };
+}
+
+function nameOf({ queue, key }: Pick<TaskName, 'queue' | 'key'>): RateName {
+  const [network, asset] = queue.split('/');
+  // written by `taskOf`
+  return { network: network as Caip2, asset: asset as Address, terms: Buffer.from(key, 'hex') };
+}
+
 /** Begins the next round of a rate; undefined where it is not due, or another gateway asks. */
 export async function beginRateRound(
   pool: pg.Pool,
-  { network, asset, terms }: RateName,
+  name: RateName,
   leaseMs: number,
 ): Promise<BegunRound | undefined> {
-  const [row] = await callTableFunction(pool, 'begin_rate_round', [network, asset, terms, leaseMs]);
-  if (!row) return undefined;
-  return { round: row.round, state: stateOf(row), recorded: row.recorded ?? undefined };
+  const begun = await beginRound<StoredRate>(pool, taskOf(name), leaseMs);
+  return begun && { round: begun.round, state: stateOf(begun.payload), recorded: begun.payload.recorded };
 }
 
 interface EndedRound {
@@ -51,22 +70,17 @@ interface EndedRound {
 /** Ends a round. False where another gateway has begun the next one. */
 export function endRateRound(
   pool: pg.Pool,
-  { network, asset, terms }: RateName,
+  name: RateName,
   { round, dueMs, state, recorded, problem, answers }: EndedRound,
 ): Promise<boolean> {
-  return callFunction(pool, 'end_rate_round', [
-    network,
-    asset,
-    terms,
-    round,
-    dueMs,
-    state.rate ? rateText(state.rate) : null,
-    dateOf(state.observedAtSecs),
-    dateOf(state.validUntilSecs),
-    recorded ?? null,
-    problem ?? null,
+  const payload: StoredRate = {
+    rate: state.rate && rateText(state.rate),
+    observed_at: state.observedAtSecs,
+    valid_until: state.validUntilSecs,
+    recorded,
     answers,
-  ]);
+  };
+  return endRound(pool, taskOf(name), { round, dueMs, payload, error: problem });
 }
 
 /** The rate of a token as the gateways know it. */
@@ -86,40 +100,26 @@ export interface RateReading {
 /** The newest round of every rate, of all configurations. */
 export async function readRateRounds(pool: pg.Pool): Promise<RateReading> {
   const askedMs = performance.now();
-  const [clock, rows] = await Promise.all([
+  const [clock, tasks] = await Promise.all([
     pool.query<{ now: number }>('select extract(epoch from tollbook.clock())::float8 as now'),
-    queriesOn(pool)
-      .selectFrom('tollbook.rate_round')
-      .select(['network', 'asset', 'terms', 'rate', 'observed_at', 'valid_until', 'problem', 'answers'])
-      .execute(),
+    readTasks<StoredRate>(pool, { kind: 'rate' }),
   ]);
   const readSecs = clock.rows[0]?.now ?? 0;
   return {
     nowSecs: () => readSecs + (performance.now() - askedMs) / 1_000,
-    rounds: rows.map(({ network, asset, terms, problem, answers, ...row }) => ({
-      // written by `beginRateRound`
-      name: { network: network as Caip2, asset: asset as Address, terms },
-      state: stateOf(row),
-      problem: problem ?? undefined,
-      answers: answers as readonly ShownAnswer[],
+    rounds: tasks.map((task) => ({
+      name: nameOf(task),
+      state: stateOf(task.payload),
+      problem: task.error,
+      answers: task.payload.answers ?? [],
     })),
   };
 }
 
-interface StateRow {
-  readonly rate: string | null;
-  readonly observed_at: Date | null;
-  readonly valid_until: Date | null;
-}
-
-function stateOf({ rate, observed_at: observedAt, valid_until: validUntil }: StateRow): RateState {
+function stateOf({ rate, observed_at, valid_until }: Partial<StoredRate>): RateState {
   return {
-    rate: rate === null ? undefined : parseRate(rate),
-    observedAtSecs: observedAt === null ? undefined : observedAt.getTime() / 1_000,
-    validUntilSecs: validUntil === null ? undefined : validUntil.getTime() / 1_000,
+    rate: rate === undefined ? undefined : parseRate(rate),
+    observedAtSecs: observed_at,
+    validUntilSecs: valid_until,
   };
-}
-
-function dateOf(secs: number | undefined): Date | null {
-  return secs === undefined ? null : new Date(secs * 1_000);
 }

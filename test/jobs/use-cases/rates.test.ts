@@ -30,7 +30,7 @@ const nowSecs = (): number => Math.floor(Date.now() / 1_000);
 
 /** Has the sources asked at once, in place of some time before the rate is too old. */
 const askSoon = ({ asOwner }: TestDatabase) =>
-  asOwner((owner) => owner.query('update tollbook.rate_round set due_at = now()'));
+  asOwner((owner) => owner.query(`update tollbook.task set due_at = now() where kind = 'rate'`));
 
 async function amountOf(gateway: TestGateway): Promise<string | undefined> {
   const { json } = await gateway.get(`${job}/price`);
@@ -223,8 +223,8 @@ test('two gateways share the rounds of a rate: one of them asks, and both offer 
   expect(await amounts()).toEqual(['3590400', '3590400']);
 
   // the database's clock goes back by an hour: neither is the next round an hour away, nor does this one last so long
-  await database.moveClock(-3_600);
   source.body = '{"rate": 3200}';
+  await database.moveClock(-3_600);
   await eventually(async () => expect(await amounts()).toEqual(['3264000', '3264000']));
 });
 
@@ -255,7 +255,9 @@ test('a fixed rate that is older than allowed is still offered, and /status, the
   await database.asOwner((owner) =>
     eventually(async () => {
       const { rowCount } = await owner.query(
-        `update tollbook.rate_round set observed_at = now() - interval '61 seconds' where observed_at is not null`,
+        `update tollbook.task
+         set payload = jsonb_set(payload::jsonb, '{observed_at}', to_jsonb(extract(epoch from now()) - 61))
+         where kind = 'rate' and payload->>'observed_at' is not null`,
       );
       expect(rowCount).toBe(2);
     }),

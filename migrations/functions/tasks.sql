@@ -1,0 +1,36 @@
+-- Begins the next round of a task, if it is due: no other process begins one for p_lease_ms. No row where it is not due. The clock is read
+-- once the row is locked: of two processes that come together the later one finds the round of the first.
+create or replace function tollbook.begin_round(p_kind text, p_queue text, p_key text, p_lease_ms int)
+returns table (round int, payload json, ok_at timestamptz, begun_at timestamptz)
+language sql volatile security definer set search_path = tollbook, pg_temp as $$
+  with first as (
+    insert into task (kind, queue, key, created_at, ok_at, payload, takes, taken_at, due_at)
+    select p_kind, p_queue, p_key, now, now, '{}', 1, now, now + p_lease_ms * interval '1 millisecond' from clock() as now
+    where not exists (select from task where kind = p_kind and queue = p_queue and key = p_key)
+    on conflict do nothing
+    returning takes, payload, ok_at, taken_at
+  ), next as (
+    update task set takes = takes + 1, taken_at = clock(), due_at = clock() + p_lease_ms * interval '1 millisecond'
+    where kind = p_kind and queue = p_queue and key = p_key
+      -- a round of the future is from before the clock went back
+      and (due_at <= clock() or taken_at > clock())
+    returning takes, payload, ok_at, taken_at
+  )
+  select * from first union all select * from next
+$$;
+
+-- Ends a round, or notes how far it has come: the next one may begin in p_due_ms. False where another process has begun the next one
+-- meanwhile, and where the clock went back behind this one: then nothing changes. Rows of the same queue that nobody has taken for a month are
+-- deleted: of configurations that are no longer in force.
+create or replace function tollbook.end_round(p_kind text, p_queue text, p_key text, p_round int, p_due_ms int, p_payload json, p_error text)
+returns boolean
+language sql volatile security definer set search_path = tollbook, pg_temp as $$
+  delete from task where kind = p_kind and queue = p_queue and key <> p_key and taken_at < clock() - interval '30 days';
+  with ended as (
+    update task set due_at = clock() + p_due_ms * interval '1 millisecond', payload = p_payload, error = p_error,
+      ok_at = case when p_error is null then clock() else ok_at end
+    where kind = p_kind and queue = p_queue and key = p_key and takes = p_round and taken_at <= clock() returning 1)
+  select exists (select from ended)
+$$;
+
+grant execute on function tollbook.begin_round, tollbook.end_round to tollbook_writer;

@@ -1,0 +1,84 @@
+import type pg from 'pg';
+import { queriesOn } from './database.ts';
+import { callFunction, callTableFunction } from './functions.ts';
+
+/** Names what workers do in rounds, one process at a time. */
+export interface TaskName {
+  readonly kind: 'rate';
+  /** What the task is about. Tasks of one queue belong to different configurations of it. */
+  readonly queue: string;
+  readonly key: string;
+}
+
+export interface BegunRound<Payload> {
+  /** The fencing token. */
+  readonly round: number;
+  /** What the last round that ended has left; empty before the first. */
+  readonly payload: Partial<Payload>;
+  /** When a round ended without an error last; where none has, when the first began. */
+  readonly okAt: Date;
+  readonly begunAt: Date;
+}
+
+/** Begins the next round of a task; undefined where it is not due, or another process has it. */
+export async function beginRound<Payload>(
+  pool: pg.Pool,
+  { kind, queue, key }: TaskName,
+  leaseMs: number,
+): Promise<BegunRound<Payload> | undefined> {
+  const [row] = await callTableFunction(pool, 'begin_round', [kind, queue, key, leaseMs]);
+  if (!row) return undefined;
+  // written by `endRound`
+  const payload = row.payload as Partial<Payload>;
+  return { round: row.round, payload, okAt: row.ok_at, begunAt: row.begun_at };
+}
+
+export interface EndedRound<Payload> {
+  readonly round: number;
+  /** When the next round may begin. */
+  readonly dueMs: number;
+  readonly payload: Payload;
+  /** Why the round did not end well; undefined where it did. */
+  readonly error?: string | undefined;
+}
+
+/** Ends a round. False where another process has begun the next one. */
+export function endRound<Payload extends object>(
+  pool: pg.Pool,
+  { kind, queue, key }: TaskName,
+  { round, dueMs, payload, error }: EndedRound<Payload>,
+): Promise<boolean> {
+  return callFunction(pool, 'end_round', [kind, queue, key, round, dueMs, payload, error ?? null]);
+}
+
+/** What the rounds of a task have found. */
+export interface TaskState<Payload> {
+  readonly queue: string;
+  readonly key: string;
+  readonly payload: Partial<Payload>;
+  readonly error: string | undefined;
+  readonly okAt: Date;
+  readonly dueAt: Date;
+}
+
+/** All tasks of a kind, or those of one queue. */
+export async function readTasks<Payload>(
+  pool: pg.Pool,
+  { kind, queue }: { readonly kind: TaskName['kind']; readonly queue?: string },
+): Promise<TaskState<Payload>[]> {
+  const rows = await queriesOn(pool)
+    .selectFrom('tollbook.task')
+    .select(['queue', 'key', 'payload', 'error', 'ok_at', 'due_at'])
+    .where('kind', '=', kind)
+    .$if(queue !== undefined, (query) => query.where('queue', '=', queue ?? ''))
+    .execute();
+  return rows.map((row) => ({
+    queue: row.queue,
+    key: row.key,
+    // written by `endRound`
+    payload: row.payload as Partial<Payload>,
+    error: row.error ?? undefined,
+    okAt: row.ok_at,
+    dueAt: row.due_at,
+  }));
+}
