@@ -1,5 +1,4 @@
 import type { FastifyInstance } from 'fastify';
-import type pg from 'pg';
 import type { Logger } from 'pino';
 import type { Config } from '../base/config/config.ts';
 import type { SendProblemPage } from '../ledger/http/errors.ts';
@@ -14,14 +13,13 @@ import type { PageAddition } from '../web/pages/addition.ts';
 import type { Readiness } from '../ledger/workers/readiness-checker.ts';
 import type { QuoteIssuer } from '../jobs/use-cases/issue-quote.ts';
 import type { Budget } from '../base/runtime/budget.ts';
-import type { LedgerDatabase } from '../ledger/store/database.ts';
 import type { Figure, Metrics } from '../ledger/metrics/metrics.ts';
-import type { Lane } from '../ledger/store/lane.ts';
+import type { Ledger } from '../ledger/store/ledger.ts';
 
 /** What every feature is composed from. */
 export interface FeatureParts {
   readonly config: Config;
-  readonly ledger: { readonly pool: pg.Pool; readonly db: LedgerDatabase; readonly lane: Lane };
+  readonly ledger: Ledger;
   readonly logger: Logger;
   readonly bodies: RequestBodies;
   readonly budget: Budget;

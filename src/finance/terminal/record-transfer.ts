@@ -1,11 +1,9 @@
 import type { ParseArgsOptionsConfig } from 'node:util';
-import type pg from 'pg';
 import type { Config } from '../../base/config/config.ts';
 import type { CostPurpose } from '../../base/values/transaction-cost.ts';
 import { type Hex, isHex32 } from '../../base/values/primitives.ts';
 import type { Chains, Refused } from '../use-cases/refunds/final-transfers.ts';
-import type { LedgerDatabase } from '../../ledger/store/database.ts';
-import type { Lane } from '../../ledger/store/lane.ts';
+import type { Ledger } from '../../ledger/store/ledger.ts';
 import { ArgumentError, readRpcUrls, requireChains } from '../../base/terminal/arguments.ts';
 import { type ExitCode, exitCodes } from '../../base/terminal/exit-codes.ts';
 import { closeChains, openChains, readConfig } from '../../audit/terminal/chains.ts';
@@ -48,7 +46,7 @@ export function readChainSources(config: string | undefined, rpc: readonly strin
 }
 
 interface Sources {
-  readonly ledger: { readonly pool: pg.Pool; readonly db: LedgerDatabase; readonly lane: Lane };
+  readonly ledger: Ledger;
   readonly chains: Chains;
   readonly config: Config | undefined;
 }

@@ -10,7 +10,8 @@ import { type RefusalCode, refusals } from '../../base/errors/refusal.ts';
 import { isNonceUsed } from '../../payments/store/claims.ts';
 import { bytesToHex } from 'viem/utils';
 import type { Job, Restriction } from './catalog.ts';
-import { type JobsContext, nowSecs } from './context.ts';
+import type { JobsContext } from './context.ts';
+import { nowSecs } from '../../ledger/store/ledger.ts';
 import type { BoundRequest } from './job-request.ts';
 
 /** Who calls a restricted job, as far as this process alone can tell. */

@@ -8,7 +8,8 @@ import { openResult, type ReportedOutcome } from '../../base/values/broker/resul
 import { lastWords } from '../../base/values/last-words.ts';
 import { boundedWaitMs } from '../../base/peers/http/retry-after.ts';
 import { heldName, holdLeases } from '../../calls/store/held-leases.ts';
-import { type JobsContext, nowSecs } from './context.ts';
+import type { JobsContext } from './context.ts';
+import { nowSecs } from '../../ledger/store/ledger.ts';
 import { finishLease } from './lease-calls.ts';
 import { isRunnerPaused } from './pause-runner.ts';
 import type { AttemptOutcome } from './record-attempt.ts';

@@ -9,7 +9,8 @@ import {
 } from '../../base/peers/http/customer-webhook.ts';
 import { endCallback, putCallback, returnCallback, type TakenCallback } from '../../calls/store/callbacks.ts';
 import { readStream } from '../../ledger/store/streams.ts';
-import { type JobsContext, nowSecs } from './context.ts';
+import type { JobsContext } from './context.ts';
+import { nowSecs } from '../../ledger/store/ledger.ts';
 import type { BoundRequest, JobHead } from './job-request.ts';
 import { callbackSecrets } from './receipt-keys.ts';
 

@@ -13,7 +13,8 @@ import { isAccountClosed } from '../../accounts/store/user-erasure.ts';
 import { type Job, type Restriction, sellsCredit } from './catalog.ts';
 import { topUpOrderOf } from './check-request.ts';
 import { checkSignature, type SignatureCheck } from './check-signature.ts';
-import { type JobsContext, openPaidCalls } from './context.ts';
+import type { JobsContext } from './context.ts';
+import { openPaidCalls } from '../../ledger/store/ledger.ts';
 import type { BoundRequest } from './job-request.ts';
 import type { MatchedPayment } from './match-quote.ts';
 import {

@@ -2,7 +2,8 @@ import { isMeantAsOrder, orderFault } from '../../base/values/top-up-order.ts';
 import { encodedBody, isCarriable, isPlain, mediaTypeOf } from '../../base/values/job-input.ts';
 import { callbackFault } from './callbacks.ts';
 import { findJob, isSold, type Job, sellsCredit } from './catalog.ts';
-import { type JobsContext, nowSecs } from './context.ts';
+import type { JobsContext } from './context.ts';
+import { nowSecs } from '../../ledger/store/ledger.ts';
 import type { OpenedRequest, WholeRequest } from './job-request.ts';
 import { type ErrorRefusal, rateLimited, refusal } from './refusal.ts';
 

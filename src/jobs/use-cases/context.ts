@@ -11,12 +11,10 @@ import type { RotatingSecret } from '../../base/values/rotating-secret.ts';
 import type { QuoteKeys, QuoteRealm } from '../../payments/rules/quote-echo.ts';
 import type { OperatorLog } from '../../base/values/operator-log.ts';
 import type { Tracing } from '../../base/values/tracing.ts';
-import type { LedgerDatabase } from '../../ledger/store/database.ts';
-import type { Lane } from '../../ledger/store/lane.ts';
+import type { Ledger } from '../../ledger/store/ledger.ts';
 import type { ReadLook } from '../store/listing-looks.ts';
 import type { PaymentLookup } from '../../payments/store/payment-lookup.ts';
 import type { PriceList } from '../../payments/store/price-windows.ts';
-import type pg from 'pg';
 import type { LastKnown } from '../../base/runtime/last-known.ts';
 import type { SharedLooks } from '../../base/runtime/shared-looks.ts';
 import type { LeasedCall } from '../../calls/store/calls.ts';
@@ -35,7 +33,7 @@ import type { SeenQuotes } from './seen-quotes.ts';
 import type { StreamWatch } from './stream-watch.ts';
 
 /** The dependencies of the use cases of paid jobs. */
-export interface JobsContext {
+export interface JobsContext extends Ledger {
   readonly config: Config;
   readonly settings: JobsConfig;
   readonly catalog: Catalog;
@@ -43,11 +41,8 @@ export interface JobsContext {
   readonly priceList: PriceList;
   /** The address that clients get. If the system chooses the port, it is known once the gateway listens. */
   readonly publicUrl: () => string;
-  readonly lane: Lane;
   /** Keeps large results; undefined where there is no such store. */
   readonly results: ResultStore | undefined;
-  readonly pool: pg.Pool;
-  readonly db: LedgerDatabase;
   /** Looks payments up as they arrive. */
   readonly lookup: PaymentLookup;
   readonly facilitator: Facilitator;
@@ -105,14 +100,4 @@ export interface JobsContext {
   /** Undefined where requests are not traced. */
   readonly tracing?: Tracing | undefined;
   readonly log: OperatorLog;
-}
-
-/** The calls that take the places of paid ones: those of triggers have a limit of their own. */
-export function openPaidCalls({ lane }: Pick<JobsContext, 'lane'>): number {
-  return lane.state.openCalls - lane.state.triggeredCalls;
-}
-
-/** The database's clock as last read, in Unix seconds. */
-export function nowSecs(context: Pick<JobsContext, 'lane'>): number {
-  return Math.floor((Date.now() + context.lane.state.clockOffsetMs) / 1_000);
 }

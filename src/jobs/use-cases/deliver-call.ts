@@ -12,7 +12,8 @@ import type { PushAnswer, PushRunner } from '../../calls/peers/runner/push-runne
 import type { LeasedCall } from '../../calls/store/calls.ts';
 import type { StoredResult } from '../../calls/store/result-uploads.ts';
 import { passTurn } from './call-order.ts';
-import { type JobsContext, nowSecs } from './context.ts';
+import type { JobsContext } from './context.ts';
+import { nowSecs } from '../../ledger/store/ledger.ts';
 import { createPartWriter, type PartWriter } from './large-result.ts';
 import { logAttempt, recordAttempt, undeliverable } from './record-attempt.ts';
 import { traceAttempt } from './trace-attempt.ts';

@@ -1,5 +1,6 @@
 import { jobKey } from '../../base/values/job.ts';
-import { type JobsContext, nowSecs } from './context.ts';
+import type { JobsContext } from './context.ts';
+import { nowSecs } from '../../ledger/store/ledger.ts';
 import { changeEach, maxChanged } from './dead-letters.ts';
 import { discardOne } from './discard-calls.ts';
 import { findOldDeadLetters } from '../../calls/store/dead-letters.ts';

@@ -12,7 +12,8 @@ import {
   readStartedRefunds,
   type ServiceDeliveries,
 } from '../../ledger/store/figures.ts';
-import { type JobsContext, openPaidCalls } from './context.ts';
+import type { JobsContext } from './context.ts';
+import { openPaidCalls } from '../../ledger/store/ledger.ts';
 import { refreshOffers } from './offers.ts';
 import { listingStatus } from './listings.ts';
 import { rateStatus } from './rate-status.ts';

@@ -1,7 +1,8 @@
 import type { DiscoveryConfig } from '../../base/config/config.ts';
 import { judgeListing, type KnownListing, listingKey } from '../../base/values/discovery/listing.ts';
 import { isSold, type Job, jobUrl } from './catalog.ts';
-import { type JobsContext, nowSecs } from './context.ts';
+import type { JobsContext } from './context.ts';
+import { nowSecs } from '../../ledger/store/ledger.ts';
 
 /** More jobs are not watched. */
 const mostWatched = 1_000;

@@ -2,7 +2,8 @@ import type { DiscoveryConfig } from '../../base/config/config.ts';
 import { afterLook } from '../../base/values/discovery/listing.ts';
 import { lookForListings } from '../peers/discovery/look-for-listings.ts';
 import { beginListingLook, endListingLook } from '../store/listing-looks.ts';
-import { type JobsContext, nowSecs } from './context.ts';
+import type { JobsContext } from './context.ts';
+import { nowSecs } from '../../ledger/store/ledger.ts';
 import { listableJobs } from './listings.ts';
 
 /** A look is over by its own time limit before another gateway begins one. */

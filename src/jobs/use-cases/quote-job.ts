@@ -12,7 +12,8 @@ import {
 import { offersV2Text, offerTextsV2 } from '../../payments/rules/x402.ts';
 import type { PaymentRequired, Refused } from './answer.ts';
 import { inputJson, type Job } from './catalog.ts';
-import { type JobsContext, nowSecs } from './context.ts';
+import type { JobsContext } from './context.ts';
+import { nowSecs } from '../../ledger/store/ledger.ts';
 import type { NamedQuote } from '../../payments/rules/quote-token.ts';
 import { fitOptions } from './fit-offer.ts';
 import { offerSecret } from './receipt-keys.ts';

@@ -4,7 +4,8 @@ import { type ReceiptRequest, receiptRequestDigest } from '../../payments/rules/
 import { transferMethods } from '../../base/values/transfer-method.ts';
 import type { Address, Caip2, Hex } from '../../base/values/primitives.ts';
 import { readStream } from '../../ledger/store/streams.ts';
-import { type JobsContext, nowSecs } from './context.ts';
+import type { JobsContext } from './context.ts';
+import { nowSecs } from '../../ledger/store/ledger.ts';
 import { checkPayerSignature } from './payer-signature.ts';
 import { isReceiptChallenge, receiptChallenge, receiptToken } from './receipt-keys.ts';
 

@@ -9,7 +9,8 @@ import { type CallLease, type LeasedCall, readRefusals } from '../../calls/store
 import { putResult } from '../../calls/store/put-result.ts';
 import { putStoredResult, type StoredResult } from '../../calls/store/result-uploads.ts';
 import type { OperatorLog } from '../../base/values/operator-log.ts';
-import { type JobsContext, nowSecs } from './context.ts';
+import type { JobsContext } from './context.ts';
+import { nowSecs } from '../../ledger/store/ledger.ts';
 
 type EndedAttempt =
   | Extract<CallChange, { readonly op: 'dead_letter' | 'retry' | 'return_lease' }>

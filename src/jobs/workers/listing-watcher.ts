@@ -1,4 +1,5 @@
-import { type JobsContext, nowSecs } from '../use-cases/context.ts';
+import type { JobsContext } from '../use-cases/context.ts';
+import { nowSecs } from '../../ledger/store/ledger.ts';
 import { lookForOwnListings } from '../use-cases/look-for-own-listings.ts';
 import { readListingLook } from '../store/listing-looks.ts';
 import { type Loop, startLoop } from '../../ledger/workers/loop.ts';

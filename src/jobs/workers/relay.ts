@@ -1,7 +1,8 @@
 import type { RunnerConfig } from '../../base/config/config.ts';
 import { deliverCall } from '../use-cases/deliver-call.ts';
 import { jobTurns } from '../use-cases/job-turns.ts';
-import { type JobsContext, nowSecs } from '../use-cases/context.ts';
+import type { JobsContext } from '../use-cases/context.ts';
+import { nowSecs } from '../../ledger/store/ledger.ts';
 import { countGone, isRunnerPaused } from '../use-cases/pause-runner.ts';
 import { createPushRunner, goneReason, type PushRunner } from '../../calls/peers/runner/push-runner.ts';
 import { leaseCalls } from '../../calls/store/calls.ts';

@@ -1,0 +1,20 @@
+import type pg from 'pg';
+import type { LedgerDatabase } from './database.ts';
+import type { Lane } from './lane.ts';
+
+/** The ledger as a process has it: connections that read, and the lane that appends. */
+export interface Ledger {
+  readonly pool: pg.Pool;
+  readonly db: LedgerDatabase;
+  readonly lane: Lane;
+}
+
+/** The database's clock as last read, in Unix seconds. */
+export function nowSecs({ lane }: Pick<Ledger, 'lane'>): number {
+  return Math.floor((Date.now() + lane.state.clockOffsetMs) / 1_000);
+}
+
+/** The calls that take the places of paid ones: those of triggers have a limit of their own. */
+export function openPaidCalls({ lane }: Pick<Ledger, 'lane'>): number {
+  return lane.state.openCalls - lane.state.triggeredCalls;
+}
