@@ -45,7 +45,7 @@ output_price = "10.00"
 context_length = 131_072
 max_output_tokens = 16_384
 [identity]
-secret_env = "BENCH_SECRET"
+secret = "env:BENCH_SECRET"
 [pages]
 `;
 

@@ -72,10 +72,10 @@ async function measure(mode: Mode, ledger: Ledger, stub: Program): Promise<numbe
   const secret = path.join(dir, 'secret');
   writeFileSync(secret, token, { mode: 0o600 });
   const address = mode === 'push' ? `url = "http://127.0.0.1:${port}"\n` : '';
-  const table = `\n[[runners]]\nservices = [1]\nmode = "${mode}"\n${address}token_file = "${secret}"\n`;
+  const table = `\n[[runners]]\nservices = [1]\nmode = "${mode}"\n${address}token = "file:${secret}"\n`;
   const options = paymentGateway({ ledger, stub, load: stub }, true, dir, undefined, table);
   const configText = (gatewayPort: number): string =>
-    `receipt_key_file = "${secret}"\n${options.configText(gatewayPort)}`;
+    `receipt_key = "file:${secret}"\n${options.configText(gatewayPort)}`;
   if (mode === 'push') await runner.listen({ port, secret: token });
   const gateway = await startTollbook({ ...options, configText });
   const polling = mode === 'lease' ? runner.poll({ gatewayUrl: gateway.url, token }) : Promise.resolve();

@@ -56,7 +56,7 @@ rate_per_native_unit = "3200.00"
 markup_bps = 0
 log_level = "silent"
 [metrics]
-token_file = "${path.join(dir, 'token')}"
+token = "file:${path.join(dir, 'token')}"
 [[accepted_tokens]]
 network = "eip155:8453"
 asset = "0x833589fcd6edb6e08f4c7c32d4f71b54bda02913"

@@ -74,7 +74,7 @@ public_url = "http://127.0.0.1"
 facilitator_url = "${facilitatorUrl}"
 facilitator_verify = ${verify}
 confirm = "never"
-quote_key_file = "${quoteKeyFile}"
+quote_key = "file:${quoteKeyFile}"
 rate_per_native_unit = "${terms.rate}"
 default_invocation_mode = "public_paid"
 # quotes are made before the clock starts, and the load comes from one address

@@ -82,7 +82,7 @@ const configText = (facilitatorUrl: string): string => `
 bind_address = "127.0.0.1:0"
 facilitator_url = "${facilitatorUrl}"
 rate_per_native_unit = "3200.00"
-receipt_key_env = "RECEIPT_KEY"
+receipt_key = "env:RECEIPT_KEY"
 log_level = "silent"
 [[accepted_tokens]]
 network = "eip155:8453"

@@ -89,7 +89,7 @@ const limits = 'quotes_per_second = 5_000';
 /** Models that strangers may name, pages, and a job whose input has rules. */
 const strangersTables = (modelUrl: string, dir: string): string => `
 [identity]
-secret_file = "${path.join(dir, 'identity-secret')}"
+secret = "file:${path.join(dir, 'identity-secret')}"
 [pages]
 [job_prices.2]
 0 = "${terms.priceWei}"

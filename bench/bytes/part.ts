@@ -17,9 +17,9 @@ const token = 'a-token-of-the-bench-that-is-long-enough';
 function gatewayOf(stage: Stage, dir: string): TollbookOptions {
   const secret = path.join(dir, 'secret');
   writeFileSync(secret, token, { mode: 0o600 });
-  const runner = `\n[[runners]]\nservices = [1]\nmode = "lease"\ntoken_file = "${secret}"\n`;
+  const runner = `\n[[runners]]\nservices = [1]\nmode = "lease"\ntoken = "file:${secret}"\n`;
   const gateway = paymentGateway(stage, true, dir, undefined, runner);
-  const keys = `receipt_key_file = "${secret}"\n`;
+  const keys = `receipt_key = "file:${secret}"\n`;
   return { ...gateway, configText: (port) => keys + gateway.configText(port) };
 }
 

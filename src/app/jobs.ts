@@ -326,7 +326,7 @@ function openFacilitator(
     settleTimeoutMs: settings.facilitatorSettleTimeoutMs,
     connections: settings.facilitatorConnections,
     bearers: tokens,
-    onSecondBearer: () => logSecondSecret(logger, 'second_facilitator_token'),
+    onSecondBearer: () => logSecondSecret(logger, 'facilitator_token'),
     ...(facilitatorAuth && { authorize: facilitatorAuth }),
     onCircuit: (change) => {
       if (change.state === 'closed') logger.info('the facilitator answers again: payments are accepted');

@@ -257,7 +257,7 @@ test('`config check --online` exits with 78 and names every mistake with its lin
   const check = ['config', 'check', file, '--no-secrets'];
   expect(await tollbook(check)).toMatchObject({
     code: 0,
-    stderr: expect.stringContaining('not checked: receipt_key_env\n'),
+    stderr: expect.stringContaining('not checked: receipt_key\n'),
   });
   const online = await tollbook([...check, '--online']);
   expect(online).toMatchObject({ code: 78, stdout: '' });

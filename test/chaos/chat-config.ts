@@ -40,7 +40,7 @@ job_index = 0
 currency_per_token = { USDC = "1" }
 
 [identity]
-secret_env = "CHAOS_IDENTITY_SECRET"
+secret = "env:CHAOS_IDENTITY_SECRET"
 ${mailDir === undefined ? '' : `mailer = "folder"\nmail_dir = "${mailDir}"`}
 
 [chat]
@@ -55,7 +55,7 @@ network = "eip155:84532"
 rpc_url = "${spendRpcUrl}"
 contract = "${prepaidContractAddress}"
 token = "${token}"
-operator_key_env = "CHAOS_OPERATOR_KEY"
+operator_key = "env:CHAOS_OPERATOR_KEY"
 recipient = "${recipient}"
 service_id = 1
 min_charge = "1000"

@@ -62,7 +62,7 @@ eip712_version = "2"
 const log = (folder: string): string => `
 [log]
 origin = "chaos.example/log"
-key_env = "CHAOS_LOG_KEY"
+key = "env:CHAOS_LOG_KEY"
 seal_every_ms = 20
 
 [[log.anchors]]
@@ -74,7 +74,7 @@ every_ms = 20
 /** Quotes hold for every gateway of one public address. */
 const quoteKey = `
 public_url = "https://chaos.example"
-quote_key_env = "CHAOS_QUOTE_KEY"
+quote_key = "env:CHAOS_QUOTE_KEY"
 `;
 
 /** A configuration with short time-outs, so that settlements become unknown within seconds. */
@@ -115,12 +115,12 @@ ${token(values.secondToken, 'EURC', 'Euro Coin', payTo)}
 services = [1]
 mode = "push"
 url = "${pushUrl}/calls"
-token_env = "CHAOS_RUNNER_TOKEN"
+token = "env:CHAOS_RUNNER_TOKEN"
 
 [[runners]]
 services = [2]
 mode = "lease"
-token_env = "CHAOS_RUNNER_TOKEN"
+token = "env:CHAOS_RUNNER_TOKEN"
 
 [job_prices.1]
 0 = "1000000000000000"

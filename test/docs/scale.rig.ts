@@ -34,7 +34,7 @@ test('lease requests that wait together cost no more statements a second than th
   const gateway = await startTestGateway({
     database,
     chain,
-    tables: '[[runners]]\nservices = [1]\nmode = "lease"\ntoken_env = "RUNNER_TOKEN"',
+    tables: '[[runners]]\nservices = [1]\nmode = "lease"\ntoken = "env:RUNNER_TOKEN"',
   });
   const headers = { 'content-type': 'application/json', authorization: `Bearer ${runnerSecret}` };
   const body = JSON.stringify({ max: 1, lease_secs: 60, wait_secs: 30 });

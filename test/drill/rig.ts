@@ -237,7 +237,7 @@ bind_address = "127.0.0.1:${metricsPort}"
 
 [log]
 origin = "drill.example/log"
-key_env = "CHAOS_LOG_KEY"
+key = "env:CHAOS_LOG_KEY"
 
 [[log.anchors]]
 name = "copies"
@@ -251,7 +251,7 @@ kind = "chain"
 network = "eip155:84532"
 rpc_url = "${chainUrl}"
 contract = "${checkpoints}"
-key_file = "${keyFile}"
+key = "file:${keyFile}"
 `;
 }
 

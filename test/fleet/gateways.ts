@@ -23,7 +23,7 @@ take_within_secs = 20
   const text = `
 bind_address = "127.0.0.1:0"
 facilitator_url = "${nowhere}"
-receipt_key_env = "KEY"
+receipt_key = "env:KEY"
 rate_per_native_unit = "3200.00"
 log_level = "silent"
 default_invocation_mode = "public_paid"
@@ -51,7 +51,7 @@ eip712_version = "2"
 name = "${fleet.runner}"
 services = [${fleet.serviceId}]
 mode = "${mode}"
-token_env = "TOKEN"
+token = "env:TOKEN"
 ${mode === 'jetstream' ? broker : ''}`;
   const env = { KEY: 'the-receipt-key-of-the-fleet-test-gateways', TOKEN: fleet.token };
   const { config } = await parseConfig(text, { file: 'fleet.toml', env, readFile: async () => '' });

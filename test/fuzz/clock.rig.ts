@@ -73,7 +73,7 @@ name = "orders"
 kind = "webhook"
 service_id = 1
 job_index = 0
-secret_env = "RUNNER_TOKEN"
+secret = "env:RUNNER_TOKEN"
 `;
 
 /** A gateway as a process of its own, with the clock in it. */

@@ -42,7 +42,7 @@ export async function startGateways(options: GatewaysOptions): Promise<Gateways>
   const log = `
 [log]
 origin = "${origin}"
-key_file = "${seedFile}"
+key = "file:${seedFile}"
 
 [[log.anchors]]
 kind = "folder"

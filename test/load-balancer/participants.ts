@@ -47,12 +47,12 @@ name = "${poisonRunner}"
 services = [${poisoned.pushed}]
 mode = "push"
 url = "${url}/calls"
-token_env = "CHAOS_RUNNER_TOKEN"
+token = "env:CHAOS_RUNNER_TOKEN"
 
 [[runners]]
 services = [${poisoned.leased}]
 mode = "lease"
-token_file = "${tokenFile}"
+token = "file:${tokenFile}"
 
 [job_prices.${poisoned.pushed}]
 0 = "1000000000000000"

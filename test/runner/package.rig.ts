@@ -30,7 +30,7 @@ const pollerTable = `
 [[runners]]
 services = [1]
 mode = "lease"
-token_env = "RUNNER_TOKEN"
+token = "env:RUNNER_TOKEN"
 `;
 
 /** A project that has installed the packages. */

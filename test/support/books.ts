@@ -11,6 +11,8 @@ export interface BooksOptions {
   /** TOML of the top level: the features, by default none. */
   readonly top?: string;
   /** TOML of the table [log]. */
+  /** The TOML value of the log's key, and more lines of its table. */
+  readonly key?: string;
   readonly log?: string;
   /** TOML of further tables. */
   readonly tables?: string;
@@ -23,6 +25,7 @@ export interface BooksOptions {
 export function booksConfig({
   origin = testSigner.name,
   top = 'features = []',
+  key = '"env:LOG_KEY"',
   log = '',
   tables = '',
 }: BooksOptions = {}): string {
@@ -31,7 +34,7 @@ ${top}
 log_level = "silent"
 [log]
 origin = "${origin}"
-key_env = "LOG_KEY"
+key = ${key}
 seal_every_ms = 20
 ${log}
 ${tables}`;

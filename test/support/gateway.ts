@@ -70,12 +70,12 @@ export function configText(options: TestGatewayOptions): string {
 services = [1]
 mode = "push"
 url = "${runnerUrl}"
-token_env = "RUNNER_TOKEN"
+token = "env:RUNNER_TOKEN"
 `;
   return `
 bind_address = "${options.bind ?? '127.0.0.1:0'}"
 facilitator_url = "${options.facilitatorUrl ?? chain.facilitatorUrl}"
-${/^receipt_key_/m.test(top) ? '' : 'receipt_key_env = "RECEIPT_KEY"'}
+${/^receipt_key /m.test(top) ? '' : 'receipt_key = "env:RECEIPT_KEY"'}
 rate_per_native_unit = "3200.00"
 markup_bps = 200
 log_level = "silent"

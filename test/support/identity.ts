@@ -44,8 +44,7 @@ export async function startIdentityGateway(options: IdentityOptions = {}): Promi
     env: { IDENTITY_SECRET: inUse, SECOND_SECRET: second ?? '', ...options.env },
     tables: `
 [identity]
-secret_env = "IDENTITY_SECRET"
-${second === undefined ? '' : 'second_secret_env = "SECOND_SECRET"'}
+secret = ${second === undefined ? '"env:IDENTITY_SECRET"' : '["env:IDENTITY_SECRET", "env:SECOND_SECRET"]'}
 ${options.mails === false ? '' : 'mailer = "folder"'}
 mail_dir = "${mailDir}"
 ${options.identity ?? ''}

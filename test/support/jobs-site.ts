@@ -115,10 +115,10 @@ export async function startJobsSite(
     ...options,
     tables: `
 [identity]
-secret_env = "IDENTITY_SECRET"
+secret = "env:IDENTITY_SECRET"
 [log]
 origin = "jobs.example/log"
-key_env = "LOG_KEY"
+key = "env:LOG_KEY"
 seal_every_ms = 50
 [pages]
 name = "Testbook"

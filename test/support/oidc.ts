@@ -86,7 +86,7 @@ export async function startOidc({
 name = "${name}"
 issuer = "${issuer}"
 client_id = "tollbook"
-client_secret_env = "OIDC_SECRET"
+client_secret = "env:OIDC_SECRET"
 `,
     signIn: (url, login) => walk(url, login, gatewayPort),
     start,

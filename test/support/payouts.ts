@@ -40,8 +40,6 @@ export async function setUpPayouts({ chain }: SpendChain, change: Partial<SpendC
     rpcUrl: chain.rpcUrl,
     contract: prepaidContractAddress,
     token: chain.token,
-    operatorKeyEnv: 'OPERATOR_KEY',
-    operatorKeyFile: undefined,
     operatorKey: devnetKeys.operator,
     recipient: undefined,
     serviceId: 1,

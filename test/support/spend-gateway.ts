@@ -116,7 +116,7 @@ function spendTable(chain: TestChain, change: Readonly<Record<string, string>>):
     rpc_url: `"${chain.rpcUrl}"`,
     contract: `"${prepaidContractAddress}"`,
     token: `"${chain.token}"`,
-    operator_key_env: '"OPERATOR_KEY"',
+    operator_key: '"env:OPERATOR_KEY"',
     service_id: '1',
     min_charge: '"1000"',
     max_spend: '"50000000"',

@@ -55,7 +55,7 @@ export function topUpOptions(
     top: `features = [${isServed ? '"x402", "chat"' : '"x402"'}]\n${options.top ?? ''}`,
     tables: `
 [identity]
-secret_env = "IDENTITY_SECRET"
+secret = "env:IDENTITY_SECRET"
 ${identity}
 ${atRates && topUps(atRates)}
 ${oneModel(modelUrl)}

@@ -66,35 +66,31 @@ export async function wholeOptions(
     env: configuredSecrets,
     logger: options.logger ?? pino({ level: 'silent' }),
     top: `features = ["x402", "chat"]
-receipt_key_env = "RECEIPT_KEY"
-second_receipt_key_env = "SECOND_RECEIPT_KEY"
-quote_key_env = "QUOTE_KEY"
-second_quote_key_env = "SECOND_QUOTE_KEY"
-facilitator_token_env = "FACILITATOR_TOKEN"
+receipt_key = ["env:RECEIPT_KEY", "env:SECOND_RECEIPT_KEY"]
+quote_key = ["env:QUOTE_KEY", "env:SECOND_QUOTE_KEY"]
+facilitator_token = "env:FACILITATOR_TOKEN"
 ${options.top ?? ''}`,
     tables: `
 [[runners]]
 name = "poller"
 services = [1]
 mode = "lease"
-token_env = "RUNNER_TOKEN"
-second_token_env = "SECOND_RUNNER_TOKEN"
-${oneModel(options.upstreamUrl ?? model.url, 'key_env = "UPSTREAM_KEY"')}
+token = ["env:RUNNER_TOKEN", "env:SECOND_RUNNER_TOKEN"]
+${oneModel(options.upstreamUrl ?? model.url, 'key = "env:UPSTREAM_KEY"')}
 [identity]
-secret_env = "SESSION_SECRET"
-second_secret_env = "SECOND_SESSION_SECRET"
+secret = ["env:SESSION_SECRET", "env:SECOND_SESSION_SECRET"]
 mailer = "folder"
 mail_dir = "${mailDir}"
 [offer_receipt]
 format = "jws"
-key_env = "OFFER_KEY"
+key = "env:OFFER_KEY"
 [log]
 origin = "jobs.example/log"
-key_env = "LOG_KEY"
+key = "env:LOG_KEY"
 seal_every_ms = 50
 [alerts]
 webhook = "http://127.0.0.1:9/alerts"
-secret_env = "ALERT_SECRET"
+secret = "env:ALERT_SECRET"
 ${options.tables ?? ''}`,
   };
 }

@@ -41,7 +41,7 @@ export function tokenWithSecretInUse(signing: Signing, token: string): string {
 /** Whether one of the secrets has signed it; says so in the log where it is the second one. */
 function isSigned({ settings, log }: Signing, given: string, sign: (secret: string) => string): boolean {
   const index = settings.secrets.findIndex((secret) => areEqualSecrets(given, sign(secret)));
-  if (index > 0) logSecondSecret(log, 'identity.second_secret');
+  if (index > 0) logSecondSecret(log, 'identity.secret');
   return index >= 0;
 }
 

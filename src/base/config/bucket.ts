@@ -1,4 +1,4 @@
-import { secretKeys } from './secrets.ts';
+import { secret } from './secret-source.ts';
 import { secureBaseUrl } from './urls.ts';
 import { matching } from './values.ts';
 
@@ -15,7 +15,7 @@ export const bucketShape = {
   prefix: matching(/^[A-Za-z0-9._/-]{0,200}$/, 'must be of A-Z, a-z, 0-9, ".", "_", "/" and "-"').default(''),
   region: matching(/^[a-z0-9-]{1,64}$/, 'must be of a-z, 0-9 and "-"').default('us-east-1'),
   access_key_id: keyText.optional(),
-  ...secretKeys('secret'),
+  secret: secret,
 } as const;
 
 export const minBucketSecretChars = 16;

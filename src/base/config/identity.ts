@@ -3,7 +3,8 @@ import { z } from 'zod';
 import { besideConfig } from './files.ts';
 import type { Reading } from './reading.ts';
 import type { RootTable } from './root.ts';
-import { ownSecretChars, readRotatingSecret, readSecret, rotatingKeys, secretKeys } from './secrets.ts';
+import { rotatingSecret, secret } from './secret-source.ts';
+import { ownSecretChars, readRotatingSecret, readSecret } from './secrets.ts';
 import { readSmtp, type SmtpConfig } from './smtp.ts';
 import { type ConfigOf, readTable, readTables, type Table } from './table.ts';
 import { isLoopback, urlOfBind } from './hosts.ts';
@@ -13,7 +14,7 @@ import { filePath, matching, oneOf, plainName, wholeNumber } from './values.ts';
 const maxChainId = Number.MAX_SAFE_INTEGER;
 
 export const identityShape = {
-  ...rotatingKeys('secret'),
+  secret: rotatingSecret,
   session_days: wholeNumber(1, 365).default(7),
   /** Origins of other pages that may act by the cookie of their visitor, below `/api` and `/v1`. */
   trusted_origins: z.array(origin, 'must be an array of origins').default([]),
@@ -37,7 +38,7 @@ const providerShape = {
   preset: oneOf(['google', 'gitlab', 'github']).optional(),
   issuer: secureBaseUrl.optional(),
   client_id: matching(/^[\x21-\x7e]{1,512}$/, 'must be 1 to 512 visible ASCII characters'),
-  ...secretKeys('client_secret'),
+  client_secret: secret,
 } as const;
 
 /** The issuers of the presets that speak OpenID Connect. */

@@ -3,7 +3,8 @@ import { brokerName } from '../values/broker/names.ts';
 import { besideConfig, reasonOf } from './files.ts';
 import type { Reading } from './reading.ts';
 import type { RunnerConfig } from './runners.ts';
-import { readSecret, secretKeys } from './secrets.ts';
+import { secret } from './secret-source.ts';
+import { readSecret } from './secrets.ts';
 import { type ConfigOf, readTable, type Table } from './table.ts';
 import { brokerUrl } from './urls.ts';
 import { filePath, matching, wholeNumber } from './values.ts';
@@ -26,9 +27,9 @@ const jetStreamShape = {
   /** How long a call may wait in the broker. A runner refuses a message that was signed 300 seconds ago. */
   take_within_secs: wholeNumber(5, 240).default(120),
   user: matching(/^[\x21-\x7e]{1,200}$/, 'must be visible ASCII without blanks').optional(),
-  ...secretKeys('password'),
+  password: secret,
   /** The seed of an NKey of the kind user. */
-  ...secretKeys('nkey_seed'),
+  nkey_seed: secret,
   /** PEM, where the servers' certificates are of an authority of the operator. */
   ca_file: filePath.optional(),
 } as const;
@@ -64,7 +65,7 @@ export async function readJetStream(
   if (users.length === 0) report.warning(['jetstream'], 'is not used: no runner has mode = "jetstream"');
   const password = await readSecret(table, 'password', { minChars: 1 }, reading);
   const nkeySeed = await readSecret(table, 'nkey_seed', { minChars: 1 }, reading);
-  checkCredentials(table, { password, nkeySeed }, reading);
+  checkCredentials(table, nkeySeed, reading);
   const ca = await readCa(table, reading);
   return table.whole && { ...table.whole, password, nkeySeed, ca };
 }
@@ -73,16 +74,15 @@ type JetStreamTable = Table<typeof jetStreamShape>;
 
 function checkCredentials(
   { at, names }: JetStreamTable,
-  { password, nkeySeed }: Pick<JetStreamConfig, 'password' | 'nkeySeed'>,
-  { report }: Reading,
+  nkeySeed: string | undefined,
+  { report, skippedSecrets }: Reading,
 ): void {
-  const hasPassword = password !== undefined || names('password_env') || names('password_file');
-  if (names('user') !== hasPassword)
-    report.mistake([...at, 'user'], 'needs password_env or password_file beside it, and they need it');
+  if (names('user') !== names('password'))
+    report.mistake([...at, 'user'], 'needs a password beside it, and a password needs a user');
   if (nkeySeed === undefined) return;
   if (names('user')) report.mistake([...at, 'user'], 'cannot stand beside nkey_seed: name one of them');
-  if (!/^SU[A-Z2-7]{56}$/.test(nkeySeed))
-    report.mistake([...at, 'nkey_seed_env'], 'is not the seed of an NKey of a user, which begins with SU');
+  if (!skippedSecrets && !/^SU[A-Z2-7]{56}$/.test(nkeySeed))
+    report.mistake([...at, 'nkey_seed'], 'is not the seed of an NKey of a user, which begins with SU');
 }
 
 async function readCa({ at, values }: JetStreamTable, reading: Reading): Promise<string | undefined> {

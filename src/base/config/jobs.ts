@@ -78,12 +78,12 @@ export async function readJobs(root: RootTable, isOn: boolean, reading: Reading)
   warnOfPrices(policies, prices, report);
   if (!receiptKeys)
     report.warning(
-      ['receipt_key_env'],
+      ['receipt_key'],
       'is missing: receipt tokens are made with a key that is in the database, so a copy of the database opens every receipt',
     );
   if (!quoteKeys)
     report.warning(
-      ['quote_key_env'],
+      ['quote_key'],
       'is missing: each quote is recorded before its answer, so every 402 waits for the disk',
     );
   const whole: JobsConfig = {

@@ -6,7 +6,8 @@ import { bucketShape, minBucketSecretChars } from './bucket.ts';
 import { readPrivateKey } from './private-key.ts';
 import type { Path } from './mistakes.ts';
 import type { Reading } from './reading.ts';
-import { readRotatingSecret, readSecret, rotatingKeys, secretKeys } from './secrets.ts';
+import { rotatingSecret, secret } from './secret-source.ts';
+import { readRotatingSecret, readSecret } from './secrets.ts';
 import { type ConfigOf, readTable, readTables, type Table } from './table.ts';
 import { rpcUrl, webhookUrl } from './urls.ts';
 import { address, filePath, matching, network, oneOf, wholeNumber } from './values.ts';
@@ -16,7 +17,7 @@ const minSeedChars = 43;
 
 export const logShape = {
   origin: matching(originPattern, 'must name the log: visible ASCII without "+", such as "jobs.example/log"'),
-  ...rotatingKeys('key'),
+  key: rotatingSecret,
   seal_every_ms: wholeNumber(10, 3_600_000).default(1_000),
   seal_every_events: wholeNumber(1, 100_000).default(10_000),
   anchors: z.unknown(),
@@ -32,7 +33,7 @@ const anchorShape = {
   network: network.optional(),
   rpc_url: rpcUrl.optional(),
   contract: address.optional(),
-  ...secretKeys('key'),
+  key: secret,
 } as const;
 
 const defaultEveryMs = 10_000;
@@ -74,12 +75,9 @@ export type AnchorConfig = { readonly name: string; readonly everyMs: number } &
 /** The keys that each kind needs, and those that it may have besides. */
 const keysOf = {
   folder: { needs: ['folder'], takes: [] },
-  webhook: { needs: ['url'], takes: ['secret_env', 'secret_file'] },
-  s3: {
-    needs: ['endpoint', 'bucket', 'access_key_id'],
-    takes: ['prefix', 'region', 'secret_env', 'secret_file'],
-  },
-  chain: { needs: ['network', 'rpc_url', 'contract'], takes: ['key_env', 'key_file'] },
+  webhook: { needs: ['url'], takes: ['secret'] },
+  s3: { needs: ['endpoint', 'bucket', 'access_key_id', 'secret'], takes: ['prefix', 'region'] },
+  chain: { needs: ['network', 'rpc_url', 'contract'], takes: ['key'] },
 } as const satisfies Record<
   string,
   { needs: readonly (keyof typeof anchorShape)[]; takes: readonly (keyof typeof anchorShape)[] }
@@ -89,7 +87,7 @@ const keysOf = {
 export async function readLog(raw: unknown, reading: Reading): Promise<LogConfig | undefined> {
   if (raw === undefined) return undefined;
   const table = readTable(logShape, raw, ['log'], reading.report);
-  const missing = 'is missing: name it, or key_file; `tollbook log key` makes one';
+  const missing = 'is missing: say where it is; `tollbook log key` makes one';
   const texts = await readRotatingSecret(table, 'key', { minChars: minSeedChars, missing }, reading);
   const seeds = readSeeds(texts, table.at, reading);
   const anchors = await readAnchors(table.values.anchors, reading);
@@ -106,7 +104,7 @@ function readSeeds(
   const [inUse, ...accepted] = seeds.filter((seed) => seed !== undefined);
   if (inUse !== undefined && accepted.length === texts.length - 1) return [inUse, ...accepted];
   const which = seeds[0] === undefined ? 'key' : 'second key';
-  report.mistake(at, `its ${which} is not an Ed25519 seed: 32 bytes in hex or base64`);
+  report.mistake([...at, 'key'], `its ${which} is not an Ed25519 seed: 32 bytes in hex or base64`);
   return undefined;
 }
 
@@ -133,22 +131,22 @@ async function readAnchor(
   checkKeys(table, reading);
   const { values, whole } = table;
   if (values.kind === 'chain') return readChainAnchor(table, name, reading);
-  const secret = await readSecret(table, 'secret', { minChars: minBucketSecretChars }, reading);
+  const signing = await readSecret(table, 'secret', { minChars: minBucketSecretChars }, reading);
   if (!whole) return undefined;
   const common = { name, everyMs: whole.everyMs ?? defaultEveryMs };
   const { kind, folder, url, endpoint, bucket, accessKeyId, prefix, region } = whole;
   if (kind === 'folder' && folder !== undefined)
     return { ...common, kind, folder: besideConfig(reading.file, folder) };
   if (kind === 'webhook' && url !== undefined)
-    return { ...common, kind, url, ...(secret !== undefined && { secret }) };
+    return { ...common, kind, url, ...(signing !== undefined && { secret: signing }) };
   if (
     kind === 's3' &&
     endpoint !== undefined &&
     bucket !== undefined &&
     accessKeyId !== undefined &&
-    secret !== undefined
+    signing !== undefined
   )
-    return { ...common, kind, endpoint, bucket, prefix, region, accessKeyId, secretKey: secret };
+    return { ...common, kind, endpoint, bucket, prefix, region, accessKeyId, secretKey: signing };
   return undefined;
 }
 
@@ -158,7 +156,7 @@ async function readChainAnchor(
   name: string,
   reading: Reading,
 ): Promise<AnchorConfig | undefined> {
-  const missing = 'is missing: name it, or key_file; a key signs the transactions with the checkpoints';
+  const missing = 'is missing: a key signs the transactions with the checkpoints';
   const privateKey = await readPrivateKey(table, 'key', missing, reading);
   const { network: chain, rpcUrl: rpc, contract, everyMs = defaultChainMs } = table.whole ?? {};
   const chainId = chain && chainIdOf(chain);
@@ -171,8 +169,6 @@ function checkKeys({ at, values, names }: AnchorTable, { report }: Reading): voi
   const { needs, takes } = keysOf[values.kind];
   for (const key of needs)
     if (!names(key)) report.mistake([...at, key], `is missing: ${values.kind} needs it`);
-  if (values.kind === 's3' && !names('secret_env') && !names('secret_file'))
-    report.mistake([...at, 'secret_env'], 'is missing: name it, or secret_file');
   const known = new Set<string>(['kind', 'name', 'every_ms', ...needs, ...takes]);
   for (const key of Object.keys(anchorShape) as (keyof typeof anchorShape)[])
     if (names(key) && !known.has(key))

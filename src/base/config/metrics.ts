@@ -1,6 +1,7 @@
 import type { z } from 'zod';
 import type { Reading } from './reading.ts';
-import { ownSecretChars, readSecret, secretKeys } from './secrets.ts';
+import { secret } from './secret-source.ts';
+import { ownSecretChars, readSecret } from './secrets.ts';
 import { readTable } from './table.ts';
 import { isLoopback } from './hosts.ts';
 import { bindAddress } from './urls.ts';
@@ -8,7 +9,7 @@ import { bindAddress } from './urls.ts';
 const metricsShape = {
   /** A port of its own for `/metrics`, which needs no token; left out, the gateway's own port has it, for a token. */
   bind_address: bindAddress.optional(),
-  ...secretKeys('token'),
+  token: secret,
 } as const;
 
 /** What the metrics' reader must have: a connection to the port, the token, or both. */

@@ -3,13 +3,14 @@ import type { RotatingSecret } from '../values/rotating-secret.ts';
 import type { Hex } from '../values/primitives.ts';
 import { isPrivateKey } from './private-key.ts';
 import type { Reading } from './reading.ts';
-import { readRotatingSecret, rotatingKeys } from './secrets.ts';
+import { rotatingSecret } from './secret-source.ts';
+import { readRotatingSecret } from './secrets.ts';
 import { readTable } from './table.ts';
 import { flag, oneOf } from './values.ts';
 
 const offerReceiptShape = {
   format: oneOf(signatureFormats),
-  ...rotatingKeys('key'),
+  key: rotatingSecret,
   /** Whether receipts name the transaction: who has one can then look the amount up. */
   receipt_transaction: flag.default(false),
 } as const;
@@ -29,7 +30,7 @@ export async function readOfferReceipt(
 ): Promise<OfferReceiptConfig | undefined> {
   if (raw === undefined) return undefined;
   const table = readTable(offerReceiptShape, raw, ['offer_receipt'], reading.report);
-  const missing = 'is missing: name it, or key_file; `openssl rand -hex 32` makes one';
+  const missing = 'is missing: say where it is; `openssl rand -hex 32` makes one';
   const texts = await readRotatingSecret(table, 'key', { minChars: 1, missing }, reading);
   const { format, receiptTransaction } = table.whole ?? {};
   if (!texts || format === undefined || receiptTransaction === undefined) return undefined;
@@ -38,6 +39,6 @@ export async function readOfferReceipt(
   if (inUse !== undefined && keys.length === texts.length)
     return { format, keys: [inUse, ...accepted], receiptTransaction };
   const which = inUse !== undefined && isPrivateKey(inUse) ? 'second key' : 'key';
-  reading.report.mistake(table.at, `its ${which} is no private key: 32 bytes in hex, not zero`);
+  reading.report.mistake([...table.at, 'key'], `its ${which} is no private key: 32 bytes in hex, not zero`);
   return undefined;
 }

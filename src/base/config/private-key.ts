@@ -6,8 +6,8 @@ import type { Shape, Table } from './table.ts';
 const curveOrder = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
 
 /**
- * Reads the private key of an account on a chain. Undefined after a report; `missing` is the message where neither key of the
- * secret is named. No message ever contains the private key.
+ * Reads the private key of an account on a chain. Undefined after a report; `missing` is the message where
+ * the key is missing. No message ever contains the private key.
  */
 export async function readPrivateKey<S extends Shape>(
   table: Table<S>,
@@ -19,8 +19,7 @@ export async function readPrivateKey<S extends Shape>(
   if (text === undefined) return undefined;
   if (reading.skippedSecrets) return `0x${text}`;
   if (isPrivateKey(text)) return text;
-  const key = table.names(`${name}_env`) ? `${name}_env` : `${name}_file`;
-  reading.report.mistake([...table.at, key], 'names no private key (0x and 64 hex digits)');
+  reading.report.mistake([...table.at, name], 'names no private key (0x and 64 hex digits)');
   return undefined;
 }
 

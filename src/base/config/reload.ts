@@ -73,7 +73,7 @@ function withSecretsOf(triggers: readonly TriggerConfig[], started: TriggerConfi
 }
 
 function mergeTable<T extends object>(shape: Shape, started: T, next: T): T {
-  const names = fixedKeys(shape).flatMap((key) => [camelCase(key), secretName(key) ?? []].flat());
+  const names = fixedKeys(shape).map(camelCase);
   const kept = names.filter((name) => Object.hasOwn(started, name));
   return { ...next, ...Object.fromEntries(kept.map((name) => [name, Reflect.get(started, name)])) };
 }
@@ -85,25 +85,12 @@ function fixedKeys(shape: Shape): string[] {
 /** The keys that differ and are not reloadable. */
 function changedKeys(shape: Shape, started: object, next: object, at: Path): string[] {
   return fixedKeys(shape).flatMap((key) => {
-    const [before, after] = [valueOf(key, started), valueOf(key, next)];
+    const [before, after]: unknown[] = [started, next].map((table) => Reflect.get(table, camelCase(key)));
     if (isDeepStrictEqual(before, after)) return [];
     const inner = at.length === 0 ? shapes[key] : undefined;
     if (inner && isObject(before) && isObject(after)) return changedKeys(inner, before, after, [key]);
     return [formatPath([...at, key])];
   });
-}
-
-/** The value of a key; for a key that names a secret, the secret as well, since its variable or file may have changed. */
-function valueOf(key: string, table: object): unknown {
-  const value: unknown = Reflect.get(table, camelCase(key));
-  const secret = secretName(key);
-  return value === undefined || secret === undefined ? value : [value, Reflect.get(table, secret)];
-}
-
-/** Where the frozen configuration has the secret that a key names: `token_env` → `token`. */
-function secretName(key: string): string | undefined {
-  const name = /^(.+)_(?:env|file)$/.exec(key)?.[1];
-  return name && camelCase(name);
 }
 
 function isObject(value: unknown): value is object {

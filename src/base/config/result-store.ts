@@ -49,15 +49,13 @@ export async function readResultStore(
   return { kind, maxBytes, endpoint, bucket, prefix, region, accessKeyId, secretKey };
 }
 
-const keysOf = { folder: ['folder'], s3: ['endpoint', 'bucket', 'access_key_id'] } as const;
-const takenBy = { folder: [], s3: ['prefix', 'region', 'secret_env', 'secret_file'] } as const;
+const keysOf = { folder: ['folder'], s3: ['endpoint', 'bucket', 'access_key_id', 'secret'] } as const;
+const takenBy = { folder: [], s3: ['prefix', 'region'] } as const;
 
 function checkKeys({ at, values: { kind }, names }: ResultStoreTable, { report }: Reading): void {
   if (kind === undefined) return;
   for (const key of keysOf[kind])
     if (!names(key)) report.mistake([...at, key], `is missing: ${kind} needs it`);
-  if (kind === 's3' && !names('secret_env') && !names('secret_file'))
-    report.mistake([...at, 'secret_env'], 'is missing: name it, or secret_file');
   const known = new Set<string>(['kind', 'max_bytes', ...keysOf[kind], ...takenBy[kind]]);
   for (const key of Object.keys(resultStoreShape) as (keyof typeof resultStoreShape)[])
     if (names(key) && !known.has(key)) report.mistake([...at, key], `would be ignored: ${kind} has none`);

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { invocationModes } from '../values/job.ts';
 import { identifierModes } from '../values/payment-identifier.ts';
-import { rotatingKeys } from './secrets.ts';
+import { rotatingSecret } from './secret-source.ts';
 import { reloadable, type Table } from './table.ts';
 import { baseUrl, bindAddress, proxyRange, secureBaseUrl } from './urls.ts';
 import { filePath, flag, markupBps, oneOf, rate, wholeNumber } from './values.ts';
@@ -41,11 +41,11 @@ export const jobsShape = {
   facilitator_verify_timeout_ms: wholeNumber(1, 120_000).default(10_000),
   facilitator_settle_timeout_ms: wholeNumber(1, 600_000).default(60_000),
   facilitator_connections: wholeNumber(1, 60_000).default(2_000),
-  ...rotatingKeys('facilitator_token'),
+  facilitator_token: rotatingSecret,
   /** Makes the receipt tokens. The database does not hold it, so that a copy of the database opens no receipt. */
-  ...rotatingKeys('receipt_key'),
+  receipt_key: rotatingSecret,
   /** Authenticates the prices of quotes that the ledger does not hold. Never in the database: a copy of it could mint cheap quotes. */
-  ...rotatingKeys('quote_key'),
+  quote_key: rotatingSecret,
 
   /** The rate of tokens that have none of their own. */
   rate_per_native_unit: reloadable(rate.optional()),

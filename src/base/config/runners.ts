@@ -2,7 +2,8 @@ import type { RotatingSecret } from '../values/rotating-secret.ts';
 import { z } from 'zod';
 import type { Reading } from './reading.ts';
 import type { Report } from './report.ts';
-import { ownSecretChars, readRotatingSecret, rotatingKeys } from './secrets.ts';
+import { rotatingSecret } from './secret-source.ts';
+import { ownSecretChars, readRotatingSecret } from './secrets.ts';
 import { type ConfigOf, readTables, type Table } from './table.ts';
 import { pushUrl } from './urls.ts';
 import { oneOf, plainName, serviceId } from './values.ts';
@@ -16,7 +17,7 @@ export const runnerShape = {
   mode: oneOf(['push', 'lease', 'jetstream']),
   /** Where calls are pushed to; always there for `push`, never for the other modes. */
   url: pushUrl.optional(),
-  ...rotatingKeys('token'),
+  token: rotatingSecret,
 } as const;
 
 type RunnerTable = Table<typeof runnerShape>;
@@ -39,7 +40,7 @@ export async function readRunners(raw: unknown, reading: Reading): Promise<Runne
     const earlier = names.get(name);
     if (earlier === undefined) names.set(name, index);
     else reading.report.mistake([...table.at, 'name'], `"${name}" is the name of runners[${earlier}] too`);
-    const missing = 'is missing: name it, or token_file';
+    const missing = 'is missing: say where it is, as "env:NAME" or "file:/path"';
     const tokens = await readRotatingSecret(table, 'token', { minChars: ownSecretChars, missing }, reading);
     if (table.whole !== undefined && tokens !== undefined) runners.push({ ...table.whole, name, tokens });
   }

@@ -5,16 +5,12 @@ import { readEnvironmentSecret } from './environment-secret.ts';
 import { besideConfig, reasonOf } from './files.ts';
 import { formatPath, type Path } from './mistakes.ts';
 import type { Reading } from './reading.ts';
-import { camelCase, reloadable, type Shape, type Table } from './table.ts';
-import { filePath, variableName } from './values.ts';
+import type { SecretSources } from './secret-source.ts';
+import type { Shape, Table } from './table.ts';
 
-type SecretKeys<N extends string> = Readonly<
-  Record<`${N}_env` | `${N}_file`, z.ZodOptional<typeof variableName>>
->;
-
-/** The names of a shape's secrets. */
+/** The keys of a shape that say where a secret is. */
 export type SecretName<S extends Shape> = {
-  [K in keyof S & string]: K extends `${infer N}_env` ? N : never;
+  [K in keyof S & string]: z.output<S[K]> extends SecretSources | undefined ? K : never;
 }[keyof S & string];
 
 /** Of a secret that the operator makes up: 128 bits in hexadecimal, the least dense of the usual alphabets. A peer's own may be shorter. */
@@ -22,74 +18,60 @@ export const ownSecretChars = 32;
 
 interface SecretRules {
   readonly minChars: number;
-  /** The message where neither key is named; without it the secret is optional. */
+  /** The message where the key is missing; without it the secret is optional. */
   readonly missing?: string;
 }
 
-/** The two keys that say where a secret is: `NAME_env`, an environment variable (or its `…_FILE`), or `NAME_file`, a file. */
-export function secretKeys<const N extends string>(name: N): SecretKeys<N> {
-  const keys = { [`${name}_env`]: variableName.optional(), [`${name}_file`]: filePath.optional() };
-  // computed keys lose their literal types
-  return keys as SecretKeys<N>;
-}
-
-/** The keys of a secret that can be replaced: its own, and those of the second one, `second_NAME_…`. A reload reads them again. */
-export function rotatingKeys<const N extends string>(name: N): SecretKeys<N> & SecretKeys<`second_${N}`> {
-  const keys = Object.entries<z.ZodType>({ ...secretKeys(name), ...secretKeys(`second_${name}`) });
-  const marked = keys.map(([key, schema]) => [key, reloadable(schema)]);
-  // computed keys lose their literal types
-  return Object.fromEntries(marked) as SecretKeys<N> & SecretKeys<`second_${N}`>;
-}
-
-/** Reads a secret and the second one beside it. Undefined when none is named, or after a report. */
+/** Reads a secret and the second one, if the key has a list. Undefined when the key is missing, or after a report. */
 export async function readRotatingSecret<S extends Shape>(
   table: Table<S>,
   name: SecretName<S>,
   rules: SecretRules,
   reading: Reading,
 ): Promise<RotatingSecret | undefined> {
-  // a shape that has a rotating secret has the names of both
-  const secondName = `second_${name}` as SecretName<S>;
-  const inUse = await readSecret(table, name, rules, reading);
-  const second = await readSecret(table, secondName, { minChars: rules.minChars }, reading);
-  const keys = [`${secondName}_env`, `${secondName}_file`];
-  const named = keys.find((key) => table.names(key));
-  if (named === undefined) return inUse === undefined ? undefined : [inUse];
-  const at = [...table.at, named];
-  if (!table.names(`${name}_env`) && !table.names(`${name}_file`))
-    reading.report.mistake(at, `would be ignored: there is no ${name}_env or ${name}_file`);
-  if (inUse === undefined || second === undefined) return undefined;
-  if (second === inUse) reading.report.mistake(at, `names the same secret as ${name}: nothing would change`);
-  return [inUse, second];
+  const secrets = await readSecrets(table, name, rules, reading);
+  const [inUse, ...accepted] = secrets.filter((secret) => secret !== undefined);
+  if (inUse === undefined || accepted.length < secrets.length - 1) return undefined;
+  if (accepted.includes(inUse))
+    reading.report.mistake([...table.at, name], 'names the same secret twice: nothing would change');
+  return [inUse, ...accepted];
 }
 
 /**
  * Reads a secret from the environment or a file, without the line's end.
- * Undefined when neither is named, or after a report; no message ever contains the secret.
+ * Undefined when the key is missing, or after a report; no message ever contains the secret.
  */
 export async function readSecret<S extends Shape>(
-  { at, values, names }: Table<S>,
+  table: Table<S>,
+  name: SecretName<S>,
+  rules: SecretRules,
+  reading: Reading,
+): Promise<string | undefined> {
+  const [secret] = await readSecrets(table, name, rules, reading);
+  return secret;
+}
+
+/** One for each source; undefined for one that was reported. */
+async function readSecrets<S extends Shape>(
+  { at, secrets, names }: Table<S>,
   name: SecretName<S>,
   { minChars, missing }: SecretRules,
   reading: Reading,
-): Promise<string | undefined> {
-  const env = `${name}_env`;
-  const file = `${name}_file`;
-  const variable: unknown = Reflect.get(values, camelCase(env));
-  const path: unknown = Reflect.get(values, camelCase(file));
-  if (typeof variable === 'string' && typeof path === 'string') {
-    reading.report.mistake([...at, file], `cannot stand beside ${env}: name one of them`);
-    return undefined;
-  }
-  if (reading.skippedSecrets && (typeof variable === 'string' || typeof path === 'string'))
-    return skip([...at, typeof variable === 'string' ? env : file], reading.skippedSecrets);
-  if (typeof variable === 'string') return readVariable(variable, [...at, env], minChars, reading);
-  if (typeof path === 'string') return readSecretFile(path, [...at, file], minChars, reading);
-  if (missing !== undefined && !names(env) && !names(file)) reading.report.mistake([...at, env], missing);
-  return undefined;
+): Promise<(string | undefined)[]> {
+  const sources = secrets.get(name)?.list ?? [];
+  if (missing !== undefined && !names(name)) reading.report.mistake([...at, name], missing);
+  return Promise.all(
+    sources.map(async (source, index) => {
+      const path = sources.length === 1 ? [...at, name] : [...at, name, index];
+      if (reading.skippedSecrets) return skip(path, reading.skippedSecrets);
+      return source.from === 'env'
+        ? readVariable(source.name, path, minChars, reading)
+        : readSecretFile(source.name, path, minChars, reading);
+    }),
+  );
 }
 
-/** A value of a secret's form, different for each variable, that is in use nowhere. */
+/** A value of a secret's form, different for each key, that is in use nowhere. */
 function skip(at: Path, skipped: Path[]): string {
   skipped.push(at);
   return createHash('sha256').update(formatPath(at)).digest('hex');

@@ -1,5 +1,6 @@
 import type { Reading } from './reading.ts';
-import { readSecret, secretKeys } from './secrets.ts';
+import { secret } from './secret-source.ts';
+import { readSecret } from './secrets.ts';
 import { readTable } from './table.ts';
 import { isLoopback } from './hosts.ts';
 import { matching, oneOf, wholeNumber } from './values.ts';
@@ -11,7 +12,7 @@ const smtpShape = {
   /** `starttls`: a connection that is not encrypted then is not used. `none`: for a server on loopback alone. */
   security: oneOf(['starttls', 'tls', 'none']).default('starttls'),
   user: matching(/^[\x21-\x7e]{1,254}$/, 'must be 1 to 254 visible ASCII characters').optional(),
-  ...secretKeys('password'),
+  password: secret,
   from: matching(
     /^(?:[^\p{C}<>"@,]{1,100} <)?[^\s\p{C}<>"@,]{1,64}@[A-Za-z0-9.-]{1,253}>?$/u,
     'must be an address, such as "Tollbook <no-reply@gateway.example>"',
@@ -44,9 +45,9 @@ export async function readSmtp(raw: unknown, reading: Reading): Promise<SmtpConf
       [...at, 'security'],
       'must be "starttls" or "tls": a mail has a link that signs in (none only on loopback)',
     );
-  const hasPassword = table.names('password_env') || table.names('password_file');
+  const hasPassword = table.names('password');
   if (user !== undefined && !hasPassword)
-    report.mistake([...at, 'password_env'], 'is missing: the user needs one');
+    report.mistake([...at, 'password'], 'is missing: the user needs one');
   if (user === undefined && hasPassword)
     report.mistake([...at, 'user'], 'is missing: the password is of nobody');
   if (table.whole === undefined) return undefined;

@@ -1,7 +1,7 @@
 import { chainIdOf, type Hex } from '../values/primitives.ts';
 import { readPrivateKey } from './private-key.ts';
 import type { Reading } from './reading.ts';
-import { secretKeys } from './secrets.ts';
+import { secret } from './secret-source.ts';
 import { type ConfigOf, readTable } from './table.ts';
 import { rpcUrl } from './urls.ts';
 import { address, decimal, network, serviceId, wholeNumber, Wrong } from './values.ts';
@@ -29,7 +29,7 @@ export const spendShape = {
   rpc_url: rpcUrl,
   contract: address,
   token: address,
-  ...secretKeys('operator_key'),
+  operator_key: secret,
   /** Where the tokens go; the operator's own address where left out. */
   recipient: address.optional(),
   service_id: serviceId,

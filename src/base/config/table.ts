@@ -3,6 +3,7 @@ import type { Path } from './mistakes.ts';
 import type { Report } from './report.ts';
 import { suggest } from './suggest.ts';
 import { plainHttpWarning } from './hosts.ts';
+import { SecretSources } from './secret-source.ts';
 
 /**
  * The keys of a TOML table. A key is declared once: its name, its schema with the default, and whether a reload can change it
@@ -16,9 +17,11 @@ type CamelCase<K extends string> = K extends `${infer Head}_${infer Tail}`
 
 type Frozen<T> = T extends readonly (infer E)[] ? readonly E[] : T;
 
-/** The values of a table in the frozen configuration. */
+/** The values of a table in the frozen configuration. Secrets are not among them: `readSecret` finds each. */
 export type ConfigOf<S extends Shape> = {
-  readonly [K in keyof S & string as CamelCase<K>]: Frozen<z.output<S[K]>>;
+  readonly [
+    K in keyof S & string as z.output<S[K]> extends SecretSources | undefined ? never : CamelCase<K>
+  ]: Frozen<z.output<S[K]>>;
 };
 
 /**
@@ -32,6 +35,8 @@ export interface Table<S extends Shape> {
   readonly values: Partial<ConfigOf<S>>;
   /** All values; undefined if any key was wrong. */
   readonly whole: ConfigOf<S> | undefined;
+  /** Where its secrets are, by key. */
+  readonly secrets: ReadonlyMap<string, SecretSources>;
   /** Whether the file names the key, with a valid value or not. */
   readonly names: (key: keyof S & string) => boolean;
 }
@@ -61,13 +66,15 @@ export function pick<S extends Shape>(shape: S, whole: ConfigOf<S>): ConfigOf<S>
 export function readTable<S extends Shape>(shape: S, raw: unknown, at: Path, report: Report): Table<S> {
   if (!isTable(raw)) {
     report.mistake(at, 'must be a table');
-    return { shape, at, values: {}, whole: undefined, names: () => false };
+    return { shape, at, values: {}, whole: undefined, secrets: new Map(), names: () => false };
   }
   const values: Record<string, unknown> = {};
+  const secrets = new Map<string, SecretSources>();
   let isWhole = true;
   for (const [key, schema] of Object.entries(shape)) {
     const read = readValue(schema, raw[key], [...at, key], report);
     if (read === undefined) isWhole = false;
+    else if (read.value instanceof SecretSources) secrets.set(key, read.value);
     else values[camelCase(key)] = read.value;
     const warning = plainHttpWarning(key, read?.value);
     if (warning !== undefined) report.warning([...at, key], warning);
@@ -79,6 +86,7 @@ export function readTable<S extends Shape>(shape: S, raw: unknown, at: Path, rep
     at,
     values: values as Partial<ConfigOf<S>>,
     whole: isWhole ? (values as ConfigOf<S>) : undefined,
+    secrets,
     names: (key) => raw[key] !== undefined,
   };
 }

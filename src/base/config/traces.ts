@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { Reading } from './reading.ts';
-import { readSecret, secretKeys } from './secrets.ts';
+import { secret } from './secret-source.ts';
+import { readSecret } from './secrets.ts';
 import { readTable } from './table.ts';
 import { privateBaseUrl } from './urls.ts';
 import { matching } from './values.ts';
@@ -20,7 +21,7 @@ const tracesShape = {
   /** How the traces name this gateway; the same for all of a ledger. */
   service_name: matching(/^[ -~]{1,100}$/, 'must be 1 to 100 printable ASCII characters').default('tollbook'),
   /** Further headers of each export, as OpenTelemetry writes them: `name=value,name=value`, values percent-encoded. */
-  ...secretKeys('headers'),
+  headers: secret,
 } as const;
 
 /** Where traces are sent. */
@@ -37,11 +38,11 @@ export interface TracesConfig {
 export async function readTraces(raw: unknown, reading: Reading): Promise<TracesConfig | undefined> {
   if (raw === undefined) return undefined;
   const table = readTable(tracesShape, raw, ['traces'], reading.report);
-  const secret = await readSecret(table, 'headers', { minChars: 3 }, reading);
-  const headers = secret === undefined || reading.skippedSecrets ? {} : readHeaders(secret);
+  const list = await readSecret(table, 'headers', { minChars: 3 }, reading);
+  const headers = list === undefined || reading.skippedSecrets ? {} : readHeaders(list);
   if (headers === undefined)
     reading.report.mistake(
-      [...table.at, table.names('headers_env') ? 'headers_env' : 'headers_file'],
+      [...table.at, 'headers'],
       'must name headers as name=value,name=value, with percent-encoded values',
     );
   if (!table.whole || headers === undefined) return undefined;

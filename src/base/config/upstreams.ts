@@ -1,6 +1,7 @@
 import type { Reading } from './reading.ts';
 import type { Report } from './report.ts';
-import { readSecret, secretKeys } from './secrets.ts';
+import { secret } from './secret-source.ts';
+import { readSecret } from './secrets.ts';
 import { type ConfigOf, readTables, type Table } from './table.ts';
 import { secureBaseUrl } from './urls.ts';
 import { plainName, wholeNumber } from './values.ts';
@@ -9,7 +10,7 @@ const upstreamShape = {
   name: plainName,
   /** `/chat/completions` is appended to it; no trailing slash. */
   base_url: secureBaseUrl,
-  ...secretKeys('key'),
+  key: secret,
   connect_timeout_ms: wholeNumber(1, 60_000).default(5_000),
   first_byte_timeout_ms: wholeNumber(1, 3_600_000).default(120_000),
   /** Between two pieces of an answer. */

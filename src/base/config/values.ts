@@ -53,12 +53,6 @@ export const markupBps = wholeNumber(0, 1_000_000);
 /** The name of a runner or an upstream. */
 export const plainName = matching(runnerName, 'must be 1 to 64 of A-Z, a-z, 0-9, ".", "_" and "-"');
 export const filePath = matching(/^[^\0]+$/, 'must be the path of a file');
-/** Strict, because a secret pasted here by accident would otherwise be repeated in a message. */
-export const variableName = matching(
-  /^[A-Za-z_][A-Za-z0-9_]{0,127}$/,
-  'must be the name of an environment variable, never the secret itself',
-);
-
 /** One line for people and agents: neither control characters nor such as end a line or turn its direction. */
 export function oneLine(maxChars: number) {
   return z

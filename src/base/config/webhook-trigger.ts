@@ -1,7 +1,8 @@
 import type { RotatingSecret } from '../values/rotating-secret.ts';
 import type { Path } from './mistakes.ts';
 import type { Reading } from './reading.ts';
-import { readRotatingSecret, rotatingKeys } from './secrets.ts';
+import { rotatingSecret } from './secret-source.ts';
+import { readRotatingSecret } from './secrets.ts';
 import { type ConfigOf, readTable } from './table.ts';
 import { jobIndex, oneOf, plainName, serviceId, wholeNumber } from './values.ts';
 
@@ -15,7 +16,7 @@ export const webhookTriggerShape = {
   service_id: serviceId,
   job_index: jobIndex,
   /** What senders sign with: `whsec_` and base64 as Standard Webhooks writes it, or text whose bytes are the key. */
-  ...rotatingKeys('secret'),
+  secret: rotatingSecret,
   /** The largest difference between the sender's clock and the gateway's. */
   tolerance_secs: wholeNumber(1, 3_600).default(300),
   max_body_bytes: wholeNumber(1, 64 * mebibyte).default(mebibyte),
@@ -32,13 +33,13 @@ export async function readWebhookTrigger(
   reading: Reading,
 ): Promise<WebhookTrigger | undefined> {
   const table = readTable(webhookTriggerShape, raw, at, reading.report);
-  const missing = 'is missing: name it, or secret_file';
+  const missing = 'is missing: say where it is, as "env:NAME" or "file:/path"';
   const rules = { minChars: leastSecretChars, missing };
   const secrets = await readRotatingSecret(table, 'secret', rules, reading);
   for (const secret of secrets ?? [])
     if (secret.startsWith('whsec_') && !isKey(secret.slice('whsec_'.length)))
       reading.report.mistake(
-        [...at, 'secret_env'],
+        [...at, 'secret'],
         'begins with whsec_, but no base64 of 24 to 64 bytes follows',
       );
   return table.whole && secrets && { ...table.whole, secrets };

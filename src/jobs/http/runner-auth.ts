@@ -31,7 +31,7 @@ export function runnerFinder(
     hashesOf.set(config, hashes);
     const given = tokenHash(bearerToken(request) ?? '');
     const found = hashes.find(({ hash }) => timingSafeEqual(hash, given));
-    if (found?.isSecond) logSecondSecret(log, `runners.${found.runner.name}.second_token`);
+    if (found?.isSecond) logSecondSecret(log, `runners.${found.runner.name}.token`);
     return found?.runner;
   };
 }

@@ -137,7 +137,7 @@ export function readNamedQuote(
   const authentic = authenticQuote(quoteKeys, quoteRealm, job, echoed);
   if (!authentic) return { state: emptyQuoteState, opening: [] };
   const { data, keyId } = authentic;
-  if (keyId !== quoteKeys[0].id) logSecondSecret(log, 'second_quote_key');
+  if (keyId !== quoteKeys[0].id) logSecondSecret(log, 'quote_key');
   return { state: { ...emptyQuoteState, quote: data }, opening: [{ type: 'quote_issued', data }] };
 }
 

@@ -72,6 +72,6 @@ function isMadeByOne(
   log: OperatorLog,
 ): boolean {
   const index = keys.findIndex((key) => areEqualSecrets(given, make(key)));
-  if (index > 0) logSecondSecret(log, 'second_receipt_key');
+  if (index > 0) logSecondSecret(log, 'receipt_key');
   return index >= 0;
 }

@@ -386,7 +386,7 @@ test('sessions, device marks and links of mails go on while the session secret i
   const log = logLines();
   const gateway = await startIdentityGateway({ logger: log.logger });
   const next = 'the-session-secret-that-follows-the-last';
-  const uses = () => log.lines.filter(({ secret }) => secret === 'identity.second_secret').length;
+  const uses = () => log.lines.filter(({ secret }) => secret === 'identity.secret').length;
   const early = gateway.browser();
   await signUp(gateway, early, email);
   expect(await signIn(early, email)).toMatchObject({ status: 200 });

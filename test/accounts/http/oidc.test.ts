@@ -319,7 +319,7 @@ describe('an unreachable provider', () => {
 name = "silent"
 issuer = "http://127.0.0.1:${boundPort(silent)}"
 client_id = "tollbook"
-client_secret_env = "OIDC_SECRET"
+client_secret = "env:OIDC_SECRET"
 `;
     const gateway = await startIdentityGateway({ env: { OIDC_SECRET: oidcSecret }, tables: table });
     const startedMs = performance.now();
@@ -359,7 +359,7 @@ client_secret_env = "OIDC_SECRET"
 name = "home"
 issuer = "http://127.0.0.1:${boundPort(impostor)}"
 client_id = "tollbook"
-client_secret_env = "OIDC_SECRET"
+client_secret = "env:OIDC_SECRET"
 `;
     const gateway = await startIdentityGateway({ env: { OIDC_SECRET: oidcSecret }, tables: table });
     expect((await begin(gateway.browser())).status).toBe(404);

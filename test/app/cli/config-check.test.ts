@@ -32,7 +32,7 @@ eip712_version = "2"
 [[runners]]
 services = [1]
 mode = "push"
-token_env = "NOT_SET_ANYWHERE"
+token = "env:NOT_SET_ANYWHERE"
 
 [job_prices.1]
 0 = "1.5"
@@ -46,14 +46,14 @@ const badPlaces: readonly (readonly [number, string, string])[] = [
   [7, 'accepted_tokens[0].network', 'eip155'],
   [11, 'accepted_tokens[0].pay_to', 'address'],
   [15, 'runners[0].url', 'missing'],
-  [18, 'runners[0].token_env', 'NOT_SET_ANYWHERE'],
+  [18, 'runners[0].token', 'NOT_SET_ANYWHERE'],
   [21, 'job_prices.1.0', 'wei'],
 ];
 
 const noKeys =
-  'warning: config/dev.toml  receipt_key_env: is missing: receipt tokens are made with a key that is in the database, so a copy of ' +
+  'warning: config/dev.toml  receipt_key: is missing: receipt tokens are made with a key that is in the database, so a copy of ' +
   'the database opens every receipt\n' +
-  'warning: config/dev.toml  quote_key_env: is missing: each quote is recorded before its answer, so every 402 waits for the disk\n';
+  'warning: config/dev.toml  quote_key: is missing: each quote is recorded before its answer, so every 402 waits for the disk\n';
 
 test.each([
   ['config/dev.toml', noKeys, { TOLLBOOK_RUNNER_TOKEN: runnerToken }],
@@ -80,8 +80,8 @@ test.each([
 test('without the secrets the rest of a file can be checked, and the keys that were not are named', async () => {
   const { code, stdout, stderr } = await tollbook(['config', 'check', 'config/example.toml', '--no-secrets']);
   expect({ code, stdout }).toMatchObject({ code: 0, stdout: expect.stringContaining('is valid') });
-  expect(stderr).toMatch(/^not checked: .*runners\[0\]\.token_env/m);
-  expect(stderr).toContain('receipt_key_env');
+  expect(stderr).toMatch(/^not checked: .*runners\[0\]\.token/m);
+  expect(stderr).toContain('receipt_key');
 });
 
 test('every mistake is named at once, each with its line and path', async () => {

@@ -52,7 +52,7 @@ async function paidGateway(tables: string) {
 }
 
 test('a scrape with the token shows requests by route, settlements, appends, peers and the process, and names no wallet or payment', async () => {
-  await using sold = await paidGateway('[metrics]\ntoken_env = "METRICS_TOKEN"');
+  await using sold = await paidGateway('[metrics]\ntoken = "env:METRICS_TOKEN"');
   const { gateway, paid } = sold;
   for (const authorization of [undefined, 'Bearer wrong', `Bearer ${token} `.repeat(2)]) {
     const refused = await gateway.get('/metrics', authorization === undefined ? {} : { authorization });
@@ -95,7 +95,7 @@ test('a scrape with the token shows requests by route, settlements, appends, pee
 });
 
 test('a scrape waits for no database', async () => {
-  await using sold = await paidGateway('[metrics]\ntoken_env = "METRICS_TOKEN"');
+  await using sold = await paidGateway('[metrics]\ntoken = "env:METRICS_TOKEN"');
   await sold.database.asOwner(async (owner) => {
     await owner.query(
       'begin; lock table tollbook.call, tollbook.lane, tollbook.event in access exclusive mode',
@@ -109,7 +109,7 @@ test('a scrape waits for no database', async () => {
 
 test('a completion counts its tokens and times by model and upstream, as OpenTelemetry names them', async () => {
   const gateway = await startChatGateway({
-    tables: '[metrics]\ntoken_env = "METRICS_TOKEN"',
+    tables: '[metrics]\ntoken = "env:METRICS_TOKEN"',
     env: { METRICS_TOKEN: token },
   });
   const completion = await gateway.client(await gateway.key()).chat.completions.create(ask('hello'));

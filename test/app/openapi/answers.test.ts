@@ -20,7 +20,7 @@ const chain = useChain();
 const job = '/x402/jobs/1/0';
 const runnerToken = 'a-secret-of-the-test-runner-of-length';
 const leased = {
-  tables: '[[runners]]\nservices = [1]\nmode = "lease"\ntoken_env = "RUNNER_TOKEN"',
+  tables: '[[runners]]\nservices = [1]\nmode = "lease"\ntoken = "env:RUNNER_TOKEN"',
   env: { RUNNER_TOKEN: runnerToken },
 };
 const anyLease = '00000000-0000-4000-8000-000000000000';

@@ -32,8 +32,8 @@ const served: Part[][] = [['x402', 'audit'], ['chat', 'audit'], ['x402', 'chat',
 async function registeredRoutes(names: readonly Part[]): Promise<string[]> {
   const database = await createDatabase();
   const top = `features = ${JSON.stringify(names.filter((part) => part === 'x402' || part === 'chat'))}`;
-  const people = names.includes('identity') ? '[identity]\nsecret_env = "IDENTITY_SECRET"' : '';
-  const log = names.includes('log') ? '[log]\norigin = "jobs.example/log"\nkey_env = "LOG_KEY"' : '';
+  const people = names.includes('identity') ? '[identity]\nsecret = "env:IDENTITY_SECRET"' : '';
+  const log = names.includes('log') ? '[log]\norigin = "jobs.example/log"\nkey = "env:LOG_KEY"' : '';
   const tables = `${oneModel('http://127.0.0.1:1/v1')}\n${people}\n${log}`;
   const env = { IDENTITY_SECRET: identitySecret, LOG_KEY: testSeed.toString('hex') };
   const config = await testConfig({ database, chain, top, tables, env });

@@ -39,9 +39,9 @@ test('no operation that needs credentials answers a request without them, and no
 [[runners]]
 services = [1]
 mode = "lease"
-token_env = "RUNNER_TOKEN"
+token = "env:RUNNER_TOKEN"
 [identity]
-secret_env = "IDENTITY_SECRET"`,
+secret = "env:IDENTITY_SECRET"`,
     env: { IDENTITY_SECRET: identitySecret },
   });
   const operations = protectedIn((await gateway.get('/openapi.json')).json.paths);

@@ -86,7 +86,7 @@ test('dead letters and a paused runner reach webhook, Slack and PagerDuty once f
     database,
     chain,
     runnerUrl: runner.url,
-    tables: `[alerts]\nwebhook = "${webhook.url}"\nsecret_env = "ALERTS"\nslack_url_env = "SLACK"\npagerduty_key_env = "PAGER"\npagerduty_url = "${pagerduty.url}"`,
+    tables: `[alerts]\nwebhook = "${webhook.url}"\nsecret = "env:ALERTS"\nslack_url = "env:SLACK"\npagerduty_key = "env:PAGER"\npagerduty_url = "${pagerduty.url}"`,
     env: { ALERTS: secret, SLACK: slack.url, PAGER: 'routing-key' },
   };
   const [gateway] = [await startTestGateway(options), await startTestGateway(options)];

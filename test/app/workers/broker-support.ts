@@ -69,7 +69,7 @@ export async function gatewayOn(
 name = "worker"
 services = [1]
 mode = "jetstream"
-token_env = "RUNNER_TOKEN"
+token = "env:RUNNER_TOKEN"
 
 [jetstream]
 servers = ${JSON.stringify(nats.urls)}

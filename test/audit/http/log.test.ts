@@ -143,8 +143,7 @@ test("every event of a receipt is proven; the payer's token shows the events the
     top: `facilitator_url = "http://127.0.0.1:9"
 confirm = "never"
 rate_per_native_unit = "3200.00"
-receipt_key_env = "KEY"
-second_receipt_key_env = "NEXT_KEY"`,
+receipt_key = ["env:KEY", "env:NEXT_KEY"]`,
     tables: acceptedToken,
     env: { KEY: receiptKeys[0], NEXT_KEY: receiptKeys[1] },
   });
@@ -206,7 +205,7 @@ test('the log serves only committed data while it grows', async () => {
 
 function withKeys(inUse: Buffer, second?: Buffer): BooksOptions {
   return {
-    log: second ? 'second_key_env = "SECOND_KEY"' : '',
+    key: second ? '["env:LOG_KEY", "env:SECOND_KEY"]' : '"env:LOG_KEY"',
     env: { LOG_KEY: inUse.toString('hex'), SECOND_KEY: second?.toString('hex') ?? '' },
   };
 }

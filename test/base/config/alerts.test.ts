@@ -27,13 +27,12 @@ describe('alerts', () => {
       ).config.alerts;
     expect(await of('unresolved_after_secs = 86_400')).toMatchObject({
       webhook: url,
-      secretEnv: undefined,
       unresolvedAfterSecs: 86_400,
     });
     const variables = { ...env, ALERTS_SECRET: 'a-secret-of-more-than-enough-length' };
-    const byEnv = await of('secret_env = "ALERTS_SECRET"', variables);
+    const byEnv = await of('secret = "env:ALERTS_SECRET"', variables);
     expect(byEnv).toMatchObject({ webhook: url, secret: 'a-secret-of-more-than-enough-length' });
-    expect(await of('secret_file = "s"')).toMatchObject({
+    expect(await of('secret = "file:s"')).toMatchObject({
       webhook: url,
       secret: 'a-secret-from-a-file-of-enough-length',
     });
@@ -60,7 +59,7 @@ describe('alerts', () => {
 
   it('go to Slack, whose address is a secret, and to PagerDuty, by its key', async () => {
     const variables = { ...env, SLACK: 'https://hooks.slack.example/services/T/B/x', PAGER: 'a-key' };
-    const lines = 'slack_url_env = "SLACK"\npagerduty_key_env = "PAGER"\nsource = "prod"\nrepeat_secs = 60';
+    const lines = 'slack_url = "env:SLACK"\npagerduty_key = "env:PAGER"\nsource = "prod"\nrepeat_secs = 60';
     expect((await parse(alerts(lines), {}, variables)).config.alerts).toMatchObject({
       slackUrl: variables.SLACK,
       pagerdutyKey: 'a-key',
@@ -68,8 +67,8 @@ describe('alerts', () => {
       repeatSecs: 60,
     });
     expect(
-      await wrongs(alerts('slack_url_env = "SLACK"'), {}, { ...env, SLACK: 'http://slack.example/T/B/x' }),
-    ).toEqual(['alerts.slack_url_env: names a secret that must be https, or http on loopback']);
+      await wrongs(alerts('slack_url = "env:SLACK"'), {}, { ...env, SLACK: 'http://slack.example/T/B/x' }),
+    ).toEqual(['alerts.slack_url: names a secret that must be https, or http on loopback']);
   });
 
   it.each(['0', '86_401', '1.5', '"300"', '-1'])('refuse a delay of %s', async (secs) => {
@@ -78,20 +77,17 @@ describe('alerts', () => {
     ]);
   });
 
-  it('refuse two secrets, a missing or short secret, and a secret without a webhook', async () => {
-    const signed = alerts(`webhook = "${url}"\nsecret_env = "ALERTS_SECRET"\n`);
-    expect(await mistakesIn(`${signed}secret_file = "s"`)).toEqual([
-      '6 alerts.secret_file: cannot stand beside secret_env: name one of them',
-    ]);
+  it('refuse a missing or short secret, and a secret without a webhook', async () => {
+    const signed = alerts(`webhook = "${url}"\nsecret = "env:ALERTS_SECRET"\n`);
     expect(await mistakesIn(signed)).toEqual([
-      '5 alerts.secret_env: the environment variable ALERTS_SECRET is not set',
+      '5 alerts.secret: the environment variable ALERTS_SECRET is not set',
     ]);
     expect(await wrongs(signed, {}, { ALERTS_SECRET: 'thirty-one-letters-are-too-few-' })).toEqual([
-      'alerts.secret_env: the environment variable ALERTS_SECRET must have at least 32 characters',
+      'alerts.secret: the environment variable ALERTS_SECRET must have at least 32 characters',
     ]);
     expect(
-      await mistakesIn(alerts('secret_file = "s"'), { 'conf/s': 'a-secret-from-a-file-of-enough-length' }),
-    ).toEqual(['4 alerts.secret_file: would be ignored: there is no webhook']);
+      await mistakesIn(alerts('secret = "file:s"'), { 'conf/s': 'a-secret-from-a-file-of-enough-length' }),
+    ).toEqual(['4 alerts.secret: would be ignored: there is no webhook']);
   });
 
   it('refuse unknown keys and values that are not tables', async () => {

@@ -124,7 +124,7 @@ weight = 1001
 [[upstreams]]
 name = "a"
 base_url = "https://models.example/v1"
-key_env = "NOT_SET"
+key = "env:NOT_SET"
 
 [[models]]
 name = "m"
@@ -147,7 +147,7 @@ max_output_tokens = 10
       '10 upstreams[0].base_url: must be https, or http on loopback',
       '11 upstreams[0].weight: must be a whole number from 1 to 1000',
       '14 upstreams[1].name: repeats the name of upstreams[0]',
-      '16 upstreams[1].key_env: the environment variable NOT_SET is not set',
+      '16 upstreams[1].key: the environment variable NOT_SET is not set',
       '18 models[0].output_price: is missing: only a model with free_tier = true has no price',
       '20 models[0].upstreams[0]: no upstream is named b; did you mean a?',
       '20 models[0].upstreams[2]: names a twice',
@@ -199,15 +199,15 @@ describe('upstreams', () => {
   it('get their key from the environment or a file', async () => {
     const second = upstream.replace('local', 'other');
     const { upstreams } = await read(
-      chatConfig(`${upstream}key_env = "UPSTREAM_KEY"\n${second}key_file = "key"\n${free}`),
+      chatConfig(`${upstream}key = "env:UPSTREAM_KEY"\n${second}key = "file:key"\n${free}`),
       { UPSTREAM_KEY: 'key-of-a-variable' },
     );
     expect(upstreams.map(({ key }) => key)).toEqual(['key-of-a-variable', 'key-of-a-file']);
   });
 
   it('never repeat their key in a message', async () => {
-    const pasted = await wrongs(chatConfig(`${upstream}key_env = "sk-hush"\n${free}`));
-    const unfit = await wrongs(chatConfig(`${upstream}key_env = "K"\n${free}`), {}, { K: 'hush hush' });
+    const pasted = await wrongs(chatConfig(`${upstream}key = "env:sk-hush"\n${free}`));
+    const unfit = await wrongs(chatConfig(`${upstream}key = "env:K"\n${free}`), {}, { K: 'hush hush' });
     expect([pasted, unfit].map((found) => found.length)).toEqual([1, 1]);
     expect([...pasted, ...unfit].join()).not.toContain('hush');
   });

@@ -46,8 +46,8 @@ describe('the configurations in config/', () => {
     });
     // `npm start` adds the keys that it makes
     expect(warnings).toEqual([
-      expect.stringContaining('receipt_key_env: is missing'),
-      expect.stringContaining('quote_key_env: is missing'),
+      expect.stringContaining('receipt_key: is missing'),
+      expect.stringContaining('quote_key: is missing'),
     ]);
     expect(config.limits.requestsPerMinute).toBe(0);
     expect(config.runners).toMatchObject([

@@ -9,12 +9,11 @@ function withPeople(identity: string, top = ''): string {
   return `bind_address = "127.0.0.1:8402"\nfeatures = ["chat"]\n${top}${oneModel('http://127.0.0.1:1')}\n[identity]\n${identity}`;
 }
 
-const secret = 'secret_env = "SECRET"\n';
+const secret = 'secret = "env:SECRET"\n';
 
 test('[identity] switches user accounts on', async () => {
   const { config } = await parse(withPeople(`${secret}mailer = "folder"`), {}, variables);
   expect(config.identity).toEqual({
-    secretEnv: 'SECRET',
     secrets: [variables.SECRET],
     sessionDays: 7,
     trustedOrigins: [],
@@ -34,12 +33,12 @@ test('[identity] switches user accounts on', async () => {
 
 test('a secret of [identity] may be in a file relative to the configuration', async () => {
   const files = { 'conf/secret': `${variables.SECRET}\n` };
-  const { config } = await parse(withPeople('secret_file = "secret"'), files);
+  const { config } = await parse(withPeople('secret = "file:secret"'), files);
   expect(config.identity?.secrets).toEqual([variables.SECRET]);
 });
 
 const presetTable = (preset: string): string =>
-  `[[identity.providers]]\nname = "${preset}"\npreset = "${preset}"\nclient_id = "x"\nclient_secret_env = "CLIENT"\n`;
+  `[[identity.providers]]\nname = "${preset}"\npreset = "${preset}"\nclient_id = "x"\nclient_secret = "env:CLIENT"\n`;
 
 test('a provider preset sets the issuer, except GitHub, which has none', async () => {
   const { config } = await parse(
@@ -53,11 +52,11 @@ test('a provider preset sets the issuer, except GitHub, which has none', async (
   ]);
 });
 
-const provider = '[[identity.providers]]\nname = "home"\nclient_id = "x"\nclient_secret_env = "CLIENT"\n';
+const provider = '[[identity.providers]]\nname = "home"\nclient_id = "x"\nclient_secret = "env:CLIENT"\n';
 
 test.each([
-  ['no secret', '', 'identity.secret_env'],
-  ['a short secret', 'secret_env = "SHORT"', 'identity.secret_env'],
+  ['no secret', '', 'identity.secret'],
+  ['a short secret', 'secret = "env:SHORT"', 'identity.secret'],
   ['sessions of zero days', `${secret}session_days = 0`, 'identity.session_days'],
   ['a domain that is a URL', `${secret}siwe_domain = "https://x"`, 'identity.siwe_domain'],
   ['an unknown mailer', `${secret}mailer = "post"`, 'identity.mailer'],
@@ -112,7 +111,7 @@ const smtp =
   'mailer = "smtp"\n[identity.smtp]\nhost = "mail.example"\nfrom = "Books <no-reply@books.example>"\n';
 
 test('[identity.smtp] names the server that takes the mails', async () => {
-  const login = 'user = "gateway"\npassword_env = "CLIENT"\n';
+  const login = 'user = "gateway"\npassword = "env:CLIENT"\n';
   const { config } = await parse(withPeople(secret + smtp + login), {}, variables);
   expect(config.identity).toMatchObject({
     mailDir: undefined,
@@ -132,8 +131,8 @@ test.each([
   ['no server', 'mailer = "smtp"', 'identity.smtp: is missing'],
   ['a server and another mailer', smtp.replace('"smtp"', '"folder"'), 'identity.smtp: would be ignored'],
   ['no encryption', `${smtp}security = "none"`, 'identity.smtp.security'],
-  ['a user without a password', `${smtp}user = "x"`, 'identity.smtp.password_env'],
-  ['a password without a user', `${smtp}password_env = "CLIENT"`, 'identity.smtp.user'],
+  ['a user without a password', `${smtp}user = "x"`, 'identity.smtp.password'],
+  ['a password without a user', `${smtp}password = "env:CLIENT"`, 'identity.smtp.user'],
   [
     'two senders',
     smtp.replace('Books <no-reply@books.example>', 'a@x.example, b@x.example'),

@@ -413,7 +413,7 @@ describe('the facilitator', () => {
   it('gets its options and a token from the environment or a file', async () => {
     const options =
       'facilitator_verify = false\nfacilitator_verify_timeout_ms = 1\nfacilitator_settle_timeout_ms = 2\n';
-    const byEnv = await parseX402(minimal(`${options}facilitator_token_env = "FACILITATOR_TOKEN"`));
+    const byEnv = await parseX402(minimal(`${options}facilitator_token = "env:FACILITATOR_TOKEN"`));
     expect(byEnv).toMatchObject({
       facilitatorUrl: 'https://facilitator.example/x402',
       facilitatorVerify: false,
@@ -421,7 +421,7 @@ describe('the facilitator', () => {
       facilitatorSettleTimeoutMs: 2,
       facilitatorTokens: ['secret'],
     });
-    const byFile = await parseX402(minimal('facilitator_token_file = "/run/token"'), {
+    const byFile = await parseX402(minimal('facilitator_token = "file:/run/token"'), {
       '/run/token': 'from-file\n',
     });
     expect(byFile.facilitatorTokens).toEqual(['from-file']);
@@ -432,11 +432,11 @@ describe('the facilitator', () => {
   });
 
   it('reports a missing or empty token', async () => {
-    expect(await mistakesIn(minimal('facilitator_token_env = "NOT_SET"'))).toEqual([
-      '4 facilitator_token_env: the environment variable NOT_SET is not set',
+    expect(await mistakesIn(minimal('facilitator_token = "env:NOT_SET"'))).toEqual([
+      '4 facilitator_token: the environment variable NOT_SET is not set',
     ]);
-    expect(await mistakesIn(minimal('facilitator_token_file = "x"'), { 'conf/x': ' \n' })).toEqual([
-      '4 facilitator_token_file: conf/x is empty',
+    expect(await mistakesIn(minimal('facilitator_token = "file:x"'), { 'conf/x': ' \n' })).toEqual([
+      '4 facilitator_token: conf/x is empty',
     ]);
   });
 });

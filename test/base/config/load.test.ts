@@ -39,9 +39,9 @@ invocation_mode = "public_paid"
     expect(config.jobs?.networks.size).toBe(0);
     expect(warnings).toEqual([
       expect.stringContaining(
-        'receipt_key_env: is missing: receipt tokens are made with a key that is in the database',
+        'receipt_key: is missing: receipt tokens are made with a key that is in the database',
       ),
-      expect.stringContaining('quote_key_env: is missing: each quote is recorded before its answer'),
+      expect.stringContaining('quote_key: is missing: each quote is recorded before its answer'),
       expect.stringContaining('SETTLEMENTS ON eip155:8453 ARE NOT CONFIRMED ON THE CHAIN'),
       expect.stringContaining('clients get the address http://127.0.0.1:8402'),
       expect.stringContaining('none serves service 1'),

@@ -4,7 +4,7 @@ import { bare, env, mistakesIn, parse } from './support.ts';
 const seedHex = '0a'.repeat(32);
 const variables = { ...env, LOG_KEY: seedHex, S3_SECRET: 'a-secret-of-length' };
 const log = (lines: string): string => bare(`[log]\norigin = "jobs.example/log"\n${lines}`);
-const keyed = (lines = ''): string => log(`key_env = "LOG_KEY"\n${lines}`);
+const keyed = (lines = ''): string => log(`key = "env:LOG_KEY"\n${lines}`);
 const of = async (text: string, files = {}) => (await parse(text, files, variables)).config.log;
 const wrong = (text: string) => mistakesIn(text, {}, variables);
 
@@ -21,11 +21,8 @@ test('the signing key of [log] is read as hex or base64, from the environment or
     sealEveryEvents: 10_000,
     anchors: [],
   };
-  expect(await of(keyed())).toEqual({ ...expected, keyEnv: 'LOG_KEY' });
-  expect(await of(log('key_file = "k"'), { 'conf/k': `${base64}\n` })).toEqual({
-    ...expected,
-    keyFile: 'k',
-  });
+  expect(await of(keyed())).toEqual(expected);
+  expect(await of(log('key = "file:k"'), { 'conf/k': `${base64}\n` })).toEqual(expected);
 });
 
 test('[log] accepts anchors of every kind', async () => {
@@ -43,13 +40,13 @@ kind = "s3"
 endpoint = "https://s3.example"
 bucket = "the-bucket"
 access_key_id = "AKIA"
-secret_env = "S3_SECRET"
+secret = "env:S3_SECRET"
 [[log.anchors]]
 kind = "chain"
 network = "eip155:8453"
 rpc_url = "https://base.example/rpc"
 contract = "0x${'ab'.repeat(20)}"
-key_file = "anchor"`);
+key = "file:anchor"`);
   const files = { 'conf/anchor': `0x${'0B'.repeat(32)}\n` };
   expect((await of(text, files))?.anchors).toEqual([
     { kind: 'folder', name: 'anchor-1', everyMs: 10_000, folder: 'conf/anchors' },
@@ -81,11 +78,11 @@ key_file = "anchor"`);
 const onChain = '[[log.anchors]]\nkind = "chain"\nnetwork = "eip155:1"\nrpc_url = "http://127.0.0.1:1"';
 
 test.each([
-  ['no key', log(''), /log\.key_env: is missing: name it, or key_file/],
-  ['no origin', bare('[log]\nkey_env = "LOG_KEY"'), /log\.origin: is missing/],
+  ['no key', log(''), /log\.key: is missing: say where it is/],
+  ['no origin', bare('[log]\nkey = "env:LOG_KEY"'), /log\.origin: is missing/],
   [
     'an origin with a space',
-    bare('[log]\norigin = "a b"\nkey_env = "LOG_KEY"'),
+    bare('[log]\norigin = "a b"\nkey = "env:LOG_KEY"'),
     /log\.origin: must name the log/,
   ],
   [
@@ -95,18 +92,18 @@ test.each([
   ],
   [
     'a chain without a contract',
-    keyed(`${onChain}\nkey_env = "LOG_KEY"`),
+    keyed(`${onChain}\nkey = "env:LOG_KEY"`),
     /anchors\[0\]\.contract: is missing/,
   ],
   [
     'a chain without a key',
     keyed(`${onChain}\ncontract = "0x${'ab'.repeat(20)}"`),
-    /anchors\[0\]\.key_env: is missing: name it, or key_file; a key signs the transactions/,
+    /anchors\[0\]\.key: is missing: a key signs the transactions/,
   ],
   [
     'a chain with an invalid key',
-    keyed(`${onChain}\ncontract = "0x${'ab'.repeat(20)}"\nkey_env = "LOG_KEY"`),
-    /anchors\[0\]\.key_env: names no private key/,
+    keyed(`${onChain}\ncontract = "0x${'ab'.repeat(20)}"\nkey = "env:LOG_KEY"`),
+    /anchors\[0\]\.key: names no private key/,
   ],
   [
     'a chain with a folder',
@@ -118,7 +115,7 @@ test.each([
     keyed(
       '[[log.anchors]]\nkind = "s3"\nendpoint = "https://s3.example"\nbucket = "abc"\naccess_key_id = "x"',
     ),
-    /secret_env: is missing/,
+    /secret: is missing/,
   ],
   [
     'a key of another kind of anchor',

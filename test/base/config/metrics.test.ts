@@ -23,10 +23,10 @@ describe('metrics', () => {
   });
 
   it('are on the port of the clients for a token only', async () => {
-    const { config } = await parse(metrics('token_env = "METRICS_TOKEN"'), {}, variables);
+    const { config } = await parse(metrics('token = "env:METRICS_TOKEN"'), {}, variables);
     expect(config.metrics).toEqual({ bindAddress: undefined, token: variables.METRICS_TOKEN });
     expect(await mistakesIn(metrics(''))).toEqual([
-      '3 metrics.token_env: is missing: on the port of the clients metrics need a token; or name a bind_address',
+      '3 metrics.token: is missing: on the port of the clients metrics need a token; or name a bind_address',
     ]);
   });
 });

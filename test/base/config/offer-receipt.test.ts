@@ -15,13 +15,13 @@ const wrong = (lines: string) => mistakesIn(table(lines), {}, variables);
 
 test('offers and receipts are signed only where the file has [offer_receipt], with keys of 32 bytes from the environment or a file', async () => {
   expect((await jobsOf(minimal()))?.offerReceipt).toBeUndefined();
-  const both = table('format = "jws"\nkey_env = "OFFER_KEY"\nsecond_key_env = "SECOND"');
+  const both = table('format = "jws"\nkey = ["env:OFFER_KEY", "env:SECOND"]');
   expect((await jobsOf(both))?.offerReceipt).toEqual({
     format: 'jws',
     keys: [`0x${key}`, `0x${'6f'.repeat(32)}`],
     receiptTransaction: false,
   });
-  const file = table('format = "eip712"\nkey_file = "k"\nreceipt_transaction = true');
+  const file = table('format = "eip712"\nkey = "file:k"\nreceipt_transaction = true');
   expect((await jobsOf(file, { 'conf/k': `${key}\n` }))?.offerReceipt).toEqual({
     format: 'eip712',
     keys: [`0x${key}`],
@@ -31,16 +31,16 @@ test('offers and receipts are signed only where the file has [offer_receipt], wi
 
 test('a key that is none is refused without being named, and so is a table without a key or a format', async () => {
   const notKey = expect.stringMatching(/its key is no private key: 32 bytes in hex/);
-  expect(await wrong('format = "jws"\nkey_env = "TEXT"')).toEqual([notKey]);
-  expect(await wrong('format = "eip712"\nkey_env = "ZERO"')).toEqual([notKey]);
-  expect(await wrong('format = "jws"\nkey_env = "OFFER_KEY"\nsecond_key_env = "TEXT"')).toEqual([
+  expect(await wrong('format = "jws"\nkey = "env:TEXT"')).toEqual([notKey]);
+  expect(await wrong('format = "eip712"\nkey = "env:ZERO"')).toEqual([notKey]);
+  expect(await wrong('format = "jws"\nkey = ["env:OFFER_KEY", "env:TEXT"]')).toEqual([
     expect.stringContaining('its second key is no private key'),
   ]);
-  expect(await wrong('format = "jws"')).toEqual([expect.stringContaining('key_env: is missing')]);
-  expect(await wrong('key_env = "OFFER_KEY"')).toEqual([expect.stringContaining('format: is missing')]);
-  expect(await wrong('format = "es256"\nkey_env = "OFFER_KEY"')).toEqual([
+  expect(await wrong('format = "jws"')).toEqual([expect.stringContaining('key: is missing')]);
+  expect(await wrong('key = "env:OFFER_KEY"')).toEqual([expect.stringContaining('format: is missing')]);
+  expect(await wrong('format = "es256"\nkey = "env:OFFER_KEY"')).toEqual([
     expect.stringContaining('must be "eip712" or "jws"'),
   ]);
-  const all = await wrong('format = "jws"\nkey_env = "TEXT"');
+  const all = await wrong('format = "jws"\nkey = "env:TEXT"');
   expect(all.join()).not.toContain('a-key');
 });

@@ -3,7 +3,7 @@ import { oneModel } from '../../support/chat-gateway.ts';
 import { mistakesIn, parse } from './support.ts';
 
 const variables = { SECRET: 'a-secret-of-thirty-two-characters' };
-const people = '[identity]\nsecret_env = "SECRET"\n';
+const people = '[identity]\nsecret = "env:SECRET"\n';
 
 function text(tables: string): string {
   return `bind_address = "127.0.0.1:8402"\nfeatures = ["chat"]\n${oneModel('http://127.0.0.1:1')}\n${tables}`;

@@ -55,10 +55,10 @@ unresolved_after_secs = 9
 services = [2]
 mode = "push"
 url = "https://runner.example"
-token_env = "RUNNER_TOKEN"
+token = "env:RUNNER_TOKEN"
 [log]
 origin = "jobs.example/log"
-key_file = "key"
+key = "file:key"
 `;
   const next = await read(top, tables, { 'conf/key': '07'.repeat(32) });
   const { config, requireRestart } = reloadConfig(started, next);
@@ -80,12 +80,12 @@ key_file = "key"
 });
 
 test('a secret whose file has changed is in force after a reload, with the second one beside it', async () => {
-  const top = 'facilitator_token_file = "token"';
+  const top = 'facilitator_token = "file:token"';
   const tables = `[identity]
-secret_file = "session"
+secret = "file:session"
 [log]
 origin = "jobs.example/log"
-key_file = "log"
+key = "file:log"
 `;
   const files = {
     'conf/token': 'first',
@@ -95,9 +95,9 @@ key_file = "log"
   };
   const started = await read(top, tables, files);
   const rotated = tables
-    .replace('secret_file = "session"', 'secret_file = "session"\nsecond_secret_file = "next"')
-    .replace('key_file = "log"', 'key_file = "next"\nsecond_key_file = "log"');
-  const next = await read(`${top}\nsecond_facilitator_token_file = "next"`, rotated, {
+    .replace('secret = "file:session"', 'secret = ["file:session", "file:next"]')
+    .replace('key = "file:log"', 'key = ["file:next", "file:log"]');
+  const next = await read('facilitator_token = ["file:token", "file:next"]', rotated, {
     ...files,
     'conf/token': 'second',
   });
@@ -117,11 +117,11 @@ key_file = "log"
 });
 
 test('a secret that no reload can change is reported by its key, and the old secret stays in use', async () => {
-  const tables = '[alerts]\nwebhook = "https://alerts.example"\nsecret_file = "secret"';
+  const tables = '[alerts]\nwebhook = "https://alerts.example"\nsecret = "file:secret"';
   const started = await read('', tables, { 'conf/secret': 'the-first-secret-of-alerts-long-enough' });
   const next = await read('', tables, { 'conf/secret': 'the-second-secret-of-alerts-long-enough' });
   const { config, requireRestart } = reloadConfig(started, next);
-  expect(requireRestart).toEqual(['alerts.secret_file']);
+  expect(requireRestart).toEqual(['alerts.secret']);
   expect(config.alerts.secret).toBe('the-first-secret-of-alerts-long-enough');
 });
 

@@ -2,13 +2,13 @@ import { describe, expect, it } from 'vitest';
 import { bare, env, mistakesIn, parse, runner, wrongs } from './support.ts';
 
 function push(url: string): string {
-  return bare(`[[runners]]\nservices = [1]\nmode = "push"\nurl = "${url}"\ntoken_env = "RUNNER_TOKEN"\n`);
+  return bare(`[[runners]]\nservices = [1]\nmode = "push"\nurl = "${url}"\ntoken = "env:RUNNER_TOKEN"\n`);
 }
 
 describe('runners', () => {
   it('get a name from their position, and their token from the environment or a file', async () => {
     const second =
-      '[[runners]]\nname = "b"\nservices = [2, 1]\nmode = "push"\nurl = "https://b.example/x"\ntoken_file = "t"';
+      '[[runners]]\nname = "b"\nservices = [2, 1]\nmode = "push"\nurl = "https://b.example/x"\ntoken = "file:t"';
     const { config } = await parse(bare(`${runner}${second}`), {
       'conf/t': 'a-token-from-a-file-of-enough-characters\n',
     });
@@ -17,7 +17,6 @@ describe('runners', () => {
         name: 'runner-1',
         services: [1],
         mode: 'lease',
-        tokenEnv: 'RUNNER_TOKEN',
         tokens: [env.RUNNER_TOKEN],
       },
       {
@@ -25,7 +24,6 @@ describe('runners', () => {
         services: [2, 1],
         mode: 'push',
         url: 'https://b.example/x',
-        tokenFile: 't',
         tokens: ['a-token-from-a-file-of-enough-characters'],
       },
     ]);
@@ -71,19 +69,16 @@ describe('runners', () => {
     expect(await mistakesIn(push(url))).toEqual([expect.stringMatching(/^6 runners\[0\]\.url: /)]);
   });
 
-  it('must have a token, in one place, long enough and valid in a header', async () => {
+  it('must have a token, long enough and valid in a header', async () => {
     const one = bare(runner);
-    expect(await wrongs(one.replace('token_env = "RUNNER_TOKEN"', ''))).toEqual([
-      'runners[0].token_env: is missing: name it, or token_file',
-    ]);
-    expect(await wrongs(`${one}token_file = "t"`)).toEqual([
-      'runners[0].token_file: cannot stand beside token_env: name one of them',
+    expect(await wrongs(one.replace('token = "env:RUNNER_TOKEN"', ''))).toEqual([
+      'runners[0].token: is missing: say where it is, as "env:NAME" or "file:/path"',
     ]);
     expect(await wrongs(one, {}, {})).toEqual([
-      'runners[0].token_env: the environment variable RUNNER_TOKEN is not set',
+      'runners[0].token: the environment variable RUNNER_TOKEN is not set',
     ]);
     expect(await wrongs(one, {}, { RUNNER_TOKEN: 'thirty-one-letters-are-too-few-' })).toEqual([
-      'runners[0].token_env: the environment variable RUNNER_TOKEN must have at least 32 characters',
+      'runners[0].token: the environment variable RUNNER_TOKEN must have at least 32 characters',
     ]);
     expect(await wrongs(one, {}, { RUNNER_TOKEN: 'thirty-two letters or more, with blanks' })).toEqual([
       expect.stringContaining('must have only visible ASCII characters'),
@@ -96,10 +91,10 @@ describe('runners', () => {
     const { config } = await parse(one, { '/run/secrets/runner': `${env.RUNNER_TOKEN}\n` }, variables);
     expect(config.runners[0]?.tokens).toEqual([env.RUNNER_TOKEN]);
     expect(await wrongs(one, {}, variables)).toEqual([
-      'runners[0].token_env: RUNNER_TOKEN_FILE names /run/secrets/runner, which cannot be read: there is no such file',
+      'runners[0].token: RUNNER_TOKEN_FILE names /run/secrets/runner, which cannot be read: there is no such file',
     ]);
     expect(await wrongs(one, {}, { ...env, ...variables })).toEqual([
-      'runners[0].token_env: RUNNER_TOKEN_FILE is set beside RUNNER_TOKEN: set one of them',
+      'runners[0].token: RUNNER_TOKEN_FILE is set beside RUNNER_TOKEN: set one of them',
     ]);
   });
 

@@ -21,7 +21,7 @@ function config(change: Readonly<Record<string, string | undefined>> = {}): stri
     rpc_url: '"https://rpc.example"',
     contract: `"${address('ab')}"`,
     token: `"${address('cd')}"`,
-    operator_key_env: '"OPERATOR_KEY"',
+    operator_key: '"env:OPERATOR_KEY"',
     service_id: '1',
     min_charge: '"1000"',
     max_spend: '"50000000"',
@@ -50,7 +50,6 @@ describe('payment by spends', () => {
       rpcUrl: 'https://rpc.example',
       contract: address('ab'),
       token: address('cd'),
-      operatorKeyEnv: 'OPERATOR_KEY',
       operatorKey: key,
       recipient: undefined,
       serviceId: 1,
@@ -68,7 +67,7 @@ describe('payment by spends', () => {
   });
 
   it('takes the key from a file, in upper case too', async () => {
-    const text = config({ operator_key_env: undefined, operator_key_file: '"key"' });
+    const text = config({ operator_key: '"file:key"' });
     expect((await read(text, {}))?.operatorKey).toBe(key);
     const upper = `0x${key.slice(2).toUpperCase()}`;
     expect((await read(config(), { OPERATOR_KEY: upper }))?.operatorKey).toBe(key);
@@ -79,7 +78,7 @@ describe('payment by spends', () => {
   });
 
   const mistakes: [string, Record<string, string | undefined>, string][] = [
-    ['no key', { operator_key_env: undefined }, 'spend.operator_key_env: is missing'],
+    ['no key', { operator_key: undefined }, 'spend.operator_key: is missing'],
     ['a misspelt name', { min_chrage: '"1"' }, 'did you mean min_charge'],
     ['the zero address', { contract: `"${address('00')}"` }, 'is the zero address'],
     ['a float', { min_charge: '0.5' }, 'a float is not exact'],
@@ -103,7 +102,7 @@ describe('payment by spends', () => {
     async (value) => {
       const [mistake = '', ...more] = await wrongsWith({}, value);
       expect(more).toEqual([]);
-      expect(mistake).toBe('spend.operator_key_env: names no private key (0x and 64 hex digits)');
+      expect(mistake).toBe('spend.operator_key: names no private key (0x and 64 hex digits)');
     },
   );
 });

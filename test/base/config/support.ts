@@ -30,7 +30,7 @@ rpc_url = "https://rpc.example"
 export const runner = `[[runners]]
 services = [1]
 mode = "lease"
-token_env = "RUNNER_TOKEN"
+token = "env:RUNNER_TOKEN"
 `;
 
 /** The keys that every x402 gateway must have; `extra` goes before the first table. */
@@ -38,8 +38,8 @@ export function minimal(extra = ''): string {
   return `bind_address = "127.0.0.1:8402"
 facilitator_url = "https://facilitator.example/x402/"
 rate_per_native_unit = "3200.00"
-${extra}${extra === '' ? '' : '\n'}receipt_key_env = "RECEIPT_KEY"
-quote_key_env = "QUOTE_KEY"
+${extra}${extra === '' ? '' : '\n'}receipt_key = "env:RECEIPT_KEY"
+quote_key = "env:QUOTE_KEY"
 ${token}`;
 }
 

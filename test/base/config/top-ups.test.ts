@@ -5,7 +5,7 @@ const variables = {
   RUNNER_TOKEN: 'a-runner-token-of-enough-characters',
   SECRET: 'a-secret-of-thirty-two-characters',
 };
-const identity = '[identity]\nsecret_env = "SECRET"\n';
+const identity = '[identity]\nsecret = "env:SECRET"\n';
 const models = `[[upstreams]]
 name = "local"
 base_url = "http://127.0.0.1:8415/v1/"
@@ -131,7 +131,7 @@ describe('top-ups', () => {
       topUps: topUp('currency_per_token = { EURC = "x" }'),
     });
     const texts = messages.join('\n');
-    for (const part of ['needs [identity]', 'has no price', 'is disabled', 'runners[0]', 'EURC', 'token_env'])
+    for (const part of ['needs [identity]', 'has no price', 'is disabled', 'runners[0]', 'EURC', 'token'])
       expect(texts).toContain(part);
   });
 });

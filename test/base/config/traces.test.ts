@@ -26,10 +26,7 @@ describe('traces', () => {
       expect((await parse(traces(`endpoint = "${good}"`))).config.traces?.endpoint).toBe(good);
     for (const [bad, mistake] of [
       ['http://otel.example:4318', 'must be https, or http on loopback or a private network'],
-      [
-        'https://user:word@otel.example',
-        'must not contain credentials: secrets are named by an environment variable or a file',
-      ],
+      ['https://user:word@otel.example', 'must not contain credentials: a secret has a key of its own'],
       ['https://otel.example?key=word', 'must not have a query: paths are appended to it'],
       ['otel.example', 'is not an http or https URL'],
     ])
@@ -53,7 +50,7 @@ describe('traces', () => {
   });
 
   it('are sent with headers from the environment, which no message repeats', async () => {
-    const text = traces(`${local}\nheaders_env = "OTLP_HEADERS"`);
+    const text = traces(`${local}\nheaders = "env:OTLP_HEADERS"`);
     const { config } = await parse(text, {}, withHeaders('Authorization=Basic%20dXNlcjp3b3Jk,x-team=a=b'));
     expect(config.traces?.headers).toEqual({ authorization: 'Basic dXNlcjp3b3Jk', 'x-team': 'a=b' });
     for (const bad of ['canary-value', 'a=canary%zz', 'a b=canary', 'a=canary,', 'a=canary%0Ab'])
@@ -61,7 +58,7 @@ describe('traces', () => {
         expect.not.stringContaining('canary') as string,
       ]);
     expect(await mistakesIn(text, {}, withHeaders('a=%'))).toEqual([
-      '5 traces.headers_env: must name headers as name=value,name=value, with percent-encoded values',
+      '5 traces.headers: must name headers as name=value,name=value, with percent-encoded values',
     ]);
   });
 });

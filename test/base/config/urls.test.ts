@@ -52,7 +52,7 @@ const moneyUrls: readonly (readonly [path: string, text: string])[] = [
     'job_policies[0].net_rpc_url',
     `${minimal()}[[job_policies]]\n${restricted}net_contract = "0x${'a2'.repeat(20)}"\nnet_rpc_url`,
   ],
-  ['runners[0].url', bare('[[runners]]\nservices = [1]\nmode = "push"\ntoken_env = "RUNNER_TOKEN"\nurl')],
+  ['runners[0].url', bare('[[runners]]\nservices = [1]\nmode = "push"\ntoken = "env:RUNNER_TOKEN"\nurl')],
   ['facilitator_url', `${bare('')}facilitator_url`],
   ['accepted_tokens[0].rates[0].url', `${source}kind = "http"\npointer = "/a"\nurl`],
   ['upstreams[0].base_url', bare('[[upstreams]]\nname = "a"\nbase_url')],

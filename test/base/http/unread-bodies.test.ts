@@ -21,11 +21,11 @@ const everything: Partial<TestGatewayOptions> = {
   top: 'features = ["x402", "chat"]',
   tables: `${oneModel('http://127.0.0.1:1/v1')}
 [identity]
-secret_env = "IDENTITY_SECRET"
+secret = "env:IDENTITY_SECRET"
 [[runners]]
 services = [1]
 mode = "lease"
-token_env = "RUNNER_TOKEN"`,
+token = "env:RUNNER_TOKEN"`,
   env: { IDENTITY_SECRET: identitySecret },
 };
 

@@ -58,7 +58,7 @@ test('one paid request is one trace, from the client through verify, settle, con
     chain,
     runnerUrl: url,
     logger: log.logger,
-    tables: traces(collector, 'service_name = "a gateway"\nheaders_env = "OTLP_HEADERS"'),
+    tables: traces(collector, 'service_name = "a gateway"\nheaders = "env:OTLP_HEADERS"'),
     env: { OTLP_HEADERS: 'x-team=the%20key' },
   });
   const paid = await payTraced(gateway);
@@ -115,7 +115,7 @@ test('a polling runner gets its span beside the call, its result is in the same 
 name = "poller"
 services = [1]
 mode = "lease"
-token_env = "RUNNER_TOKEN"
+token = "env:RUNNER_TOKEN"
 [delivery]
 backoff_base_ms = 1
 backoff_cap_ms = 1`,
@@ -193,7 +193,7 @@ test('a trace has no wallet, digest, secret, path or body, and the ledger nothin
   const gateway = await startTestGateway({
     database,
     chain,
-    top: 'quote_key_env = "QUOTE_KEY"',
+    top: 'quote_key = "env:QUOTE_KEY"',
     tables: traces(collector),
     env: { QUOTE_KEY: 'canary-of-the-key-of-quotes-2d7b-and-more' },
   });

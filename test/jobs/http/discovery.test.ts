@@ -304,7 +304,7 @@ test('a receipt proves its settlement up to a signed tree head, and a changed ev
   const gateway = await startTestGateway({
     database,
     chain,
-    tables: '[log]\norigin = "jobs.example/log"\nkey_env = "LOG_KEY"\nseal_every_ms = 100',
+    tables: '[log]\norigin = "jobs.example/log"\nkey = "env:LOG_KEY"\nseal_every_ms = 100',
     env: { LOG_KEY: testSeed.toString('hex') },
   });
   const check = await documentOf(gateway);

@@ -10,7 +10,7 @@ import { operatorOf, pay, typesOf } from '../../app/workers/relay-support.ts';
 const chain = useChain();
 
 async function start(database: TestDatabase) {
-  const tables = '[[runners]]\nservices = [1]\nmode = "lease"\ntoken_env = "RUNNER_TOKEN"';
+  const tables = '[[runners]]\nservices = [1]\nmode = "lease"\ntoken = "env:RUNNER_TOKEN"';
   const gateway = await startTestGateway({ database, chain, tables });
   const ask = (path: string, body: object): Promise<Answer> =>
     gateway.post(`/runner/${path}`, {

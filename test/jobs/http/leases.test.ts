@@ -19,13 +19,13 @@ const runners = `
 name = "poller"
 services = [1, 2]
 mode = "lease"
-token_env = "RUNNER_TOKEN"
+token = "env:RUNNER_TOKEN"
 
 [[runners]]
 name = "other"
 services = [3]
 mode = "lease"
-token_env = "OTHER_TOKEN"
+token = "env:OTHER_TOKEN"
 `;
 const jobs = [1, 2, 3]
   .map(
@@ -77,15 +77,14 @@ test('a runner leases with either of its two tokens while they are replaced, and
 name = "poller"
 services = [1, 2]
 mode = "lease"
-token_file = "first"
-${tokens[1] === undefined ? '' : 'second_token_file = "second"'}`,
+token = ${tokens[1] === undefined ? '"file:first"' : '["file:first", "file:second"]'}`,
   });
   const gateway = await startTestGateway(two(last));
   const statuses = async () => [
     (await lease(gateway, {}, last)).status,
     (await lease(gateway, {}, next)).status,
   ];
-  const uses = () => log.lines.filter(({ secret }) => secret === 'runners.poller.second_token').length;
+  const uses = () => log.lines.filter(({ secret }) => secret === 'runners.poller.token').length;
   expect(await statuses()).toEqual([200, 401]);
   expect(await gateway.reload(await testConfig(two(last, next)))).toEqual([]);
   expect(uses()).toBe(0);

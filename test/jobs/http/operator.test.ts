@@ -17,7 +17,7 @@ function start(database: TestDatabase): Promise<TestGateway> {
   return startTestGateway({
     database,
     chain,
-    tables: '[[runners]]\nservices = [1]\nmode = "lease"\ntoken_env = "RUNNER_TOKEN"',
+    tables: '[[runners]]\nservices = [1]\nmode = "lease"\ntoken = "env:RUNNER_TOKEN"',
     env: { RUNNER_TOKEN: runnerToken },
   });
 }

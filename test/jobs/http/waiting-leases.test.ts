@@ -21,7 +21,7 @@ test('of many requests that wait one looks for a call that is released, and each
       "do $$ begin execute format('alter database %I set track_functions = pl', current_database()); end $$",
     ),
   );
-  const tables = '[[runners]]\nservices = [1]\nmode = "lease"\ntoken_env = "RUNNER_TOKEN"';
+  const tables = '[[runners]]\nservices = [1]\nmode = "lease"\ntoken = "env:RUNNER_TOKEN"';
   const gateway = await startTestGateway({ database, chain, tables });
   const got: number[] = [];
   const lease = async (): Promise<void> => {

@@ -23,7 +23,7 @@ const leased = `
 name = "poller"
 services = [1]
 mode = "lease"
-token_env = "RUNNER_TOKEN"
+token = "env:RUNNER_TOKEN"
 `;
 
 async function start(database: TestDatabase, limits = '', quiet = false): Promise<TestGateway> {

@@ -15,7 +15,7 @@ const chain = useChain();
 const daySecs = 86_400;
 
 async function start(database: TestDatabase) {
-  const runner = '[[runners]]\nname = "poller"\nservices = [1]\nmode = "lease"\ntoken_env = "RUNNER_TOKEN"';
+  const runner = '[[runners]]\nname = "poller"\nservices = [1]\nmode = "lease"\ntoken = "env:RUNNER_TOKEN"';
   const tables = `${runner}\n[delivery]\nmax_call_age_secs = ${daySecs}`;
   const gateway = await startTestGateway({ database, chain, tables });
   const ask = (path: string, body: object) =>

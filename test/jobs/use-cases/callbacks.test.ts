@@ -208,7 +208,7 @@ test('the metrics say what became of each callback that was sent, how many wait 
   const gateway = await startTestGateway({
     database,
     chain,
-    tables: `${allowed}[metrics]\ntoken_env = "METRICS_TOKEN"\n`,
+    tables: `${allowed}[metrics]\ntoken = "env:METRICS_TOKEN"\n`,
     env: { OTHER_TOKEN: otherToken, METRICS_TOKEN: bearer },
   });
   const values = async (...series: readonly string[]): Promise<(number | undefined)[]> => {

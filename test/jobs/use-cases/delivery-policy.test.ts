@@ -21,7 +21,7 @@ const optionsOf = (database: TestDatabase, keys: string, delivery: string) => ({
   jobs: `[job_prices.1]\n0 = "1"\n1 = "1"
 [[job_policies]]\nservice_id = 1\njob_index = 0\ninvocation_mode = "public_paid"\n${keys}
 [[job_policies]]\nservice_id = 1\njob_index = 1\ninvocation_mode = "public_paid"`,
-  tables: `[[runners]]\nservices = [1]\nmode = "lease"\ntoken_env = "RUNNER_TOKEN"\n[delivery]\n${delivery}`,
+  tables: `[[runners]]\nservices = [1]\nmode = "lease"\ntoken = "env:RUNNER_TOKEN"\n[delivery]\n${delivery}`,
 });
 
 async function pay(gateway: TestGateway, job: number): Promise<number> {

@@ -124,7 +124,7 @@ function editOf(token: string): fc.Arbitrary<string> {
 test('a client that is not ours pays exactly the issued quote at its address, at every gateway of the ledger, and no other address gets it', async () => {
   const database = await createDatabase();
   const quoteKey = {
-    top: 'quote_key_env = "QUOTE_KEY"',
+    top: 'quote_key = "env:QUOTE_KEY"',
     env: { QUOTE_KEY: 'a-quote-key-of-a-test-of-32-bytes-or-more' },
   };
   const issuer = await startTestGateway({ database, chain, ...quoteKey });

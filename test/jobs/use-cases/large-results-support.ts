@@ -26,12 +26,12 @@ export const leased = `
 name = "poller"
 services = [1]
 mode = "lease"
-token_env = "RUNNER_TOKEN"
+token = "env:RUNNER_TOKEN"
 [[runners]]
 name = "other"
 services = [3]
 mode = "lease"
-token_env = "OTHER_TOKEN"
+token = "env:OTHER_TOKEN"
 `;
 const env = { OTHER_TOKEN: otherToken, S3_SECRET: bucketKeys.secretKey };
 
@@ -160,7 +160,7 @@ endpoint = "${url}"
 bucket = "results"
 prefix = "paid/"
 access_key_id = "${bucketKeys.accessKeyId}"
-secret_env = "S3_SECRET"
+secret = "env:S3_SECRET"
 `;
   return { table, answers: (fault) => void (bucket.fault = fault) };
 }

@@ -19,7 +19,7 @@ const job = '/x402/jobs/1/0';
 const price = 3_264_000n;
 
 const ttlSecs = (secs: number): string =>
-  `quote_key_env = "QUOTE_KEY"\npublic_url = "http://jobs.example"\nquote_ttl_secs = ${secs}`;
+  `quote_key = "env:QUOTE_KEY"\npublic_url = "http://jobs.example"\nquote_ttl_secs = ${secs}`;
 /** With the time limit of a settlement that gateways have by default. */
 const settleMarginSecs = facilitatorMarginSecs + 60;
 

@@ -12,7 +12,7 @@ import { eventually } from '../../support/wait.ts';
 const chain = useChain();
 const job = '/x402/jobs/1/0';
 const keyed = {
-  top: 'quote_key_env = "QUOTE_KEY"\npublic_url = "http://jobs.example"',
+  top: 'quote_key = "env:QUOTE_KEY"\npublic_url = "http://jobs.example"',
   env: { QUOTE_KEY: 'the-key-of-quotes-of-the-test-gateway' },
 };
 const tight = '[limits]\nrequests_per_minute = 5\nmax_body_bytes = 1000';

@@ -33,7 +33,7 @@ async function startWatched(database: TestDatabase, service: TestDiscoveryServic
     // with a port that the system chooses, the address is that of the port
     bind: `127.0.0.1:${await freePort()}`,
     top: 'public_url = "https://shop.example"',
-    tables: `[metrics]\ntoken_env = "METRICS_TOKEN"\n[discovery]\nurl = "${service.url}"\n${keys}`,
+    tables: `[metrics]\ntoken = "env:METRICS_TOKEN"\n[discovery]\nurl = "${service.url}"\n${keys}`,
     env: { METRICS_TOKEN: metricsToken },
   });
   const figure = async (name: string): Promise<string | undefined> => {

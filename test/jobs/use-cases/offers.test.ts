@@ -220,7 +220,7 @@ eip712_version = "2"
   const { facilitatorUrl, token, secondToken } = chain;
   const peers = { rpcUrl: rpc.url, facilitatorUrl, token, secondToken };
   const withKey = {
-    top: 'quote_key_env = "QUOTE_KEY"\npublic_url = "http://jobs.example"',
+    top: 'quote_key = "env:QUOTE_KEY"\npublic_url = "http://jobs.example"',
     env: { QUOTE_KEY: 'the-key-of-quotes-of-the-test-gateway' },
   };
   const gateway = await startTestGateway({ database, chain: peers, tables, ...withKey });

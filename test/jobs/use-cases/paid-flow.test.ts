@@ -351,7 +351,7 @@ test('receipt tokens stay valid while the receipt key is replaced in a fleet, in
   const files = { old: 'the-receipt-key-before-the-change', new: 'the-receipt-key-after-the-change-' };
   const keys = (inUse: string, second?: string): Partial<TestGatewayOptions> => ({
     files,
-    top: `receipt_key_file = "${inUse}"${second === undefined ? '' : `\nsecond_receipt_key_file = "${second}"`}`,
+    top: `receipt_key = ${JSON.stringify([inUse, second].flatMap((name) => (name ? [`file:${name}`] : [])))}`,
   });
   const steps = [keys('old'), keys('old', 'new'), keys('new', 'old'), keys('new')];
   const log = logLines();
@@ -371,7 +371,7 @@ test('receipt tokens stay valid while the receipt key is replaced in a fleet, in
   expect(await opens(behind, await payFor(ahead, job))).toBe(200);
   expect(await opens(ahead, paid[0]!)).toBe(401);
   // at most one line a minute, from both
-  expect(log.lines.filter(({ secret }) => secret === 'second_receipt_key')).toHaveLength(1);
+  expect(log.lines.filter(({ secret }) => secret === 'receipt_key')).toHaveLength(1);
   expect(JSON.stringify(log.lines)).not.toContain('the-receipt-key');
 });
 

@@ -161,7 +161,7 @@ test('a payment with extensions that nobody reads harms nothing', async () => {
 const signingKey = '5e'.repeat(32);
 const signing = (format: string, rest = '') => ({
   env: { OFFER_KEY: signingKey },
-  tables: `[offer_receipt]\nformat = "${format}"\nkey_env = "OFFER_KEY"\n${rest}`,
+  tables: `[offer_receipt]\nformat = "${format}"\nkey = "env:OFFER_KEY"\n${rest}`,
 });
 
 /** What the official package takes out of an offer, verified with the DID document of the gateway. */

@@ -32,7 +32,7 @@ const chain = useChain();
 const job = '/x402/jobs/1/0';
 const key = 'the-key-of-quotes-of-the-test-gateway';
 const withKey = {
-  top: 'quote_key_env = "QUOTE_KEY"\npublic_url = "http://jobs.example"',
+  top: 'quote_key = "env:QUOTE_KEY"\npublic_url = "http://jobs.example"',
   env: { QUOTE_KEY: key },
 };
 const keyed = (database: TestDatabase, options: Partial<TestGatewayOptions> = {}) =>
@@ -198,7 +198,7 @@ test('a quote keeps its price at a gateway with other prices and with its key as
   const gateway = await keyed(database);
   const dear = {
     jobs: '[job_prices.1]\n0 = "5000000000000000"\n[[job_policies]]\nservice_id = 1\njob_index = 0\ninvocation_mode = "public_paid"',
-    top: `${withKey.top}\nsecond_quote_key_env = "OLD_KEY"`,
+    top: withKey.top.replace('"env:QUOTE_KEY"', '["env:QUOTE_KEY", "env:OLD_KEY"]'),
     env: { QUOTE_KEY: 'the-next-key-of-quotes-of-this-gateway', OLD_KEY: key },
   };
   const rotated = await keyed(database, dear);

@@ -248,7 +248,7 @@ test('a fixed rate that is older than allowed is still offered, and /status, the
     database,
     chain,
     top: 'rate_max_age_secs = 60',
-    tables: '[metrics]\ntoken_env = "METRICS_TOKEN"',
+    tables: '[metrics]\ntoken = "env:METRICS_TOKEN"',
     env: { METRICS_TOKEN: 'a-token-of-the-metrics-with-32-letters' },
   };
   await startTestGateway(options);

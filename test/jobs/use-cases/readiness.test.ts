@@ -27,7 +27,7 @@ const leased = `
 name = "poller"
 services = [1]
 mode = "lease"
-token_env = "RUNNER_TOKEN"
+token = "env:RUNNER_TOKEN"
 `;
 
 /** Makes the open calls look as if they had been waiting for so long. */

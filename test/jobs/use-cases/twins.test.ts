@@ -86,7 +86,7 @@ test('copies of a payment that arrive while it is being settled never get a 402 
 
 test('the quote of a failed payment has ended at every gateway', async () => {
   const keyed = {
-    top: 'quote_key_env = "QUOTE_KEY"\npublic_url = "http://jobs.example"',
+    top: 'quote_key = "env:QUOTE_KEY"\npublic_url = "http://jobs.example"',
     env: { QUOTE_KEY: 'the-key-of-quotes-of-the-test-gateway' },
   };
   const { proxy, database, gateway } = await behindProxy(keyed);

@@ -104,7 +104,7 @@ test('the button of a provider names it as people do where it is well known, els
 name = "${name}"
 issuer = "https://${name}.example"
 client_id = "tollbook"
-client_secret_env = "OIDC_SECRET"`,
+client_secret = "env:OIDC_SECRET"`,
   );
   const gateway = await startSite({ identity: providers.join('\n'), env: { OIDC_SECRET: oidcSecret } });
   const text = await (await fetch(`${gateway.url}/sign-in`)).text();

@@ -26,8 +26,8 @@ export async function developmentGateway(dir: string, port: string, devnet: Devn
   const text = template
     .replace(
       /^(?=rate_per)/m,
-      `receipt_key_file = ${JSON.stringify(path.resolve(dir, receiptKeyFile))}
-quote_key_file = ${JSON.stringify(path.resolve(dir, quoteKeyFile))}
+      `receipt_key = ${secretAt(dir, receiptKeyFile)}
+quote_key = ${secretAt(dir, quoteKeyFile)}
 `,
     )
     .replaceAll(`127.0.0.1:${defaultPort}`, `127.0.0.1:${port}`)
@@ -55,14 +55,13 @@ quote_key_file = ${JSON.stringify(path.resolve(dir, quoteKeyFile))}
 
 /** User accounts, with the secret and the mails in the folder of the devnet. */
 function identityTable(dir: string, { chainId, rpcUrl }: DevnetFacts): string {
-  const at = (name: string): string => JSON.stringify(path.join(dir, name));
   return `
 [identity]
-secret_file = ${at(identitySecretFile)}
+secret = ${secretAt(dir, identitySecretFile)}
 siwe_chain_id = ${chainId}
 siwe_rpc_url = "${rpcUrl}"
 mailer = "folder"
-mail_dir = ${at('mail')}
+mail_dir = ${JSON.stringify(path.join(dir, 'mail'))}
 `;
 }
 
@@ -71,8 +70,13 @@ function logTable(dir: string): string {
   return `
 [log]
 origin = "tollbook.devnet/log"
-key_file = ${JSON.stringify(path.join(dir, logKeyFile))}
+key = ${secretAt(dir, logKeyFile)}
 `;
+}
+
+/** The value of a key whose secret is in a file of the folder. */
+function secretAt(dir: string, file: string): string {
+  return JSON.stringify(`file:${path.resolve(dir, file)}`);
 }
 
 /** Writes 32 random bytes at the first start in this folder. */

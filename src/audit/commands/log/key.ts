@@ -22,7 +22,7 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
     throw new ArgumentError('name the log: tollbook log key ORIGIN, such as jobs.example/log');
   const seed = randomBytes(32);
   say(seed.toString('base64'));
-  fail(`The line above is the secret seed: store it only where key_env or key_file names it.
+  fail(`The line above is the secret seed: store it only where key of [log] says that it is.
 Auditors get this public key: ${noteSigner(origin, [seed]).verifierKeys[0]}`);
   return exitCodes.done;
 }

@@ -65,7 +65,7 @@ export function webhookTriggerRoutes(current: () => JobsContext, bodies: Request
       const body = Buffer.isBuffer(request.body) ? request.body : Buffer.alloc(0);
       const signedWith = findSigningSecret(trigger, head, body);
       if (!signedWith) return sendRefusal(request, reply, 'webhook_signature_mismatch');
-      if (signedWith === 'second') logSecondSecret(log, `triggers.${trigger.name}.second_secret`);
+      if (signedWith === 'second') logSecondSecret(log, `triggers.${trigger.name}.secret`);
       charge.refund();
       const contentType = request.headers['content-type'];
       const { kind, name, serviceId, jobIndex } = trigger;

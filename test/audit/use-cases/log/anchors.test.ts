@@ -139,7 +139,7 @@ endpoint = "${bucket.url}"
 bucket = "the-bucket"
 prefix = "books/"
 access_key_id = "${bucketKeys.accessKeyId}"
-secret_env = "S3_SECRET"
+secret = "env:S3_SECRET"
 every_ms = 20`;
   const gateway = await startBooks(database, { tables });
   await appendRefusals(database, 7);

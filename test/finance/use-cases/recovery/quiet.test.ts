@@ -66,7 +66,7 @@ test('a copy of the ledger makes no request to anyone and serves reads, until on
     },
     tables: `${oneModel(`${peers.url}/upstream`)}
 [identity]
-secret_env = "SESSION_SECRET"
+secret = "env:SESSION_SECRET"
 siwe_chain_id = 84532
 siwe_rpc_url = "${peers.url}/siwe"
 mailer = "folder"
@@ -77,7 +77,7 @@ endpoint = "${peers.url}/traces"
 webhook = "${peers.url}/alerts"
 [log]
 origin = "${testSigner.name}"
-key_env = "LOG_KEY"
+key = "env:LOG_KEY"
 seal_every_ms = 20
 [[log.anchors]]
 kind = "folder"
@@ -89,7 +89,7 @@ endpoint = "${peers.url}"
 region = "eu"
 bucket = "bucket"
 access_key_id = "AKIATEST"
-secret_env = "S3_SECRET"
+secret = "env:S3_SECRET"
 every_ms = 20
 [[log.anchors]]
 kind = "webhook"

@@ -243,7 +243,7 @@ test('a redelivery has the idempotency key of the lost call for the same body, a
 
 test('a lost payment whose quote authenticates itself is never charged again, and once the loss is known it takes a new signature', async () => {
   const keyed = {
-    top: 'quote_key_env = "QUOTE_KEY"\npublic_url = "http://jobs.example"',
+    top: 'quote_key = "env:QUOTE_KEY"\npublic_url = "http://jobs.example"',
     env: { QUOTE_KEY: 'the-key-of-quotes-of-the-test-gateway' },
   };
   const { database, lost, startUnanchored, recover, delivered } = await lossyRestore(

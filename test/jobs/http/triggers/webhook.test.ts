@@ -31,8 +31,7 @@ name = "orders"
 kind = "webhook"
 service_id = 1
 job_index = 0
-secret_env = "ORDERS"
-second_secret_env = "ORDERS_2"
+secret = ["env:ORDERS", "env:ORDERS_2"]
 max_body_bytes = 1000
 
 [[triggers]]
@@ -40,7 +39,7 @@ name = "other"
 kind = "webhook"
 service_id = 1
 job_index = 1
-secret_env = "OTHER"
+secret = "env:OTHER"
 `;
 
 interface Started {
@@ -186,8 +185,7 @@ name = "orders"
 kind = "webhook"
 service_id = 1
 job_index = 0
-secret_file = "first"
-${second === undefined ? '' : 'second_secret_file = "second"'}`,
+secret = ${second === undefined ? '"file:first"' : '["file:first", "file:second"]'}`,
   });
   const gateway = await startTestGateway(withSecrets(last));
   let sent = 0;
@@ -198,7 +196,7 @@ ${second === undefined ? '' : 'second_secret_file = "second"'}`,
     });
     return (await Promise.all(answers)).map(({ status }) => status);
   };
-  const uses = () => log.lines.filter(({ secret: name }) => name === 'triggers.orders.second_secret').length;
+  const uses = () => log.lines.filter(({ secret: name }) => name === 'triggers.orders.secret').length;
   expect(await statuses()).toEqual([202, 401]);
   expect(await gateway.reload(await testConfig(withSecrets(last, next)))).toEqual([]);
   expect(uses()).toBe(0);

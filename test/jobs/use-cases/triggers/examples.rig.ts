@@ -19,13 +19,13 @@ name = "orders"
 kind = "webhook"
 service_id = 1
 job_index = 0
-secret_env = "ORDERS"
+secret = "env:ORDERS"
 
 [[runners]]
 name = "fetches"
 services = [1]
 mode = "lease"
-token_env = "RUNNER_TOKEN"
+token = "env:RUNNER_TOKEN"
 `;
 const hasTools = isInstalled('curl') && isInstalled('openssl', 'version');
 
@@ -78,7 +78,7 @@ test('the runner of the examples does the calls of a schedule and those of the e
 [[runners]]
 services = [1]
 mode = "lease"
-token_env = "RUNNER_TOKEN"
+token = "env:RUNNER_TOKEN"
 
 [[triggers]]
 name = "each-second"

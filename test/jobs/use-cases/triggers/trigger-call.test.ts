@@ -152,7 +152,7 @@ describe('the call of a trigger', () => {
         ],
       });
       onTestFinished(() => runner.stop({ graceMs: 0 }));
-      const poller = `[[runners]]\nservices = [1]\nmode = "lease"\ntoken_env = "RUNNER_TOKEN"`;
+      const poller = `[[runners]]\nservices = [1]\nmode = "lease"\ntoken = "env:RUNNER_TOKEN"`;
       const gateway = await startTestGateway({
         database,
         chain,

@@ -17,7 +17,7 @@ const payee = '0x70997970c51812dc3a010c7d01b50e0d17dc79c8';
 const stated = `0x${'ab'.repeat(20)}`;
 const logTables = `[log]
 origin = "jobs.example/log"
-key_env = "LOG_KEY"
+key = "env:LOG_KEY"
 
 [[log.anchors]]
 kind = "chain"
@@ -25,7 +25,7 @@ name = "chain"
 network = "${network}"
 rpc_url = "http://127.0.0.1:1"
 contract = "${checkpointAnchorAddress}"
-key_env = "ANCHOR_KEY"
+key = "env:ANCHOR_KEY"
 `;
 
 test('accounts of the operator are the payees and keys that the configuration has on that network, and those that somebody states', async () => {
