@@ -34,7 +34,7 @@ export interface CallSignatureHeaders extends WebhookSignatureHeaders {
 
 export interface CallToVerify {
   readonly secret: string;
-  /** As node:http delivers them: names in lower case. */
+  /** Names in any case: node:http delivers them in lower case, a broker as the gateway spells them. */
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
   readonly body: Uint8Array;
   readonly nowSecs: number;
@@ -98,8 +98,12 @@ export function signWebhook({ secret, id, timestampSecs, body }: WebhookToSign):
   };
 }
 
-/** Verifies a received call. The returned metadata is signed; every other header is unauthenticated. */
-export function verifyCall({ secret, headers, body, nowSecs }: CallToVerify): CallVerification {
+/**
+ * Verifies a received call. The returned metadata is signed, its names are in lower case; every other header is
+ * unauthenticated. A signed header that comes twice, also in two spellings, is refused.
+ */
+export function verifyCall({ secret, headers: received, body, nowSecs }: CallToVerify): CallVerification {
+  const headers = lowerCased(received);
   const id = headers['webhook-id'];
   const timestamp = headers['webhook-timestamp'];
   const bodySignatures = headers['webhook-signature'];
@@ -142,6 +146,18 @@ function refused(reason: CallRefusal): CallVerification {
 
 function isForm(value: string | readonly string[] | undefined, form: RegExp): value is string {
   return typeof value === 'string' && form.test(value);
+}
+
+/** A list where names differ in case alone: a reader that takes either one could take the one that is not signed. */
+function lowerCased(headers: CallToVerify['headers']): CallToVerify['headers'] {
+  const found = new Map<string, string | readonly string[]>();
+  for (const [spelling, value] of Object.entries(headers)) {
+    if (value === undefined) continue;
+    const name = spelling.toLowerCase();
+    const before = found.get(name);
+    found.set(name, before === undefined ? value : [before, value].flat());
+  }
+  return Object.fromEntries(found);
 }
 
 function isMetadataName(name: string): boolean {

@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { flattenError, type ZodType } from 'zod';
 import type { Config, RunnerConfig } from '../../base/config/config.ts';
 import { lastWords } from '../../base/values/last-words.ts';
-import { callMetadata, maxResultBytesOf } from '../use-cases/deliver-call.ts';
+import { callMetadata, maxResultBytesOf, spelledOut } from '../use-cases/deliver-call.ts';
 import type { JobsContext } from '../use-cases/context.ts';
 import { jobTurns } from '../use-cases/job-turns.ts';
 import {
@@ -130,11 +130,6 @@ type RunnerHandler<T> = (call: {
   readonly reply: FastifyReply;
   readonly callId: number;
 }) => Promise<FastifyReply>;
-
-/** With the names in capitals: the headers of a push have any case, the keys of JSON do not. */
-function spelledOut(metadata: Readonly<Record<string, string>>): Record<string, string> {
-  return Object.fromEntries(Object.entries(metadata).map(([name, value]) => [name.toUpperCase(), value]));
-}
 
 function leasedCallJson(config: Config, call: LeasedCall): LeasedCallJson {
   return {

@@ -40,6 +40,11 @@ export function callMetadata(call: LeasedCall, maxResultBytes: number): Record<s
   };
 }
 
+/** Metadata with the names in capitals: keys of JSON and headers of a broker keep their case, which those of HTTP do not. */
+export function spelledOut(metadata: Readonly<Record<string, string>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(metadata).map(([name, value]) => [name.toUpperCase(), value]));
+}
+
 /** What made the call. A call that no payment has bought has none of the headers of one. */
 function originMetadata({ origin, stream }: LeasedCall): Record<string, string> {
   if (origin.kind !== 'x402')

@@ -7,7 +7,7 @@ import { findUntaken, heldName } from '../../calls/store/held-leases.ts';
 import { passTurn } from './call-order.ts';
 import type { JobsContext } from './context.ts';
 import { nowSecs } from '../../ledger/store/ledger.ts';
-import { callMetadata, progressUrl } from './deliver-call.ts';
+import { callMetadata, progressUrl, spelledOut } from './deliver-call.ts';
 import { logAttempt, recordAttempt, undeliverable } from './record-attempt.ts';
 import { traceAttempt } from './trace-attempt.ts';
 
@@ -47,7 +47,7 @@ function messageOf(context: JobsContext, runner: RunnerConfig, call: LeasedCall)
   const id = call.idempotencyKey;
   const signature = signCall({ secret: runner.tokens, id, timestampSecs: nowSecs(context), body, metadata });
   const headers = {
-    ...metadata,
+    ...spelledOut(metadata),
     ...signature,
     ...(contentType === undefined ? {} : { 'content-type': contentType }),
     ...(traceparent === undefined ? {} : { traceparent }),

@@ -1,4 +1,4 @@
-import { jetstream, jetstreamManager } from '@nats-io/jetstream';
+import { jetstream, jetstreamManager, type JsMsg } from '@nats-io/jetstream';
 import { connect, type NatsConnection } from '@nats-io/transport-node';
 import { afterAll, beforeAll, expect, onTestFinished } from 'vitest';
 import {
@@ -10,6 +10,7 @@ import {
   type RunnerError,
   type RunnerOptions,
 } from '../../../src/runner/index.ts';
+import { brokerNames } from '../../../src/base/values/broker/names.ts';
 import type { TestDatabase } from '../../support/database.ts';
 import type { TestChain } from '../../support/devnet.ts';
 import {
@@ -144,6 +145,15 @@ export async function consuming(
   });
   onTestFinished(() => runner.stop({ graceMs: 0 }));
   return { runner, connection, errors, calls };
+}
+
+/** The next message for the runner, as the broker has it. */
+export async function nextMessageOn(nats: Pick<NatsCluster, 'urls'>, name: string): Promise<JsMsg> {
+  const { consumers } = jetstream(await connectTo(nats));
+  const consumer = await consumers.get(brokerNames(name).callStream, 'worker');
+  const message = await consumer.next({ expires: 50_000 });
+  if (!message) throw new Error('no message came');
+  return message;
 }
 
 export async function managerOn(nats: Pick<NatsCluster, 'urls'>) {

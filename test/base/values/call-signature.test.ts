@@ -53,6 +53,17 @@ describe('a signed call', () => {
     }
   });
 
+  test('verifies with its names in any case, and yields them in lower case', () => {
+    const { headers } = received();
+    const capitals = Object.fromEntries(
+      Object.entries(headers).map(([name, value]) => [name.toUpperCase(), value]),
+    );
+    expect(verifyCall({ ...received(), headers: capitals })).toMatchObject({
+      ok: true,
+      metadata: call.metadata,
+    });
+  });
+
   test.each([
     ['another body', { body: Buffer.from('{"x":[1,3]}') }, 'body_signature_mismatch'],
     ['another secret', { secret: 'another' }, 'body_signature_mismatch'],
@@ -64,6 +75,9 @@ describe('a signed call', () => {
     ['no signature', withHeaders({ 'webhook-signature': undefined }), 'malformed_headers'],
     ['no metadata signature', withHeaders({ 'x-net-metadata-signature': undefined }), 'malformed_headers'],
     ['a header twice', withHeaders({ 'x-net-job': ['1/0', '1/1'] }), 'malformed_headers'],
+    ['a header twice, in two spellings', withHeaders({ 'X-NET-JOB': '1/1' }), 'malformed_headers'],
+    ['its id twice, in two spellings', withHeaders({ 'Webhook-Id': call.id }), 'malformed_headers'],
+    ['more metadata in capitals', withHeaders({ 'X-X402-AMOUNT': '1' }), 'metadata_signature_mismatch'],
     ['a call id as its id', withHeaders({ 'webhook-id': '1981' }), 'malformed_headers'],
     ['an id with a dot', withHeaders({ 'webhook-id': 'call.1' }), 'malformed_headers'],
     ['a time in another form', withHeaders({ 'webhook-timestamp': '1.8e9' }), 'malformed_headers'],

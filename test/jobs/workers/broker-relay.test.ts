@@ -16,6 +16,7 @@ import {
   consuming,
   gatewayOn,
   managerOn,
+  nextMessageOn,
   ownName,
   useNats,
 } from '../../app/workers/broker-support.ts';
@@ -49,6 +50,36 @@ describe.skipIf(!isNatsInstalled)('calls that go over a broker', () => {
     ]);
     expect(errors).toEqual([]);
     await expectSound(database);
+  });
+
+  test('a message has exactly the names of metadata that the documents spell', async () => {
+    const database = await createDatabase();
+    const name = ownName();
+    const gateway = await gatewayOn(nats(), { name, database, chain });
+    const call = await pay(gateway, 'a body');
+    const { headers, data } = await nextMessageOn(nats(), name);
+    const names = headers?.keys().filter((key) => !/^(?:nats-|webhook-|content-type$)/i.test(key)) ?? [];
+    expect(names.toSorted()).toEqual([
+      'X-NET-ATTEMPT',
+      'X-NET-CALL-ID',
+      'X-NET-IDEMPOTENCY-KEY',
+      'X-NET-JOB-INDEX',
+      'X-NET-LEASE-ID',
+      'X-NET-MAX-RESULT-BYTES',
+      'X-NET-PROGRESS-URL',
+      'X-NET-SERVICE-ID',
+      'X-NET-TRIGGER',
+      'X-X402-ORIGIN',
+      'X-X402-PAYMENT-ASSET',
+      'X-X402-PAYMENT-NETWORK',
+      'X-X402-PAYMENT-TOKEN',
+      'X-X402-QUOTE-DIGEST',
+      'x-net-metadata-signature',
+    ]);
+    expect(headers?.get('X-X402-ORIGIN')).toBe('x402');
+    expect(headers?.get('X-X402-QUOTE-DIGEST')).toBe(call.digest);
+    expect(headers?.get('X-NET-CALL-ID')).toBe(String(call.callId));
+    expect(Buffer.from(data).toString()).toBe('a body');
   });
 
   test('who has paid sees what the handler says of its call while it works', async () => {
