@@ -24,15 +24,16 @@ test('the runbook has one entry for each log line of level warn or above, and no
   expect(entries.filter((entry) => !messages.has(entry)).toSorted()).toEqual([]);
 });
 
+const cellsIn = (section: string) =>
+  [...section.matchAll(/^\| `[^`]+` \|(.*)\|$/gm)].map(([, rest = '']) => rest.split(' | '));
+const areWrong = (count: number) => (cells: string[]) =>
+  cells.length !== count || cells.some((cell) => cell.trim() === '');
+
 test('an entry says what the line means, whether money is at risk, and what to do, by itself or with all of its section', () => {
   const [, database = '', ...others] = logLines.split(/^### /m);
-  const cellsIn = (section: string) =>
-    [...section.matchAll(/^\| `[^`]+` \|(.*)\|$/gm)].map(([, rest = '']) => rest.split(' | '));
   expect(database.replaceAll('\n', ' ')).toContain('no money is at risk');
   expect(database.replaceAll('\n', ' ')).toContain('Look at the database if the line repeats');
   expect(cellsIn(database).length + cellsIn(others.join('')).length).toBe(entries.length);
-  const areWrong = (count: number) => (cells: string[]) =>
-    cells.length !== count || cells.some((cell) => cell.trim() === '');
   expect(cellsIn(database).filter(areWrong(1))).toEqual([]);
   expect(cellsIn(others.join('')).filter(areWrong(3))).toEqual([]);
 });

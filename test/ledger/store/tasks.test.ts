@@ -83,6 +83,6 @@ test('configurations that nobody has had in force for a month leave the queue, a
     await moveClock(days * daySecs);
     const { round = 0 } = (await beginRound(pool, next, 0)) ?? {};
     expect(await endRound(pool, next, { round, dueMs: 0, payload: {} })).toBe(true);
-    expect((await keys()).toSorted()).toEqual(left.toSorted());
+    expect(new Set(await keys())).toEqual(new Set(left));
   }
 });
