@@ -6,8 +6,8 @@ import { readPage, root } from '../support/pages.ts';
 test('docs/operations/rotate-secrets.md has every secret that the configuration can name, and says which of them a reload replaces', () => {
   const declared = globSync('src/base/config/*.ts', { cwd: root }).flatMap((file) => {
     const source = readFileSync(path.join(root, file), 'utf8');
-    return [...source.matchAll(/\b(secretKeys|rotatingKeys)\('(\w+)'\)/g)].map(
-      ([, form = '', name = '']) => ({
+    return [...source.matchAll(/^ {2}(\w+): (secret|rotatingSecret)\b/gm)].map(
+      ([, name = '', form = '']) => ({
         form,
         name,
         file: path.basename(file),
@@ -17,7 +17,7 @@ test('docs/operations/rotate-secrets.md has every secret that the configuration 
   expect(declared.length).toBeGreaterThan(12);
   const { text } = readPage('docs/operations/rotate-secrets.md');
   const [rotating = '', others = ''] = text.split('\n## Secrets without a second one\n');
-  const part = (form: string): string => (form === 'rotatingKeys' ? rotating : others);
-  const missing = declared.filter(({ form, name }) => !part(form).includes(`${name}_file\``));
+  const part = (form: string): string => (form === 'rotatingSecret' ? rotating : others);
+  const missing = declared.filter(({ form, name }) => !part(form).includes(`${name}\``));
   expect(missing).toEqual([]);
 });
