@@ -23,7 +23,7 @@ import { listingStatus } from '../jobs/use-cases/listings.ts';
 import { rateStatus } from '../jobs/use-cases/rate-status.ts';
 import { reloadEvent } from '../jobs/use-cases/reload.ts';
 import { createRequestTally } from '../ledger/store/request-tally.ts';
-import { createLostPayments } from '../jobs/use-cases/lost-payments.ts';
+import { createLostPayments } from '../payments/use-cases/lost-payments.ts';
 import { createOffers, refreshOffers } from '../jobs/use-cases/offers.ts';
 import { createRunnerSilence } from '../jobs/use-cases/runner-silence.ts';
 import { createQuoteRate } from '../jobs/use-cases/quote-rate.ts';

@@ -53,7 +53,7 @@ export const contestedPlants: readonly Plant[] = [
     name: 'failed-payment-is-not-looked-up-again',
     edits: [
       {
-        file: 'src/jobs/use-cases/resolve-settlement.ts',
+        file: 'src/payments/use-cases/resolve-settlement.ts',
         find: `  if (!chain) return 'not_landed';`,
         replace: `  if (chain !== null) return 'not_landed';`,
       },

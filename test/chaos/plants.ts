@@ -15,7 +15,7 @@ export const plants: readonly Plant[] = [
     name: '402-on-settle-timeout',
     edits: [
       {
-        file: 'src/jobs/use-cases/finish-payment.ts',
+        file: 'src/jobs/use-cases/pay-job.ts',
         find: `      case 'unknown':
         return pending;`,
         replace: `      case 'unknown':
@@ -47,8 +47,8 @@ export const plants: readonly Plant[] = [
     name: 'enqueued-before-the-append',
     edits: [
       {
-        file: 'src/jobs/use-cases/settle-payment.ts',
-        find: `  const outcome = await requestSettlement(context, started, { source }, beside);`,
+        file: 'src/payments/use-cases/settle-payment.ts',
+        find: `  const outcome = await requestSettlement(context, started, { source }, passedOn);`,
         replace: `  const { payment, call } = started.state;
   if (call.kind !== 'waiting') throw new Error('its call does not wait');
   const { callId } = call;
@@ -66,7 +66,7 @@ export const plants: readonly Plant[] = [
     version: started.version + 1,
     state: { ...started.state, call: { kind: 'with_runner' } },
   };
-  const outcome = await requestSettlement(context, started, { source }, beside);`,
+  const outcome = await requestSettlement(context, started, { source }, passedOn);`,
       },
     ],
     caughtBy: ['illegal_transition', 'call_without_transfer'],
@@ -93,7 +93,7 @@ export const plants: readonly Plant[] = [
     name: 'rejected-while-its-use-is-unknown',
     edits: [
       {
-        file: 'src/jobs/use-cases/verify-payment.ts',
+        file: 'src/jobs/use-cases/check-payment.ts',
         find: `return refusal(request, 'payment_use_unknown', { digest });`,
         replace: `return rejected;`,
       },
@@ -105,7 +105,7 @@ export const plants: readonly Plant[] = [
     name: 'started-though-invalid',
     edits: [
       {
-        file: 'src/jobs/use-cases/verify-payment.ts',
+        file: 'src/jobs/use-cases/check-payment.ts',
         find: `return refusal(request, 'payment_use_unknown', { digest });`,
         replace: `return verifiedBy('signature');`,
       },
@@ -117,7 +117,7 @@ export const plants: readonly Plant[] = [
     name: 'required-believes-the-facilitator',
     edits: [
       {
-        file: 'src/jobs/use-cases/settle-payment.ts',
+        file: 'src/payments/use-cases/settle-payment.ts',
         find: `      ? { kind: 'unknown', reason: 'not_on_chain', transaction }`,
         replace: `      ? { kind: 'settled', transaction, proof: undefined }`,
       },
@@ -153,7 +153,7 @@ export const plants: readonly Plant[] = [
     name: 'settled-again-without-a-fence',
     edits: [
       {
-        file: 'src/jobs/use-cases/resolve-settlement.ts',
+        file: 'src/payments/use-cases/resolve-settlement.ts',
         find: `  if (known.status === 'settling') {
     const recorded`,
         replace: `  if (known.status !== 'settling' && known.status !== 'settlement_unknown') {
@@ -189,7 +189,7 @@ export const plants: readonly Plant[] = [
         replace: `const firstLookMs = 0;`,
       },
       {
-        file: 'src/jobs/use-cases/record-settlement.ts',
+        file: 'src/payments/use-cases/record-settlement.ts',
         find: `      if (current.version === started.version) return { kind: 'superseded' };
       return recordOutcome(context, current, outcome);`,
         replace: `      if (current.version === started.version) return { kind: 'superseded' };
@@ -266,7 +266,7 @@ export const plants: readonly Plant[] = [
       },
       {
         // a quote that authenticates itself is known though the ledger lost it
-        file: 'src/jobs/use-cases/verify-payment.ts',
+        file: 'src/jobs/use-cases/check-payment.ts',
         find: `        ? verifiedBy('chain', landing)`,
         replace: `        ? rejected`,
       },

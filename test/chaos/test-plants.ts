@@ -53,13 +53,13 @@ export const testPlants: readonly TestPlant[] = [
     name: 'void-because-its-log-was-not-found',
     edits: [
       {
-        file: 'src/jobs/use-cases/find-settlement.ts',
+        file: 'src/payments/use-cases/find-settlement.ts',
         find: `return undecided('transfer_not_found');`,
         replace: `return { kind: 'void', reason: 'authorization_used_otherwise' };`,
       },
     ],
     caughtByTest: {
-      file: 'test/jobs/use-cases/find-settlement.test.ts',
+      file: 'test/payments/use-cases/find-settlement.test.ts',
       name: 'a payment whose nonce is used is not void while a node does not show the log of that use',
     },
   },

@@ -3,11 +3,11 @@ import type { EventData } from '../../src/ledger/rules/event.ts';
 import { ofPayment, paymentFromData } from '../../src/payments/rules/payment.ts';
 import { sha256 } from '../../src/base/values/sha256.ts';
 import { recordedDigest, zeroAddress, zeroHash } from '../../src/payments/rules/quote.ts';
-import { settlementState } from '../../src/payments/rules/settlement.ts';
+import { settlementState, startedState } from '../../src/payments/rules/settlement.ts';
 import { foldQuote, paymentOf } from '../../src/payments/rules/quote-state.ts';
 import type { Address } from '../../src/base/values/primitives.ts';
 import { orderedUuid } from '../../src/base/values/ordered-uuid.ts';
-import { recordDecision, startedPayment } from '../../src/jobs/use-cases/record-settlement.ts';
+import { recordDecision } from '../../src/payments/use-cases/record-settlement.ts';
 import { readStream } from '../../src/ledger/store/streams.ts';
 import { paymentClaim, paymentKey } from '../../src/payments/store/claims.ts';
 import { hex32Of, signTerms } from '../support/synthetic-ledger.ts';
@@ -144,7 +144,7 @@ export async function startSale({ ledger, open }: World, sale: Sale): Promise<vo
   });
   if (outcome.outcome !== 'ok' || outcome.call_id === null)
     throw new Error(`sale ${sale.n} could not be started: ${outcome.outcome}`);
-  sale.started = startedPayment(digest, outcome.version, payment, outcome.call_id);
+  sale.started = { digest, version: outcome.version, state: startedState(payment, outcome.call_id) };
   open.set(digest, sale);
 }
 

@@ -1,7 +1,7 @@
 import type { EventData } from '../../src/ledger/rules/event.ts';
 import type { SignedPayment } from '../../src/payments/rules/payment.ts';
 import type { Address, Hex } from '../../src/base/values/primitives.ts';
-import type { StartedPayment } from '../../src/jobs/use-cases/record-settlement.ts';
+import type { StartedPayment } from '../../src/payments/use-cases/record-settlement.ts';
 import type { Chain } from '../../src/payments/peers/chain/chain.ts';
 import type { Random } from '../chaos/random.ts';
 import type { Landed, YearChain, YearToken } from './chain.ts';

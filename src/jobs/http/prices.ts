@@ -2,7 +2,7 @@ import type { FastifyInstance } from 'fastify';
 import type { z } from 'zod';
 import { parseJobId } from '../../base/values/job.ts';
 import { schemes } from '../../payments/rules/schemes/schemes.ts';
-import { findJob, inputJson, isSold, type Job, jobUrl, soldJobs } from '../use-cases/catalog.ts';
+import { findJob, inputJson, type Job, jobUrl, soldJobs } from '../use-cases/catalog.ts';
 import type { JobsContext } from '../use-cases/context.ts';
 import { catalogueQuery, type price } from './schemas/job.ts';
 import { sendRefusal } from '../../ledger/http/errors.ts';
@@ -24,7 +24,7 @@ export function priceRoutes(current: () => Prices) {
         const id = parseJobId(request.params.service_id, request.params.job_index);
         const job = id && findJob(context.catalog, id);
         if (!job) return sendRefusal(request, reply, 'job_not_found');
-        if (!isSold(job)) return sendRefusal(request, reply, 'x402_disabled');
+        if (!job.isSold) return sendRefusal(request, reply, 'x402_disabled');
         const body = JSON.stringify(priceJson(context, job));
         return sendTagged(request, reply, withTag({ body, type: 'application/json' }));
       },

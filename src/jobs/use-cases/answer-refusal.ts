@@ -3,8 +3,8 @@ import type { JobAnswer, PaymentRequired, Refused } from './answer.ts';
 import type { LaneCommand } from '../../ledger/store/append-batch.ts';
 import type { JobsContext } from './context.ts';
 import { findCharged } from './find-charged.ts';
-import { type OpenedRequest, requestStream } from './job-request.ts';
-import { answerKnownPayment, lookUpPayment, type SentRequest } from './known-payment.ts';
+import type { OpenedRequest } from './job-request.ts';
+import { answerKnownPayment, type SentRequest } from './known-payment.ts';
 import { LaneFullError } from '../../ledger/store/lane.ts';
 import { offerNamed, quoteJob } from './quote-job.ts';
 import { append } from './start-payment.ts';
@@ -20,7 +20,7 @@ import type { ErrorRefusal, JobRefusal, OfferRefusal, RefusalRecord } from './re
  */
 export async function answerRefusal(
   context: JobsContext,
-  request: Pick<OpenedRequest, 'requestId' | 'charge'>,
+  request: Pick<OpenedRequest, 'stream' | 'charge'>,
   refusal: JobRefusal,
   paid?: SentRequest & Pick<OpenedRequest, 'job'>,
 ): Promise<JobAnswer> {
@@ -39,8 +39,7 @@ export async function answerRefusal(
   if (paid && ('job' in refusal || mayBeSignedAnew(answer))) {
     if (!isAppended && (await append(context, nothingFor(request))).outcome === 'full')
       return { kind: 'refused', code: 'overloaded', reason: 'lane_full' };
-    const lookUp = await lookUpPayment(context, paid.decoded);
-    const known = await answerKnownPayment(context, paid, lookUp);
+    const known = await answerKnownPayment(context, paid);
     if (known.kind === 'answered') return known.answer;
     // a refusal of this code says why it is not delivered
     if (known.kind === 'recovered' && refusal.code !== 'payment_recovered')
@@ -48,7 +47,7 @@ export async function answerRefusal(
     const { job, decoded } = paid;
     const charged =
       known.kind === 'not_known' &&
-      (await findCharged(context, { job, decoded, code: refusal.code }, lookUp));
+      (await findCharged(context, { job, decoded, code: refusal.code }, known.lookUp));
     if (charged) return { kind: 'refused', code: charged };
   }
   return answer;
@@ -67,7 +66,7 @@ function mayBeSignedAnew(answer: PaymentRequired | Refused): boolean {
  */
 export async function recordRefusal(
   context: Pick<JobsContext, 'lane' | 'requestTally'>,
-  request: Pick<OpenedRequest, 'requestId' | 'charge'>,
+  request: Pick<OpenedRequest, 'stream' | 'charge'>,
   { record }: Pick<JobRefusal, 'record'>,
 ): Promise<boolean> {
   if (record.kind === 'none') return false;
@@ -81,7 +80,7 @@ export async function recordRefusal(
     }
     const passed = record.kind === 'in_request' && record.passed;
     const events = passed ? [passed, event] : [event];
-    await context.lane.append({ stream: requestStream(request), events });
+    await context.lane.append({ stream: request.stream, events });
     return true;
   } catch (error) {
     if (!(error instanceof LaneFullError)) throw error;
@@ -96,8 +95,8 @@ function sum({ requestTally }: Pick<JobsContext, 'requestTally'>, record: Refusa
 }
 
 /** Only its place in the order of appends counts. */
-function nothingFor(request: Pick<OpenedRequest, 'requestId'>): LaneCommand {
-  return { stream: requestStream(request), events: [] };
+function nothingFor(request: Pick<OpenedRequest, 'stream'>): LaneCommand {
+  return { stream: request.stream, events: [] };
 }
 
 /** No quote for what would be refused when it is paid. */

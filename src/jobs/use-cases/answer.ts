@@ -1,11 +1,15 @@
 import type { Discovery } from '../../base/values/discovery.ts';
+import type { JobsConfig } from '../../base/config/config.ts';
+import type { RotatingSecret } from '../../base/values/rotating-secret.ts';
+import { didOf, type OfferKey } from '../../payments/rules/offer-key.ts';
 import type { Signed } from '../../payments/rules/offer-receipt.ts';
 import type { JobId } from '../../base/values/job.ts';
 import type { Hex } from '../../base/values/primitives.ts';
 import type { QuoteEcho } from '../../payments/rules/quote-echo.ts';
 import type { SettlementOption } from '../../payments/rules/quote.ts';
 import type { RefusalCode } from '../../base/errors/refusal.ts';
-import type { inputJson } from './catalog.ts';
+import { type inputJson, jobUrl } from './catalog.ts';
+import { receiptToken, type ReceiptKeys } from './receipt-keys.ts';
 import type { OfferCode } from './refusal.ts';
 import type { paymentSummary } from '../../payments/rules/payment.ts';
 
@@ -70,4 +74,54 @@ export interface Refused {
   readonly reason?: string;
   /** What exactly is wrong, line by line. */
   readonly details?: readonly string[];
+}
+
+export interface ReceiptPorts {
+  readonly settings: JobsConfig;
+  readonly receiptKeys: ReceiptKeys;
+  /** Sign receipts for others than the payer; undefined where they are not signed. */
+  readonly offerKeys: RotatingSecret<OfferKey> | undefined;
+  readonly publicUrl: () => string;
+}
+
+type Accepted = Extract<PaymentAnswer, { kind: 'accepted' }>;
+
+/**
+ * The 202 of a settled payment, for a client that has shown that the payment is its own.
+ * @param settledAt RFC 3339
+ */
+export function acceptedAnswer(
+  context: ReceiptPorts,
+  paid: Omit<Accepted, 'kind' | 'receiptToken' | 'signedReceipt'>,
+  { settledAt, isRefunded }: { readonly settledAt: string; readonly isRefunded: boolean },
+): Accepted {
+  return {
+    kind: 'accepted',
+    ...paid,
+    receiptToken: receiptToken(context.receiptKeys, paid.digest),
+    signedReceipt: isRefunded ? undefined : signReceipt(context, paid, settledAt),
+  };
+}
+
+/**
+ * The signed receipt of a settled payment, for others than its payer. It says when the payment was settled, not when it is asked for: so
+ * a repeated request gets the same receipt, as long as key and public address are the same.
+ */
+function signReceipt(
+  { offerKeys, publicUrl, settings }: ReceiptPorts,
+  { job, payment: { network, payer, transaction } }: Pick<Accepted, 'job' | 'payment'>,
+  settledAt: string,
+): Signed | undefined {
+  if (!offerKeys) return undefined;
+  const [key] = offerKeys;
+  const origin = publicUrl();
+  const payload = {
+    version: 1,
+    network,
+    resourceUrl: jobUrl(origin, job),
+    payer,
+    issuedAt: Math.floor(Date.parse(settledAt) / 1_000),
+    ...(settings.offerReceipt?.receiptTransaction ? { transaction } : {}),
+  } as const;
+  return key.sign({ kind: 'receipt', payload }, didOf(origin));
 }

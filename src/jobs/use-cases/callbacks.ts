@@ -11,17 +11,15 @@ import { endCallback, putCallback, returnCallback, type TakenCallback } from '..
 import { readStream } from '../../ledger/store/streams.ts';
 import type { JobsContext } from './context.ts';
 import { nowSecs } from '../../ledger/store/ledger.ts';
-import type { BoundRequest, JobHead } from './job-request.ts';
 import { callbackSecrets } from './receipt-keys.ts';
 
 type CallbackRules = Pick<JobsContext, 'config'>;
 
-/** Why a request's callback is refused; undefined where it may be called, as far as that is known without asking anybody, or has none. */
+/** Why a callback is refused; undefined where it may be called, as far as that is known without network access. */
 export function callbackFault(
   { config }: CallbackRules,
-  { callbackUrl }: Pick<JobHead, 'callbackUrl'>,
+  callbackUrl: string,
 ): 'invalid_callback_url' | 'callback_not_allowed' | undefined {
-  if (callbackUrl === undefined) return undefined;
   // also: a header that came twice is joined with a blank
   const url = /^[!-~]+$/.test(callbackUrl) ? customerUrl(callbackUrl, config.loopbackWebhooks) : undefined;
   if (!config.callbacks) return 'callback_not_allowed';
@@ -42,12 +40,12 @@ function isAllowed(
 /** Keeps the callback of a request, before the append that starts its payment: none can be without it. */
 export async function keepCallback(
   { pool, config }: Pick<JobsContext, 'pool' | 'config'>,
-  { callbackUrl, binding }: Pick<BoundRequest, 'callbackUrl' | 'binding'>,
-  digest: Hex,
+  callbackUrl: string,
+  of: { readonly stream: Hex; readonly binding: Hex },
   payer: Address,
 ): Promise<void> {
-  const url = callbackUrl === undefined ? undefined : customerUrl(callbackUrl, config.loopbackWebhooks);
-  if (url) await putCallback(pool, { stream: digest, binding }, url.href, payer);
+  const url = customerUrl(callbackUrl, config.loopbackWebhooks);
+  if (url) await putCallback(pool, of, url.href, payer);
 }
 
 const backOff = { firstMs: 5_000, longestMs: 3_600_000 };
@@ -78,7 +76,7 @@ export async function sendCallback(
     return 'nothing_to_tell';
   }
   // the rules may have changed since its request
-  const fault = callbackFault(context, { callbackUrl: taken.url });
+  const fault = callbackFault(context, taken.url);
   if (fault) return finish('given_up', fault);
   const message = {
     // the same each time it is sent

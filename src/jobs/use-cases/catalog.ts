@@ -33,6 +33,8 @@ export interface Restriction {
 /** A job as it is sold now: its price, also in each accepted token. */
 export interface Job extends JobId {
   readonly mode: InvocationMode;
+  /** Whether it can be bought. */
+  readonly isSold: boolean;
   /** One line each, for people and agents. */
   readonly name: string | undefined;
   readonly description: string | undefined;
@@ -67,13 +69,16 @@ export function createCatalog(
   for (const [key, priceWei] of config.jobPrices) {
     const [serviceId, jobIndex] = key.split('/').map(Number) as [number, number];
     const policy = config.jobPolicies.get(key);
+    const mode = policy?.invocationMode ?? config.defaultInvocationMode;
+    const restriction = policy && restrictionOf(policy);
     jobs.set(key, {
       serviceId,
       jobIndex,
-      mode: policy?.invocationMode ?? config.defaultInvocationMode,
+      mode,
+      isSold: mode === 'public_paid' || (mode === 'restricted_paid' && restriction !== undefined),
       name: policy?.name,
       description: policy?.description,
-      restriction: policy && restrictionOf(policy),
+      restriction,
       priceWei,
       maxRunnerSilenceSecs: policy?.maxRunnerSilenceSecs ?? 0,
       input: policy?.input && withCheck(policy.input),
@@ -127,23 +132,13 @@ function restrictionOf(policy: JobPolicy): Restriction | undefined {
     : undefined;
 }
 
-/** Whether payments for a job buy credit. */
-export function sellsCredit({ isTopUp }: Job): boolean {
-  return isTopUp;
-}
-
-/** Whether a job can be bought. */
-export function isSold(job: Job): boolean {
-  return job.mode === 'public_paid' || (job.mode === 'restricted_paid' && job.restriction !== undefined);
-}
-
 export function findJob(catalog: Catalog, job: JobId): Job | undefined {
   return catalog.get(jobKey(job));
 }
 
 /** The jobs that can be bought, by service and index; those behind a job, which need not be sold itself. */
 export function soldJobs(catalog: Catalog, after?: JobId): Job[] {
-  const sold = [...catalog.values()].filter((job) => isSold(job) && (!after || compare(job, after) > 0));
+  const sold = [...catalog.values()].filter((job) => job.isSold && (!after || compare(job, after) > 0));
   return sold.toSorted(compare);
 }
 

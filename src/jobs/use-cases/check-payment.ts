@@ -8,14 +8,18 @@ import {
 import { payerBudgetKey } from '../../base/runtime/budget.ts';
 import { canContractSignIn } from '../../base/config/identity.ts';
 import { readTopUpOrder } from '../../base/values/top-up-order.ts';
+import { discoveryKey } from '../../base/values/discovery.ts';
 import type { SignedPayment } from '../../payments/rules/payment.ts';
+import { schemes } from '../../payments/rules/schemes/schemes.ts';
+import { facilitatorRequest, type PassedOn } from '../../payments/rules/x402.ts';
 import { isAccountClosed } from '../../accounts/store/user-erasure.ts';
-import { type Job, type Restriction, sellsCredit } from './catalog.ts';
+import { type Job, jobResource, type Restriction } from './catalog.ts';
 import { topUpOrderOf } from './check-request.ts';
-import { checkSignature, type SignatureCheck } from './check-signature.ts';
+import { findLanded, type Landing, mayBeOfOffer } from '../../payments/use-cases/find-settlement.ts';
+import { checkSignature, type SignatureCheck } from '../../payments/use-cases/payer-signature.ts';
 import type { JobsContext } from './context.ts';
-import { openPaidCalls } from '../../ledger/store/ledger.ts';
-import type { BoundRequest } from './job-request.ts';
+import { nowSecs, openPaidCalls } from '../../ledger/store/ledger.ts';
+import type { BoundRequest, PaidRequest } from './job-request.ts';
 import type { MatchedPayment } from './match-quote.ts';
 import {
   type AuthorizedCaller,
@@ -27,13 +31,25 @@ import {
   refusal,
   rejectedPayment,
 } from './refusal.ts';
+import { isOfferSecret } from './receipt-keys.ts';
 import { isRunnerSilent } from './runner-silence.ts';
-import { hasSettlementSlot } from './settlement-slots.ts';
-import { type Verification, verifyPayment } from './verify-payment.ts';
+import { hasSettlementSlot } from '../../payments/use-cases/settlement-slots.ts';
+
+interface Verification {
+  readonly verifiedBy: 'facilitator' | 'signature' | 'chain';
+  /** Whether its transfer landed before the payment reached the gateway. */
+  readonly landing: Landing;
+}
+
+type Verified = Verification & { readonly kind: 'verified' };
 
 interface VerifiedPayment extends Omit<MatchedPayment, 'kind'>, Verification {
   /** Whose signature it is: of the payer's own key, or one that only its contract can check. */
   readonly signedBy: 'key' | 'contract';
+  /** The body of a top-up that says to whose account its credit goes. */
+  readonly topUpOrder: string | undefined;
+  /** What its requests to the facilitator carry beside it. */
+  readonly passedOn: PassedOn;
 }
 
 /** A payment that passed every check that needs no claim: it can be started. */
@@ -41,18 +57,15 @@ export interface CheckedPayment extends VerifiedPayment {
   readonly kind: 'checked';
   /** Of a restricted job: proven and permitted. */
   readonly caller: AuthorizedCaller | undefined;
-  /** The body of a top-up that says to whose account its credit goes. */
-  readonly topUpOrder: string | undefined;
 }
 
 /** Steps 4 to 6: every check of a matched payment before it is claimed, local checks first. */
 export async function checkPayment(
   context: JobsContext,
-  request: BoundRequest,
+  request: PaidRequest,
   job: Job,
-  matched: MatchedPayment | JobRefusal,
+  matched: MatchedPayment,
 ): Promise<CheckedPayment | JobRefusal> {
-  if (matched.kind === 'refusal') return matched;
   const { digest, payment } = matched;
   // the caller's headers are checked before any peer is asked
   const found = job.restriction && findCaller(context, request, job, job.restriction, payment.payer);
@@ -63,12 +76,15 @@ export async function checkPayment(
   if (signed.kind === 'not_signed') {
     return rejectedPayment(job, { stage: 'verify', reason: notSigned, quote_digest: digest });
   }
-  const why = sellsCredit(job) ? await whyNoCredit(context, request, job, payment, signed) : undefined;
+  const topUpOrder = job.isTopUp ? topUpOrderOf(request) : undefined;
+  const why = job.isTopUp ? await whyNoCredit(context, request, topUpOrder, payment, signed) : undefined;
   if (why !== undefined) return rejectedPayment(job, { stage: 'match', reason: why, quote_digest: digest });
-  const verified = await verifyPayment(context, request, job, matched, signed);
+  const carried = passedOn(context, request, job);
+  const verified = await verifyPayment(context, request, job, matched, signed, carried);
   if (verified.kind === 'refusal') return verified;
   const signedBy = signed.kind === 'signed' ? signed.by : 'contract';
-  return checkVerified(context, request, job, { ...matched, ...verified, signedBy }, found);
+  const ready = { ...matched, ...verified, signedBy, topUpOrder, passedOn: carried };
+  return checkVerified(context, request, job, ready, found);
 }
 
 /** The facilitators' own reason for it. */
@@ -78,11 +94,10 @@ const notSigned = 'invalid_exact_evm_signature';
 async function whyNoCredit(
   context: JobsContext,
   request: BoundRequest,
-  job: Job,
+  order: string | undefined,
   payment: SignedPayment,
   signed: Extract<SignatureCheck, { kind: 'signed' | 'unchecked' }>,
 ): Promise<string | undefined> {
-  const order = topUpOrderOf(request, job);
   if (order === undefined)
     return canHaveCredit(context, payment, signed) ? undefined : 'contract_wallet_of_another_chain';
   // what the payer signed is this order's, so that another holder of the payment cannot send it with another
@@ -100,6 +115,161 @@ function canHaveCredit(
   if (signed.kind === 'signed' && signed.by === 'key') return true;
   const chainId = chainIdOf(network);
   return chainId !== undefined && canContractSignIn(config.identity, chainId);
+}
+
+/**
+ * What a payment's requests to the facilitator carry beside the payment: the client's extensions as they came, except for the entry
+ * by which the facilitator lists the job. That is always ours: what a client writes there would be published under our address.
+ */
+function passedOn({ publicUrl }: JobsContext, { decoded }: PaidRequest, job: Job): PassedOn {
+  const { [discoveryKey]: _, ...others } = decoded.extensions ?? {};
+  if (!job.discovery) return { extensions: others };
+  return {
+    resource: jobResource(publicUrl(), job),
+    extensions: { ...others, [discoveryKey]: job.discovery.extension },
+  };
+}
+
+/**
+ * Step 4: the facilitator verifies the payment, unless the operator has it skipped for public jobs and the payer's signature
+ * can be checked here. The facilitator is still called if its circuit is open or it has stopped settling that network,
+ * since a payment must not be started that cannot be settled.
+ */
+async function verifyPayment(
+  context: JobsContext,
+  request: PaidRequest,
+  job: Job,
+  matched: MatchedPayment,
+  signed: SignatureCheck,
+  carried: PassedOn,
+): Promise<Verified | JobRefusal> {
+  const { facilitator, offers } = context;
+  const { digest, payment } = matched;
+  const mayBeLost = await context.lostPayments.mayHold(payment, context.settings.maxTimeoutSecs);
+  // a search will claim it, and then it takes more than the signed payment, which is public by now
+  const unlessLost = (judged: Verified | JobRefusal): Verified | JobRefusal =>
+    mayBeLost && judged.kind === 'verified' ? refusal(request, 'payment_unrecorded', { digest }) : judged;
+  // the operator must act first: its amount, or what its payer signed, may be wrong by any factor
+  if (offers.isWrong(payment))
+    return unlessLost(await judgeInvalid(context, request, job, matched, 'token_misconfigured'));
+  if (matched.late) return unlessLost(await judgeLate(context, request, matched, matched.late));
+  const isSkipped = !context.settings.facilitatorVerify && job.mode === 'public_paid';
+  if (isSkipped && !mayBeLost && signed.kind === 'signed') {
+    if (!facilitator.isCircuitOpen() && offers.isSettled(payment)) return verifiedBy('signature');
+  }
+  const source = { payer: payment.payer, client: request.client };
+  const answer = await facilitator.verify(facilitatorRequest(payment, digest, carried), source);
+  if (answer.kind === 'invalid')
+    return unlessLost(await judgeInvalid(context, request, job, matched, answer.reason));
+  const isOtherPayer =
+    answer.kind === 'valid' && answer.payer !== undefined && answer.payer !== payment.payer;
+  if (answer.kind === 'valid' && !isOtherPayer) return verifiedBy('facilitator');
+  const { cause, error } =
+    answer.kind === 'unavailable' ? answer : { cause: 'payer_mismatch', error: undefined };
+  // an open circuit was logged when it opened
+  if (cause !== 'circuit_open') {
+    // only the operator's own signer may put text into the log, a facilitator may not
+    const err = cause === 'authorization_failed' ? { err: error } : {};
+    context.log.warn(
+      { quote_digest: digest, cause, ...err },
+      'the facilitator gave no usable answer to verify',
+    );
+  }
+  return refusal(request, 'facilitator_unavailable', { digest, reason: cause });
+}
+
+/**
+ * A payment that the facilitator rejects is started only if the chain shows that it has paid already. While the chain does not
+ * show what became of its authorization it is neither rejected nor started: a payment that is started holds a call.
+ */
+async function judgeInvalid(
+  context: JobsContext,
+  request: PaidRequest,
+  job: Job,
+  matched: MatchedPayment,
+  reason: string,
+): Promise<Verified | JobRefusal> {
+  const { digest, payment, state } = matched;
+  const landing = await findLanding(context, payment, state.quote?.issued_at ?? nowSecs(context), reason);
+  const shown = landing.kind === 'not_landed' ? landing.reason : undefined;
+  const why = { reason: shown ?? reason, quote_digest: digest, payer: payment.payer };
+  return judgeLanding(context, request, matched, landing, rejectedPayment(job, { stage: 'verify', ...why }));
+}
+
+function judgeLanding(
+  context: JobsContext,
+  request: PaidRequest,
+  matched: MatchedPayment,
+  landing: Landing,
+  rejected: JobRefusal,
+): Verified | JobRefusal {
+  const { digest } = matched;
+  switch (landing.kind) {
+    case 'landed':
+      return isOfClient(context, request, matched, landing)
+        ? verifiedBy('chain', landing)
+        : refusal(request, 'payment_recovered', { digest, details: [unprovenLanding] });
+    case 'unsure':
+      return refusal(request, 'payment_use_unknown', { digest });
+    case 'not_landed':
+      return rejected;
+  }
+}
+
+/** A payment that comes too late to be settled is taken only where its payer is charged already. */
+async function judgeLate(
+  context: JobsContext,
+  request: PaidRequest,
+  matched: MatchedPayment,
+  late: JobRefusal,
+): Promise<Verified | JobRefusal> {
+  const { payment, state } = matched;
+  const chain = context.chains.get(payment.network);
+  if (!chain) return late;
+  const landing = await findLanded(chain, payment, state.quote?.issued_at ?? Number(payment.validBefore));
+  return judgeLanding(context, request, matched, landing, late);
+}
+
+const unprovenLanding =
+  'it has landed already, and nothing in this request shows that it was signed for this offer: echo the whole offer, or sign for the request';
+
+/**
+ * Whether a landed payment buys a call for this client. It is public, so that anybody can send it, to any ledger with the same payee: the
+ * client proves that the offer was its own by the offer's secret, and the transfer must not be older than the offer. Version 1 names no
+ * offer. It buys nothing where the operator says that another ledger has the payee as well: its payer can have an offer of each.
+ */
+function isOfClient(
+  context: JobsContext,
+  { decoded: { terms } }: PaidRequest,
+  { digest, state }: MatchedPayment,
+  { settlement: { proof } }: Extract<Landing, { kind: 'landed' }>,
+): boolean {
+  const { settings, receiptKeys, log } = context;
+  if (!settings.payToExclusive) return false;
+  if (!terms) return true;
+  const { offerSecret } = terms;
+  if (offerSecret === undefined || !isOfferSecret(receiptKeys, digest, offerSecret, log)) return false;
+  return proof !== undefined && mayBeOfOffer(proof, state.quote?.issued_at ?? 0, nowSecs(context));
+}
+
+async function findLanding(
+  { chains }: JobsContext,
+  payment: SignedPayment,
+  quotedAtSecs: number,
+  reason: string,
+): Promise<Landing> {
+  const chain = chains.get(payment.network);
+  if (chain) return findLanded(chain, payment, quotedAtSecs);
+  // without an RPC the reason is all there is: only some exclude that the transfer has landed
+  const { failsBeforeBroadcast } = schemes[payment.transferMethod];
+  return { kind: failsBeforeBroadcast(reason) ? 'not_landed' : 'unsure' };
+}
+
+function verifiedBy(
+  verifier: Verification['verifiedBy'],
+  landing: Landing = { kind: 'not_landed' },
+): Verified {
+  return { kind: 'verified', verifiedBy: verifier, landing };
 }
 
 /** Steps 5 and 6. From here on the request is charged to the payer as well. */
@@ -135,7 +305,7 @@ async function checkVerified(
   // one that has landed is decided at once
   if (landing.kind !== 'landed' && !(await hasSettlementSlot(context, payment.payer)))
     return enqueueFailed(job, digest, 'too_many_unsettled', caller);
-  return { ...verified, kind: 'checked', caller, topUpOrder: topUpOrderOf(request, job) };
+  return { ...verified, kind: 'checked', caller };
 }
 
 function findCaller(

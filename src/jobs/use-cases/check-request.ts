@@ -1,7 +1,8 @@
+import { jobKey } from '../../base/values/job.ts';
 import { isMeantAsOrder, orderFault } from '../../base/values/top-up-order.ts';
 import { encodedBody, isCarriable, isPlain, mediaTypeOf } from '../../base/values/job-input.ts';
 import { callbackFault } from './callbacks.ts';
-import { findJob, isSold, type Job, sellsCredit } from './catalog.ts';
+import type { Job } from './catalog.ts';
 import type { JobsContext } from './context.ts';
 import { nowSecs } from '../../ledger/store/ledger.ts';
 import type { OpenedRequest, WholeRequest } from './job-request.ts';
@@ -23,7 +24,7 @@ export function checkHead(context: JobsContext, request: OpenedRequest): Request
   if (!isCarriable(request.contentType)) return refusal(request, 'invalid_content_type');
   if (!isPlain(request.headers?.['content-encoding']?.toString()))
     return refusal(request, 'unsupported_media_type', { details: [encodedBody] });
-  const fault = callbackFault(context, request);
+  const fault = request.callbackUrl === undefined ? undefined : callbackFault(context, request.callbackUrl);
   if (fault) return refusal(request, fault);
   const unsupported = mayBeProbe(request) ? undefined : contentTypeFault(request, sold.job);
   if (unsupported) return unsupported;
@@ -33,9 +34,9 @@ export function checkHead(context: JobsContext, request: OpenedRequest): Request
 
 /** The job, if it can be bought. */
 export function findSoldJob(context: JobsContext, request: OpenedRequest): RequestCheck {
-  const job = request.job && findJob(context.catalog, request.job);
+  const job = request.job && context.catalog.get(jobKey(request.job));
   if (!job) return refusal(request, 'job_not_found');
-  return isSold(job) ? { kind: 'fit', job } : refusal(request, 'x402_disabled');
+  return job.isSold ? { kind: 'fit', job } : refusal(request, 'x402_disabled');
 }
 
 /** A probe is longer by some blanks at most. */
@@ -68,7 +69,7 @@ const bytesOfOneRequest = 16_384;
 function checkInput(context: JobsContext, request: WholeRequest, job: Job): RequestCheck {
   const unsupported = contentTypeFault(request, job);
   if (unsupported) return unsupported;
-  const order = topUpOrderOf(request, job);
+  const order = job.isTopUp ? topUpOrderOf(request) : undefined;
   const fault =
     order === undefined ? undefined : orderFault(context.config.identity?.secrets, order, nowSecs(context));
   const details =
@@ -79,6 +80,6 @@ function checkInput(context: JobsContext, request: WholeRequest, job: Job): Requ
 }
 
 /** The body, where it says to whose account the credit of a top-up goes. */
-export function topUpOrderOf({ body }: WholeRequest, job: Job): string | undefined {
-  return sellsCredit(job) && isMeantAsOrder(body) ? body.toString('latin1') : undefined;
+export function topUpOrderOf({ body }: WholeRequest): string | undefined {
+  return isMeantAsOrder(body) ? body.toString('latin1') : undefined;
 }

@@ -22,7 +22,7 @@ import type { PromiseTracker } from '../../base/runtime/promise-tracker.ts';
 import type { Budget } from '../../base/runtime/budget.ts';
 import type { Catalog } from './catalog.ts';
 import type { EventAllowance } from '../../ledger/store/event-allowance.ts';
-import type { LostPayments } from './lost-payments.ts';
+import type { LostPayments } from '../../payments/use-cases/lost-payments.ts';
 import type { Offers } from './offers.ts';
 import type { Rates } from './rates.ts';
 import type { ReceiptKeys } from './receipt-keys.ts';

@@ -7,11 +7,11 @@ import type { Address } from '../../base/values/primitives.ts';
 import { type RefusalCode, refusals } from '../../base/errors/refusal.ts';
 import { type CallerCheck, checkCaller, failed, findDelegatedCaller, passed } from './authorize-caller.ts';
 import { LaneFullError } from '../../ledger/store/lane.ts';
-import { findJob, isSold, type Job, type Restriction } from './catalog.ts';
-import { checkSignature } from './check-signature.ts';
+import { findJob, type Job, type Restriction } from './catalog.ts';
+import { checkSignature } from '../../payments/use-cases/payer-signature.ts';
 import type { JobsContext } from './context.ts';
-import { bindRequest, type BoundRequest, type OpenedRequest, requestStream } from './job-request.ts';
-import { findSignedToken } from './signed-token.ts';
+import { bindRequest, type BoundRequest, type OpenedRequest } from './job-request.ts';
+import { findSignedToken } from '../../payments/use-cases/payer-signature.ts';
 
 export type DryRunCheck = CallerCheck<RefusalCode>;
 
@@ -52,7 +52,7 @@ export async function dryRun(context: JobsContext, opened: OpenedRequest, body: 
     },
   };
   try {
-    await context.lane.append({ stream: requestStream(request), events: [event] });
+    await context.lane.append({ stream: request.stream, events: [event] });
     return run;
   } catch (error) {
     if (error instanceof LaneFullError) return summed(context, run);
@@ -88,7 +88,7 @@ function withoutChecks(verdict: DryRunVerdict, job: Job | undefined): DryRun {
   return {
     verdict,
     mode: job?.mode,
-    isEnabled: job !== undefined && isSold(job),
+    isEnabled: job?.isSold ?? false,
     authMode: job?.restriction?.authMode,
     caller: undefined,
     isAsserted: false,
@@ -98,7 +98,7 @@ function withoutChecks(verdict: DryRunVerdict, job: Job | undefined): DryRun {
 
 async function runChecks(context: JobsContext, request: BoundRequest, job: Job): Promise<DryRun> {
   const { restriction } = job;
-  if (!restriction) return withoutChecks(isSold(job) ? { kind: 'allowed' } : refused('x402_disabled'), job);
+  if (!restriction) return withoutChecks(job.isSold ? { kind: 'allowed' } : refused('x402_disabled'), job);
   return restriction.authMode === 'payer_is_caller'
     ? runPayer(context, request, job, restriction)
     : runDelegated(context, request, job, restriction);

@@ -11,10 +11,10 @@ import type { Proof } from '../../payments/rules/settlement.ts';
 import type { Hex } from '../../base/values/primitives.ts';
 import type { KnownPayment } from '../../payments/store/payment-lookup.ts';
 import { recoverPayment } from '../../payments/store/recover-payment.ts';
-import { checkSignature } from './check-signature.ts';
+import { checkSignature } from '../../payments/use-cases/payer-signature.ts';
 import type { JobsContext } from './context.ts';
 import { nowSecs } from '../../ledger/store/ledger.ts';
-import { findLanded, mayBeOfOffer } from './find-settlement.ts';
+import { findLanded, mayBeOfOffer } from '../../payments/use-cases/find-settlement.ts';
 import type { JobHead } from './job-request.ts';
 import { readNamedQuote } from './match-quote.ts';
 

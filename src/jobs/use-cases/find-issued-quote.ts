@@ -3,7 +3,7 @@ import { foldQuote, isOpen } from '../../payments/rules/quote-state.ts';
 import { type NamedQuote, readQuoteToken } from '../../payments/rules/quote-token.ts';
 import { readRevocation } from '../store/quote-revocations.ts';
 import { readStream } from '../../ledger/store/streams.ts';
-import { type Job, sellsCredit } from './catalog.ts';
+import type { Job } from './catalog.ts';
 import type { JobsContext } from './context.ts';
 import type { WholeRequest } from './job-request.ts';
 import { isQuoteTokenProof } from './receipt-keys.ts';
@@ -38,7 +38,7 @@ export async function findIssuedQuote(
   if (!isQuoteTokenProof(receiptKeys, digest, proof, log)) return 'unknown_quote';
   if (quote.serviceId !== job.serviceId || quote.jobIndex !== job.jobIndex) return 'quote_of_another_job';
   // a quote from before the job sold credit, or from when it did
-  if (quote.options.some(({ creditMicros }) => sellsCredit(job) !== (creditMicros !== undefined)))
+  if (quote.options.some(({ creditMicros }) => job.isTopUp !== (creditMicros !== undefined)))
     return 'matches_no_option';
   // its payer is not known yet
   if (checkBinding(quote, undefined, body).kind === 'broken') return 'inputs_hash_mismatch';

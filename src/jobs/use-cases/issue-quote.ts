@@ -6,7 +6,7 @@ import { late, within } from '../../base/runtime/within.ts';
 import { LaneFullError } from '../../ledger/store/lane.ts';
 import { ledgerRefusalOf } from '../../ledger/store/ledger-refusal.ts';
 import type { Refused } from './answer.ts';
-import { findJob, isSold, jobUrl } from './catalog.ts';
+import { findJob, jobUrl } from './catalog.ts';
 import type { JobsContext } from './context.ts';
 import { nowSecs } from '../../ledger/store/ledger.ts';
 import { newQuote, optionsToQuote, recordQuote, type TermsContext } from './quote-job.ts';
@@ -56,7 +56,7 @@ export async function issueQuote(
   if (!isHex32(inputsHash)) throw new TypeError('the inputs hash of a quote is not 32 bytes');
   const job = findJob(context.catalog, { serviceId, jobIndex });
   if (!job) return { kind: 'refused', code: 'job_not_found' };
-  if (!isSold(job)) return { kind: 'refused', code: 'x402_disabled' };
+  if (!job.isSold) return { kind: 'refused', code: 'x402_disabled' };
   if (isRunnerSilent(context.runnerSilence, job)) return { kind: 'refused', code: 'runner_unavailable' };
   const offered = optionsToQuote(context, job);
   if (offered.kind === 'refused') return offered;

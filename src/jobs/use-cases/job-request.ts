@@ -8,7 +8,7 @@ import { addressBudgetKey, type Budget, type Charge } from '../../base/runtime/b
 
 /** A request for a paid job as its headers show it, before its body is read. */
 export interface JobHead {
-  /** Unique to this request; names its own stream in the ledger. */
+  /** Unique to this request. */
   readonly requestId: string;
   /** Undefined if no job can have the ids in the path. */
   readonly job: JobId | undefined;
@@ -43,6 +43,8 @@ export type SentPayment =
 /** A request that was charged to its client. */
 export interface OpenedRequest extends JobHead {
   readonly sent: SentPayment;
+  /** Its own stream in the ledger: refusals and dry runs that belong to no payment are recorded there. */
+  readonly stream: string;
   /** The key of its client's budget, by the client address. */
   readonly client: string;
   /** What it is charged, if it reaches no settlement: to its client address, later to its payer as well. */
@@ -60,12 +62,17 @@ export interface BoundRequest extends WholeRequest {
   readonly binding: Hex;
 }
 
+/** A request with a payment. */
+export interface PaidRequest extends BoundRequest {
+  readonly decoded: DecodedPayment;
+}
+
 /** Charges the request to its client address and decodes its payment. */
 export function openRequest({ budget }: { readonly budget: Budget }, head: JobHead): OpenedRequest {
   const charge = budget.open();
   const client = addressBudgetKey(head.clientAddress);
   charge.take(client);
-  return { ...head, sent: sentPayment(head), client, charge };
+  return { ...head, sent: sentPayment(head), stream: `request:${head.requestId}`, client, charge };
 }
 
 function sentPayment({ payment }: JobHead): SentPayment {
@@ -90,9 +97,4 @@ export function bindRequest(request: WholeRequest): BoundRequest {
     callbackUrl,
   });
   return { ...request, bodySha256, binding };
-}
-
-/** The stream of one request: refusals and dry runs that belong to no payment are recorded here. */
-export function requestStream({ requestId }: Pick<JobHead, 'requestId'>): string {
-  return `request:${requestId}`;
 }

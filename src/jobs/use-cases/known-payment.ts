@@ -1,4 +1,3 @@
-import type { DecodedPayment } from '../../payments/rules/decode-payment.ts';
 import { nameOf, paymentSummary } from '../../payments/rules/payment.ts';
 import type { Hex } from '../../base/values/primitives.ts';
 import { refundReason } from '../../payments/rules/refund.ts';
@@ -11,19 +10,18 @@ import {
 } from '../../payments/rules/quote-state.ts';
 import type { KnownPayment } from '../../payments/store/payment-lookup.ts';
 import { readStream } from '../../ledger/store/streams.ts';
-import type { PaymentAnswer } from './answer.ts';
+import { acceptedAnswer, type PaymentAnswer } from './answer.ts';
 import type { JobsContext } from './context.ts';
-import type { BoundRequest } from './job-request.ts';
-import { isOfferSecret, receiptToken } from './receipt-keys.ts';
-import { lookAtFailed } from './resolve-settlement.ts';
-import { signedReceipt } from './signed-receipt.ts';
+import type { PaidRequest } from './job-request.ts';
+import { isOfferSecret } from './receipt-keys.ts';
+import { lookAtFailed } from '../../payments/use-cases/resolve-settlement.ts';
 import { pause } from '../../base/runtime/pause.ts';
 import { within } from '../../base/runtime/within.ts';
 
 /** What the ledger says about a payment. */
 export type KnownPaymentResult =
-  /** Never claimed. */
-  | { readonly kind: 'not_known' }
+  /** Never claimed; with the quote that it names. */
+  | { readonly kind: 'not_known'; readonly lookUp: KnownPayment }
   | { readonly kind: 'answered'; readonly answer: PaymentAnswer }
   /** It failed before broadcast, and the chain shows no transfer: its payer may sign another. */
   | { readonly kind: 'failed'; readonly reason: string }
@@ -33,31 +31,27 @@ export type KnownPaymentResult =
   | { readonly kind: 'recovered'; readonly digest: Hex };
 
 /** A request with a payment, as far as a known payment's answer depends on it. */
-export interface SentRequest extends Pick<BoundRequest, 'binding' | 'redeliverySignature'> {
-  readonly decoded: DecodedPayment;
-}
+export type SentRequest = Pick<PaidRequest, 'binding' | 'redeliverySignature' | 'decoded'>;
 
 const pollMs = 250;
 /** How long a repeated request waits for the outcome before its answer is `settlement_pending`. */
 const waitTimeoutMs = 20_000;
 
-/** Reads a payment's claims and the quote it names, in one query. */
-export function lookUpPayment(context: JobsContext, decoded: DecodedPayment): Promise<KnownPayment> {
-  return context.lookup.find(nameOf(decoded), decoded.terms?.quoteDigest);
-}
-
 /**
- * Answers a known payment from its own state alone, whatever price, policy, quote or limit applies now. While it is being
+ * Reads a payment's claims and the quote it names, in one query, and answers a known payment from its own state alone, whatever price, policy, quote or limit applies now. While it is being
  * settled, in this process or another, waits for the outcome.
  */
 export async function answerKnownPayment(
   context: JobsContext,
   sent: SentRequest,
-  { streams }: KnownPayment,
 ): Promise<KnownPaymentResult> {
+  const { decoded } = sent;
+  const lookUp = await context.lookup.find(nameOf(decoded), decoded.terms?.quoteDigest);
   // one nonce may have been signed for two tokens: the one that paid for this request answers it
-  const results = await Promise.all(streams.map((stream) => answerFromStream(context, stream as Hex, sent)));
-  return results.find(({ kind }) => kind !== 'replay') ?? results[0] ?? { kind: 'not_known' };
+  const results = await Promise.all(
+    lookUp.streams.map((stream) => answerFromStream(context, stream as Hex, sent)),
+  );
+  return results.find(({ kind }) => kind !== 'replay') ?? results[0] ?? { kind: 'not_known', lookUp };
 }
 
 async function answerFromStream(
@@ -68,7 +62,7 @@ async function answerFromStream(
   const deadline = Date.now() + waitTimeoutMs;
   for (;;) {
     const state = foldQuote((await readStream(context.pool, digest)).events);
-    const known = knownPayment(state, sent.decoded);
+    const known = knownPayment(state, sent);
     if (refundReason(known) === 'recovered') return { kind: 'recovered', digest };
     if ((known.recovered?.redelivery ?? known).binding !== sent.binding) return { kind: 'replay' };
     const own = (): boolean => isOwn(context, digest, known, sent);
@@ -85,7 +79,7 @@ async function answerFromStream(
   }
 }
 
-function knownPayment(state: QuoteState, decoded: DecodedPayment): PaymentState {
+function knownPayment(state: QuoteState, { decoded }: SentRequest): PaymentState {
   const known = paymentOf(state, nameOf(decoded));
   if (!known) throw new Error('a claimed payment is missing from its stream');
   return known;
@@ -110,7 +104,7 @@ function resultOf(
       // its delivery was requested at this moment
       if (!known.call) return { kind: 'answered', answer: pendingAnswer(digest, own) };
       const answer = own
-        ? acceptedAnswer(context, digest, state, known, true)
+        ? acceptedOnRecord(context, digest, state, known, true)
         : ({ kind: 'unproven', status: 'accepted' } as const);
       return { kind: 'answered', answer };
     }
@@ -139,26 +133,23 @@ function isOwn(
   return redelivery !== undefined && redeliverySignature?.toLowerCase() === redelivery.signature;
 }
 
-/** The 202 of a settled payment, for a client that has shown that the payment is its own. */
-export function acceptedAnswer(
+/** The 202 of a payment that is settled on record, for a client that has shown that the payment is its own. */
+export function acceptedOnRecord(
   context: JobsContext,
   digest: Hex,
   state: QuoteState,
   known: PaymentState,
   replayed: boolean,
-): Extract<PaymentAnswer, { kind: 'accepted' }> {
+): PaymentAnswer {
   const job = jobOf(state);
   if (!job || !known.call || !known.settled) throw new Error('a settled payment has no call');
-  const payment = paymentSummary(known.payment, known.settled.transaction);
-  return {
-    kind: 'accepted',
-    digest,
-    job,
-    callId: known.call.callId,
-    payment,
-    x402Version: known.recovered?.redelivery?.x402_version ?? known.payment.x402_version,
-    receiptToken: receiptToken(context.receiptKeys, digest),
-    signedReceipt: known.isRefunded ? undefined : signedReceipt(context, job, payment, known.settled.at),
-    replayed,
-  };
+  const { transaction, at: settledAt } = known.settled;
+  const { callId } = known.call;
+  const payment = paymentSummary(known.payment, transaction);
+  const x402Version = known.recovered?.redelivery?.x402_version ?? known.payment.x402_version;
+  return acceptedAnswer(
+    context,
+    { digest, job, callId, payment, x402Version, replayed },
+    { settledAt, isRefunded: known.isRefunded },
+  );
 }

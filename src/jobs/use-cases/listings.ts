@@ -1,6 +1,6 @@
 import type { DiscoveryConfig } from '../../base/config/config.ts';
 import { judgeListing, type KnownListing, listingKey } from '../../base/values/discovery/listing.ts';
-import { isSold, type Job, jobUrl } from './catalog.ts';
+import { type Job, jobUrl } from './catalog.ts';
 import type { JobsContext } from './context.ts';
 import { nowSecs } from '../../ledger/store/ledger.ts';
 
@@ -13,7 +13,7 @@ export function listableJobs({
   publicUrl,
 }: Pick<JobsContext, 'catalog' | 'publicUrl'>): ReadonlyMap<string, Job> {
   const base = publicUrl();
-  const jobs = catalog.values().filter((job) => isSold(job) && job.discovery !== undefined);
+  const jobs = catalog.values().filter((job) => job.isSold && job.discovery !== undefined);
   const keyed = jobs.take(mostWatched).map((job) => [listingKey(jobUrl(base, job)), job] as const);
   return new Map([...keyed].flatMap(([key, job]) => (key === undefined ? [] : [[key, job]])));
 }

@@ -27,12 +27,12 @@ import { facilitatorMarginSecs } from '../../base/values/facilitator-margin.ts';
 import { logSecondSecret } from '../../base/runtime/second-secret.ts';
 import type { KnownPayment } from '../../payments/store/payment-lookup.ts';
 import { findPriceWindow } from '../../payments/store/price-windows.ts';
-import { type Job, optionIn, sellsCredit } from './catalog.ts';
+import { type Job, optionIn } from './catalog.ts';
 import type { JobsContext } from './context.ts';
-import type { BoundRequest } from './job-request.ts';
+import type { PaidRequest } from './job-request.ts';
 import { newQuote } from './quote-job.ts';
 import { type JobRefusal, refusal, rejectedPayment } from './refusal.ts';
-import { findSignedToken } from './signed-token.ts';
+import { findSignedToken } from '../../payments/use-cases/payer-signature.ts';
 
 /** A payment that fits its quote and its option, and is spelt exactly. */
 export interface MatchedPayment {
@@ -61,11 +61,11 @@ type Matched = Omit<MatchedPayment, 'paymentId'>;
 /** Steps 2 and 3: the quote, the option and the payment's spelling. Asks no peer, but a chain which token a contract account means. */
 export async function matchQuote(
   context: JobsContext,
-  request: BoundRequest,
+  request: PaidRequest,
   job: Job,
-  decoded: DecodedPayment,
   lookUp: KnownPayment,
 ): Promise<MatchedPayment | JobRefusal> {
+  const { decoded } = request;
   const { identifier, terms } = decoded;
   if (identifier === 'malformed') return refusal(request, 'invalid_payment_identifier');
   // version 1 has no extensions: a required id would shut out its clients
@@ -73,7 +73,7 @@ export async function matchQuote(
     return refusal(request, 'missing_payment_identifier');
   }
   const matched = terms
-    ? matchNamedQuote(context, request, job, decoded, lookUp)
+    ? matchNamedQuote(context, request, job, lookUp)
     : await matchOwnQuote(context, job, decoded, lookUp);
   return matched.kind === 'refusal' ? matched : { ...matched, paymentId: identifier?.id };
 }
@@ -81,11 +81,11 @@ export async function matchQuote(
 /** Version 2: the payment names its quote, and keeps its price until that expires. */
 function matchNamedQuote(
   context: JobsContext,
-  request: BoundRequest,
+  request: PaidRequest,
   job: Job,
-  decoded: DecodedPayment,
   lookUp: KnownPayment,
 ): Matched | JobRefusal {
+  const { decoded } = request;
   const { revokedBefore } = lookUp;
   const readAt = lookUp.quote.nowSecs;
   const digest = decoded.terms?.quoteDigest;
@@ -100,7 +100,7 @@ function matchNamedQuote(
     return rejectedPayment(job, { ...named, reason: 'quote_revoked' }, 'quote_expired');
   const option = matchOption(decoded, fullOptions(quote).map(optionFromJson));
   // a quote from before the job sold credit, or from when it did
-  if (!option || sellsCredit(job) !== (option.creditMicros !== undefined))
+  if (!option || job.isTopUp !== (option.creditMicros !== undefined))
     return rejectedPayment(job, { ...named, reason: 'matches_no_option' });
   const binding = checkBinding(termsFromData(quote), decoded.payer, request.body);
   if (binding.kind === 'broken') return rejectedPayment(job, { ...named, reason: binding.reason });
@@ -225,7 +225,7 @@ async function earlierTerms(
   if (!/^\d{1,78}$/.test(value)) return undefined;
   const option = optionIn(token, BigInt(value));
   const window = await findPriceWindow(pool, job, option, revokedBefore);
-  if (!window || sellsCredit(job) !== (window.creditMicros !== undefined)) return undefined;
+  if (!window || job.isTopUp !== (window.creditMicros !== undefined)) return undefined;
   const { priceWei, creditMicros, offeredAt: pricedAt, endAt } = window;
   const bought = creditMicros === undefined ? option : { ...option, creditMicros };
   return { option: bought, priceWei, pricedAt, endAt };

@@ -1,29 +1,29 @@
-import type { DecodedPayment } from '../../payments/rules/decode-payment.ts';
-import type { KnownPayment } from '../../payments/store/payment-lookup.ts';
-import type { JobAnswer, PaymentAnswer } from './answer.ts';
+import { paymentSummary, paymentToData } from '../../payments/rules/payment.ts';
+import { foldQuote, paymentOf } from '../../payments/rules/quote-state.ts';
+import { nowSecs } from '../../ledger/store/ledger.ts';
+import { readStream } from '../../ledger/store/streams.ts';
+import { settlePayment } from '../../payments/use-cases/settle-payment.ts';
+import type { StartedPayment } from '../../payments/use-cases/record-settlement.ts';
+import { acceptedAnswer, type JobAnswer, type PaymentAnswer } from './answer.ts';
 import { answerRefusal } from './answer-refusal.ts';
 import type { Job } from './catalog.ts';
-import { type CheckedPayment, checkPayment } from './check-payment.ts';
-import { checkHead, checkRequest, findSoldJob } from './check-request.ts';
+import { checkPayment } from './check-payment.ts';
+import { checkHead, checkRequest, findSoldJob, type RequestCheck } from './check-request.ts';
 import type { JobsContext } from './context.ts';
 import { findIssuedQuote } from './find-issued-quote.ts';
-import { finishPayment } from './finish-payment.ts';
-import { bindRequest, type BoundRequest, type OpenedRequest, type WholeRequest } from './job-request.ts';
-import { answerKnownPayment, type KnownPaymentResult, lookUpPayment } from './known-payment.ts';
-import { matchQuote } from './match-quote.ts';
+import { bindRequest, type OpenedRequest, type PaidRequest, type WholeRequest } from './job-request.ts';
+import { acceptedOnRecord, answerKnownPayment } from './known-payment.ts';
+import { type MatchedPayment, matchQuote } from './match-quote.ts';
 import { type JobRefusal, offerRefusal, paymentReplay, refusal, rejectedPayment } from './refusal.ts';
 import { redeliver } from './redeliver.ts';
 import { type PaymentStart, startPayment } from './start-payment.ts';
-import { startUnread } from './start-unread.ts';
-
-type Started = Extract<PaymentStart, { kind: 'started' }>['started'];
 
 /** How often other appends may move the quote's stream under a payment before the answer is `quote_in_use`. */
 const maxTries = 3;
 
 /**
  * Takes a request for a job through the paid flow of the contract, in its order: known payment → request → payment → start →
- * finish. All that can refuse it is checked before money moves, and from `settlement_started` on it is finished whatever
+ * settle → answer. All that can refuse it is checked before money moves, and from `settlement_started` on it is finished whatever
  * happens. Never throws for anything a client or a peer did; throws if the ledger cannot be reached.
  */
 export function payForJob(context: JobsContext, request: OpenedRequest, body: Buffer): Promise<JobAnswer> {
@@ -49,7 +49,7 @@ export function refuseUnreadBody(context: JobsContext, request: OpenedRequest): 
 async function answerRequest(context: JobsContext, request: WholeRequest): Promise<JobAnswer> {
   const { sent } = request;
   const paid = sent.kind === 'decoded' ? { ...bindRequest(request), decoded: sent.decoded } : undefined;
-  const result = await (paid ? runFlow(context, paid) : refuseUnpaid(context, request));
+  const result = await (paid ? takePayment(context, paid) : refuseUnpaid(context, request));
   // a payment of unknown outcome holds a call, or costs a look at the chain, which must not be free
   const isPending =
     (result.kind === 'pending' && !result.replayed) ||
@@ -73,78 +73,148 @@ async function refuseUnpaid(context: JobsContext, request: WholeRequest): Promis
     : { ...offerRefusal(job, 'payment_required'), named };
 }
 
-/** Steps 0 and 1 of a request with a payment, then the payment. */
-async function runFlow(
-  context: JobsContext,
-  request: BoundRequest & { readonly decoded: DecodedPayment },
-): Promise<PaymentAnswer | JobRefusal> {
-  const { decoded } = request;
-  const unread = await startUnread(context, request, decoded);
-  if (unread.kind === 'started') return finishStarted(context, request, unread.job, unread);
-  const lookUp = await lookUpPayment(context, decoded);
-  const known = await answerKnownPayment(context, request, lookUp);
-  if (known.kind === 'answered') return known.answer;
-  if (known.kind === 'replay') return paymentReplay(decoded);
-  const checked = checkRequest(context, request);
-  if (checked.kind === 'refusal') return checked;
-  if (known.kind === 'recovered') return redeliver(context, request, checked.job, decoded, known.digest);
-  if (known.kind === 'failed') return resultOf(known, checked.job, decoded);
-  return unread.kind === 'refusal' ? unread : takePayment(context, request, checked.job, decoded, lookUp);
-}
+type Started = Extract<PaymentStart, { kind: 'started' }>;
 
-/** Steps 8 and 9. */
-function finishStarted(
-  context: JobsContext,
-  request: BoundRequest,
-  job: Job,
-  { started, checked }: { readonly started: Started; readonly checked: CheckedPayment },
-): Promise<PaymentAnswer | JobRefusal> {
-  // while its settlement is waited for it takes nothing from the budget
-  request.charge.refund();
-  return finishPayment(context, request, job, started, checked.landing);
-}
-
-function resultOf(
-  known: Exclude<KnownPaymentResult, { kind: 'not_known' | 'recovered' }>,
-  job: Job,
-  decoded: DecodedPayment,
-): PaymentAnswer | JobRefusal {
-  switch (known.kind) {
-    case 'answered':
-      return known.answer;
-    case 'failed':
-      return rejectedPayment(job, { stage: 'match', reason: known.reason });
-    case 'replay':
-      return paymentReplay(decoded);
+/**
+ * Steps 0 to 9 of a request with a payment. A check's refusal counts only after a last look whether this very payment was started
+ * meanwhile by another copy of this request: that copy's own settlement can be the reason of the refusal (a used nonce, a
+ * quote in use, a full outbox), and a payer who gets a 402 signs again and pays twice.
+ */
+async function takePayment(context: JobsContext, request: PaidRequest): Promise<PaymentAnswer | JobRefusal> {
+  let checkedRequest: RequestCheck | undefined;
+  const checkOnce = (): RequestCheck => (checkedRequest ??= checkRequest(context, request));
+  let attempt: PaymentStart | JobRefusal | undefined = await startUnread(context, request, checkOnce);
+  for (let tries = 0; ; tries++) {
+    if (attempt?.kind === 'started') return finishPayment(context, request, attempt);
+    const known = await answerKnownPayment(context, request);
+    if (known.kind === 'answered') return known.answer;
+    if (known.kind === 'replay') return paymentReplay(request.decoded);
+    const fit = checkOnce();
+    if (fit.kind === 'refusal') return fit;
+    const { job } = fit;
+    if (known.kind === 'recovered') return redeliver(context, request, job, known.digest);
+    if (known.kind === 'failed') return rejectedPayment(job, { stage: 'match', reason: known.reason });
+    if (attempt?.kind === 'refusal') return attempt;
+    if (attempt && tries >= maxTries) return refusal(request, 'quote_in_use', { digest: attempt.digest });
+    const matched = await matchQuote(context, request, job, known.lookUp);
+    const checked = matched.kind === 'refusal' ? matched : await checkPayment(context, request, job, matched);
+    attempt = checked.kind === 'refusal' ? checked : await startPayment(context, request, job, checked);
+    // the append has decided
+    if (attempt.kind === 'refusal' && checked.kind !== 'refusal') return attempt;
   }
 }
 
 /**
- * Steps 2 to 9 for a decoded payment. A check's refusal counts only after a last look whether this very payment was started
- * meanwhile by another copy of this request: that copy's own settlement can be the reason of the refusal (a used nonce, a
- * quote in use, a full outbox), and a payer who gets a 402 signs again and pays twice.
+ * Starts a payment whose quote authenticates itself without reading the ledger: a look-up was a sixth of the database's work for a
+ * payment. The claims of the start decide, as they do after a look-up, which comes first for a payment that is refused here. Only for the
+ * first payment that this process sees on the quote: a repetition would be verified by the facilitator, and looked for on the chain,
+ * before its start loses. Undefined where the ledger has to be read first.
  */
-async function takePayment(
+async function startUnread(
   context: JobsContext,
-  request: BoundRequest,
+  request: PaidRequest,
+  checkOnce: () => RequestCheck,
+): Promise<Started | JobRefusal | undefined> {
+  const { quoteDigest: digest, echo } = request.decoded.terms ?? {};
+  if (digest === undefined || !echo || context.seenQuotes.has(digest)) return undefined;
+  const fit = checkOnce();
+  if (fit.kind === 'refusal') return undefined;
+  const { job } = fit;
+  const matched = await matchUnread(context, request, job);
+  if (!matched || context.seenQuotes.has(digest)) return undefined;
+  context.seenQuotes.add(digest);
+  const checked = await checkPayment(context, request, job, matched);
+  if (checked.kind === 'refusal') return checked;
+  const start = await startPayment(context, request, job, checked);
+  return start.kind === 'stream_moved' ? undefined : start;
+}
+
+/**
+ * The payment with the quote that it echoes. A summarised quote has no event yet; any other was recorded behind its answer, and has
+ * no other event. Where that is wrong, the start meets another version of the quote's stream, and loses.
+ */
+async function matchUnread(
+  context: JobsContext,
+  request: PaidRequest,
   job: Job,
-  decoded: DecodedPayment,
-  firstLookUp: KnownPayment,
+): Promise<MatchedPayment | undefined> {
+  // the start compares `revokedBefore`
+  const unread = { streams: [], quote: { events: [], nowSecs: nowSecs(context) }, revokedBefore: 0 };
+  const matched = await matchQuote(context, request, job, unread);
+  if (matched.kind === 'refusal' || matched.late) return undefined;
+  const { state } = matched;
+  if (state.quote?.summarised) return { ...matched, isUnread: true };
+  return { ...matched, isUnread: true, state: { ...state, version: 1 }, opening: [] };
+}
+
+/**
+ * Steps 8 and 9 once `settlement_started` is on record. Any fault from here on is answered as pending, never as a failure: the resolver
+ * finishes the payment.
+ */
+async function finishPayment(
+  context: JobsContext,
+  request: PaidRequest,
+  { started, job, checked: { passedOn, landing } }: Started,
 ): Promise<PaymentAnswer | JobRefusal> {
-  let lookUp = firstLookUp;
-  for (let tries = 1; ; tries++) {
-    const matched = await matchQuote(context, request, job, decoded, lookUp);
-    const checked = await checkPayment(context, request, job, matched);
-    if (checked.kind === 'checked') {
-      const start = await startPayment(context, request, job, checked);
-      if (start.kind === 'started') return finishStarted(context, request, job, { ...start, checked });
-      if (start.kind === 'refusal') return start;
+  // while its settlement is waited for it takes nothing from the budget
+  request.charge.refund();
+  const { digest, callId, state } = started;
+  const pending: PaymentAnswer = { kind: 'pending', digest, replayed: false };
+  const { client } = request;
+  const settling = settlePayment(context, started, { client, passedOn, landing });
+  context.settling.set(
+    digest,
+    settling.catch(() => {}),
+  );
+  try {
+    const settled = await settling;
+    switch (settled.kind) {
+      case 'settled': {
+        const { serviceId, jobIndex } = job;
+        const payment = paymentSummary(paymentToData(state.payment), settled.transaction);
+        const { x402Version } = state.payment;
+        return acceptedAnswer(
+          context,
+          { digest, job: { serviceId, jobIndex }, callId, payment, x402Version, replayed: false },
+          { settledAt: settled.at, isRefunded: false },
+        );
+      }
+      case 'failed':
+      case 'void':
+        // nothing was broadcast, and the chain agrees: the payer may sign another
+        return offerRefusal(job, 'payment_invalid', settled.reason);
+      case 'unknown':
+        return pending;
+      case 'superseded':
+        return await answerOnRecord(context, job, started);
     }
-    lookUp = await lookUpPayment(context, decoded);
-    const known = await answerKnownPayment(context, { ...request, decoded }, lookUp);
-    if (known.kind === 'recovered') return refusal(request, 'payment_recovered', { digest: known.digest });
-    if (known.kind !== 'not_known') return resultOf(known, job, decoded);
-    if (checked.kind === 'refusal') return checked;
-    if (tries === maxTries) return refusal(request, 'quote_in_use', { digest: checked.digest });
+  } catch (error) {
+    context.log.error(
+      { quote_digest: digest, err: error },
+      'a started payment could not be finished: the resolver finishes it',
+    );
+    return pending;
+  } finally {
+    context.settling.delete(digest);
+  }
+}
+
+/** The answer of a payment whose outcome another process recorded first. */
+async function answerOnRecord(
+  context: JobsContext,
+  job: Job,
+  { digest, state: { payment } }: StartedPayment,
+): Promise<PaymentAnswer | JobRefusal> {
+  const quote = foldQuote((await readStream(context.pool, digest)).events);
+  const known = paymentOf(quote, payment);
+  switch (known?.status) {
+    case 'settled':
+      return acceptedOnRecord(context, digest, quote, known, false);
+    case 'settlement_failed':
+      return offerRefusal(job, 'payment_invalid', known.reason ?? 'settlement_failed');
+    case 'settling':
+    case 'settlement_unknown':
+    case undefined:
+      return { kind: 'pending', digest, replayed: false };
   }
 }

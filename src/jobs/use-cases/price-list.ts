@@ -3,7 +3,7 @@ import { canonicalJson } from '../../base/values/canonical-json.ts';
 import { type PaymentToken } from '../../payments/rules/payment.ts';
 import { sha256 } from '../../base/values/sha256.ts';
 import type { PriceList } from '../../payments/store/price-windows.ts';
-import { type Catalog, isSold, type Job } from './catalog.ts';
+import type { Catalog, Job } from './catalog.ts';
 import { type AcceptedToken, tokenName } from '../../base/values/token.ts';
 
 /** How often a gateway says that it still offers its price list: a crash shortens no quote by more than this. */
@@ -22,17 +22,19 @@ export function priceListOf(
   missing: ReadonlySet<string>,
 ): PriceList {
   const unrated = payableInV1(tokens).filter((token) => missing.has(tokenName(token)));
-  const prices = [...catalog.values()].filter(isSold).flatMap((job) => {
-    const rated = payableInV1(job.options).filter((option) => !missing.has(tokenName(option)));
-    return [
-      ...rated.map((option) => ({
-        ...termsOf(job, option),
-        amount: String(option.amount),
-        credit_micros: option.creditMicros === undefined ? null : String(option.creditMicros),
-      })),
-      ...unrated.map((token) => ({ ...termsOf(job, token), amount: null, credit_micros: null })),
-    ];
-  });
+  const prices = [...catalog.values()]
+    .filter(({ isSold }) => isSold)
+    .flatMap((job) => {
+      const rated = payableInV1(job.options).filter((option) => !missing.has(tokenName(option)));
+      return [
+        ...rated.map((option) => ({
+          ...termsOf(job, option),
+          amount: String(option.amount),
+          credit_micros: option.creditMicros === undefined ? null : String(option.creditMicros),
+        })),
+        ...unrated.map((token) => ({ ...termsOf(job, token), amount: null, credit_micros: null })),
+      ];
+    });
   // until the list is extended again, and once more as long for an extension that comes late
   const validSecs = quoteTtlSecs + (2 * extendMs) / 1_000;
   const id = Buffer.from(sha256(canonicalJson([validSecs, prices])).slice(2), 'hex');

@@ -6,7 +6,7 @@ import type { Address, Caip2, Hex } from '../../base/values/primitives.ts';
 import { readStream } from '../../ledger/store/streams.ts';
 import type { JobsContext } from './context.ts';
 import { nowSecs } from '../../ledger/store/ledger.ts';
-import { checkPayerSignature } from './payer-signature.ts';
+import { checkPayerSignature } from '../../payments/use-cases/payer-signature.ts';
 import { isReceiptChallenge, receiptChallenge, receiptToken } from './receipt-keys.ts';
 
 /** How long a payer has to sign. */

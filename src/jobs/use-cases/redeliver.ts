@@ -15,14 +15,14 @@ import { readStream } from '../../ledger/store/streams.ts';
 import { paymentKey } from '../../payments/store/claims.ts';
 import type { PaymentAnswer } from './answer.ts';
 import { keepCallback } from './callbacks.ts';
-import { type Job, sellsCredit } from './catalog.ts';
+import type { Job } from './catalog.ts';
 import type { JobsContext } from './context.ts';
 import { openPaidCalls } from '../../ledger/store/ledger.ts';
-import type { BoundRequest } from './job-request.ts';
-import { acceptedAnswer, answerKnownPayment, lookUpPayment } from './known-payment.ts';
-import { checkPayerSignature } from './payer-signature.ts';
+import type { BoundRequest, PaidRequest } from './job-request.ts';
+import { acceptedOnRecord, answerKnownPayment } from './known-payment.ts';
+import { checkPayerSignature } from '../../payments/use-cases/payer-signature.ts';
 import { isQuoteTokenProof } from './receipt-keys.ts';
-import { recordDecision } from './record-settlement.ts';
+import { recordDecision } from '../../payments/use-cases/record-settlement.ts';
 import { enqueueFailed, type JobRefusal, refusal } from './refusal.ts';
 import { append, firstLookMs, keepRequest } from './start-payment.ts';
 
@@ -33,14 +33,14 @@ import { append, firstLookMs, keepRequest } from './start-payment.ts';
  */
 export async function redeliver(
   context: JobsContext,
-  request: BoundRequest,
+  request: PaidRequest,
   job: Job,
-  decoded: DecodedPayment,
   digest: Hex,
 ): Promise<PaymentAnswer | JobRefusal> {
+  const { decoded } = request;
   const quote = foldQuote((await readStream(context.pool, digest)).events);
   const known = paymentOf(quote, nameOf(decoded));
-  if (!known || refundReason(known) !== 'recovered') return answerAgain(context, request, decoded);
+  if (!known || refundReason(known) !== 'recovered') return answerAgain(context, request);
   const bound = await checkLostQuote(context, request, decoded, known);
   const obstacle =
     obstacleOf(job, known) ??
@@ -52,12 +52,14 @@ export async function redeliver(
   if (openPaidCalls(context) >= context.config.limits.maxOutstandingCalls)
     return enqueueFailed(job, digest, 'outbox_full');
   const bodyKeccak256 = bound.kind === 'kept' ? bound.bodyKeccak256 : undefined;
-  await keepCallback(context, request, digest, decoded.payer);
+  const { callbackUrl, binding } = request;
+  if (callbackUrl !== undefined)
+    await keepCallback(context, callbackUrl, { stream: digest, binding }, decoded.payer);
   const command = await redeliveryCommand(context, request, job, decoded, known, bodyKeccak256);
-  if (!command) return answerAgain(context, request, decoded);
+  if (!command) return answerAgain(context, request);
   const appended = await append(context, { ...command, stream: digest, expect: quote.version });
   if (appended.outcome === 'full') return enqueueFailed(job, digest, 'lane_full');
-  if (appended.outcome !== 'ok') return answerAgain(context, request, decoded);
+  if (appended.outcome !== 'ok') return answerAgain(context, request);
   request.charge.refund();
   return release(context, decoded, digest, appended.call_id ?? 0);
 }
@@ -68,7 +70,7 @@ function obstacleOf(job: Job, { payment, refunds, refunding }: PaymentState): st
   if (refunds.length > 0) return 'a part of the payment was refunded, so the rest of it is refunded as well';
   const { network, asset, pay_to: payTo, amount } = payment;
   const offer = job.options.find((one) => one.network === network && one.asset === asset);
-  if (job.restriction || sellsCredit(job)) return 'this job cannot be delivered for a recovered payment';
+  if (job.restriction || job.isTopUp) return 'this job cannot be delivered for a recovered payment';
   if (offer?.payTo !== payTo) return 'this job is not sold for that token any more';
   return offer.amount > BigInt(amount)
     ? `this job costs ${offer.amount} atoms now, more than was paid`
@@ -185,7 +187,7 @@ async function release(
     const delivered = paymentOf(current, nameOf(decoded));
     if (delivered?.call)
       // its signature shows that the payer asks
-      return acceptedAnswer(context, digest, current, delivered, false);
+      return acceptedOnRecord(context, digest, current, delivered, false);
   } catch (error) {
     context.log.error(
       { quote_digest: digest, err: error },
@@ -196,13 +198,8 @@ async function release(
 }
 
 /** Something else was recorded meanwhile: a refund, or the delivery for another copy of the request. */
-async function answerAgain(
-  context: JobsContext,
-  request: BoundRequest,
-  decoded: DecodedPayment,
-): Promise<PaymentAnswer | JobRefusal> {
-  const lookUp = await lookUpPayment(context, decoded);
-  const known = await answerKnownPayment(context, { ...request, decoded }, lookUp);
+async function answerAgain(context: JobsContext, request: PaidRequest): Promise<PaymentAnswer | JobRefusal> {
+  const known = await answerKnownPayment(context, request);
   if (known.kind === 'answered') return known.answer;
   return refusal(request, known.kind === 'replay' ? 'payment_replay' : 'payment_recovered');
 }

@@ -2,7 +2,8 @@ import { readTopUpOrder } from '../../base/values/top-up-order.ts';
 import { paidCallKey } from '../../payments/rules/call-key.ts';
 import { jobKey } from '../../base/values/job.ts';
 import type { LedgerEvent } from '../../ledger/rules/event.ts';
-import { settleEndSecs } from '../../payments/rules/payment-window.ts';
+import { settleEndSecs, sharedAppendMs } from '../../payments/rules/payment-window.ts';
+import { startedState } from '../../payments/rules/settlement.ts';
 import { ofPayment, paymentToData } from '../../payments/rules/payment.ts';
 import { orderedUuid } from '../../base/values/ordered-uuid.ts';
 import type { Hex } from '../../base/values/primitives.ts';
@@ -15,7 +16,7 @@ import { keepCallback } from './callbacks.ts';
 import type { Job } from './catalog.ts';
 import type { CheckedPayment } from './check-payment.ts';
 import type { JobsContext } from './context.ts';
-import { type BoundRequest, requestStream } from './job-request.ts';
+import type { BoundRequest } from './job-request.ts';
 import { settleMarginSecs } from './match-quote.ts';
 import {
   authPassed,
@@ -25,7 +26,7 @@ import {
   paymentReplayDenied,
   unrecordedRefusal,
 } from './refusal.ts';
-import { sharedAppendMs, type StartedPayment, startedPayment } from './record-settlement.ts';
+import type { StartedPayment } from '../../payments/use-cases/record-settlement.ts';
 
 /** A larger body is stored before its append, which would otherwise delay the other commands of its batch. */
 const smallBodyBytes = 8_192;
@@ -33,9 +34,14 @@ const smallBodyBytes = 8_192;
 export const firstLookMs = 5_000;
 
 export type PaymentStart =
-  | { readonly kind: 'started'; readonly started: StartedPayment & { readonly callId: number } }
+  | {
+      readonly kind: 'started';
+      readonly started: StartedPayment & { readonly callId: number };
+      readonly job: Job;
+      readonly checked: CheckedPayment;
+    }
   /** Another append moved the quote's stream first: everything has to be looked at again. */
-  | { readonly kind: 'stream_moved' }
+  | { readonly kind: 'stream_moved'; readonly digest: Hex }
   | ErrorRefusal;
 
 type AddedCall = Extract<CallChange, { op: 'add' }>;
@@ -49,28 +55,33 @@ export async function startPayment(
 ): Promise<PaymentStart> {
   const { digest, payment } = checked;
   // one quote, one payment: whatever the checks before have let pass
-  if (checked.state.payment) return { kind: 'stream_moved' };
+  if (checked.state.payment) return { kind: 'stream_moved', digest };
   const kept = await keepRequest(context, request);
-  await keepCallback(context, request, digest, payment.payer);
+  const { callbackUrl, binding } = request;
+  if (callbackUrl !== undefined)
+    await keepCallback(context, callbackUrl, { stream: digest, binding }, payment.payer);
   const command = startCommand(context, request, job, checked, kept);
-  const outcome = await append(context, command, { mayWaitMs: sharedAppendMs(context) });
+  const outcome = await append(context, command, {
+    mayWaitMs: sharedAppendMs(context.facilitator.typicalSettleMs()),
+  });
   switch (outcome.outcome) {
     case 'ok': {
       if (outcome.call_id === null) throw new Error('the append of a call returned no call id');
       const { call_id: callId, version } = outcome;
-      return { kind: 'started', started: { ...startedPayment(digest, version, payment, callId), callId } };
+      const started = { digest, version, callId, state: startedState(payment, callId) };
+      return { kind: 'started', started, job, checked };
     }
     case 'full':
       return enqueueFailed(job, digest, 'lane_full');
     case 'lost':
       // the append itself recorded the refusal of a used payment, id or nonce; a taken quote is looked at again
-      if (!isReplayed(outcome.claim)) return { kind: 'stream_moved' };
-      if (outcome.claim === 'payment' && checked.isUnread) return { kind: 'stream_moved' };
+      if (!isReplayed(outcome.claim)) return { kind: 'stream_moved', digest };
+      if (outcome.claim === 'payment' && checked.isUnread) return { kind: 'stream_moved', digest };
       return unrecordedRefusal(replayCodes[outcome.claim]);
     case 'same':
     case 'stale':
     case 'lease_lost':
-      return { kind: 'stream_moved' };
+      return { kind: 'stream_moved', digest };
   }
 }
 
@@ -162,7 +173,7 @@ function startCommand(
     events: startEvents(request, checked),
     claims: startClaims(request, job, checked, key),
     lost: {
-      stream: requestStream(request),
+      stream: request.stream,
       // of the claims that it makes: each event is encoded for every payment
       events: {
         // the look-up says first whether it is this very request's

@@ -12,7 +12,7 @@ import { readSiwx, siwxEntry, type SignedIn } from '../../accounts/rules/siwx.ts
 import { type Address, type Caip2, chainIdOf } from '../../base/values/primitives.ts';
 import { consumeNonce, storeNonce } from '../../accounts/store/identity.ts';
 import type { JobsContext } from './context.ts';
-import { checkPayerSignature } from './payer-signature.ts';
+import { checkPayerSignature } from '../../payments/use-cases/payer-signature.ts';
 
 /** Where a wallet signs in for its paid calls. */
 export function walletUrl({ publicUrl }: Pick<JobsContext, 'publicUrl'>): string {

@@ -1,5 +1,5 @@
 import type { Caip2 } from '../../base/values/primitives.ts';
-import { confirmReported, reopenReorged } from '../use-cases/confirm-settlement.ts';
+import { confirmReported, reopenReorged } from '../../payments/use-cases/confirm-settlement.ts';
 import type { JobsContext } from '../use-cases/context.ts';
 import type { Chain } from '../../payments/peers/chain/chain.ts';
 import {

@@ -1,5 +1,9 @@
 import type { JobsContext } from '../use-cases/context.ts';
-import { resolveTakenBack, resolveSettlement, type SettleSlots } from '../use-cases/resolve-settlement.ts';
+import {
+  resolveTakenBack,
+  resolveSettlement,
+  type SettleSlots,
+} from '../../payments/use-cases/resolve-settlement.ts';
 import { endFollowUps, takeFollowUps } from '../../payments/store/follow-ups.ts';
 import { takeUnsettled } from '../../payments/store/unsettled.ts';
 import { type Loop, startLoop } from '../../ledger/workers/loop.ts';

@@ -370,3 +370,8 @@ function transferOf(
 ): ClaimedTransfer {
   return { network, transaction, logIndex, paymentNonce: nonce };
 }
+
+/** Of a payment whose `settlement_started` was just recorded. */
+export function startedState(payment: SignedPayment, callId: number): SettlementState {
+  return { payment, status: 'settling', isOverdue: false, call: { kind: 'waiting', callId } };
+}

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { parseTraceparent } from '../../../src/base/values/traceparent.ts';
 import { readLeaves } from '../../../src/audit/store/log.ts';
 import { createRunner, job, type JobCall, RetryLater } from '../../../src/runner/index.ts';
-import { behindProxy, reaches } from '../../jobs/use-cases/settlement-support.ts';
+import { behindProxy, reaches } from '../../payments/use-cases/settlement-support.ts';
 import { ask, paidModel, startChatGateway } from '../../support/chat-gateway.ts';
 import { type Collector, type ReceivedSpan, startCollector } from '../../support/collector.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';

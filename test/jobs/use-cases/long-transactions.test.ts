@@ -7,7 +7,14 @@ import { landInLongTransaction } from '../../support/onchain.ts';
 import { quoteAndSign } from '../../support/payer.ts';
 import { tollbook } from '../../support/program.ts';
 import { eventually } from '../../support/wait.ts';
-import { behindProxy, digestOf, job, pay, price, reaches } from './settlement-support.ts';
+import {
+  behindProxy,
+  digestOf,
+  job,
+  pay,
+  price,
+  reaches,
+} from '../../payments/use-cases/settlement-support.ts';
 
 const chain = useChain();
 

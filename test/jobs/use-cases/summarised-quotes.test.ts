@@ -32,6 +32,7 @@ const jobs = [0, 1].map((jobIndex) => ({
   serviceId: 1,
   jobIndex,
   mode: 'public_paid' as const,
+  isSold: true,
   name: undefined,
   description: undefined,
   restriction: undefined,

@@ -22,7 +22,7 @@ async function fullLane() {
   onTestFinished(() => lane.close(0));
   const context = { lane, requestTally: createRequestTally() };
   const charge = createBudget(1).open();
-  const refuse = () => recordRefusal(context, { requestId: randomUUID(), charge }, enqueueFailed);
+  const refuse = () => recordRefusal(context, { stream: `request:${randomUUID()}`, charge }, enqueueFailed);
   return { database, ...context, refuse };
 }
 

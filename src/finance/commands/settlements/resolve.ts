@@ -3,7 +3,7 @@ import {
   type OperatorResolution,
   type OperatorResolutionResult,
   resolveSettlementByOperator,
-} from '../../../jobs/use-cases/resolve-settlement-by-operator.ts';
+} from '../../../payments/use-cases/resolve-settlement-by-operator.ts';
 import { closeChains, openChains, readConfig } from '../../../audit/terminal/chains.ts';
 import { withLedger } from '../../../ledger/terminal/ledger.ts';
 import {

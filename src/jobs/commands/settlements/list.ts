@@ -1,4 +1,4 @@
-import { listOpenSettlements } from '../../use-cases/open-settlements.ts';
+import { listOpenSettlements } from '../../../payments/use-cases/open-settlements.ts';
 import { withLedger } from '../../../ledger/terminal/ledger.ts';
 import { quoteText } from '../../../payments/terminal/quote-text.ts';
 import { say } from '../../../base/terminal/terminal.ts';

@@ -8,7 +8,7 @@ import { requeueCall } from '../../../jobs/use-cases/requeue-call.ts';
 import {
   type OperatorResolutionResult,
   resolveSettlementByOperator,
-} from '../../../jobs/use-cases/resolve-settlement-by-operator.ts';
+} from '../../../payments/use-cases/resolve-settlement-by-operator.ts';
 import type { CallDetails } from '../../../payments/store/payment-search.ts';
 import { readStream } from '../../../ledger/store/streams.ts';
 import type { NoticeCode } from '../../pages/notices.ts';

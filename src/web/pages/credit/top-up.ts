@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import { orderContentType, writeTopUpOrder } from '../../../base/values/top-up-order.ts';
 import { sha256 } from '../../../base/values/sha256.ts';
 import { html, type Html } from '../../../base/values/html.ts';
-import { sellsCredit, soldJobs } from '../../../jobs/use-cases/catalog.ts';
+import { soldJobs } from '../../../jobs/use-cases/catalog.ts';
 import { amount } from '../parts.ts';
 import { walletNetworks } from '../known-networks.ts';
 import { type Payable, payablesOf, paymentForm, priceIn } from '../payment.ts';
@@ -30,7 +30,7 @@ export function topUpSection(visit: SignedInVisit): Html | undefined {
   const { currency } = site.chat().settings;
   const payables = jobs
     ? soldJobs(jobs.catalog)
-        .filter(sellsCredit)
+        .filter(({ isTopUp }) => isTopUp)
         .flatMap((job) => payablesOf(jobs, job))
     : [];
   if (!jobs || payables.length === 0) return undefined;

@@ -2,7 +2,7 @@ import { refusals } from '../../../base/errors/refusal.ts';
 import { parseJobId } from '../../../base/values/job.ts';
 import { indentedJson } from '../../../base/values/indented-json.ts';
 import { charge } from '../../../jobs/http/charge.ts';
-import { findJob, isSold, type Job } from '../../../jobs/use-cases/catalog.ts';
+import { findJob, type Job } from '../../../jobs/use-cases/catalog.ts';
 import type { JobsContext } from '../../../jobs/use-cases/context.ts';
 import { readable } from '../filters.ts';
 import { problemView, notFound } from '../problem.ts';
@@ -54,7 +54,7 @@ function withJob(
 ): Answer {
   const id = parseJobId(params['service'] ?? '', params['index'] ?? '');
   const job = id && findJob(context.catalog, id);
-  return job && isSold(job) ? answer(context, job) : notFound('job');
+  return job?.isSold ? answer(context, job) : notFound('job');
 }
 
 function answerForm(visit: Visit, context: JobsContext, job: Job, fields: URLSearchParams): Answer {

@@ -20,7 +20,7 @@ import {
   type SettlementOutcome,
   settlementState,
 } from '../../../../src/payments/rules/settlement.ts';
-import { recordDecision } from '../../../../src/jobs/use-cases/record-settlement.ts';
+import { recordDecision } from '../../../../src/payments/use-cases/record-settlement.ts';
 import { useChain } from '../../../support/devnet.ts';
 import { tollbook } from '../../../support/program.ts';
 import { startRpcProxy } from '../../../support/rpc-proxy.ts';

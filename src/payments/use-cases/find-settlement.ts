@@ -1,8 +1,8 @@
-import { expectedTransfer, type SignedPayment } from '../../payments/rules/payment.ts';
+import { expectedTransfer, type SignedPayment } from '../rules/payment.ts';
 import type { Hex } from '../../base/values/primitives.ts';
-import type { PaymentState } from '../../payments/rules/quote-state.ts';
-import type { AuthorizationFound, Chain } from '../../payments/peers/chain/chain.ts';
-import type { Proof, Settlement } from '../../payments/rules/settlement.ts';
+import type { PaymentState } from '../rules/quote-state.ts';
+import type { AuthorizationFound, Chain } from '../peers/chain/chain.ts';
+import type { Proof, Settlement } from '../rules/settlement.ts';
 
 /** What the chain says about a payment whose outcome is open. */
 export type Finding =

@@ -1,8 +1,9 @@
-import { foldQuote, type PaymentState, type QuoteState } from '../../payments/rules/quote-state.ts';
-import { listUnresolved } from '../../payments/store/follow-ups.ts';
+import type pg from 'pg';
+import type { LedgerDatabase } from '../../ledger/store/database.ts';
+import { foldQuote, type PaymentState, type QuoteState } from '../rules/quote-state.ts';
+import { listUnresolved } from '../store/follow-ups.ts';
 import { readStream } from '../../ledger/store/streams.ts';
-import { listUnsettled } from '../../payments/store/unsettled.ts';
-import type { JobsContext } from './context.ts';
+import { listUnsettled } from '../store/unsettled.ts';
 import { findByKey, findTakenBack } from './find-payment.ts';
 
 /** A settlement without an outcome, for the operator. */
@@ -22,7 +23,7 @@ export interface OpenSettlementRow {
 
 /** Open settlements, oldest first. */
 export async function listOpenSettlements(
-  ledger: Pick<JobsContext, 'pool' | 'db'>,
+  ledger: { readonly pool: pg.Pool; readonly db: LedgerDatabase },
   limit: number,
 ): Promise<OpenSettlementRow[]> {
   const [calls, kept] = await Promise.all([

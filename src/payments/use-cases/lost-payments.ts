@@ -1,6 +1,6 @@
 import type pg from 'pg';
-import { latestValidBefore } from '../../payments/rules/payment-window.ts';
-import type { SignedPayment } from '../../payments/rules/payment.ts';
+import { latestValidBefore } from '../rules/payment-window.ts';
+import type { SignedPayment } from '../rules/payment.ts';
 import { readRecovery, type Recovery } from '../../ledger/store/recovery.ts';
 
 /** Payments that a recovered ledger lost and whose search on the chain is not finished. */

@@ -1,21 +1,21 @@
-import { paymentFromData, type SignedPayment } from '../../payments/rules/payment.ts';
+import { paymentFromData, type SignedPayment } from '../rules/payment.ts';
 import type { Hex } from '../../base/values/primitives.ts';
-import { foldQuote, type PaymentState, type QuoteState } from '../../payments/rules/quote-state.ts';
+import { foldQuote, type PaymentState, type QuoteState } from '../rules/quote-state.ts';
 import { facilitatorMarginSecs } from '../../base/values/facilitator-margin.ts';
-import { type HeldCall, type Outcome, settlementState } from '../../payments/rules/settlement.ts';
-import { runIn } from '../../base/values/tracing.ts';
-import { findCall } from '../../calls/store/calls.ts';
-import type { FollowUp } from '../../payments/store/follow-ups.ts';
+import { type HeldCall, type Outcome, settlementState } from '../rules/settlement.ts';
+import { runIn, type Tracing } from '../../base/values/tracing.ts';
+import type { FollowUp } from '../store/follow-ups.ts';
 import { readStream } from '../../ledger/store/streams.ts';
-import { paymentKey } from '../../payments/store/claims.ts';
+import { paymentKey } from '../store/claims.ts';
 import { LedgerInconsistentError } from '../../ledger/store/halt.ts';
 import { readHalt } from '../../ledger/store/recovery.ts';
-import { findUnsettled, postponeUnsettled, type UnsettledCall } from '../../payments/store/unsettled.ts';
+import { findUnsettled, postponeUnsettled, type UnsettledCall } from '../store/unsettled.ts';
 import { findByKey, findTakenBack } from './find-payment.ts';
 import { findSettlement } from './find-settlement.ts';
-import type { JobsContext } from './context.ts';
 import { nowSecs } from '../../ledger/store/ledger.ts';
-import { requestSettlement } from './settle-payment.ts';
+import type { Config } from '../../base/config/config.ts';
+import type { LedgerDatabase } from '../../ledger/store/database.ts';
+import { requestSettlement, type SettlementPorts } from './settle-payment.ts';
 import { underWaySecs } from './settlement-slots.ts';
 import { recordDecision, recordOutcome, type StartedPayment, type Superseded } from './record-settlement.ts';
 
@@ -23,6 +23,15 @@ import { recordDecision, recordOutcome, type StartedPayment, type Superseded } f
 export type OpenSettlement = Pick<UnsettledCall, 'stream' | 'payment' | 'ageSecs'> &
   Partial<Pick<UnsettledCall, 'traceparent'>> &
   (Pick<UnsettledCall, 'callId' | 'attempt'> | { readonly callId?: undefined });
+
+export interface ResolutionPorts extends SettlementPorts {
+  readonly db: LedgerDatabase;
+  readonly config: Config;
+  /** Payments that this process is settling now, by stream. */
+  readonly settling: ReadonlyMap<string, Promise<unknown>>;
+  readonly stopping: () => boolean;
+  readonly tracing?: Tracing | undefined;
+}
 
 /** Limits the settle requests that run at once, since each may take long. */
 export interface SettleSlots {
@@ -61,7 +70,7 @@ const voidAfterSecs = 3_600;
  * is a trace of its own with a link to it.
  */
 export function resolveSettlement(
-  context: JobsContext,
+  context: ResolutionPorts,
   open: OpenSettlement,
   slots: SettleSlots,
 ): Promise<void> {
@@ -72,7 +81,7 @@ export function resolveSettlement(
   return span ? runIn(span, work) : work();
 }
 
-async function resolve(context: JobsContext, open: OpenSettlement, slots: SettleSlots): Promise<void> {
+async function resolve(context: ResolutionPorts, open: OpenSettlement, slots: SettleSlots): Promise<void> {
   const unresolved = await findUnresolved(context, open);
   if (!unresolved) return;
   const { started } = unresolved;
@@ -91,7 +100,7 @@ export type FailedLook = 'landed' | 'not_landed' | 'unsure';
  * resolver does the same in its own time; a client that presents the payment again must not be told meanwhile to sign another.
  */
 export async function lookAtFailed(
-  context: JobsContext,
+  context: ResolutionPorts,
   digest: Hex,
   { quote, version }: QuoteState,
   known: PaymentState,
@@ -121,7 +130,7 @@ export type FollowUpResult = { readonly kind: 'done' } | { readonly kind: 'look_
 
 /** The same for a payment that was taken back while a runner had its call. The event that took it back names it. */
 export async function resolveTakenBack(
-  context: JobsContext,
+  context: ResolutionPorts,
   { stream, seq, ageSecs }: Pick<FollowUp, 'stream' | 'seq' | 'ageSecs'>,
   slots: SettleSlots,
 ): Promise<FollowUpResult> {
@@ -133,7 +142,10 @@ export async function resolveTakenBack(
   return { kind: 'look_again' };
 }
 
-async function findUnresolved(context: JobsContext, open: OpenSettlement): Promise<Unresolved | undefined> {
+async function findUnresolved(
+  context: ResolutionPorts,
+  open: OpenSettlement,
+): Promise<Unresolved | undefined> {
   const digest = open.stream as Hex;
   const quote = foldQuote((await readStream(context.pool, digest)).events);
   const known = findByKey(quote, open.payment);
@@ -152,7 +164,7 @@ async function findUnresolved(context: JobsContext, open: OpenSettlement): Promi
     return undefined;
   }
   if (open.callId === undefined && !canBeOpen(known)) return undefined;
-  const held = open.callId === undefined ? await findKeptCall(context, known) : open;
+  const held = open.callId === undefined ? await findKeptCall(context, digest, known) : open;
   const state = settlementState(known, held);
   return { open, quote, known, started: { digest, version: quote.version, state } };
 }
@@ -164,16 +176,17 @@ function canBeOpen({ call, recovered }: PaymentState): boolean {
 
 /** The call that was taken back while a runner had it, as long as it can still be delivered. */
 async function findKeptCall(
-  { db }: Pick<JobsContext, 'db'>,
+  { db }: ResolutionPorts,
+  digest: Hex,
   { call }: PaymentState,
 ): Promise<HeldCall | undefined> {
-  const row = call && (await findCall(db, call.callId));
-  const isKept = row?.status === 'unpaid' || row?.status === 'pending';
-  return isKept ? { callId: row.call_id, attempt: row.attempt } : undefined;
+  const rows = call ? await findUnsettled(db, digest) : [];
+  const row = rows.find(({ call_id, status }) => call_id === call?.callId && status !== 'watched');
+  return row && { callId: row.call_id, attempt: row.attempt };
 }
 
 async function findOutcome(
-  context: JobsContext,
+  context: ResolutionPorts,
   unresolved: Unresolved,
   slots: SettleSlots,
 ): Promise<Finding> {
@@ -221,7 +234,7 @@ function stillOpen({ reason }: PaymentState, otherwise: string): Finding {
  * outcome on record makes that verdict void, so one is appended before money can move: only then is the request sent.
  */
 async function settleAgain(
-  context: JobsContext,
+  context: ResolutionPorts,
   { open, started, known }: Unresolved,
 ): Promise<Outcome | Superseded> {
   if (known.status === 'settling') {
@@ -252,7 +265,7 @@ async function settleAgain(
  * Whether settling again is safe: never for a payment that was reported as failed, since its client may have signed another,
  * nor while the first settle request may still be running.
  */
-function maySettle(context: JobsContext, { open, started, known }: Unresolved): boolean {
+function maySettle(context: ResolutionPorts, { open, started, known }: Unresolved): boolean {
   const { digest, state } = started;
   if (
     known.status === 'settlement_failed' ||
@@ -265,14 +278,14 @@ function maySettle(context: JobsContext, { open, started, known }: Unresolved): 
   return known.status === 'settlement_unknown' || open.ageSecs > underWaySecs(context);
 }
 
-function isInTime(context: JobsContext, { validAfter, validBefore }: SignedPayment): boolean {
+function isInTime(context: ResolutionPorts, { validAfter, validBefore }: SignedPayment): boolean {
   const now = BigInt(nowSecs(context));
   return validAfter < now && validBefore > now + BigInt(facilitatorMarginSecs);
 }
 
 /** Records once that a payment takes too long: the alert to the operator follows from that event. */
 async function noteOverdue(
-  context: JobsContext,
+  context: ResolutionPorts,
   { open, started }: Unresolved,
   reason: string,
 ): Promise<void> {

@@ -1,12 +1,12 @@
-import { expectedTransfer, paymentFromData, type SignedPayment } from '../../payments/rules/payment.ts';
+import { expectedTransfer, paymentFromData, type SignedPayment } from '../rules/payment.ts';
 import type { Hex } from '../../base/values/primitives.ts';
-import { foldQuote } from '../../payments/rules/quote-state.ts';
-import { type SettlementOutcome, settlementState } from '../../payments/rules/settlement.ts';
-import type { Chain } from '../../payments/peers/chain/chain.ts';
+import { foldQuote } from '../rules/quote-state.ts';
+import { type SettlementOutcome, settlementState } from '../rules/settlement.ts';
+import type { Chain } from '../peers/chain/chain.ts';
 import { readStream } from '../../ledger/store/streams.ts';
-import { paymentKey } from '../../payments/store/claims.ts';
-import { findUnsettled } from '../../payments/store/unsettled.ts';
-import type { JobsContext } from './context.ts';
+import { paymentKey } from '../store/claims.ts';
+import { findUnsettled } from '../store/unsettled.ts';
+import type { Ledger } from '../../ledger/store/ledger.ts';
 import { recordDecision } from './record-settlement.ts';
 
 /** An operator's own knowledge about a settlement, with the evidence for it. */
@@ -41,7 +41,7 @@ export type OperatorResolutionResult =
  * failed. If a chain is given, it must not contradict.
  */
 export async function resolveSettlementByOperator(
-  ledger: Pick<JobsContext, 'pool' | 'db' | 'lane'>,
+  ledger: Ledger,
   digest: Hex,
   resolution: OperatorResolution,
   chainOf: (network: string) => Chain | undefined,

@@ -1,37 +1,57 @@
-import { expectedTransfer, type SignedPayment } from '../../payments/rules/payment.ts';
-import { schemes } from '../../payments/rules/schemes/schemes.ts';
-import { facilitatorRequest, type PassedOn } from '../../payments/rules/x402.ts';
-import type { SettleAnswer, SettleOptions } from '../../payments/peers/facilitator/facilitator.ts';
-import type { JobsContext } from './context.ts';
-import type { Outcome } from '../../payments/rules/settlement.ts';
-import type { Hex } from '../../base/values/primitives.ts';
+import { expectedTransfer, type SignedPayment } from '../rules/payment.ts';
+import { sharedAppendMs } from '../rules/payment-window.ts';
+import { schemes } from '../rules/schemes/schemes.ts';
+import { facilitatorRequest, type PassedOn } from '../rules/x402.ts';
+import type { JobsConfig } from '../../base/config/config.ts';
+import type { OperatorLog } from '../../base/values/operator-log.ts';
+import type { Chain } from '../peers/chain/chain.ts';
+import type { Facilitator, SettleAnswer, SettleOptions } from '../peers/facilitator/facilitator.ts';
+import type { Outcome } from '../rules/settlement.ts';
+import type { Caip2, Hex } from '../../base/values/primitives.ts';
 import { LedgerInconsistentError } from '../../ledger/store/halt.ts';
+import type { Landing } from './find-settlement.ts';
 import {
   recordOutcome,
   type RecordedOutcome,
-  sharedAppendMs,
+  type RecordPorts,
   type StartedPayment,
   type Superseded,
 } from './record-settlement.ts';
+
+export interface SettlementPorts extends RecordPorts {
+  readonly facilitator: Facilitator;
+  readonly chains: ReadonlyMap<Caip2, Chain>;
+  readonly settings: JobsConfig;
+  readonly log: OperatorLog;
+}
+
+/** How a payment is settled: for whom, and what its request carries beside it; or with the transfer that has landed before. */
+export interface SettlementRequest {
+  readonly client: string;
+  readonly passedOn: PassedOn;
+  readonly landing: Landing;
+}
 
 /**
  * Settles a started payment and records the outcome: paid and enqueued in one append, failed, or unknown. Returns the outcome
  * on record; if another process recorded one first, that one holds.
  */
 export async function settlePayment(
-  context: JobsContext,
+  context: SettlementPorts,
   started: StartedPayment,
-  client: string,
-  beside: PassedOn,
+  { client, passedOn, landing }: SettlementRequest,
 ): Promise<RecordedOutcome | Superseded> {
+  if (landing.kind === 'landed') return recordOutcome(context, started, landing.settlement);
   const source = { payer: started.state.payment.payer, client };
-  const outcome = await requestSettlement(context, started, { source }, beside);
+  const outcome = await requestSettlement(context, started, { source }, passedOn);
   if (outcome.kind !== 'settled') logNotSettled(context, started.digest, outcome);
-  return recordOutcome(context, started, outcome, { mayWaitMs: sharedAppendMs(context) });
+  return recordOutcome(context, started, outcome, {
+    mayWaitMs: sharedAppendMs(context.facilitator.typicalSettleMs()),
+  });
 }
 
 function logNotSettled(
-  { log }: JobsContext,
+  { log }: SettlementPorts,
   digest: Hex,
   { kind, reason }: Exclude<Outcome, { kind: 'settled' }>,
 ): void {
@@ -45,7 +65,7 @@ function logNotSettled(
  * @throws LedgerInconsistentError where the ledger is halted: nothing was sent
  */
 export async function requestSettlement(
-  context: JobsContext,
+  context: SettlementPorts,
   { digest, state: { payment } }: StartedPayment,
   options: SettleOptions = {},
   beside: PassedOn = {},
@@ -57,7 +77,11 @@ export async function requestSettlement(
   return judge(context, payment, answer);
 }
 
-async function judge(context: JobsContext, payment: SignedPayment, answer: SettleAnswer): Promise<Outcome> {
+async function judge(
+  context: SettlementPorts,
+  payment: SignedPayment,
+  answer: SettleAnswer,
+): Promise<Outcome> {
   switch (answer.kind) {
     case 'settled':
       return judgeSuccess(context, payment, answer);
@@ -76,7 +100,7 @@ async function judge(context: JobsContext, payment: SignedPayment, answer: Settl
 
 /** A facilitator's answer is unsigned: it must name this payment's network and payer, and the chain is asked as well. */
 async function judgeSuccess(
-  context: JobsContext,
+  context: SettlementPorts,
   payment: SignedPayment,
   answer: Extract<SettleAnswer, { kind: 'settled' }>,
 ): Promise<Outcome> {
@@ -109,7 +133,7 @@ async function judgeSuccess(
 }
 
 async function judgeFailure(
-  context: JobsContext,
+  context: SettlementPorts,
   payment: SignedPayment,
   answer: Extract<SettleAnswer, { kind: 'failed' }>,
 ): Promise<Outcome> {

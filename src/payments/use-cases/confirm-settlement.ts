@@ -1,19 +1,23 @@
-import { expectedTransfer } from '../../payments/rules/payment.ts';
+import type pg from 'pg';
+import type { OperatorLog } from '../../base/values/operator-log.ts';
+import type { Lane } from '../../ledger/store/lane.ts';
+import { expectedTransfer } from '../rules/payment.ts';
 import type { Hex } from '../../base/values/primitives.ts';
-import type { Settled } from '../../payments/rules/payment-progress.ts';
-import { foldQuote, paymentOf } from '../../payments/rules/quote-state.ts';
-import { type SettlementOutcome, settlementState } from '../../payments/rules/settlement.ts';
-import type { Block, Chain } from '../../payments/peers/chain/chain.ts';
-import {
-  type FollowUp,
-  noteFirstSearchBlock,
-  type FinalSettlement,
-} from '../../payments/store/follow-ups.ts';
+import type { Settled } from '../rules/payment-progress.ts';
+import { foldQuote, paymentOf } from '../rules/quote-state.ts';
+import { type SettlementOutcome, settlementState } from '../rules/settlement.ts';
+import type { Block, Chain } from '../peers/chain/chain.ts';
+import { type FollowUp, noteFirstSearchBlock, type FinalSettlement } from '../store/follow-ups.ts';
 import { readStream } from '../../ledger/store/streams.ts';
-import type { JobsContext } from './context.ts';
 import { findSettlement } from './find-settlement.ts';
 import { recordDecision, type StartedPayment } from './record-settlement.ts';
 import type { FollowUpResult } from './resolve-settlement.ts';
+
+export interface ConfirmationPorts {
+  readonly pool: pg.Pool;
+  readonly lane: Lane;
+  readonly log: OperatorLog;
+}
 
 /** A chain, and its last final block. */
 export interface Finality {
@@ -34,7 +38,7 @@ const lookAgain: FollowUpResult = { kind: 'look_again' };
 
 /** The payment that an event says is settled; undefined if that settlement does not hold any more. */
 async function findSettled(
-  context: JobsContext,
+  context: ConfirmationPorts,
   { stream, seq }: Pick<FollowUp, 'stream' | 'seq'>,
 ): Promise<SettledPayment | undefined> {
   const { events } = await readStream(context.pool, stream);
@@ -58,7 +62,10 @@ async function findSettled(
 }
 
 /** Reopens a settlement whose block was replaced. Its call is taken back unless a runner has it. */
-export async function reopenReorged(context: JobsContext, proven: FinalSettlement): Promise<FollowUpResult> {
+export async function reopenReorged(
+  context: ConfirmationPorts,
+  proven: FinalSettlement,
+): Promise<FollowUpResult> {
   const found = await findSettled(context, proven);
   if (found?.settled.proof?.blockHash !== proven.blockHash) return done;
   return takeBack(context, found, { kind: 'reorged' });
@@ -69,7 +76,7 @@ export async function reopenReorged(context: JobsContext, proven: FinalSettlemen
  * `settlement_confirmed`. Neither there nor on its way: `settlement_disproved`.
  */
 export async function confirmReported(
-  context: JobsContext,
+  context: ConfirmationPorts,
   followUp: FollowUp,
   finality: Finality,
 ): Promise<FollowUpResult> {
@@ -101,7 +108,7 @@ export async function confirmReported(
  * lagging node reports "unused" as well.
  */
 async function isOnItsWay(
-  context: JobsContext,
+  context: ConfirmationPorts,
   { seq, firstSearchBlock, ageSecs }: FollowUp,
   { state, settled }: SettledPayment,
   { chain, finalized }: Finality,
@@ -123,7 +130,7 @@ async function isOnItsWay(
  * it is paid, and the recorded event is what the resolver finds the payment by.
  */
 async function takeBack(
-  context: JobsContext,
+  context: ConfirmationPorts,
   found: SettledPayment,
   outcome: Extract<SettlementOutcome, { kind: 'reorged' | 'disproved' }>,
 ): Promise<FollowUpResult> {

@@ -1,6 +1,6 @@
-import type { SignedPayment } from '../../payments/rules/payment.ts';
+import type pg from 'pg';
 import type { Hex } from '../../base/values/primitives.ts';
-import { foldQuote, paymentOf } from '../../payments/rules/quote-state.ts';
+import { foldQuote, paymentOf } from '../rules/quote-state.ts';
 import {
   type CallStep,
   type ClaimedTransfer,
@@ -12,13 +12,18 @@ import {
   type SettlementState,
   settlementState,
   transferAlreadyClaimed,
-} from '../../payments/rules/settlement.ts';
-import type { Facilitator } from '../../payments/peers/facilitator/facilitator.ts';
+} from '../rules/settlement.ts';
 import type { CallChange, Claim, LaneCommand } from '../../ledger/store/append-batch.ts';
-import type { AppendOptions } from '../../ledger/store/lane.ts';
+import type { AppendOptions, Lane } from '../../ledger/store/lane.ts';
 import { readStream } from '../../ledger/store/streams.ts';
-import { transferClaim } from '../../payments/store/claims.ts';
-import type { JobsContext } from './context.ts';
+import { transferClaim } from '../store/claims.ts';
+
+export interface RecordPorts {
+  readonly lane: Lane;
+  readonly pool: pg.Pool;
+  /** Called when a call was released, so that the relays need not wait for their next poll. */
+  readonly onCallReleased: () => void;
+}
 
 /** A payment at a version of its stream: its `settlement_started` is on record, so it is finished, whatever happens. */
 export interface StartedPayment {
@@ -52,24 +57,9 @@ export type RecordedOutcome =
   | Exclude<Outcome, { kind: 'settled' }>
   | (Extract<Outcome, { kind: 'settled' }> & { readonly at: string });
 
-const mostSharedAppendMs = 10;
-
-/**
- * How long an append of a payment may wait for another one, to share its transaction: a hundredth of what settling takes, which no
- * client notices. Payments that wait for a slow facilitator arrive one by one, and a transaction for each costs the database several
- * times what a shared one does.
- */
-export function sharedAppendMs({
-  facilitator,
-}: {
-  readonly facilitator: Pick<Facilitator, 'typicalSettleMs'>;
-}): number {
-  return Math.min(mostSharedAppendMs, Math.floor(facilitator.typicalSettleMs() / 100));
-}
-
 /** Decides on one outcome and appends the decision, once. The only place that writes settlements into the ledger. */
 export async function recordDecision(
-  { lane }: Pick<JobsContext, 'lane'>,
+  { lane }: { readonly lane: Lane },
   { digest, version, state }: StartedPayment,
   outcome: SettlementOutcome,
   options: Pick<AppendOptions, 'mayWaitMs'> = {},
@@ -112,7 +102,7 @@ function callChange({ kind, callId }: CallStep): CallChange {
  * outcome of this very payment supersedes this one. Returns the outcome that is on record.
  */
 export async function recordOutcome(
-  context: Pick<JobsContext, 'lane' | 'pool' | 'onCallReleased'>,
+  context: RecordPorts,
   started: StartedPayment,
   outcome: Outcome,
   options: Pick<AppendOptions, 'mayWaitMs'> = {},
@@ -141,10 +131,7 @@ export async function recordOutcome(
 }
 
 /** The same payment at its stream's present version. A call that was held is held still, or has left with an outcome. */
-async function readAgain(
-  { pool }: Pick<JobsContext, 'pool'>,
-  { digest, state }: StartedPayment,
-): Promise<StartedPayment> {
+async function readAgain({ pool }: RecordPorts, { digest, state }: StartedPayment): Promise<StartedPayment> {
   const { payment, call } = state;
   const quote = foldQuote((await readStream(pool, digest)).events);
   const known = paymentOf(quote, payment);
@@ -155,15 +142,4 @@ async function readAgain(
 function heldCall(call: SettlementCall): HeldCall | undefined {
   if (call.kind === 'waiting') return { callId: call.callId, attempt: 0 };
   return call.kind === 'kept' ? call : undefined;
-}
-
-/** A payment whose `settlement_started` was just recorded. */
-export function startedPayment(
-  digest: Hex,
-  version: number,
-  payment: SignedPayment,
-  callId: number,
-): StartedPayment {
-  const state = { payment, status: 'settling', isOverdue: false, call: { kind: 'waiting', callId } } as const;
-  return { digest, version, state };
 }

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { foldQuote } from '../../../src/payments/rules/quote-state.ts';
 import { paymentFromData } from '../../../src/payments/rules/payment.ts';
-import { findSettlement } from '../../../src/jobs/use-cases/find-settlement.ts';
+import { findSettlement } from '../../../src/payments/use-cases/find-settlement.ts';
 import { readStream } from '../../../src/ledger/store/streams.ts';
 import { chainsAt, network, refunding } from '../../finance/use-cases/refunds/support.ts';
 import { useChain } from '../../support/devnet.ts';
