@@ -10,7 +10,7 @@ import { authenticQuote, quoteKeysOf, writeQuoteEcho } from '../src/payments/rul
 import { quoteDigest, type SettlementOption } from '../src/payments/rules/quote.ts';
 import { offersV2Text, offerTextsV2 } from '../src/payments/rules/x402.ts';
 import { newQuote } from '../src/jobs/use-cases/quote-job.ts';
-import { offerSecret, receiptKeysOf } from '../src/jobs/use-cases/receipt-keys.ts';
+import { offerSecret, receiptKeysOf } from '../src/payments/use-cases/receipt-keys.ts';
 import { encodeCommand } from '../src/ledger/store/append-batch.ts';
 import { payment as appendsOfPayment } from './append/payment.ts';
 import { firstOffer, payFor } from './payments.ts';

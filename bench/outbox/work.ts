@@ -1,4 +1,4 @@
-import { recordAttempt } from '../../src/jobs/use-cases/record-attempt.ts';
+import { recordAttempt } from '../../src/calls/use-cases/record-attempt.ts';
 import { leaseCalls } from '../../src/calls/store/calls.ts';
 import { openDatabase, openPool } from '../../src/ledger/store/database.ts';
 import { openLane } from '../../src/ledger/store/lane.ts';

@@ -1,9 +1,9 @@
 import type { RunnerConfig } from '../base/config/config.ts';
-import { answerLeaseRequest, takeResult } from '../jobs/use-cases/broker-messages.ts';
+import { answerLeaseRequest, takeResult } from '../calls/use-cases/broker-messages.ts';
 import type { JobsContext } from '../jobs/use-cases/context.ts';
 import type { BrokerState } from '../calls/peers/broker/broker.ts';
 import { openBroker } from '../calls/peers/broker/nats-broker.ts';
-import { type BrokerRelay, startBrokerRelay } from '../jobs/workers/broker-relay.ts';
+import { type BrokerRelay, startBrokerRelay } from '../calls/workers/broker-relay.ts';
 import type { Loop } from '../ledger/workers/loop.ts';
 
 /** The broker of the runners with `mode = "jetstream"`, with what hands calls to it. */

@@ -8,7 +8,7 @@ import type { LogConfig } from '../base/config/config.ts';
 import { type NoteSigner } from '../base/values/log/checkpoint.ts';
 import type { Hex } from '../base/values/primitives.ts';
 import { logRoutes } from '../audit/http/log.ts';
-import { isReceiptToken, receiptKeysOf } from '../jobs/use-cases/receipt-keys.ts';
+import { isReceiptToken, receiptKeysOf } from '../payments/use-cases/receipt-keys.ts';
 import type { Anchor } from '../audit/peers/anchors/anchor.ts';
 import { createAnchor } from '../audit/peers/anchors/create-anchor.ts';
 import { readReceiptKey } from '../ledger/store/secrets.ts';

@@ -1,4 +1,4 @@
-import type { sendCallback } from '../jobs/use-cases/callbacks.ts';
+import type { sendCallback } from '../calls/use-cases/callbacks.ts';
 import type { Metrics, PeerRequest } from '../ledger/metrics/metrics.ts';
 import type { Chain } from '../payments/peers/chain/chain.ts';
 import type { Facilitator } from '../payments/peers/facilitator/facilitator.ts';

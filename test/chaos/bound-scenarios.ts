@@ -5,7 +5,7 @@ import { type Quote, quoteDigest, type SettlementOption } from '../../src/paymen
 import { quoteTokenParameter, writeQuoteToken } from '../../src/payments/rules/quote-token.ts';
 import type { Address } from '../../src/base/values/primitives.ts';
 import { recordQuote } from '../../src/jobs/use-cases/quote-job.ts';
-import { quoteTokenProof, receiptKeysOf } from '../../src/jobs/use-cases/receipt-keys.ts';
+import { quoteTokenProof, receiptKeysOf } from '../../src/payments/use-cases/receipt-keys.ts';
 import { openDatabase, openPool } from '../../src/ledger/store/database.ts';
 import { openLane } from '../../src/ledger/store/lane.ts';
 import { readReceiptKey } from '../../src/ledger/store/secrets.ts';

@@ -129,7 +129,7 @@ export const plants: readonly Plant[] = [
     name: 'reorg-not-noticed',
     edits: [
       {
-        file: 'src/jobs/workers/confirmer.ts',
+        file: 'src/payments/workers/confirmer.ts',
         find: `        at.hash === settlement.blockHash ||`,
         replace: `        at.hash !== undefined ||`,
       },

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { discardCall } from '../../src/jobs/use-cases/discard-call.ts';
-import { resumeRunner } from '../../src/jobs/use-cases/pause-runner.ts';
+import { discardCall } from '../../src/calls/use-cases/discard-call.ts';
+import { resumeRunner } from '../../src/calls/use-cases/pause-runner.ts';
 import { openDatabase, openPool } from '../../src/ledger/store/database.ts';
 import { openLane } from '../../src/ledger/store/lane.ts';
 import { openCalls, waitUntilIdle } from '../chaos/idle.ts';

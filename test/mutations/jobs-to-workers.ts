@@ -6,7 +6,7 @@ export const fromJobsToWorkers: readonly Mutation[] = [
     name: 'triggered-call-needs-a-payment',
     edits: [
       {
-        file: 'src/jobs/use-cases/requeue-call.ts',
+        file: 'src/calls/use-cases/requeue-call.ts',
         find: `if (isTriggeredStream(stream))
     return { kind: 'possible', stream, version, events: [{ type: 'operator_requeued', data }] };`,
         replace: '',

@@ -1,4 +1,4 @@
-import { recordAttempt } from '../../src/jobs/use-cases/record-attempt.ts';
+import { recordAttempt } from '../../src/calls/use-cases/record-attempt.ts';
 import { type LeasedCall, leaseCalls } from '../../src/calls/store/calls.ts';
 import { topUp } from '../../src/jobs/use-cases/top-ups/top-up.ts';
 import { type Landed, paymentKey } from './chain.ts';

@@ -5,9 +5,9 @@ import {
   type DeadLetterBatch,
   groupDeadLetters,
   listed,
-} from '../use-cases/dead-letters.ts';
-import { discardCalls, type DiscardReport } from '../use-cases/discard-calls.ts';
-import { requeueCalls, type RequeueReport } from '../use-cases/requeue-calls.ts';
+} from '../../calls/use-cases/dead-letters.ts';
+import { discardCalls, type DiscardReport } from '../../calls/use-cases/discard-calls.ts';
+import { requeueCalls, type RequeueReport } from '../../calls/use-cases/requeue-calls.ts';
 import { authorizeOperator, operatorsOf } from '../../accounts/http/operator-access.ts';
 import {
   causesQuery,

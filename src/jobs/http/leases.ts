@@ -2,17 +2,17 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { flattenError, type ZodType } from 'zod';
 import type { Config, RunnerConfig } from '../../base/config/config.ts';
 import { lastWords } from '../../base/values/last-words.ts';
-import { callMetadata, maxResultBytesOf, spelledOut } from '../use-cases/deliver-call.ts';
+import { callMetadata, maxResultBytesOf, spelledOut } from '../../calls/use-cases/deliver-call.ts';
 import type { JobsContext } from '../use-cases/context.ts';
-import { jobTurns } from '../use-cases/job-turns.ts';
+import { jobTurns } from '../../calls/use-cases/call-order.ts';
 import {
   completeStored,
   extendRunnerLease,
   finishLease,
   leaseForRunner,
   type LeaseName,
-} from '../use-cases/lease-calls.ts';
-import type { AttemptOutcome, LeaseResult } from '../use-cases/record-attempt.ts';
+} from '../../calls/use-cases/lease-calls.ts';
+import type { AttemptOutcome, LeaseResult } from '../../calls/use-cases/record-attempt.ts';
 import { boundedWaitMs } from '../../base/peers/http/retry-after.ts';
 import type { LeasedCall } from '../../calls/store/calls.ts';
 import { sendRefusal } from '../../ledger/http/errors.ts';
@@ -59,7 +59,7 @@ export function leaseRoutes(current: () => JobsContext) {
           waitSecs: body.wait_secs,
           services,
           runner: runner.name,
-          turns: () => jobTurns(current()),
+          turns: () => jobTurns(current().settings),
         },
         leftSignal(reply),
       );

@@ -1,9 +1,9 @@
 import type { FastifyInstance } from 'fastify';
 import type { JobsContext } from '../use-cases/context.ts';
 import { failureCause } from '../../base/values/failure-cause.ts';
-import { discardCall } from '../use-cases/discard-call.ts';
-import { isRunnerPaused, pauseRunner, resumeRunner } from '../use-cases/pause-runner.ts';
-import { requeueCall } from '../use-cases/requeue-call.ts';
+import { discardCall } from '../../calls/use-cases/discard-call.ts';
+import { isRunnerPaused, pauseRunner, resumeRunner } from '../../calls/use-cases/pause-runner.ts';
+import { requeueCall } from '../../calls/use-cases/requeue-call.ts';
 import { listDeadCalls } from '../../calls/store/calls.ts';
 import { sendInvalid, sendRefusal } from '../../ledger/http/errors.ts';
 import { authorizeOperator, operatorsOf } from '../../accounts/http/operator-access.ts';

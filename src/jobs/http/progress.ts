@@ -1,7 +1,7 @@
 import type { FastifyInstance } from 'fastify';
 import { flattenError } from 'zod';
 import type { JobsContext } from '../use-cases/context.ts';
-import { createProgressDesk, runnerOfLease } from '../use-cases/progress.ts';
+import { createProgressDesk, runnerOfLease } from '../../calls/use-cases/progress.ts';
 import { sendRefusal } from '../../ledger/http/errors.ts';
 import { bearerToken, idOf } from '../../base/http/request-values.ts';
 import { progressBody } from './schemas/runner.ts';

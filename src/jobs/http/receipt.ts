@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { isFinal } from '../../payments/rules/quote-state.ts';
 import { type Hex, isHex32 } from '../../base/values/primitives.ts';
 import type { JobsContext } from '../use-cases/context.ts';
-import { isReceiptToken } from '../use-cases/receipt-keys.ts';
+import { isReceiptToken } from '../../payments/use-cases/receipt-keys.ts';
 import { awaitReceipt, type Following, followReceipt, maxWaitSecs } from '../use-cases/follow-receipt.ts';
 import { readReceipt, type ReceiptReader, type ReceiptReading } from '../use-cases/receipt.ts';
 import { type Receipt, receiptQuery } from './schemas/receipt.ts';

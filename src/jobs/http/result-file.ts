@@ -1,9 +1,9 @@
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { JobsContext } from '../use-cases/context.ts';
-import { type ByteRange, ResultUnreadableError } from '../use-cases/large-result.ts';
-import { isReceiptToken } from '../use-cases/receipt-keys.ts';
-import { findResult, type ResultFile } from '../use-cases/result-file.ts';
+import { type ByteRange, ResultUnreadableError } from '../../calls/use-cases/large-result.ts';
+import { isReceiptToken } from '../../payments/use-cases/receipt-keys.ts';
+import { findResult, type ResultFile } from '../../calls/use-cases/result-file.ts';
 import { isHex32 } from '../../base/values/primitives.ts';
 import { endInTime } from '../../base/http/slow-readers.ts';
 import { sendRefusal } from '../../ledger/http/errors.ts';

@@ -5,7 +5,7 @@ import { refusals } from '../../base/errors/refusal.ts';
 import { encodeHeader } from '../../payments/rules/x402.ts';
 import type { Hex } from '../../base/values/primitives.ts';
 import type { JobsContext } from '../use-cases/context.ts';
-import { receiptToken } from '../use-cases/receipt-keys.ts';
+import { receiptToken } from '../../payments/use-cases/receipt-keys.ts';
 import { challengeWallet, openWallet, type SignedWallet, walletUrl } from '../use-cases/wallet-sign-in.ts';
 import { makeCursor, readCursor } from '../../ledger/rules/page-cursor.ts';
 import { type ListedPayment, listPayments } from '../../ledger/store/payments.ts';

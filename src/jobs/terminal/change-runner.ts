@@ -1,5 +1,5 @@
 import { runnerName } from '../../base/values/runner-name.ts';
-import { pauseRunner, resumeRunner } from '../use-cases/pause-runner.ts';
+import { pauseRunner, resumeRunner } from '../../calls/use-cases/pause-runner.ts';
 import { ArgumentError, readOperator, readOptions } from '../../base/terminal/arguments.ts';
 import { type ExitCode, exitCodes } from '../../base/terminal/exit-codes.ts';
 import { withLedger } from '../../ledger/terminal/ledger.ts';

@@ -1,6 +1,6 @@
 import { failureCausePattern } from '../../base/values/failure-cause.ts';
 import { parseInstant } from '../../base/values/period.ts';
-import type { BatchReport, DeadLetterChoice } from '../use-cases/dead-letters.ts';
+import type { BatchReport, DeadLetterChoice } from '../../calls/use-cases/dead-letters.ts';
 import { ArgumentError } from '../../base/terminal/arguments.ts';
 
 /** The options that say which dead letters a command means. */

@@ -8,7 +8,7 @@ import { answerKnownPayment, type SentRequest } from './known-payment.ts';
 import { LaneFullError } from '../../ledger/store/lane.ts';
 import { offerNamed, quoteJob } from './quote-job.ts';
 import { append } from './start-payment.ts';
-import { isRunnerSilent } from './runner-silence.ts';
+import { isRunnerSilent } from '../../calls/use-cases/runner-silence.ts';
 import type { ErrorRefusal, JobRefusal, OfferRefusal, RefusalRecord } from './refusal.ts';
 
 /**

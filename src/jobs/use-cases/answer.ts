@@ -9,7 +9,7 @@ import type { QuoteEcho } from '../../payments/rules/quote-echo.ts';
 import type { SettlementOption } from '../../payments/rules/quote.ts';
 import type { RefusalCode } from '../../base/errors/refusal.ts';
 import { type inputJson, jobUrl } from './catalog.ts';
-import { receiptToken, type ReceiptKeys } from './receipt-keys.ts';
+import { receiptToken, type ReceiptKeys } from '../../payments/use-cases/receipt-keys.ts';
 import type { OfferCode } from './refusal.ts';
 import type { paymentSummary } from '../../payments/rules/payment.ts';
 

@@ -31,8 +31,8 @@ import {
   refusal,
   rejectedPayment,
 } from './refusal.ts';
-import { isOfferSecret } from './receipt-keys.ts';
-import { isRunnerSilent } from './runner-silence.ts';
+import { isOfferSecret } from '../../payments/use-cases/receipt-keys.ts';
+import { isRunnerSilent } from '../../calls/use-cases/runner-silence.ts';
 import { hasSettlementSlot } from '../../payments/use-cases/settlement-slots.ts';
 
 interface Verification {

@@ -1,7 +1,7 @@
 import { jobKey } from '../../base/values/job.ts';
 import { isMeantAsOrder, orderFault } from '../../base/values/top-up-order.ts';
 import { encodedBody, isCarriable, isPlain, mediaTypeOf } from '../../base/values/job-input.ts';
-import { callbackFault } from './callbacks.ts';
+import { callbackFault } from '../../calls/use-cases/callbacks.ts';
 import type { Job } from './catalog.ts';
 import type { JobsContext } from './context.ts';
 import { nowSecs } from '../../ledger/store/ledger.ts';
@@ -24,7 +24,8 @@ export function checkHead(context: JobsContext, request: OpenedRequest): Request
   if (!isCarriable(request.contentType)) return refusal(request, 'invalid_content_type');
   if (!isPlain(request.headers?.['content-encoding']?.toString()))
     return refusal(request, 'unsupported_media_type', { details: [encodedBody] });
-  const fault = request.callbackUrl === undefined ? undefined : callbackFault(context, request.callbackUrl);
+  const fault =
+    request.callbackUrl === undefined ? undefined : callbackFault(context.config, request.callbackUrl);
   if (fault) return refusal(request, fault);
   const unsupported = mayBeProbe(request) ? undefined : contentTypeFault(request, sold.job);
   if (unsupported) return unsupported;

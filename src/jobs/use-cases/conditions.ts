@@ -1,10 +1,10 @@
 import type { AlertCondition } from '../../base/values/alert-condition.ts';
 import { countDeadLetters, countedDeadLetters } from '../../ledger/store/alerts.ts';
 import type { JobsContext } from './context.ts';
-import { brokerConditions } from './broker-state.ts';
+import { brokerConditions } from '../../calls/use-cases/broker-state.ts';
 import { listingConditions } from './listing-conditions.ts';
 import { listingStatus } from './listings.ts';
-import { readPause } from './pause-runner.ts';
+import { readPause } from '../../calls/use-cases/pause-runner.ts';
 import { rateStatus } from './rate-status.ts';
 
 /** What the operator is alerted about in paid jobs now. */

@@ -25,12 +25,12 @@ import type { EventAllowance } from '../../ledger/store/event-allowance.ts';
 import type { LostPayments } from '../../payments/use-cases/lost-payments.ts';
 import type { Offers } from './offers.ts';
 import type { Rates } from './rates.ts';
-import type { ReceiptKeys } from './receipt-keys.ts';
-import type { RunnerSilence } from './runner-silence.ts';
+import type { ReceiptKeys } from '../../payments/use-cases/receipt-keys.ts';
+import type { RunnerSilence } from '../../calls/use-cases/runner-silence.ts';
 import type { QuoteRate } from './quote-rate.ts';
 import type { RequestTally } from '../../ledger/store/request-tally.ts';
 import type { SeenQuotes } from './seen-quotes.ts';
-import type { StreamWatch } from './stream-watch.ts';
+import type { StreamWatch } from '../../calls/use-cases/stream-watch.ts';
 
 /** The dependencies of the use cases of paid jobs. */
 export interface JobsContext extends Ledger {

@@ -6,7 +6,7 @@ import { readStream } from '../../ledger/store/streams.ts';
 import type { Job } from './catalog.ts';
 import type { JobsContext } from './context.ts';
 import type { WholeRequest } from './job-request.ts';
-import { isQuoteTokenProof } from './receipt-keys.ts';
+import { isQuoteTokenProof } from '../../payments/use-cases/receipt-keys.ts';
 
 /** Why the quote that a token names is not offered. */
 type NotOffered =

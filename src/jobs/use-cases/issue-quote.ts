@@ -10,8 +10,8 @@ import { findJob, jobUrl } from './catalog.ts';
 import type { JobsContext } from './context.ts';
 import { nowSecs } from '../../ledger/store/ledger.ts';
 import { newQuote, optionsToQuote, recordQuote, type TermsContext } from './quote-job.ts';
-import { quoteTokenProof } from './receipt-keys.ts';
-import { isRunnerSilent } from './runner-silence.ts';
+import { quoteTokenProof } from '../../payments/use-cases/receipt-keys.ts';
+import { isRunnerSilent } from '../../calls/use-cases/runner-silence.ts';
 
 /** What a quote is asked for, and whom and what it is bound to. */
 export interface QuoteRequest extends JobId {

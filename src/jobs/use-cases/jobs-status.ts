@@ -17,8 +17,8 @@ import { openPaidCalls } from '../../ledger/store/ledger.ts';
 import { refreshOffers } from './offers.ts';
 import { listingStatus } from './listings.ts';
 import { rateStatus } from './rate-status.ts';
-import { describeBroker } from './broker-state.ts';
-import { isRunnerPaused } from './pause-runner.ts';
+import { describeBroker } from '../../calls/use-cases/broker-state.ts';
+import { isRunnerPaused } from '../../calls/use-cases/pause-runner.ts';
 
 interface Check {
   readonly ok: boolean;

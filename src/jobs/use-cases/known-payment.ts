@@ -13,7 +13,7 @@ import { readStream } from '../../ledger/store/streams.ts';
 import { acceptedAnswer, type PaymentAnswer } from './answer.ts';
 import type { JobsContext } from './context.ts';
 import type { PaidRequest } from './job-request.ts';
-import { isOfferSecret } from './receipt-keys.ts';
+import { isOfferSecret } from '../../payments/use-cases/receipt-keys.ts';
 import { lookAtFailed } from '../../payments/use-cases/resolve-settlement.ts';
 import { pause } from '../../base/runtime/pause.ts';
 import { within } from '../../base/runtime/within.ts';

@@ -16,7 +16,7 @@ import type { JobsContext } from './context.ts';
 import { nowSecs } from '../../ledger/store/ledger.ts';
 import type { NamedQuote } from '../../payments/rules/quote-token.ts';
 import { fitOptions } from './fit-offer.ts';
-import { offerSecret } from './receipt-keys.ts';
+import { offerSecret } from '../../payments/use-cases/receipt-keys.ts';
 import { randomHex32 } from '../../base/runtime/random-hex.ts';
 import type { Hex } from '../../base/values/primitives.ts';
 import type { OfferRefusal } from './refusal.ts';

@@ -7,7 +7,7 @@ import { readStream } from '../../ledger/store/streams.ts';
 import type { JobsContext } from './context.ts';
 import { nowSecs } from '../../ledger/store/ledger.ts';
 import { checkPayerSignature } from '../../payments/use-cases/payer-signature.ts';
-import { isReceiptChallenge, receiptChallenge, receiptToken } from './receipt-keys.ts';
+import { isReceiptChallenge, receiptChallenge, receiptToken } from '../../payments/use-cases/receipt-keys.ts';
 
 /** How long a payer has to sign. */
 const challengeSecs = 300;

@@ -11,8 +11,8 @@ import type { AppendOutcome, CallChange, Claim, LaneCommand } from '../../ledger
 import { putBody } from '../../calls/store/calls.ts';
 import { type AppendOptions, LaneFullError } from '../../ledger/store/lane.ts';
 import { callerNonceClaim, paymentClaim, paymentIdClaim, paymentKey } from '../../payments/store/claims.ts';
-import { callOrder } from './call-order.ts';
-import { keepCallback } from './callbacks.ts';
+import { callOrder } from '../../calls/use-cases/call-order.ts';
+import { keepCallback } from '../../calls/use-cases/callbacks.ts';
 import type { Job } from './catalog.ts';
 import type { CheckedPayment } from './check-payment.ts';
 import type { JobsContext } from './context.ts';
@@ -202,7 +202,7 @@ function startCommand(
       // credit is sold without a runner
       order: job.isTopUp
         ? undefined
-        : callOrder(context.settings.jobPolicies.get(jobKey(job)), request, caller?.address),
+        : callOrder(context.settings.jobPolicies.get(jobKey(job)), request.headers ?? {}, caller?.address),
       payment: key,
       idempotencyKey: paidCallKey({ payment: key, job, bodySha256: request.bodySha256 }),
       delayMs: firstLookMs,

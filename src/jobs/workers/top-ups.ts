@@ -8,7 +8,12 @@ import { isSignedByPayer, paymentFromData } from '../../payments/rules/payment.t
 import { creditOf } from '../../payments/rules/quote.ts';
 import { chainIdOf } from '../../base/values/primitives.ts';
 import type { JobsContext } from '../use-cases/context.ts';
-import { type AttemptOutcome, isExhausted, recordAttempt, tooOld } from '../use-cases/record-attempt.ts';
+import {
+  type AttemptOutcome,
+  isExhausted,
+  recordAttempt,
+  tooOld,
+} from '../../calls/use-cases/record-attempt.ts';
 import {
   type Beneficiary,
   hasToppedUp,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { requeueCall } from '../../../src/jobs/use-cases/requeue-call.ts';
+import { requeueCall } from '../../../src/calls/use-cases/requeue-call.ts';
 import { listDeadCalls } from '../../../src/calls/store/calls.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
 import { useChain } from '../../support/devnet.ts';

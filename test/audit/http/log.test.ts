@@ -9,7 +9,7 @@ import {
   splitHashes,
 } from '../../../src/base/values/log/merkle.ts';
 import { issueOperatorToken } from '../../../src/accounts/use-cases/operator-tokens.ts';
-import { receiptKeysOf, receiptToken } from '../../../src/jobs/use-cases/receipt-keys.ts';
+import { receiptKeysOf, receiptToken } from '../../../src/payments/use-cases/receipt-keys.ts';
 import type { LogConsistency, LogProofs } from '../../../src/audit/http/schemas/log.ts';
 import { openLane } from '../../../src/ledger/store/lane.ts';
 import { writerRole } from '../../../src/ledger/store/database.ts';

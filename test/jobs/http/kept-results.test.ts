@@ -18,7 +18,7 @@ import {
   paid,
   sendAll,
   starter,
-} from '../use-cases/large-results-support.ts';
+} from '../../calls/use-cases/large-results-support.ts';
 
 const start = starter(useChain());
 

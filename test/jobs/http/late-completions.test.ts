@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { discardCall } from '../../../src/jobs/use-cases/discard-call.ts';
+import { discardCall } from '../../../src/calls/use-cases/discard-call.ts';
 import { listDeadCalls } from '../../../src/calls/store/calls.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
 import { useChain } from '../../support/devnet.ts';

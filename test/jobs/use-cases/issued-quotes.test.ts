@@ -11,7 +11,7 @@ import { quoteDigest, recordedDigest, zeroAddress, zeroHash } from '../../../src
 import { readQuoteToken, writeQuoteToken } from '../../../src/payments/rules/quote-token.ts';
 import type { IssuedQuote, QuoteRequest } from '../../../src/jobs/use-cases/issue-quote.ts';
 import { recordQuote } from '../../../src/jobs/use-cases/quote-job.ts';
-import { isQuoteTokenProof, quoteTokenProof } from '../../../src/jobs/use-cases/receipt-keys.ts';
+import { isQuoteTokenProof, quoteTokenProof } from '../../../src/payments/use-cases/receipt-keys.ts';
 import { revokeQuotes } from '../../../src/jobs/use-cases/revoke-quotes.ts';
 import { laneOn } from '../../support/credit.ts';
 import { createDatabase } from '../../support/database.ts';

@@ -9,7 +9,7 @@ import {
   zeroHash,
 } from '../../../src/payments/rules/quote.ts';
 import { offersV2Text, offerTextsV2 } from '../../../src/payments/rules/x402.ts';
-import { offerSecret, receiptKeysOf } from '../../../src/jobs/use-cases/receipt-keys.ts';
+import { offerSecret, receiptKeysOf } from '../../../src/payments/use-cases/receipt-keys.ts';
 import { revokeQuotes } from '../../../src/jobs/use-cases/revoke-quotes.ts';
 import { writerRole } from '../../../src/ledger/store/database.ts';
 import { readLedgerId } from '../../../src/ledger/store/secrets.ts';

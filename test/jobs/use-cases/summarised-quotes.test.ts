@@ -9,7 +9,7 @@ import type { OfferedQuote } from '../../../src/jobs/use-cases/answer.ts';
 import { createEventAllowance, type EventAllowance } from '../../../src/ledger/store/event-allowance.ts';
 import { createOffers } from '../../../src/jobs/use-cases/offers.ts';
 import { quoteJob } from '../../../src/jobs/use-cases/quote-job.ts';
-import { receiptKeysOf } from '../../../src/jobs/use-cases/receipt-keys.ts';
+import { receiptKeysOf } from '../../../src/payments/use-cases/receipt-keys.ts';
 import { createRequestTally } from '../../../src/ledger/store/request-tally.ts';
 import { createPromiseTracker } from '../../../src/base/runtime/promise-tracker.ts';
 import { readCounters } from '../../../src/ledger/store/counters.ts';

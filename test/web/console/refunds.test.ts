@@ -10,7 +10,7 @@ import { findDue } from '../../../src/finance/use-cases/refunds/send-refund.ts';
 import { listRefundsDue } from '../../../src/finance/use-cases/refunds/list-refunds-due.ts';
 import { readStream } from '../../../src/ledger/store/streams.ts';
 import { hasBrowser, useBrowser } from '../../support/browser.ts';
-import { requeueCall } from '../../../src/jobs/use-cases/requeue-call.ts';
+import { requeueCall } from '../../../src/calls/use-cases/requeue-call.ts';
 import { browserOf, operatorTab, signInOperator } from '../../support/console.ts';
 import { laneOn } from '../../support/credit.ts';
 import { chainsAt } from '../../finance/use-cases/refunds/support.ts';

@@ -1,5 +1,10 @@
 import { failureCause } from '../../../base/values/failure-cause.ts';
-import { type CauseReport, groupDeadLetters, joinCauses, listed } from '../../use-cases/dead-letters.ts';
+import {
+  type CauseReport,
+  groupDeadLetters,
+  joinCauses,
+  listed,
+} from '../../../calls/use-cases/dead-letters.ts';
 import { listDeadCalls } from '../../../calls/store/calls.ts';
 import { ArgumentError, readOptions } from '../../../base/terminal/arguments.ts';
 import { type ExitCode, exitCodes } from '../../../base/terminal/exit-codes.ts';

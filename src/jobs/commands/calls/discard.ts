@@ -1,6 +1,6 @@
-import { type DeadLetterChoice, maxChanged } from '../../use-cases/dead-letters.ts';
-import { discardCall, type DiscardRecord } from '../../use-cases/discard-call.ts';
-import { discardCalls } from '../../use-cases/discard-calls.ts';
+import { type DeadLetterChoice, maxChanged } from '../../../calls/use-cases/dead-letters.ts';
+import { discardCall, type DiscardRecord } from '../../../calls/use-cases/discard-call.ts';
+import { discardCalls } from '../../../calls/use-cases/discard-calls.ts';
 import {
   ArgumentError,
   readId,

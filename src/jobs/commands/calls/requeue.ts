@@ -1,6 +1,6 @@
-import { type DeadLetterChoice, maxChanged } from '../../use-cases/dead-letters.ts';
-import { requeueCalls } from '../../use-cases/requeue-calls.ts';
-import { requeueCall } from '../../use-cases/requeue-call.ts';
+import { type DeadLetterChoice, maxChanged } from '../../../calls/use-cases/dead-letters.ts';
+import { requeueCalls } from '../../../calls/use-cases/requeue-calls.ts';
+import { requeueCall } from '../../../calls/use-cases/requeue-call.ts';
 import { ArgumentError, readId, readOptions } from '../../../base/terminal/arguments.ts';
 import { type ExitCode, exitCodes } from '../../../base/terminal/exit-codes.ts';
 import { choiceOptions, readChoice, runBatches } from '../../terminal/dead-letter-choice.ts';

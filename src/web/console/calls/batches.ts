@@ -1,5 +1,5 @@
-import type { BatchReport } from '../../../jobs/use-cases/dead-letters.ts';
-import type { RequeueRefusal } from '../../../jobs/use-cases/requeue-call.ts';
+import type { BatchReport } from '../../../calls/use-cases/dead-letters.ts';
+import type { RequeueRefusal } from '../../../calls/use-cases/requeue-call.ts';
 
 /** One request goes through as many batches as fit into this time; the next one begins behind them. */
 const longestMs = 20_000;

@@ -5,7 +5,7 @@ import {
   type CauseReport,
   groupDeadLetters,
   listed,
-} from '../../../jobs/use-cases/dead-letters.ts';
+} from '../../../calls/use-cases/dead-letters.ts';
 import { pathWith } from '../../pages/own-path.ts';
 import { type Column, count, table, time } from '../../pages/parts.ts';
 import type { View } from '../../pages/site.ts';

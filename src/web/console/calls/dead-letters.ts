@@ -9,10 +9,10 @@ import {
   listDeadLetters,
   maxChanged,
   mostCounted,
-} from '../../../jobs/use-cases/dead-letters.ts';
-import { discardCalls } from '../../../jobs/use-cases/discard-calls.ts';
-import { requeueCall } from '../../../jobs/use-cases/requeue-call.ts';
-import { requeueCalls } from '../../../jobs/use-cases/requeue-calls.ts';
+} from '../../../calls/use-cases/dead-letters.ts';
+import { discardCalls } from '../../../calls/use-cases/discard-calls.ts';
+import { requeueCall } from '../../../calls/use-cases/requeue-call.ts';
+import { requeueCalls } from '../../../calls/use-cases/requeue-calls.ts';
 import { noticeOf } from '../../pages/document.ts';
 import { type Filters, isCursor } from '../../pages/filters.ts';
 import { runnerName } from '../../../base/values/runner-name.ts';

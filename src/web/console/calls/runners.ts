@@ -1,7 +1,7 @@
 import { includesRole } from '../../../base/values/operator-role.ts';
 import { html, type Html, type Shown } from '../../../base/values/html.ts';
 import type { JobsContext } from '../../../jobs/use-cases/context.ts';
-import { pauseRunner, readPause, resumeRunner } from '../../../jobs/use-cases/pause-runner.ts';
+import { pauseRunner, readPause, resumeRunner } from '../../../calls/use-cases/pause-runner.ts';
 import { badge, type Column, form, table, time } from '../../pages/parts.ts';
 import { problemView } from '../../pages/problem.ts';
 import { countOutbox, type OutboxCount, type OutboxPlace } from '../../../calls/store/outbox.ts';

@@ -1,4 +1,4 @@
-import { groupDeadLetters } from '../../../jobs/use-cases/dead-letters.ts';
+import { groupDeadLetters } from '../../../calls/use-cases/dead-letters.ts';
 import { pathWith } from '../../pages/own-path.ts';
 import { type FiringAlert, listFiringAlerts } from '../../../ledger/store/alerts.ts';
 import { countedUnknown, readUnknownSettlements } from '../../../ledger/store/live-figures.ts';

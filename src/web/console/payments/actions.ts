@@ -3,8 +3,8 @@ import { includesRole } from '../../../base/values/operator-role.ts';
 import { html, type Html } from '../../../base/values/html.ts';
 import { isHex32 } from '../../../base/values/primitives.ts';
 import { operatorTextPattern } from '../../../base/values/operator-words.ts';
-import { discardCall } from '../../../jobs/use-cases/discard-call.ts';
-import { requeueCall } from '../../../jobs/use-cases/requeue-call.ts';
+import { discardCall } from '../../../calls/use-cases/discard-call.ts';
+import { requeueCall } from '../../../calls/use-cases/requeue-call.ts';
 import {
   type OperatorResolutionResult,
   resolveSettlementByOperator,

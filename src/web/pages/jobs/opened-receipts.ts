@@ -1,6 +1,6 @@
 import { type Hex, isHex32 } from '../../../base/values/primitives.ts';
 import { cookieOf } from '../../../accounts/use-cases/sessions.ts';
-import { isReceiptToken } from '../../../jobs/use-cases/receipt-keys.ts';
+import { isReceiptToken } from '../../../payments/use-cases/receipt-keys.ts';
 import type { JobsContext } from '../../../jobs/use-cases/context.ts';
 import { ownCookie, ownCookieName } from '../cookies.ts';
 import type { Visit } from '../site.ts';

@@ -7,7 +7,7 @@ import { paidCallKey } from '../../../../src/payments/rules/call-key.ts';
 import { sha256 } from '../../../../src/base/values/sha256.ts';
 import { quoteDigest, zeroAddress, zeroHash } from '../../../../src/payments/rules/quote.ts';
 import { writeQuoteToken } from '../../../../src/payments/rules/quote-token.ts';
-import { quoteTokenProof } from '../../../../src/jobs/use-cases/receipt-keys.ts';
+import { quoteTokenProof } from '../../../../src/payments/use-cases/receipt-keys.ts';
 import type { Address, Hex } from '../../../../src/base/values/primitives.ts';
 import { recordRefund } from '../../../../src/finance/use-cases/refunds/record-refund.ts';
 import { beginRecovery } from '../../../../src/finance/use-cases/recovery/recover.ts';

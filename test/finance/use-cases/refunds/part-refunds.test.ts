@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { devnetAddress } from '../../../../src/devnet/accounts.ts';
 import { multicall3Address } from '../../../../src/devnet/chain.ts';
 import { foldQuote } from '../../../../src/payments/rules/quote-state.ts';
-import { requeueCall } from '../../../../src/jobs/use-cases/requeue-call.ts';
+import { requeueCall } from '../../../../src/calls/use-cases/requeue-call.ts';
 import { projectToHead } from '../../../../src/audit/use-cases/projections/project.ts';
 import { listRefundsDue } from '../../../../src/finance/use-cases/refunds/list-refunds-due.ts';
 import { listPayments } from '../../../../src/ledger/store/payments.ts';

@@ -6,7 +6,7 @@ import { recordRefund } from '../../../../src/finance/use-cases/refunds/record-r
 import { devnetAddress, devnetKeys } from '../../../../src/devnet/accounts.ts';
 import { multicall3Address } from '../../../../src/devnet/chain.ts';
 import type { Hex } from '../../../../src/base/values/primitives.ts';
-import { requeueCall } from '../../../../src/jobs/use-cases/requeue-call.ts';
+import { requeueCall } from '../../../../src/calls/use-cases/requeue-call.ts';
 import { listPayments } from '../../../../src/ledger/store/payments.ts';
 import { listRefundsDue } from '../../../../src/finance/use-cases/refunds/list-refunds-due.ts';
 import { useChain } from '../../../support/devnet.ts';

@@ -1,0 +1,67 @@
+import type { EventData, LedgerEvent } from '../../ledger/rules/event.ts';
+import { grant } from '../../payments/rules/deliver-or-refund.ts';
+import { foldQuote } from '../../payments/rules/quote-state.ts';
+import { isTriggeredStream } from '../../base/values/triggers/trigger.ts';
+import { findCall } from '../store/calls.ts';
+import { readStream } from '../../ledger/store/streams.ts';
+import type { Ledger } from '../../ledger/store/ledger.ts';
+
+/** Why a call is not put back in the queue. */
+export type RequeueRefusal =
+  | { readonly kind: 'not_dead' }
+  /** Its payment was refunded, or a part of it. */
+  | { readonly kind: 'refunded' }
+  /** A refund of its payment was started, and is neither recorded nor given up yet. */
+  | { readonly kind: 'refund_under_way' }
+  /** The settlement of its payment was taken back, and it is not settled again. */
+  | { readonly kind: 'unpaid' };
+
+export type RequeueResult = { readonly kind: 'requeued' } | RequeueRefusal;
+
+/** Who puts it back: the operator's token, or the operator's name. */
+export type RequeuedBy = Omit<EventData<'operator_requeued'>, 'call_id'>;
+
+/** Puts a dead-lettered call back in the queue, for the operator. */
+export async function requeueCall(
+  context: Ledger,
+  callId: number,
+  by: RequeuedBy = {},
+): Promise<RequeueResult> {
+  const found = await checkRequeue(context, callId, by);
+  if (found.kind !== 'possible') return found;
+  const { stream, version: expect, events } = found;
+  // a refund that was started or recorded meanwhile moves the stream
+  const { outcome } = await context.lane.append({ stream, expect, events, call: { op: 'requeue', callId } });
+  if (outcome === 'stale') return requeueCall(context, callId, by);
+  return { kind: outcome === 'ok' ? 'requeued' : 'not_dead' };
+}
+
+interface PossibleRequeue {
+  readonly kind: 'possible';
+  readonly stream: string;
+  readonly version: number;
+  readonly events: readonly LedgerEvent[];
+}
+
+/** Whether a call could be put back in the queue at this moment. */
+export async function checkRequeue(
+  context: Ledger,
+  callId: number,
+  by: RequeuedBy = {},
+): Promise<PossibleRequeue | RequeueRefusal> {
+  const call = await findCall(context.db, callId);
+  if (call?.status !== 'dead') return { kind: 'not_dead' };
+  const { stream } = call;
+  const { events } = await readStream(context.pool, stream);
+  const version = events.at(-1)?.version ?? 0;
+  const data = { call_id: callId, ...by };
+  // nobody has paid for it
+  if (isTriggeredStream(stream))
+    return { kind: 'possible', stream, version, events: [{ type: 'operator_requeued', data }] };
+  const { payment } = foldQuote(events);
+  if (payment?.call?.callId !== callId) return { kind: 'unpaid' };
+  const granted = grant(payment, { kind: 'requeue', data });
+  if (granted.kind === 'record') return { kind: 'possible', stream, version, events: granted.events };
+  const { kind } = granted.why;
+  return { kind: kind === 'refunded' || kind === 'refund_under_way' ? kind : 'unpaid' };
+}

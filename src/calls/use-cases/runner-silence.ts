@@ -1,0 +1,43 @@
+import type { WaitingCalls } from '../store/calls.ts';
+
+/** For how long the runners of a service have taken nothing, although calls wait for them. */
+export interface RunnerSilence {
+  /** Takes what a background check has read. */
+  observe(waiting: readonly WaitingCalls[]): void;
+  /** Whole seconds; 0 while no call of the service waits or a runner works on one. */
+  secsOf(serviceId: number): number;
+}
+
+/**
+ * Runners take the oldest call first: while the same call stays the oldest, and none is leased, they take nothing. A process that
+ * starts counts from when the call was due.
+ * @param nowMs a monotonic clock
+ */
+export function createRunnerSilence(nowMs: () => number = () => performance.now()): RunnerSilence {
+  let heads: ReadonlyMap<number, { readonly callId: number; readonly sinceMs: number }> | undefined;
+  return {
+    observe(waiting) {
+      const before = heads;
+      const silent = waiting.filter(({ isLeased }) => !isLeased);
+      heads = new Map(
+        silent.map(({ serviceId, oldestCallId: callId, oldestMs }) => {
+          const known = before?.get(serviceId);
+          const startMs = before ? nowMs() : nowMs() - oldestMs;
+          return [serviceId, known?.callId === callId ? known : { callId, sinceMs: startMs }];
+        }),
+      );
+    },
+    secsOf(serviceId) {
+      const head = heads?.get(serviceId);
+      return head ? Math.floor((nowMs() - head.sinceMs) / 1_000) : 0;
+    },
+  };
+}
+
+/** Whether a job must not be sold now: its policy bounds the silence of its runners. 0 is no bound. */
+export function isRunnerSilent(
+  silence: RunnerSilence,
+  job: { readonly serviceId: number; readonly maxRunnerSilenceSecs: number },
+): boolean {
+  return job.maxRunnerSilenceSecs > 0 && silence.secsOf(job.serviceId) >= job.maxRunnerSilenceSecs;
+}

@@ -1,0 +1,41 @@
+import type { OperatorLog } from '../../base/values/operator-log.ts';
+import { type Loop, startLoop } from '../../ledger/workers/loop.ts';
+import { takeOldCalls } from '../store/old-calls.ts';
+import { type AttemptPorts, logAttempt, recordAttempt, tooOld } from '../use-cases/record-attempt.ts';
+
+const pollMs = 5_000;
+/** So many at the same time: their appends share the lane's batches. */
+const atOnce = 50;
+/** Longer than their appends can take; a process that ends before leaves them to another one. */
+const leaseSecs = 60;
+
+export interface EndingPorts extends AttemptPorts {
+  readonly log: OperatorLog;
+}
+
+/** Dead-letters the calls whose age has ended. */
+export function startOldCallEnder(current: () => EndingPorts): Loop {
+  return startLoop(() => endOldCalls(current()), {
+    pollMs,
+    log: current().log,
+    failureMessage: 'calls that are too old could not be ended',
+  });
+}
+
+/**
+ * Dead-letters calls that have not ended within `max_call_age_secs` since they were enqueued, whether they wait, no runner takes them, or one extends its
+ * lease: their refund is due. Returns whether there may be more. Top-ups are ended by their own worker, which knows whether credit was given.
+ */
+async function endOldCalls(context: EndingPorts): Promise<boolean> {
+  const { pool, log, config } = context;
+  const { maxCallAgeSecs: maxAgeSecs } = config.delivery;
+  const calls = await takeOldCalls(pool, { except: config.topUps, max: atOnce, maxAgeSecs, leaseSecs });
+  await Promise.all(
+    calls.map(async (call) => {
+      const outcome = { kind: 'dead', reason: tooOld } as const;
+      const recorded = await recordAttempt(context, call, outcome, { isFirstNews: true, runner: undefined });
+      logAttempt(log, call, outcome, undefined, recorded);
+    }),
+  );
+  return calls.length === atOnce;
+}

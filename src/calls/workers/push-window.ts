@@ -1,0 +1,53 @@
+import { busyPauseMs } from '../use-cases/record-attempt.ts';
+import type { PushAnswer } from '../peers/runner/push-runner.ts';
+
+/** How many calls a runner gets at once: fewer after it has answered that it is busy, and none while it is left alone for it. */
+export interface PushWindow {
+  /** How many more calls may be pushed now. */
+  room(): number;
+  /** A call is pushed. */
+  began(): void;
+  /** It was answered. */
+  ended(answer: PushAnswer): void;
+}
+
+/** For so long the number of calls that a busy runner had is taken as all that it has room for. */
+const fullMs = 10_000;
+
+/**
+ * A busy runner gets no more calls for the pause that it asks for, or for one that grows. Then it gets as many at once as it had, and one
+ * more is tried every ten seconds. A runner that had none, because it is stopping or overloaded, gets one, and one more for each that it
+ * takes.
+ * @param most the configured number
+ * @param nowMs a monotonic clock
+ */
+export function createPushWindow(most: number, nowMs: () => number = () => performance.now()): PushWindow {
+  let running = 0;
+  let limit = most;
+  /** Busy answers in a row. */
+  let refusals = 0;
+  let pausedUntilMs = -Infinity;
+  let full = { calls: most, untilMs: -Infinity };
+  return {
+    room: () => (nowMs() < pausedUntilMs ? 0 : Math.max(0, limit - running)),
+    began() {
+      running += 1;
+    },
+    ended(answer) {
+      running -= 1;
+      if (answer.kind === 'busy') {
+        // several that were refused together are one refusal
+        if (nowMs() >= pausedUntilMs) {
+          pausedUntilMs = nowMs() + busyPauseMs(answer, refusals, Math.random());
+          refusals += 1;
+        }
+        limit = Math.max(1, running);
+        full = { calls: running, untilMs: running > 0 ? nowMs() + fullMs : -Infinity };
+      } else {
+        refusals = 0;
+        const ceiling = nowMs() < full.untilMs ? full.calls : most;
+        limit = Math.max(limit, Math.min(limit + 1, ceiling));
+      }
+    },
+  };
+}

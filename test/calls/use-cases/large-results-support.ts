@@ -1,0 +1,171 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { expect, onTestFinished } from 'vitest';
+import { pino } from 'pino';
+import { resultPartBytes } from '../../../src/base/values/result-parts.ts';
+import { removeUnusedUploads } from '../../../src/calls/use-cases/large-result.ts';
+import type { ResultStore } from '../../../src/calls/peers/results/result-store.ts';
+import { type Bucket, bucketKeys, startBucket } from '../../support/bucket.ts';
+import { type TestDatabase } from '../../support/database.ts';
+import type { useChain } from '../../support/devnet.ts';
+import {
+  type Answer,
+  type GatewayClient,
+  runnerSecret,
+  startTestGateway,
+  type TestGateway,
+} from '../../support/gateway.ts';
+import { payFor } from '../../support/payer.ts';
+
+const job = '/x402/jobs/1/0';
+export const otherToken = 'a-secret-of-another-runner-of-length!';
+export const leased = `
+[[runners]]
+name = "poller"
+services = [1]
+mode = "lease"
+token = "env:RUNNER_TOKEN"
+[[runners]]
+name = "other"
+services = [3]
+mode = "lease"
+token = "env:OTHER_TOKEN"
+`;
+const env = { OTHER_TOKEN: otherToken, S3_SECRET: bucketKeys.secretKey };
+
+export async function newFolder(): Promise<string> {
+  const folder = await mkdtemp(path.join(tmpdir(), 'results-'));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+export const inFolder = (folder: string, more = ''): string =>
+  `[result_store]\nkind = "folder"\nfolder = "${folder}"\n${more}\n`;
+
+export function starter(chain: ReturnType<typeof useChain>) {
+  return (database: TestDatabase, tables: string, runnerUrl?: string): Promise<TestGateway> =>
+    startTestGateway({ database, chain, env, runnerUrl, tables });
+}
+
+export function asRunner(
+  gateway: GatewayClient,
+  to: string,
+  body: object,
+  bearer = runnerSecret,
+): Promise<Answer> {
+  return gateway.post(to, {
+    body: JSON.stringify(body),
+    headers: { 'content-type': 'application/json', authorization: `Bearer ${bearer}` },
+  });
+}
+
+export interface Leased {
+  readonly call_id: number;
+  readonly lease_id: string;
+}
+
+export async function leaseOne(gateway: GatewayClient): Promise<Leased> {
+  const leases = await asRunner(gateway, '/runner/leases', { max: 1, lease_secs: 60, wait_secs: 30 });
+  expect(leases.json.calls).toHaveLength(1);
+  return leases.json.calls[0];
+}
+
+export function sendPart(
+  gateway: TestGateway,
+  { call_id, lease_id }: Leased,
+  part: number | string,
+  bytes: Buffer,
+  bearer = runnerSecret,
+): Promise<Answer> {
+  return gateway.post(`/runner/calls/${call_id}/result-parts/${part}`, {
+    body: new Uint8Array(bytes),
+    headers: {
+      'content-type': 'application/octet-stream',
+      authorization: `Bearer ${bearer}`,
+      'x-net-lease-id': lease_id,
+    },
+  });
+}
+
+export const hashOf = (bytes: Buffer): string => `0x${createHash('sha256').update(bytes).digest('hex')}`;
+
+export function complete(
+  gateway: TestGateway,
+  { call_id, lease_id }: Leased,
+  result: object,
+): Promise<Answer> {
+  return asRunner(gateway, `/runner/calls/${call_id}/complete`, { lease_id, stored_result: result });
+}
+
+export const named = (bytes: Buffer) => ({
+  content_type: 'video/mp4',
+  bytes: bytes.length,
+  sha256: hashOf(bytes),
+});
+
+export async function sendAll(gateway: TestGateway, lease: Leased, bytes: Buffer): Promise<void> {
+  for (let at = 0; at < bytes.length; at += resultPartBytes) {
+    const part = bytes.subarray(at, at + resultPartBytes);
+    expect((await sendPart(gateway, lease, at / resultPartBytes, part)).status).toBe(200);
+  }
+}
+
+export interface Paid {
+  readonly path: string;
+  readonly bearer: Record<string, string>;
+}
+
+export async function paid(gateway: TestGateway): Promise<Paid> {
+  const { status, json } = await payFor(gateway, job);
+  expect(status).toBe(202);
+  return {
+    path: `/x402/receipts/${json.quote_digest}`,
+    bearer: { authorization: `Bearer ${json.receipt_token}` },
+  };
+}
+
+export async function download(
+  gateway: TestGateway,
+  to: Paid,
+  more: Record<string, string> = {},
+): Promise<{ status: number; headers: Headers; bytes: Buffer }> {
+  const response = await fetch(`${gateway.url}${to.path}/result`, { headers: { ...to.bearer, ...more } });
+  const bytes = Buffer.from(await response.arrayBuffer());
+  return { status: response.status, headers: response.headers, bytes };
+}
+
+/** Every file below a folder. */
+export async function filesIn(folder: string): Promise<string[]> {
+  const all = await readdir(folder, { recursive: true, withFileTypes: true });
+  return all.filter((entry) => entry.isFile()).map(({ name }) => name);
+}
+
+/** Two whole parts and a piece. */
+export const large = randomBytes(2 * resultPartBytes + 10_001);
+
+interface BucketTable {
+  readonly table: string;
+  /** The bucket answers with this status, or with the whole where a range was asked for. */
+  readonly answers: (fault: Bucket['fault']) => void;
+}
+
+export async function bucketTable(): Promise<BucketTable> {
+  const bucket = await startBucket();
+  const { url } = bucket;
+  const table = `[result_store]
+kind = "s3"
+endpoint = "${url}"
+bucket = "results"
+prefix = "paid/"
+access_key_id = "${bucketKeys.accessKeyId}"
+secret = "env:S3_SECRET"
+`;
+  return { table, answers: (fault) => void (bucket.fault = fault) };
+}
+
+/** The store of a folder, for a sweep of the test's own. */
+export function sweep(database: TestDatabase, results: ResultStore): Promise<boolean> {
+  return removeUnusedUploads({ pool: database.pool, results, log: pino({ level: 'silent' }) });
+}
