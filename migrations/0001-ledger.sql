@@ -80,7 +80,7 @@ create table tollbook.event (
 -- for readers by time: a BRIN index costs the lane nothing
 create index event_at on tollbook.event using brin (at);
 
--- What may be used once: a payment's authorization, a quote, a caller's nonce, a transfer's log entry.
+-- What may be used once: a payment's authorization, a payer's id for it, a transfer's log entry, a spend and its request, a firing.
 -- Never partitioned by time: a unique index must cover every row, and consumed nonces are never deleted.
 -- Hashes alone, which src/ledger/store/claim-key.ts makes: the values are in the events, and spelled out here they would take four
 -- times the space for ever.
@@ -90,6 +90,21 @@ create table tollbook.claim (
   binding bytea not null,
   -- as tollbook.stream_key writes it
   stream bytea not null
+);
+
+-- The nonces that callers have used, each once for a job: of no claim, so that an auditor can list them. The row is written with the
+-- payment's first event and deleted once its payment can never land. A nonce is free text of its caller, which may name a person: so
+-- its hash is kept, as the events have it. Whoever knows a nonce can look it up.
+create table tollbook.caller_nonce (
+  caller text collate "C" not null,
+  service_id bigint not null,
+  job_index bigint not null,
+  -- 0x and the SHA-256 in hex
+  nonce_sha256 text collate "C" not null,
+  -- the quote of the payment that has used it
+  stream text collate "C" not null,
+  used_at timestamptz not null,
+  primary key (caller, service_id, job_index, nonce_sha256)
 );
 
 -- Keys that every gateway of this database shares and that never enter the ledger: of list cursors, and of receipt tokens where the

@@ -380,6 +380,16 @@ create table tollbook.callback (
 CREATE INDEX callback_created ON tollbook.callback USING btree (created_at);
 CREATE INDEX callback_due ON tollbook.callback USING btree (tries, due_at) WHERE (due_at IS NOT NULL);
 
+create table tollbook.caller_nonce (
+  caller text collate "C" not null,
+  service_id bigint not null,
+  job_index bigint not null,
+  nonce_sha256 text collate "C" not null,
+  stream text collate "C" not null,
+  used_at timestamp with time zone not null,
+  constraint caller_nonce_pkey PRIMARY KEY (caller, service_id, job_index, nonce_sha256)
+);
+
 create table tollbook.chain_cursor (
   trigger_name text collate "C" not null,
   network text collate "C" not null,
@@ -905,8 +915,8 @@ create function tollbook.add_to_tiles(p_lane smallint, p_level integer, p_first 
 create function tollbook.admit_chat(p_admission json, p_now timestamp with time zone) returns json language plpgsql volatile; -- 5b0e67979219ccec
 create function tollbook.admit_uncontended(p_admitted text, p_moment timestamp with time zone) returns text language plpgsql volatile; -- 5f06c9d0c8f91131
 create function tollbook.advance_cursor(p_name text, p_max integer, OUT previous bigint, OUT last bigint) returns record language plpgsql volatile; -- 337ea455e6d4ca14
-create function tollbook.append(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_commands json) returns json language plpgsql volatile security definer; -- 3a3824de4c35b49a
-create function tollbook.append_uncontended(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_content bytea, p_types text, p_data text, p_streams text, p_expected text, p_bodies text, p_claims text, p_added text, p_call_ids text, p_call_ops text, p_leases text, p_issued text DEFAULT ''::text, p_admitted text DEFAULT ''::text, p_settled text DEFAULT ''::text, p_ends text DEFAULT ''::text) returns json language plpgsql volatile security definer; -- b41ddb997392fda9
+create function tollbook.append(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_commands json) returns json language plpgsql volatile security definer; -- 0e6ee4f6ce70966a
+create function tollbook.append_uncontended(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_content bytea, p_types text, p_data text, p_streams text, p_expected text, p_bodies text, p_claims text, p_added text, p_call_ids text, p_call_ops text, p_leases text, p_issued text DEFAULT ''::text, p_admitted text DEFAULT ''::text, p_settled text DEFAULT ''::text, p_ends text DEFAULT ''::text, p_nonces text DEFAULT ''::text) returns json language plpgsql volatile security definer; -- a63bcabd9bc621bc
 create function tollbook.apply_projection(p_generation integer, p_from bigint, p_to bigint, p_payments json, p_calls json, p_accounts json, p_usage json, p_completions json) returns boolean language plpgsql volatile security definer; -- 00650efb599e06ac
 create function tollbook.are_held(p_settled text) returns boolean language plpgsql volatile; -- 6101736227a5357f
 create function tollbook.begin_chain_look(p_name text, p_network text, p_terms bytea, p_lease_ms integer) returns TABLE(look bigint, reached json, earlier json) language sql volatile security definer; -- 11efd76d7e99d03d
@@ -1046,7 +1056,7 @@ grant execute on function identity.unlink_wallet(text,uuid,text[]) to tollbook_w
 grant execute on function identity.user_of_wallet(text,bigint,uuid,text,text) to tollbook_writer;
 grant execute on function tollbook.activate_projection(integer) to tollbook_writer;
 grant execute on function tollbook.append(smallint,uuid,bigint,bigint,json) to tollbook_writer;
-grant execute on function tollbook.append_uncontended(smallint,uuid,bigint,bigint,bytea,text,text,text,text,text,text,text,text,text,text,text,text,text,text) to tollbook_writer;
+grant execute on function tollbook.append_uncontended(smallint,uuid,bigint,bigint,bytea,text,text,text,text,text,text,text,text,text,text,text,text,text,text,text) to tollbook_writer;
 grant execute on function tollbook.apply_projection(integer,bigint,bigint,json,json,json,json,json) to tollbook_writer;
 grant execute on function tollbook.begin_chain_look(text,text,bytea,integer) to tollbook_writer;
 grant execute on function tollbook.begin_cron_look(text,bytea) to tollbook_writer;
@@ -1206,6 +1216,8 @@ grant select on table tollbook.call_progress to tollbook_reader;
 grant select on table tollbook.call_progress to tollbook_writer;
 grant select on table tollbook.call_result to tollbook_writer;
 grant select on table tollbook.callback to tollbook_writer;
+grant select on table tollbook.caller_nonce to tollbook_reader;
+grant select on table tollbook.caller_nonce to tollbook_writer;
 grant select on table tollbook.chain_cursor to tollbook_reader;
 grant select on table tollbook.chain_cursor to tollbook_writer;
 grant select on table tollbook.chat_hold to tollbook_reader;

@@ -66,17 +66,22 @@ begin
   ),
   wanted as materialized (
     select command.ord, k.pos, k.kind, decode(k.key, 'hex') as key, decode(k.binding, 'hex') as binding,
+      k.caller, k.service_id, k.job_index, k.nonce_sha256,
       row_number() over (partition by k.key order by command.ord) as turn
     from command cross join lateral rows from (
-      json_to_recordset(command.wanted_claims) as (kind text, key text, binding text)
-    ) with ordinality as k(kind, key, binding, pos)
+      json_to_recordset(command.wanted_claims) as (kind text, key text, binding text, caller text, service_id bigint, job_index bigint, nonce_sha256 text)
+    ) with ordinality as k(kind, key, binding, caller, service_id, job_index, nonce_sha256, pos)
     where command.wanted_claims is not null
   ),
   -- the first of a command's claims that is taken already decides its answer
   taken as (
     select distinct on (wanted.ord) wanted.ord, wanted.kind, holder.stream, holder.binding = wanted.binding as same
     from wanted cross join lateral (
-      select stream_name(claim.stream) as stream, claim.binding from claim where claim.key = wanted.key limit 1
+      select stream_name(claim.stream) as stream, claim.binding from claim where claim.key = wanted.key
+      union all
+      select used.stream, null from caller_nonce used where used.caller = wanted.caller and used.service_id = wanted.service_id
+        and used.job_index = wanted.job_index and used.nonce_sha256 = wanted.nonce_sha256
+      limit 1
     ) holder
     order by wanted.ord, wanted.pos
   ),
@@ -171,7 +176,12 @@ begin
   claimed as (
     insert into claim (key, binding, stream)
     select wanted.key, wanted.binding, stream_key(decided.stream)
-    from wanted join decided using (ord) where decided.outcome = 'ok'
+    from wanted join decided using (ord) where decided.outcome = 'ok' and wanted.caller is null
+  ),
+  used as (
+    insert into caller_nonce (caller, service_id, job_index, nonce_sha256, stream, used_at)
+    select wanted.caller, wanted.service_id, wanted.job_index, wanted.nonce_sha256, decided.stream, moment
+    from wanted join decided using (ord) where decided.outcome = 'ok' and wanted.caller is not null
   ),
   -- The claims that a command frees. A payment that can never land frees all that it claimed except its own nonce; one that failed and
   -- may still land frees none.
@@ -187,6 +197,16 @@ begin
     ) freed_claim
     where claim.key = decode(freed_claim.key, 'hex') and claim.binding = decode(freed_claim.binding, 'hex')
       and claim.stream = stream_key(freed_claim.stream)
+  ),
+  unused_nonce as (
+    delete from caller_nonce using (
+      select decided.stream, f.caller, f.service_id, f.job_index, f.nonce_sha256
+      from decided cross join lateral json_to_recordset(decided.call_claims) as f(caller text, service_id bigint, job_index bigint, nonce_sha256 text)
+      where decided.outcome = 'ok' and decided.op = 'remove'
+    ) freed_nonce
+    where caller_nonce.caller = freed_nonce.caller and caller_nonce.service_id = freed_nonce.service_id
+      and caller_nonce.job_index = freed_nonce.job_index and caller_nonce.nonce_sha256 = freed_nonce.nonce_sha256
+      and caller_nonce.stream = freed_nonce.stream
   ),
   added as (
     insert into call (stream, service_id, job_index, status, body_id, network, asset, symbol, caller, payment, idempotency_key, claims, due_at, created_at,

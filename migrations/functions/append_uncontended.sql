@@ -12,7 +12,7 @@
 create or replace function tollbook.append_uncontended(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint,
   p_content bytea, p_types text, p_data text, p_streams text, p_expected text, p_bodies text, p_claims text, p_added text,
   p_call_ids text, p_call_ops text, p_leases text, p_issued text default '',
-  p_admitted text default '', p_settled text default '', p_ends text default '') returns json
+  p_admitted text default '', p_settled text default '', p_ends text default '', p_nonces text default '') returns json
 language plpgsql security definer set search_path = tollbook, pg_temp
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
 as $$
@@ -83,6 +83,14 @@ begin
     ) holder;
     if found then return null; end if;
   end if;
+  if p_nonces <> '' then
+    perform from (select string_to_array(item, U&'\001E') as f from unnest(string_to_array(p_nonces, U&'\001F')) item offset 0) wanted
+    cross join lateral (
+      select from caller_nonce used where used.caller = f[1] and used.service_id = f[2]::bigint and used.job_index = f[3]::bigint
+        and used.nonce_sha256 = f[4] limit 1
+    ) holder;
+    if found then return null; end if;
+  end if;
 
   if p_call_ids <> '' then
     -- The status is compared outside: beside the id, it would make the planner read the index of all calls of that status.
@@ -143,6 +151,11 @@ begin
     insert into claim (key, binding, stream)
     select decode(f[1], 'hex'), decode(f[2], 'hex'), stream_key(f[3])
     from (select string_to_array(item, U&'\001E') as f from unnest(claims) item offset 0) wanted;
+  end if;
+  if p_nonces <> '' then
+    insert into caller_nonce (caller, service_id, job_index, nonce_sha256, stream, used_at)
+    select f[1], f[2]::bigint, f[3]::bigint, f[4], f[5], moment
+    from (select string_to_array(item, U&'\001E') as f from unnest(string_to_array(p_nonces, U&'\001F')) item offset 0) wanted;
   end if;
   if p_added <> '' then
     with new_call as (

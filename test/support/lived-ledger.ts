@@ -21,10 +21,11 @@ import { collectFollowUps } from '../../src/payments/store/follow-ups.ts';
 import { collectPayouts } from '../../src/chat/store/payouts.ts';
 import { exposeSpend } from '../../src/chat/store/exposure.ts';
 import { bytesToHex } from 'viem/utils';
+import { callerHeaders, restrictedJobs } from './caller.ts';
 import { admission, fund, laneOn, settlement } from './credit.ts';
 import type { TestDatabase } from './database.ts';
 import { rootOfEvents, sealAll } from './log.ts';
-import { payFor } from './payer.ts';
+import { header, payFor, quoteAndSign } from './payer.ts';
 import { hex32Of, sweepOf, transferOf } from './synthetic-ledger.ts';
 import { buyCredit, fundedWallet } from './top-up.ts';
 import { eventually } from './wait.ts';
@@ -61,13 +62,16 @@ const post = async (gateway: WholeGateway, path: string, body: unknown) => {
 
 /** A ledger with rows in every table that follows from events, and no gateway any more. */
 export async function livedLedger(chain: TestChain): Promise<TestDatabase> {
-  const gateway = await startWholeGateway(chain, { tables: sellsCredit });
+  const gateway = await startWholeGateway(chain, { tables: sellsCredit, jobs: restrictedJobs(chain) });
   const { database } = gateway;
   const { pool } = database;
   const lane = laneOn(database);
   const accountId = await fund(database, lane, 1_000_000n);
   for (const name of ['one', 'two', 'three', 'four', 'five'])
-    expect(await payFor(gateway, '/x402/jobs/1/0', name)).toMatchObject({ status: 202 });
+    expect(await payFor(gateway, '/x402/jobs/1/3', name)).toMatchObject({ status: 202 });
+  const payment = await quoteAndSign(gateway, '/x402/jobs/1/1', 'six');
+  const headers = { ...header(payment), ...(await callerHeaders('six')) };
+  expect(await gateway.post('/x402/jobs/1/1', { body: 'six', headers })).toMatchObject({ status: 202 });
   const { calls } = await post(gateway, '/runner/leases', { max: 4, lease_secs: 600, wait_secs: 5 });
   const [first, second, third] = calls;
   for (const { call_id, lease_id } of [first!, second!])

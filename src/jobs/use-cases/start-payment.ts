@@ -7,7 +7,7 @@ import { startedState } from '../../payments/rules/settlement.ts';
 import { ofPayment, paymentToData } from '../../payments/rules/payment.ts';
 import { orderedUuid } from '../../base/values/ordered-uuid.ts';
 import type { Hex } from '../../base/values/primitives.ts';
-import type { AppendOutcome, CallChange, Claim, LaneCommand } from '../../ledger/store/append-batch.ts';
+import type { AnyClaim, AppendOutcome, CallChange, LaneCommand } from '../../ledger/store/append-batch.ts';
 import { putBody } from '../../calls/store/calls.ts';
 import { type AppendOptions, LaneFullError } from '../../ledger/store/lane.ts';
 import { callerNonceClaim, paymentClaim, paymentIdClaim, paymentKey } from '../../payments/store/claims.ts';
@@ -119,7 +119,7 @@ const replayCodes = {
   transfer: 'payment_replay',
 } as const;
 
-function isReplayed(kind: Claim['kind']): kind is keyof typeof replayCodes {
+function isReplayed(kind: AnyClaim['kind']): kind is keyof typeof replayCodes {
   return kind in replayCodes;
 }
 
@@ -132,9 +132,9 @@ function startClaims(
   job: Job,
   { payment, paymentId, caller }: CheckedPayment,
   key: Hex,
-): Claim[] {
-  const claims = [paymentClaim(payment, request.binding)];
-  if (caller?.nonce !== undefined) claims.push(callerNonceClaim(caller.address, job, caller.nonce, key));
+): AnyClaim[] {
+  const claims: AnyClaim[] = [paymentClaim(payment, request.binding)];
+  if (caller?.nonce !== undefined) claims.push(callerNonceClaim(caller.address, job, caller.nonce));
   if (paymentId !== undefined)
     claims.push(paymentIdClaim(payment.payer, paymentId, `${key}/${request.binding}`));
   return claims;

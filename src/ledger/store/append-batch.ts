@@ -2,7 +2,7 @@ import pg from 'pg';
 import { encodeEventData, type LedgerEvent } from '../rules/event.ts';
 import { encodeClaim } from './claim-key.ts';
 import { encodeBody, encodeCall, keptClaims } from './encode-call.ts';
-import type { Claim, EncodedEvent, LaneCommand } from './lane-command.ts';
+import type { AnyClaim, EncodedEvent, LaneCommand } from './lane-command.ts';
 import type { Admission, CreditCommand, CreditMove, CreditOutcome, LimitsLeft } from './credit-command.ts';
 import { creditParts } from './uncontended-credit.ts';
 import { textLiteral } from './text-literal.ts';
@@ -17,7 +17,7 @@ export type {
   CreditRefusal,
   RateLimit,
 } from './credit-command.ts';
-export type { CallChange, Claim, LaneCommand } from './lane-command.ts';
+export type { AnyClaim, CallChange, Claim, LaneCommand } from './lane-command.ts';
 
 export type AppendOutcome =
   | {
@@ -29,7 +29,7 @@ export type AppendOutcome =
       readonly at: string;
     }
   /** `same`: the holder has the same binding, so this request was made before. */
-  | { readonly outcome: 'lost' | 'same'; readonly claim: Claim['kind']; readonly stream: string }
+  | { readonly outcome: 'lost' | 'same'; readonly claim: AnyClaim['kind']; readonly stream: string }
   | { readonly outcome: 'stale' | 'lease_lost' };
 
 export interface BatchAnswer {

@@ -1,11 +1,24 @@
 import { hash } from 'node:crypto';
-import type { Claim } from './lane-command.ts';
+import type { AnyClaim, Claim, NonceClaim } from './lane-command.ts';
 
-/** A claim as the ledger keeps it, in hex. Its kind is not stored: the key contains it. */
-export interface EncodedClaim {
+/** A claim as the append functions and the row of a call have it. */
+export type EncodedClaim = EncodedHash | EncodedNonce;
+
+/** A row of `tollbook.claim`, in hex. Its kind is not stored: the key contains it. */
+export interface EncodedHash {
   readonly kind: Claim['kind'];
   readonly key: string;
   readonly binding: string;
+}
+
+/** A row of `tollbook.caller_nonce`; `key` only tells whether two commands of a batch claim the same one. */
+export interface EncodedNonce {
+  readonly kind: NonceClaim['kind'];
+  readonly key: string;
+  readonly caller: string;
+  readonly service_id: number;
+  readonly job_index: number;
+  readonly nonce_sha256: string;
 }
 
 /**
@@ -16,13 +29,17 @@ const nameBytes = 16;
 /** Among the few parts of one name. */
 const partBytes = 8;
 
-export function encodeClaim(claim: Claim): EncodedClaim {
-  return { kind: claim.kind, key: keyHex(claim), binding: claimBinding(claim.binding) };
+export function encodeClaim(claim: AnyClaim): EncodedClaim {
+  return claim.kind === 'caller_nonce' ? encodeNonce(claim) : encodeHash(claim);
 }
 
-/** What a claim is bound to, as the ledger keeps it, in hex. */
-export function claimBinding(binding: string): string {
-  return digest(binding, nameBytes);
+export function encodeHash(claim: Claim): EncodedHash {
+  return { kind: claim.kind, key: keyHex(claim), binding: digest(claim.binding, nameBytes) };
+}
+
+export function encodeNonce({ kind, caller, serviceId, jobIndex, nonceSha256 }: NonceClaim): EncodedNonce {
+  const key = digest(JSON.stringify([kind, caller, serviceId, jobIndex, nonceSha256]), nameBytes);
+  return { kind, key, caller, service_id: serviceId, job_index: jobIndex, nonce_sha256: nonceSha256 };
 }
 
 /** What is unique: the hash of the claim's name, then that of its part, so that one range holds all parts of a name. */

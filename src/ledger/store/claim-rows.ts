@@ -1,13 +1,21 @@
-import type { EncodedClaim } from './claim-key.ts';
+import { type EncodedClaim, encodeNonce } from './claim-key.ts';
+import type { NonceClaim } from './lane-command.ts';
 import type { RowSnapshot, WrongRow } from './stored-rows.ts';
 
 /** A claim that a stream must hold. */
-export interface ExpectedClaim extends EncodedClaim {
+export type ExpectedClaim = EncodedClaim & { readonly stream: string };
+
+/** A row of `tollbook.caller_nonce`. */
+interface NonceRow {
+  readonly caller: string;
+  readonly service_id: number;
+  readonly job_index: number;
+  readonly nonce_sha256: string;
   readonly stream: string;
 }
 
 /** A row of `tollbook.claim`; bytes in hex. */
-export interface ClaimRow {
+interface ClaimRow {
   readonly key: string;
   readonly binding: string;
   readonly stream: string;
@@ -16,8 +24,9 @@ export interface ClaimRow {
 /** Of these claims the first that are missing, or are bound to something else or held by another stream. */
 export async function findWrongClaims(
   { client }: RowSnapshot,
-  claims: readonly ExpectedClaim[],
+  expected: readonly ExpectedClaim[],
 ): Promise<WrongRow[]> {
+  const claims = expected.filter((claim) => claim.kind !== 'caller_nonce');
   if (claims.length === 0) return [];
   const { rows } = await client.query<WrongRow>(
     `select 'claim' as "table", json_build_object('kind', e.kind, 'key', e.key, 'binding', e.binding, 'stream', e.stream) as expected,
@@ -36,45 +45,76 @@ export async function findWrongClaims(
   return rows;
 }
 
-/** A claim of a caller's nonce: its key cannot be computed, because the events have the nonce's hash alone. */
-export interface ExpectedNonceClaim {
-  readonly stream: string;
-  /** In hex; no other claim of the stream has it. */
-  readonly binding: string;
-}
+const nonceJson = (row: string): string =>
+  `json_build_object('stream', ${row}.stream, 'caller', ${row}.caller, 'service_id', ${row}.service_id,
+    'job_index', ${row}.job_index, 'nonce_sha256', ${row}.nonce_sha256)`;
 
-/** Of these claims the first that no row can be, or more than one. */
-export async function findWrongNonceClaims(
+/** The same of the nonces of callers. */
+export async function findWrongNonces(
   { client }: RowSnapshot,
-  claims: readonly ExpectedNonceClaim[],
+  expected: readonly ExpectedClaim[],
 ): Promise<WrongRow[]> {
-  if (claims.length === 0) return [];
+  const nonces = expected.filter((claim) => claim.kind === 'caller_nonce');
+  if (nonces.length === 0) return [];
   const { rows } = await client.query<WrongRow>(
-    `select 'claim' as "table", json_build_object('kind', 'caller_nonce', 'stream', e.stream, 'binding', e.binding) as expected,
-        case when count(s.key) > 1 then json_build_object('kind', 'caller_nonce', 'stream', e.stream, 'rows', count(s.key)) end as stored
-      from unnest($1::text[], $2::text[]) e(stream, binding)
-      left join tollbook.claim s on s.stream = tollbook.stream_key(e.stream) and s.binding = decode(e.binding, 'hex')
-      group by e.stream, e.binding having count(s.key) <> 1 limit 20`,
-    [claims.map(({ stream }) => stream), claims.map(({ binding }) => binding)],
+    `select 'caller_nonce' as "table", ${nonceJson('e')} as expected, case when s.stream is not null then ${nonceJson('s')} end as stored
+      from json_populate_recordset(null::tollbook.caller_nonce, $1) e
+      left join tollbook.caller_nonce s using (caller, service_id, job_index, nonce_sha256)
+      where s.stream is distinct from e.stream limit 20`,
+    [JSON.stringify(nonces)],
   );
   return rows;
 }
 
+/** How many claims there are, nonces included. */
 export async function countClaims({ client }: RowSnapshot): Promise<number> {
-  const { rows } = await client.query<{ n: number }>('select count(*) as n from tollbook.claim');
+  const { rows } = await client.query<{ n: number }>(
+    'select (select count(*) from tollbook.claim) + (select count(*) from tollbook.caller_nonce) as n',
+  );
   return rows[0]?.n ?? 0;
 }
 
-/** A page of claims, by key; the next page starts after the key of the last one. */
-export async function readClaims(
-  { client }: RowSnapshot,
-  afterKey: string,
-  limit: number,
-): Promise<ClaimRow[]> {
-  const { rows } = await client.query<ClaimRow>(
-    `select encode(key, 'hex') as key, encode(binding, 'hex') as binding, tollbook.stream_name(stream) as stream
-      from tollbook.claim where key > decode($1, 'hex') order by claim.key limit $2`,
-    [afterKey, limit],
-  );
-  return rows;
+/** Some rows, each with the key that a claim of it has. */
+export interface ClaimPage {
+  readonly table: 'claim' | 'caller_nonce';
+  readonly rows: readonly { readonly key: string; readonly stream: string }[];
+}
+
+export async function* readClaims({ client }: RowSnapshot, limit: number): AsyncGenerator<ClaimPage> {
+  for (let after = ''; ;) {
+    const { rows } = await client.query<ClaimRow>(
+      `select encode(key, 'hex') as key, encode(binding, 'hex') as binding, tollbook.stream_name(stream) as stream
+        from tollbook.claim where key > decode($1, 'hex') order by claim.key limit $2`,
+      [after, limit],
+    );
+    const last = rows.at(-1);
+    if (!last) return;
+    yield { table: 'claim', rows };
+    after = last.key;
+  }
+}
+
+export async function* readNonces({ client }: RowSnapshot, limit: number): AsyncGenerator<ClaimPage> {
+  for (let after: readonly (string | number)[] = ['', 0, 0, '']; ;) {
+    const { rows } = await client.query<NonceRow>(
+      `select caller, service_id, job_index, nonce_sha256, stream from tollbook.caller_nonce
+        where (caller, service_id, job_index, nonce_sha256) > ($1, $2::bigint, $3::bigint, $4)
+        order by caller, service_id, job_index, nonce_sha256 limit $5`,
+      [...after, limit],
+    );
+    const last = rows.at(-1);
+    if (!last) return;
+    yield { table: 'caller_nonce', rows: rows.map((row) => ({ ...encodeNonce(claimOf(row)), ...row })) };
+    after = [last.caller, last.service_id, last.job_index, last.nonce_sha256];
+  }
+}
+
+function claimOf({ caller, service_id, job_index, nonce_sha256 }: NonceRow): NonceClaim {
+  return {
+    kind: 'caller_nonce',
+    caller,
+    serviceId: service_id,
+    jobIndex: job_index,
+    nonceSha256: nonce_sha256,
+  };
 }

@@ -1,16 +1,9 @@
 import type { LedgerEvent } from '../rules/event.ts';
 import type { Firing } from '../../base/values/triggers/trigger.ts';
 
-/** A value that may be claimed once; `binding` distinguishes a holder that repeats its claim from another claimant. */
+/** A value that may be claimed once, as a row of `tollbook.claim`; `binding` distinguishes a holder that repeats its claim from another claimant. */
 export interface Claim {
-  readonly kind:
-    | 'payment'
-    | 'caller_nonce'
-    | 'payment_id'
-    | 'transfer'
-    | 'spend_auth'
-    | 'spend_request'
-    | 'trigger';
+  readonly kind: 'payment' | 'payment_id' | 'transfer' | 'spend_auth' | 'spend_request' | 'trigger';
   readonly owner: string;
   readonly scope: string;
   readonly key: string;
@@ -18,6 +11,17 @@ export interface Claim {
   readonly part?: string;
   readonly binding: string;
 }
+
+/** A caller's nonce on a job: a row of `tollbook.caller_nonce`. */
+export interface NonceClaim {
+  readonly kind: 'caller_nonce';
+  readonly caller: string;
+  readonly serviceId: number;
+  readonly jobIndex: number;
+  readonly nonceSha256: string;
+}
+
+export type AnyClaim = Claim | NonceClaim;
 
 /** A request's bytes, untouched. */
 export interface CallBody {
@@ -114,13 +118,13 @@ export interface LaneCommand {
    */
   readonly endsAt?: number | undefined;
   readonly events: readonly LedgerEvent[];
-  readonly claims?: readonly Claim[];
+  readonly claims?: readonly AnyClaim[];
   /** Claims of this stream to free. */
   readonly freed?: readonly Claim[];
   /** What to append where another stream holds a claim of that kind: in the loser's own stream, never in a payment's. */
   readonly lost?: {
     readonly stream: string;
-    readonly events: Readonly<Partial<Record<Claim['kind'], readonly LedgerEvent[]>>>;
+    readonly events: Readonly<Partial<Record<AnyClaim['kind'], readonly LedgerEvent[]>>>;
   };
   readonly call?: CallChange;
 }

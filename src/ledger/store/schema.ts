@@ -108,6 +108,14 @@ export const ledgerTables = {
     started_at: nullable(timestamp),
     created_at: timestamp,
   },
+  'tollbook.caller_nonce': {
+    caller: text,
+    service_id: bigint,
+    job_index: bigint,
+    nonce_sha256: text,
+    stream: text,
+    used_at: timestamp,
+  },
   'tollbook.claim': { key: bytea, binding: bytea, stream: bytea },
   'tollbook.credit_request': {
     request_id: text,

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { decodeLeaf, type RecordedEvent } from '../rules/event.ts';
 import type { Firing } from '../../base/values/triggers/trigger.ts';
-import type { Claim } from './append-batch.ts';
+import type { Claim } from './lane-command.ts';
 import { claimKey } from './claim-key.ts';
 import { type LedgerDatabase, queriesOn } from './database.ts';
 import { leafText, streamKey, streamName } from './expressions.ts';

@@ -45,7 +45,10 @@ export const tableChecks = {
   'tollbook.lane_lock': { follows: 'one row for the one lane' },
   'tollbook.claim': {
     follows: 'the events of the payments, refunds, sweeps, spends and triggers that hold them',
-    notCompared: { key: "only of a caller's nonce: an event has its hash alone. Other keys are compared" },
+  },
+  'tollbook.caller_nonce': {
+    follows: 'the events of the payments that hold them',
+    notCompared: { used_at: byClock },
   },
   'tollbook.call': {
     follows:
@@ -70,7 +73,6 @@ export const tableChecks = {
       waits: ofConfiguration,
       key_failures: ofConfiguration,
       call_id: 'of a call that was not enqueued yet: no event names it before. Others are compared',
-      claims: 'the key of a claim of a caller’s nonce; the others are compared',
     },
     removed: 'only of a failed payment: its call is dropped without an event once the payment can never land',
   },

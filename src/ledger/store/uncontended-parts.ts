@@ -20,6 +20,8 @@ export interface UncontendedParts {
   readonly data: string;
   readonly events: number;
   readonly claims: readonly string[];
+  /** Nonces of callers. */
+  readonly nonces?: readonly string[];
   readonly added: string | undefined;
   readonly changed: ChangedCall | undefined;
   readonly body: string | undefined;
@@ -45,11 +47,16 @@ export function uncontendedParts(
   const added = call?.op === 'add' ? call : undefined;
   const changed = call && isChange(call) ? call : undefined;
   const fieldsOfCall = added ? fieldsOfAdded(added, claims) : [];
+  const nonces = claims.flatMap((claim) =>
+    claim.kind === 'caller_nonce'
+      ? [[claim.caller, String(claim.service_id), String(claim.job_index), claim.nonce_sha256, stream]]
+      : [],
+  );
   const data = events.map((event) => event.data).join(separators.field);
   const contentType = added?.body?.contentType ?? '';
   // an empty content type would be stored as none; the database looks at escapes in the deciding function
   if (
-    !isPlain([stream, contentType, ...fieldsOfCall]) ||
+    !isPlain([stream, contentType, ...fieldsOfCall, ...nonces.flat()]) ||
     added?.body?.contentType === '' ||
     data.includes('\\')
   )
@@ -62,7 +69,10 @@ export function uncontendedParts(
     types: events.map(({ type }) => type).join(separators.field),
     data,
     events: events.length,
-    claims: claims.map(({ key, binding }) => joined([key, binding, stream])),
+    claims: claims.flatMap((claim) =>
+      claim.kind === 'caller_nonce' ? [] : joined([claim.key, claim.binding, stream]),
+    ),
+    nonces: nonces.map(joined),
     added: added && joined([stream, ...fieldsOfCall]),
     changed,
     body: added?.body && joined([added.bodyId, contentType, added.body.bytes.toString('base64')]),

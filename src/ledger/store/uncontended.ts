@@ -39,6 +39,7 @@ export function uncontendedStatement(
     all.flatMap(({ admitted }) => admitted ?? []),
     all.flatMap(({ settled }) => settled ?? []),
     all.flatMap(({ endsAt }) => (endsAt === '' ? [] : [endsAt])),
+    all.flatMap(({ nonces }) => nonces ?? []),
   ];
   const content = createHash('sha256').update(batchText(commands)).digest('hex');
   const joined = lists.map((list) => textLiteral(list.join(separators.item))).join(',');

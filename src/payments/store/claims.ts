@@ -1,13 +1,12 @@
 import type pg from 'pg';
-import { type JobId, jobKey } from '../../base/values/job.ts';
+import type { JobId } from '../../base/values/job.ts';
 import { type Fingerprint, noncePart, type PaymentName } from '../rules/payment.ts';
 import type { Caip2, Hex } from '../../base/values/primitives.ts';
 import { sha256 } from '../../base/values/sha256.ts';
-import type { Claim } from '../../ledger/store/append-batch.ts';
+import type { Claim, NonceClaim } from '../../ledger/store/lane-command.ts';
 import { claimKey, claimKeys } from '../../ledger/store/claim-key.ts';
 import { queriesOn } from '../../ledger/store/database.ts';
 import { streamName } from '../../ledger/store/expressions.ts';
-import { findClaim } from '../../ledger/store/streams.ts';
 
 /** The claim of a payment: the owner is the payer, the key the nonce. Its payer can leave the asset open. */
 export function paymentClaim(payment: Fingerprint, binding: string): Claim {
@@ -36,9 +35,10 @@ export function paymentClaimKeys(name: PaymentName): [lowest: Buffer, highest: B
   return [key, key];
 }
 
-/** The claim of a caller nonce: unique within a caller and a job, and never deleted. */
-export function callerNonceClaim(caller: string, job: JobId, nonce: string, binding: string): Claim {
-  return { kind: 'caller_nonce', owner: caller, scope: jobKey(job), key: nonce, binding };
+/** The claim of a caller's nonce: unique within a caller and a job. */
+export function callerNonceClaim(caller: string, job: JobId, nonce: string): NonceClaim {
+  const { serviceId, jobIndex } = job;
+  return { kind: 'caller_nonce', caller, serviceId, jobIndex, nonceSha256: sha256(nonce) };
 }
 
 /** The claim of a payer's own id for a payment: unique within that payer. */
@@ -85,5 +85,14 @@ export async function isNonceUsed(
   job: JobId,
   nonce: string,
 ): Promise<boolean> {
-  return (await findClaim(pool, callerNonceClaim(caller, job, nonce, ''))) !== undefined;
+  const { serviceId, jobIndex, nonceSha256 } = callerNonceClaim(caller, job, nonce);
+  const used = await queriesOn(pool)
+    .selectFrom('tollbook.caller_nonce')
+    .select('stream')
+    .where('caller', '=', caller)
+    .where('service_id', '=', serviceId)
+    .where('job_index', '=', jobIndex)
+    .where('nonce_sha256', '=', nonceSha256)
+    .executeTakeFirst();
+  return used !== undefined;
 }

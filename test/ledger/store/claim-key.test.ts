@@ -4,7 +4,7 @@ import { claimKey, claimKeys, encodeClaim } from '../../../src/ledger/store/clai
 import type { Claim } from '../../../src/ledger/store/lane-command.ts';
 
 const name = fc.record({
-  kind: fc.constantFrom<Claim['kind'][]>('payment', 'caller_nonce', 'transfer'),
+  kind: fc.constantFrom<Claim['kind'][]>('payment', 'payment_id', 'transfer'),
   owner: fc.string(),
   scope: fc.string(),
   key: fc.string(),
@@ -20,7 +20,7 @@ test('claims have the same key only where kind, owner, scope, key and part are t
       expect(keys[0] === keys[1]).toBe(JSON.stringify(one) === JSON.stringify(other));
     }),
   );
-  const nonce = { kind: 'caller_nonce', owner: 'a', scope: 'b', key: 'c' } as const;
+  const nonce = { kind: 'payment_id', owner: 'a', scope: 'b', key: 'c' } as const;
   const moved = { ...nonce, owner: 'ab', scope: '' };
   expect(claimKey(moved).equals(claimKey(nonce))).toBe(false);
 });

@@ -5,6 +5,7 @@ import pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
 import {
   type BatchAnswer,
+  type AnyClaim,
   type CallChange,
   type Claim,
   type EncodedCommand,
@@ -84,6 +85,12 @@ const claimOf = (run: string, key: number, binding: number): Claim => ({
   binding: `b${binding}`,
 });
 
+/** Every third one is a nonce of a caller. */
+const anyClaimOf = (run: string, key: number, binding: number): AnyClaim =>
+  key % 3 > 0
+    ? claimOf(run, key, binding)
+    : { kind: 'caller_nonce', caller: run, serviceId: 1, jobIndex: key, nonceSha256: `0x${key}` };
+
 interface Model {
   readonly run: string;
   readonly versions: Map<string, number>;
@@ -95,14 +102,15 @@ function commandOf({ run, versions, calls }: Model, given: Step): LaneCommand {
   const stream = `${run}:${given.stream}`;
   const version = versions.get(stream) ?? 0;
   const expected = { right: version, wrong: version + 1, any: undefined }[given.expect];
-  const claims = given.claims.map((key) => claimOf(run, key, given.binding));
   const call = callOf(stream, given, calls.get(stream));
   return {
     stream,
     expect: expected,
     endsAt: { none: undefined, over: stoppedAtSecs, later: stoppedAtSecs + 1 }[given.end],
     events: Array.from({ length: given.events }, (_, i) => (i === 0 ? quoteIssued(given) : refused())),
-    ...(given.frees ? { freed: claims } : { claims }),
+    ...(given.frees
+      ? { freed: given.claims.map((key) => claimOf(run, key, given.binding)) }
+      : { claims: given.claims.map((key) => anyClaimOf(run, key, given.binding)) }),
     ...(given.recordsLoss ? { lost: { stream: `${run}:lost`, events: { payment: [replayDenied()] } } } : {}),
     ...(call ? { call } : {}),
   };
@@ -139,6 +147,7 @@ function callOf(
 const tables = {
   event: 'select * from tollbook.event order by seq',
   claim: 'select * from tollbook.claim order by key',
+  caller_nonce: 'select * from tollbook.caller_nonce order by caller, job_index',
   call: 'select * from tollbook.call order by call_id',
   call_body: 'select * from tollbook.call_body order by body_id',
   lane: 'select * from tollbook.lane',

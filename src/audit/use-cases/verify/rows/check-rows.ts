@@ -236,6 +236,8 @@ const identifying = [
   'size',
   'type',
   'lane_id',
+  'caller',
+  'nonce_sha256',
   'key',
 ] as const;
 

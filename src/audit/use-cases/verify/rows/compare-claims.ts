@@ -1,15 +1,15 @@
 import type { RecordedEvent } from '../../../../ledger/rules/event.ts';
-import { claimBinding, encodeClaim } from '../../../../ledger/store/claim-key.ts';
+import { encodeClaim } from '../../../../ledger/store/claim-key.ts';
 import {
   countClaims,
   type ExpectedClaim,
-  type ExpectedNonceClaim,
   findWrongClaims,
-  findWrongNonceClaims,
+  findWrongNonces,
   readClaims,
+  readNonces,
 } from '../../../../ledger/store/claim-rows.ts';
 import { missingIn, type RowSnapshot, type WrongRow } from '../../../../ledger/store/stored-rows.ts';
-import { claimsOfStream, type StreamClaim, type StreamClaims } from './stream-claims.ts';
+import { claimsOfStream, type StreamClaim } from './stream-claims.ts';
 
 const rowsAtOnce = 2_000;
 
@@ -28,19 +28,16 @@ export class ClaimComparison {
    * Compares the claims of a part.
    * @param inOutbox the payments that have a call in the outbox
    */
-  async compare(parts: readonly StreamClaims[], inOutbox: ReadonlySet<string>): Promise<WrongRow[]> {
-    const isHeld = ({ withCallOf }: { readonly withCallOf: string | undefined }): boolean =>
-      withCallOf === undefined || inOutbox.has(withCallOf);
-    const known = parts.flatMap((part) => part.known.filter(isHeld).flatMap((one) => this.#expected(one)));
-    const nonces: ExpectedNonceClaim[] = parts.flatMap((part) =>
-      part.nonces.filter(isHeld).map(({ stream, payment }) => ({ stream, binding: claimBinding(payment) })),
-    );
+  async compare(part: readonly StreamClaim[], inOutbox: ReadonlySet<string>): Promise<WrongRow[]> {
+    const held = part
+      .filter(({ withCallOf }) => withCallOf === undefined || inOutbox.has(withCallOf))
+      .flatMap((one) => this.#expected(one));
     const wrong = [
-      ...(await findWrongClaims(this.#snapshot, known)),
-      ...(await findWrongNonceClaims(this.#snapshot, nonces)),
+      ...(await findWrongClaims(this.#snapshot, held)),
+      ...(await findWrongNonces(this.#snapshot, held)),
     ];
     // a row of no event must not count for one that is missing
-    this.#found += known.length + nonces.length - missingIn(wrong);
+    this.#found += held.length - missingIn(wrong);
     return wrong;
   }
 
@@ -62,28 +59,15 @@ export class ClaimComparison {
   ): Promise<WrongRow[]> {
     const stored = await countClaims(this.#snapshot);
     if (stored <= this.#found) return [];
-    for (let after = ''; ;) {
-      const rows = await readClaims(this.#snapshot, after, rowsAtOnce);
-      if (rows.length === 0) break;
-      const streams = await readStreams([...new Set(rows.map(({ stream }) => stream))]);
-      const held = new Map(
-        streams.map((events) => [events[0]?.stream ?? '', rowNames(claimsOfStream(events))]),
-      );
-      const stray = rows.filter(({ key, stream }) => {
-        const names = held.get(stream);
-        return !names || !(names.keys.has(key) || names.hasNonces);
-      });
-      if (stray.length > 0)
-        return stray.map((row) => ({ table: 'claim', expected: null, stored: { ...row } }));
-      after = rows.at(-1)?.key ?? after;
-    }
+    for (const pages of [readClaims, readNonces])
+      for await (const { table, rows } of pages(this.#snapshot, rowsAtOnce)) {
+        const streams = await readStreams([...new Set(rows.map(({ stream }) => stream))]);
+        const held = new Set(
+          streams.flatMap(claimsOfStream).map(({ claim, stream }) => `${encodeClaim(claim).key} ${stream}`),
+        );
+        const stray = rows.filter(({ key, stream }) => !held.has(`${key} ${stream}`));
+        if (stray.length > 0) return stray.map((row) => ({ table, expected: null, stored: { ...row } }));
+      }
     return [{ table: 'claim', expected: { rows: this.#found }, stored: { rows: stored } }];
   }
-}
-
-function rowNames({ known, nonces }: StreamClaims): {
-  readonly keys: ReadonlySet<string>;
-  readonly hasNonces: boolean;
-} {
-  return { keys: new Set(known.map(({ claim }) => encodeClaim(claim).key)), hasNonces: nonces.length > 0 };
 }

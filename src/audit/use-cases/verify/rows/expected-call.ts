@@ -1,16 +1,9 @@
 import type { JobId } from '../../../../base/values/job.ts';
+import type { EncodedClaim } from '../../../../ledger/store/claim-key.ts';
 import type { Firing } from '../../../../base/values/triggers/trigger.ts';
 
 /** The states in which the outbox may have a call. */
 export type OutboxStatus = 'pending' | 'watched' | 'ready' | 'leased' | 'unpaid' | 'dead';
-
-/** A claim that the row of a call keeps, in hex. */
-export interface KeptClaim {
-  readonly kind: string;
-  /** Undefined for a caller's nonce: an event has its hash alone. */
-  readonly key: string | undefined;
-  readonly binding: string;
-}
 
 /** The row of the outbox that events make. */
 export interface ExpectedCall {
@@ -24,7 +17,8 @@ export interface ExpectedCall {
   readonly token: { readonly network: string; readonly asset: string; readonly symbol: string } | null;
   readonly caller: string | null;
   readonly trigger: Firing | null;
-  readonly claims: readonly KeptClaim[];
+  /** What its row keeps of its payment's claims. */
+  readonly claims: readonly EncodedClaim[];
   /** Undefined before the call was enqueued: no event names it. */
   readonly callId: number | undefined;
   readonly statuses: readonly OutboxStatus[];

@@ -6,7 +6,7 @@ import type { ExpectedRow } from '../../../../ledger/store/stored-rows.ts';
 import { holdRowOf } from './hold-rows.ts';
 import type { OutboxEntry } from './expected-call.ts';
 import { paymentOf } from './payment-rows.ts';
-import { claimsOfPayment, claimsOfStream, type StreamClaims } from './stream-claims.ts';
+import { claimsOfPayment, claimsOfStream, type StreamClaim } from './stream-claims.ts';
 import { triggeredCallOf } from './triggered-call.ts';
 
 /** The rows that begin within a part of the ledger. */
@@ -15,7 +15,7 @@ export interface LedgerPart {
   readonly paid_call: ExpectedRow[];
   readonly completion: ExpectedRow[];
   readonly holds: (ExpectedRow & { readonly chat_id: string })[];
-  readonly claims: StreamClaims[];
+  readonly claims: StreamClaim[];
   readonly calls: OutboxEntry[];
   readonly results: ExpectedResult[];
 }
@@ -57,7 +57,7 @@ export function foldPart(
       foldPayment(part, events, projected, isHere);
     } else if (isHere(first)) {
       part.results.push(...events.flatMap(resultOf));
-      part.claims.push(claimsOfStream(events));
+      part.claims.push(...claimsOfStream(events));
       const triggered = triggeredCallOf(events);
       if (triggered) part.calls.push(triggered);
     }
@@ -85,7 +85,7 @@ function foldPayment(
   const stream = events[0]?.stream ?? '';
   const payment = paymentOf(events);
   if (!payment || !isHere(payment)) return;
-  part.claims.push(claimsOfPayment(stream, payment));
+  part.claims.push(...claimsOfPayment(stream, payment));
   part.calls.push(payment.outboxEntry(stream));
   part.results.push(...events.flatMap(resultOf));
 }

@@ -3,9 +3,9 @@ import { paidCallKey } from '../../../../payments/rules/call-key.ts';
 import type { JobId } from '../../../../base/values/job.ts';
 import { type Fingerprint, paymentFromData } from '../../../../payments/rules/payment.ts';
 import type { Caip2, Hex } from '../../../../base/values/primitives.ts';
-import { claimBinding, claimKey, encodeClaim } from '../../../../ledger/store/claim-key.ts';
-import type { Claim } from '../../../../ledger/store/lane-command.ts';
-import type { ExpectedCall, KeptClaim, OutboxEntry, OutboxStatus } from './expected-call.ts';
+import { claimKey, type EncodedClaim, encodeClaim } from '../../../../ledger/store/claim-key.ts';
+import type { AnyClaim, Claim } from '../../../../ledger/store/lane-command.ts';
+import type { ExpectedCall, OutboxEntry, OutboxStatus } from './expected-call.ts';
 import { refundClaim } from '../../../../payments/store/recorded-claims.ts';
 import {
   paymentClaim,
@@ -14,9 +14,9 @@ import {
   transferClaim,
 } from '../../../../payments/store/claims.ts';
 
-/** A claim that a payment's row of `tollbook.claim` must have. */
+/** A claim whose row a payment must have. */
 export interface HeldClaim {
-  readonly claim: Claim;
+  readonly claim: AnyClaim;
   /**
    * `certain`: the row must be there. `with_call`: only while the payment's call is in the outbox; a failed payment that can never land
    * any more frees it without an event.
@@ -31,13 +31,12 @@ export class PaymentRows {
   readonly #payment: Fingerprint & { readonly symbol: string };
   readonly #claims = new Map<string, HeldClaim>();
   readonly #startedAt: number;
-  readonly #hasNonce: boolean;
+  readonly #nonceSha256: string | undefined;
   readonly #caller: string | null;
   /** What the row of its call keeps of its claims. */
-  #kept: readonly KeptClaim[] = [];
-  #paymentId: HeldClaim | undefined;
-  /** Whether the claim of a caller's nonce is there; its key is not in the events. */
-  #nonce: HeldClaim['held'] | undefined;
+  #kept: readonly EncodedClaim[] = [];
+  /** Those that it frees once it can never land: a caller's nonce, and the payer's id for it. */
+  #credentials: readonly HeldClaim[] = [];
   #status: 'settling' | 'settled' | 'failed' = 'settling';
   #transfer: string | undefined;
   #isRecovered = false;
@@ -50,14 +49,18 @@ export class PaymentRows {
   constructor(
     payment: Fingerprint & { readonly symbol: string },
     startedAt: number,
-    of: { readonly job: JobId | undefined; readonly caller: string | null; readonly hasNonce: boolean },
+    of: {
+      readonly job: JobId | undefined;
+      readonly caller: string | null;
+      readonly nonceSha256: string | undefined;
+    },
   ) {
     this.key = paymentKey(payment);
     this.#payment = payment;
     this.#startedAt = startedAt;
     this.#job = of.job;
     this.#caller = of.caller;
-    this.#hasNonce = of.hasNonce;
+    this.#nonceSha256 = of.nonceSha256;
   }
 
   /** The place of the event that began it. */
@@ -67,17 +70,18 @@ export class PaymentRows {
 
   start(data: EventData<'settlement_started'>): void {
     this.#hold(paymentClaim(this.#payment, data.binding));
-    const kept: KeptClaim[] = [];
-    if (this.#hasNonce) {
-      kept.push({ kind: 'caller_nonce', key: undefined, binding: claimBinding(this.key) });
-      this.#nonce = 'certain';
-    }
-    if (data.payment_id !== undefined) {
-      const claim = paymentIdClaim(this.#payment.payer, data.payment_id, `${this.key}/${data.binding}`);
-      this.#paymentId = { claim, held: 'certain' };
-      kept.push(encodeClaim(claim));
-    }
-    this.#kept = kept;
+    const credentials: AnyClaim[] = [];
+    if (this.#nonceSha256 !== undefined && this.#caller !== null && this.#job)
+      credentials.push({
+        kind: 'caller_nonce',
+        caller: this.#caller,
+        ...this.#job,
+        nonceSha256: this.#nonceSha256,
+      });
+    if (data.payment_id !== undefined)
+      credentials.push(paymentIdClaim(this.#payment.payer, data.payment_id, `${this.key}/${data.binding}`));
+    this.#credentials = credentials.map((claim) => ({ claim, held: 'certain' }));
+    this.#kept = credentials.map(encodeClaim);
     this.#body = { sha256: data.body_sha256, bytes: data.body_bytes };
   }
 
@@ -151,7 +155,7 @@ export class PaymentRows {
       case 'dead_lettered': {
         const isRemoved = this.#status === 'failed' && event.data.reason === 'settlement_failed';
         this.#moveCall(isRemoved ? 'gone' : 'dead');
-        if (isRemoved) this.#freeAll();
+        if (isRemoved) this.#credentials = [];
         return;
       }
       case 'operator_discarded':
@@ -161,14 +165,8 @@ export class PaymentRows {
     }
   }
 
-  /** Its claims, those whose keys the events have. */
   claims(): HeldClaim[] {
-    return [...this.#claims.values(), ...(this.#paymentId ? [this.#paymentId] : [])];
-  }
-
-  /** Whether the claim of a caller's nonce, which is bound to the payment's key, is held; undefined where there is no such nonce. */
-  get nonceHeld(): HeldClaim['held'] | undefined {
-    return this.#nonce;
+    return [...this.#claims.values(), ...this.#credentials];
   }
 
   /** What the outbox must have of it. */
@@ -223,13 +221,7 @@ export class PaymentRows {
     this.#status = 'failed';
     if (this.#call) return;
     this.#mayBeRemoved = true;
-    if (this.#nonce) this.#nonce = 'with_call';
-    if (this.#paymentId) this.#paymentId = { ...this.#paymentId, held: 'with_call' };
-  }
-
-  #freeAll(): void {
-    this.#nonce = undefined;
-    this.#paymentId = undefined;
+    this.#credentials = this.#credentials.map(({ claim }) => ({ claim, held: 'with_call' }));
   }
 
   #takeBack(fate: 'withdrawn' | 'kept'): void {
@@ -275,14 +267,14 @@ export function paymentOf(events: readonly RecordedEvent[]): PaymentRows | undef
         const of = {
           job,
           caller: passed?.caller ?? null,
-          hasNonce: passed?.caller_nonce_sha256 !== undefined,
+          nonceSha256: passed?.caller_nonce_sha256,
         };
         payment = new PaymentRows(paymentFromData(event.data.payment), event.seq, of);
         payment.start(event.data);
         break;
       }
       case 'payment_recovered': {
-        const of = { job: undefined, caller: null, hasNonce: false };
+        const of = { job: undefined, caller: null, nonceSha256: undefined };
         payment = new PaymentRows(recovered(event.data), event.seq, of);
         payment.recover(event.data);
         break;

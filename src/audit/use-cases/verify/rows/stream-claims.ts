@@ -3,7 +3,7 @@ import { authFromData } from '../../../../accounts/rules/spend/recorded-spend.ts
 import { spendAuthDigest } from '../../../../accounts/rules/spend/spend-auth.ts';
 import { type Address, chainIdOf } from '../../../../base/values/primitives.ts';
 import { bytesToHex } from 'viem/utils';
-import type { Claim } from '../../../../ledger/store/lane-command.ts';
+import type { AnyClaim, Claim } from '../../../../ledger/store/lane-command.ts';
 import { astrayClaims, spendClaims, sweepClaim } from '../../../../payments/store/recorded-claims.ts';
 import { firingClaim } from '../../../../ledger/store/streams.ts';
 import { paymentOf, type PaymentRows } from './payment-rows.ts';
@@ -20,45 +20,28 @@ export const claimingTypes = [
 
 /** A claim that must be in the database, or may be only while its payment's call is in the outbox. */
 export interface StreamClaim {
-  readonly claim: Claim;
+  readonly claim: AnyClaim;
   readonly stream: string;
   /** The payment whose call must be in the outbox for the claim to be held; undefined: it is held. */
   readonly withCallOf: string | undefined;
 }
 
-/** A claim of a caller's nonce: an event has only the hash of the nonce, so its key is not known. */
-export interface NonceClaim {
-  readonly stream: string;
-  /** The payment that the nonce is bound to, as `paymentKey()` names it. */
-  readonly payment: string;
-  readonly withCallOf: string | undefined;
-}
-
-export interface StreamClaims {
-  readonly known: readonly StreamClaim[];
-  readonly nonces: readonly NonceClaim[];
-}
-
 /** The claims of the payment of a stream. */
-export function claimsOfPayment(stream: string, payment: PaymentRows | undefined): StreamClaims {
-  if (!payment) return { known: [], nonces: [] };
-  const { key, nonceHeld } = payment;
-  const withCallOf = (held: 'certain' | 'with_call') => (held === 'certain' ? undefined : key);
-  return {
-    known: payment.claims().map(({ claim, held }) => ({ claim, stream, withCallOf: withCallOf(held) })),
-    nonces: nonceHeld ? [{ stream, payment: key, withCallOf: withCallOf(nonceHeld) }] : [],
-  };
+export function claimsOfPayment(stream: string, payment: PaymentRows | undefined): StreamClaim[] {
+  return (payment?.claims() ?? []).map(({ claim, held }) => ({
+    claim,
+    stream,
+    withCallOf: held === 'certain' ? undefined : payment?.key,
+  }));
 }
 
 /** The claims that a whole stream holds, whatever it is of. */
-export function claimsOfStream(events: readonly RecordedEvent[]): StreamClaims {
+export function claimsOfStream(events: readonly RecordedEvent[]): StreamClaim[] {
   const [first] = events;
-  if (!first) return { known: [], nonces: [] };
+  if (!first) return [];
   const { stream } = first;
-  const of = (claims: readonly Claim[]): StreamClaims => ({
-    known: claims.map((claim) => ({ claim, stream, withCallOf: undefined })),
-    nonces: [],
-  });
+  const of = (claims: readonly Claim[]): StreamClaim[] =>
+    claims.map((claim) => ({ claim, stream, withCallOf: undefined }));
   switch (first.type) {
     case 'spend_accepted':
       return of(claimsOfSpend(first.data, events));
