@@ -164,7 +164,7 @@ create index follow_up_due on tollbook.follow_up (topic, due_at) where block_num
 -- and keeps what the round has found in its payload.
 create table tollbook.task (
   task_id bigint generated always as identity primary key,
-  kind text collate "C" not null check (kind in ('rate')),
+  kind text collate "C" not null check (kind in ('chain_trigger', 'listing', 'prune', 'rate', 'schedule')),
   -- the rows of a kind that share one thing, such as the configurations of one token
   queue text collate "C" not null,
   key text collate "C" not null,
@@ -180,6 +180,10 @@ create table tollbook.task (
   due_at timestamptz not null,
   unique (kind, queue, key)
 ) with (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.01);
+
+-- The round in which rows are pruned whose life has ended: its payload has the number that the sums of prune_sum are counted under.
+insert into tollbook.task (kind, queue, key, created_at, ok_at, payload, due_at)
+  values ('prune', '', '', '-infinity', '-infinity', '{"round":1}', '-infinity');
 
 -- The conditions that the operator is alerted about: one row for a kind and its subject, whichever processes report it.
 create table tollbook.alert (
@@ -242,14 +246,6 @@ create table tollbook.event_allowance (
 );
 insert into tollbook.event_allowance
   values ('quote', 0, 'epoch'), ('pricing_quote', 0, 'epoch'), ('rejected_payment', 0, 'epoch'), ('refused_sign_in', 0, 'epoch');
-
--- The round in which rows are pruned whose life has ended, and when a gateway begins the next one.
-create table tollbook.prune_round (
-  is_only boolean primary key default true check (is_only),
-  round bigint not null,
-  due_at timestamptz not null
-);
-insert into tollbook.prune_round values (true, 1, '-infinity');
 
 -- How many rows of each kind a round has deleted, and up to which time, until an event says so.
 create table tollbook.prune_sum (

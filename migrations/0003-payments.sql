@@ -25,14 +25,3 @@ create table tollbook.price_window (
   primary key (service_id, job_index, network, asset, transfer_method, pay_to, amount, list_id)
 );
 create index price_window_list on tollbook.price_window (list_id, service_id, job_index);
-
--- What the looks at each discovery service have shown of our own listings. Every gateway reads it; one at a time looks.
-create table tollbook.listing_look (
-  url text collate "C" primary key,
-  -- how many looks were begun: the fencing token of the gateway that looks
-  look bigint not null,
-  begun_at timestamptz not null,
-  -- when the next look may begin
-  due_at timestamptz not null,
-  state json not null
-) with (fillfactor = 50);

@@ -380,30 +380,6 @@ create table tollbook.callback (
 CREATE INDEX callback_created ON tollbook.callback USING btree (created_at);
 CREATE INDEX callback_due ON tollbook.callback USING btree (tries, due_at) WHERE (due_at IS NOT NULL);
 
-create table tollbook.caller_nonce (
-  caller text collate "C" not null,
-  service_id bigint not null,
-  job_index bigint not null,
-  nonce_sha256 text collate "C" not null,
-  stream text collate "C" not null,
-  used_at timestamp with time zone not null,
-  constraint caller_nonce_pkey PRIMARY KEY (caller, service_id, job_index, nonce_sha256)
-);
-
-create table tollbook.chain_cursor (
-  trigger_name text collate "C" not null,
-  network text collate "C" not null,
-  terms bytea not null,
-  look bigint not null,
-  begun_at timestamp with time zone not null,
-  due_at timestamp with time zone not null,
-  reached json,
-  head numeric,
-  ok_at timestamp with time zone not null,
-  problem text collate "C",
-  constraint chain_cursor_pkey PRIMARY KEY (trigger_name, network, terms)
-) with (fillfactor=50);
-
 create table tollbook.chat_hold (
   chat_id uuid not null,
   account_id bigint not null,
@@ -454,14 +430,6 @@ create table tollbook.credit_request (
   constraint credit_request_pkey PRIMARY KEY (request_id)
 );
 CREATE INDEX credit_request_age ON tollbook.credit_request USING brin (created_at);
-
-create table tollbook.cron_cursor (
-  trigger_name text collate "C" not null,
-  terms bytea not null,
-  handled_until timestamp with time zone not null,
-  seen_at timestamp with time zone not null,
-  constraint cron_cursor_pkey PRIMARY KEY (trigger_name, terms)
-) with (fillfactor=50);
 
 create table tollbook.database_identity (
   is_only boolean not null default true,
@@ -591,15 +559,6 @@ create table tollbook.ledger_cursor (
   seq bigint not null,
   constraint ledger_cursor_pkey PRIMARY KEY (name)
 );
-
-create table tollbook.listing_look (
-  url text collate "C" not null,
-  look bigint not null,
-  begun_at timestamp with time zone not null,
-  due_at timestamp with time zone not null,
-  state json not null,
-  constraint listing_look_pkey PRIMARY KEY (url)
-) with (fillfactor=50);
 
 create table tollbook.log_anchor (
   origin text collate "C" not null,
@@ -773,14 +732,6 @@ create table tollbook.projection (
 );
 CREATE UNIQUE INDEX projection_active ON tollbook.projection USING btree (is_active) WHERE is_active;
 
-create table tollbook.prune_round (
-  is_only boolean not null default true,
-  round bigint not null,
-  due_at timestamp with time zone not null,
-  constraint prune_round_is_only_check CHECK (is_only),
-  constraint prune_round_pkey PRIMARY KEY (is_only)
-);
-
 create table tollbook.prune_sum (
   round bigint not null,
   kind text collate "C" not null,
@@ -877,7 +828,7 @@ create table tollbook.task (
   takes integer not null default 0,
   taken_at timestamp with time zone,
   due_at timestamp with time zone not null,
-  constraint task_kind_check CHECK ((kind = 'rate'::text)),
+  constraint task_kind_check CHECK ((kind = ANY (ARRAY['chain_trigger'::text, 'listing'::text, 'prune'::text, 'rate'::text, 'schedule'::text]))),
   constraint task_kind_queue_key_key UNIQUE (kind, queue, key),
   constraint task_pkey PRIMARY KEY (task_id)
 ) with (fillfactor=50, autovacuum_vacuum_scale_factor=0.01);
@@ -919,12 +870,8 @@ create function tollbook.append(p_lane smallint, p_flusher uuid, p_batch_no bigi
 create function tollbook.append_uncontended(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_content bytea, p_types text, p_data text, p_streams text, p_expected text, p_bodies text, p_claims text, p_added text, p_call_ids text, p_call_ops text, p_leases text, p_issued text DEFAULT ''::text, p_admitted text DEFAULT ''::text, p_settled text DEFAULT ''::text, p_ends text DEFAULT ''::text, p_nonces text DEFAULT ''::text) returns json language plpgsql volatile security definer; -- a63bcabd9bc621bc
 create function tollbook.apply_projection(p_generation integer, p_from bigint, p_to bigint, p_payments json, p_calls json, p_accounts json, p_usage json, p_completions json) returns boolean language plpgsql volatile security definer; -- 00650efb599e06ac
 create function tollbook.are_held(p_settled text) returns boolean language plpgsql volatile; -- 6101736227a5357f
-create function tollbook.begin_chain_look(p_name text, p_network text, p_terms bytea, p_lease_ms integer) returns TABLE(look bigint, reached json, earlier json) language sql volatile security definer; -- 11efd76d7e99d03d
-create function tollbook.begin_cron_look(p_name text, p_terms bytea) returns TABLE(handled_until timestamp with time zone, seen_until timestamp with time zone) language sql volatile security definer; -- c9a956c1a7b604a4
-create function tollbook.begin_listing_look(p_url text, p_lease_ms integer) returns TABLE(look bigint, state json) language sql volatile security definer; -- 1f8285b77b637099
 create function tollbook.begin_projection() returns integer language sql volatile security definer; -- d53f91b8f56b0cf5
-create function tollbook.begin_prune_round(p_every_secs integer) returns boolean language sql volatile security definer; -- cd139bf1352aafde
-create function tollbook.begin_round(p_kind text, p_queue text, p_key text, p_lease_ms integer) returns TABLE(round integer, payload json, ok_at timestamp with time zone, begun_at timestamp with time zone) language sql volatile security definer; -- 311e68920772cd1f
+create function tollbook.begin_round(p_kind text, p_queue text, p_key text, p_lease_ms integer) returns TABLE(round integer, payload json, ok_at timestamp with time zone, begun_at timestamp with time zone) language sql volatile security definer; -- c7f91ec6309c3e45
 create function tollbook.body_hash(p_body_id uuid) returns TABLE(sha256 text, bytes bigint) language sql stable security definer; -- ebfc5825169fd403
 create function tollbook.budget_end(p_period text, p_start date) returns timestamp with time zone language sql immutable; -- 52194709abff461d
 create function tollbook.budget_start(p_period text, p_known date, p_now timestamp with time zone) returns date language sql immutable; -- b614b6b7454a61f1
@@ -943,12 +890,10 @@ create function tollbook.decide_credit(p_commands json, p_now timestamp with tim
 create function tollbook.end_alert_message(p_message_id bigint) returns void language sql volatile security definer; -- 26ba649038b51ba4
 create function tollbook.end_budget_message(p_message_id bigint) returns void language sql volatile security definer; -- 8242157df4eab0c4
 create function tollbook.end_callback(p_stream text, p_binding bytea, p_seq bigint, p_outcome text, p_failure text) returns void language sql volatile security definer; -- 82e15c50ae680a15
-create function tollbook.end_cron_look(p_name text, p_terms bytea, p_until timestamp with time zone) returns void language sql volatile security definer; -- 9231c117587cbe67
 create function tollbook.end_exposure(p_stream text, p_failed boolean) returns void language plpgsql volatile security definer; -- d43496f5a5c79fc9
 create function tollbook.end_follow_ups(p_topic text, p_seqs bigint[]) returns void language sql volatile security definer; -- 7bda88c2a5508d10
-create function tollbook.end_listing_look(p_url text, p_look bigint, p_due_ms integer, p_state json) returns boolean language sql volatile security definer; -- a4c24077181b3675
 create function tollbook.end_payout(p_stream text, p_reason text) returns void language plpgsql volatile security definer; -- d40d6b410611a5b2
-create function tollbook.end_prune_round() returns TABLE(round bigint, kind text, count bigint, before timestamp with time zone) language plpgsql volatile security definer; -- 51a895945fa373ea
+create function tollbook.end_prune_round() returns TABLE(round bigint, kind text, count bigint, before timestamp with time zone) language plpgsql volatile security definer; -- a11cc764072132ce
 create function tollbook.end_round(p_kind text, p_queue text, p_key text, p_round integer, p_due_ms integer, p_payload json, p_error text) returns boolean language sql volatile security definer; -- d0317d6e1db577f0
 create function tollbook.erase_callbacks(p_payers text[], p_max integer) returns integer language sql volatile security definer; -- 74ca51f9dc7a8cea
 create function tollbook.erase_results(p_payers text[], p_max integer) returns integer language sql volatile security definer; -- eca7c82e054d6dd9
@@ -960,7 +905,7 @@ create function tollbook.extend_prices(p_list bytea, p_valid_secs integer) retur
 create function tollbook.first_completion_since(p_generation integer, p_account_id bigint, p_from timestamp with time zone) returns bigint language plpgsql stable; -- 7699244adfb02d09
 create function tollbook.first_payment_since(p_generation integer, p_from timestamp with time zone) returns bigint language plpgsql stable; -- 2cf716a2052ecbe3
 create function tollbook.forget_gateway(p_process uuid) returns void language sql volatile security definer; -- a19078557a480904
-create function tollbook.forget_prune_round(p_round bigint) returns void language sql volatile security definer; -- 557b69c4b71b3a50
+create function tollbook.forget_prune_round(p_round bigint) returns void language sql volatile security definer; -- 31b1c022f1d79971
 create function tollbook.forget_result_upload(p_call_id bigint, p_lease_id uuid) returns void language sql volatile security definer; -- 0a52b07320db172c
 create function tollbook.gateway_heartbeat(p_process uuid) returns void language sql volatile security definer; -- b0cc7c3ee1b3a15a
 create function tollbook.grow_tree(p_lane smallint, p_from bigint, p_size bigint, p_edge bytea) returns bytea language plpgsql volatile; -- 2ce61be95670f53b
@@ -978,13 +923,13 @@ create function tollbook.leaf_text(p_event tollbook.event) returns text language
 create function tollbook.lease_calls(p_services bigint[], p_max integer, p_lease_secs integer, p_jobs json DEFAULT '[]'::json, p_triggered boolean DEFAULT false, p_max_age_secs integer DEFAULT NULL::integer) returns TABLE(call_id bigint, lease_id uuid, attempt integer, failures integer, stream text, service_id bigint, job_index bigint, network text, asset text, symbol text, caller text, payment text, lease_until timestamp with time zone, traceparent text, content_type text, body bytea, trigger_kind text, trigger_name text, trigger_id text) language plpgsql volatile security definer; -- 5dff7926bdbd656b
 create function tollbook.lease_top_ups(p_jobs json, p_max integer, p_lease_secs integer, p_proven boolean, p_max_age_secs integer DEFAULT NULL::integer) returns TABLE(call_id bigint, lease_id uuid, attempt integer, failures integer, stream text, is_too_old boolean) language sql volatile security definer; -- 565474598146fd88
 create function tollbook.least_life(p_kind text) returns interval language sql immutable; -- b7ef1d86de210153
+create function tollbook.lock_prune_round() returns bigint language sql volatile; -- 86943210dde6fc23
 create function tollbook.mark_holds_started(p_chats uuid[]) returns SETOF uuid language sql volatile security definer; -- ba20722ee87966f7
-create function tollbook.move_chain_cursor(p_name text, p_network text, p_terms bytea, p_look bigint, p_due_ms integer, p_reached json, p_head numeric, p_problem text) returns boolean language sql volatile security definer; -- ce0a7b60f9d93ceb
 create function tollbook.move_credit(p_move json, p_now timestamp with time zone) returns json language plpgsql volatile; -- 2a09d3d17539c372
 create function tollbook.next_account_id() returns bigint language sql volatile security definer; -- ea19fa8d466fbc1a
 create function tollbook.next_call_id() returns bigint language sql volatile security definer; -- f26fe743f2f3b50d
 create function tollbook.note_first_search_block(p_seq bigint, p_block numeric) returns void language sql volatile security definer; -- f46cf0b1f1b067f8
-create function tollbook.note_pruned(p_kind text, p_count bigint, p_life_secs bigint) returns void language sql volatile security definer; -- b47ff9c85129003d
+create function tollbook.note_pruned(p_kind text, p_count bigint, p_life_secs bigint) returns void language sql volatile security definer; -- 2af6bf50fa8d5bdb
 create function tollbook.note_result_part(p_call_id bigint, p_lease_id uuid, p_part integer) returns void language sql volatile security definer; -- 2900071f96f0b437
 create function tollbook.note_runner_gone(p_runner text, p_call_id bigint, p_since timestamp with time zone, p_within_secs integer) returns integer language plpgsql volatile security definer; -- 535bd1fe07de64b9
 create function tollbook.note_unreadable(p_seq bigint) returns void language sql volatile security definer; -- 23e7719a0110d7d2
@@ -993,7 +938,7 @@ create function tollbook.open_batch(p_lane smallint, p_sender bytea, p_batch_no 
 create function tollbook.open_rate_window(p_subject text, p_now timestamp with time zone, p_create boolean, OUT recent bigint[], OUT today_hits integer, OUT refused_at bigint, OUT today date, OUT now_ms bigint) returns record language plpgsql volatile; -- e82559ffbd4f402a
 create function tollbook.postpone_payout(p_stream text, p_delay_ms integer, p_reason text) returns void language sql volatile security definer; -- ddc702a6ef61c149
 create function tollbook.postpone_unsettled(p_call_id bigint, p_delay_ms integer) returns void language sql volatile security definer; -- 40a089ca39a38959
-create function tollbook.prune(p_kind text, p_life_secs bigint, p_max integer) returns integer language plpgsql volatile security definer; -- 96cb542bd4ed0142
+create function tollbook.prune(p_kind text, p_life_secs bigint, p_max integer) returns integer language plpgsql volatile security definer; -- 874f265cb7306158
 create function tollbook.prune_projections(p_replaced integer, p_max integer) returns integer language plpgsql volatile security definer; -- 743955e99bfff384
 create function tollbook.prune_short_lived(p_max integer) returns integer language sql volatile security definer; -- 34762fed668bd60d
 create function tollbook.pull_due_times(p_max integer) returns integer language sql volatile security definer; -- d5421872f4b74cb3
@@ -1013,7 +958,7 @@ create function tollbook.record_key_uses(p_key_ids bigint[]) returns void langua
 create function tollbook.record_reconciliation(p_report text) returns bigint language plpgsql volatile security definer; -- a1edc2376a4ee182
 create function tollbook.refuse_change() returns trigger language plpgsql volatile; -- 0fd214a1ddf4d34e
 create function tollbook.refuse_needed_head() returns trigger language plpgsql volatile; -- 6871cf5178515f34
-create function tollbook.renew_chain_look(p_name text, p_network text, p_terms bytea, p_look bigint, p_lease_ms integer) returns boolean language sql volatile security definer; -- 2595ddd81490f024
+create function tollbook.renew_round(p_kind text, p_queue text, p_key text, p_round integer, p_lease_ms integer) returns boolean language sql volatile security definer; -- dd8ece307f5f93d7
 create function tollbook.report_alerts(p_process uuid, p_conditions json, p_is_complete boolean, p_receivers text[], p_repeat_secs integer, p_quiet_secs integer) returns TABLE(is_sender boolean, kind text, subject text, status text, text text) language plpgsql volatile security definer; -- c524497c3ed7dc48
 create function tollbook.report_progress(p_call_id bigint, p_lease_id uuid, p_fraction double precision, p_message text, p_services bigint[] DEFAULT NULL::bigint[]) returns boolean language sql volatile security definer; -- 3953f365d20b81c5
 create function tollbook.resend_payout(p_stream text, p_reason text) returns void language sql volatile security definer; -- d02a8e5e1a9d0502
@@ -1058,11 +1003,7 @@ grant execute on function tollbook.activate_projection(integer) to tollbook_writ
 grant execute on function tollbook.append(smallint,uuid,bigint,bigint,json) to tollbook_writer;
 grant execute on function tollbook.append_uncontended(smallint,uuid,bigint,bigint,bytea,text,text,text,text,text,text,text,text,text,text,text,text,text,text,text) to tollbook_writer;
 grant execute on function tollbook.apply_projection(integer,bigint,bigint,json,json,json,json,json) to tollbook_writer;
-grant execute on function tollbook.begin_chain_look(text,text,bytea,integer) to tollbook_writer;
-grant execute on function tollbook.begin_cron_look(text,bytea) to tollbook_writer;
-grant execute on function tollbook.begin_listing_look(text,integer) to tollbook_writer;
 grant execute on function tollbook.begin_projection() to tollbook_writer;
-grant execute on function tollbook.begin_prune_round(integer) to tollbook_writer;
 grant execute on function tollbook.begin_round(text,text,text,integer) to tollbook_writer;
 grant execute on function tollbook.body_hash(uuid) to tollbook_reader;
 grant execute on function tollbook.body_hash(uuid) to tollbook_writer;
@@ -1082,10 +1023,8 @@ grant execute on function tollbook.create_operator_token(text,text[],bytea,times
 grant execute on function tollbook.end_alert_message(bigint) to tollbook_writer;
 grant execute on function tollbook.end_budget_message(bigint) to tollbook_writer;
 grant execute on function tollbook.end_callback(text,bytea,bigint,text,text) to tollbook_writer;
-grant execute on function tollbook.end_cron_look(text,bytea,timestamp with time zone) to tollbook_writer;
 grant execute on function tollbook.end_exposure(text,boolean) to tollbook_writer;
 grant execute on function tollbook.end_follow_ups(text,bigint[]) to tollbook_writer;
-grant execute on function tollbook.end_listing_look(text,bigint,integer,json) to tollbook_writer;
 grant execute on function tollbook.end_payout(text,text) to tollbook_writer;
 grant execute on function tollbook.end_prune_round() to tollbook_writer;
 grant execute on function tollbook.end_round(text,text,text,integer,integer,json,text) to tollbook_writer;
@@ -1120,7 +1059,6 @@ grant execute on function tollbook.leaf_text(tollbook.event) to tollbook_writer;
 grant execute on function tollbook.lease_calls(bigint[],integer,integer,json,boolean,integer) to tollbook_writer;
 grant execute on function tollbook.lease_top_ups(json,integer,integer,boolean,integer) to tollbook_writer;
 grant execute on function tollbook.mark_holds_started(uuid[]) to tollbook_writer;
-grant execute on function tollbook.move_chain_cursor(text,text,bytea,bigint,integer,json,numeric,text) to tollbook_writer;
 grant execute on function tollbook.next_account_id() to tollbook_writer;
 grant execute on function tollbook.next_call_id() to tollbook_writer;
 grant execute on function tollbook.note_first_search_block(bigint,numeric) to tollbook_writer;
@@ -1148,7 +1086,7 @@ grant execute on function tollbook.record_anchor(text,text,bigint) to tollbook_w
 grant execute on function tollbook.record_database_identity(text,bigint,integer) to tollbook_writer;
 grant execute on function tollbook.record_key_uses(bigint[]) to tollbook_writer;
 grant execute on function tollbook.record_reconciliation(text) to tollbook_writer;
-grant execute on function tollbook.renew_chain_look(text,text,bytea,bigint,integer) to tollbook_writer;
+grant execute on function tollbook.renew_round(text,text,text,integer,integer) to tollbook_writer;
 grant execute on function tollbook.report_alerts(uuid,json,boolean,text[],integer,integer) to tollbook_writer;
 grant execute on function tollbook.report_progress(bigint,uuid,double precision,text,bigint[]) to tollbook_writer;
 grant execute on function tollbook.resend_payout(text,text) to tollbook_writer;
@@ -1216,10 +1154,6 @@ grant select on table tollbook.call_progress to tollbook_reader;
 grant select on table tollbook.call_progress to tollbook_writer;
 grant select on table tollbook.call_result to tollbook_writer;
 grant select on table tollbook.callback to tollbook_writer;
-grant select on table tollbook.caller_nonce to tollbook_reader;
-grant select on table tollbook.caller_nonce to tollbook_writer;
-grant select on table tollbook.chain_cursor to tollbook_reader;
-grant select on table tollbook.chain_cursor to tollbook_writer;
 grant select on table tollbook.chat_hold to tollbook_reader;
 grant select on table tollbook.chat_hold to tollbook_writer;
 grant select on table tollbook.claim to tollbook_reader;
@@ -1228,8 +1162,6 @@ grant select on table tollbook.completion to tollbook_reader;
 grant select on table tollbook.completion to tollbook_writer;
 grant select on table tollbook.credit_request to tollbook_reader;
 grant select on table tollbook.credit_request to tollbook_writer;
-grant select on table tollbook.cron_cursor to tollbook_reader;
-grant select on table tollbook.cron_cursor to tollbook_writer;
 grant select on table tollbook.database_identity to tollbook_reader;
 grant select on table tollbook.database_identity to tollbook_writer;
 grant select on table tollbook.deleted_result to tollbook_reader;
@@ -1255,8 +1187,6 @@ grant select on table tollbook.lane_lock to tollbook_reader;
 grant select on table tollbook.lane_lock to tollbook_writer;
 grant select on table tollbook.ledger_cursor to tollbook_reader;
 grant select on table tollbook.ledger_cursor to tollbook_writer;
-grant select on table tollbook.listing_look to tollbook_reader;
-grant select on table tollbook.listing_look to tollbook_writer;
 grant select on table tollbook.log_anchor to tollbook_reader;
 grant select on table tollbook.log_anchor to tollbook_writer;
 grant select on table tollbook.log_anchored_head to tollbook_reader;
@@ -1284,8 +1214,6 @@ grant select on table tollbook.process to tollbook_reader;
 grant select on table tollbook.process to tollbook_writer;
 grant select on table tollbook.projection to tollbook_reader;
 grant select on table tollbook.projection to tollbook_writer;
-grant select on table tollbook.prune_round to tollbook_reader;
-grant select on table tollbook.prune_round to tollbook_writer;
 grant select on table tollbook.prune_sum to tollbook_reader;
 grant select on table tollbook.prune_sum to tollbook_writer;
 grant select on table tollbook.rate_window to tollbook_reader;

@@ -32,7 +32,7 @@ declare
   own_round bigint;
   pruned int;
 begin
-  select round into strict own_round from prune_round for update;
+  own_round := lock_prune_round();
   case p_kind
   when 'call_results' then
     with gone as (
@@ -96,6 +96,12 @@ begin
   return pruned;
 end $$;
 
+-- The round of this moment. Who deletes holds its row, so that the batches of several gateways take turns.
+create or replace function tollbook.lock_prune_round() returns bigint
+language sql volatile set search_path = tollbook, pg_temp as $$
+  select (payload->>'round')::bigint from task where kind = 'prune' for update
+$$;
+
 create or replace function tollbook.add_pruned(p_round bigint, p_kind text, p_count bigint, p_before timestamptz) returns void
 language sql volatile set search_path = tollbook, pg_temp as $$
   insert into prune_sum (round, kind, count, before) select p_round, p_kind, p_count, p_before where p_count > 0
@@ -106,17 +112,7 @@ $$;
 -- Adds what a gateway has deleted outside the database.
 create or replace function tollbook.note_pruned(p_kind text, p_count bigint, p_life_secs bigint) returns void
 language sql volatile security definer set search_path = tollbook, pg_temp as $$
-  select add_pruned(round, p_kind, p_count, clock() - p_life_secs * interval '1 second')
-  from (select round from prune_round for update) locked
-$$;
-
--- True where the next round is due, for one gateway: then p_every_secs pass until the one after it. A halted ledger is not pruned.
-create or replace function tollbook.begin_prune_round(p_every_secs int) returns boolean
-language sql volatile security definer set search_path = tollbook, pg_temp as $$
-  with due as (
-    update prune_round set due_at = clock() + p_every_secs * interval '1 second'
-    where due_at not between clock() and clock() + p_every_secs * interval '1 second' and not is_halted() returning 1)
-  select exists (select from due)
+  select add_pruned(lock_prune_round(), p_kind, p_count, clock() - p_life_secs * interval '1 second')
 $$;
 
 -- Ends the round: what is deleted from now on belongs to the next one. Returns the sums of the rounds that have ended and are not on
@@ -124,16 +120,22 @@ $$;
 create or replace function tollbook.end_prune_round() returns table (round bigint, kind text, count bigint, before timestamptz)
 language plpgsql volatile security definer set search_path = tollbook, pg_temp as $$
 #variable_conflict use_column
+declare
+  current bigint;
 begin
-  update prune_round set round = round + 1 where exists (select from prune_sum where prune_sum.round = prune_round.round);
+  current := lock_prune_round();
+  if exists (select from prune_sum where prune_sum.round = current) then
+    current := current + 1;
+    update task set payload = json_build_object('round', current) where task.kind = 'prune';
+  end if;
   return query select round, kind, count, before from prune_sum
-    where round < (select prune_round.round from prune_round) order by round, kind;
+    where round < current order by round, kind;
 end $$;
 
 -- The sums of a round are on record.
 create or replace function tollbook.forget_prune_round(p_round bigint) returns void
 language sql volatile security definer set search_path = tollbook, pg_temp as $$
-  delete from prune_sum where prune_sum.round = p_round and prune_sum.round < (select prune_round.round from prune_round)
+  delete from prune_sum where round = p_round and round < lock_prune_round()
 $$;
 
 -- What the gateways themselves need for a short time and has no configured life; returns how many rows it deleted. Answers to
@@ -221,5 +223,5 @@ begin
   return pruned;
 end $$;
 
-grant execute on function tollbook.prune, tollbook.note_pruned, tollbook.begin_prune_round, tollbook.end_prune_round,
+grant execute on function tollbook.prune, tollbook.note_pruned, tollbook.end_prune_round,
   tollbook.forget_prune_round, tollbook.prune_short_lived, tollbook.prune_projections to tollbook_writer;

@@ -14,6 +14,8 @@ language sql volatile security definer set search_path = tollbook, pg_temp as $$
     where kind = p_kind and queue = p_queue and key = p_key
       -- a round of the future is from before the clock went back
       and (due_at <= clock() or taken_at > clock())
+      -- a halted ledger is not pruned
+      and (p_kind <> 'prune' or not is_halted())
     returning takes, payload, ok_at, taken_at
   )
   select * from first union all select * from next
@@ -33,4 +35,13 @@ language sql volatile security definer set search_path = tollbook, pg_temp as $$
   select exists (select from ended)
 $$;
 
-grant execute on function tollbook.begin_round, tollbook.end_round to tollbook_writer;
+-- A process still works on its round: no other one begins the next for p_lease_ms. False where another one has.
+create or replace function tollbook.renew_round(p_kind text, p_queue text, p_key text, p_round int, p_lease_ms int) returns boolean
+language sql volatile security definer set search_path = tollbook, pg_temp as $$
+  with renewed as (
+    update task set due_at = clock() + p_lease_ms * interval '1 millisecond'
+    where kind = p_kind and queue = p_queue and key = p_key and takes = p_round returning 1)
+  select exists (select from renewed)
+$$;
+
+grant execute on function tollbook.begin_round, tollbook.end_round, tollbook.renew_round to tollbook_writer;

@@ -33,7 +33,9 @@ async function misbehave(peer: Peer, behave: (path: string) => Behaviour): Promi
 
 /** Has the discovery service looked at now, not in an hour. */
 async function lookNow({ databaseUrl }: Rig): Promise<void> {
-  await withOwner(databaseUrl(), (owner) => owner.query('update tollbook.listing_look set due_at = now()'));
+  await withOwner(databaseUrl(), (owner) =>
+    owner.query(`update tollbook.task set due_at = now() where kind = 'listing'`),
+  );
 }
 
 /** Repeats an action until the fault ends. */

@@ -1,12 +1,13 @@
 import type pg from 'pg';
 import { type ListingState, noLook } from '../../base/values/discovery/listing.ts';
-import { queriesOn } from '../../ledger/store/database.ts';
-import { callFunction, callTableFunction } from '../../ledger/store/functions.ts';
+import { beginRound, endRound, readTasks, type TaskName } from '../../ledger/store/tasks.ts';
 
 export interface BegunLook {
   readonly look: number;
   readonly state: ListingState;
 }
+
+const taskOf = (url: string): TaskName => ({ kind: 'listing', queue: '', key: url });
 
 /** Begins the next look at a discovery service; undefined where it is not due, or another gateway looks. */
 export async function beginListingLook(
@@ -14,8 +15,8 @@ export async function beginListingLook(
   url: string,
   leaseMs: number,
 ): Promise<BegunLook | undefined> {
-  const [row] = await callTableFunction(pool, 'begin_listing_look', [url, leaseMs]);
-  return row && { look: row.look, state: row.state as ListingState };
+  const begun = await beginRound<ListingState>(pool, taskOf(url), leaseMs);
+  return begun && { look: begun.round, state: { ...noLook, ...begun.payload } };
 }
 
 /** Ends a look. False where another gateway has begun the next one. */
@@ -24,7 +25,7 @@ export function endListingLook(
   url: string,
   { look, state, dueMs }: BegunLook & { readonly dueMs: number },
 ): Promise<boolean> {
-  return callFunction(pool, 'end_listing_look', [url, look, dueMs, state]);
+  return endRound(pool, taskOf(url), { round: look, dueMs, payload: state });
 }
 
 export interface ReadLook {
@@ -35,12 +36,7 @@ export interface ReadLook {
 
 /** What the looks at a discovery service have shown. */
 export async function readListingLook(pool: pg.Pool, url: string): Promise<ReadLook> {
-  const row = await queriesOn(pool)
-    .selectFrom('tollbook.listing_look')
-    .select(['due_at', 'state'])
-    .where('url', '=', url)
-    .executeTakeFirst();
-  if (!row) return { dueAtSecs: 0, state: noLook };
-  // written by `endListingLook`
-  return { dueAtSecs: row.due_at.getTime() / 1_000, state: row.state as ListingState };
+  const [task] = await readTasks<ListingState>(pool, taskOf(url));
+  if (!task) return { dueAtSecs: 0, state: noLook };
+  return { dueAtSecs: task.dueAt.getTime() / 1_000, state: { ...noLook, ...task.payload } };
 }

@@ -3,6 +3,7 @@ import { nowSecs } from '../../ledger/store/ledger.ts';
 import { lookForOwnListings } from '../use-cases/look-for-own-listings.ts';
 import { readListingLook } from '../store/listing-looks.ts';
 import { type Loop, startLoop } from '../../ledger/workers/loop.ts';
+import { startRounds } from '../../ledger/workers/rounds.ts';
 
 const pollMs = 500;
 
@@ -11,25 +12,21 @@ export function startListingWatcher(current: () => JobsContext): readonly Loop[]
   const { config, log } = current();
   const { discovery } = config;
   if (!discovery) return [];
-  const stopping = new AbortController();
-  let looking: Promise<void> | undefined;
-  const step = async (): Promise<void> => {
-    const context = current();
-    const { dueAtSecs = Infinity } = context.listings.value ?? {};
-    if (looking || dueAtSecs > nowSecs(context)) return;
-    looking = lookForOwnListings(context, discovery, stopping.signal)
-      .catch((error: unknown) => {
-        log.warn({ err: error }, 'a look at the discovery service could not be recorded: it is repeated');
-      })
-      .finally(() => (looking = undefined));
-  };
-  // a look may take minutes
-  const onStopped = (): Promise<void> => {
-    stopping.abort();
-    return looking ?? Promise.resolve();
-  };
-  const failureMessage = 'the discovery service could not be looked at';
-  return [startLoop(step, { pollMs, log, failureMessage, onStopped })];
+  return [
+    startRounds({
+      items() {
+        const context = current();
+        const { dueAtSecs = Infinity } = context.listings.value ?? {};
+        return dueAtSecs > nowSecs(context) ? [] : [discovery];
+      },
+      nameOf: ({ url }) => url,
+      run: (service, stopping) => lookForOwnListings(current(), service, stopping),
+      pollMs,
+      log,
+      failureMessage: 'the discovery service could not be looked at',
+      roundFailureMessage: 'a look at the discovery service could not be recorded: it is repeated',
+    }),
+  ];
 }
 
 /** Follows the looks of all gateways, for `/status`, the metrics and the alerts of this one. None where none is watched. */

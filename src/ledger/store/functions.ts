@@ -36,14 +36,7 @@ export interface Signature {
 export const functionSignatures = {
   activate_projection: { takes: [int], returns: nullable(int) },
   apply_projection: { takes: [int, bigint, bigint, json, json, json, json, json], returns: boolean },
-  begin_chain_look: {
-    takes: [text, text, bytea, int],
-    rows: { look: bigint, reached: nullable(json), earlier: nullable(json) },
-  },
-  begin_cron_look: { takes: [text, bytea], rows: { handled_until: timestamp, seen_until: timestamp } },
-  begin_listing_look: { takes: [text, int], rows: { look: bigint, state: json } },
   begin_projection: { takes: [], returns: int },
-  begin_prune_round: { takes: [int], returns: boolean },
   begin_round: {
     takes: [text, text, text, int],
     rows: { round: int, payload: json, ok_at: timestamp, begun_at: timestamp },
@@ -74,10 +67,8 @@ export const functionSignatures = {
   end_alert_message: { takes: [bigint], returns: nothing },
   end_budget_message: { takes: [bigint], returns: nothing },
   end_callback: { takes: [text, bytea, bigint, nullable(text), nullable(text)], returns: nothing },
-  end_cron_look: { takes: [text, bytea, timestamp], returns: nothing },
   end_exposure: { takes: [text, boolean], returns: nothing },
   end_follow_ups: { takes: [text, bigints], returns: nothing },
-  end_listing_look: { takes: [text, bigint, int, json], returns: boolean },
   end_payout: { takes: [text, nullable(text)], returns: nothing },
   end_prune_round: {
     takes: [],
@@ -116,10 +107,6 @@ export const functionSignatures = {
       is_too_old: boolean,
     },
   },
-  move_chain_cursor: {
-    takes: [text, text, bytea, bigint, int, nullable(json), nullable(numeric), nullable(text)],
-    returns: boolean,
-  },
   next_account_id: { takes: [], returns: bigint },
   next_call_id: { takes: [], returns: bigint },
   note_first_search_block: { takes: [bigint, numeric], returns: nothing },
@@ -148,7 +135,7 @@ export const functionSignatures = {
   record_database_identity: { takes: [nullable(text), bigint, nullable(int)], returns: nothing },
   record_key_uses: { takes: [bigints], returns: nothing },
   record_reconciliation: { takes: [text], returns: bigint },
-  renew_chain_look: { takes: [text, text, bytea, bigint, int], returns: boolean },
+  renew_round: { takes: [text, text, text, int, int], returns: boolean },
   report_alerts: {
     takes: [uuid, json, boolean, texts, int, int],
     rows: {

@@ -1,6 +1,6 @@
-import { bigint, bytea, json, nullable, numeric, text, timestamp } from './columns.ts';
+import { bigint, bytea, nullable, numeric, text, timestamp } from './columns.ts';
 
-/** The tables of prices, rates and listings, as `schema.ts` has the others. */
+/** The tables of prices, as `schema.ts` has the others. */
 export const priceTables = {
   'tollbook.price_list': { list_id: bytea, offered_at: timestamp, valid_until: timestamp },
   'tollbook.price_window': {
@@ -15,5 +15,4 @@ export const priceTables = {
     price_wei: numeric,
     credit_micros: nullable(numeric),
   },
-  'tollbook.listing_look': { url: text, look: bigint, begun_at: timestamp, due_at: timestamp, state: json },
 } as const;

@@ -24,7 +24,6 @@ import { callTables } from './call-schema.ts';
 import { keyTables } from './key-schema.ts';
 import { operatorTables } from './operator-schema.ts';
 import { priceTables } from './price-schema.ts';
-import { triggerTables } from './trigger-schema.ts';
 
 type Table = Readonly<Record<string, Column<unknown>>>;
 
@@ -281,7 +280,6 @@ export const ledgerTables = {
     is_active: boolean,
     touched_at: timestamp,
   },
-  'tollbook.prune_round': { is_only: boolean, round: bigint, due_at: timestamp },
   'tollbook.prune_sum': { round: bigint, kind: text, count: bigint, before: timestamp },
   'tollbook.rate_window': { subject: text, hits: bigints, day: date, day_hits: int, refused_at: bigint },
   'tollbook.reconciliation': {
@@ -340,7 +338,6 @@ export const ledgerTables = {
   'tollbook.worker_process': { process_id: uuid, heartbeat_at: timestamp },
   ...priceTables,
   ...callbackTables,
-  ...triggerTables,
   ...keyTables,
 } as const satisfies Record<string, Table>;
 

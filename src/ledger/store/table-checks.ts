@@ -249,9 +249,6 @@ export const tableChecks = {
 
   'tollbook.price_list': { notFollowing: ofConfiguration },
   'tollbook.price_window': { notFollowing: 'offers of the configuration; what was paid is in its quote' },
-  'tollbook.chain_cursor': { notFollowing: 'how far a trigger has read its chain' },
-  'tollbook.cron_cursor': { notFollowing: 'how far a schedule has fired' },
-  'tollbook.listing_look': { notFollowing: shortLived },
 
   'tollbook.alert': { notFollowing: shortLived },
   'tollbook.alert_message': { notFollowing: 'messages that wait to be sent' },
@@ -264,7 +261,6 @@ export const tableChecks = {
   'tollbook.lane_batch': {
     notFollowing: 'the last answer to each gateway, for an append that is sent again',
   },
-  'tollbook.prune_round': { notFollowing: shortLived },
   'tollbook.prune_sum': { notFollowing: 'counts of deleted rows until they are recorded' },
   'tollbook.secret': { notFollowing: 'a key' },
   'tollbook.database_identity': { notFollowing: 'which server this is' },

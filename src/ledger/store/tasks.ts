@@ -4,7 +4,7 @@ import { callFunction, callTableFunction } from './functions.ts';
 
 /** Names what workers do in rounds, one process at a time. */
 export interface TaskName {
-  readonly kind: 'rate';
+  readonly kind: 'chain_trigger' | 'listing' | 'prune' | 'rate' | 'schedule';
   /** What the task is about. Tasks of one queue belong to different configurations of it. */
   readonly queue: string;
   readonly key: string;
@@ -51,6 +51,16 @@ export function endRound<Payload extends object>(
   return callFunction(pool, 'end_round', [kind, queue, key, round, dueMs, payload, error ?? null]);
 }
 
+/** A process still works on its round. False where another one has begun the next one. */
+export function renewRound(
+  pool: pg.Pool,
+  { kind, queue, key }: TaskName,
+  round: number,
+  leaseMs: number,
+): Promise<boolean> {
+  return callFunction(pool, 'renew_round', [kind, queue, key, round, leaseMs]);
+}
+
 /** What the rounds of a task have found. */
 export interface TaskState<Payload> {
   readonly queue: string;
@@ -61,16 +71,17 @@ export interface TaskState<Payload> {
   readonly dueAt: Date;
 }
 
-/** All tasks of a kind, or those of one queue. */
+/** All tasks of a kind, those of one queue, or the one with this key. */
 export async function readTasks<Payload>(
   pool: pg.Pool,
-  { kind, queue }: { readonly kind: TaskName['kind']; readonly queue?: string },
+  { kind, queue, key }: Pick<TaskName, 'kind'> & Partial<TaskName>,
 ): Promise<TaskState<Payload>[]> {
   const rows = await queriesOn(pool)
     .selectFrom('tollbook.task')
     .select(['queue', 'key', 'payload', 'error', 'ok_at', 'due_at'])
     .where('kind', '=', kind)
     .$if(queue !== undefined, (query) => query.where('queue', '=', queue ?? ''))
+    .$if(key !== undefined, (query) => query.where('key', '=', key ?? ''))
     .execute();
   return rows.map((row) => ({
     queue: row.queue,

@@ -46,10 +46,10 @@ async function startWatched(database: TestDatabase, service: TestDiscoveryServic
 
 /** Has the service looked at once, and waits for the end of the look. */
 async function look({ asOwner, pool }: TestDatabase): Promise<void> {
-  await asOwner((owner) => owner.query('update tollbook.listing_look set due_at = now()'));
+  await asOwner((owner) => owner.query(`update tollbook.task set due_at = now() where kind = 'listing'`));
   await eventually(async () => {
     // beyond the lease of a look under way
-    const ended = `select 1 from tollbook.listing_look where due_at > now() + interval '30 minutes'`;
+    const ended = `select 1 from tollbook.task where kind = 'listing' and due_at > now() + interval '30 minutes'`;
     expect((await pool.query(ended)).rowCount).toBe(1);
   });
 }
@@ -123,7 +123,9 @@ test('a job that was never listed is no alert, and a gateway that stops ends its
   });
   service.asked.length = 0;
   service.fault = () => {};
-  await database.asOwner((owner) => owner.query('update tollbook.listing_look set due_at = now()'));
+  await database.asOwner((owner) =>
+    owner.query(`update tollbook.task set due_at = now() where kind = 'listing'`),
+  );
   await eventually(() => expect(service.asked).toHaveLength(1));
   const startedAt = performance.now();
   await gateway.stop();
@@ -138,7 +140,7 @@ test('one gateway at a time looks; where it ends without a word another one look
   const url = 'https://facilitator.example';
   const begun = await Promise.all([1, 2, 3].map(() => beginListingLook(pool, url, 60_000)));
   expect(begun.filter(Boolean)).toEqual([{ look: 1, state: noLook }]);
-  await asOwner((owner) => owner.query('update tollbook.listing_look set due_at = now()'));
+  await asOwner((owner) => owner.query(`update tollbook.task set due_at = now() where kind = 'listing'`));
   expect(await beginListingLook(pool, url, 60_000)).toMatchObject({ look: 2 });
   const state = { listings: [], lookedAtSecs: 7 };
   expect(await endListingLook(pool, url, { look: 1, state, dueMs: 0 })).toBe(false);

@@ -32,12 +32,12 @@ export async function fireSchedule(
   const { pool, log, counts } = context;
   const { name, terms } = trigger;
   const cursor = { trigger: name, terms: cronTermsHash(terms) };
-  const { fromMs, nowMs } = await beginCronLook(pool, cursor);
+  const begun = await beginCronLook(pool, cursor);
+  const { fromMs, nowMs } = begun;
   const { times, skipped, untilMs } = dueFirings(terms.schedule, terms, fromMs, nowMs);
   // the times that do not fire are all older than those that do
   const moveTo = async (handledMs: number): Promise<void> => {
-    await endCronLook(pool, cursor, handledMs);
-    if (skipped === 0) return;
+    if (!(await endCronLook(pool, cursor, begun, handledMs)) || skipped === 0 || handledMs === fromMs) return;
     counts.add(name, 'skipped', skipped);
     const what = { trigger: name, times: skipped, missed: terms.missed };
     log.warn(what, 'times of a trigger were missed and do not fire');
@@ -47,13 +47,13 @@ export async function fireSchedule(
     const answer = await fire(firingAt(name, timeMs));
     counts.add(name, answer);
     if (answer === 'full') {
-      if (firedMs > fromMs) await moveTo(firedMs);
+      await moveTo(firedMs);
       return fullMs;
     }
     firedMs = timeMs;
   }
   // where nothing was due, the same look from the same place finds nothing either
-  if (times.length > 0 || skipped > 0) await moveTo(untilMs);
+  await moveTo(times.length > 0 || skipped > 0 ? untilMs : fromMs);
   if (untilMs < nowMs) return 0;
   return (terms.schedule.next(nowMs) ?? Infinity) - nowMs;
 }

@@ -42,7 +42,7 @@ export async function followChain(context: ChainContext, trigger: ChainTrigger):
   const cursor = { trigger: name, network: terms.network, terms: chainTermsHash(terms) };
   const begun = await beginChainLook(pool, cursor, leaseMs);
   if (!begun) return;
-  const progress: Progress = { position: begun.position, head: undefined };
+  const progress: Progress = { position: begun.position, head: begun.head };
   const note = (dueMs: number, problem?: string): Promise<boolean> =>
     moveChainCursor(pool, cursor, { look: begun.look, ...progress, dueMs, problem });
   const save: ChainLook['save'] = (position, head) => {

@@ -108,7 +108,9 @@ poll_secs = 1
   await program.says(/fetching the calls of service 1/);
   await program.says(/the report of \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ/);
   const { rows } = await eventually(async () => {
-    const found = await database.pool.query('select 1 from tollbook.chain_cursor where reached is not null');
+    const found = await database.pool.query(
+      `select 1 from tollbook.task where kind = 'chain_trigger' and payload->>'reached' is not null`,
+    );
     expect(found.rows).toHaveLength(1);
     return found;
   });

@@ -134,7 +134,7 @@ poll_secs = 1
   const calls = () => triggeredIn(database);
   const isSeen = async (): Promise<void> => {
     const { rows } = await database.pool.query(
-      'select 1 from tollbook.chain_cursor where reached is not null',
+      `select 1 from tollbook.task where kind = 'chain_trigger' and payload->>'reached' is not null`,
     );
     expect(rows).toHaveLength(1);
   };

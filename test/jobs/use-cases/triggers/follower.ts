@@ -66,7 +66,9 @@ export function follower(database: TestDatabase, terms: ChainTerms, { fire }: Le
   const parts = { pool: database.pool, log: logger, counts, reader, fire, isStopping: () => false };
   const context = { ...parts, ahead: newReadAhead() };
   const isDue = () =>
-    database.asOwner((owner) => owner.query('update tollbook.chain_cursor set due_at = begun_at'));
+    database.asOwner((owner) =>
+      owner.query(`update tollbook.task set due_at = taken_at where kind = 'chain_trigger'`),
+    );
   return {
     lines,
     ahead: context.ahead,
