@@ -23,6 +23,12 @@ const pollMs = 60_000;
 const batchSize = 200;
 const usersAtOnce = 20;
 const daySecs = 86_400;
+/** A body is of no use once its call has ended; within the hour its runner may still ask again. */
+const bodySecs = 3_600;
+/** The only rows with addresses of clients. The longest limit counts by UTC day, so that a row is needed for less than two. */
+const rateLimitSecs = 2 * daySecs;
+/** What an operator looks at after a failure (tasks, spends and payouts that failed, alerts, replaced tree heads): a month of it. */
+const inquirySecs = 30 * daySecs;
 
 interface Context {
   readonly pool: pg.Pool;
@@ -44,7 +50,7 @@ export function startCleaner(context: Context, retention: RetentionConfig): Loop
       if (!isUnderWay) return false;
       const isMore = [
         await pruneBatches(context.pool, lives),
-        await eraseUnconfirmed(context, retention.unconfirmedUserDays * daySecs),
+        await eraseUnconfirmed(context, retention.personalDays * daySecs),
       ];
       if (isMore.includes(true)) return true;
       await recordPruned(context);
@@ -83,24 +89,24 @@ export function startDueTimes({ pool, log }: Pick<Context, 'pool' | 'log'>): Loo
 
 type Lives = Readonly<Record<PrunedKind, number>>;
 
-/** In seconds. */
-function livesOf(retention: RetentionConfig): Lives {
+/** In seconds. The database keeps each kind for its least life in any case (`least_life`). */
+function livesOf({ resultsDays, recordsDays, personalDays }: RetentionConfig): Lives {
   return {
-    call_results: retention.resultDays * daySecs,
-    call_bodies: retention.bodyHours * 3_600,
-    callbacks: retention.callbackDays * daySecs,
-    tree_heads: retention.treeHeadDays * daySecs,
-    follow_ups: retention.followUpDays * daySecs,
-    failed_spends: retention.failedSpendDays * daySecs,
-    failed_payouts: retention.failedSpendDays * daySecs,
-    request_ids: retention.requestIdDays * daySecs,
-    rate_limits: retention.rateLimitDays * daySecs,
-    operator_tokens: retention.endedTokenDays * daySecs,
-    api_keys: retention.endedKeyDays * daySecs,
-    sign_in_links: retention.signInLinkDays * daySecs,
-    alerts: retention.alertDays * daySecs,
-    alert_messages: retention.alertDays * daySecs,
-    mails: retention.mailDays * daySecs,
+    call_results: resultsDays * daySecs,
+    callbacks: resultsDays * daySecs,
+    request_ids: recordsDays * daySecs,
+    operator_tokens: recordsDays * daySecs,
+    api_keys: recordsDays * daySecs,
+    mails: personalDays * daySecs,
+    call_bodies: bodySecs,
+    rate_limits: rateLimitSecs,
+    sign_in_links: daySecs,
+    tree_heads: inquirySecs,
+    follow_ups: inquirySecs,
+    failed_spends: inquirySecs,
+    failed_payouts: inquirySecs,
+    alerts: inquirySecs,
+    alert_messages: inquirySecs,
   };
 }
 

@@ -228,7 +228,7 @@ test('a client that left after its 202 finds its result an hour later', async ()
 
 test('a client that comes back after the life of its result is told that it was deleted, and when; the ledger has an event of it', async () => {
   const database = await createDatabase();
-  const keepDay = '[retention]\nresult_days = 1\nbody_hours = 1000';
+  const keepDay = '[retention]\nresults_days = 1';
   const gateway = await start(database, keepDay);
   const { path, bearer } = await paid(gateway);
   await complete(gateway, await leaseOne(gateway));
@@ -243,10 +243,14 @@ test('a client that comes back after the life of its result is told that it was 
   const deletedSecs = Date.parse(late.result_pruned_at) / 1_000;
   expect(Math.abs(deletedSecs - Date.now() / 1_000 - 25 * 3_600)).toBeLessThan(120);
   expect((await gateway.get(path)).json).not.toHaveProperty('result_pruned_at');
-  const pruned = { kind: 'call_results', count: 1, before: expect.any(Number) as number };
+  const pruned = ['call_results', 'call_bodies'].map((kind) => ({
+    kind,
+    count: 1,
+    before: expect.any(Number) as number,
+  }));
   await eventually(async () => {
     const events = (await allEvents(database.db)).filter(({ type }) => type === 'data_pruned');
-    expect(events.map(({ data }) => data)).toEqual([{ pruned: [pruned] }]);
+    expect(events.map(({ data }) => data)).toEqual([{ pruned }]);
   });
   await database.asOwner((owner) => expectSoundLedger(database.db, owner));
 });
