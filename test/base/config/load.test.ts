@@ -178,7 +178,7 @@ max_body_byte = 5
       expect.stringMatching(/^3 : is not TOML: [^"\n]+$/),
     ]);
     expect(await mistakesIn('a = 1\na = 2')).toEqual([
-      expect.stringMatching(/^2 : is not TOML: trying to redefine/),
+      expect.stringMatching(/^2 : is not TOML: Defining a key multiple times/),
     ]);
   });
 

@@ -2,7 +2,7 @@ import * as fc from 'fast-check';
 import { parse, stringify } from 'smol-toml';
 import { describe, expect, it } from 'vitest';
 import type { Path } from '../../../src/base/config/mistakes.ts';
-import { findLines } from '../../../src/base/config/toml-lines.ts';
+import { readToml } from '../../../src/base/config/toml-source.ts';
 import { propertyRuns } from '../../support/property-runs.ts';
 
 const document = `# a comment with [brackets] and = signs
@@ -42,7 +42,7 @@ policy . mode = "b"
 name = "z"`;
 
 describe('the lines of a TOML document', () => {
-  const lineOf = findLines(document);
+  const { root, lineOf } = readToml(document, 'a.toml');
 
   it.each<[Path, number]>([
     [['title'], 2],
@@ -82,17 +82,22 @@ describe('the lines of a TOML document', () => {
   });
 
   it('counts lines that end in CR LF, and passes a byte order mark', () => {
-    expect(findLines('\uFEFFa = 1\r\n\r\nb = 2\r\n')(['b'])).toBe(3);
+    expect(readToml('\uFEFFa = 1\r\n\r\nb = 2\r\n', 'a.toml').lineOf(['b'])).toBe(3);
   });
 
-  it('finds every leaf of any document that the parser accepts', () => {
+  it('belong to the values that another parser reads of it', () => {
+    expect(root).toEqual(parse(document, { integersAsBigInt: true }));
+  });
+
+  it('finds every leaf of any document, with the value that another parser reads', () => {
     fc.assert(
       fc.property(documents, (tree) => {
         let last = 1_000_000;
         const numbered = number(tree, () => (last += 1));
         const text = `# header\n${stringify(numbered)}`;
         const rows = text.split('\n');
-        const find = findLines(text);
+        const { root: values, lineOf: find } = readToml(text, 'a.toml');
+        expect(values).toEqual(parse(text, { integersAsBigInt: true }));
         for (const [path, value] of leavesOf(parse(text), [])) {
           expect(rows[(find(path) ?? 0) - 1]).toContain(String(value));
         }
