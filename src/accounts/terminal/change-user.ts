@@ -3,14 +3,11 @@ import { ArgumentError, readOperator, readOptions } from '../../base/terminal/ar
 import { type ExitCode, exitCodes } from '../../base/terminal/exit-codes.ts';
 import { withLedger } from '../../ledger/terminal/ledger.ts';
 import { fail, say } from '../../base/terminal/terminal.ts';
+import { accountCommands } from './descriptions.ts';
 
 /** The commands `users disable` and `users enable`. */
 export async function changeUser(args: readonly string[], verb: 'disable' | 'enable'): Promise<ExitCode> {
-  const { values, positionals } = readOptions({
-    args: [...args],
-    allowPositionals: true,
-    options: { by: { type: 'string' } },
-  });
+  const { values, positionals } = readOptions(accountCommands['users disable'], args);
   const [who, ...more] = positionals;
   if (who === undefined || more.length > 0)
     throw new ArgumentError(`name one user: tollbook users ${verb} ID | EMAIL | WALLET`);

@@ -4,6 +4,7 @@ import { ArgumentError, readOptions } from '../../base/terminal/arguments.ts';
 import { type ExitCode, exitCodes } from '../../base/terminal/exit-codes.ts';
 import { withLedger } from '../../ledger/terminal/ledger.ts';
 import { fail, say } from '../../base/terminal/terminal.ts';
+import { accountCommands } from './descriptions.ts';
 
 /** Changes the credit of an account and prints its balance; `refused` is the message where the account does not allow it. */
 export async function moveCredit(
@@ -12,11 +13,7 @@ export async function moveCredit(
   move: typeof grantCredit,
   refused: string,
 ): Promise<ExitCode> {
-  const { values, positionals } = readOptions({
-    args: [...args],
-    allowPositionals: true,
-    options: { id: { type: 'string' } },
-  });
+  const { values, positionals } = readOptions(accountCommands['credit grant'], args);
   const [account = '', text = '', ...more] = positionals;
   const amountMicros = parseCredit(text);
   if (account === '' || !amountMicros || more.length > 0)

@@ -1,6 +1,7 @@
 import { type Command, commands } from './commands.ts';
 import { ArgumentError } from '../../base/terminal/arguments.ts';
 import { type ExitCode, exitCodes, exitLines, type OwnExits } from '../../base/terminal/exit-codes.ts';
+import { helpOf } from '../../base/terminal/command.ts';
 import { fail, say } from '../../base/terminal/terminal.ts';
 import { ConfigError } from '../../base/config/mistakes.ts';
 import { BooksError } from '../../finance/rules/bookkeeping/books-error.ts';
@@ -10,7 +11,6 @@ const allExits: OwnExits = {
   explained: 'every break is explained',
   wrongConfiguration: 'the configuration has mistakes: from serve, pricing and config check',
 };
-const readerSuffices = 'DATABASE_URL may be of a user with the reader role alone (docs/operations/roles.md).';
 
 const usage = [
   'Usage: tollbook COMMAND [OPTIONS]',
@@ -53,11 +53,6 @@ export async function runCommand(args: readonly string[]): Promise<ExitCode> {
 
 function named(name: string): Command | undefined {
   return Object.hasOwn(commands, name) ? commands[name] : undefined;
-}
-
-function helpOf(name: string, { summary, usage: options, exits, isReading }: Command): string {
-  const lines = [`tollbook ${name}: ${summary}`, '', options, '', ...exitLines(exits)];
-  return lines.concat(isReading ? ['', readerSuffices] : []).join('\n');
 }
 
 function answerNoCommand(first: string, second: string): ExitCode {

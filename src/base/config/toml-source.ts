@@ -15,8 +15,9 @@ export function readToml(source: string, file: string): TomlSource {
   } catch (error) {
     if (!(error instanceof ParseError)) throw error;
     const before = text.slice(0, error.index).trimEnd();
-    // a missing value is noticed where the next line begins
-    const line = before.endsWith('=') ? before.split('\n').length : error.lineNumber;
+    // a missing value or equals sign is noticed where the next line begins
+    const isLate = before.endsWith('=') || /equals sign/.test(error.message);
+    const line = isLate ? before.split('\n').length : error.lineNumber;
     throw new ConfigError([{ path: '', line, file, message: `is not TOML: ${error.message}` }]);
   }
 }

@@ -1,10 +1,11 @@
 import { access, constants, stat } from 'node:fs/promises';
 import { userInfo } from 'node:os';
 import path from 'node:path';
-import { parseArgs, type ParseArgsConfig } from 'node:util';
+import { parseArgs } from 'node:util';
 import { plainHttpWarning } from '../config/hosts.ts';
 import { operatorNamePattern, operatorTextPattern } from '../values/operator-words.ts';
 import { type Caip2, chainIdOf } from '../values/primitives.ts';
+import { type CommandDescription, type Options, takesPositionals, type ValuesOf } from './command.ts';
 import { fail } from './terminal.ts';
 
 const dayMs = 86_400_000;
@@ -14,21 +15,25 @@ const maxDays = 3_650;
 export class ArgumentError extends Error {}
 
 /**
- * Reads the arguments of a command, as `parseArgs` of node:util does. Throws an ArgumentError where an option that has one value is given
- * twice: `parseArgs` would silently take the last.
+ * Reads the arguments of a command as it is described. Throws an ArgumentError where an option that has one value is given twice:
+ * `parseArgs` of node:util would silently take the last.
  */
-export function readOptions<Config extends ParseArgsConfig>(
-  config: Config,
-): ReturnType<typeof parseArgs<Config>> {
-  const parsed = parseArgs(config);
-  const { tokens = [] } = parseArgs({ ...config, strict: false, tokens: true });
-  const given = new Set<string>();
+export function readOptions<Described extends CommandDescription & { readonly options: Options }>(
+  described: Described,
+  args: readonly string[],
+): { readonly values: ValuesOf<Described>; readonly positionals: readonly string[] } {
+  const options: Options = described.options;
+  const allowPositionals = takesPositionals(described);
+  const given = { args: [...args], options: options as Described['options'], allowPositionals };
+  const { values, positionals } = parseArgs<typeof given>(given);
+  const { tokens } = parseArgs({ ...given, options: { ...options }, strict: false, tokens: true });
+  const names = new Set<string>();
   for (const token of tokens) {
-    if (token.kind !== 'option' || config.options?.[token.name]?.multiple === true) continue;
-    if (given.has(token.name)) throw new ArgumentError(`--${token.name} is given twice: give it once`);
-    given.add(token.name);
+    if (token.kind !== 'option' || options[token.name]?.multiple === true) continue;
+    if (names.has(token.name)) throw new ArgumentError(`--${token.name} is given twice: give it once`);
+    names.add(token.name);
   }
-  return parsed;
+  return { values, positionals };
 }
 
 /** A database id in decimal. Throws an ArgumentError with `expected` where the text is none. */
@@ -71,8 +76,8 @@ export function readExpiry(days: string | undefined): Date | undefined {
 }
 
 /** `--network`. Throws an ArgumentError where it is no CAIP-2 name of an EVM chain. */
-export function readNetwork(network: string): Caip2 {
-  if (chainIdOf(network) === undefined)
+export function readNetwork(network: string | undefined): Caip2 {
+  if (network === undefined || chainIdOf(network) === undefined)
     throw new ArgumentError('--network is the CAIP-2 name of the chain, such as eip155:8453');
   return network as Caip2;
 }

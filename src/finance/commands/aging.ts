@@ -4,20 +4,13 @@ import { agingText } from '../use-cases/books/aging-text.ts';
 import { instantText, parseInstant } from '../../base/values/period.ts';
 import { ArgumentError, readOptions } from '../../base/terminal/arguments.ts';
 import { type ExitCode, exitCodes } from '../../base/terminal/exit-codes.ts';
-import { readCurrency, sourceOptions, withBooksSource } from '../terminal/books-source.ts';
+import { readCurrency, withBooksSource } from '../terminal/books-source.ts';
 import { readZone } from '../terminal/period-choice.ts';
-import { checkSealedOptions, refuseUnsealed, sealedOptions } from '../terminal/require-sealed.ts';
+import { checkSealedOptions, refuseUnsealed } from '../terminal/require-sealed.ts';
+import { bookCommands } from '../terminal/book-descriptions.ts';
 
 export async function run(args: readonly string[]): Promise<ExitCode> {
-  const { values } = readOptions({
-    args: [...args],
-    options: {
-      ...sourceOptions,
-      ...sealedOptions,
-      'as-of': { type: 'string' },
-      format: { type: 'string', default: agingFormats[0] },
-    },
-  });
+  const { values } = readOptions(bookCommands.aging, args);
   checkSealedOptions(values);
   const { format, input, 'as-of': asOf } = values;
   if (!isAgingFormat(format)) throw new ArgumentError(`--format is ${agingFormats.join(', ')}`);

@@ -19,32 +19,19 @@ import { findPeriods, readPeriods } from '../use-cases/periods/read-periods.ts';
 import { ArgumentError, readOptions, requireWritable } from '../../base/terminal/arguments.ts';
 import { type ExitCode, exitCodes } from '../../base/terminal/exit-codes.ts';
 import { withLedger } from '../../ledger/terminal/ledger.ts';
-import { type BooksSource, readCurrency, sourceOptions, withBooksSource } from '../terminal/books-source.ts';
+import { type BooksSource, readCurrency, withBooksSource } from '../terminal/books-source.ts';
 import { takePeriod } from '../terminal/period-choice.ts';
 import { besideClose } from '../terminal/period-text.ts';
-import { checkSealedOptions, refuseUnsealed, sealedOptions } from '../terminal/require-sealed.ts';
+import { checkSealedOptions, refuseUnsealed } from '../terminal/require-sealed.ts';
 import { readExportEnd } from '../../ledger/store/export.ts';
 import { fail, print } from '../../base/terminal/terminal.ts';
+import { bookCommands } from '../terminal/book-descriptions.ts';
+import type { ValuesOf } from '../../base/terminal/command.ts';
 
-const options = {
-  ...sourceOptions,
-  ...sealedOptions,
-  format: { type: 'string', default: 'jsonl' },
-  'from-seq': { type: 'string' },
-  from: { type: 'string' },
-  to: { type: 'string' },
-  'no-opening': { type: 'boolean', default: false },
-  'year-from': { type: 'string' },
-  out: { type: 'string' },
-  rates: { type: 'string' },
-  'value-in': { type: 'string' },
-  accounts: { type: 'string' },
-} as const;
-
-type Values = ReturnType<typeof readOptions<{ options: typeof options }>>['values'];
+type Values = ValuesOf<(typeof bookCommands)['export']>;
 
 export async function run(args: readonly string[]): Promise<ExitCode> {
-  const { values } = readOptions({ args: [...args], options });
+  const { values } = readOptions(bookCommands.export, args);
   checkSealedOptions(values);
   if (values.out !== undefined) await requireWritable('out', values.out);
   if (isBookFormat(values.format)) return exportBooks(values, values.format);

@@ -2,12 +2,10 @@ import { ArgumentError, readOptions } from '../../base/terminal/arguments.ts';
 import { type ExitCode, exitCodes } from '../../base/terminal/exit-codes.ts';
 import { readConfig } from '../../audit/terminal/chains.ts';
 import { readGoLive, takeLive } from '../terminal/go-live.ts';
+import { moneyCommands } from '../terminal/money-descriptions.ts';
 
 export async function run(args: readonly string[]): Promise<ExitCode> {
-  const { values } = readOptions({
-    args: [...args],
-    options: { config: { type: 'string' }, by: { type: 'string' }, why: { type: 'string' } },
-  });
+  const { values } = readOptions(moneyCommands['go-live'], args);
   if (values.config === undefined)
     throw new ArgumentError("--config is missing: name the gateway's configuration");
   const request = readGoLive(values.by, values.why);

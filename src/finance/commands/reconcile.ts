@@ -30,13 +30,15 @@ import { besideClose } from '../terminal/period-text.ts';
 import { reconcileCsv } from '../terminal/reconcile-csv.ts';
 import { exitCodeOf } from '../terminal/reconcile-exit.ts';
 import { reconcileLines } from '../terminal/reconcile-table.ts';
-import { refuseUnsealed, sealedOptions } from '../terminal/require-sealed.ts';
+import { refuseUnsealed } from '../terminal/require-sealed.ts';
 import { runReconcile } from '../terminal/run-reconcile.ts';
 import { pinnedReport } from '../terminal/check-period.ts';
 import { fail, say } from '../../base/terminal/terminal.ts';
+import type { ValuesOf } from '../../base/terminal/command.ts';
+import { bookCommands } from '../terminal/book-descriptions.ts';
 
 export async function run(args: readonly string[]): Promise<ExitCode> {
-  const values = readValues(args);
+  const { values } = readOptions(bookCommands.reconcile, args);
   try {
     const request = readRequest(values);
     if (values.csv !== undefined) await requireWritable('csv', values.csv);
@@ -61,30 +63,7 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
   }
 }
 
-function readValues(args: readonly string[]) {
-  return readOptions({
-    args: [...args],
-    options: {
-      from: { type: 'string' },
-      to: { type: 'string' },
-      tz: { type: 'string' },
-      config: { type: 'string' },
-      rpc: { type: 'string', multiple: true, default: [] },
-      input: { type: 'string' },
-      checkpoint: { type: 'string', multiple: true, default: [] },
-      pubkey: { type: 'string' },
-      size: { type: 'string' },
-      block: { type: 'string', multiple: true, default: [] },
-      twice: { type: 'boolean', default: false },
-      resume: { type: 'string' },
-      json: { type: 'string' },
-      csv: { type: 'string' },
-      'no-store': { type: 'boolean', default: false },
-      'require-sealed': sealedOptions['require-sealed'],
-    },
-  }).values;
-}
-type Values = ReturnType<typeof readValues>;
+type Values = ValuesOf<(typeof bookCommands)['reconcile']>;
 
 interface Request {
   readonly period: Period;

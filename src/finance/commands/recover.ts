@@ -27,6 +27,7 @@ import { withLedger } from '../../ledger/terminal/ledger.ts';
 import { moneyText } from '../terminal/money-text.ts';
 import { startProgress } from '../../base/terminal/progress.ts';
 import { fail, say } from '../../base/terminal/terminal.ts';
+import { moneyCommands } from '../terminal/money-descriptions.ts';
 
 const nothingWrong = 'Nothing is wrong, as far as the anchors and the database tell';
 
@@ -53,17 +54,7 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
 }
 
 async function readRequest(args: readonly string[]): Promise<Request> {
-  const { values } = readOptions({
-    args: [...args],
-    options: {
-      config: { type: 'string' },
-      by: { type: 'string' },
-      rpc: { type: 'string', multiple: true, default: [] },
-      since: { type: 'string' },
-      'dry-run': { type: 'boolean', default: false },
-      force: { type: 'boolean', default: false },
-    },
-  });
+  const { values } = readOptions(moneyCommands.recover, args);
   if (values.config === undefined)
     throw new ArgumentError("--config is missing: name the gateway's configuration");
   const sinceMs = values.since === undefined ? undefined : parseInstant(values.since);

@@ -11,26 +11,18 @@ import {
   requireExport,
 } from '../../audit/terminal/given-proof.ts';
 import { withLedger } from '../../ledger/terminal/ledger.ts';
-import { sealedOptions, tellSealing } from '../terminal/require-sealed.ts';
+import { tellSealing } from '../terminal/require-sealed.ts';
 import { ArgumentError, readOptions } from '../../base/terminal/arguments.ts';
 import { type ExitCode, exitCodes } from '../../base/terminal/exit-codes.ts';
 import { fail, say } from '../../base/terminal/terminal.ts';
+import { bookCommands } from '../terminal/book-descriptions.ts';
 
 /**
  * Verifies an export with nothing but checkpoints and the public key; without an export, the database. With `--receipt`, the proofs of one
  * receipt.
  */
 export async function run(args: readonly string[]): Promise<ExitCode> {
-  const { values, positionals } = readOptions({
-    args: [...args],
-    allowPositionals: true,
-    options: {
-      checkpoint: { type: 'string', multiple: true, default: [] },
-      pubkey: { type: 'string' },
-      receipt: { type: 'string' },
-      'require-sealed': sealedOptions['require-sealed'],
-    },
-  });
+  const { values, positionals } = readOptions(bookCommands.verify, args);
   const [file, ...more] = positionals;
   const { 'require-sealed': isRequired } = values;
   const verifier = values.pubkey === undefined ? undefined : await readVerifier(values.pubkey);

@@ -4,15 +4,8 @@ import { parseInstant } from '../../base/values/period.ts';
 import { ArgumentError } from '../../base/terminal/arguments.ts';
 import { requireExport } from '../../audit/terminal/given-proof.ts';
 import { withLedger } from '../../ledger/terminal/ledger.ts';
+import type { source } from './options.ts';
 import { readZone } from './period-choice.ts';
-
-/** Options of the commands that read the books: from the database, or from an export. */
-export const sourceOptions = {
-  input: { type: 'string' },
-  'exported-at': { type: 'string' },
-  tz: { type: 'string' },
-  currency: { type: 'string' },
-} as const;
 
 /** Where the books are read. */
 export interface BooksSource {
@@ -21,7 +14,7 @@ export interface BooksSource {
   readonly pool: pg.Pool | undefined;
 }
 
-type SourceValues = Readonly<Partial<Record<keyof typeof sourceOptions, string | undefined>>>;
+type SourceValues = Readonly<Partial<Record<keyof typeof source, string | undefined>>>;
 
 /** `--currency`. Throws an ArgumentError where it is none. */
 export function readCurrency({ currency }: SourceValues): string | undefined {

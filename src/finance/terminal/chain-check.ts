@@ -6,13 +6,6 @@ import { readConfig } from '../../audit/terminal/chains.ts';
 import type { ChainCheck } from './check-period.ts';
 import { givenVerifier, readCheckpoints } from '../../audit/terminal/given-proof.ts';
 
-/** Options of the commands that can ask the chains beside a close. */
-export const chainOptions = {
-  rpc: { type: 'string', multiple: true, default: [] as string[] },
-  pubkey: { type: 'string' },
-  config: { type: 'string' },
-} as const;
-
 interface ChainValues {
   readonly rpc: readonly string[];
   readonly pubkey?: string | undefined;

@@ -2,6 +2,7 @@ import { instantText, parseInstant } from '../../base/values/period.ts';
 import type { TimeZone } from '../../base/values/time-zone.ts';
 import { ArgumentError, readOptions } from '../../base/terminal/arguments.ts';
 import { readZone } from './period-choice.ts';
+import { moneyCommands } from './money-descriptions.ts';
 
 /** Which records a list shows, by the time of recording, and the time zone that it is shown in. */
 export interface ListSpan {
@@ -12,10 +13,7 @@ export interface ListSpan {
 
 /** `--from`, `--to` and `--tz` of a list, each of which may be left out. Throws an ArgumentError where one is not valid. */
 export function readListSpan(args: readonly string[]): ListSpan {
-  const { values } = readOptions({
-    args: [...args],
-    options: { from: { type: 'string' }, to: { type: 'string' }, tz: { type: 'string' } },
-  });
+  const { values } = readOptions(moneyCommands['sweeps list'], args);
   return readSpan(values);
 }
 

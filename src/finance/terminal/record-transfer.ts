@@ -1,4 +1,3 @@
-import type { ParseArgsOptionsConfig } from 'node:util';
 import type { Config } from '../../base/config/config.ts';
 import type { CostPurpose } from '../../base/values/transaction-cost.ts';
 import { type Hex, isHex32 } from '../../base/values/primitives.ts';
@@ -10,17 +9,9 @@ import { closeChains, openChains, readConfig } from '../../audit/terminal/chains
 import { withLedger } from '../../ledger/terminal/ledger.ts';
 import { fail, say } from '../../base/terminal/terminal.ts';
 
-/** The options of every command that records a transaction: `refunds record`, `sweeps record`, `transfers record`, `costs record`. */
-export const transferOptions = {
-  tx: { type: 'string', default: '' },
-  by: { type: 'string' },
-  config: { type: 'string' },
-  rpc: { type: 'string', multiple: true, default: [] },
-} satisfies ParseArgsOptionsConfig;
-
 /** `--tx`: a transaction, such as that of a refund. Throws an ArgumentError where it is no transaction hash. */
-export function readTransaction(tx: string, purpose: CostPurpose | 'cost'): Hex {
-  const transaction = tx.toLowerCase();
+export function readTransaction(tx: string | undefined, purpose: CostPurpose | 'cost'): Hex {
+  const transaction = tx?.toLowerCase() ?? '';
   if (isHex32(transaction)) return transaction;
   throw new ArgumentError(`--tx is the transaction of the ${purpose}: 0x and 64 hexadecimal digits`);
 }

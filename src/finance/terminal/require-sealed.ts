@@ -8,20 +8,7 @@ import { type ExitCode, exitCodes } from '../../base/terminal/exit-codes.ts';
 import { readCheckpoints, readVerifier } from '../../audit/terminal/given-proof.ts';
 import { fail } from '../../base/terminal/terminal.ts';
 
-/** Options of the commands that can require that their events are sealed. */
-export const sealedOptions = {
-  'require-sealed': { type: 'boolean', default: false },
-  checkpoint: { type: 'string', multiple: true, default: [] as string[] },
-  pubkey: { type: 'string' },
-} as const;
-
-/** The same for commands that read the database alone, which has its own checkpoints. */
-export const databaseSealedOptions = {
-  'require-sealed': sealedOptions['require-sealed'],
-  pubkey: sealedOptions.pubkey,
-} as const;
-
-/** What was given of these options. */
+/** What was given of the options that require that events are sealed. */
 export interface SealedValues {
   readonly 'require-sealed': boolean;
   readonly checkpoint?: readonly string[] | undefined;

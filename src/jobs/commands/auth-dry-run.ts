@@ -9,6 +9,7 @@ import type { Hex } from '../../base/values/primitives.ts';
 import { fail, say } from '../../base/terminal/terminal.ts';
 import { ArgumentError, readOptions } from '../../base/terminal/arguments.ts';
 import { type ExitCode, exitCodes } from '../../base/terminal/exit-codes.ts';
+import { jobCommands } from '../terminal/descriptions.ts';
 
 const keyVariable = 'TOLLBOOK_CALLER_KEY';
 
@@ -27,17 +28,7 @@ const answer = z.object({
 
 /** Signs a request as its caller would, and asks the gateway what it would say to it. Exit code 0 where it is allowed. */
 export async function run(args: readonly string[]): Promise<ExitCode> {
-  const { values, positionals } = readOptions({
-    args: [...args],
-    allowPositionals: true,
-    options: {
-      url: { type: 'string', default: 'http://127.0.0.1:8402' },
-      'key-file': { type: 'string' },
-      nonce: { type: 'string' },
-      'ttl-secs': { type: 'string', default: '300' },
-      'content-type': { type: 'string', default: 'text/plain; charset=utf-8' },
-    },
-  });
+  const { values, positionals } = readOptions(jobCommands['auth-dry-run'], args);
   const [service = '', index = '', body = ''] = positionals;
   const job = parseJobId(service, index);
   const key = await readKey(values['key-file']);

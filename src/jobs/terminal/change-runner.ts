@@ -4,6 +4,7 @@ import { ArgumentError, readOperator, readOptions } from '../../base/terminal/ar
 import { type ExitCode, exitCodes } from '../../base/terminal/exit-codes.ts';
 import { withLedger } from '../../ledger/terminal/ledger.ts';
 import { fail, say } from '../../base/terminal/terminal.ts';
+import { jobCommands } from './descriptions.ts';
 
 const verbs = {
   pause: { change: pauseRunner, done: 'gets no calls until it is resumed', unchanged: 'is paused already' },
@@ -12,11 +13,7 @@ const verbs = {
 
 /** The commands `runners pause` and `runners resume`. */
 export async function changeRunner(args: readonly string[], verb: keyof typeof verbs): Promise<ExitCode> {
-  const { values, positionals } = readOptions({
-    args: [...args],
-    allowPositionals: true,
-    options: { by: { type: 'string' } },
-  });
+  const { values, positionals } = readOptions(jobCommands['runners pause'], args);
   const [name, ...more] = positionals;
   if (name === undefined || !runnerName.test(name) || more.length > 0)
     throw new ArgumentError(`name the runner: tollbook runners ${verb} NAME`);

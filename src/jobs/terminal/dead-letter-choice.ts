@@ -2,19 +2,9 @@ import { failureCausePattern } from '../../base/values/failure-cause.ts';
 import { parseInstant } from '../../base/values/period.ts';
 import type { BatchReport, DeadLetterChoice } from '../../calls/use-cases/dead-letters.ts';
 import { ArgumentError } from '../../base/terminal/arguments.ts';
+import type { choice } from './descriptions.ts';
 
-/** The options that say which dead letters a command means. */
-export const choiceOptions = {
-  service: { type: 'string' },
-  job: { type: 'string' },
-  cause: { type: 'string' },
-  reason: { type: 'string' },
-  runner: { type: 'string' },
-  since: { type: 'string' },
-  before: { type: 'string' },
-} as const;
-
-type ChoiceValues = { readonly [N in keyof typeof choiceOptions]?: string | undefined };
+type ChoiceValues = { readonly [N in keyof typeof choice]?: string | undefined };
 
 /** The dead letters that the options mean; undefined where none is given. Throws an ArgumentError where one has another form. */
 export function readChoice(values: ChoiceValues): DeadLetterChoice | undefined {

@@ -180,6 +180,10 @@ max_body_byte = 5
     expect(await mistakesIn('a = 1\na = 2')).toEqual([
       expect.stringMatching(/^2 : is not TOML: Defining a key multiple times/),
     ]);
+    for (const line of ['b =', 'b', 'b = "x', 'b = tru'])
+      expect(await mistakesIn(`a = 1\n${line}\n\nc = 2`)).toEqual([
+        expect.stringMatching(/^2 : is not TOML: /),
+      ]);
   });
 
   it('of a file that cannot be read are ConfigErrors', async () => {

@@ -8,19 +8,10 @@ import { type ExitCode, exitCodes } from '../../../base/terminal/exit-codes.ts';
 import { type BudgetTerms, budgetPeriods } from '../../store/api-keys.ts';
 import { withLedger } from '../../../ledger/terminal/ledger.ts';
 import { fail, say } from '../../../base/terminal/terminal.ts';
+import { accountCommands } from '../../terminal/descriptions.ts';
 
 export async function run(args: readonly string[]): Promise<ExitCode> {
-  const { values } = readOptions({
-    args: [...args],
-    options: {
-      account: { type: 'string' },
-      name: { type: 'string', default: 'default' },
-      models: { type: 'string' },
-      cap: { type: 'string' },
-      budget: { type: 'string' },
-      days: { type: 'string' },
-    },
-  });
+  const { values } = readOptions(accountCommands['keys create'], args);
   const { account } = values;
   if (account === undefined || !accountNamePattern.test(account))
     throw new ArgumentError(

@@ -5,9 +5,10 @@ import { withLedger } from '../../../ledger/terminal/ledger.ts';
 import { fail, say } from '../../../base/terminal/terminal.ts';
 import { readOptions } from '../../../base/terminal/arguments.ts';
 import { type ExitCode, exitCodes } from '../../../base/terminal/exit-codes.ts';
+import { accountCommands } from '../../terminal/descriptions.ts';
 
 export async function run(args: readonly string[]): Promise<ExitCode> {
-  const { values } = readOptions({ args: [...args], options: { account: { type: 'string' } } });
+  const { values } = readOptions(accountCommands['keys list'], args);
   const { account } = values;
   const keys = await withLedger(async ({ pool, db }) => {
     if (account === undefined) return listApiKeys(db);

@@ -5,18 +5,10 @@ import { ArgumentError, readOperator, readOptions } from '../../../base/terminal
 import { type ExitCode, exitCodes } from '../../../base/terminal/exit-codes.ts';
 import { withLedger } from '../../../ledger/terminal/ledger.ts';
 import { fail, say } from '../../../base/terminal/terminal.ts';
+import { accountCommands } from '../../terminal/descriptions.ts';
 
 export async function run(args: readonly string[]): Promise<ExitCode> {
-  const { values, positionals } = readOptions({
-    args: [...args],
-    allowPositionals: true,
-    options: {
-      email: { type: 'string' },
-      role: { type: 'string' },
-      url: { type: 'string' },
-      by: { type: 'string' },
-    },
-  });
+  const { values, positionals } = readOptions(accountCommands['operators invite'], args);
   const [name, ...more] = positionals;
   if (name === undefined || more.length > 0 || !operatorNamePattern.test(name))
     throw new ArgumentError(

@@ -7,18 +7,10 @@ import { ArgumentError, readOperator, readOptions } from '../../../base/terminal
 import { type ExitCode, exitCodes } from '../../../base/terminal/exit-codes.ts';
 import { withLedger } from '../../../ledger/terminal/ledger.ts';
 import { fail, say } from '../../../base/terminal/terminal.ts';
+import { accountCommands } from '../../terminal/descriptions.ts';
 
 export async function run(args: readonly string[]): Promise<ExitCode> {
-  const { values, positionals } = readOptions({
-    args: [...args],
-    allowPositionals: true,
-    options: {
-      by: { type: 'string' },
-      config: { type: 'string' },
-      forfeit: { type: 'boolean', default: false },
-      results: { type: 'boolean', default: false },
-    },
-  });
+  const { values, positionals } = readOptions(accountCommands['users erase'], args);
   const [who, ...more] = positionals;
   if (who === undefined || more.length > 0)
     throw new ArgumentError('name one user: tollbook users erase ID | EMAIL | WALLET');

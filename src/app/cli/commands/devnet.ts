@@ -5,13 +5,11 @@ import { requireFreePorts } from '../../../devnet/ports.ts';
 import { readOptions, readPort } from '../../../base/terminal/arguments.ts';
 import { type ExitCode, exitCodes } from '../../../base/terminal/exit-codes.ts';
 import { say, untilSignal } from '../../../base/terminal/terminal.ts';
+import { appCommands } from '../descriptions.ts';
 
 /** The devnet as a process of its own. Under `npm start` it sends its addresses to its parent process, and ends with it. */
 export async function run(args: readonly string[]): Promise<ExitCode> {
-  const { values } = readOptions({
-    args: [...args],
-    options: { dir: { type: 'string', default: '.tollbook' }, 'chain-port': { type: 'string' } },
-  });
+  const { values } = readOptions(appCommands.devnet, args);
   const named = values['chain-port'];
   const chain = named === undefined ? undefined : readPort('--chain-port', named);
   if (chain !== undefined) await requireFreePorts([{ part: 'chain', port: chain, option: '--chain-port' }]);

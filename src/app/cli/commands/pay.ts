@@ -6,19 +6,12 @@ import type { Hex } from '../../../base/values/primitives.ts';
 import { ArgumentError, readOptions } from '../../../base/terminal/arguments.ts';
 import { type ExitCode, exitCodes } from '../../../base/terminal/exit-codes.ts';
 import { say } from '../../../base/terminal/terminal.ts';
+import { appCommands } from '../descriptions.ts';
 
 const longestWaitSecs = 3_600;
 
 export async function run(args: readonly string[]): Promise<ExitCode> {
-  const { values, positionals } = readOptions({
-    args: [...args],
-    allowPositionals: true,
-    options: {
-      dir: { type: 'string', default: '.tollbook' },
-      gateway: { type: 'string' },
-      'wait-secs': { type: 'string', default: '0' },
-    },
-  });
+  const { values, positionals } = readOptions(appCommands.pay, args);
   const [service = '', index = '', body] = positionals;
   const job = parseJobId(service, index);
   if (!job || body === undefined)

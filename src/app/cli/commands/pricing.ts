@@ -11,6 +11,7 @@ import { keySigner } from '../../pricing/signer.ts';
 import { ArgumentError, readOptions } from '../../../base/terminal/arguments.ts';
 import { type ExitCode, exitCodes } from '../../../base/terminal/exit-codes.ts';
 import { twoSignals } from '../../../base/terminal/terminal.ts';
+import { appCommands } from '../descriptions.ts';
 
 /** Answers prices with the operator's signature. Needs no ledger, and does not sell by x402. */
 export async function run(args: readonly string[]): Promise<ExitCode> {
@@ -57,16 +58,7 @@ interface Request {
 }
 
 function readRequest(args: readonly string[]): Request {
-  const { values } = readOptions({
-    args: [...args],
-    options: {
-      config: { type: 'string' },
-      'key-file': { type: 'string' },
-      bind: { type: 'string', default: '127.0.0.1:8404' },
-      'quote-ttl-secs': { type: 'string', default: '300' },
-      'trust-proxy': { type: 'string', default: '' },
-    },
-  });
+  const { values } = readOptions(appCommands.pricing, args);
   const { config: file } = values;
   if (file === undefined) throw new ArgumentError('name the configuration: tollbook pricing --config FILE');
   const bind = bindAddress.safeParse(values.bind);

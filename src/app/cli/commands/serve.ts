@@ -11,6 +11,7 @@ import { ArgumentError, readOptions } from '../../../base/terminal/arguments.ts'
 import { type ExitCode, exitCodes } from '../../../base/terminal/exit-codes.ts';
 import { type GoLiveRequest, readGoLive, takeLive } from '../../../finance/terminal/go-live.ts';
 import { twoSignals } from '../../../base/terminal/terminal.ts';
+import { appCommands } from '../descriptions.ts';
 
 const workersModes = ['all', 'none', 'only'] as const satisfies readonly WorkersMode[];
 
@@ -56,17 +57,7 @@ interface Request {
 }
 
 function readRequest(args: readonly string[]): Request {
-  const { values } = readOptions({
-    args: [...args],
-    options: {
-      config: { type: 'string' },
-      workers: { type: 'string', default: 'all' },
-      quiet: { type: 'boolean', default: false },
-      'go-live': { type: 'boolean', default: false },
-      by: { type: 'string' },
-      why: { type: 'string' },
-    },
-  });
+  const { values } = readOptions(appCommands.serve, args);
   const { config: file, quiet, by, why, 'go-live': goesLive } = values;
   if (file === undefined) throw new ArgumentError('name the configuration: tollbook serve --config FILE');
   const workers = workersModes.find((mode) => mode === values.workers);

@@ -15,23 +15,15 @@ import { type ExitCode, exitCodes } from '../../../base/terminal/exit-codes.ts';
 import { requireFreePorts } from '../../../devnet/ports.ts';
 import { demoOperator, describe, devnetSecrets } from '../start/description.ts';
 import { makeDemoData, removeUnfinishedDemoData } from '../start/demo-data.ts';
-import { defaultPort, developmentGateway, removeState } from '../start/development-config.ts';
+import { developmentGateway, removeState } from '../start/development-config.ts';
 import { startDevnetProcess } from '../start/devnet-process.ts';
 import { whatNext } from '../start/next-steps.ts';
 import { fail, say, untilSignal } from '../../../base/terminal/terminal.ts';
+import { appCommands } from '../descriptions.ts';
 
 /** Runs everything on this machine, pays for one job as a check, and runs until Ctrl-C. */
 export async function run(args: readonly string[]): Promise<ExitCode> {
-  const { values } = readOptions({
-    args: [...args],
-    options: {
-      dir: { type: 'string', default: '.tollbook' },
-      fresh: { type: 'boolean', default: false },
-      'demo-data': { type: 'boolean', default: false },
-      port: { type: 'string', default: defaultPort },
-      'chain-port': { type: 'string' },
-    },
-  });
+  const { values } = readOptions(appCommands.start, args);
   const port = readPort('--port', values.port);
   const chainPort = values['chain-port'];
   const chain = chainPort === undefined ? [] : [readPort('--chain-port', chainPort)];

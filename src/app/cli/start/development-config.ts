@@ -11,7 +11,7 @@ import { topUpTables } from '../../../devnet/top-up.ts';
 import type { DevnetFacts } from './devnet-process.ts';
 
 /** The port in the development configuration. */
-export const defaultPort = '8402';
+const defaultPort = '8402';
 const developmentConfig = new URL('../../../../config/dev.toml', import.meta.url);
 const identitySecretFile = 'identity.secret';
 const operatorKeyFile = 'operator.key';

@@ -8,14 +8,11 @@ import { type ExitCode, exitCodes } from '../../../base/terminal/exit-codes.ts';
 import { readConfig } from '../../terminal/chains.ts';
 import { withLedger } from '../../../ledger/terminal/ledger.ts';
 import { fail, say } from '../../../base/terminal/terminal.ts';
+import { auditCommands } from '../../terminal/descriptions.ts';
 
 /** Makes a key; with a configuration, prints the public keys of its log, the newest generation last. */
 export async function run(args: readonly string[]): Promise<ExitCode> {
-  const { values, positionals } = readOptions({
-    args: [...args],
-    allowPositionals: true,
-    options: { config: { type: 'string' } },
-  });
+  const { values, positionals } = readOptions(auditCommands['log key'], args);
   if (values.config !== undefined) return printKeys(values.config);
   const [origin] = positionals;
   if (origin === undefined || !originPattern.test(origin))

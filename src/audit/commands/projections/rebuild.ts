@@ -1,14 +1,12 @@
 import { rebuildProjections } from '../../use-cases/projections/project.ts';
 import { withLedger } from '../../../ledger/terminal/ledger.ts';
 import { fail, say } from '../../../base/terminal/terminal.ts';
-import { readOptions } from '../../../base/terminal/arguments.ts';
 import { type ExitCode, exitCodes } from '../../../base/terminal/exit-codes.ts';
 
 const eventsAtOnce = 5_000;
 const reportEvery = 100_000;
 
-export async function run(args: readonly string[]): Promise<ExitCode> {
-  readOptions({ args: [...args], options: {} });
+export async function run(): Promise<ExitCode> {
   let reported = 0;
   const events = await withLedger(({ pool }) =>
     rebuildProjections(pool, eventsAtOnce, (seq) => {

@@ -14,21 +14,14 @@ import {
   readTransaction,
   recordEach,
   recordTransfer,
-  transferOptions,
 } from '../../terminal/record-transfer.ts';
+import { moneyCommands } from '../../terminal/money-descriptions.ts';
+import type { ValuesOf } from '../../../base/terminal/command.ts';
 
-const options = {
-  ...transferOptions,
-  network: { type: 'string', default: '' },
-  purpose: { type: 'string', default: '' },
-  payer: { type: 'string' },
-  missing: { type: 'boolean', default: false },
-  from: { type: 'string' },
-} as const;
-type Values = ReturnType<typeof readOptions<{ options: typeof options }>>['values'];
+type Values = ValuesOf<(typeof moneyCommands)['costs record']>;
 
 export async function run(args: readonly string[]): Promise<ExitCode> {
-  const { values } = readOptions({ args: [...args], options });
+  const { values } = readOptions(moneyCommands['costs record'], args);
   return values.missing ? recordMissing(values) : recordOne(values);
 }
 
@@ -47,7 +40,7 @@ async function recordOne(values: Values): Promise<ExitCode> {
 }
 
 async function recordMissing(values: Values): Promise<ExitCode> {
-  if (values.tx !== '' || values.purpose !== '')
+  if (values.tx !== undefined || values.purpose !== undefined)
     throw new ArgumentError('--missing finds the transactions in the ledger: leave --tx and --purpose out');
   const { network, stated, operator, sources } = readCommon(values);
   const missing = { network, stated, operator, publishedSinceMs: readSpan({ from: values.from }).fromMs };
@@ -77,14 +70,14 @@ async function recordMissing(values: Values): Promise<ExitCode> {
 
 function readCommon({ network, payer, by, config, rpc }: Values) {
   return {
-    network: network === '' ? undefined : readNetwork(network),
+    network: network === undefined ? undefined : readNetwork(network),
     stated: readPayer(payer),
     operator: readOperator(by),
     sources: readChainSources(config, rpc),
   };
 }
 
-function readPurpose(text: string): CostPurpose {
+function readPurpose(text: string | undefined): CostPurpose {
   const purpose = costPurposes.find((one) => one === text);
   if (purpose === undefined)
     throw new ArgumentError(`--purpose is what it was sent for: ${costPurposes.join(', ')}`);

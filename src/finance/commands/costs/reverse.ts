@@ -10,6 +10,7 @@ import { type ExitCode, exitCodes } from '../../../base/terminal/exit-codes.ts';
 import { withLedger } from '../../../ledger/terminal/ledger.ts';
 import { readTransaction } from '../../terminal/record-transfer.ts';
 import { fail, say } from '../../../base/terminal/terminal.ts';
+import { moneyCommands } from '../../terminal/money-descriptions.ts';
 
 const messages: Readonly<Record<CostReversalRefusal, string>> = {
   not_recorded: 'no cost of that transaction stands in the ledger',
@@ -17,15 +18,7 @@ const messages: Readonly<Record<CostReversalRefusal, string>> = {
 };
 
 export async function run(args: readonly string[]): Promise<ExitCode> {
-  const { values } = readOptions({
-    args: [...args],
-    options: {
-      network: { type: 'string', default: '' },
-      tx: { type: 'string', default: '' },
-      why: { type: 'string' },
-      by: { type: 'string' },
-    },
-  });
+  const { values } = readOptions(moneyCommands['costs reverse'], args);
   const order = {
     network: readNetwork(values.network),
     transaction: readTransaction(values.tx, 'cost'),

@@ -4,7 +4,7 @@ import type { Comparison } from '../../use-cases/periods/compare-period.ts';
 import type { ClosedPeriod } from '../../rules/periods/periods.ts';
 import { ArgumentError, readOptions } from '../../../base/terminal/arguments.ts';
 import { type ExitCode, exitCodes } from '../../../base/terminal/exit-codes.ts';
-import { chainOptions, readChainCheck } from '../../terminal/chain-check.ts';
+import { readChainCheck } from '../../terminal/chain-check.ts';
 import { checkClosed, pinnedReport } from '../../terminal/check-period.ts';
 import { requireExport } from '../../../audit/terminal/given-proof.ts';
 import { readReport } from '../../terminal/given-report.ts';
@@ -12,17 +12,13 @@ import { withLedger } from '../../../ledger/terminal/ledger.ts';
 import { findClosed, readClosed } from '../../terminal/period-choice.ts';
 import { comparisonLine, periodLine } from '../../terminal/period-text.ts';
 import { fail, say } from '../../../base/terminal/terminal.ts';
+import { bookCommands } from '../../terminal/book-descriptions.ts';
+import type { ValuesOf } from '../../../base/terminal/command.ts';
 
-const options = {
-  ...chainOptions,
-  input: { type: 'string' },
-  checkpoint: { type: 'string', multiple: true, default: [] as string[] },
-  report: { type: 'string' },
-} as const;
-type Values = ReturnType<typeof readOptions<{ options: typeof options }>>['values'];
+type Values = ValuesOf<(typeof bookCommands)['period check']>;
 
 export async function run(args: readonly string[]): Promise<ExitCode> {
-  const { values, positionals } = readOptions({ args: [...args], allowPositionals: true, options });
+  const { values, positionals } = readOptions(bookCommands['period check'], args);
   const { input } = values;
   if (input === undefined && values.checkpoint.length > 0)
     throw new ArgumentError('--checkpoint goes with --input: the database has its own');

@@ -5,28 +5,19 @@ import { findReportOf } from '../../../audit/store/reconciliations.ts';
 import { readOperator, readOperatorText, readOptions } from '../../../base/terminal/arguments.ts';
 import { type ExitCode, exitCodes } from '../../../base/terminal/exit-codes.ts';
 import { readReport } from '../../terminal/given-report.ts';
-import { checkSealedOptions, databaseSealedOptions, refuseUnsealed } from '../../terminal/require-sealed.ts';
+import { checkSealedOptions, refuseUnsealed } from '../../terminal/require-sealed.ts';
 import { countOf } from '../../../base/values/count-text.ts';
 import { withLedger } from '../../../ledger/terminal/ledger.ts';
 import { takeNamedPeriod } from '../../terminal/period-choice.ts';
 import { namedPeriod } from '../../terminal/period-text.ts';
 import { fail, say } from '../../../base/terminal/terminal.ts';
+import { bookCommands } from '../../terminal/book-descriptions.ts';
 
 /** The refusals that say that ledger or chain is not as it must be. */
 const findings: ReadonlySet<CloseRefusalCode> = new Set(['open_breaks', 'ledger_wrong', 'other_ledger']);
 
 export async function run(args: readonly string[]): Promise<ExitCode> {
-  const { values, positionals } = readOptions({
-    args: [...args],
-    allowPositionals: true,
-    options: {
-      tz: { type: 'string' },
-      by: { type: 'string' },
-      report: { type: 'string' },
-      despite: { type: 'string' },
-      ...databaseSealedOptions,
-    },
-  });
+  const { values, positionals } = readOptions(bookCommands['period close'], args);
   checkSealedOptions(values);
   // mistakes that need no clock are reported before the database is opened
   takeNamedPeriod(positionals, values.tz, Infinity);

@@ -5,13 +5,10 @@ import { withLedger } from '../../../ledger/terminal/ledger.ts';
 import { readClosed } from '../../terminal/period-choice.ts';
 import { namedPeriod } from '../../terminal/period-text.ts';
 import { fail, say } from '../../../base/terminal/terminal.ts';
+import { bookCommands } from '../../terminal/book-descriptions.ts';
 
 export async function run(args: readonly string[]): Promise<ExitCode> {
-  const { values, positionals } = readOptions({
-    args: [...args],
-    allowPositionals: true,
-    options: { reason: { type: 'string' }, by: { type: 'string' } },
-  });
+  const { values, positionals } = readOptions(bookCommands['period reopen'], args);
   const reason = readOperatorText(values.reason, '--reason says why it is opened again');
   const operator = readOperator(values.by ?? '');
   return withLedger(async ({ pool, lane }) => {

@@ -3,16 +3,16 @@ import { reviewPeriod } from '../../use-cases/periods/move-period.ts';
 import { readPeriods } from '../../use-cases/periods/read-periods.ts';
 import { readOperator, readOptions } from '../../../base/terminal/arguments.ts';
 import { type ExitCode, exitCodes } from '../../../base/terminal/exit-codes.ts';
-import { chainOptions, readChainCheck } from '../../terminal/chain-check.ts';
+import { readChainCheck } from '../../terminal/chain-check.ts';
 import { checkClosed, pinnedReport } from '../../terminal/check-period.ts';
 import { withLedger } from '../../../ledger/terminal/ledger.ts';
 import { readClosed } from '../../terminal/period-choice.ts';
 import { comparisonLine, namedPeriod } from '../../terminal/period-text.ts';
 import { fail, say } from '../../../base/terminal/terminal.ts';
+import { bookCommands } from '../../terminal/book-descriptions.ts';
 
 export async function run(args: readonly string[]): Promise<ExitCode> {
-  const options = { ...chainOptions, by: { type: 'string' } } as const;
-  const { values, positionals } = readOptions({ args: [...args], allowPositionals: true, options });
+  const { values, positionals } = readOptions(bookCommands['period review'], args);
   const operator = readOperator(values.by ?? '');
   return withLedger(async ({ pool, lane }) => {
     const found = await readClosed(pool, positionals);

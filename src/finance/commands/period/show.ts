@@ -4,13 +4,10 @@ import { withLedger } from '../../../ledger/terminal/ledger.ts';
 import { readClosed } from '../../terminal/period-choice.ts';
 import { periodLines } from '../../terminal/period-text.ts';
 import { fail, say } from '../../../base/terminal/terminal.ts';
+import { bookCommands } from '../../terminal/book-descriptions.ts';
 
 export async function run(args: readonly string[]): Promise<ExitCode> {
-  const { values, positionals } = readOptions({
-    args: [...args],
-    allowPositionals: true,
-    options: { json: { type: 'boolean', default: false } },
-  });
+  const { values, positionals } = readOptions(bookCommands['period show'], args);
   return withLedger(async ({ pool }) => {
     const found = await readClosed(pool, positionals);
     if (found.kind === 'none') {

@@ -13,6 +13,7 @@ import { type ExitCode, exitCodes } from '../../../base/terminal/exit-codes.ts';
 import { readReport } from '../../terminal/given-report.ts';
 import { withLedger } from '../../../ledger/terminal/ledger.ts';
 import { fail, say } from '../../../base/terminal/terminal.ts';
+import { bookCommands } from '../../terminal/book-descriptions.ts';
 
 const messages = {
   unknown:
@@ -22,16 +23,7 @@ const messages = {
 } as const;
 
 export async function run(args: readonly string[]): Promise<ExitCode> {
-  const { values, positionals } = readOptions({
-    args: [...args],
-    allowPositionals: true,
-    options: {
-      class: { type: 'string' },
-      note: { type: 'string' },
-      by: { type: 'string' },
-      report: { type: 'string' },
-    },
-  });
+  const { values, positionals } = readOptions(bookCommands['reconcile explain'], args);
   const [beginning = '', another] = positionals;
   if (another !== undefined || !/^0x[0-9a-f]{8,64}$/.test(beginning))
     throw new ArgumentError(

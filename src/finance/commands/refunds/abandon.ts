@@ -10,6 +10,7 @@ import {
 import type { ExitCode } from '../../../base/terminal/exit-codes.ts';
 import { type ChainSources, readChainSources, recordEach } from '../../terminal/record-transfer.ts';
 import { readBatch } from './record.ts';
+import { moneyCommands } from '../../terminal/money-descriptions.ts';
 
 const messages: Readonly<Record<EndRefusal, string>> = {
   not_started: 'no refund of that payment is under way',
@@ -50,18 +51,7 @@ interface Request {
 }
 
 async function readRequest(args: readonly string[]): Promise<Request> {
-  const { values } = readOptions({
-    args: [...args],
-    options: {
-      batch: { type: 'string' },
-      'quote-digest': { type: 'string' },
-      payment: { type: 'string' },
-      why: { type: 'string' },
-      by: { type: 'string' },
-      config: { type: 'string' },
-      rpc: { type: 'string', multiple: true, default: [] },
-    },
-  });
+  const { values } = readOptions(moneyCommands['refunds abandon'], args);
   const quoteDigest = values['quote-digest']?.toLowerCase();
   const paymentNonce = values.payment?.toLowerCase();
   if ((values.batch === undefined) === (quoteDigest === undefined))

@@ -25,12 +25,12 @@ import { moneyText } from '../../terminal/money-text.ts';
 import { type ChainSources, readChainSources, withSources } from '../../terminal/record-transfer.ts';
 import {
   checkSealedOptions,
-  databaseSealedOptions,
   refuseChanged,
   refuseUnsealed,
   type SealedValues,
 } from '../../terminal/require-sealed.ts';
 import { fail, say } from '../../../base/terminal/terminal.ts';
+import { moneyCommands } from '../../terminal/money-descriptions.ts';
 
 const mostRefunds = 500;
 
@@ -155,21 +155,7 @@ interface Request {
 }
 
 function readRequest(args: readonly string[]): Request {
-  const { values } = readOptions({
-    args: [...args],
-    options: {
-      ...databaseSealedOptions,
-      network: { type: 'string', default: '' },
-      out: { type: 'string' },
-      safe: { type: 'string' },
-      from: { type: 'string' },
-      nonce: { type: 'string' },
-      max: { type: 'string', default: '100' },
-      by: { type: 'string' },
-      config: { type: 'string' },
-      rpc: { type: 'string', multiple: true, default: [] },
-    },
-  });
+  const { values } = readOptions(moneyCommands['refunds batch'], args);
   const { out, safe, from, nonce, config, rpc } = values;
   const max = Number(values.max);
   checkSealedOptions(values);

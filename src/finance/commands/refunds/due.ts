@@ -8,22 +8,18 @@ import {
 } from '../../use-cases/refunds/list-refunds-due.ts';
 import { listStartedRefunds } from '../../../payments/store/refunds.ts';
 import { readOptions } from '../../../base/terminal/arguments.ts';
-import {
-  checkSealedOptions,
-  databaseSealedOptions,
-  refuseChanged,
-  refuseUnsealed,
-} from '../../terminal/require-sealed.ts';
+import { checkSealedOptions, refuseChanged, refuseUnsealed } from '../../terminal/require-sealed.ts';
 import { withLedger } from '../../../ledger/terminal/ledger.ts';
 import { quoteText } from '../../../payments/terminal/quote-text.ts';
 import { moneyText } from '../../terminal/money-text.ts';
 import { fail, say } from '../../../base/terminal/terminal.ts';
 import { type ExitCode, exitCodes } from '../../../base/terminal/exit-codes.ts';
+import { moneyCommands } from '../../terminal/money-descriptions.ts';
 
 const pageSize = 1_000;
 
 export async function run(args: readonly string[]): Promise<ExitCode> {
-  const { values } = readOptions({ args: [...args], options: databaseSealedOptions });
+  const { values } = readOptions(moneyCommands['refunds due'], args);
   checkSealedOptions(values);
   return withLedger(async (ledger) => {
     await projectToHead(ledger);

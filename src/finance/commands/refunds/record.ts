@@ -24,8 +24,8 @@ import {
   readTransaction,
   recordEach,
   recordTransfer,
-  transferOptions,
 } from '../../terminal/record-transfer.ts';
+import { moneyCommands } from '../../terminal/money-descriptions.ts';
 
 const messages: Readonly<Record<RefundRefusal, string>> = {
   ...chainMessages,
@@ -93,20 +93,7 @@ type Request = { readonly sources: ChainSources } & (
 );
 
 async function readRequest(args: readonly string[]): Promise<Request> {
-  const { values } = readOptions({
-    args: [...args],
-    options: {
-      ...transferOptions,
-      tx: { type: 'string', multiple: true, default: [] },
-      'quote-digest': { type: 'string' },
-      batch: { type: 'string' },
-      payment: { type: 'string' },
-      amount: { type: 'string' },
-      to: { type: 'string' },
-      evidence: { type: 'string' },
-      goodwill: { type: 'boolean', default: false },
-    },
-  });
+  const { values } = readOptions(moneyCommands['refunds record'], args);
   const operator = readOperator(values.by);
   if (values.batch !== undefined) {
     const { payment, amount, to, evidence, goodwill } = values;

@@ -14,6 +14,7 @@ import {
 } from '../../../base/terminal/arguments.ts';
 import { type ExitCode, exitCodes } from '../../../base/terminal/exit-codes.ts';
 import { fail, say } from '../../../base/terminal/terminal.ts';
+import { moneyCommands } from '../../terminal/money-descriptions.ts';
 
 const messages: Readonly<Record<Exclude<OperatorResolutionResult['kind'], 'recorded'>, string>> = {
   not_open: 'no settlement of that quote is open: `tollbook settlements` lists those that are',
@@ -28,18 +29,7 @@ const messages: Readonly<Record<Exclude<OperatorResolutionResult['kind'], 'recor
 };
 
 export async function run(args: readonly string[]): Promise<ExitCode> {
-  const { values, positionals } = readOptions({
-    args: [...args],
-    allowPositionals: true,
-    options: {
-      paid: { type: 'string' },
-      'log-index': { type: 'string' },
-      unpaid: { type: 'boolean', default: false },
-      evidence: { type: 'string' },
-      by: { type: 'string' },
-      config: { type: 'string' },
-    },
-  });
+  const { values, positionals } = readOptions(moneyCommands['settlements resolve'], args);
   const digest = (positionals[0] ?? '').toLowerCase();
   const transaction = values.paid?.toLowerCase();
   if (!isHex32(digest))

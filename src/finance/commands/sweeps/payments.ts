@@ -6,14 +6,12 @@ import { ArgumentError, readOptions } from '../../../base/terminal/arguments.ts'
 import { type ExitCode, exitCodes } from '../../../base/terminal/exit-codes.ts';
 import { withLedger } from '../../../ledger/terminal/ledger.ts';
 import { fail, say } from '../../../base/terminal/terminal.ts';
+import { moneyCommands } from '../../terminal/money-descriptions.ts';
 
 const header = ['quote_digest', 'payment_nonce', 'payer', 'transaction', 'block', 'amount', 'token'];
 
 export async function run(args: readonly string[]): Promise<ExitCode> {
-  const { values } = readOptions({
-    args: [...args],
-    options: { tx: { type: 'string' }, log: { type: 'string' }, csv: { type: 'boolean', default: false } },
-  });
+  const { values } = readOptions(moneyCommands['sweeps payments'], args);
   const { tx = '', log, csv } = values;
   if (!/^0x[0-9a-f]{64}$/.test(tx))
     throw new ArgumentError('--tx is the transaction of a sweep: 0x and 64 digits');

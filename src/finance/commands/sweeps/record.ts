@@ -14,8 +14,8 @@ import {
   readChainSources,
   readTransaction,
   recordTransfer,
-  transferOptions,
 } from '../../terminal/record-transfer.ts';
+import { moneyCommands } from '../../terminal/money-descriptions.ts';
 
 const messages: Readonly<Record<SweepRefusal, string>> = {
   ...chainMessages,
@@ -41,14 +41,7 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
 }
 
 function readRequest(args: readonly string[]): { order: SweepOrder; sources: ChainSources } {
-  const { values } = readOptions({
-    args: [...args],
-    options: {
-      ...transferOptions,
-      network: { type: 'string', default: '' },
-      'not-a-refund': { type: 'boolean', default: false },
-    },
-  });
+  const { values } = readOptions(moneyCommands['sweeps record'], args);
   const operator = readOperator(values.by);
   const network = readNetwork(values.network);
   const transaction = readTransaction(values.tx, 'sweep');

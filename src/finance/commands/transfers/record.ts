@@ -10,9 +10,9 @@ import {
   readLog,
   readTransaction,
   recordTransfer,
-  transferOptions,
 } from '../../terminal/record-transfer.ts';
 import { useText } from '../../terminal/transfer-text.ts';
+import { moneyCommands } from '../../terminal/money-descriptions.ts';
 
 const messages: Readonly<Record<AstrayRefusal, string>> = {
   ...chainMessages,
@@ -45,18 +45,7 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
 }
 
 function readRequest(args: readonly string[]): { order: AstrayOrder; sources: ChainSources } {
-  const { values } = readOptions({
-    args: [...args],
-    options: {
-      ...transferOptions,
-      network: { type: 'string', default: '' },
-      log: { type: 'string' },
-      suspense: { type: 'boolean', default: false },
-      income: { type: 'boolean', default: false },
-      own: { type: 'boolean', default: false },
-      'returned-by': { type: 'string' },
-    },
-  });
+  const { values } = readOptions(moneyCommands['transfers record'], args);
   const operator = readOperator(values.by);
   const network = readNetwork(values.network);
   const transaction = readTransaction(values.tx, 'transfer');

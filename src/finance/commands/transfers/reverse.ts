@@ -10,6 +10,7 @@ import { withLedger } from '../../../ledger/terminal/ledger.ts';
 import { readLog, readTransaction } from '../../terminal/record-transfer.ts';
 import { fail, say } from '../../../base/terminal/terminal.ts';
 import { useText } from '../../terminal/transfer-text.ts';
+import { moneyCommands } from '../../terminal/money-descriptions.ts';
 
 const messages: Readonly<Record<ReversalRefusal, string>> = {
   not_recorded: 'nothing that `tollbook transfers record` recorded of that transaction stands',
@@ -18,16 +19,7 @@ const messages: Readonly<Record<ReversalRefusal, string>> = {
 };
 
 export async function run(args: readonly string[]): Promise<ExitCode> {
-  const { values } = readOptions({
-    args: [...args],
-    options: {
-      network: { type: 'string', default: '' },
-      tx: { type: 'string', default: '' },
-      log: { type: 'string' },
-      why: { type: 'string' },
-      by: { type: 'string' },
-    },
-  });
+  const { values } = readOptions(moneyCommands['transfers reverse'], args);
   const order = {
     network: readNetwork(values.network),
     transaction: readTransaction(values.tx, 'transfer'),

@@ -8,16 +8,16 @@ import {
 import { listDeadCalls } from '../../../calls/store/calls.ts';
 import { ArgumentError, readOptions } from '../../../base/terminal/arguments.ts';
 import { type ExitCode, exitCodes } from '../../../base/terminal/exit-codes.ts';
-import { choiceOptions, readChoice } from '../../terminal/dead-letter-choice.ts';
+import { readChoice } from '../../terminal/dead-letter-choice.ts';
 import { withLedger } from '../../../ledger/terminal/ledger.ts';
 import { say } from '../../../base/terminal/terminal.ts';
+import { jobCommands } from '../../terminal/descriptions.ts';
 
 const maxRows = 1_000;
 
 export async function run(args: readonly string[]): Promise<ExitCode> {
-  const options = { ...choiceOptions, 'by-cause': { type: 'boolean' } } as const;
-  const { values } = readOptions({ args: [...args], options });
-  const { 'by-cause': isByCause = false, ...named } = values;
+  const { values } = readOptions(jobCommands['calls dead'], args);
+  const { 'by-cause': isByCause, ...named } = values;
   const choice = readChoice(named);
   if (isByCause && choice?.cause === undefined) return sayCauses(choice ?? {});
   if (choice)

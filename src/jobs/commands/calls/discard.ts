@@ -9,22 +9,14 @@ import {
   readOptions,
 } from '../../../base/terminal/arguments.ts';
 import { type ExitCode, exitCodes } from '../../../base/terminal/exit-codes.ts';
-import { choiceOptions, readChoice, runBatches } from '../../terminal/dead-letter-choice.ts';
+import { readChoice, runBatches } from '../../terminal/dead-letter-choice.ts';
 import { withLedger } from '../../../ledger/terminal/ledger.ts';
 import { fail, say } from '../../../base/terminal/terminal.ts';
-
-const options = {
-  ...choiceOptions,
-  all: { type: 'boolean' },
-  'dry-run': { type: 'boolean' },
-  count: { type: 'string' },
-  why: { type: 'string' },
-  by: { type: 'string' },
-} as const;
+import { jobCommands } from '../../terminal/descriptions.ts';
 
 export async function run(args: readonly string[]): Promise<ExitCode> {
-  const { values, positionals } = readOptions({ args: [...args], allowPositionals: true, options });
-  const { all = false, 'dry-run': isDryRun = false, count, why: reason, by: name, ...named } = values;
+  const { values, positionals } = readOptions(jobCommands['calls discard'], args);
+  const { all, 'dry-run': isDryRun, count, why: reason, by: name, ...named } = values;
   const choice = readChoice(named);
   const isMany = all || isDryRun || choice !== undefined;
   if (count !== undefined && (!isMany || isDryRun || !/^\d{1,15}$/.test(count)))

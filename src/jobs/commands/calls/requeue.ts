@@ -3,11 +3,10 @@ import { requeueCalls } from '../../../calls/use-cases/requeue-calls.ts';
 import { requeueCall } from '../../../calls/use-cases/requeue-call.ts';
 import { ArgumentError, readId, readOptions } from '../../../base/terminal/arguments.ts';
 import { type ExitCode, exitCodes } from '../../../base/terminal/exit-codes.ts';
-import { choiceOptions, readChoice, runBatches } from '../../terminal/dead-letter-choice.ts';
+import { readChoice, runBatches } from '../../terminal/dead-letter-choice.ts';
 import { withLedger } from '../../../ledger/terminal/ledger.ts';
 import { fail, say } from '../../../base/terminal/terminal.ts';
-
-const options = { ...choiceOptions, all: { type: 'boolean' }, 'dry-run': { type: 'boolean' } } as const;
+import { jobCommands } from '../../terminal/descriptions.ts';
 
 const whySkipped = {
   not_dead: 'is no dead letter any more',
@@ -17,8 +16,8 @@ const whySkipped = {
 } as const;
 
 export async function run(args: readonly string[]): Promise<ExitCode> {
-  const { values, positionals } = readOptions({ args: [...args], allowPositionals: true, options });
-  const { all = false, 'dry-run': isDryRun = false, ...named } = values;
+  const { values, positionals } = readOptions(jobCommands['calls requeue'], args);
+  const { all, 'dry-run': isDryRun, ...named } = values;
   const choice = readChoice(named);
   if (!all && !isDryRun && !choice) return requeueOne(positionals);
   if (positionals.length > 0 || (choice !== undefined) === all)

@@ -4,12 +4,10 @@ import { ArgumentError, readOperator, readOptions } from '../../../base/terminal
 import { type ExitCode, exitCodes } from '../../../base/terminal/exit-codes.ts';
 import { withLedger } from '../../../ledger/terminal/ledger.ts';
 import { fail, say } from '../../../base/terminal/terminal.ts';
+import { jobCommands } from '../../terminal/descriptions.ts';
 
 export async function run(args: readonly string[]): Promise<ExitCode> {
-  const { values } = readOptions({
-    args: [...args],
-    options: { before: { type: 'string' }, by: { type: 'string' } },
-  });
+  const { values } = readOptions(jobCommands['quotes revoke'], args);
   const beforeMs = values.before === undefined ? undefined : parseInstant(values.before);
   if (beforeMs === undefined)
     throw new ArgumentError(

@@ -10,18 +10,15 @@ import { ConfigError, formatMistake } from '../../../../base/config/mistakes.ts'
 import { ArgumentError, readOptions } from '../../../../base/terminal/arguments.ts';
 import { type ExitCode, exitCodes } from '../../../../base/terminal/exit-codes.ts';
 import { fail, say } from '../../../../base/terminal/terminal.ts';
+import { appCommands } from '../../descriptions.ts';
 
 export async function run(args: readonly string[]): Promise<ExitCode> {
-  const { values, positionals } = readOptions({
-    args: [...args],
-    allowPositionals: true,
-    options: { online: { type: 'boolean' }, 'no-secrets': { type: 'boolean' } },
-  });
+  const { values, positionals } = readOptions(appCommands['config check'], args);
   const [file] = positionals;
   if (file === undefined || positionals.length > 1)
     throw new ArgumentError('name the file: tollbook config check FILE');
   const env = processEnvironment();
-  const options = { withoutSecrets: values['no-secrets'] ?? false };
+  const options = { withoutSecrets: values['no-secrets'] };
   const { config, warnings, skippedSecrets } = await loadConfig(file, env, options);
   for (const warning of warnings) fail(`warning: ${warning}`);
   if (skippedSecrets.length > 0) fail(`not checked: ${skippedSecrets.join(', ')}`);

@@ -18,6 +18,7 @@ import { say } from '../../../../base/terminal/terminal.ts';
 import { demoOperator, describe, devnetSecrets } from '../description.ts';
 import { developmentGateway } from '../development-config.ts';
 import { makeMonth, refusedByRunner } from './activity.ts';
+import { appCommands } from '../../descriptions.ts';
 import { readOptions } from '../../../../base/terminal/arguments.ts';
 import { exitCodes } from '../../../../base/terminal/exit-codes.ts';
 
@@ -101,9 +102,10 @@ async function recordOneRefund(
   }
 }
 
-const { values } = readOptions({ options: { dir: { type: 'string' }, port: { type: 'string' } } });
+const ofStart = { dir: appCommands.start.options.dir, port: appCommands.start.options.port };
+const { values } = readOptions({ summary: '', options: ofStart }, process.argv.slice(2));
 // it ends with `npm start`
 process.once('disconnect', () => process.exit(exitCodes.notDone));
-await makePast(values.dir ?? '', values.port ?? '');
+await makePast(values.dir, values.port);
 process.removeAllListeners('disconnect');
 if (process.connected) process.disconnect();

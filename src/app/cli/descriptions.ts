@@ -1,0 +1,96 @@
+import { byName, type CommandDescription, config, flag, text, textOr } from '../../base/terminal/command.ts';
+
+const wrongConfiguration = 'the configuration has mistakes';
+const dir = textOr('FOLDER', '.tollbook', 'of the state of `tollbook start`');
+const chainPort = text('PORT', 'of the chain; default: 8412, or any free one where that is in use');
+
+/** The commands of the whole product, and of development. */
+export const appCommands = {
+  start: {
+    noDatabase: true,
+    summary: 'runs database, devnet and gateway on this machine, and pays for one job',
+    options: {
+      fresh: flag('deletes the state of the last run instead of continuing with it'),
+      'demo-data': flag('makes a month of activity first, where the folder has no state'),
+      dir,
+      port: textOr('PORT', '8402', 'of the gateway'),
+      'chain-port': chainPort,
+    },
+  },
+  devnet: {
+    noDatabase: true,
+    summary: 'runs only the devnet: chain, tokens, facilitator, example runner',
+    options: { dir, 'chain-port': chainPort },
+  },
+  pay: {
+    noDatabase: true,
+    summary: 'pays for a job on the devnet and waits for its result',
+    forms: ["SERVICE JOB 'BODY'"],
+    options: {
+      dir,
+      gateway: text('URL', 'another gateway on a devnet, instead of that of `npm start`'),
+      'wait-secs': textOr('N', '0', 'waits so long until the gateway offers the job'),
+    },
+  },
+  serve: {
+    summary: 'runs a gateway',
+    forms: ['--config FILE'],
+    options: {
+      config,
+      workers: textOr(
+        'all|none|only',
+        'all',
+        'whether it runs workers beside routes, none, or workers alone',
+      ),
+      quiet: flag('serves reads alone and makes no request to anyone, for a copy of the ledger'),
+      'go-live': flag('runs `tollbook go-live` first; needs --by and --why'),
+      by: byName,
+      why: text("'TEXT'", 'your reason to go live, for the record'),
+    },
+    notes: [
+      'SIGHUP reloads prices, rates, policies, tokens and models; SIGTERM finishes accepted requests and stops',
+    ],
+    exits: { wrongConfiguration },
+  },
+  pricing: {
+    noDatabase: true,
+    summary: "answers what a job costs by gRPC and Connect, with the operator's signature",
+    forms: ['--config FILE'],
+    options: {
+      config: text('FILE', 'read for log_level and prices alone: may be that of a gateway'),
+      bind: textOr('ADDRESS', '127.0.0.1:8404', 'where it listens'),
+      'key-file': text('FILE', "the operator's private key; default: TOLLBOOK_OPERATOR_KEY"),
+      'quote-ttl-secs': textOr('N', '300', 'how long a quote is valid'),
+      'trust-proxy': textOr(
+        'RANGES',
+        '',
+        'addresses or CIDR ranges of proxies, with commas between: their X-Forwarded-For names the client',
+      ),
+    },
+    notes: ['SIGHUP reloads the prices; SIGTERM answers accepted requests and stops; needs no database'],
+    exits: { wrongConfiguration },
+  },
+  migrate: { summary: 'creates or updates the tables and functions of the database' },
+  'spend list': { isReading: true, summary: 'lists the earned spends whose payout failed or is late' },
+  'config check': {
+    noDatabase: true,
+    summary: 'checks a configuration and prints every mistake',
+    forms: ['FILE'],
+    options: {
+      online: flag(
+        'also asks the RPCs of the file about their chains, contracts and tokens; those that do not answer are warnings;\n' +
+          'asks the sources of rates, and says what they answered, how old it is and how far from the others',
+      ),
+      'no-secrets': flag(
+        'reads no secret, and says which were not checked; else DATABASE_URL is checked too, where it is set',
+      ),
+    },
+    notes: ['changes nothing'],
+    exits: { wrongConfiguration },
+  },
+  'operators code': {
+    noDatabase: true,
+    summary: 'prints the code of the second factor of the demo operator of `npm start`',
+    options: { dir },
+  },
+} satisfies Readonly<Record<string, CommandDescription>>;

@@ -1,0 +1,94 @@
+import type { parseArgs, ParseArgsOptionDescriptor } from 'node:util';
+import { exitLines, type OwnExits } from './exit-codes.ts';
+
+/** An option as parseArgs of node:util reads it, with what the help says of it. */
+interface Option extends ParseArgsOptionDescriptor {
+  /** Names its value; a flag has none. */
+  readonly value?: string;
+  /** What follows a line break is aligned with what precedes it. */
+  readonly help: string;
+}
+
+export type Options = Readonly<Record<string, Option>>;
+
+/** What a command is and takes. Its help and the reading of its arguments both follow from this. */
+export interface CommandDescription {
+  readonly summary: string;
+  /** What has to be given, for each way to call the command: arguments without a name first. */
+  readonly forms?: readonly string[];
+  readonly options?: Options;
+  readonly notes?: readonly string[];
+  /** It needs none, or its notes say when it does. */
+  readonly noDatabase?: true;
+  /** It works with the reader's role of the database. */
+  readonly isReading?: true;
+  /** The exit codes that not every command has. */
+  readonly exits?: OwnExits;
+}
+
+/** The values of a command's options. */
+export type ValuesOf<Described extends { readonly options: Options }> = ReturnType<
+  typeof parseArgs<{ options: Described['options'] }>
+>['values'];
+
+export const text = (value: string, help: string) => ({ type: 'string', value, help }) as const;
+
+/** With the value that counts where it is not given. */
+export const textOr = (value: string, fallback: string, help: string) =>
+  ({ type: 'string', value, default: fallback, help }) as const;
+
+/** Any number of times. */
+export const texts = (value: string, help: string) => {
+  const none: string[] = [];
+  return { type: 'string', multiple: true, value, default: none, help } as const;
+};
+
+export const flag = (help: string) => ({ type: 'boolean', default: false, help }) as const;
+
+/** Options that several commands have. */
+export const by = text('NAME', 'the operator, for the record; default: your account on this machine');
+export const byName = text('NAME', 'your name, for the record');
+export const config = text('FILE', "the gateway's configuration");
+export const rpc = texts('NETWORK=URL', 'a node of each network, such as eip155:8453=URL');
+export const why = text("'TEXT'", 'your reason, for the record');
+export const zone = text('ZONE', 'where days and months begin, such as Europe/Berlin; default: UTC');
+
+const readerSuffices = 'DATABASE_URL may be of a user with the reader role alone (docs/operations/roles.md).';
+
+/** Whether a command takes arguments without a name. */
+export function takesPositionals({ forms = [] }: CommandDescription): boolean {
+  return forms.some((form) => /^[^-]/.test(form));
+}
+
+/** The help of one command. */
+export function helpOf(name: string, described: CommandDescription): string {
+  const { summary, forms = [''], options = {}, notes = [], exits } = described;
+  const hasOptions = Object.keys(options).length > 0;
+  const calls = forms.map((form) =>
+    ['tollbook', name, form, hasOptions ? '[OPTIONS]' : ''].filter((part) => part !== '').join(' '),
+  );
+  const needs = described.noDatabase ? [] : ['needs DATABASE_URL'];
+  const reader = described.isReading ? ['', readerSuffices] : [];
+  return [
+    `tollbook ${name}: ${summary}`,
+    '',
+    ...calls,
+    ...optionLines(options),
+    ...[...notes, ...needs].map((note) => `  ${note}`),
+    '',
+    ...exitLines(exits),
+    ...reader,
+  ].join('\n');
+}
+
+function optionLines(options: Options): string[] {
+  const rows = Object.entries(options).map(([name, option]) => {
+    const times = option.multiple ? ' …' : '';
+    const given = option.value === undefined ? '' : ` ${option.value}${times}`;
+    const fallback =
+      typeof option.default === 'string' && option.default !== '' ? `; default: ${option.default}` : '';
+    return { given: `  --${name}${given}`, help: option.help + fallback };
+  });
+  const width = Math.max(0, ...rows.map(({ given }) => given.length)) + 2;
+  return rows.map(({ given, help }) => given.padEnd(width) + help.replaceAll('\n', `\n${' '.repeat(width)}`));
+}
