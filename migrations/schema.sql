@@ -380,6 +380,16 @@ create table tollbook.callback (
 CREATE INDEX callback_created ON tollbook.callback USING btree (created_at);
 CREATE INDEX callback_due ON tollbook.callback USING btree (tries, due_at) WHERE (due_at IS NOT NULL);
 
+create table tollbook.caller_nonce (
+  caller text collate "C" not null,
+  service_id bigint not null,
+  job_index bigint not null,
+  nonce_sha256 text collate "C" not null,
+  stream text collate "C" not null,
+  used_at timestamp with time zone not null,
+  constraint caller_nonce_pkey PRIMARY KEY (caller, service_id, job_index, nonce_sha256)
+);
+
 create table tollbook.chat_hold (
   chat_id uuid not null,
   account_id bigint not null,
@@ -1154,6 +1164,8 @@ grant select on table tollbook.call_progress to tollbook_reader;
 grant select on table tollbook.call_progress to tollbook_writer;
 grant select on table tollbook.call_result to tollbook_writer;
 grant select on table tollbook.callback to tollbook_writer;
+grant select on table tollbook.caller_nonce to tollbook_reader;
+grant select on table tollbook.caller_nonce to tollbook_writer;
 grant select on table tollbook.chat_hold to tollbook_reader;
 grant select on table tollbook.chat_hold to tollbook_writer;
 grant select on table tollbook.claim to tollbook_reader;
