@@ -62,7 +62,8 @@ test('configurations that nobody has had in force for a month leave the queue, a
   const other = { ...rate, queue: 'eip155:1/0xb6' };
   for (const name of [rate, other]) await beginRound(pool, name, 0);
   const next = { ...rate, key: 'bb' };
-  const keys = async () => (await readTasks(pool, { kind: 'rate' })).map(({ queue, key }) => `${queue} ${key}`);
+  const keys = async () =>
+    (await readTasks(pool, { kind: 'rate' })).map(({ queue, key }) => `${queue} ${key}`);
   for (const [days, left] of [
     [29, [`${rate.queue} aa`, `${rate.queue} bb`, `${other.queue} aa`]],
     [31, [`${rate.queue} bb`, `${other.queue} aa`]],
