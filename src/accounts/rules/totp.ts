@@ -1,4 +1,5 @@
 import { createHmac } from 'node:crypto';
+import { areEqualSecrets } from '../../base/values/equal-secrets.ts';
 
 /** One-time codes as authenticator apps make them: RFC 6238 with SHA-1, six digits and steps of 30 seconds. */
 const stepSecs = 30;
@@ -49,7 +50,8 @@ export function totpCode(secret: Buffer, nowMs: number): string {
 export function totpStep(secret: Buffer, code: string, nowMs: number): number | undefined {
   if (!/^\d{6}$/.test(code)) return undefined;
   const now = stepAt(nowMs);
-  for (let step = now - window; step <= now + window; step++) if (codeOf(secret, step) === code) return step;
+  for (let step = now - window; step <= now + window; step++)
+    if (areEqualSecrets(code, codeOf(secret, step))) return step;
   return undefined;
 }
 
