@@ -1,6 +1,6 @@
 # Not built in this project's CI, which has no container engine: test/deploy/compose.test.ts runs the commands on the files that the
 # images would have. `docker build .` makes the gateway, the last stage; `--target devnet` has a local chain and an example runner too.
-FROM node:24-slim AS base
+FROM node:24.21.0-slim@sha256:2fe369e969550cde8e867afc3fe370b260140cab4a23d467074295b42163d553 AS base
 WORKDIR /app
 ENV NODE_ENV=production
 COPY package.json package-lock.json .npmrc ./

@@ -45,9 +45,11 @@ async function startServer(): Promise<TestServer> {
   return startEmbedded();
 }
 
+const image = 'postgres:18.6@sha256:86c951e05bf56c93d95d397747fb8820ac76cc3bedb78f43abd83eedbe3666ae';
+
 async function startContainer(): Promise<TestServer> {
   const { PostgreSqlContainer } = await import('@testcontainers/postgresql');
-  const container = await new PostgreSqlContainer('postgres:18')
+  const container = await new PostgreSqlContainer(image)
     .withCommand(['postgres', '-c', 'fsync=off', '-c', 'max_connections=300'])
     .start();
   return {
