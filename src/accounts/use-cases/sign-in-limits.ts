@@ -36,9 +36,19 @@ export async function takeAttempt(identity: Identity, address: string, attempt: 
   return Math.ceil(retryMs / 1_000);
 }
 
-/** Whoever asks for them: an address is not flooded. */
+/** Whoever asks for them: a mailbox is not flooded, however its address is written. */
 function mailsTo(email: string): Allowance {
-  return { subject: `mail:${accountMark(email)}`, perMinute: 3, perDay: 20 };
+  return { subject: `mail:${accountMark(mailboxOf(email))}`, perMinute: 3, perDay: 20 };
+}
+
+/** The address without what mail servers ignore in it: a tag behind `+`, and dots at Gmail. Each of them could else be mailed as another one. */
+function mailboxOf(email: string): string {
+  const address = email.toLowerCase();
+  const at = address.lastIndexOf('@');
+  const [local = '', domain] = [address.slice(0, Math.max(0, at)).split('+', 1)[0], address.slice(at)];
+  return (
+    (domain === '@gmail.com' || domain === '@googlemail.com' ? local.replaceAll('.', '') : local) + domain
+  );
 }
 
 function allowancesOf(client: string, attempt: Attempt): Allowance[] {
@@ -118,8 +128,7 @@ function deviceProof(secret: string, account: string, id: string): string {
 
 /** The beginnings of the limits' keys that name an email address. */
 export function subjectsOf(email: string): string[] {
-  const account = accountMark(email);
-  return [`sign-in:${account}`, `mail:${account}`];
+  return [`sign-in:${accountMark(email)}`, mailsTo(email).subject];
 }
 
 /** Names an email address in the limits' keys without revealing it. */

@@ -238,6 +238,23 @@ describe('guessing passwords', () => {
     expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
   });
 
+  test('sends at most three mails a minute to a mailbox, however its address is written', async () => {
+    const { browser } = await start();
+    const spellings = ['eve.b@gmail.com', 'eve.b+1@gmail.com', 'EVE.B+2@gmail.com', 'e.v.e.b@gmail.com'];
+    const others = ['eve+1@example.org', 'eve+2@example.org', 'eve@example.org', 'eve+3@example.org'];
+    for (const addresses of [spellings, others]) {
+      const statuses: number[] = [];
+      for (const [at, email] of addresses.entries()) {
+        const body = { email, password: goodPassword, name: 'Eve' };
+        statuses.push((await browser(`198.51.100.${at}`).post('/api/auth/sign-up/email', body)).status);
+      }
+      expect(statuses).toEqual([200, 200, 200, 429]);
+    }
+    // a dot is part of a name elsewhere
+    const body = { email: 'e.ve@example.org', password: goodPassword, name: 'Eve' };
+    expect((await browser().post('/api/auth/sign-up/email', body)).status).toBe(200);
+  });
+
   test('sends at most three mails a minute to an address', async () => {
     const gateway = await start();
     const { email } = gateway;
