@@ -204,6 +204,30 @@ const forms: readonly VendorForm[] = [
     read: { promptTokens: 300, completionTokens: 20, cachedTokens: 0, cacheWriteTokens: 250 },
   },
   {
+    vendor: 'Perplexity, whose reasoning is beside the completion and not in the total',
+    usage: {
+      prompt_tokens: 33,
+      completion_tokens: 7163,
+      total_tokens: 7196,
+      citation_tokens: 20_016,
+      num_search_queries: 18,
+      reasoning_tokens: 73_994,
+      cost: { total_cost: 0.41 },
+    },
+    read: { promptTokens: 33, completionTokens: 81_157 },
+  },
+  {
+    vendor: 'SGLang, whose reasoning is at the top and among the completion',
+    usage: {
+      prompt_tokens: 40,
+      completion_tokens: 300,
+      total_tokens: 340,
+      prompt_tokens_details: { cached_tokens: 32 },
+      reasoning_tokens: 150,
+    },
+    read: { promptTokens: 40, completionTokens: 300, cachedTokens: 32 },
+  },
+  {
     vendor: 'vLLM, which counts in every chunk',
     usage: { ...plain, prompt_tokens_details: null },
     chunks: [
