@@ -58,6 +58,8 @@ create table tollbook.account (
   held bigint not null default 0 check (held >= 0),
   used bigint not null default 0 check (used >= 0),
   created_at timestamptz not null,
+  -- when its opening was recorded; null: that of a user who never had credit, which no event names
+  recorded_at timestamptz check (recorded_at is not null or (balance, held, used) = (0, 0, 0)),
   -- an operator has disabled its user: no sign-in, session or key of the account is accepted
   disabled_at timestamptz,
   -- its user was erased: it has no credit and gets none any more
@@ -69,7 +71,7 @@ create table tollbook.api_key (
   key_id bigint generated always as identity primary key,
   account_id bigint not null references tollbook.account,
   hash bytea not null unique,
-  -- the first characters, by which its owner recognises it
+  -- by which its owner recognises it: no character of the key is stored
   name text not null,
   -- null: all models; null: no cap of its own
   models text[],

@@ -161,10 +161,12 @@ create table tollbook.account (
   held bigint not null default 0,
   used bigint not null default 0,
   created_at timestamp with time zone not null,
+  recorded_at timestamp with time zone,
   disabled_at timestamp with time zone,
   closed_at timestamp with time zone,
   constraint account_balance_check CHECK ((balance >= 0)),
-  constraint account_check CHECK (((closed_at IS NULL) OR (disabled_at IS NOT NULL))),
+  constraint account_check CHECK (((recorded_at IS NOT NULL) OR ((balance = 0) AND (held = 0) AND (used = 0)))),
+  constraint account_check1 CHECK (((closed_at IS NULL) OR (disabled_at IS NOT NULL))),
   constraint account_held_check CHECK ((held >= 0)),
   constraint account_name_key UNIQUE (name),
   constraint account_pkey PRIMARY KEY (account_id),
@@ -946,6 +948,7 @@ create function tollbook.note_unreadable(p_seq bigint) returns void language sql
 create function tollbook.offer_prices(p_list bytea, p_valid_secs integer, p_prices json) returns void language sql volatile security definer; -- 471e28f7db8d12f0
 create function tollbook.open_batch(p_lane smallint, p_sender bytea, p_batch_no bigint, p_acknowledged bigint, p_content bytea, p_commands text, OUT head tollbook.lane, OUT answer json) returns record language plpgsql volatile; -- bf48f38a3cb5dfb8
 create function tollbook.open_rate_window(p_subject text, p_now timestamp with time zone, p_create boolean, OUT recent bigint[], OUT today_hits integer, OUT refused_at bigint, OUT today date, OUT now_ms bigint) returns record language plpgsql volatile; -- e82559ffbd4f402a
+create function tollbook.open_user_account(p_user_id uuid) returns TABLE(account_id bigint, is_new boolean, is_recorded boolean) language plpgsql volatile security definer; -- 66e0b839be3ba915
 create function tollbook.postpone_payout(p_stream text, p_delay_ms integer, p_reason text) returns void language sql volatile security definer; -- ddc702a6ef61c149
 create function tollbook.postpone_unsettled(p_call_id bigint, p_delay_ms integer) returns void language sql volatile security definer; -- 40a089ca39a38959
 create function tollbook.prune(p_kind text, p_life_secs bigint, p_max integer) returns integer language plpgsql volatile security definer; -- 874f265cb7306158
@@ -1077,6 +1080,7 @@ grant execute on function tollbook.note_result_part(bigint,uuid,integer) to toll
 grant execute on function tollbook.note_runner_gone(text,bigint,timestamp with time zone,integer) to tollbook_writer;
 grant execute on function tollbook.note_unreadable(bigint) to tollbook_writer;
 grant execute on function tollbook.offer_prices(bytea,integer,json) to tollbook_writer;
+grant execute on function tollbook.open_user_account(uuid) to tollbook_writer;
 grant execute on function tollbook.postpone_payout(text,integer,text) to tollbook_writer;
 grant execute on function tollbook.postpone_unsettled(bigint,integer) to tollbook_writer;
 grant execute on function tollbook.prune(text,bigint,integer) to tollbook_writer;

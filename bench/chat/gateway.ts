@@ -44,7 +44,7 @@ export async function fundKeys({ url, pool }: Ledger): Promise<string[]> {
   const lane = openLane({ url });
   const fundKey = async (name: string): Promise<string> => {
     const accountId = await openCreditAccount({ pool, lane }, name);
-    await grantCredit({ lane }, accountId, fundsMicros);
+    await grantCredit({ pool, lane }, accountId, fundsMicros);
     return (await issueApiKey({ pool, lane }, { accountId, name })).key;
   };
   const keys: string[] = [];

@@ -4,6 +4,19 @@ language sql volatile security definer set search_path = tollbook, pg_temp as $$
   select nextval(pg_get_serial_sequence('tollbook.account', 'account_id'))
 $$;
 
+-- The account of a user, opened when there is none. Its opening is recorded with its first credit, so that a sign-up alone, which anyone can
+-- repeat, leaves no event of it.
+create or replace function tollbook.open_user_account(p_user_id uuid)
+  returns table (account_id bigint, is_new boolean, is_recorded boolean)
+language plpgsql volatile security definer set search_path = tollbook, pg_temp as $$
+#variable_conflict use_column
+begin
+  insert into account (name, created_at) values ('user:' || p_user_id, clock()) on conflict (name) do nothing;
+  is_new := found;
+  -- a new statement: it sees the row of the call that came first
+  return query select account_id, is_new, recorded_at is not null from account where name = 'user:' || p_user_id;
+end $$;
+
 -- No character of a key is stored beside its hash.
 create or replace function tollbook.create_api_key(p_account_id bigint, p_hash bytea, p_name text, p_models text[],
   p_cap bigint, p_expires_at timestamptz, p_is_of_user boolean, p_budget bigint, p_budget_period text) returns bigint
@@ -40,4 +53,4 @@ language sql volatile security definer set search_path = tollbook, pg_temp as $$
   select exists (select from changed)
 $$;
 
-grant execute on function tollbook.set_account_disabled, tollbook.next_account_id, tollbook.create_api_key, tollbook.revoke_api_key, tollbook.record_key_uses to tollbook_writer;
+grant execute on function tollbook.set_account_disabled, tollbook.next_account_id, tollbook.open_user_account, tollbook.create_api_key, tollbook.revoke_api_key, tollbook.record_key_uses to tollbook_writer;

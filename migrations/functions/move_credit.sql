@@ -45,8 +45,8 @@ begin
   return json_build_object('code', 'gone', 'is_recorded', false);
 end $$;
 
--- Moves credit as its command's events say. Called as admit_chat is. 'gone' where an account of that name exists already,
--- has too little, or would have too much, or is closed; one is closed without credit only. A request id that was used before moves nothing: 'repeated' where it was for the
+-- Moves credit as its command's events say. Called as admit_chat is. 'gone' where the opening of an account of that name is on record already,
+-- and else where one has too little, is not on record, or would have too much, or is closed; one is closed without credit only. A request id that was used before moves nothing: 'repeated' where it was for the
 -- same move, with the balance after it, else 'request_id_taken'.
 create or replace function tollbook.move_credit(p_move json, p_now timestamptz) returns json
 language plpgsql volatile set search_path = tollbook, pg_temp as $$
@@ -58,8 +58,10 @@ begin
   if p_move->>'op' = 'settle' then return settle_chat(p_move, p_now); end if;
   select * into move from json_to_record(p_move) as m(op text, account_id bigint, name text, amount bigint, request_id text);
   if move.op = 'open' then
-    insert into account (account_id, name, created_at) overriding system value
-      values (move.account_id, move.name, p_now) on conflict (name) do nothing;
+    insert into account as known (account_id, name, created_at, recorded_at) overriding system value
+      values (move.account_id, move.name, p_now, p_now)
+      on conflict (name) do update set recorded_at = excluded.recorded_at
+        where known.recorded_at is null and known.account_id = excluded.account_id;
     return json_build_object('code', case when found then 'ok' else 'gone' end);
   end if;
   if move.op = 'close' then
@@ -79,7 +81,7 @@ begin
   update account set balance = balance + case move.op when 'expire' then -move.amount else move.amount end
     where account_id = move.account_id and case move.op
       when 'expire' then balance >= move.amount
-      else closed_at is null and account.balance + account.held + account.used + move.amount <= 9007199254740991 end
+      else closed_at is null and recorded_at is not null and account.balance + account.held + account.used + move.amount <= 9007199254740991 end
     returning balance into new_balance;
   if not found then return json_build_object('code', 'gone'); end if;
   if move.request_id is not null then

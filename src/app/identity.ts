@@ -35,6 +35,10 @@ export async function createIdentity(
   const { quoteEventsPerSec } = config.limits;
   const asking = { pool: ledger.pool, log: logger };
   const refusalEvents = await createEventAllowance(asking, 'refused_sign_in', quoteEventsPerSec);
+  const sessionEvents = {
+    strangers: await createEventAllowance(asking, 'session', quoteEventsPerSec),
+    customers: await createEventAllowance(asking, 'customer_session', quoteEventsPerSec),
+  };
   return {
     get settings() {
       return current();
@@ -49,6 +53,7 @@ export async function createIdentity(
     hasConsole: config.console !== undefined,
     passwords: createPasswordQueue({ places: passwordsAtOnce, waitMs: passwordWaitMs }),
     refusalEvents,
+    sessionEvents,
     requestTally: createRequestTally(),
     contractSignatures: createContractSignatureChecker({ timeoutMs: 3_000, gasCap: 500_000 }),
     running: createPromiseTracker(),

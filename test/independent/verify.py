@@ -334,10 +334,9 @@ STEPS = {
     "spend_released": ("spend", {"accepted"}, "released"),
     "spend_paid_out": ("spend", {"earned"}, "closed"),
     "spend_failed": ("spend", {"earned"}, "closed"),
-    "user_created": ("user", {None}, "created"),
-    "user_disabled": ("user", {"created"}, "disabled"),
-    "user_enabled": ("user", {"disabled"}, "created"),
-    "user_erased": ("user", {"created", "disabled"}, "erased"),
+    "user_disabled": ("user", {None, "enabled"}, "disabled"),
+    "user_enabled": ("user", {"disabled"}, "enabled"),
+    "user_erased": ("user", {None, "enabled", "disabled"}, "erased"),
     "session_started": ("session", {None}, "started"),
     "session_ended": ("session", {"started"}, "ended"),
     "operator_transfer_recorded": ("transfer", {None, "recorded", "reversed"}, "recorded"),
@@ -372,7 +371,7 @@ NOTES = {
     "operator_invited", "operator_role_granted", "operator_role_withdrawn", "operator_factor_added", "operator_factors_removed",
     "operator_signed_in", "operator_sign_in_refused", "operator_acted",
     "operator_usage_implausible", "operator_payouts_postponed",
-    "sign_in_refused", "data_pruned", "rate_changed", "database_continued",
+    "sign_in_refused", "sessions_counted", "data_pruned", "rate_changed", "database_continued",
 }
 OPENINGS = {"call_triggered", "payment_recovered", "redelivery_requested", "quote_issued", "payment_verified", "auth_passed", "settlement_started", "enqueued", "enqueued_again", "operator_sweep_recorded"}
 KNOWN = NOTES | OPENINGS | set(STEPS) | set(PAYMENT_MOVES) | set(CALL_MOVES)

@@ -5,7 +5,7 @@ import { fromBase32, totpCode } from '../../src/accounts/rules/totp.ts';
 import { startOperatorSession } from '../../src/accounts/store/operators.ts';
 import { grantRole } from '../../src/accounts/use-cases/operators.ts';
 import { operatorTokenHash } from '../../src/accounts/use-cases/second-factor.ts';
-import { openUser, recordSession, sessionTokenHash } from '../../src/accounts/use-cases/sessions.ts';
+import { recordSession, sessionTokenHash } from '../../src/accounts/use-cases/sessions.ts';
 import { signedValue } from '../../src/accounts/use-cases/signed-values.ts';
 import { laneOn } from './credit.ts';
 import type { TestDatabase } from './database.ts';
@@ -54,7 +54,6 @@ export async function signInOperator(
      values ($1, $2, $3, true, now(), now())`,
     [userId, name, `${name}@example.org`],
   );
-  await openUser(ledger, userId);
   const expiresAt = new Date(Date.now() + 86_400_000);
   await pool.query(
     `insert into identity.session (id, user_id, token, expires_at, created_at, updated_at)

@@ -10,7 +10,8 @@ const eventOf = (stream: string, type: string, data: object): StreamEvent => ({
 
 /**
  * One customer from the first sign-in to the last: an account with credit, a key, three chats (one paid, one that failed, one
- * corrected), a spend on the chain, and a job that was paid to have more credit. 35 events.
+ * corrected), a spend on the chain, and a job that was paid to have more credit. 35 events, one of which
+ * counts the sessions of others.
  */
 export function customer(n: number): StreamEvent[] {
   const [userId, sessionId, keyId, accountId] = [uuidOf(1, n), uuidOf(2, n), n + 100, n + 1];
@@ -23,9 +24,9 @@ export function customer(n: number): StreamEvent[] {
   const bought = paidJob(900 + n, { creditMicros: '500' });
   return [
     ...bought,
-    eventOf(`user:${userId}`, 'user_created', { user_id: userId }),
+    eventOf('requests', 'sessions_counted', { sessions: [{ method: 'wallet', count: 3, sign_ups: 2 }] }),
     account('credit_account_opened', { name: `user:${userId}` }),
-    session('session_started', { method: 'password', expires_at: 1_800_000_000 }),
+    session('session_started', { method: 'password', expires_at: 1_800_000_000, is_sign_up: true }),
     account('credit_granted', { amount_micros: '1000' }),
     account('credit_topped_up', { amount_micros: '500', ...paymentOf(bought) }),
     key('key_created', ofAccount),

@@ -14,12 +14,27 @@ export interface Account {
 
 /** The id of the account of this name; undefined where there is none. */
 export async function findAccountId(pool: pg.Pool, name: string): Promise<number | undefined> {
+  return (await findAccountOpening(pool, { name }))?.accountId;
+}
+
+/** An account, and whether its opening is on record. */
+export interface AccountOpening {
+  readonly accountId: number;
+  readonly name: string;
+  readonly isRecorded: boolean;
+}
+
+/** The account of this name or id; undefined where there is none. */
+export async function findAccountOpening(
+  pool: pg.Pool,
+  by: { readonly name: string } | { readonly accountId: number },
+): Promise<AccountOpening | undefined> {
   const row = await queriesOn(pool)
     .selectFrom('tollbook.account')
-    .select('account_id')
-    .where('name', '=', name)
+    .select(['account_id', 'name', 'recorded_at'])
+    .where((where) => ('name' in by ? where('name', '=', by.name) : where('account_id', '=', by.accountId)))
     .executeTakeFirst();
-  return row?.account_id;
+  return row && { accountId: row.account_id, name: row.name, isRecorded: row.recorded_at !== null };
 }
 
 /** An unused account id, for the account that is opened with it. */

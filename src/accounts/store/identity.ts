@@ -9,7 +9,7 @@ import { callFunction, callTableFunction } from '../../ledger/store/functions.ts
 export interface Session {
   readonly sessionId: string;
   readonly userId: string;
-  /** Undefined while the user's credit account is not open yet. */
+  /** Undefined while the user has no credit account yet. */
   readonly accountId: number | undefined;
 }
 
@@ -125,14 +125,19 @@ export async function findSessionsOf(pool: pg.Pool, userId: string): Promise<str
   return rows.map(({ id }) => id);
 }
 
-/** Whether a user has an account: since the first session. */
-export async function hasAccount(pool: pg.Pool, userId: string): Promise<boolean> {
-  const row = await queriesOn(pool)
-    .selectFrom('tollbook.account')
-    .select('account_id')
-    .where('name', '=', accountNameOf(userId))
-    .executeTakeFirst();
-  return row !== undefined;
+export interface UserAccount {
+  readonly accountId: number;
+  /** It was opened now. */
+  readonly isNew: boolean;
+  /** Its opening is on record: it has or had credit. */
+  readonly isRecorded: boolean;
+}
+
+/** The credit account of a user, opened when there is none. Its first credit records that: a sign-up alone does not. */
+export async function openUserAccount(pool: pg.Pool, userId: string): Promise<UserAccount> {
+  const [row] = await callTableFunction(pool, 'open_user_account', [userId]);
+  if (!row) throw new Error('the account of a user was opened, but it does not exist');
+  return { accountId: row.account_id, isNew: row.is_new, isRecorded: row.is_recorded };
 }
 
 /** Whether an operator has disabled this user. */

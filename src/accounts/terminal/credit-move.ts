@@ -30,7 +30,7 @@ export async function moveCredit(
     const accountId = await findCreditAccount({ pool }, account);
     return accountId === undefined
       ? ({ kind: 'no_account' } as const)
-      : move({ lane }, accountId, amountMicros, { requestId });
+      : move({ pool, lane }, accountId, amountMicros, { requestId });
   });
   if (result.kind === 'no_account') {
     fail(`There is no account ${account}; \`tollbook keys create --account ${account}\` opens it.`);

@@ -4,7 +4,7 @@ import { hashPassword, verifyPassword } from 'better-auth/crypto';
 import { getAdapter } from 'better-auth/db/adapter';
 import type { BetterAuthOptions } from 'better-auth/types';
 import { refusals } from '../../base/errors/refusal.ts';
-import { hasAccount, isUserDisabled, markEmailProven, openIdentityDatabase } from '../store/identity.ts';
+import { isUserDisabled, markEmailProven, openIdentityDatabase } from '../store/identity.ts';
 import { guardAdapter } from './auth-adapter.ts';
 import { reportNewPassword, sendExistingMail, sendResetMail, sendVerificationMail } from './auth-mails.ts';
 import { tables } from './auth-tables.ts';
@@ -12,7 +12,7 @@ import type { Identity } from './context.ts';
 import { inBackground } from '../../base/runtime/background.ts';
 import { githubIn, keepProvider, openIdPlugin, type ReachedProvider } from './auth-providers.ts';
 import type { PasswordSender } from './password-queue.ts';
-import { cookiePrefix, freshSecs, isHttps, openUser, recordSession } from './sessions.ts';
+import { cookiePrefix, freshSecs, isHttps, noteSession } from './sessions.ts';
 import { isUnreachable } from './wallet-user.ts';
 
 /** The part of better-auth that the gateway uses. */
@@ -130,11 +130,7 @@ function optionsOf(identity: Identity, providers: readonly ReachedProvider[]) {
       session: {
         create: {
           before: ({ userId }) => refuseDisabled(identity, userId),
-          // not with the sign-up: accounts that strangers make may never have a sign-in
-          after: async (session, context) => {
-            if (!(await hasAccount(identity.pool, session.userId))) await openUser(identity, session.userId);
-            await recordStart(identity, session, context);
-          },
+          after: (session, context) => recordStart(identity, session, context),
         },
       },
     },
@@ -274,7 +270,7 @@ async function recordStart(
   const isProvider = context?.path?.startsWith('/callback/') ?? false;
   const method = isProvider ? 'provider' : context ? 'password' : 'wallet';
   const provider = isProvider ? context?.params?.['id'] : undefined;
-  await recordSession(identity, { sessionId: id, userId, method, provider, expiresAt });
+  await noteSession(identity, { sessionId: id, userId, method, provider, expiresAt });
 }
 
 /** The library's messages may contain an email address: only messages that cannot are logged. */

@@ -29,6 +29,8 @@ export interface Identity {
   readonly passwords: PasswordQueue;
   /** How many refused sign-ins are recorded one by one. */
   readonly refusalEvents: EventAllowance;
+  /** How many sessions are: of users who never had credit, and of the others. */
+  readonly sessionEvents: { readonly strangers: EventAllowance; readonly customers: EventAllowance };
   /** Sums those that are not. */
   readonly requestTally: RequestTally;
   readonly contractSignatures: ContractSignatureChecker;

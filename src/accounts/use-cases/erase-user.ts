@@ -1,11 +1,11 @@
 import { expireCredit } from './credit/credit.ts';
 import type { LedgerDatabase } from '../../ledger/store/database.ts';
 import { findAccount } from '../store/credit.ts';
-import { accountNameOf, findSessionsOf, findUser, findUserIds } from '../store/identity.ts';
+import { accountNameOf, findSessionsOf, findUser, findUserIds, openUserAccount } from '../store/identity.ts';
 import { eraseCallbacks } from '../../calls/store/callbacks.ts';
 import { eraseResults, eraseUserData, findWalletsOf, isAccountClosed } from '../store/user-erasure.ts';
 import type { Identity } from './context.ts';
-import { endUserSessions, openUser, pruneSessions } from './sessions.ts';
+import { endUserSessions, pruneSessions } from './sessions.ts';
 import { subjectsOf } from './sign-in-limits.ts';
 import { revokeUserApiKeys } from './user-api-keys.ts';
 import { setUserDisabled } from './users.ts';
@@ -51,7 +51,7 @@ export async function eraseUser(ledger: Ledger, erasure: Erasure): Promise<Erasu
   const [userId, ...others] = await findUserIds(pool, erasure.who);
   if (userId === undefined) return { kind: 'unknown' };
   if (others.length > 0) return { kind: 'several', userIds: [userId, ...others] };
-  const accountId = await openUser(ledger, userId);
+  const { accountId } = await openUserAccount(pool, userId);
   let forfeitedMicros = 0n;
   if (!(await isAccountClosed(pool, accountId))) {
     const refusal = await refusalOf(ledger, accountId, erasure);

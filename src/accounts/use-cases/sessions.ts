@@ -2,14 +2,13 @@ import { createHash } from 'node:crypto';
 import type { SignInMethod } from '../../ledger/rules/identity-events.ts';
 import type { LedgerEvent } from '../../ledger/rules/event.ts';
 import {
-  accountNameOf,
   dropSessions,
   type EndedSession,
   endSessions,
   findEndedSessions,
   findSession,
+  openUserAccount,
 } from '../store/identity.ts';
-import { openCreditAccount } from './credit/credit.ts';
 import type { Identity } from './context.ts';
 import { verifiedText } from './signed-values.ts';
 
@@ -81,33 +80,38 @@ export async function resolveSession(
   const session = await findSession(identity.pool, sessionTokenHash(token));
   if (!session) return { kind: 'invalid' };
   const { sessionId, userId } = session;
-  const accountId = session.accountId ?? (await openUser(identity, userId));
+  const accountId = session.accountId ?? (await openUserAccount(identity.pool, userId)).accountId;
   return { kind: 'session', user: { sessionId, userId, accountId } };
 }
 
-/** Records a user once, and opens its credit account; returns the account's id. */
-export async function openUser(
-  { pool, lane }: Pick<Identity, 'pool' | 'lane'>,
-  userId: string,
-): Promise<number> {
-  await lane.append({
-    stream: `user:${userId}`,
-    expect: 0,
-    events: [{ type: 'user_created', data: { user_id: userId } }],
-  });
-  return openCreditAccount({ pool, lane }, accountNameOf(userId));
+interface NewSession {
+  readonly sessionId: string;
+  readonly userId: string;
+  readonly method: SignInMethod;
+  readonly provider?: string | undefined;
+  readonly expiresAt: Date;
 }
 
-/** Records the start of a session; must be done before its token is sent. */
+/**
+ * Opens the account of a session's user, and records the start of the session; must be done before its token is sent. Strangers can begin as
+ * many as they like: beyond an allowance they are counted, and their ends have no event either. Users who have or had credit have an
+ * allowance of their own.
+ */
+export async function noteSession(
+  identity: Pick<Identity, 'pool' | 'lane' | 'sessionEvents' | 'requestTally'>,
+  session: NewSession,
+): Promise<void> {
+  const { isNew, isRecorded } = await openUserAccount(identity.pool, session.userId);
+  const { strangers, customers } = identity.sessionEvents;
+  if ((isRecorded ? customers : strangers).take()) await recordSession(identity, session, isNew);
+  else identity.requestTally.addSession(session.method, isNew);
+}
+
+/** Records the start of a session by an event of its own. */
 export async function recordSession(
   { lane }: Pick<Identity, 'lane'>,
-  session: {
-    readonly sessionId: string;
-    readonly userId: string;
-    readonly method: SignInMethod;
-    readonly provider?: string | undefined;
-    readonly expiresAt: Date;
-  },
+  session: NewSession,
+  isSignUp = false,
 ): Promise<void> {
   const { sessionId, userId, method, provider, expiresAt } = session;
   const data = {
@@ -116,6 +120,7 @@ export async function recordSession(
     method,
     ...(provider === undefined ? {} : { provider }),
     expires_at: Math.floor(expiresAt.getTime() / 1_000),
+    ...(isSignUp && ({ is_sign_up: true } as const)),
   };
   await lane.append({
     stream: sessionStream(sessionId),
@@ -151,7 +156,7 @@ async function recordEnds(
   { pool, lane }: Pick<Identity, 'pool' | 'lane'>,
   ended: readonly EndedSession[],
 ): Promise<void> {
-  // another process may have recorded the end already: then the expected version does not match
+  // another process may have recorded the end already, and a start that was counted has no event: the expected version does not match then
   await Promise.all(
     ended.map((session) =>
       lane.append({ stream: sessionStream(session.sessionId), expect: 1, events: [endOf(session)] }),

@@ -176,7 +176,7 @@ function isHex(text: string): text is Hex {
 }
 
 async function startWalletSession(identity: Identity, auth: Auth, wallet: Wallet): Promise<WalletAnswer> {
-  const userId = await openWalletUser(identity, wallet);
+  const userId = await openWalletUser(identity.pool, wallet);
   const session = await auth.startSession(userId);
   if (!session) {
     await recordRefusal(identity, 'wallet', 'user_disabled');

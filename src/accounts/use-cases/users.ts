@@ -1,9 +1,9 @@
 import type pg from 'pg';
 import type { LedgerEvent } from '../../ledger/rules/event.ts';
-import { findSessionsOf, findUserIds, setAccountDisabled } from '../store/identity.ts';
+import { findSessionsOf, findUserIds, openUserAccount, setAccountDisabled } from '../store/identity.ts';
 import type { Lane } from '../../ledger/store/lane.ts';
 import { readStream } from '../../ledger/store/streams.ts';
-import { endUserSessions, openUser } from './sessions.ts';
+import { endUserSessions } from './sessions.ts';
 
 interface Ledger {
   readonly pool: pg.Pool;
@@ -38,7 +38,8 @@ export async function setUserDisabled(
   const [userId, ...others] = await findUserIds(ledger.pool, who);
   if (userId === undefined) return { kind: 'unknown' };
   if (others.length > 0) return { kind: 'several', userIds: [userId, ...others] };
-  await setAccountDisabled(ledger.pool, await openUser(ledger, userId), isDisabled);
+  const { accountId } = await openUserAccount(ledger.pool, userId);
+  await setAccountDisabled(ledger.pool, accountId, isDisabled);
   const isRecorded = await record(ledger, userId, operator, isDisabled);
   const sessions = isDisabled ? await findSessionsOf(ledger.pool, userId) : [];
   const sessionsEnded = await endUserSessions(ledger, sessions);

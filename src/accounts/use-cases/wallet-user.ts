@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
+import type pg from 'pg';
 import { userOfWallet, type Wallet } from '../store/identity.ts';
-import type { Identity } from './context.ts';
-import { openUser } from './sessions.ts';
 
 /** RFC 2606 reserves the top-level domain `invalid`, so no mail is ever delivered there. */
 const unreachableDomain = 'wallet.invalid';
@@ -12,13 +11,11 @@ export function isUnreachable(email: string): boolean {
 }
 
 /** The user of a wallet, created when there is none. Concurrent calls return the same user. */
-export async function openWalletUser(
-  ledger: Pick<Identity, 'pool' | 'lane'>,
-  wallet: Wallet,
-): Promise<string> {
-  const newUserId = randomUUID();
-  const email = `${newUserId}@${unreachableDomain}`;
-  const userId = await userOfWallet(ledger.pool, wallet, { userId: newUserId, name: wallet.address, email });
-  if (userId === newUserId) await openUser(ledger, userId);
-  return userId;
+export function openWalletUser(pool: pg.Pool, wallet: Wallet): Promise<string> {
+  const userId = randomUUID();
+  return userOfWallet(pool, wallet, {
+    userId,
+    name: wallet.address,
+    email: `${userId}@${unreachableDomain}`,
+  });
 }

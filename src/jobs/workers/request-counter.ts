@@ -6,7 +6,7 @@ import { type Loop, startLoop } from '../../ledger/workers/loop.ts';
 const pollMs = 1_000;
 
 /**
- * Records the sums of refusals and summarised quotes once a second, and once more when it stops. A crash loses at most one second
+ * Records the sums of refusals, sessions and summarised quotes once a second, and once more when it stops. A crash loses at most one second
  * of them.
  */
 export function startRequestCounter({
@@ -22,7 +22,7 @@ export function startRequestCounter({
     pollMs,
     log,
     failureMessage:
-      'the sums of refusals and quotes could not be recorded: they are kept for the next attempt',
+      'the sums of refusals, sessions and quotes could not be recorded: they are kept for the next attempt',
     onStopped: () => requestTally.record(lane),
   });
 }

@@ -28,6 +28,7 @@ export type EntityStep =
   | 'failed'
   | 'opened'
   | 'created'
+  | 'enabled'
   | 'revoked'
   | 'disabled'
   | 'erased'

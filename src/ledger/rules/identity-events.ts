@@ -17,36 +17,42 @@ const ofSession = { of: 'entity', kind: 'session' } as const;
 
 /** Users, sessions and API keys: ids and codes, never an address of any kind. */
 export const identityEvents = {
-  user_created: {
-    ...recordOnly,
-    schema: z.strictObject({ user_id: z.uuid() }),
-    transition: { of: 'entity', kind: 'user', from: ['none'], to: 'created' },
-  },
   user_disabled: {
     ...recordOnly,
     schema: z.strictObject({ user_id: z.uuid(), operator: operatorName }),
-    transition: { of: 'entity', kind: 'user', from: ['created'], to: 'disabled' },
+    transition: { of: 'entity', kind: 'user', from: ['none', 'enabled'], to: 'disabled' },
   },
   user_enabled: {
     ...recordOnly,
     schema: z.strictObject({ user_id: z.uuid(), operator: operatorName }),
-    transition: { of: 'entity', kind: 'user', from: ['disabled'], to: 'created' },
+    transition: { of: 'entity', kind: 'user', from: ['disabled'], to: 'enabled' },
   },
   /** All else about the user is deleted. The account had no credit, and gets none any more. */
   user_erased: {
     ...recordOnly,
     schema: z.strictObject({ user_id: z.uuid(), operator: operatorName }),
-    transition: { of: 'entity', kind: 'user', from: ['created', 'disabled'], to: 'erased' },
+    transition: { of: 'entity', kind: 'user', from: ['none', 'enabled', 'disabled'], to: 'erased' },
   },
+  /** With `is_sign_up` where it is the first one of its user, who has no other event. */
   session_started: {
     ...recordOnly,
-    schema: z.strictObject({ ...session, ...by, expires_at: count }),
+    schema: z.strictObject({ ...session, ...by, expires_at: count, is_sign_up: z.literal(true).optional() }),
     transition: { ...ofSession, from: ['none'], to: 'started' },
   },
   session_ended: {
     ...recordOnly,
     schema: z.strictObject({ ...session, reason: z.enum(sessionEndings) }),
     transition: { ...ofSession, from: ['started'], to: 'ended' },
+  },
+  /** Sessions of about one second and one gateway beyond the allowance, which have no events of their own; `sign_ups` of them were first ones. */
+  sessions_counted: {
+    ...recordOnly,
+    schema: z.strictObject({
+      sessions: z
+        .array(z.strictObject({ method: z.enum(signInMethods), count: count.min(1), sign_ups: count }))
+        .min(1),
+    }),
+    transition: note,
   },
   sign_in_refused: {
     ...recordOnly,

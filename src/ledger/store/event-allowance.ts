@@ -3,7 +3,15 @@ import type { OperatorLog } from '../../base/values/operator-log.ts';
 import { callFunction } from './functions.ts';
 
 /** What strangers may cause to be recorded; beyond the allowance of its kind it is summed, in one event a second and gateway. */
-type StrangersEvent = 'quote' | 'pricing_quote' | 'rejected_payment' | 'refused_sign_in';
+type StrangersEvent =
+  | 'quote'
+  | 'pricing_quote'
+  | 'rejected_payment'
+  | 'refused_sign_in'
+  /** Of a user who never had credit: anyone can be as many as they like. */
+  | 'session'
+  /** Of the others, so that strangers cannot keep a customer's sign-in from having an event of its own. */
+  | 'customer_session';
 
 /** Limits the events of one kind that strangers leave in the ledger, over all gateways together. */
 export interface EventAllowance {

@@ -115,6 +115,10 @@ export const functionSignatures = {
   note_runner_gone: { takes: [text, bigint, timestamp, int], returns: int },
   note_unreadable: { takes: [bigint], returns: nothing },
   offer_prices: { takes: [bytea, int, json], returns: nothing },
+  open_user_account: {
+    takes: [uuid],
+    rows: { account_id: bigint, is_new: boolean, is_recorded: boolean },
+  },
   postpone_payout: { takes: [text, int, text], returns: nothing },
   postpone_unsettled: { takes: [bigint, int], returns: nothing },
   prune: { takes: [text, bigint, int], returns: int },

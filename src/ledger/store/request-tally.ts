@@ -1,14 +1,17 @@
 import type { LedgerEvent } from '../rules/event.ts';
+import type { SignInMethod } from '../rules/identity-events.ts';
 import type { SummedRefusal } from '../rules/request-events.ts';
 import { leafHash, RightEdge } from '../../base/values/log/merkle.ts';
 import { type JobId, jobKey } from '../../base/values/job.ts';
 import type { Hex } from '../../base/values/primitives.ts';
 import type { Lane } from './lane.ts';
 
-/** Refusals and unpaid quotes that are summed and not recorded one by one. */
+/** Refusals, unpaid quotes and sessions that are summed and not recorded one by one. */
 export interface RequestTally {
   /** A refusal of a client over its budget, of a full lane, or beyond the ledger's allowance. */
   addRefusal(type: SummedRefusal): void;
+  /** A session beyond the ledger's allowance. */
+  addSession(method: SignInMethod, isSignUp: boolean): void;
   /** A summarised quote. */
   addQuote(job: JobId, digest: Hex): void;
   /**
@@ -20,6 +23,7 @@ export interface RequestTally {
 
 interface Sums {
   readonly refusals: Map<SummedRefusal, number>;
+  readonly sessions: Map<SignInMethod, { count: number; sign_ups: number }>;
   readonly quotes: Map<string, JobId & { count: number }>;
   /** Over the quotes' digests: the list itself is not kept. */
   readonly tree: RightEdge;
@@ -27,7 +31,12 @@ interface Sums {
 
 const stream = 'requests';
 
-const emptySums = (): Sums => ({ refusals: new Map(), quotes: new Map(), tree: new RightEdge() });
+const emptySums = (): Sums => ({
+  refusals: new Map(),
+  sessions: new Map(),
+  quotes: new Map(),
+  tree: new RightEdge(),
+});
 
 export function createRequestTally(): RequestTally {
   let sums = emptySums();
@@ -39,6 +48,10 @@ export function createRequestTally(): RequestTally {
   };
   return {
     addRefusal: (type) => sums.refusals.set(type, (sums.refusals.get(type) ?? 0) + 1),
+    addSession(method, isSignUp) {
+      const { count, sign_ups } = sums.sessions.get(method) ?? { count: 0, sign_ups: 0 };
+      sums.sessions.set(method, { count: count + 1, sign_ups: sign_ups + (isSignUp ? 1 : 0) });
+    },
     addQuote({ serviceId, jobIndex }, digest) {
       const key = jobKey({ serviceId, jobIndex });
       const sum = sums.quotes.get(key);
@@ -55,10 +68,14 @@ export function createRequestTally(): RequestTally {
   };
 }
 
-function eventsOf({ refusals, quotes, tree }: Sums): LedgerEvent[] {
+function eventsOf({ refusals, sessions, quotes, tree }: Sums): LedgerEvent[] {
   const events: LedgerEvent[] = [];
   if (refusals.size > 0)
     events.push({ type: 'refusals_counted', data: { counts: Object.fromEntries(refusals) } });
+  if (sessions.size > 0) {
+    const counts = [...sessions].map(([method, sum]) => ({ method, ...sum }));
+    events.push({ type: 'sessions_counted', data: { sessions: counts } });
+  }
   if (quotes.size > 0) {
     const counts = [...quotes.values()]
       .toSorted((a, b) => a.serviceId - b.serviceId || a.jobIndex - b.jobIndex)

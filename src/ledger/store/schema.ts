@@ -36,6 +36,7 @@ export const ledgerTables = {
     held: bigint,
     used: bigint,
     created_at: timestamp,
+    recorded_at: nullable(timestamp),
     disabled_at: nullable(timestamp),
     closed_at: nullable(timestamp),
   },

@@ -112,6 +112,7 @@ export const tableChecks = {
     follows: 'the events of credit: name, balance, held and used credit',
     notCompared: {
       created_at: byClock,
+      recorded_at: byClock,
       disabled_at: 'set before its event is recorded',
       closed_at: byClock,
     },

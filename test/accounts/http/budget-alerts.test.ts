@@ -55,7 +55,7 @@ describe('the budget of a key', () => {
     const { database } = gateway;
     const accountId = listed && (await accountOfKey(database, made.id));
     const lane = laneOn(database);
-    await grantCredit({ lane }, accountId, 1_000_000n);
+    await grantCredit({ ...database, lane }, accountId, 1_000_000n);
     const spendMicros = async (micros: bigint) => {
       const { admit, ...command } = admission({ accountId, keyId: made.id, holdMicros: micros });
       const code = codeOf(await lane.appendCredit({ ...command, admit }));

@@ -97,13 +97,12 @@ describe('an OpenID provider', () => {
     expect(id).toEqual(expect.any(String));
     expect(await userIdOf(second)).toBe(id);
     const events = await allEvents(both.gateway.database.db);
-    expect(events.map(({ type }) => type)).toEqual([
-      'user_created',
-      'credit_account_opened',
-      'session_started',
-      'session_started',
+    expect(events.map(({ type }) => type)).toEqual(['session_started', 'session_started']);
+    expect(events.map(({ data }) => data)).toMatchObject([
+      { method: 'provider', provider: 'home', is_sign_up: true },
+      { method: 'provider', provider: 'home' },
     ]);
-    expect(events.at(-1)?.data).toMatchObject({ method: 'provider', provider: 'home' });
+    expect(events[1]?.data).not.toHaveProperty('is_sign_up');
   });
 
   test('receives a challenge and a nonce, and nothing that a client adds', async () => {

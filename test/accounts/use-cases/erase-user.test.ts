@@ -6,12 +6,11 @@ import {
   grantCredit,
 } from '../../../src/accounts/use-cases/credit/credit.ts';
 import { eraseUser } from '../../../src/accounts/use-cases/erase-user.ts';
-import { openUser } from '../../../src/accounts/use-cases/sessions.ts';
 import { subjectsOf } from '../../../src/accounts/use-cases/sign-in-limits.ts';
 import { setUserDisabled } from '../../../src/accounts/use-cases/users.ts';
 import { openWalletUser } from '../../../src/accounts/use-cases/wallet-user.ts';
 import { eraseMails } from '../../../src/base/peers/mail/mailer.ts';
-import { accountNameOf, findUserIds } from '../../../src/accounts/store/identity.ts';
+import { accountNameOf, findUserIds, openUserAccount } from '../../../src/accounts/store/identity.ts';
 import { topUp } from '../../../src/jobs/use-cases/top-ups/top-up.ts';
 import { admission, codeOf, expectBooks, laneOn } from '../../support/credit.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
@@ -27,8 +26,8 @@ async function userWithWallet() {
   const database = await createDatabase();
   const ledger = { ...database, lane: laneOn(database), log };
   const wallet = newWallet().address.toLowerCase() as `0x${string}`;
-  const userId = await openWalletUser(ledger, { address: wallet });
-  const accountId = (await findCreditAccount(ledger, accountNameOf(userId))) ?? 0;
+  const userId = await openWalletUser(database.pool, { address: wallet });
+  const { accountId } = await openUserAccount(database.pool, userId);
   return { database, ledger, wallet, userId, accountId };
 }
 
@@ -87,7 +86,7 @@ test('an erased person is nowhere in the database, mails and ledger, and the led
   expect(await eraseUser(ledger, { ...asked, who: email })).toEqual({ kind: 'unknown' });
   const events = await expectBooks(database);
   const ofUser = events.filter(({ stream }) => stream === `user:${signed.user.id}`);
-  expect(ofUser.map(({ type }) => type)).toEqual(['user_created', 'user_disabled', 'user_erased']);
+  expect(ofUser.map(({ type }) => type)).toEqual(['user_disabled', 'user_erased']);
   expect(ofUser.at(-1)?.data).toEqual({ user_id: signed.user.id, operator: 'grace' });
   const count = (type: string) => events.filter((event) => event.type === type).length;
   expect([count('credit_expired'), count('key_revoked'), count('session_ended')]).toEqual([1, 1, 1]);
@@ -144,7 +143,6 @@ test('an erasure that was interrupted is completed when it is repeated, with one
   expect(await findUserIds(database.pool, wallet)).toEqual([]);
   const events = await expectBooks(database);
   expect(events.filter(({ stream }) => stream === `user:${userId}`).map(({ type }) => type)).toEqual([
-    'user_created',
     'user_erased',
   ]);
 });
@@ -165,7 +163,7 @@ test('a top-up of a wallet whose user is erased goes to a new user of the wallet
 
 test('results that a wallet paid for are deleted on request alone, and never of a call that waits', async () => {
   const { ledger, database, userId, wallet } = await userWithWallet();
-  await openUser(ledger, randomUUID());
+  await openUserAccount(database.pool, randomUUID());
   await database.asOwner((owner) =>
     owner.query(
       `insert into tollbook.payment (generation, decimals, seq, last_seq, at, call_id, network, asset, symbol, amount, payer, pay_to, state)

@@ -63,6 +63,7 @@ const requestTypes: ReadonlySet<EventType> = new Set([
   'request_refused',
   'auth_denied',
   'refusals_counted',
+  'sessions_counted',
   'payment_replay_denied',
   'nonce_replay_denied',
   'enqueue_failed',

@@ -1,7 +1,7 @@
 import { expect, onTestFinished, test } from 'vitest';
 import type { EventOf } from '../../../src/ledger/rules/event.ts';
 import { findCreditAccount, grantCredit } from '../../../src/accounts/use-cases/credit/credit.ts';
-import { openUser } from '../../../src/accounts/use-cases/sessions.ts';
+import { openUserAccount } from '../../../src/accounts/store/identity.ts';
 import { beginPruneRound, endPruneRound, pruneRows } from '../../../src/ledger/store/pruning.ts';
 import { startCleaner } from '../../../src/jobs/workers/cleaner.ts';
 import { bare, parse } from '../../base/config/support.ts';
@@ -115,7 +115,7 @@ test('people who never confirmed their address are erased when that life ends, a
        values ($1, 'Ada', $2, $3, now(), now())`,
       [idOf(n), `ada${n}@example.org`, idOf(n) === confirmed],
     );
-  for (const n of [1, 3]) await openUser(ledger, idOf(n));
+  for (const n of [1, 3]) await openUserAccount(database.pool, idOf(n));
   await grantCredit(ledger, (await findCreditAccount(ledger, `user:${funded}`)) ?? 0, 1n);
   await database.asOwner((owner) =>
     owner.query(`insert into identity.session (user_id, token, expires_at, created_at, updated_at)

@@ -369,7 +369,6 @@ export const eventExamples: { readonly [T in EventType]: EventData<T> } = {
   credit_corrected: { account_id: 7, amount_micros: '100', chat_id: chatId, key_id: 3 },
   key_created: { key_id: 3, account_id: 7, token_id: 1 },
   key_revoked: { key_id: 3, token_id: 1 },
-  user_created: { user_id: userId },
   user_disabled: { user_id: userId, operator: 'ada' },
   user_enabled: { user_id: userId, operator: 'ada' },
   user_erased: { user_id: userId, operator: 'ada' },
@@ -380,6 +379,7 @@ export const eventExamples: { readonly [T in EventType]: EventData<T> } = {
     provider: 'google',
     expires_at: nowSecs,
   },
+  sessions_counted: { sessions: [{ method: 'wallet', count: 3, sign_ups: 2 }] },
   session_ended: { session_id: chatId, user_id: userId, reason: 'expired' },
   data_pruned: {
     pruned: [{ kind: 'call_results', count: 12, before: nowSecs }],

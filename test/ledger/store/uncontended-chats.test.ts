@@ -56,7 +56,7 @@ async function spendersOn(database: TestDatabase): Promise<Spender[]> {
   const spenders: Spender[] = [];
   for (const [at, capMicros] of [undefined, 150n, undefined, undefined].entries()) {
     const accountId = await openCreditAccount({ ...database, lane }, `account-${at}`);
-    await grantCredit({ lane }, accountId, at === 1 ? 400n : 40_000n);
+    await grantCredit({ ...database, lane }, accountId, at === 1 ? 400n : 40_000n);
     const budget = [
       undefined,
       undefined,

@@ -23,7 +23,7 @@ const sessionCookie = 'tollbook.session_token';
 async function fund(gateway: IdentityGateway): Promise<void> {
   const { rows } = await gateway.database.pool.query<{ id: string }>('select id from identity."user"');
   const accountId = await findAccountId(gateway.database.pool, accountNameOf(rows[0]?.id ?? ''));
-  await grantCredit({ lane: laneOn(gateway.database) }, accountId ?? 0, 5_000_000n);
+  await grantCredit({ ...gateway.database, lane: laneOn(gateway.database) }, accountId ?? 0, 5_000_000n);
 }
 
 async function keyCount({ database }: IdentityGateway): Promise<number> {

@@ -59,7 +59,6 @@ describe.skipIf(!hasBrowser)('a signed-in user tops up from the page of credit',
     const [started] = await eventsOf(gateway.database, 'settlement_started');
     expect(started?.data.top_up_order).toMatch(new RegExp(`^tollbook-top-up:1:${opened?.data.account_id}:`));
     expect(started?.data.payment.nonce).toBe(started?.data.body_sha256);
-    expect(await eventsOf(gateway.database, 'user_created')).toHaveLength(1);
     expect(await chain.balance(paying.payer)).toBe(90_000_000n);
     expect(signatures(wallet)).toBe(1);
     await expectBooks(gateway.database);

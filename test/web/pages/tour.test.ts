@@ -112,7 +112,8 @@ test.skipIf(!hasBrowser)(
     const userId = (await person.get('/api/auth/get-session')).json.user.id as string;
     const accountId = (await findAccountId(gateway.database.pool, accountNameOf(userId))) ?? 0;
     const lane = laneOn(gateway.database);
-    for (const micros of [25_000_000n, 1_234_567n, 890n]) await grantCredit({ lane }, accountId, micros);
+    for (const micros of [25_000_000n, 1_234_567n, 890n])
+      await grantCredit({ ...gateway.database, lane }, accountId, micros);
     const topUp = await addTopUp(lane, accountId);
     await person.post('/api/keys', {
       name: 'The website’s assistant',

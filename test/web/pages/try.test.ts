@@ -17,7 +17,8 @@ async function signInWith(gateway: IdentityGateway, browser: Browser, micros: bi
   await signInByWallet(browser);
   const userId = (await browser.get('/api/auth/get-session')).json.user.id as string;
   const accountId = (await findAccountId(gateway.database.pool, accountNameOf(userId))) ?? 0;
-  if (micros > 0n) await grantCredit({ lane: laneOn(gateway.database) }, accountId, micros);
+  if (micros > 0n)
+    await grantCredit({ ...gateway.database, lane: laneOn(gateway.database) }, accountId, micros);
 }
 
 async function openAs(gateway: IdentityGateway, browser: Browser): Promise<Tab> {

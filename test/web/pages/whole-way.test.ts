@@ -20,7 +20,7 @@ async function grantTo({ database }: IdentityGateway, address: string): Promise<
     [address],
   );
   const accountId = await findAccountId(database.pool, accountNameOf(rows[0]?.id ?? ''));
-  await grantCredit({ lane: laneOn(database) }, accountId ?? 0, 5_000_000n);
+  await grantCredit({ ...database, lane: laneOn(database) }, accountId ?? 0, 5_000_000n);
 }
 
 test.skipIf(!hasBrowser).each([true, false])(

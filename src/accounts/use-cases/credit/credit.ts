@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import { accountNamePattern } from '../../../base/values/price.ts';
-import { findAccountId, nextAccountId } from '../../store/credit.ts';
+import { findAccountId, findAccountOpening, nextAccountId } from '../../store/credit.ts';
 import type { Lane } from '../../../ledger/store/lane.ts';
 
 interface Ledger {
@@ -17,24 +17,31 @@ export async function findCreditAccount(
 }
 
 /**
- * The account of this name, opened when there is none. The account and its event are written in one transaction: of two
+ * The account of this name, opened and recorded when it is not. The account and its event are written in one transaction: of two
  * processes that open it at once, one finds the other's account.
  * @throws RangeError for a name that is not well formed
  */
 export async function openCreditAccount({ pool, lane }: Ledger, name: string): Promise<number> {
   if (!accountNamePattern.test(name)) throw new RangeError('not a well-formed account name');
-  const known = await findAccountId(pool, name);
-  if (known !== undefined) return known;
-  const accountId = await nextAccountId(pool);
+  const known = await findAccountOpening(pool, { name });
+  if (known?.isRecorded) return known.accountId;
+  const accountId = known?.accountId ?? (await nextAccountId(pool));
   const { outcome } = await lane.appendCredit({
     stream: accountStream(accountId),
     events: [{ type: 'credit_account_opened', data: { account_id: accountId, name } }],
     credit: { op: 'open', accountId, name },
   });
   if (outcome === 'ok') return accountId;
-  const first = await findAccountId(pool, name);
+  const first = await findAccountOpening(pool, { name });
   if (first === undefined) throw new Error('the ledger refused to open the account, but it does not exist');
-  return first;
+  // a user's, who signed in meanwhile
+  return first.isRecorded ? first.accountId : openCreditAccount({ pool, lane }, name);
+}
+
+/** Records the opening of an account that is about to get its first credit; nothing where it is on record, or unknown. */
+export async function recordOpening(ledger: Ledger, accountId: number): Promise<void> {
+  const known = await findAccountOpening(ledger.pool, { accountId });
+  if (known?.isRecorded === false) await openCreditAccount(ledger, known.name);
 }
 
 interface MoveOptions {
@@ -60,12 +67,13 @@ export type MoveResult =
  * Gives credit to an account; not allowed when there is no such account, or it would hold 2^53 micros or more.
  * @throws RangeError for an amount that is not above zero, or beyond 2^53
  */
-export function grantCredit(
-  ledger: Pick<Ledger, 'lane'>,
+export async function grantCredit(
+  ledger: Ledger,
   accountId: number,
   amountMicros: bigint,
   options: MoveOptions = {},
 ): Promise<MoveResult> {
+  if (amountMicros > 0n) await recordOpening(ledger, accountId);
   return move(ledger, 'grant', accountId, amountMicros, options);
 }
 

@@ -13,9 +13,12 @@ import {
   type TopUpState,
 } from '../../../accounts/rules/credit/top-up-reversal.ts';
 import { readStream } from '../../../ledger/store/streams.ts';
-import { accountStream, findCreditAccount } from '../../../accounts/use-cases/credit/credit.ts';
+import {
+  accountStream,
+  openCreditAccount,
+  recordOpening,
+} from '../../../accounts/use-cases/credit/credit.ts';
 import type { Identity } from '../../../accounts/use-cases/context.ts';
-import { openUser } from '../../../accounts/use-cases/sessions.ts';
 import { openWalletUser } from '../../../accounts/use-cases/wallet-user.ts';
 
 interface Ledger extends Pick<Identity, 'pool' | 'lane' | 'log'> {
@@ -90,13 +93,13 @@ async function openBeneficiary(
 ): Promise<{ readonly account: string; readonly accountId: number; readonly userId?: string } | undefined> {
   if ('accountId' in beneficiary) {
     const known = await findAccount(ledger.db, beneficiary);
-    return known && { account: known.name, accountId: beneficiary.accountId };
+    if (known) await recordOpening(ledger, known.accountId);
+    return known && { account: known.name, accountId: known.accountId };
   }
   const { contractOn } = beneficiary;
-  const userId = await openWalletUser(ledger, { address: paid.payer as Address, contractOn });
+  const userId = await openWalletUser(ledger.pool, { address: paid.payer as Address, contractOn });
   const account = accountNameOf(userId);
-  const accountId = (await findCreditAccount(ledger, account)) ?? (await openUser(ledger, userId));
-  return { account, accountId, userId };
+  return { account, accountId: await openCreditAccount(ledger, account), userId };
 }
 
 /**

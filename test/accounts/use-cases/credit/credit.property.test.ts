@@ -74,7 +74,7 @@ async function playground(database: TestDatabase) {
     const [accountId, keyId] = [accounts[of]!, keys[of]!.keyId];
     switch (one.kind) {
       case 'grant':
-        return void (await grantCredit({ lane }, accountId, one.micros));
+        return void (await grantCredit({ ...database, lane }, accountId, one.micros));
       case 'expire':
         return void (await expireCredit({ lane }, accountId, one.micros));
       case 'admit': {

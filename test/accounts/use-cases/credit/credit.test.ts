@@ -47,7 +47,9 @@ describe('credit', () => {
     const database = await createDatabase();
     const lane = laneOn(database);
     const accountId = await openCreditAccount({ ...database, lane }, 'alice');
-    expect(await grantCredit({ lane }, accountId, 5_000_001n, { tokenId: 7 })).toEqual(moved(5_000_001n));
+    expect(await grantCredit({ ...database, lane }, accountId, 5_000_001n, { tokenId: 7 })).toEqual(
+      moved(5_000_001n),
+    );
     expect(await expireCredit({ lane }, accountId, 5_000_000n, { tokenId: 8 })).toEqual(moved(1n));
     expect(await findAccount(database.db, { accountId })).toMatchObject({ balanceMicros: 1 });
     const events = await expectBooks(database);
@@ -88,9 +90,9 @@ describe('credit', () => {
     const accountId = await fund(database, lane, most - 1n);
     // what is held or used comes to the same
     await lane.appendCredit(admission({ accountId, holdMicros: 100n }));
-    expect(await grantCredit({ lane }, accountId, 2n)).toEqual({ kind: 'not_allowed' });
-    expect(await grantCredit({ lane }, accountId, 1n)).toEqual(moved(most - 100n));
-    await expect(grantCredit({ lane }, accountId, most + 1n)).rejects.toThrow(RangeError);
+    expect(await grantCredit({ ...database, lane }, accountId, 2n)).toEqual({ kind: 'not_allowed' });
+    expect(await grantCredit({ ...database, lane }, accountId, 1n)).toEqual(moved(most - 100n));
+    await expect(grantCredit({ ...database, lane }, accountId, most + 1n)).rejects.toThrow(RangeError);
     await expectBooks(database);
   });
 
@@ -102,18 +104,18 @@ describe('credit', () => {
     const requestId = 'one-grant-and-no-more';
     const granted = await Promise.all(
       Array.from({ length: 20 }, (_, at) =>
-        grantCredit({ lane: lanes[at % 2]! }, accountId, 7n, { requestId }),
+        grantCredit({ ...database, lane: lanes[at % 2]! }, accountId, 7n, { requestId }),
       ),
     );
     expect(granted).toEqual(Array(20).fill(moved(107n)));
     const [lane] = lanes as [Lane, Lane];
     expect(await expireCredit({ lane }, accountId, 50n, { requestId: `${requestId}-2` })).toEqual(moved(57n));
     // as it was then, not as it is now
-    expect(await grantCredit({ lane }, accountId, 7n, { requestId })).toEqual(moved(107n));
+    expect(await grantCredit({ ...database, lane }, accountId, 7n, { requestId })).toEqual(moved(107n));
     expect(await expireCredit({ lane }, accountId, 50n, { requestId: `${requestId}-2` })).toEqual(moved(57n));
     for (const taken of [
-      grantCredit({ lane }, accountId, 8n, { requestId }),
-      grantCredit({ lane }, other, 7n, { requestId }),
+      grantCredit({ ...database, lane }, accountId, 8n, { requestId }),
+      grantCredit({ ...database, lane }, other, 7n, { requestId }),
       expireCredit({ lane }, accountId, 7n, { requestId }),
     ])
       expect(await taken).toEqual({ kind: 'request_id_taken' });
@@ -128,7 +130,7 @@ describe('credit', () => {
     const accountId = await fund(database, lane, 5n);
     const asked = { requestId: 'expired-when-granted' };
     expect(await expireCredit({ lane }, accountId, 6n, asked)).toEqual({ kind: 'not_allowed' });
-    await grantCredit({ lane }, accountId, 1n);
+    await grantCredit({ ...database, lane }, accountId, 1n);
     expect(await expireCredit({ lane }, accountId, 6n, asked)).toEqual(moved(0n));
     await expectBooks(database);
   });
@@ -136,8 +138,8 @@ describe('credit', () => {
   test('is moved only in an existing account, by an amount above zero', async () => {
     const database = await createDatabase();
     const lane = laneOn(database);
-    expect(await grantCredit({ lane }, 12_345, 1n)).toEqual({ kind: 'not_allowed' });
-    await expect(grantCredit({ lane }, 1, 0n)).rejects.toThrow(RangeError);
+    expect(await grantCredit({ ...database, lane }, 12_345, 1n)).toEqual({ kind: 'not_allowed' });
+    await expect(grantCredit({ ...database, lane }, 1, 0n)).rejects.toThrow(RangeError);
     await expect(expireCredit({ lane }, 1, -1n)).rejects.toThrow(RangeError);
     expect(await expectBooks(database)).toEqual([]);
   });

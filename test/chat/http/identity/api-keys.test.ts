@@ -40,7 +40,7 @@ const chat = (browser: Browser, model = freeModel) =>
 async function fundUser({ database }: IdentityGateway, userId: string, micros = 1_000_000n): Promise<void> {
   const accountId = await findAccountId(database.pool, `user:${userId}`);
   if (accountId === undefined) throw new Error('the user has no account');
-  await grantCredit({ lane: laneOn(database) }, accountId, micros);
+  await grantCredit({ ...database, lane: laneOn(database) }, accountId, micros);
 }
 
 test('a disabled user is refused at once with session, key and sign-in, is charged nothing, and goes on once enabled', async () => {

@@ -6,6 +6,7 @@ import { smartWallet } from '../../../../src/devnet/contracts.ts';
 import { deployContract } from '../../../support/contracts.ts';
 import { expectBooks, laneOn } from '../../../support/credit.ts';
 import { useChain } from '../../../support/devnet.ts';
+import { openUserAccount } from '../../../../src/accounts/store/identity.ts';
 import { type Browser, identitySecret, newWallet } from '../../../support/identity.ts';
 import { header, payer, quoteAndSign } from '../../../support/payer.ts';
 import { formsIn, postForm } from '../../../support/site.ts';
@@ -39,8 +40,7 @@ async function startWithUser() {
   const gateway = await startTopUpGateway(chain, { tables: '[pages]\nname = "Testbook"' });
   const { browser, userId } = await signedIn(gateway, { account: newWallet() });
   const order = (await askForOrder(browser)).json as Order;
-  const events = await eventsOf(gateway.database, 'credit_account_opened');
-  const accountId = events.find(({ data }) => data.name === `user:${userId}`)?.data.account_id ?? 0;
+  const { accountId } = await openUserAccount(gateway.database.pool, userId);
   return { gateway, browser, userId, order, accountId };
 }
 

@@ -99,7 +99,7 @@ describe('a contract wallet', () => {
     const address = newWallet().address.toLowerCase() as Address;
     const users = await Promise.all(
       [undefined, 1, 84_532, undefined, 84_532].map((contractOn) =>
-        openWalletUser(ledger, { address, contractOn }),
+        openWalletUser(ledger.pool, { address, contractOn }),
       ),
     );
     expect(new Set(users).size).toBe(3);

@@ -155,6 +155,9 @@ class OtherTables {
   }
 }
 
+/** No event names the account of a user who never had credit. */
+const isNamed = '(s.recorded_at is not null or (s.balance, s.held, s.used) <> (0, 0, 0))';
+
 /** Accounts, and the requests that bought credit; those of operators have no colon, and no event names them. */
 async function findWrongCredit(snapshot: RowSnapshot, credit: CreditRows): Promise<WrongRow[]> {
   const [accounts, requests] = [credit.accounts(), credit.requests()];
@@ -162,7 +165,7 @@ async function findWrongCredit(snapshot: RowSnapshot, credit: CreditRows): Promi
   const requestIds = requests.map(({ request_id: id }) => String(id));
   return [
     ...(await findWrongRows(snapshot, 'account', accounts)),
-    ...(await findOtherRows(snapshot, 'account', ids)),
+    ...(await findOtherRows(snapshot, 'account', ids, isNamed)),
     ...(await findWrongRows(snapshot, 'credit_request', requests)),
     ...(await findOtherRows(snapshot, 'credit_request', requestIds, `position(':' in s.request_id) > 0`)),
   ];
