@@ -32,11 +32,14 @@ function missingTests({ file, text }: Pick<Page, 'file' | 'text'>): string[] {
   });
 }
 
-test.each([readPage('README.md'), threats, checklists])('every test that $file names exists', (page) => {
-  expect(missingTests(page)).toEqual([]);
-  // a link to a test file has a title, so that the test can be looked for
-  expect(page.text.match(/\[[^"\]][^\]]*\]\([^)]*\.(?:test|rig)\.ts\)/g)).toBeNull();
-});
+test.each([readPage('README.md'), threats, checklists, readPage('docs/specification.md')])(
+  'every test that $file names exists',
+  (page) => {
+    expect(missingTests(page)).toEqual([]);
+    // a link to a test file has a title, so that the test can be looked for
+    expect(page.text.match(/\[[^"\]][^\]]*\]\([^)]*\.(?:test|rig)\.ts\)/g)).toBeNull();
+  },
+);
 
 const isFound = (title: string) =>
   missingTests({

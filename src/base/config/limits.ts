@@ -20,6 +20,8 @@ export const limitsShape = {
   max_triggered_calls: wholeNumber(1, 100_000_000).default(10_000),
   max_unsettled_calls: wholeNumber(1, 100_000_000).default(5_000),
   max_in_flight_requests: wholeNumber(1, 1_000_000).default(2_000),
+  /** A client that reads less of its answer for half a minute is cut; 0 cuts none. */
+  least_read_bytes_per_sec: wholeNumber(0, 1_000_000).default(2_048),
   /** Of one gateway: requests that wait for a result, whose work has ended. */
   max_waiting_requests: wholeNumber(1, 1_000_000).default(5_000),
   max_waiting_requests_per_client: wholeNumber(1, 1_000_000).default(100),

@@ -8,7 +8,7 @@ import { addressOf } from './request-values.ts';
 export interface ReaderBounds {
   /** A client that does not read all that waits for it is looked at after so long, … */
   readonly patienceMs: number;
-  /** … and cut where it has read less. */
+  /** … and cut where it has read less; 0 cuts none. */
   readonly leastBytesPerSec: number;
   /** Of long answers in memory that a client has not read. Its oldest one is cut to keep it. */
   readonly maxBytesOfClient: number;
@@ -19,7 +19,7 @@ export interface ReaderBounds {
 const mebibyte = 1_048_576;
 const defaults: ReaderBounds = {
   patienceMs: 30_000,
-  leastBytesPerSec: 2_048,
+  leastBytesPerSec: 0,
   maxBytesOfClient: 64 * mebibyte,
   maxBytes: 512 * mebibyte,
 };
@@ -41,7 +41,8 @@ interface Held {
 }
 
 /** Cuts clients that read their answers too slowly, and bounds the memory of what they have not read: of every answer of an app. */
-export function boundReaders(app: FastifyInstance, bounds: ReaderBounds = defaults): void {
+export function boundReaders(app: FastifyInstance, changed: Partial<ReaderBounds>): void {
+  const bounds = { ...defaults, ...changed };
   cutSlowReaders(app, bounds);
   // in the order in which they began
   const answers = new Set<Held>();

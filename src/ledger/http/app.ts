@@ -70,7 +70,7 @@ export function createApp({
   // Node reads the address of a socket at its first use, and has none once the socket is closed
   app.server.on('connection', (socket) => void socket.remoteAddress);
   closeSilentConnections(app);
-  boundReaders(app);
+  boundReaders(app, { leastBytesPerSec: config.limits.leastReadBytesPerSec });
   logRequests(app, requests);
   parserErrors.watch(app);
   cors.watch(app);

@@ -63,6 +63,7 @@ invocation_mode = "public_paid"
         maxBodyMemoryBytes: 536_870_912,
         quoteEventsPerSec: 5,
         quotesPerSecond: 200,
+        leastReadBytesPerSec: 2_048,
         requestsPerMinute: 600,
         maxOutstandingCalls: 10_000,
         maxTriggeredCalls: 10_000,

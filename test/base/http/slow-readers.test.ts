@@ -56,6 +56,17 @@ test('a client that reads less than the least rate is cut, however often it read
   expect(socket.bytesRead).toBeLessThan(100 * megabyte);
 });
 
+test('with a least rate of 0 a client that reads nothing is not cut while another app cuts one', async () => {
+  const [lenient, strict] = [
+    await serve({ patienceMs: 100, leastBytesPerSec: 0 }, 40),
+    await serve({ patienceMs: 300, leastBytesPerSec: 1_000 }, 40),
+  ];
+  await lenient.ask();
+  await strict.ask();
+  await eventually(async () => expect(await strict.connections()).toBe(0));
+  expect(await lenient.connections()).toBe(1);
+});
+
 test('of the answers that a client does not read the oldest is cut, and those of others are not', async () => {
   const { ask, connections } = await serve({ maxBytesOfClient: 100 * megabyte }, 40);
   await ask('127.0.0.2');
