@@ -937,7 +937,7 @@ create function tollbook.lease_top_ups(p_jobs json, p_max integer, p_lease_secs 
 create function tollbook.least_life(p_kind text) returns interval language sql immutable; -- b7ef1d86de210153
 create function tollbook.lock_prune_round() returns bigint language sql volatile; -- 86943210dde6fc23
 create function tollbook.mark_holds_started(p_chats uuid[]) returns SETOF uuid language sql volatile security definer; -- ba20722ee87966f7
-create function tollbook.move_credit(p_move json, p_now timestamp with time zone) returns json language plpgsql volatile; -- 2a09d3d17539c372
+create function tollbook.move_credit(p_move json, p_now timestamp with time zone) returns json language plpgsql volatile; -- 53cdba6c2ce86652
 create function tollbook.next_account_id() returns bigint language sql volatile security definer; -- ea19fa8d466fbc1a
 create function tollbook.next_call_id() returns bigint language sql volatile security definer; -- f26fe743f2f3b50d
 create function tollbook.note_first_search_block(p_seq bigint, p_block numeric) returns void language sql volatile security definer; -- f46cf0b1f1b067f8
