@@ -13,8 +13,8 @@ export interface LogCall {
 const logged = /\b(?:\w*[lL]og|logger)\??\.(?:warn|error|fatal)\(/g;
 /** Passes its third argument on to the log. */
 const inBackground = /\binBackground\(/g;
-/** What `startLoop` and the logger's hook pass on to the log. */
-const failureMessages = /\bfailureMessage(?::| =)\s*((['"])(?:\\.|(?!\2).)*\2)/g;
+/** What `startLoop`, `startRounds` and the logger's hook pass on to the log. */
+const failureMessages = /\b(?:failure|roundFailure)Message(?::| =)\s*((['"])(?:\\.|(?!\2).)*\2)/g;
 const literal = /^(['"])((?:\\.|(?!\1).)*)\1$/s;
 
 /** Every such line in `src/`. The devnet and the runner library have no logger. */
@@ -39,7 +39,9 @@ export function callsIn(file: string, source: string): LogCall[] {
     }));
   const direct = [...source.matchAll(logged)].flatMap(({ index, 0: call }) => {
     const message = argumentsFrom(source, index + call.length).at(-1);
-    return message === 'failureMessage' ? [] : [{ message: textOf(message, source), at: at(index) }];
+    return message === 'failureMessage' || message === 'roundFailureMessage'
+      ? []
+      : [{ message: textOf(message, source), at: at(index) }];
   });
   return [...passed, ...background, ...direct];
 }
