@@ -26,16 +26,19 @@ test('the runbook has one entry for each log line of level warn or above, and no
 
 const cellsIn = (section: string) =>
   [...section.matchAll(/^\| `[^`]+` \|(.*)\|$/gm)].map(([, rest = '']) => rest.split(' | '));
-const areWrong = (count: number) => (cells: string[]) =>
+
+const areWrong = (count: number) => (cells: readonly string[]) =>
   cells.length !== count || cells.some((cell) => cell.trim() === '');
 
 test('an entry says what the line means, whether money is at risk, and what to do, by itself or with all of its section', () => {
-  const [, database = '', ...others] = logLines.split(/^### /m);
-  expect(database.replaceAll('\n', ' ')).toContain('no money is at risk');
-  expect(database.replaceAll('\n', ' ')).toContain('Look at the database if the line repeats');
-  expect(cellsIn(database).length + cellsIn(others.join('')).length).toBe(entries.length);
+  const [, database = '', harmless = '', others = '', ...more] = logLines.split(/^### /m);
+  expect(more).toEqual([]);
+  expect(database).toMatch(/no money is at risk[^|]*Look at the database if the line repeats/);
+  expect(harmless).toContain('no money is at risk');
+  expect([database, harmless, others].flatMap(cellsIn)).toHaveLength(entries.length);
   expect(cellsIn(database).filter(areWrong(1))).toEqual([]);
-  expect(cellsIn(others.join('')).filter(areWrong(3))).toEqual([]);
+  expect(cellsIn(harmless).filter(areWrong(2))).toEqual([]);
+  expect(cellsIn(others).filter(areWrong(3))).toEqual([]);
 });
 
 test('the runbook has one entry for each kind of alert that the gateway sends', () => {
