@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import type { ChatStatus } from '../chat/use-cases/chat-status.ts';
 import type { ListingStatus } from '../jobs/use-cases/listings.ts';
-import type { RateStatus } from '../jobs/use-cases/rate-status.ts';
+import type { RateStatus } from '../jobs/use-cases/rates.ts';
 import type { JobsStatus, ReadJobs } from '../jobs/use-cases/jobs-status.ts';
 import type { AnchorLag } from '../audit/use-cases/log/anchor-lag.ts';
 import type { Figure, FigureValue } from '../ledger/metrics/metrics.ts';

@@ -40,7 +40,7 @@ export const contestedPlants: readonly Plant[] = [
     name: 'refused-payment-that-landed-is-not-recorded',
     edits: [
       {
-        file: 'src/jobs/use-cases/find-charged.ts',
+        file: 'src/jobs/use-cases/answer-refusal.ts',
         find: `  const { outcome } = await context.lane.append(command, { urgent: true });
   if (outcome !== 'ok') return 'payment_unrecorded';`,
         replace: `  if (command.events.length === 0) return 'payment_unrecorded';`,

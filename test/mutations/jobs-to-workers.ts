@@ -324,7 +324,7 @@ export const fromJobsToWorkers: readonly Mutation[] = [
     name: 'logs-fire-only-when-stopping',
     edits: [
       {
-        file: 'src/jobs/use-cases/triggers/fire-logs.ts',
+        file: 'src/jobs/use-cases/triggers/follow-chain.ts',
         find: `if (isStopping()) return 'stopped';`,
         replace: `if (!isStopping()) return 'stopped';`,
       },

@@ -12,20 +12,23 @@ import type { PushAnswer, PushRunner } from '../peers/runner/push-runner.ts';
 import type { LeasedCall } from '../store/calls.ts';
 import type { StoredResult } from '../store/result-uploads.ts';
 import { passTurn } from './call-order.ts';
-import type { OperatorLog } from '../../base/values/operator-log.ts';
 import type { Tracing } from '../../base/values/tracing.ts';
 import type { ResultStore } from '../peers/results/result-store.ts';
 import { nowSecs } from '../../ledger/store/ledger.ts';
 import { createPartWriter, type PartWriter } from './large-result.ts';
-import { type AttemptPorts, logAttempt, recordAttempt, undeliverable } from './record-attempt.ts';
-import { traceAttempt } from './trace-attempt.ts';
+import {
+  type LoggedPorts,
+  logAttempt,
+  recordAttempt,
+  undeliverable,
+  traceAttempt,
+} from './record-attempt.ts';
 
-export interface DeliveryPorts extends AttemptPorts {
+export interface DeliveryPorts extends LoggedPorts {
   /** Keeps large results; undefined where there is no such store. */
   readonly results: ResultStore | undefined;
   readonly publicUrl: () => string;
   readonly tracing?: Tracing | undefined;
-  readonly log: OperatorLog;
 }
 
 /** The longest result that a runner may answer with: where there is a store for large results, as long as that takes. */

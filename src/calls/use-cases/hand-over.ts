@@ -7,8 +7,7 @@ import { findUntaken, heldName } from '../store/held-leases.ts';
 import { passTurn } from './call-order.ts';
 import { nowSecs } from '../../ledger/store/ledger.ts';
 import { callMetadata, type DeliveryPorts, progressUrl, spelledOut } from './deliver-call.ts';
-import { logAttempt, recordAttempt, undeliverable } from './record-attempt.ts';
-import { traceAttempt } from './trace-attempt.ts';
+import { logAttempt, recordAttempt, undeliverable, traceAttempt } from './record-attempt.ts';
 
 /**
  * Publishes one leased call for its runner. It counts as handed over once the broker has stored it; where it has not, or may not have,

@@ -10,28 +10,25 @@ import {
 } from '../store/calls.ts';
 import type { StoredResult } from '../store/result-uploads.ts';
 import type { SharedLooks } from '../../base/runtime/shared-looks.ts';
-import type { OperatorLog } from '../../base/values/operator-log.ts';
 import type { Tracing } from '../../base/values/tracing.ts';
 import type { ResultStore } from '../peers/results/result-store.ts';
 import { checkParts } from './large-result.ts';
 import { isRunnerPaused } from './pause-runner.ts';
 import {
   type AttemptOutcome,
-  type AttemptPorts,
+  type LoggedPorts,
   type LeaseResult,
   logAttempt,
   recordAttempt,
   undeliverable,
+  traceAttempt,
 } from './record-attempt.ts';
-import { traceAttempt } from './trace-attempt.ts';
 
-export interface LeasePorts extends AttemptPorts {
-  /** Keeps large results; undefined where there is no such store. */
+export interface LeasePorts extends LoggedPorts {
   readonly results: ResultStore | undefined;
   readonly leaseLooks: SharedLooks<LeasedCall>;
   readonly stopping: () => boolean;
   readonly tracing?: Tracing | undefined;
-  readonly log: OperatorLog;
 }
 
 export interface LeaseRequest {

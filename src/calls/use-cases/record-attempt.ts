@@ -11,6 +11,7 @@ import { putStoredResult, type StoredResult } from '../store/result-uploads.ts';
 import type { OperatorLog } from '../../base/values/operator-log.ts';
 import type { Config } from '../../base/config/config.ts';
 import { type Ledger, nowSecs } from '../../ledger/store/ledger.ts';
+import { runIn, type StepEnd, type Tracing } from '../../base/values/tracing.ts';
 
 type EndedAttempt =
   | Extract<CallChange, { readonly op: 'dead_letter' | 'retry' | 'return_lease' }>
@@ -20,6 +21,10 @@ export interface AttemptPorts extends Ledger {
   readonly config: Config;
   /** Called when a call was released, so that the relays need not wait for their next poll. */
   readonly onCallReleased: () => void;
+}
+
+export interface LoggedPorts extends AttemptPorts {
+  readonly log: OperatorLog;
 }
 
 /** The outcome of one attempt. Reasons are machine-readable codes; `error` is the runner's text, for the operator. */
@@ -278,4 +283,29 @@ export function retryDelayMs(
 ): number {
   const waitMs = backOffMs({ firstMs: backoffBaseMs, longestMs: backoffCapMs }, failures);
   return Math.round(withJitterMs(waitMs, random, 0.5));
+}
+
+/**
+ * An attempt to deliver a call, as a span: the first one in the trace of the request that bought the call, each later one in a trace of
+ * its own with a link to that request. `work` gets the call with the attempt's own span, for its runner.
+ */
+export function traceAttempt<T>(
+  tracing: Tracing | undefined,
+  runner: string,
+  call: LeasedCall,
+  work: (call: LeasedCall) => Promise<T>,
+  endOf: (result: T) => StepEnd,
+): Promise<T> {
+  if (!tracing) return work(call);
+  const attributes = {
+    'tollbook.call_id': call.callId,
+    'tollbook.service_id': call.serviceId,
+    'tollbook.job_index': call.jobIndex,
+    'tollbook.attempt': call.attempt,
+    'tollbook.runner': runner,
+  };
+  const bought = call.traceparent;
+  const origin = call.attempt === 1 ? { parent: bought } : { link: bought };
+  const span = tracing.beginFrom({ name: 'deliver call', kind: 'client', attributes }, origin);
+  return runIn(span, () => work({ ...call, traceparent: span.traceparent }), endOf);
 }

@@ -5,6 +5,7 @@ import { isTriggeredStream } from '../../base/values/triggers/trigger.ts';
 import { findCall } from '../store/calls.ts';
 import { readStream } from '../../ledger/store/streams.ts';
 import type { Ledger } from '../../ledger/store/ledger.ts';
+import { type BatchReport, changeDeadLetters, type DeadLetterBatch } from './dead-letters.ts';
 
 /** Why a call is not put back in the queue. */
 export type RequeueRefusal =
@@ -44,7 +45,7 @@ interface PossibleRequeue {
 }
 
 /** Whether a call could be put back in the queue at this moment. */
-export async function checkRequeue(
+async function checkRequeue(
   context: Ledger,
   callId: number,
   by: RequeuedBy = {},
@@ -64,4 +65,22 @@ export async function checkRequeue(
   if (granted.kind === 'record') return { kind: 'possible', stream, version, events: granted.events };
   const { kind } = granted.why;
   return { kind: kind === 'refunded' || kind === 'refund_under_way' ? kind : 'unpaid' };
+}
+
+export interface RequeueBatch extends DeadLetterBatch {
+  /** Nothing is changed: the report says what would be. */
+  readonly isDryRun: boolean;
+  readonly by?: RequeuedBy;
+}
+
+export type RequeueReport = BatchReport<RequeueRefusal['kind']>;
+
+/** Puts one batch of the dead letters that are meant back in the queue. */
+export async function requeueCalls(context: Ledger, batch: RequeueBatch): Promise<RequeueReport> {
+  return changeDeadLetters(context.db, batch, async (callId) => {
+    const { kind } = await (batch.isDryRun
+      ? checkRequeue(context, callId)
+      : requeueCall(context, callId, batch.by));
+    return kind === 'requeued' || kind === 'possible' ? { kind: 'done' } : { kind: 'skipped', why: kind };
+  });
 }

@@ -7,12 +7,12 @@ import type { LedgerDatabase } from '../../ledger/store/database.ts';
 import type { ResultStore } from '../peers/results/result-store.ts';
 import type { OperatorLog } from '../../base/values/operator-log.ts';
 import { type ByteRange, readRange, readWhole } from './large-result.ts';
-import { findRecordedResult } from './recorded-result.ts';
+import type { CallState } from '../../payments/rules/payment-progress.ts';
+import { type CallResult, readResult } from '../store/calls.ts';
 
 export interface ResultPorts {
   readonly pool: pg.Pool;
   readonly db: LedgerDatabase;
-  /** Keeps large results; undefined where there is no such store. */
   readonly results: ResultStore | undefined;
   readonly log: OperatorLog;
 }
@@ -48,4 +48,31 @@ export async function findResult(context: ResultPorts, digest: string): Promise<
       ? readWhole({ results, log }, upload, stored)
       : readRange({ results, log }, upload, stored, range);
   return { contentType, ...stored, read };
+}
+
+/** A completed call's result. */
+export type FoundResult =
+  | { readonly kind: 'found'; readonly result: CallResult }
+  /** The call is not completed, or its runner's result was not kept. */
+  | { readonly kind: 'none' }
+  /** It was deleted. */
+  | { readonly kind: 'deleted'; readonly callId: number; readonly attempt: number }
+  /** What is stored is not what the ledger has: nobody gets it. */
+  | { readonly kind: 'altered' };
+
+/** Reads the result of a call, and compares it with what the ledger says of it. A large one is compared again while it is read. */
+export async function findRecordedResult(
+  { db }: { readonly db: LedgerDatabase },
+  call: CallState | undefined,
+): Promise<FoundResult> {
+  if (call?.status !== 'completed' || call.attempt === undefined || !call.result) return { kind: 'none' };
+  const { callId, attempt, result: recorded } = call;
+  const result = await readResult(db, callId, attempt);
+  if (!result) return { kind: 'deleted', callId, attempt };
+  const { sha256: hash, bytes } = result.stored ?? {
+    sha256: sha256(result.body),
+    bytes: result.body.length,
+  };
+  const isRecorded = hash === recorded.sha256 && bytes === recorded.bytes;
+  return isRecorded ? { kind: 'found', result } : { kind: 'altered' };
 }

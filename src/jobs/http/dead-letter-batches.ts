@@ -6,8 +6,8 @@ import {
   groupDeadLetters,
   listed,
 } from '../../calls/use-cases/dead-letters.ts';
-import { discardCalls, type DiscardReport } from '../../calls/use-cases/discard-calls.ts';
-import { requeueCalls, type RequeueReport } from '../../calls/use-cases/requeue-calls.ts';
+import { discardCalls, type DiscardReport } from '../../calls/use-cases/discard-call.ts';
+import { requeueCalls, type RequeueReport } from '../../calls/use-cases/requeue-call.ts';
 import { authorizeOperator, operatorsOf } from '../../accounts/http/operator-access.ts';
 import {
   causesQuery,

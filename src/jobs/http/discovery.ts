@@ -2,10 +2,13 @@ import type { FastifyInstance } from 'fastify';
 import type { z } from 'zod';
 import { requirementV2 } from '../../payments/rules/x402.ts';
 import { type Job, jobUrl, soldJobs } from '../use-cases/catalog.ts';
-import type { wellKnown } from './schemas/job.ts';
+import type { wellKnown, didDocument as didDocumentSchema } from './schemas/job.ts';
 import { sendTagged, withTag } from '../../base/http/etag.ts';
 import { llmsText } from './llms-text.ts';
 import { priceJson, type Prices } from './prices.ts';
+import { didDocument } from '../../payments/rules/offer-key.ts';
+import type { JobsContext } from '../use-cases/context.ts';
+import { sendRefusal } from '../../ledger/http/errors.ts';
 
 /** More are in the catalogue, which has pages. */
 const mostListed = 1_000;
@@ -81,4 +84,22 @@ function textOf(prices: Prices): string {
     total: jobs.length,
     needsIdentifier: prices.settings.paymentIdentifier === 'required',
   });
+}
+
+type DidContext = Pick<JobsContext, 'offerKeys' | 'publicUrl'>;
+
+/** GET /.well-known/did.json: the public keys of signed offers and receipts. */
+export function didRoute(current: () => DidContext) {
+  return async (app: FastifyInstance): Promise<void> => {
+    app.get('/.well-known/did.json', async (request, reply) => {
+      const { offerKeys, publicUrl } = current();
+      if (!offerKeys) return sendRefusal(request, reply, 'not_found');
+      const document: z.infer<typeof didDocumentSchema> = didDocument(publicUrl(), offerKeys);
+      return sendTagged(
+        request,
+        reply,
+        withTag({ body: JSON.stringify(document), type: 'application/json' }),
+      );
+    });
+  };
 }

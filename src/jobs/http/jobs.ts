@@ -9,9 +9,8 @@ import { v1NameOf } from '../../payments/rules/x402-v1.ts';
 import type { JobAnswer, Refused } from '../use-cases/answer.ts';
 import type { JobsContext } from '../use-cases/context.ts';
 import { callbackSecretText } from '../../calls/use-cases/callbacks.ts';
-import { dryRun, refuseDryRunByHead } from '../use-cases/dry-run.ts';
+import { dryRun, refuseDryRunByHead, type DryRun } from '../use-cases/dry-run.ts';
 import { type JobHead, type OpenedRequest, openRequest } from '../use-cases/job-request.ts';
-import { sendDryRun } from './dry-run.ts';
 import { sendPaymentRequired } from './payment-required.ts';
 import { payForJob, refuseByHead, refuseUnreadBody } from '../use-cases/pay-job.ts';
 import { createRequestField } from '../../base/http/request-field.ts';
@@ -278,4 +277,37 @@ function sendAccepted(
 
 function receiptUrl(context: JobsContext, digest: string): string {
   return `${context.publicUrl()}/x402/receipts/${digest}`;
+}
+
+/**
+ * A dry run as JSON: 200 if the call would be allowed, else the paid flow's status and code, with the same checks. Its 402
+ * offers nothing: it is about the caller, not about money.
+ */
+function sendDryRun(
+  request: FastifyRequest<{ Params: { service_id: string; job_index: string } }>,
+  reply: FastifyReply,
+  { verdict, mode, isEnabled, authMode, caller, isAsserted, checks }: DryRun,
+): FastifyReply {
+  const job = parseJobId(request.params.service_id, request.params.job_index);
+  const context = {
+    allowed: verdict.kind === 'allowed',
+    enabled: isEnabled,
+    ...(mode ? { mode } : {}),
+    ...(authMode ? { auth_mode: authMode } : {}),
+    ...(caller ? { caller } : {}),
+    ...(isAsserted ? { asserted: true } : {}),
+    checks: checks.map(({ name, result, detail }) => ({
+      name,
+      passed: result.kind === 'passed',
+      detail,
+    })),
+    ...(job ? { service_id: job.serviceId, job_index: job.jobIndex } : {}),
+  };
+  reply.header('cache-control', 'no-store');
+  if (verdict.kind === 'allowed') return reply.send(context);
+  const { code, retryAfterSecs } = verdict;
+  return sendRefusal(request, reply, code, {
+    context,
+    ...(retryAfterSecs === undefined ? {} : { retryAfterSecs }),
+  });
 }

@@ -2,19 +2,25 @@ import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { JobsConfig } from '../../base/config/config.ts';
 import { refusals } from '../../base/errors/refusal.ts';
 import { discoveryKey, plainDiscovery } from '../../base/values/discovery.ts';
-import { offerReceiptKey, offersEntry } from '../../payments/rules/offer-receipt.ts';
+import {
+  offerReceiptKey,
+  offersEntry,
+  offerPayload,
+  type SignedOffer,
+} from '../../payments/rules/offer-receipt.ts';
 import { offeredExtensions } from '../../base/values/payment-identifier.ts';
 import type { SettlementOption } from '../../payments/rules/quote.ts';
 import { offersV2Text, offerTextsV2 } from '../../payments/rules/x402.ts';
 import { requirementsV1 } from '../../payments/rules/x402-v1.ts';
 import { createBoundedCache } from '../../base/values/bounded-cache.ts';
 import type { Hex } from '../../base/values/primitives.ts';
-import type { PaymentRequired } from '../use-cases/answer.ts';
+import type { PaymentRequired, OfferedQuote } from '../use-cases/answer.ts';
 import { jobResource, jobUrl } from '../use-cases/catalog.ts';
 import type { JobsContext } from '../use-cases/context.ts';
 import type { Offers } from '../use-cases/offers.ts';
-import { isSignedFor, signOffers } from '../use-cases/signed-offers.ts';
 import { noteFacts } from '../../base/http/request-log.ts';
+import { didOf, type OfferKey } from '../../payments/rules/offer-key.ts';
+import type { RotatingSecret } from '../../base/values/rotating-secret.ts';
 
 /** What an offer takes from the configuration. */
 interface OfferContext {
@@ -189,4 +195,31 @@ const maxDescribedBytes = 3_600;
 function fittingDescription({ longer, shortest }: Descriptions, accepts: string): Description {
   const left = maxDescribedBytes - Buffer.byteLength(accepts);
   return longer.find(({ bytes }) => bytes <= left) ?? shortest;
+}
+
+/** A signed offer for each option of a quote. They end with the quote, and serve the quotes that follow it shortly. */
+function signOffers(
+  [key]: RotatingSecret<OfferKey>,
+  publicUrl: string,
+  quote: Pick<OfferedQuote, 'serviceId' | 'jobIndex' | 'options' | 'expiresAt'>,
+): readonly SignedOffer[] {
+  const url = jobUrl(publicUrl, quote);
+  const did = didOf(publicUrl);
+  return quote.options.map((option, acceptIndex) => {
+    const payload = offerPayload(option, url, quote.expiresAt);
+    return { acceptIndex, ...key.sign({ kind: 'offer', payload }, did) };
+  });
+}
+
+/** How much earlier than its quote a signed offer may end, in seconds: a 402 does not wait for new signatures each time. */
+const mostEarlySecs = 30;
+
+/** Whether offers that are signed until then, in Unix seconds, end with this quote or shortly before it: never after it. */
+function isSignedFor(
+  signedUntil: number,
+  { expiresAt }: Pick<OfferedQuote, 'expiresAt'>,
+  quoteTtlSecs: number,
+): boolean {
+  const earlySecs = expiresAt - signedUntil;
+  return earlySecs >= 0 && earlySecs <= Math.min(mostEarlySecs, quoteTtlSecs / 10);
 }

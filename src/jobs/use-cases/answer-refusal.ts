@@ -1,15 +1,44 @@
 import { refusals } from '../../base/errors/refusal.ts';
 import type { JobAnswer, PaymentRequired, Refused } from './answer.ts';
 import type { LaneCommand } from '../../ledger/store/append-batch.ts';
-import type { JobsContext } from './context.ts';
-import { findCharged } from './find-charged.ts';
-import type { OpenedRequest } from './job-request.ts';
-import { answerKnownPayment, type SentRequest } from './known-payment.ts';
-import { LaneFullError } from '../../ledger/store/lane.ts';
-import { offerNamed, quoteJob } from './quote-job.ts';
+import type { DecodedPayment } from '../../payments/rules/decode-payment.ts';
+import {
+  matchOption,
+  type PaymentToken,
+  readSignedPayment,
+  type SignedPayment,
+  tokensOfPayment,
+} from '../../payments/rules/payment.ts';
+import { fullOptions, optionFromJson, type SettlementOption } from '../../payments/rules/quote.ts';
+import type { Proof } from '../../payments/rules/settlement.ts';
+import type { Hex } from '../../base/values/primitives.ts';
+import type { KnownPayment } from '../../payments/store/payment-lookup.ts';
+import { recoverPayment } from '../../payments/store/recover-payment.ts';
+import { checkSignature } from '../../payments/use-cases/payer-signature.ts';
+import { nowSecs } from '../../ledger/store/ledger.ts';
+import { findLanded, mayBeOfOffer } from '../../payments/use-cases/find-settlement.ts';
+import { type MatchPorts, readNamedQuote } from './match-quote.ts';
+import type { JobsConfig } from '../../base/config/config.ts';
+import type { JobHead, OpenedRequest } from './job-request.ts';
+import { answerKnownPayment, type KnownPorts, type SentRequest } from './known-payment.ts';
+import { type Lane, LaneFullError } from '../../ledger/store/lane.ts';
+import type { EventAllowance } from '../../ledger/store/event-allowance.ts';
+import type { RequestTally } from '../../ledger/store/request-tally.ts';
+import type { LostPayments } from '../../payments/use-cases/lost-payments.ts';
+import type { QuoteRate } from './quote-rate.ts';
+import { offerNamed, quoteJob, type QuotePorts } from './quote-job.ts';
 import { append } from './start-payment.ts';
-import { isRunnerSilent } from '../../calls/use-cases/runner-silence.ts';
+import { isRunnerSilent, type RunnerSilence } from '../../calls/use-cases/runner-silence.ts';
 import type { ErrorRefusal, JobRefusal, OfferRefusal, RefusalRecord } from './refusal.ts';
+
+export interface RefusalPorts extends KnownPorts, MatchPorts, QuotePorts {
+  readonly settings: JobsConfig;
+  readonly quoteRate: QuoteRate;
+  /** How many rejected payments are recorded with a key. */
+  readonly rejectionEvents: EventAllowance;
+  readonly lostPayments: LostPayments;
+  readonly runnerSilence: RunnerSilence;
+}
 
 /**
  * The only place that records a refusal and answers. What strangers leave in the ledger is bounded: without a key for quotes, one
@@ -19,7 +48,7 @@ import type { ErrorRefusal, JobRefusal, OfferRefusal, RefusalRecord } from './re
  * one that is decided later is stale where the payment was refused for its time. Then the chain is asked whether the payment has landed.
  */
 export async function answerRefusal(
-  context: JobsContext,
+  context: RefusalPorts,
   request: Pick<OpenedRequest, 'stream' | 'charge'>,
   refusal: JobRefusal,
   paid?: SentRequest & Pick<OpenedRequest, 'job'>,
@@ -65,7 +94,7 @@ function mayBeSignedAnew(answer: PaymentRequired | Refused): boolean {
  * caller is recorded in the quote's own stream only while nothing else has happened to that quote. True where it was appended.
  */
 export async function recordRefusal(
-  context: Pick<JobsContext, 'lane' | 'requestTally'>,
+  context: { readonly lane: Lane; readonly requestTally: RequestTally },
   request: Pick<OpenedRequest, 'stream' | 'charge'>,
   { record }: Pick<JobRefusal, 'record'>,
 ): Promise<boolean> {
@@ -88,7 +117,7 @@ export async function recordRefusal(
   }
 }
 
-function sum({ requestTally }: Pick<JobsContext, 'requestTally'>, record: RefusalRecord): false {
+function sum({ requestTally }: { readonly requestTally: RequestTally }, record: RefusalRecord): false {
   if (record.kind !== 'none')
     requestTally.addRefusal(record.kind === 'summed' ? record.type : record.event.type);
   return false;
@@ -100,18 +129,131 @@ function nothingFor(request: Pick<OpenedRequest, 'stream'>): LaneCommand {
 }
 
 /** No quote for what would be refused when it is paid. */
-async function offerJob(context: JobsContext, refusal: OfferRefusal): Promise<PaymentRequired | Refused> {
+async function offerJob(context: RefusalPorts, refusal: OfferRefusal): Promise<PaymentRequired | Refused> {
   const { job, named } = refusal;
   if (isRunnerSilent(context.runnerSilence, job)) return { kind: 'refused', code: 'runner_unavailable' };
   return named ? offerNamed(context, refusal, named) : quoteJob(context, refusal);
 }
 
-function errorAnswer({ code, retryAfterSecs, reason, details }: ErrorRefusal): Refused {
-  return {
-    kind: 'refused',
+function errorAnswer({ record: _, ...told }: ErrorRefusal): Refused {
+  return { ...told, kind: 'refused' };
+}
+
+/** How a payment is refused whose payer is charged, or may be. */
+type ChargedCode = 'payment_recovered' | 'payment_unrecorded' | 'payment_use_unknown';
+
+/** A payment that is refused. */
+interface RefusedPayment {
+  readonly job: JobHead['job'];
+  readonly decoded: DecodedPayment;
+  /** Why it is refused: a machine-readable code. */
+  readonly code: string;
+}
+
+/**
+ * How to refuse a payment that no event names although its payer may have been charged: any account may send a signed
+ * authorization to the chain, and a ledger that lost its last events knows neither the quote nor the payment. A payer who is told
+ * nothing of it signs again and pays twice. Where the payment proves that this ledger has made its offer, its transfer is recorded, and its
+ * refund is due. Any other may be of another ledger with the same payee, which has delivered it. Undefined where it was not charged.
+ */
+async function findCharged(
+  context: RefusalPorts,
+  refused: RefusedPayment,
+  lookUp: KnownPayment,
+): Promise<ChargedCode | undefined> {
+  const { decoded } = refused;
+  const offered = findOffered(context, refused, lookUp);
+  // a version 1 payment does not name its token: the one that it was signed for is looked up
+  const tokens = offered ? [offered.option] : tokensOfPayment(decoded, context.settings.acceptedTokens);
+  for (const token of tokens) {
+    const charged = await findChargedIn(context, refused, token, offered);
+    if (charged !== undefined) return charged;
+  }
+  return undefined;
+}
+
+/** What this ledger has offered, and when, in Unix seconds. */
+interface Offered {
+  readonly option: SettlementOption;
+  readonly atSecs: number;
+}
+
+/** The option of this ledger's own quote that the payment names, expired or not. */
+function findOffered(
+  context: RefusalPorts,
+  { job, decoded }: RefusedPayment,
+  { quote: reading }: KnownPayment,
+): Offered | undefined {
+  if (!job || decoded.terms?.quoteDigest === undefined) return undefined;
+  const { quote } = readNamedQuote(context, job, decoded, reading).state;
+  const option = quote && matchOption(decoded, fullOptions(quote).map(optionFromJson));
+  return option && { option, atSecs: quote.issued_at };
+}
+
+async function findChargedIn(
+  context: RefusalPorts,
+  refused: RefusedPayment,
+  token: PaymentToken,
+  offered: Offered | undefined,
+): Promise<ChargedCode | undefined> {
+  const { decoded } = refused;
+  const payment = readSignedPayment(decoded, token);
+  const chain = context.chains.get(decoded.network);
+  if (!chain || !payment || payment.payTo !== token.payTo) return undefined;
+  const signed = await checkSignature(context, payment);
+  if (signed.kind !== 'signed') return signed.kind === 'unavailable' ? 'payment_use_unknown' : undefined;
+  const atSecs = offered?.atSecs ?? Math.min(nowSecs(context), Number(payment.validBefore));
+  const landing = await findLanded(chain, payment, atSecs);
+  switch (landing.kind) {
+    case 'landed': {
+      const { transaction, proof } = landing.settlement;
+      if (!proof || !isOfThisLedger(context, refused, payment, proof, offered)) return 'payment_unrecorded';
+      return recordCharged(context, refused, payment, { transaction, proof });
+    }
+    case 'unsure':
+      return 'payment_use_unknown';
+    case 'not_landed':
+      return undefined;
+  }
+}
+
+/**
+ * Whether a landed payment was meant for this ledger: it pays what that has offered, and is not older than the offer. Version 1 names no
+ * offer. Of a payee that another ledger has as well nothing is taken: both may have offered the same, and one of them has delivered.
+ */
+function isOfThisLedger(
+  context: RefusalPorts,
+  { decoded }: RefusedPayment,
+  { amount }: SignedPayment,
+  proof: Proof,
+  offered: Offered | undefined,
+): boolean {
+  if (!context.settings.payToExclusive) return false;
+  if (!decoded.terms) return true;
+  return offered?.option.amount === amount && mayBeOfOffer(proof, offered.atSecs, nowSecs(context));
+}
+
+/** Records a refused payment that has landed. What a recovery still searches, it records itself. */
+async function recordCharged(
+  context: RefusalPorts,
+  { decoded, code }: RefusedPayment,
+  payment: SignedPayment,
+  { transaction, proof }: { readonly transaction: Hex; readonly proof: Proof },
+): Promise<ChargedCode> {
+  if (await context.lostPayments.mayHold(payment, context.settings.maxTimeoutSecs))
+    return 'payment_unrecorded';
+  const quoteDigest = decoded.terms?.quoteDigest;
+  const refused = {
     code,
-    ...(retryAfterSecs === undefined ? {} : { retryAfterSecs }),
-    ...(reason === undefined ? {} : { reason }),
-    ...(details ? { details } : {}),
+    valid_before: String(payment.validBefore),
+    ...(quoteDigest === undefined ? {} : { quote_digest: quoteDigest }),
   };
+  const command = recoverPayment({ ...payment, transaction, place: proof }, { refused });
+  const { outcome } = await context.lane.append(command, { urgent: true });
+  if (outcome !== 'ok') return 'payment_unrecorded';
+  context.log.warn(
+    { payer: payment.payer, transaction, code },
+    'a payment was refused, and the chain shows that it has landed: its refund is due',
+  );
+  return 'payment_recovered';
 }

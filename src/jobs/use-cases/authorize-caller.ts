@@ -10,9 +10,24 @@ import { type RefusalCode, refusals } from '../../base/errors/refusal.ts';
 import { isNonceUsed } from '../../payments/store/claims.ts';
 import { bytesToHex } from 'viem/utils';
 import type { Job, Restriction } from './catalog.ts';
-import type { JobsContext } from './context.ts';
+import type pg from 'pg';
+import type { JobsConfig } from '../../base/config/config.ts';
+import type { Lane } from '../../ledger/store/lane.ts';
+import type { OperatorLog } from '../../base/values/operator-log.ts';
+import type { ContractSignatureChecker } from '../../base/peers/rpc/contract-signature.ts';
+import type { PermissionChecker } from '../../base/peers/rpc/permission.ts';
 import { nowSecs } from '../../ledger/store/ledger.ts';
 import type { BoundRequest } from './job-request.ts';
+
+export interface CallerPorts {
+  readonly lane: Lane;
+  readonly pool: pg.Pool;
+  readonly settings: JobsConfig;
+  /** Asks the contracts that permit callers. */
+  readonly permissions: PermissionChecker;
+  readonly contractSignatures: ContractSignatureChecker;
+  readonly log: OperatorLog;
+}
 
 /** Who calls a restricted job, as far as this process alone can tell. */
 export interface FoundCaller {
@@ -45,7 +60,7 @@ export interface CallerCheck<Code extends RefusalCode = CallerRefusalCode> {
  * Fails with the code of the first header that is missing, malformed or expired.
  */
 export function findDelegatedCaller(
-  context: JobsContext,
+  context: CallerPorts,
   request: BoundRequest,
   job: Job,
 ): FoundCaller | { readonly kind: 'failed'; readonly code: CallerClaimRefusal } {
@@ -64,7 +79,7 @@ export function findDelegatedCaller(
  * after a failed signature, since only the owner of a nonce may learn whether it is used.
  */
 export async function* checkCaller(
-  context: JobsContext,
+  context: CallerPorts,
   request: BoundRequest,
   job: Job,
   restriction: Restriction,
@@ -88,7 +103,7 @@ const signatureDetail = 'over this body, job, nonce and expiry';
 
 /** A caller that did not sign as an ordinary account may have signed as a contract (ERC-1271). */
 async function checkContractSignature(
-  context: JobsContext,
+  context: CallerPorts,
   { rpcUrl, chainId }: Restriction,
   request: BoundRequest,
   job: Job,
@@ -113,7 +128,7 @@ async function checkContractSignature(
 
 /** Whether the operator's contract permits this caller now. */
 async function checkPermission(
-  context: JobsContext,
+  context: CallerPorts,
   { rpcUrl, chainId, contract, serviceIdType }: Restriction,
   serviceId: number,
   caller: Address,

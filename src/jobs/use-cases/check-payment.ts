@@ -1,5 +1,6 @@
-import { type Address, chainIdOf } from '../../base/values/primitives.ts';
+import { chainIdOf } from '../../base/values/primitives.ts';
 import {
+  type CallerPorts,
   type CallerRefusalCode,
   checkCaller,
   findDelegatedCaller,
@@ -13,11 +14,17 @@ import type { SignedPayment } from '../../payments/rules/payment.ts';
 import { schemes } from '../../payments/rules/schemes/schemes.ts';
 import { facilitatorRequest, type PassedOn } from '../../payments/rules/x402.ts';
 import { isAccountClosed } from '../../accounts/store/user-erasure.ts';
-import { type Job, jobResource, type Restriction } from './catalog.ts';
+import { type Job, jobResource } from './catalog.ts';
 import { topUpOrderOf } from './check-request.ts';
 import { findLanded, type Landing, mayBeOfOffer } from '../../payments/use-cases/find-settlement.ts';
-import { checkSignature, type SignatureCheck } from '../../payments/use-cases/payer-signature.ts';
-import type { JobsContext } from './context.ts';
+import {
+  checkSignature,
+  type SignatureCheck,
+  type SignaturePorts,
+} from '../../payments/use-cases/payer-signature.ts';
+import type { Facilitator } from '../../payments/peers/facilitator/facilitator.ts';
+import type { LostPayments } from '../../payments/use-cases/lost-payments.ts';
+import type { Offers } from './offers.ts';
 import { nowSecs, openPaidCalls } from '../../ledger/store/ledger.ts';
 import type { BoundRequest, PaidRequest } from './job-request.ts';
 import type { MatchedPayment } from './match-quote.ts';
@@ -31,9 +38,20 @@ import {
   refusal,
   rejectedPayment,
 } from './refusal.ts';
-import { isOfferSecret } from '../../payments/use-cases/receipt-keys.ts';
-import { isRunnerSilent } from '../../calls/use-cases/runner-silence.ts';
-import { hasSettlementSlot } from '../../payments/use-cases/settlement-slots.ts';
+import { isOfferSecret, type ReceiptKeys } from '../../payments/use-cases/receipt-keys.ts';
+import { isRunnerSilent, type RunnerSilence } from '../../calls/use-cases/runner-silence.ts';
+import { hasSettlementSlot, type SlotPorts } from '../../payments/use-cases/settlement-slots.ts';
+
+export interface CheckPorts extends CallerPorts, SignaturePorts, SlotPorts {
+  readonly facilitator: Facilitator;
+  readonly offers: Offers;
+  readonly lostPayments: LostPayments;
+  readonly receiptKeys: ReceiptKeys;
+  readonly publicUrl: () => string;
+  readonly runnerSilence: RunnerSilence;
+  /** True in the second half of the shutdown's grace period: started payments are finished, no new ones are started. */
+  readonly tooLate: () => boolean;
+}
 
 interface Verification {
   readonly verifiedBy: 'facilitator' | 'signature' | 'chain';
@@ -61,14 +79,16 @@ export interface CheckedPayment extends VerifiedPayment {
 
 /** Steps 4 to 6: every check of a matched payment before it is claimed, local checks first. */
 export async function checkPayment(
-  context: JobsContext,
+  context: CheckPorts,
   request: PaidRequest,
   job: Job,
   matched: MatchedPayment,
 ): Promise<CheckedPayment | JobRefusal> {
   const { digest, payment } = matched;
   // the caller's headers are checked before any peer is asked
-  const found = job.restriction && findCaller(context, request, job, job.restriction, payment.payer);
+  const isDelegated = job.restriction?.authMode === 'delegated_caller_signature';
+  const payer = { kind: 'found', caller: payment.payer, claim: undefined, isProven: true } as const;
+  const found = job.restriction && (isDelegated ? findDelegatedCaller(context, request, job) : payer);
   if (found?.kind === 'failed') return callerDenied(request, job, found.code, { digest });
   const signed = await checkSignature(context, payment);
   if (signed.kind === 'unavailable')
@@ -92,7 +112,7 @@ const notSigned = 'invalid_exact_evm_signature';
 
 /** Why nobody can be credited with a payment; undefined where somebody can. */
 async function whyNoCredit(
-  context: JobsContext,
+  context: CheckPorts,
   request: BoundRequest,
   order: string | undefined,
   payment: SignedPayment,
@@ -108,7 +128,7 @@ async function whyNoCredit(
 
 /** A contract's address may have another owner on another chain, so credit is for those who sign in on the payment's chain. */
 function canHaveCredit(
-  { config }: JobsContext,
+  { config }: CheckPorts,
   { network }: SignedPayment,
   signed: Extract<SignatureCheck, { kind: 'signed' | 'unchecked' }>,
 ): boolean {
@@ -121,7 +141,7 @@ function canHaveCredit(
  * What a payment's requests to the facilitator carry beside the payment: the client's extensions as they came, except for the entry
  * by which the facilitator lists the job. That is always ours: what a client writes there would be published under our address.
  */
-function passedOn({ publicUrl }: JobsContext, { decoded }: PaidRequest, job: Job): PassedOn {
+function passedOn({ publicUrl }: CheckPorts, { decoded }: PaidRequest, job: Job): PassedOn {
   const { [discoveryKey]: _, ...others } = decoded.extensions ?? {};
   if (!job.discovery) return { extensions: others };
   return {
@@ -136,7 +156,7 @@ function passedOn({ publicUrl }: JobsContext, { decoded }: PaidRequest, job: Job
  * since a payment must not be started that cannot be settled.
  */
 async function verifyPayment(
-  context: JobsContext,
+  context: CheckPorts,
   request: PaidRequest,
   job: Job,
   matched: MatchedPayment,
@@ -183,7 +203,7 @@ async function verifyPayment(
  * show what became of its authorization it is neither rejected nor started: a payment that is started holds a call.
  */
 async function judgeInvalid(
-  context: JobsContext,
+  context: CheckPorts,
   request: PaidRequest,
   job: Job,
   matched: MatchedPayment,
@@ -197,7 +217,7 @@ async function judgeInvalid(
 }
 
 function judgeLanding(
-  context: JobsContext,
+  context: CheckPorts,
   request: PaidRequest,
   matched: MatchedPayment,
   landing: Landing,
@@ -218,7 +238,7 @@ function judgeLanding(
 
 /** A payment that comes too late to be settled is taken only where its payer is charged already. */
 async function judgeLate(
-  context: JobsContext,
+  context: CheckPorts,
   request: PaidRequest,
   matched: MatchedPayment,
   late: JobRefusal,
@@ -239,7 +259,7 @@ const unprovenLanding =
  * offer. It buys nothing where the operator says that another ledger has the payee as well: its payer can have an offer of each.
  */
 function isOfClient(
-  context: JobsContext,
+  context: CheckPorts,
   { decoded: { terms } }: PaidRequest,
   { digest, state }: MatchedPayment,
   { settlement: { proof } }: Extract<Landing, { kind: 'landed' }>,
@@ -253,7 +273,7 @@ function isOfClient(
 }
 
 async function findLanding(
-  { chains }: JobsContext,
+  { chains }: CheckPorts,
   payment: SignedPayment,
   quotedAtSecs: number,
   reason: string,
@@ -274,7 +294,7 @@ function verifiedBy(
 
 /** Steps 5 and 6. From here on the request is charged to the payer as well. */
 async function checkVerified(
-  context: JobsContext,
+  context: CheckPorts,
   request: BoundRequest,
   job: Job,
   verified: VerifiedPayment,
@@ -306,17 +326,6 @@ async function checkVerified(
   if (landing.kind !== 'landed' && !(await hasSettlementSlot(context, payment.payer)))
     return enqueueFailed(job, digest, 'too_many_unsettled', caller);
   return { ...verified, kind: 'checked', caller };
-}
-
-function findCaller(
-  context: JobsContext,
-  request: BoundRequest,
-  job: Job,
-  { authMode }: Restriction,
-  payer: Address,
-): ReturnType<typeof findDelegatedCaller> {
-  if (authMode === 'delegated_caller_signature') return findDelegatedCaller(context, request, job);
-  return { kind: 'found', caller: payer, claim: undefined, isProven: true };
 }
 
 function callerRefusal(

@@ -2,22 +2,29 @@ import { jobKey } from '../../base/values/job.ts';
 import { isMeantAsOrder, orderFault } from '../../base/values/top-up-order.ts';
 import { encodedBody, isCarriable, isPlain, mediaTypeOf } from '../../base/values/job-input.ts';
 import { callbackFault } from '../../calls/use-cases/callbacks.ts';
-import type { Job } from './catalog.ts';
-import type { JobsContext } from './context.ts';
+import type { Catalog, Job } from './catalog.ts';
+import type { Config } from '../../base/config/config.ts';
+import type { Lane } from '../../ledger/store/lane.ts';
 import { nowSecs } from '../../ledger/store/ledger.ts';
 import type { OpenedRequest, WholeRequest } from './job-request.ts';
 import { type ErrorRefusal, rateLimited, refusal } from './refusal.ts';
 
+export interface RequestPorts {
+  readonly lane: Lane;
+  readonly config: Config;
+  readonly catalog: Catalog;
+}
+
 export type RequestCheck = { readonly kind: 'fit'; readonly job: Job } | ErrorRefusal;
 
 /** Step 1: the job, the input and the budget. No peer is asked, and the payment is not looked at. */
-export function checkRequest(context: JobsContext, request: WholeRequest): RequestCheck {
+export function checkRequest(context: RequestPorts, request: WholeRequest): RequestCheck {
   const fit = checkHead(context, request);
   return fit.kind === 'refusal' || isProbe(request) ? fit : checkInput(context, request, fit.job);
 }
 
 /** As much of step 1 as the headers show. */
-export function checkHead(context: JobsContext, request: OpenedRequest): RequestCheck {
+export function checkHead(context: RequestPorts, request: OpenedRequest): RequestCheck {
   const sold = findSoldJob(context, request);
   if (sold.kind === 'refusal') return sold;
   if (request.declaredBytes > context.config.limits.maxBodyBytes) return refusal(request, 'body_too_large');
@@ -34,7 +41,7 @@ export function checkHead(context: JobsContext, request: OpenedRequest): Request
 }
 
 /** The job, if it can be bought. */
-export function findSoldJob(context: JobsContext, request: OpenedRequest): RequestCheck {
+export function findSoldJob(context: RequestPorts, request: OpenedRequest): RequestCheck {
   const job = request.job && context.catalog.get(jobKey(request.job));
   if (!job) return refusal(request, 'job_not_found');
   return job.isSold ? { kind: 'fit', job } : refusal(request, 'x402_disabled');
@@ -67,7 +74,7 @@ function contentTypeFault(request: OpenedRequest, { input }: Job): ErrorRefusal 
 const bytesOfOneRequest = 16_384;
 
 /** A client must not pay for a body that the runner has to reject. */
-function checkInput(context: JobsContext, request: WholeRequest, job: Job): RequestCheck {
+function checkInput(context: RequestPorts, request: WholeRequest, job: Job): RequestCheck {
   const unsupported = contentTypeFault(request, job);
   if (unsupported) return unsupported;
   const order = job.isTopUp ? topUpOrderOf(request) : undefined;

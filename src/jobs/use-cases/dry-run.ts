@@ -5,13 +5,29 @@ import type { AuthMode } from '../../base/values/job.ts';
 import { readSignedPayment } from '../../payments/rules/payment.ts';
 import type { Address } from '../../base/values/primitives.ts';
 import { type RefusalCode, refusals } from '../../base/errors/refusal.ts';
-import { type CallerCheck, checkCaller, failed, findDelegatedCaller, passed } from './authorize-caller.ts';
+import {
+  type CallerCheck,
+  type CallerPorts,
+  checkCaller,
+  failed,
+  findDelegatedCaller,
+  passed,
+} from './authorize-caller.ts';
 import { LaneFullError } from '../../ledger/store/lane.ts';
-import { findJob, type Job, type Restriction } from './catalog.ts';
-import { checkSignature } from '../../payments/use-cases/payer-signature.ts';
-import type { JobsContext } from './context.ts';
+import { type Catalog, findJob, type Job, type Restriction } from './catalog.ts';
+import type { RequestTally } from '../../ledger/store/request-tally.ts';
 import { bindRequest, type BoundRequest, type OpenedRequest } from './job-request.ts';
-import { findSignedToken } from '../../payments/use-cases/payer-signature.ts';
+import {
+  checkSignature,
+  findSignedToken,
+  type SignaturePorts,
+} from '../../payments/use-cases/payer-signature.ts';
+
+export interface DryRunPorts extends CallerPorts, SignaturePorts {
+  readonly catalog: Catalog;
+  /** Sums what is not recorded one by one. */
+  readonly requestTally: RequestTally;
+}
 
 export type DryRunCheck = CallerCheck<RefusalCode>;
 
@@ -36,7 +52,7 @@ export interface DryRun {
  * Runs the paid flow's authorization of a job on a request and reports every check. Settles nothing, enqueues nothing and uses
  * no nonce; it is counted and charged to the request budget. Called for what {@link refuseDryRunByHead} lets through.
  */
-export async function dryRun(context: JobsContext, opened: OpenedRequest, body: Buffer): Promise<DryRun> {
+export async function dryRun(context: DryRunPorts, opened: OpenedRequest, body: Buffer): Promise<DryRun> {
   const job = opened.job && findJob(context.catalog, opened.job);
   if (!job) return summed(context, withoutChecks(refused('job_not_found'), undefined));
   const request = bindRequest({ ...opened, body });
@@ -61,7 +77,7 @@ export async function dryRun(context: JobsContext, opened: OpenedRequest, body: 
 }
 
 /** The dry run of a request that its headers alone refuse, so that its body need not be read; undefined for any other. */
-export function refuseDryRunByHead(context: JobsContext, request: OpenedRequest): DryRun | undefined {
+export function refuseDryRunByHead(context: DryRunPorts, request: OpenedRequest): DryRun | undefined {
   const job = request.job && findJob(context.catalog, request.job);
   if (!job) return summed(context, withoutChecks(refused('job_not_found'), undefined));
   const retryAfterSecs = request.charge.waitSecs();
@@ -70,7 +86,7 @@ export function refuseDryRunByHead(context: JobsContext, request: OpenedRequest)
 }
 
 /** Counted without an event of its own: a full lane takes none, and clients must not fill the ledger with trials. */
-function summed(context: JobsContext, run: DryRun): DryRun {
+function summed(context: DryRunPorts, run: DryRun): DryRun {
   context.requestTally.addRefusal(eventOf(run.verdict));
   return run;
 }
@@ -96,7 +112,7 @@ function withoutChecks(verdict: DryRunVerdict, job: Job | undefined): DryRun {
   };
 }
 
-async function runChecks(context: JobsContext, request: BoundRequest, job: Job): Promise<DryRun> {
+async function runChecks(context: DryRunPorts, request: BoundRequest, job: Job): Promise<DryRun> {
   const { restriction } = job;
   if (!restriction) return withoutChecks(job.isSold ? { kind: 'allowed' } : refused('x402_disabled'), job);
   return restriction.authMode === 'payer_is_caller'
@@ -105,7 +121,7 @@ async function runChecks(context: JobsContext, request: BoundRequest, job: Job):
 }
 
 async function runPayer(
-  context: JobsContext,
+  context: DryRunPorts,
   request: BoundRequest,
   job: Job,
   restriction: Restriction,
@@ -125,7 +141,7 @@ type Payer =
   | { readonly kind: 'failed'; readonly code: RefusalCode };
 
 /** The payer in the payment header, by its own signature; without a payment, the address in X-NET-CALLER. */
-async function payerOf(context: JobsContext, request: BoundRequest, job: Job): Promise<Payer> {
+async function payerOf(context: DryRunPorts, request: BoundRequest, job: Job): Promise<Payer> {
   const { sent } = request;
   if (sent.kind === 'decoded') return provenPayer(context, sent.decoded, job);
   if (sent.kind === 'undecodable') return { kind: 'failed', code: 'payment_invalid' };
@@ -135,7 +151,7 @@ async function payerOf(context: JobsContext, request: BoundRequest, job: Job): P
   return caller ? { kind: 'found', caller, isAsserted: true } : { kind: 'failed', code: 'invalid_caller' };
 }
 
-async function provenPayer(context: JobsContext, decoded: DecodedPayment, job: Job): Promise<Payer> {
+async function provenPayer(context: DryRunPorts, decoded: DecodedPayment, job: Job): Promise<Payer> {
   const option = await findSignedToken(context, decoded, job.options);
   const payment = option && readSignedPayment(decoded, option);
   if (!payment) return { kind: 'failed', code: 'payment_invalid' };
@@ -154,7 +170,7 @@ async function provenPayer(context: JobsContext, decoded: DecodedPayment, job: J
 }
 
 async function runDelegated(
-  context: JobsContext,
+  context: DryRunPorts,
   request: BoundRequest,
   job: Job,
   restriction: Restriction,

@@ -3,15 +3,15 @@ import { type Quote, quoteDigest } from '../../payments/rules/quote.ts';
 import { quoteTokenParameter, writeQuoteToken } from '../../payments/rules/quote-token.ts';
 import { type Address, type Hex, isHex32, parseAddress } from '../../base/values/primitives.ts';
 import { late, within } from '../../base/runtime/within.ts';
-import { LaneFullError } from '../../ledger/store/lane.ts';
+import { LaneFullError, type Lane } from '../../ledger/store/lane.ts';
 import { ledgerRefusalOf } from '../../ledger/store/ledger-refusal.ts';
 import type { Refused } from './answer.ts';
-import { findJob, jobUrl } from './catalog.ts';
-import type { JobsContext } from './context.ts';
+import { type Catalog, findJob, jobUrl } from './catalog.ts';
+import type { EventAllowance } from '../../ledger/store/event-allowance.ts';
 import { nowSecs } from '../../ledger/store/ledger.ts';
-import { newQuote, optionsToQuote, recordQuote, type TermsContext } from './quote-job.ts';
+import { newQuote, optionsToQuote, recordQuote, type TermsPorts } from './quote-job.ts';
 import { quoteTokenProof } from '../../payments/use-cases/receipt-keys.ts';
-import { isRunnerSilent } from '../../calls/use-cases/runner-silence.ts';
+import { isRunnerSilent, type RunnerSilence } from '../../calls/use-cases/runner-silence.ts';
 
 /** What a quote is asked for, and whom and what it is bound to. */
 export interface QuoteRequest extends JobId {
@@ -36,8 +36,13 @@ export interface QuoteIssuer {
   issue(request: QuoteRequest): Promise<IssuedQuote | Refused>;
 }
 
-type IssueContext = TermsContext &
-  Pick<JobsContext, 'catalog' | 'pricingQuotes' | 'publicUrl' | 'runnerSilence'>;
+export interface IssuePorts extends TermsPorts {
+  readonly catalog: Catalog;
+  /** How many quotes a pricing service may issue, each of which is recorded. */
+  readonly pricingQuotes: EventAllowance;
+  readonly publicUrl: () => string;
+  readonly runnerSilence: RunnerSilence;
+}
 
 /** How long the ledger may take: a client that asks for a price does not wait for a database that is down. */
 const mostWaitMs = 5_000;
@@ -47,7 +52,7 @@ const mostWaitMs = 5_000;
  * takes its payment. How many are issued a second is bounded over all gateways, since the ledger keeps each for good.
  */
 export async function issueQuote(
-  context: IssueContext,
+  context: IssuePorts,
   { serviceId, jobIndex, ...bound }: QuoteRequest,
 ): Promise<IssuedQuote | Refused> {
   const requester = parseAddress(bound.requester);
@@ -74,7 +79,7 @@ export async function issueQuote(
 
 /** Records a quote; the refusal if the ledger does not take it now. A quote that is recorded after that is never paid. */
 async function record(
-  context: Pick<JobsContext, 'lane'>,
+  context: { readonly lane: Lane },
   quote: Quote,
   digest: Hex,
 ): Promise<Refused | undefined> {

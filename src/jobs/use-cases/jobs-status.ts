@@ -16,7 +16,7 @@ import type { JobsContext } from './context.ts';
 import { openPaidCalls } from '../../ledger/store/ledger.ts';
 import { refreshOffers } from './offers.ts';
 import { listingStatus } from './listings.ts';
-import { rateStatus } from './rate-status.ts';
+import { rateStatus } from './rates.ts';
 import { describeBroker } from '../../calls/use-cases/broker-state.ts';
 import { isRunnerPaused } from '../../calls/use-cases/pause-runner.ts';
 

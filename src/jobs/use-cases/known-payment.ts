@@ -8,15 +8,23 @@ import {
   paymentOf,
   type QuoteState,
 } from '../../payments/rules/quote-state.ts';
-import type { KnownPayment } from '../../payments/store/payment-lookup.ts';
+import type { KnownPayment, PaymentLookup } from '../../payments/store/payment-lookup.ts';
 import { readStream } from '../../ledger/store/streams.ts';
-import { acceptedAnswer, type PaymentAnswer } from './answer.ts';
-import type { JobsContext } from './context.ts';
+import { acceptedAnswer, type PaymentAnswer, type ReceiptPorts } from './answer.ts';
+import type { OperatorLog } from '../../base/values/operator-log.ts';
 import type { PaidRequest } from './job-request.ts';
 import { isOfferSecret } from '../../payments/use-cases/receipt-keys.ts';
-import { lookAtFailed } from '../../payments/use-cases/resolve-settlement.ts';
+import { lookAtFailed, type LookPorts } from '../../payments/use-cases/resolve-settlement.ts';
 import { pause } from '../../base/runtime/pause.ts';
 import { within } from '../../base/runtime/within.ts';
+
+export interface KnownPorts extends LookPorts, ReceiptPorts {
+  readonly lookup: PaymentLookup;
+  /** Payments that this process is settling now, by stream: a repeated request waits for the same outcome. */
+  readonly settling: ReadonlyMap<string, Promise<unknown>>;
+  readonly tooLate: () => boolean;
+  readonly log: OperatorLog;
+}
 
 /** What the ledger says about a payment. */
 export type KnownPaymentResult =
@@ -42,7 +50,7 @@ const waitTimeoutMs = 20_000;
  * settled, in this process or another, waits for the outcome.
  */
 export async function answerKnownPayment(
-  context: JobsContext,
+  context: KnownPorts,
   sent: SentRequest,
 ): Promise<KnownPaymentResult> {
   const { decoded } = sent;
@@ -55,14 +63,15 @@ export async function answerKnownPayment(
 }
 
 async function answerFromStream(
-  context: JobsContext,
+  context: KnownPorts,
   digest: Hex,
   sent: SentRequest,
 ): Promise<KnownPaymentResult> {
   const deadline = Date.now() + waitTimeoutMs;
   for (;;) {
     const state = foldQuote((await readStream(context.pool, digest)).events);
-    const known = knownPayment(state, sent);
+    const known = paymentOf(state, nameOf(sent.decoded));
+    if (!known) throw new Error('a claimed payment is missing from its stream');
     if (refundReason(known) === 'recovered') return { kind: 'recovered', digest };
     if ((known.recovered?.redelivery ?? known).binding !== sent.binding) return { kind: 'replay' };
     const own = (): boolean => isOwn(context, digest, known, sent);
@@ -79,14 +88,8 @@ async function answerFromStream(
   }
 }
 
-function knownPayment(state: QuoteState, { decoded }: SentRequest): PaymentState {
-  const known = paymentOf(state, nameOf(decoded));
-  if (!known) throw new Error('a claimed payment is missing from its stream');
-  return known;
-}
-
 function resultOf(
-  context: JobsContext,
+  context: KnownPorts,
   digest: Hex,
   state: QuoteState,
   known: PaymentState,
@@ -120,7 +123,7 @@ function pendingAnswer(digest: Hex, own: boolean, replayed = true): PaymentAnswe
  * that asked for a redelivery. Everything else about a landed payment can be read on the chain or guessed.
  */
 function isOwn(
-  { receiptKeys, log }: JobsContext,
+  { receiptKeys, log }: KnownPorts,
   digest: Hex,
   { recovered }: PaymentState,
   { decoded, redeliverySignature }: SentRequest,
@@ -135,7 +138,7 @@ function isOwn(
 
 /** The 202 of a payment that is settled on record, for a client that has shown that the payment is its own. */
 export function acceptedOnRecord(
-  context: JobsContext,
+  context: KnownPorts,
   digest: Hex,
   state: QuoteState,
   known: PaymentState,

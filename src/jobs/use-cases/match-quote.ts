@@ -22,17 +22,27 @@ import {
 } from '../../payments/rules/quote.ts';
 import { checkBinding } from '../../payments/rules/quote-binding.ts';
 import { emptyQuoteState, foldQuote, type QuoteState } from '../../payments/rules/quote-state.ts';
-import { authenticQuote } from '../../payments/rules/quote-echo.ts';
+import { authenticQuote, type QuoteKeys, type QuoteRealm } from '../../payments/rules/quote-echo.ts';
 import { facilitatorMarginSecs } from '../../base/values/facilitator-margin.ts';
 import { logSecondSecret } from '../../base/runtime/second-secret.ts';
 import type { KnownPayment } from '../../payments/store/payment-lookup.ts';
 import { findPriceWindow } from '../../payments/store/price-windows.ts';
 import { type Job, optionIn } from './catalog.ts';
-import type { JobsContext } from './context.ts';
+import type pg from 'pg';
+import type { JobsConfig } from '../../base/config/config.ts';
+import type { Offers } from './offers.ts';
 import type { PaidRequest } from './job-request.ts';
 import { newQuote } from './quote-job.ts';
 import { type JobRefusal, refusal, rejectedPayment } from './refusal.ts';
-import { findSignedToken } from '../../payments/use-cases/payer-signature.ts';
+import { findSignedToken, type SignaturePorts } from '../../payments/use-cases/payer-signature.ts';
+
+export interface MatchPorts extends SignaturePorts {
+  readonly pool: pg.Pool;
+  readonly settings: JobsConfig;
+  readonly offers: Offers;
+  readonly quoteKeys: QuoteKeys | undefined;
+  readonly quoteRealm: QuoteRealm;
+}
 
 /** A payment that fits its quote and its option, and is spelt exactly. */
 export interface MatchedPayment {
@@ -60,7 +70,7 @@ type Matched = Omit<MatchedPayment, 'paymentId'>;
 
 /** Steps 2 and 3: the quote, the option and the payment's spelling. Asks no peer, but a chain which token a contract account means. */
 export async function matchQuote(
-  context: JobsContext,
+  context: MatchPorts,
   request: PaidRequest,
   job: Job,
   lookUp: KnownPayment,
@@ -80,7 +90,7 @@ export async function matchQuote(
 
 /** Version 2: the payment names its quote, and keeps its price until that expires. */
 function matchNamedQuote(
-  context: JobsContext,
+  context: MatchPorts,
   request: PaidRequest,
   job: Job,
   lookUp: KnownPayment,
@@ -125,7 +135,7 @@ function matchNamedQuote(
 
 /** A quote that no event names yet is the one that the payment echoes, if that authenticates itself: its start records it. */
 export function readNamedQuote(
-  { quoteKeys, quoteRealm, log }: JobsContext,
+  { quoteKeys, quoteRealm, log }: MatchPorts,
   job: JobId,
   { network, transferMethod, terms }: DecodedPayment,
   { events }: KnownPayment['quote'],
@@ -150,7 +160,7 @@ type TimelyCheck =
  * another account may have landed it, and its payer is charged.
  */
 function checkTimely(
-  context: JobsContext,
+  context: MatchPorts,
   decoded: DecodedPayment,
   option: SettlementOption,
   atSecs: number,
@@ -169,7 +179,7 @@ function checkTimely(
  * fixes the amount; the payment gets a quote of its own, which no other payment can name or take.
  */
 async function matchOwnQuote(
-  context: JobsContext,
+  context: MatchPorts,
   job: Job,
   decoded: DecodedPayment,
   { revokedBefore, quote: { nowSecs: now } }: KnownPayment,
@@ -216,7 +226,7 @@ function presentTerms({ options, priceWei }: Job, token: AcceptedToken): OwnTerm
 
 /** The terms that another gateway offers, or that were offered before the price changed. */
 async function earlierTerms(
-  { pool }: JobsContext,
+  { pool }: MatchPorts,
   job: Job,
   token: AcceptedToken,
   value: string,
@@ -232,12 +242,12 @@ async function earlierTerms(
 }
 
 /** The times a payment must fit into at a time, settling included. */
-function paymentWindow(context: JobsContext, atSecs: number): PaymentWindow {
+function paymentWindow(context: MatchPorts, atSecs: number): PaymentWindow {
   const { maxTimeoutSecs } = context.settings;
   return { nowSecs: atSecs, maxTimeoutSecs, settleMarginSecs: settleMarginSecs(context) };
 }
 
 /** How long settling may take, the facilitator's own margin included. */
-export function settleMarginSecs({ settings }: Pick<JobsContext, 'settings'>): number {
+export function settleMarginSecs({ settings }: { readonly settings: JobsConfig }): number {
   return facilitatorMarginSecs + Math.ceil(settings.facilitatorSettleTimeoutMs / 1_000);
 }

@@ -2,21 +2,39 @@ import { paymentSummary, paymentToData } from '../../payments/rules/payment.ts';
 import { foldQuote, paymentOf } from '../../payments/rules/quote-state.ts';
 import { nowSecs } from '../../ledger/store/ledger.ts';
 import { readStream } from '../../ledger/store/streams.ts';
-import { settlePayment } from '../../payments/use-cases/settle-payment.ts';
+import { settlePayment, type SettlementPorts } from '../../payments/use-cases/settle-payment.ts';
 import type { StartedPayment } from '../../payments/use-cases/record-settlement.ts';
 import { acceptedAnswer, type JobAnswer, type PaymentAnswer } from './answer.ts';
-import { answerRefusal } from './answer-refusal.ts';
+import { answerRefusal, type RefusalPorts } from './answer-refusal.ts';
 import type { Job } from './catalog.ts';
-import { checkPayment } from './check-payment.ts';
-import { checkHead, checkRequest, findSoldJob, type RequestCheck } from './check-request.ts';
-import type { JobsContext } from './context.ts';
-import { findIssuedQuote } from './find-issued-quote.ts';
+import { checkPayment, type CheckPorts } from './check-payment.ts';
+import {
+  checkHead,
+  checkRequest,
+  findSoldJob,
+  type RequestCheck,
+  type RequestPorts,
+} from './check-request.ts';
+import type { Config, JobsConfig } from '../../base/config/config.ts';
+import type { PromiseTracker } from '../../base/runtime/promise-tracker.ts';
+import type { SeenQuotes } from './seen-quotes.ts';
+import { findIssuedQuote, type IssuedPorts } from './quote-job.ts';
 import { bindRequest, type OpenedRequest, type PaidRequest, type WholeRequest } from './job-request.ts';
 import { acceptedOnRecord, answerKnownPayment } from './known-payment.ts';
 import { type MatchedPayment, matchQuote } from './match-quote.ts';
 import { type JobRefusal, offerRefusal, paymentReplay, refusal, rejectedPayment } from './refusal.ts';
-import { redeliver } from './redeliver.ts';
-import { type PaymentStart, startPayment } from './start-payment.ts';
+import { redeliver, type RedeliveryPorts } from './redeliver.ts';
+import { type PaymentStart, startPayment, type StartPorts } from './start-payment.ts';
+
+export interface PayPorts
+  extends RequestPorts, CheckPorts, StartPorts, SettlementPorts, RedeliveryPorts, RefusalPorts, IssuedPorts {
+  readonly settings: JobsConfig;
+  readonly config: Config;
+  readonly seenQuotes: SeenQuotes;
+  readonly settling: Map<string, Promise<unknown>>;
+  /** Requests in the paid flow, whether or not their clients are still connected: a shutdown waits for them. */
+  readonly flows: PromiseTracker;
+}
 
 /** How often other appends may move the quote's stream under a payment before the answer is `quote_in_use`. */
 const maxTries = 3;
@@ -26,7 +44,7 @@ const maxTries = 3;
  * settle → answer. All that can refuse it is checked before money moves, and from `settlement_started` on it is finished whatever
  * happens. Never throws for anything a client or a peer did; throws if the ledger cannot be reached.
  */
-export function payForJob(context: JobsContext, request: OpenedRequest, body: Buffer): Promise<JobAnswer> {
+export function payForJob(context: PayPorts, request: OpenedRequest, body: Buffer): Promise<JobAnswer> {
   return context.flows.add(answerRequest(context, { ...request, body }));
 }
 
@@ -34,19 +52,19 @@ export function payForJob(context: JobsContext, request: OpenedRequest, body: Bu
  * The answer of a request that its headers alone refuse, so that its body need not be read; undefined for any other. A payment
  * may be known already, and is then answered from its own state, which takes the body.
  */
-export function refuseByHead(context: JobsContext, request: OpenedRequest): Promise<JobAnswer> | undefined {
+export function refuseByHead(context: PayPorts, request: OpenedRequest): Promise<JobAnswer> | undefined {
   if (request.sent.kind === 'decoded') return undefined;
   const checked = checkHead(context, request);
   return checked.kind === 'refusal' ? context.flows.add(answerRefusal(context, request, checked)) : undefined;
 }
 
 /** A body over the limit is refused unread, unless there is no such job. */
-export function refuseUnreadBody(context: JobsContext, request: OpenedRequest): Promise<JobAnswer> {
+export function refuseUnreadBody(context: PayPorts, request: OpenedRequest): Promise<JobAnswer> {
   const sold = findSoldJob(context, request);
   return answerRefusal(context, request, sold.kind === 'refusal' ? sold : refusal(request, 'body_too_large'));
 }
 
-async function answerRequest(context: JobsContext, request: WholeRequest): Promise<JobAnswer> {
+async function answerRequest(context: PayPorts, request: WholeRequest): Promise<JobAnswer> {
   const { sent } = request;
   const paid = sent.kind === 'decoded' ? { ...bindRequest(request), decoded: sent.decoded } : undefined;
   const result = await (paid ? takePayment(context, paid) : refuseUnpaid(context, request));
@@ -60,7 +78,7 @@ async function answerRequest(context: JobsContext, request: WholeRequest): Promi
 }
 
 /** Step 1 of a request without a payment that can be read: its refusal is the offer. */
-async function refuseUnpaid(context: JobsContext, request: WholeRequest): Promise<JobRefusal> {
+async function refuseUnpaid(context: PayPorts, request: WholeRequest): Promise<JobRefusal> {
   const checked = checkRequest(context, request);
   if (checked.kind === 'refusal') return checked;
   const { job } = checked;
@@ -80,7 +98,7 @@ type Started = Extract<PaymentStart, { kind: 'started' }>;
  * meanwhile by another copy of this request: that copy's own settlement can be the reason of the refusal (a used nonce, a
  * quote in use, a full outbox), and a payer who gets a 402 signs again and pays twice.
  */
-async function takePayment(context: JobsContext, request: PaidRequest): Promise<PaymentAnswer | JobRefusal> {
+async function takePayment(context: PayPorts, request: PaidRequest): Promise<PaymentAnswer | JobRefusal> {
   let checkedRequest: RequestCheck | undefined;
   const checkOnce = (): RequestCheck => (checkedRequest ??= checkRequest(context, request));
   let attempt: PaymentStart | JobRefusal | undefined = await startUnread(context, request, checkOnce);
@@ -111,7 +129,7 @@ async function takePayment(context: JobsContext, request: PaidRequest): Promise<
  * before its start loses. Undefined where the ledger has to be read first.
  */
 async function startUnread(
-  context: JobsContext,
+  context: PayPorts,
   request: PaidRequest,
   checkOnce: () => RequestCheck,
 ): Promise<Started | JobRefusal | undefined> {
@@ -134,7 +152,7 @@ async function startUnread(
  * no other event. Where that is wrong, the start meets another version of the quote's stream, and loses.
  */
 async function matchUnread(
-  context: JobsContext,
+  context: PayPorts,
   request: PaidRequest,
   job: Job,
 ): Promise<MatchedPayment | undefined> {
@@ -152,7 +170,7 @@ async function matchUnread(
  * finishes the payment.
  */
 async function finishPayment(
-  context: JobsContext,
+  context: PayPorts,
   request: PaidRequest,
   { started, job, checked: { passedOn, landing } }: Started,
 ): Promise<PaymentAnswer | JobRefusal> {
@@ -201,7 +219,7 @@ async function finishPayment(
 
 /** The answer of a payment whose outcome another process recorded first. */
 async function answerOnRecord(
-  context: JobsContext,
+  context: PayPorts,
   job: Job,
   { digest, state: { payment } }: StartedPayment,
 ): Promise<PaymentAnswer | JobRefusal> {

@@ -1,6 +1,6 @@
 import type { JobsConfig } from '../../base/config/config.ts';
 import type { JobId } from '../../base/values/job.ts';
-import { writeQuoteEcho } from '../../payments/rules/quote-echo.ts';
+import { type QuoteKeys, type QuoteRealm, writeQuoteEcho } from '../../payments/rules/quote-echo.ts';
 import {
   type Quote,
   quoteDigest,
@@ -12,24 +12,45 @@ import {
 import { offersV2Text, offerTextsV2 } from '../../payments/rules/x402.ts';
 import type { PaymentRequired, Refused } from './answer.ts';
 import { inputJson, type Job } from './catalog.ts';
-import type { JobsContext } from './context.ts';
+import type { Lane } from '../../ledger/store/lane.ts';
+import type { OperatorLog } from '../../base/values/operator-log.ts';
+import type { EventAllowance } from '../../ledger/store/event-allowance.ts';
+import type { RequestTally } from '../../ledger/store/request-tally.ts';
+import type { PromiseTracker } from '../../base/runtime/promise-tracker.ts';
+import type { Offers } from './offers.ts';
 import { nowSecs } from '../../ledger/store/ledger.ts';
-import type { NamedQuote } from '../../payments/rules/quote-token.ts';
-import { fitOptions } from './fit-offer.ts';
-import { offerSecret } from '../../payments/use-cases/receipt-keys.ts';
+import { type NamedQuote, readQuoteToken } from '../../payments/rules/quote-token.ts';
+import { offerSecret, type ReceiptKeys, isQuoteTokenProof } from '../../payments/use-cases/receipt-keys.ts';
 import { randomHex32 } from '../../base/runtime/random-hex.ts';
 import type { Hex } from '../../base/values/primitives.ts';
 import type { OfferRefusal } from './refusal.ts';
+import { checkBinding } from '../../payments/rules/quote-binding.ts';
+import { foldQuote, isOpen } from '../../payments/rules/quote-state.ts';
+import { readRevocation } from '../store/quote-revocations.ts';
+import { readStream } from '../../ledger/store/streams.ts';
+import type pg from 'pg';
+import type { WholeRequest } from './job-request.ts';
 
 /** What the terms of a quote come from. */
-export type TermsContext = Pick<
-  JobsContext,
-  'lane' | 'offers' | 'quoteKeys' | 'quoteRealm' | 'receiptKeys'
-> & {
+export interface TermsPorts {
+  readonly lane: Lane;
   readonly settings: Pick<JobsConfig, 'maxTimeoutSecs' | 'quoteTtlSecs'>;
-};
+  readonly offers: Offers;
+  /** Authenticate the prices of quotes; undefined where each quote is recorded before its answer. */
+  readonly quoteKeys: QuoteKeys | undefined;
+  readonly quoteRealm: QuoteRealm;
+  readonly receiptKeys: ReceiptKeys;
+}
 
-type QuoteContext = TermsContext & Pick<JobsContext, 'log' | 'quoteEvents' | 'requestTally' | 'unpaidQuotes'>;
+export interface QuotePorts extends TermsPorts {
+  /** How many unpaid quotes are recorded with a key. */
+  readonly quoteEvents: EventAllowance;
+  /** Sums refusals and quotes that are not recorded one by one. */
+  readonly requestTally: RequestTally;
+  /** Quotes that are being recorded behind their answers. */
+  readonly unpaidQuotes: PromiseTracker;
+  readonly log: OperatorLog;
+}
 
 /** How many quotes may be recorded behind their answers at once: what a crash can lose. A quote beyond it is recorded before. */
 const mostBehind = 256;
@@ -59,7 +80,7 @@ export function newQuote(
 
 /** The options that a quote for this job has now; the refusal if the facilitator settles none of them or none has a rate. */
 export function optionsToQuote(
-  context: TermsContext,
+  context: TermsPorts,
   job: Job,
 ): { readonly kind: 'options'; readonly options: readonly SettlementOption[] } | Refused {
   const available = context.offers.of(job.options);
@@ -79,12 +100,38 @@ export function optionsToQuote(
 }
 
 /**
+ * What `accepts` may take of a PAYMENT-REQUIRED of 6 KiB, in bytes of JSON: base64 adds a third, and the rest of the offer, with the
+ * longest reason, takes under 1,100.
+ */
+const maxAcceptsBytes = 3_500;
+
+const fitted = new WeakMap<readonly SettlementOption[], readonly SettlementOption[]>();
+
+/**
+ * The first options whose offers fit into the header together; clients and servers refuse longer headers. The last ones are left
+ * out, in the order of the configuration, and one is always offered. The same list object for the same list.
+ * @param offersOf the offers of a quote of these options, as JSON
+ */
+function fitOptions(
+  options: readonly SettlementOption[],
+  offersOf: (options: readonly SettlementOption[]) => string,
+): readonly SettlementOption[] {
+  let list = fitted.get(options);
+  if (!list) {
+    list = options;
+    while (list.length > 1 && Buffer.byteLength(offersOf(list)) > maxAcceptsBytes) list = list.slice(0, -1);
+    fitted.set(options, list);
+  }
+  return list;
+}
+
+/**
  * Issues a quote and answers with it. Without a key that authenticates it, the quote is in the ledger before the client gets it.
  * With one it is recorded behind the answer or, beyond the ledger's allowance, summarised: its offer says which. If the facilitator
  * settles none of the accepted tokens, there is nothing to offer and no quote is issued.
  */
 export async function quoteJob(
-  context: QuoteContext,
+  context: QuotePorts,
   refused: Pick<OfferRefusal, 'job' | 'code' | 'reason'>,
 ): Promise<PaymentRequired | Refused> {
   const { job } = refused;
@@ -103,7 +150,7 @@ export async function quoteJob(
 
 /** Answers with a quote that is on record: no other is issued, and it needs nothing that authenticates it. */
 export function offerNamed(
-  { receiptKeys }: Pick<JobsContext, 'receiptKeys'>,
+  { receiptKeys }: { readonly receiptKeys: ReceiptKeys },
   refused: Pick<OfferRefusal, 'job' | 'code' | 'reason'>,
   { quote, digest }: NamedQuote,
 ): PaymentRequired {
@@ -122,7 +169,7 @@ function offerOfQuote(
 }
 
 /** What the offers of a quote's options carry: the echoes in the order of the options. */
-function offerOf({ quoteKeys: keys, quoteRealm: realm, receiptKeys }: TermsContext, quote: Quote) {
+function offerOf({ quoteKeys: keys, quoteRealm: realm, receiptKeys }: TermsPorts, quote: Quote) {
   const digest = quoteDigest(quote);
   const echoes = keys && quote.options.map((option) => writeQuoteEcho(keys, realm, quote, digest, option));
   return { digest, secret: offerSecret(receiptKeys, digest), echoes };
@@ -130,7 +177,7 @@ function offerOf({ quoteKeys: keys, quoteRealm: realm, receiptKeys }: TermsConte
 
 /** Where the start of its payment was faster, the quote is recorded already. */
 export async function recordQuote(
-  { lane }: Pick<JobsContext, 'lane'>,
+  { lane }: { readonly lane: Lane },
   quote: Quote,
   digest: Hex,
   options: { readonly urgent?: boolean } = {},
@@ -143,11 +190,62 @@ export async function recordQuote(
  * The client has its answer, so that a full lane cannot refuse the quote any more: a quote that is neither recorded nor summarised
  * would not be counted. Any other failure is logged, and the quote is recorded when it is paid.
  */
-async function recordBehind(context: QuoteContext, quote: Quote, digest: Hex): Promise<void> {
+async function recordBehind(context: QuotePorts, quote: Quote, digest: Hex): Promise<void> {
   try {
     await recordQuote(context, quote, digest, { urgent: true });
   } catch (error) {
     const { log } = context;
     log.warn({ err: error }, 'an unpaid quote was not recorded: it is recorded when it is paid');
   }
+}
+
+export interface IssuedPorts {
+  readonly pool: pg.Pool;
+  readonly receiptKeys: ReceiptKeys;
+  readonly log: OperatorLog;
+}
+
+/** Why the quote that a token names is not offered. */
+type NotOffered =
+  | 'malformed_quote_token'
+  | 'repeated_quote_token'
+  | 'unknown_quote'
+  | 'quote_of_another_job'
+  | 'matches_no_option'
+  | 'inputs_hash_mismatch'
+  | 'quote_revoked'
+  | 'quote_expired'
+  | 'quote_ended';
+
+/**
+ * The quote that a token in the address of a request without a payment names, if it can be paid now by this request. The ledger is
+ * asked only for a token that a gateway of this ledger made.
+ * @param given the query parameter as it came: a list where it is repeated
+ */
+export async function findIssuedQuote(
+  { pool, receiptKeys, log }: IssuedPorts,
+  job: Job,
+  given: string | readonly string[],
+  { body }: WholeRequest,
+): Promise<NamedQuote | NotOffered> {
+  if (typeof given !== 'string') return 'repeated_quote_token';
+  const token = readQuoteToken(given);
+  if (!token) return 'malformed_quote_token';
+  const { quote, digest, proof } = token;
+  if (!isQuoteTokenProof(receiptKeys, digest, proof, log)) return 'unknown_quote';
+  if (quote.serviceId !== job.serviceId || quote.jobIndex !== job.jobIndex) return 'quote_of_another_job';
+  // a quote from before the job sold credit, or from when it did
+  if (quote.options.some(({ creditMicros }) => job.isTopUp !== (creditMicros !== undefined)))
+    return 'matches_no_option';
+  // its payer is not known yet
+  if (checkBinding(quote, undefined, body).kind === 'broken') return 'inputs_hash_mismatch';
+  const [{ events, nowSecs }, { beforeSecs }] = await Promise.all([
+    readStream(pool, digest),
+    readRevocation(pool),
+  ]);
+  const state = foldQuote(events);
+  if (!state.quote) return 'unknown_quote';
+  if (quote.issuedAt < beforeSecs) return 'quote_revoked';
+  if (quote.expiresAt <= nowSecs) return 'quote_expired';
+  return isOpen(state, nowSecs) ? { quote, digest } : 'quote_ended';
 }

@@ -14,7 +14,7 @@ import { findProgress } from '../../calls/store/call-progress.ts';
 import { type CallResult, findDeletion } from '../../calls/store/calls.ts';
 import { readStream } from '../../ledger/store/streams.ts';
 import { readCallback } from '../../calls/use-cases/callbacks.ts';
-import { findRecordedResult } from '../../calls/use-cases/recorded-result.ts';
+import { findRecordedResult } from '../../calls/use-cases/result-file.ts';
 import type { JobsContext } from './context.ts';
 
 /** What a receipt is read with. */

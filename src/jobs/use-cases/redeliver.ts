@@ -16,15 +16,21 @@ import { paymentKey } from '../../payments/store/claims.ts';
 import type { PaymentAnswer } from './answer.ts';
 import { keepCallback } from '../../calls/use-cases/callbacks.ts';
 import type { Job } from './catalog.ts';
-import type { JobsContext } from './context.ts';
+import type { Config } from '../../base/config/config.ts';
+import type { Tracing } from '../../base/values/tracing.ts';
 import { openPaidCalls } from '../../ledger/store/ledger.ts';
 import type { BoundRequest, PaidRequest } from './job-request.ts';
-import { acceptedOnRecord, answerKnownPayment } from './known-payment.ts';
-import { checkPayerSignature } from '../../payments/use-cases/payer-signature.ts';
+import { acceptedOnRecord, answerKnownPayment, type KnownPorts } from './known-payment.ts';
+import { checkPayerSignature, type SignaturePorts } from '../../payments/use-cases/payer-signature.ts';
 import { isQuoteTokenProof } from '../../payments/use-cases/receipt-keys.ts';
 import { recordDecision } from '../../payments/use-cases/record-settlement.ts';
 import { enqueueFailed, type JobRefusal, refusal } from './refusal.ts';
 import { append, firstLookMs, keepRequest } from './start-payment.ts';
+
+export interface RedeliveryPorts extends KnownPorts, SignaturePorts {
+  readonly config: Config;
+  readonly tracing?: Tracing | undefined;
+}
 
 /**
  * Delivers a recovered payment instead of refunding it, where its payer has signed for this very request: the signed payment
@@ -32,7 +38,7 @@ import { append, firstLookMs, keepRequest } from './start-payment.ts';
  * stores the call: a refund that is started or recorded at the same moment wins or loses.
  */
 export async function redeliver(
-  context: JobsContext,
+  context: RedeliveryPorts,
   request: PaidRequest,
   job: Job,
   digest: Hex,
@@ -87,7 +93,7 @@ const brokenBindings: Readonly<Record<'requester_mismatch' | 'inputs_hash_mismat
  * service's quote stands in the address. A quote that neither shows is bound to nothing that can be checked.
  */
 async function checkLostQuote(
-  { pool, receiptKeys, log }: JobsContext,
+  { pool, receiptKeys, log }: RedeliveryPorts,
   { body, quoteToken }: BoundRequest,
   { terms }: DecodedPayment,
   { payment }: PaymentState,
@@ -106,7 +112,7 @@ const unbound: BindingCheck = { kind: 'kept', bodyKeccak256: undefined };
 
 /** What is wrong with the payer's signature over the request; undefined where it holds. */
 async function checkSignature(
-  context: JobsContext,
+  context: RedeliveryPorts,
   { method, path, bodySha256, redeliverySignature: signature }: BoundRequest,
   { terms }: DecodedPayment,
   { payment }: PaymentState,
@@ -131,7 +137,7 @@ async function checkSignature(
 
 /** Undefined where it is refunded instead. */
 async function redeliveryCommand(
-  context: JobsContext,
+  context: RedeliveryPorts,
   request: BoundRequest,
   { serviceId, jobIndex }: Job,
   decoded: DecodedPayment,
@@ -171,7 +177,7 @@ async function redeliveryCommand(
 
 /** The second append: from here on the runner may lease the call. The resolver does the same if this process ends before. */
 async function release(
-  context: JobsContext,
+  context: RedeliveryPorts,
   decoded: DecodedPayment,
   digest: Hex,
   callId: number,
@@ -198,7 +204,10 @@ async function release(
 }
 
 /** Something else was recorded meanwhile: a refund, or the delivery for another copy of the request. */
-async function answerAgain(context: JobsContext, request: PaidRequest): Promise<PaymentAnswer | JobRefusal> {
+async function answerAgain(
+  context: RedeliveryPorts,
+  request: PaidRequest,
+): Promise<PaymentAnswer | JobRefusal> {
   const known = await answerKnownPayment(context, request);
   if (known.kind === 'answered') return known.answer;
   return refusal(request, known.kind === 'replay' ? 'payment_replay' : 'payment_recovered');

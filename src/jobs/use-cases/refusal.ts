@@ -76,7 +76,7 @@ interface RefusalFacts {
 export function refusal(
   { job }: OpenedRequest,
   code: ErrorRefusal['code'],
-  { digest, reason, details }: RefusalFacts = {},
+  { digest, ...told }: RefusalFacts = {},
 ): ErrorRefusal {
   const data: EventData<'request_refused'> = {
     code,
@@ -84,13 +84,7 @@ export function refusal(
     ...(digest ? { quote_digest: digest } : {}),
   };
   const record: RefusalRecord = { kind: 'in_request', event: { type: 'request_refused', data } };
-  return {
-    kind: 'refusal',
-    code,
-    record,
-    ...(reason === undefined ? {} : { reason }),
-    ...(details ? { details } : {}),
-  };
+  return { kind: 'refusal', code, record, ...told };
 }
 
 /** Refused, and recorded already. */
@@ -106,13 +100,8 @@ export function rateLimited(retryAfterSecs: number): ErrorRefusal {
 
 /** Not a rejected payment but none at all, or one whose failure is on record already. */
 export function offerRefusal(job: Job, code: OfferCode, reason?: string): OfferRefusal {
-  return {
-    kind: 'refusal',
-    code,
-    job,
-    record: { kind: 'none' },
-    ...(reason === undefined ? {} : { reason }),
-  };
+  const why = reason === undefined ? {} : { reason };
+  return { kind: 'refusal', code, job, record: { kind: 'none' }, ...why };
 }
 
 type Rejection = Pick<EventData<'payment_rejected'>, 'stage' | 'reason' | 'quote_digest' | 'payer'>;

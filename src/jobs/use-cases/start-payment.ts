@@ -9,13 +9,16 @@ import { orderedUuid } from '../../base/values/ordered-uuid.ts';
 import type { Hex } from '../../base/values/primitives.ts';
 import type { AnyClaim, AppendOutcome, CallChange, LaneCommand } from '../../ledger/store/append-batch.ts';
 import { putBody } from '../../calls/store/calls.ts';
-import { type AppendOptions, LaneFullError } from '../../ledger/store/lane.ts';
+import { type AppendOptions, type Lane, LaneFullError } from '../../ledger/store/lane.ts';
 import { callerNonceClaim, paymentClaim, paymentIdClaim, paymentKey } from '../../payments/store/claims.ts';
 import { callOrder } from '../../calls/use-cases/call-order.ts';
 import { keepCallback } from '../../calls/use-cases/callbacks.ts';
 import type { Job } from './catalog.ts';
 import type { CheckedPayment } from './check-payment.ts';
-import type { JobsContext } from './context.ts';
+import type pg from 'pg';
+import type { Config, JobsConfig } from '../../base/config/config.ts';
+import type { Tracing } from '../../base/values/tracing.ts';
+import type { Facilitator } from '../../payments/peers/facilitator/facilitator.ts';
 import type { BoundRequest } from './job-request.ts';
 import { settleMarginSecs } from './match-quote.ts';
 import {
@@ -33,6 +36,15 @@ const smallBodyBytes = 8_192;
 /** How long a settlement may take before the resolver looks for its outcome on the chain as well. */
 export const firstLookMs = 5_000;
 
+export interface StartPorts {
+  readonly lane: Lane;
+  readonly pool: pg.Pool;
+  readonly config: Config;
+  readonly settings: JobsConfig;
+  readonly facilitator: Facilitator;
+  readonly tracing?: Tracing | undefined;
+}
+
 export type PaymentStart =
   | {
       readonly kind: 'started';
@@ -48,7 +60,7 @@ type AddedCall = Extract<CallChange, { op: 'add' }>;
 
 /** Step 7: one append claims the payment and the quote, and stores all that is needed to finish the payment. */
 export async function startPayment(
-  context: JobsContext,
+  context: StartPorts,
   request: BoundRequest,
   job: Job,
   checked: CheckedPayment,
@@ -89,7 +101,7 @@ type KeptRequest = Pick<AddedCall, 'bodyId' | 'body' | 'traceparent'>;
 
 /** What is kept of a request beside its call. Stores a large body; a small one travels with the call's command. */
 export async function keepRequest(
-  { pool, tracing }: Pick<JobsContext, 'pool' | 'tracing'>,
+  { pool, tracing }: { readonly pool: pg.Pool; readonly tracing?: Tracing | undefined },
   { body, contentType }: Pick<BoundRequest, 'body' | 'contentType'>,
 ): Promise<KeptRequest> {
   const kept = { bodyId: orderedUuid(), traceparent: tracing?.traceparent() };
@@ -100,7 +112,7 @@ export async function keepRequest(
 
 /** A lane whose queue is full cannot record the refusal either; the client still gets its answer. */
 export async function append(
-  context: Pick<JobsContext, 'lane'>,
+  context: { readonly lane: Lane },
   command: LaneCommand,
   options?: AppendOptions,
 ): Promise<AppendOutcome | { readonly outcome: 'full' }> {
@@ -145,7 +157,7 @@ function startClaims(
  * have been told meanwhile, by any gateway, that the payment is refused. Undefined for a payment that has landed, which is never refused.
  */
 function endOf(
-  context: JobsContext,
+  context: StartPorts,
   { payment, termsEndAt, landing, caller, topUpOrder }: CheckedPayment,
 ): number | undefined {
   if (landing.kind === 'landed') return undefined;
@@ -155,7 +167,7 @@ function endOf(
 }
 
 function startCommand(
-  context: JobsContext,
+  context: StartPorts,
   request: BoundRequest,
   job: Job,
   checked: CheckedPayment,

@@ -1,7 +1,7 @@
 import { tokenName } from '../../base/values/token.ts';
 import { askRate } from '../use-cases/ask-rates.ts';
 import type { JobsContext } from '../use-cases/context.ts';
-import type { Loop } from '../../ledger/workers/loop.ts';
+import { type Loop, startLoop } from '../../ledger/workers/loop.ts';
 import { startRounds } from '../../ledger/workers/rounds.ts';
 
 const pollMs = 500;
@@ -27,4 +27,24 @@ export function startRateAsker(current: () => JobsContext): Loop {
     roundFailureMessage: 'the round of a rate could not be recorded: it is repeated',
     roundFields: ({ network, asset }) => ({ network, asset }),
   });
+}
+
+const followMs = 250;
+
+/** Follows the rounds that any gateway records: puts each new rate in force here, with the prices that follow from it. */
+export function startRateFollower(current: () => JobsContext, follow: () => Promise<void>): Loop {
+  let fixedFromMs = 0;
+  return startLoop(
+    async () => {
+      const hasSources = current().settings.acceptedTokens.some(({ rateTerms }) => rateTerms);
+      if (!hasSources && performance.now() < fixedFromMs) return;
+      fixedFromMs = performance.now() + fixedPollMs;
+      await follow();
+    },
+    {
+      pollMs: followMs,
+      log: current().log,
+      failureMessage: 'the rates could not be read: they end by their age',
+    },
+  );
 }

@@ -4,7 +4,7 @@ import { foldQuote, type PaymentState, type QuoteState } from '../rules/quote-st
 import { listUnresolved } from '../store/follow-ups.ts';
 import { readStream } from '../../ledger/store/streams.ts';
 import { listUnsettled } from '../store/unsettled.ts';
-import { findByKey, findTakenBack } from './find-payment.ts';
+import { findByKey, findTakenBack } from './resolve-settlement.ts';
 
 /** A settlement without an outcome, for the operator. */
 export interface OpenSettlementRow {

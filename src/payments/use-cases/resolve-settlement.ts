@@ -1,6 +1,7 @@
 import { paymentFromData, type SignedPayment } from '../rules/payment.ts';
-import type { Hex } from '../../base/values/primitives.ts';
-import { foldQuote, type PaymentState, type QuoteState } from '../rules/quote-state.ts';
+import type { Caip2, Hex } from '../../base/values/primitives.ts';
+import type { Chain } from '../peers/chain/chain.ts';
+import { foldQuote, type PaymentState, type QuoteState, paymentOf } from '../rules/quote-state.ts';
 import { facilitatorMarginSecs } from '../../base/values/facilitator-margin.ts';
 import { type HeldCall, type Outcome, settlementState } from '../rules/settlement.ts';
 import { runIn, type Tracing } from '../../base/values/tracing.ts';
@@ -10,22 +11,32 @@ import { paymentKey } from '../store/claims.ts';
 import { LedgerInconsistentError } from '../../ledger/store/halt.ts';
 import { readHalt } from '../../ledger/store/recovery.ts';
 import { findUnsettled, postponeUnsettled, type UnsettledCall } from '../store/unsettled.ts';
-import { findByKey, findTakenBack } from './find-payment.ts';
 import { findSettlement } from './find-settlement.ts';
 import { nowSecs } from '../../ledger/store/ledger.ts';
 import type { Config } from '../../base/config/config.ts';
 import type { LedgerDatabase } from '../../ledger/store/database.ts';
 import { requestSettlement, type SettlementPorts } from './settle-payment.ts';
 import { underWaySecs } from './settlement-slots.ts';
-import { recordDecision, recordOutcome, type StartedPayment, type Superseded } from './record-settlement.ts';
+import {
+  recordDecision,
+  recordOutcome,
+  type RecordPorts,
+  type StartedPayment,
+  type Superseded,
+} from './record-settlement.ts';
+import type pg from 'pg';
 
 /** Names an open settlement; without its call if that was taken back while a runner had it. */
 export type OpenSettlement = Pick<UnsettledCall, 'stream' | 'payment' | 'ageSecs'> &
   Partial<Pick<UnsettledCall, 'traceparent'>> &
   (Pick<UnsettledCall, 'callId' | 'attempt'> | { readonly callId?: undefined });
 
-export interface ResolutionPorts extends SettlementPorts {
+export interface LookPorts extends RecordPorts {
   readonly db: LedgerDatabase;
+  readonly chains: ReadonlyMap<Caip2, Chain>;
+}
+
+export interface ResolutionPorts extends SettlementPorts, LookPorts {
   readonly config: Config;
   /** Payments that this process is settling now, by stream. */
   readonly settling: ReadonlyMap<string, Promise<unknown>>;
@@ -100,7 +111,7 @@ export type FailedLook = 'landed' | 'not_landed' | 'unsure';
  * resolver does the same in its own time; a client that presents the payment again must not be told meanwhile to sign another.
  */
 export async function lookAtFailed(
-  context: ResolutionPorts,
+  context: LookPorts,
   digest: Hex,
   { quote, version }: QuoteState,
   known: PaymentState,
@@ -297,4 +308,24 @@ async function noteOverdue(
     { quote_digest: started.digest, age_secs: ageSecs, reason },
     'a settlement has been open for too long',
   );
+}
+
+/** The payment of a quote with this key, as `paymentKey()` makes it. */
+export function findByKey(quote: QuoteState, key: string): PaymentState | undefined {
+  const { payment } = quote;
+  return payment && paymentKey(paymentFromData(payment.payment)) === key ? payment : undefined;
+}
+
+/** The payment that a `settlement_disproved` or `settlement_reorged` names, in its current state, and its quote. */
+export async function findTakenBack(
+  { pool }: { readonly pool: pg.Pool },
+  stream: string,
+  seq: number,
+): Promise<{ readonly quote: QuoteState; readonly known: PaymentState | undefined }> {
+  const { events } = await readStream(pool, stream);
+  const event = events.find((candidate) => candidate.seq === seq);
+  const quote = foldQuote(events);
+  if (event?.type !== 'settlement_disproved' && event?.type !== 'settlement_reorged')
+    return { quote, known: undefined };
+  return { quote, known: paymentOf(quote, { ...event.data, nonce: event.data.payment_nonce }) };
 }

@@ -1,6 +1,6 @@
 import { pino } from 'pino';
 import { expect, onTestFinished, test } from 'vitest';
-import { discardByPolicy } from '../../../src/calls/use-cases/discard-calls.ts';
+import { discardByPolicy } from '../../../src/calls/use-cases/discard-call.ts';
 import { writerRole } from '../../../src/ledger/store/database.ts';
 import { openLane } from '../../../src/ledger/store/lane.ts';
 import { listRefundsDue } from '../../../src/payments/store/refunds.ts';

@@ -1,9 +1,7 @@
 import { expect, test } from 'vitest';
 import { issueOperatorToken } from '../../../src/accounts/use-cases/operator-tokens.ts';
-import { discardCall } from '../../../src/calls/use-cases/discard-call.ts';
-import { discardCalls } from '../../../src/calls/use-cases/discard-calls.ts';
-import { requeueCall } from '../../../src/calls/use-cases/requeue-call.ts';
-import { requeueCalls } from '../../../src/calls/use-cases/requeue-calls.ts';
+import { discardCall, discardCalls } from '../../../src/calls/use-cases/discard-call.ts';
+import { requeueCall, requeueCalls } from '../../../src/calls/use-cases/requeue-call.ts';
 import { writerRole } from '../../../src/ledger/store/database.ts';
 import { type Lane, openLane } from '../../../src/ledger/store/lane.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';

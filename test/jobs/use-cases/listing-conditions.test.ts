@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { ListingState } from '../../../src/base/values/discovery/listing.ts';
-import { listingConditions } from '../../../src/jobs/use-cases/listing-conditions.ts';
+import { listingConditions } from '../../../src/jobs/use-cases/conditions.ts';
 import { listingStatus } from '../../../src/jobs/use-cases/listings.ts';
 import { parse, minimal } from '../../base/config/support.ts';
 

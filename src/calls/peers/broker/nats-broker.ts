@@ -1,12 +1,11 @@
 import type { Consumer, JetStreamClient, JetStreamManager, JsMsg } from '@nats-io/jetstream';
-import type { Msg, NatsConnection } from '@nats-io/transport-node';
+import type { Msg, NatsConnection, NodeConnectionOptions } from '@nats-io/transport-node';
 import type { JetStreamConfig } from '../../../base/config/jetstream.ts';
 import { brokerNames, messageOverheadBytes } from '../../../base/values/broker/names.ts';
 import { pause } from '../../../base/runtime/pause.ts';
 import { createPromiseTracker, type PromiseTracker } from '../../../base/runtime/promise-tracker.ts';
 import { createTurns } from '../../../base/runtime/turns.ts';
 import type { Broker, BrokerHandlers, BrokerState, CallMessage, PublishAnswer } from './broker.ts';
-import { connectBroker } from './connect.ts';
 import { prepareStreams } from './streams.ts';
 
 export interface BrokerOptions extends BrokerHandlers {
@@ -338,4 +337,34 @@ async function readMessages(
   } finally {
     ended.removeEventListener('abort', stop);
   }
+}
+
+type Connecting = Pick<JetStreamConfig, 'servers' | 'user' | 'password' | 'nkeySeed' | 'ca'>;
+
+const connectTimeoutMs = 5_000;
+const reconnectWaitMs = 500;
+
+/** Connects once, and keeps the connection: it is made again whenever it breaks. The client is loaded only where it is used. */
+async function connectBroker(settings: Connecting): Promise<NatsConnection> {
+  const { connect, nkeyAuthenticator } = await import('@nats-io/transport-node');
+  const { servers, user, password, nkeySeed, ca } = settings;
+  const options: NodeConnectionOptions = {
+    servers: [...servers],
+    name: 'tollbook gateway',
+    timeout: connectTimeoutMs,
+    maxReconnectAttempts: -1,
+    reconnectTimeWait: reconnectWaitMs,
+    ignoreAuthErrorAbort: true,
+    pingInterval: 10_000,
+    maxPingOut: 2,
+    ...(user !== undefined && password !== undefined && { user, pass: password }),
+    ...(nkeySeed !== undefined && { authenticator: nkeyAuthenticator(new TextEncoder().encode(nkeySeed)) }),
+    ...(needsTls(settings) && { tls: ca === undefined ? {} : { ca } }),
+  };
+  return connect(options);
+}
+
+/** A server that the client learns from another one is not to be reached in plain text either. */
+function needsTls({ servers, ca }: Connecting): boolean {
+  return ca !== undefined || servers.some((server) => /^tls:/i.test(server));
 }

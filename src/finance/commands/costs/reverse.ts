@@ -1,4 +1,4 @@
-import { type CostReversalRefusal, reverseCost } from '../../../payments/use-cases/costs/reverse-cost.ts';
+import { type CostReversalRefusal, reverseCost } from '../../../payments/use-cases/costs/record-cost.ts';
 import {
   readNetwork,
   readOperator,

@@ -1,6 +1,5 @@
 import { type DeadLetterChoice, maxChanged } from '../../../calls/use-cases/dead-letters.ts';
-import { discardCall, type DiscardRecord } from '../../../calls/use-cases/discard-call.ts';
-import { discardCalls } from '../../../calls/use-cases/discard-calls.ts';
+import { discardCall, type DiscardRecord, discardCalls } from '../../../calls/use-cases/discard-call.ts';
 import {
   ArgumentError,
   readId,

@@ -1,6 +1,5 @@
 import { type DeadLetterChoice, maxChanged } from '../../../calls/use-cases/dead-letters.ts';
-import { requeueCalls } from '../../../calls/use-cases/requeue-calls.ts';
-import { requeueCall } from '../../../calls/use-cases/requeue-call.ts';
+import { requeueCalls, requeueCall } from '../../../calls/use-cases/requeue-call.ts';
 import { ArgumentError, readId, readOptions } from '../../../base/terminal/arguments.ts';
 import { type ExitCode, exitCodes } from '../../../base/terminal/exit-codes.ts';
 import { readChoice, runBatches } from '../../terminal/dead-letter-choice.ts';

@@ -1,4 +1,4 @@
-import { type ChainPosition, moveOn } from '../../../base/values/triggers/chain-position.ts';
+import { type ChainPosition, moveOn, type Checkpoint } from '../../../base/values/triggers/chain-position.ts';
 import { chainTermsHash } from '../../../base/values/triggers/trigger-terms.ts';
 import type { Block } from '../../../payments/peers/chain/blocks.ts';
 import { beginChainLook, moveChainCursor, renewChainLook } from '../../../calls/store/trigger-cursors.ts';
@@ -10,9 +10,9 @@ import {
   type Problem,
   problemOf,
 } from './chain-look.ts';
-import { firstPosition, newestCanonical } from './find-position.ts';
-import { fireLogs } from './fire-logs.ts';
 import { readNext } from './read-next.ts';
+import type { JsonValue } from '../../../base/values/triggers/chain-event.ts';
+import { type ChainLog, nameLogs } from '../../../base/values/triggers/chain-log.ts';
 
 /** A gateway that ended during a look is replaced after this time; one that looks says so in time. */
 const leaseMs = 10_000;
@@ -154,4 +154,82 @@ async function stillCanonical(
     );
   }
   return found;
+}
+
+/** `full`: the ledger takes no further call now. `stopped`: this process ends, or another one looks. */
+type FiredLogs = 'fired' | 'full' | 'stopped';
+
+/** Fires at each log in order. Those before the one at which it ends are on record. */
+async function fireLogs(look: ChainLook, logs: readonly ChainLog[]): Promise<FiredLogs> {
+  const { trigger, ahead, counts, fire, isStopping } = look;
+  for (const { id, log } of nameLogs(trigger.terms.network, logs)) {
+    if (ahead.fired.has(id)) continue;
+    const args = trigger.terms.event.decode(log);
+    if (!args) {
+      counts.add(trigger.name, 'foreign');
+      continue;
+    }
+    if (isStopping()) return 'stopped';
+    const answer = await fire({ id, body: bodyOf(trigger, log, args), log });
+    counts.add(trigger.name, answer);
+    if (answer === 'full') return 'full';
+    ahead.fired.add(id);
+  }
+  return 'fired';
+}
+
+function bodyOf(
+  { name, terms }: ChainTrigger,
+  log: ChainLog,
+  args: Readonly<Record<string, JsonValue>>,
+): string {
+  return JSON.stringify({
+    trigger: name,
+    network: terms.network,
+    address: log.address,
+    event: terms.event.signature,
+    args,
+    block_number: String(log.blockNumber),
+    block_hash: log.blockHash,
+    transaction: log.transaction,
+    log_index: log.logIndex,
+  });
+}
+
+type Found = { readonly kind: 'position'; readonly position: ChainPosition } | Problem;
+
+/**
+ * Where a trigger begins that has no position: before its first block, where it names one; else where it was when it was configured in another
+ * way, so that no event is between the two; else at the head. `ahead`: the first block is not there yet.
+ */
+async function firstPosition(
+  look: ChainLook,
+  earlier: ChainPosition | undefined,
+  head: Block,
+): Promise<Found | { readonly kind: 'ahead' }> {
+  const { startBlock } = look.trigger.terms;
+  if (startBlock === undefined)
+    return earlier ? newestCanonical(look, earlier, head) : { kind: 'position', position: [head] };
+  const before = startBlock === 0n ? 0n : startBlock - 1n;
+  if (before > head.number) return { kind: 'ahead' };
+  const block = present(await look.reader.blockAt(before));
+  return block.kind === 'present' ? { kind: 'position', position: [block.value] } : block;
+}
+
+/**
+ * The newest checkpoint that the chain still has, and not above the head. Where it has none of them, the height of the oldest one: what was read
+ * above it is read again.
+ */
+async function newestCanonical({ reader }: ChainLook, position: ChainPosition, head: Block): Promise<Found> {
+  for (const [at, checkpoint] of position.entries()) {
+    if (checkpoint.number > head.number) continue;
+    const answer = await reader.blockAt(checkpoint.number);
+    if (answer.kind === 'unavailable') return problemOf(answer);
+    if (answer.value?.hash === checkpoint.hash)
+      return { kind: 'position', position: [checkpoint, ...position.slice(at + 1)] };
+  }
+  const oldest: Checkpoint = position.at(-1) ?? position[0];
+  const height = oldest.number < head.number ? oldest.number : head.number;
+  const block = present(await reader.blockAt(height));
+  return block.kind === 'present' ? { kind: 'position', position: [block.value] } : block;
 }

@@ -2,11 +2,15 @@ import type { LocalAccount } from 'viem';
 import { keccak256 } from 'viem/utils';
 import type { Address, Hex } from '../../../base/values/primitives.ts';
 import { smallAnswerBytes } from '../../../base/peers/rpc/eth-call.ts';
-import type { RpcAnswer, RpcCall, RpcUnavailable } from '../../../base/peers/rpc/json-rpc.ts';
+import {
+  type RpcAnswer,
+  type RpcCall,
+  type RpcUnavailable,
+  RpcError,
+} from '../../../base/peers/rpc/json-rpc.ts';
 import { bytes32, quantity } from '../../../base/peers/rpc/rpc-values.ts';
 import type { Ask } from './blocks.ts';
 import { type KnownTransaction, ownTransactionCall } from './known-transaction.ts';
-import { isKnown, isReplacement, isTaken, mayHaveArrived } from './send-errors.ts';
 import { type Fees, raisedFees, readFees } from './transaction-fees.ts';
 
 export interface ContractCall {
@@ -208,4 +212,30 @@ function sendCall(raw: Hex): RpcCall<Hex> {
     result: bytes32,
     maxResponseBytes: smallAnswerBytes,
   };
+}
+
+/** Nodes tell these cases apart only by their messages: those of geth, Nethermind, Erigon, Besu and anvil. */
+const knownWords = /already known|already imported|known transaction|alreadyknown/i;
+const takenWords = /nonce (?:is )?too low|old ?nonce|nonce .*already (?:been )?used|invalid nonce/i;
+const replacementWords = /replacement transaction|underpriced/i;
+
+/** The node has this very transaction already. */
+function isKnown({ error }: RpcUnavailable): boolean {
+  return error instanceof RpcError && knownWords.test(error.reason);
+}
+
+/** Without an answer the transaction may have arrived nevertheless. */
+function mayHaveArrived(answer: RpcUnavailable): boolean {
+  return isKnown(answer) || !(answer.error instanceof RpcError);
+}
+
+/** The nonce has a pending transaction, which this one does not outbid. */
+function isReplacement({ error }: RpcUnavailable): boolean {
+  return error instanceof RpcError && replacementWords.test(error.reason);
+}
+
+/** Another transaction has the nonce, pending or mined. */
+function isTaken(answer: RpcUnavailable): boolean {
+  const { error } = answer;
+  return isReplacement(answer) || (error instanceof RpcError && takenWords.test(error.reason));
 }

@@ -10,9 +10,8 @@ import {
   maxChanged,
   mostCounted,
 } from '../../../calls/use-cases/dead-letters.ts';
-import { discardCalls } from '../../../calls/use-cases/discard-calls.ts';
-import { requeueCall } from '../../../calls/use-cases/requeue-call.ts';
-import { requeueCalls } from '../../../calls/use-cases/requeue-calls.ts';
+import { discardCalls } from '../../../calls/use-cases/discard-call.ts';
+import { requeueCall, requeueCalls } from '../../../calls/use-cases/requeue-call.ts';
 import { noticeOf } from '../../pages/document.ts';
 import { type Filters, isCursor } from '../../pages/filters.ts';
 import { runnerName } from '../../../base/values/runner-name.ts';

@@ -5,7 +5,7 @@ import { visibleText } from '../../../base/values/visible-text.ts';
 import { describeBroker } from '../../../calls/use-cases/broker-state.ts';
 import type { JobsContext } from '../../../jobs/use-cases/context.ts';
 import { listingStatus } from '../../../jobs/use-cases/listings.ts';
-import { type RateStatus, rateStatus } from '../../../jobs/use-cases/rate-status.ts';
+import { type RateStatus, rateStatus } from '../../../jobs/use-cases/rates.ts';
 import { badge, type Column, table } from '../../pages/parts.ts';
 
 /** The rate of every accepted token: from where, and how old. */

@@ -1,7 +1,7 @@
-import type { OperatorLog } from '../../base/values/operator-log.ts';
 import { type Loop, startLoop } from '../../ledger/workers/loop.ts';
 import { takeOldCalls } from '../store/old-calls.ts';
-import { type AttemptPorts, logAttempt, recordAttempt, tooOld } from '../use-cases/record-attempt.ts';
+import { type LoggedPorts, logAttempt, recordAttempt, tooOld } from '../use-cases/record-attempt.ts';
+import { discardByPolicy, type PolicyPorts } from '../use-cases/discard-call.ts';
 
 const pollMs = 5_000;
 /** So many at the same time: their appends share the lane's batches. */
@@ -9,12 +9,8 @@ const atOnce = 50;
 /** Longer than their appends can take; a process that ends before leaves them to another one. */
 const leaseSecs = 60;
 
-export interface EndingPorts extends AttemptPorts {
-  readonly log: OperatorLog;
-}
-
 /** Dead-letters the calls whose age has ended. */
-export function startOldCallEnder(current: () => EndingPorts): Loop {
+export function startOldCallEnder(current: () => LoggedPorts): Loop {
   return startLoop(() => endOldCalls(current()), {
     pollMs,
     log: current().log,
@@ -26,7 +22,7 @@ export function startOldCallEnder(current: () => EndingPorts): Loop {
  * Dead-letters calls that have not ended within `max_call_age_secs` since they were enqueued, whether they wait, no runner takes them, or one extends its
  * lease: their refund is due. Returns whether there may be more. Top-ups are ended by their own worker, which knows whether credit was given.
  */
-async function endOldCalls(context: EndingPorts): Promise<boolean> {
+async function endOldCalls(context: LoggedPorts): Promise<boolean> {
   const { pool, log, config } = context;
   const { maxCallAgeSecs: maxAgeSecs } = config.delivery;
   const calls = await takeOldCalls(pool, { except: config.topUps, max: atOnce, maxAgeSecs, leaseSecs });
@@ -38,4 +34,13 @@ async function endOldCalls(context: EndingPorts): Promise<boolean> {
     }),
   );
   return calls.length === atOnce;
+}
+
+/** Gives up the dead letters that the policies of their jobs do not keep. */
+export function startDeadLetterDiscarder(current: () => PolicyPorts): Loop {
+  return startLoop(() => discardByPolicy(current()), {
+    pollMs,
+    log: current().log,
+    failureMessage: 'dead letters could not be given up by policy',
+  });
 }
