@@ -160,20 +160,20 @@ create table tollbook.follow_up (
 create index follow_up_in_block on tollbook.follow_up (network, block_number) where block_number is not null;
 create index follow_up_due on tollbook.follow_up (topic, due_at) where block_number is null;
 
--- What workers do in rounds, one process at a time: asking for a rate, reading on from a cursor. A row is due again after each round,
--- and keeps what the round has found in its payload.
+-- What workers do. A round is done by one process at a time, such as asking for a rate or reading on from a cursor: its row is due again
+-- after it, and keeps in its payload what it has found. A message is sent until it was taken: then its row is deleted.
 create table tollbook.task (
   task_id bigint generated always as identity primary key,
-  kind text collate "C" not null check (kind in ('chain_trigger', 'listing', 'prune', 'rate', 'schedule')),
-  -- the rows of a kind that share one thing, such as the configurations of one token
+  kind text collate "C" not null check (kind in ('alert_message', 'budget_message', 'chain_trigger', 'listing', 'prune', 'rate', 'schedule')),
+  -- the rows of a kind that share one thing: the configurations of one token, the messages for one receiver
   queue text collate "C" not null,
   key text collate "C" not null,
   created_at timestamptz not null,
-  -- when it ended without an error last
+  -- when a round ended without an error last; where none has, when the row was made
   ok_at timestamptz not null,
   error text collate "C",
   payload json not null,
-  -- how often it was taken: the fencing token of the process that has it
+  -- how often it was taken: the fencing token of the process that has the round
   takes int not null default 0,
   taken_at timestamptz,
   -- when it may be taken (again)
@@ -198,24 +198,6 @@ create table tollbook.alert (
   text text not null,
   details json not null,
   primary key (kind, subject)
-);
-
--- What has still to be sent to each receiver of alerts: the newest state of a kind and its subject alone.
-create table tollbook.alert_message (
-  message_id bigint generated always as identity primary key,
-  receiver text collate "C" not null,
-  kind text collate "C" not null,
-  subject text collate "C" not null,
-  status text collate "C" not null check (status in ('firing', 'resolved')),
-  text text not null,
-  details json not null,
-  since timestamptz not null,
-  -- the id that a receiver recognises a repeated message by; null: made of the kind and message_id
-  id text collate "C",
-  tries int not null default 0,
-  created_at timestamptz not null,
-  due_at timestamptz not null,
-  unique (receiver, kind, subject)
 );
 
 -- The process that tells the operator when the database is away: the last one that held this while it was not.

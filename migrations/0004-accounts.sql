@@ -121,23 +121,6 @@ create table tollbook.account_webhook (
   created_at timestamptz not null
 );
 
--- What the owners of keys are still to be told: that a budget is used up to a part.
-create table tollbook.budget_message (
-  message_id bigint generated always as identity primary key,
-  channel text collate "C" not null check (channel in ('mail', 'webhook')),
-  account_id bigint not null,
-  key_id bigint not null,
-  percent int not null,
-  used bigint not null,
-  budget bigint not null,
-  budget_period text not null,
-  budget_from date not null,
-  tries int not null default 0,
-  created_at timestamptz not null,
-  due_at timestamptz not null
-);
-create index budget_message_due on tollbook.budget_message (channel, due_at);
-
 -- Completions that were charged their whole hold because their process went silent. If that process settles after all, the
 -- excess is returned once.
 create table tollbook.recovered_chat (

@@ -209,24 +209,6 @@ create table tollbook.alert (
   constraint alert_pkey PRIMARY KEY (kind, subject)
 );
 
-create table tollbook.alert_message (
-  message_id bigint not null generated always as identity,
-  receiver text collate "C" not null,
-  kind text collate "C" not null,
-  subject text collate "C" not null,
-  status text collate "C" not null,
-  text text not null,
-  details json not null,
-  since timestamp with time zone not null,
-  id text collate "C",
-  tries integer not null default 0,
-  created_at timestamp with time zone not null,
-  due_at timestamp with time zone not null,
-  constraint alert_message_pkey PRIMARY KEY (message_id),
-  constraint alert_message_receiver_kind_subject_key UNIQUE (receiver, kind, subject),
-  constraint alert_message_status_check CHECK ((status = ANY (ARRAY['firing'::text, 'resolved'::text])))
-);
-
 create table tollbook.alert_sender (
   is_only boolean not null default true,
   process_id uuid,
@@ -266,24 +248,6 @@ create table tollbook.api_key (
   constraint api_key_spent_check CHECK ((spent >= 0))
 ) with (fillfactor=50);
 CREATE INDEX api_key_account ON tollbook.api_key USING btree (account_id);
-
-create table tollbook.budget_message (
-  message_id bigint not null generated always as identity,
-  channel text collate "C" not null,
-  account_id bigint not null,
-  key_id bigint not null,
-  percent integer not null,
-  used bigint not null,
-  budget bigint not null,
-  budget_period text not null,
-  budget_from date not null,
-  tries integer not null default 0,
-  created_at timestamp with time zone not null,
-  due_at timestamp with time zone not null,
-  constraint budget_message_channel_check CHECK ((channel = ANY (ARRAY['mail'::text, 'webhook'::text]))),
-  constraint budget_message_pkey PRIMARY KEY (message_id)
-);
-CREATE INDEX budget_message_due ON tollbook.budget_message USING btree (channel, due_at);
 
 create table tollbook.call (
   call_id bigint not null generated always as identity,
@@ -840,7 +804,7 @@ create table tollbook.task (
   takes integer not null default 0,
   taken_at timestamp with time zone,
   due_at timestamp with time zone not null,
-  constraint task_kind_check CHECK ((kind = ANY (ARRAY['chain_trigger'::text, 'listing'::text, 'prune'::text, 'rate'::text, 'schedule'::text]))),
+  constraint task_kind_check CHECK ((kind = ANY (ARRAY['alert_message'::text, 'budget_message'::text, 'chain_trigger'::text, 'listing'::text, 'prune'::text, 'rate'::text, 'schedule'::text]))),
   constraint task_kind_queue_key_key UNIQUE (kind, queue, key),
   constraint task_pkey PRIMARY KEY (task_id)
 ) with (fillfactor=50, autovacuum_vacuum_scale_factor=0.01);
@@ -882,6 +846,7 @@ create function tollbook.append(p_lane smallint, p_flusher uuid, p_batch_no bigi
 create function tollbook.append_uncontended(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_content bytea, p_types text, p_data text, p_streams text, p_expected text, p_bodies text, p_claims text, p_added text, p_call_ids text, p_call_ops text, p_leases text, p_issued text DEFAULT ''::text, p_admitted text DEFAULT ''::text, p_settled text DEFAULT ''::text, p_ends text DEFAULT ''::text, p_nonces text DEFAULT ''::text) returns json language plpgsql volatile security definer; -- a63bcabd9bc621bc
 create function tollbook.apply_projection(p_generation integer, p_from bigint, p_to bigint, p_payments json, p_calls json, p_accounts json, p_usage json, p_completions json) returns boolean language plpgsql volatile security definer; -- 00650efb599e06ac
 create function tollbook.are_held(p_settled text) returns boolean language plpgsql volatile; -- 6101736227a5357f
+create function tollbook.back_off(p_tries integer) returns interval language sql immutable; -- 2419fad76ab41085
 create function tollbook.begin_projection() returns integer language sql volatile security definer; -- d53f91b8f56b0cf5
 create function tollbook.begin_round(p_kind text, p_queue text, p_key text, p_lease_ms integer) returns TABLE(round integer, payload json, ok_at timestamp with time zone, begun_at timestamp with time zone) language sql volatile security definer; -- c7f91ec6309c3e45
 create function tollbook.body_hash(p_body_id uuid) returns TABLE(sha256 text, bytes bigint) language sql stable security definer; -- ebfc5825169fd403
@@ -899,17 +864,16 @@ create function tollbook.count_hit(p_subjects text[], p_today date, p_now_ms big
 create function tollbook.create_api_key(p_account_id bigint, p_hash bytea, p_name text, p_models text[], p_cap bigint, p_expires_at timestamp with time zone, p_is_of_user boolean, p_budget bigint, p_budget_period text) returns bigint language sql volatile security definer; -- 74af3a081be11bf3
 create function tollbook.create_operator_token(p_name text, p_scopes text[], p_hash bytea, p_expires_at timestamp with time zone, p_accounts text[]) returns bigint language sql volatile security definer; -- e267ed9805a20cab
 create function tollbook.decide_credit(p_commands json, p_now timestamp with time zone) returns json language plpgsql volatile; -- 82230011fe1b1257
-create function tollbook.end_alert_message(p_message_id bigint) returns void language sql volatile security definer; -- 26ba649038b51ba4
-create function tollbook.end_budget_message(p_message_id bigint) returns void language sql volatile security definer; -- 8242157df4eab0c4
 create function tollbook.end_callback(p_stream text, p_binding bytea, p_seq bigint, p_outcome text, p_failure text) returns void language sql volatile security definer; -- 82e15c50ae680a15
 create function tollbook.end_exposure(p_stream text, p_failed boolean) returns void language plpgsql volatile security definer; -- d43496f5a5c79fc9
 create function tollbook.end_follow_ups(p_topic text, p_seqs bigint[]) returns void language sql volatile security definer; -- 7bda88c2a5508d10
+create function tollbook.end_message(p_task_id bigint) returns void language sql volatile security definer; -- bb551ebd56746611
 create function tollbook.end_payout(p_stream text, p_reason text) returns void language plpgsql volatile security definer; -- d40d6b410611a5b2
 create function tollbook.end_prune_round() returns TABLE(round bigint, kind text, count bigint, before timestamp with time zone) language plpgsql volatile security definer; -- a11cc764072132ce
 create function tollbook.end_round(p_kind text, p_queue text, p_key text, p_round integer, p_due_ms integer, p_payload json, p_error text) returns boolean language sql volatile security definer; -- d0317d6e1db577f0
 create function tollbook.erase_callbacks(p_payers text[], p_max integer) returns integer language sql volatile security definer; -- 74ca51f9dc7a8cea
 create function tollbook.erase_results(p_payers text[], p_max integer) returns integer language sql volatile security definer; -- eca7c82e054d6dd9
-create function tollbook.erase_user(p_user_id uuid, p_account_id bigint, p_subjects text[]) returns boolean language plpgsql volatile security definer; -- 06611ce7889ce60d
+create function tollbook.erase_user(p_user_id uuid, p_account_id bigint, p_subjects text[]) returns boolean language plpgsql volatile security definer; -- 9e2083930617966b
 create function tollbook.expose_spend(p_stream text, p_scope text, p_commitment text, p_nonce numeric, p_amount numeric, p_limit numeric, p_next_nonce numeric, p_balance numeric) returns boolean language plpgsql volatile security definer; -- c708de2d52b0ff86
 create function tollbook.extend_lease(p_call_id bigint, p_lease_id uuid, p_lease_secs integer, p_max_age_secs integer DEFAULT NULL::integer) returns SETOF timestamp with time zone language sql volatile security definer; -- 5a56ba4ce2a2095b
 create function tollbook.extend_log(p_lane smallint, p_origin text, p_generation integer, p_from bigint, p_size bigint, p_root bytea, p_note text) returns boolean language plpgsql volatile security definer; -- 778dea48498765ec
@@ -951,7 +915,7 @@ create function tollbook.open_rate_window(p_subject text, p_now timestamp with t
 create function tollbook.open_user_account(p_user_id uuid) returns TABLE(account_id bigint, is_new boolean, is_recorded boolean) language plpgsql volatile security definer; -- 66e0b839be3ba915
 create function tollbook.postpone_payout(p_stream text, p_delay_ms integer, p_reason text) returns void language sql volatile security definer; -- ddc702a6ef61c149
 create function tollbook.postpone_unsettled(p_call_id bigint, p_delay_ms integer) returns void language sql volatile security definer; -- 40a089ca39a38959
-create function tollbook.prune(p_kind text, p_life_secs bigint, p_max integer) returns integer language plpgsql volatile security definer; -- 874f265cb7306158
+create function tollbook.prune(p_kind text, p_life_secs bigint, p_max integer) returns integer language plpgsql volatile security definer; -- efa957e0cd446738
 create function tollbook.prune_projections(p_replaced integer, p_max integer) returns integer language plpgsql volatile security definer; -- 743955e99bfff384
 create function tollbook.prune_short_lived(p_max integer) returns integer language sql volatile security definer; -- 34762fed668bd60d
 create function tollbook.pull_due_times(p_max integer) returns integer language sql volatile security definer; -- d5421872f4b74cb3
@@ -961,7 +925,7 @@ create function tollbook.put_callback(p_stream text, p_binding bytea, p_url text
 create function tollbook.put_result(p_call_id bigint, p_attempt integer, p_lease_id uuid, p_content_type text, p_body bytea) returns TABLE(sha256 text, bytes bigint) language plpgsql volatile security definer; -- c0909571a9a9d875
 create function tollbook.put_results(p_results json) returns TABLE(place bigint, sha256 text, bytes bigint) language sql volatile security definer; -- 3758a6a6302731e8
 create function tollbook.put_stored_result(p_call_id bigint, p_attempt integer, p_lease_id uuid, p_content_type text, p_bytes bigint, p_sha256 bytea) returns TABLE(sha256 text, bytes bigint) language plpgsql volatile security definer; -- 16a864b3a8460eb8
-create function tollbook.queue_alert(p_receivers text[], p_kind text, p_subject text, p_status text, p_text text, p_details json, p_since timestamp with time zone, p_id text) returns void language plpgsql volatile security definer; -- 417e6437bb167d97
+create function tollbook.queue_alert(p_receivers text[], p_kind text, p_subject text, p_status text, p_text text, p_details json, p_since timestamp with time zone, p_id text) returns void language plpgsql volatile security definer; -- 649b3d6b78a692f1
 create function tollbook.quotes_revoked_before() returns bigint language plpgsql stable; -- adb80ddf088acba4
 create function tollbook.rate_retry_ms(p_recent bigint[], p_per_minute integer, p_now_ms bigint) returns bigint language sql immutable; -- 2367230e30befd81
 create function tollbook.reach_standby() returns void language sql volatile security definer; -- 67e21aeb2356135e
@@ -976,8 +940,8 @@ create function tollbook.report_alerts(p_process uuid, p_conditions json, p_is_c
 create function tollbook.report_progress(p_call_id bigint, p_lease_id uuid, p_fraction double precision, p_message text, p_services bigint[] DEFAULT NULL::bigint[]) returns boolean language sql volatile security definer; -- 3953f365d20b81c5
 create function tollbook.resend_payout(p_stream text, p_reason text) returns void language sql volatile security definer; -- d02a8e5e1a9d0502
 create function tollbook.result_hash(p_call_id bigint, p_attempt integer) returns TABLE(sha256 text, bytes bigint) language sql stable security definer; -- 07d350c46f1c2fd0
-create function tollbook.return_budget_message(p_message_id bigint) returns void language sql volatile security definer; -- 92e2794778d3a6ed
 create function tollbook.return_callback(p_stream text, p_binding bytea, p_seq bigint, p_delay_ms bigint, p_failure text) returns void language sql volatile security definer; -- b5e7bec7627e11b9
+create function tollbook.return_message(p_task_id bigint) returns void language sql volatile security definer; -- 2e7ef08dd230d3e9
 create function tollbook.revoke_api_key(p_key_id bigint) returns boolean language sql volatile security definer; -- 6a5586e07575b4cd
 create function tollbook.revoke_operator_token(p_token_id bigint) returns boolean language sql volatile security definer; -- 9029e9979c3726f3
 create function tollbook.root_of_edge(p_edge bytea) returns bytea language plpgsql immutable; -- bf972522a342c28d
@@ -989,18 +953,18 @@ create function tollbook.settle_uncontended(p_settled text, p_now timestamp with
 create function tollbook.stream_key(p_stream text) returns bytea language sql stable; -- 00399cb91698480e
 create function tollbook.stream_name(p_key bytea) returns text language sql stable; -- 80e2016f7d22b3ba
 create function tollbook.sweep_batches() returns void language plpgsql volatile; -- c12d5539447cb4af
-create function tollbook.take_alert_messages(p_receiver text, p_max integer) returns TABLE(message_id bigint, kind text, subject text, status text, text text, details json, since timestamp with time zone, id text, tries integer, created_at timestamp with time zone) language sql volatile security definer; -- 428f3e6cd8f01a8d
 create function tollbook.take_anchor(p_origin text, p_name text, p_every_ms integer) returns TABLE(size bigint, note text) language sql volatile security definer; -- 0b2d413b779d98f5
-create function tollbook.take_budget_messages(p_channel text, p_max integer) returns TABLE(message_id bigint, account_id bigint, account text, key_id bigint, key_name text, percent integer, used bigint, budget bigint, budget_period text, budget_from date, until timestamp with time zone, tries integer, url text, secret text, created_at timestamp with time zone) language sql volatile security definer; -- d04774e5f0e5ad92
+create function tollbook.take_budget_messages(p_channel text, p_max integer) returns TABLE(message_id bigint, account_id bigint, account text, key_id bigint, key_name text, percent integer, used bigint, budget bigint, budget_period text, budget_from date, until timestamp with time zone, tries integer, url text, secret text, created_at timestamp with time zone) language sql volatile security definer; -- ab196421f7abbfd8
 create function tollbook.take_callbacks(p_max integer, p_busy text[]) returns TABLE(stream text, binding bytea, url text, seq bigint, tries integer, age_secs double precision, payer text) language sql volatile security definer; -- c784bf138c5ea84a
 create function tollbook.take_event_allowance(p_kind text, p_wanted integer, p_per_sec integer, p_most integer) returns integer language plpgsql volatile security definer; -- 419e18db892e9cd1
 create function tollbook.take_final_settlements(p_network text, p_finalized numeric, p_max integer) returns TABLE(seq bigint, stream text, block_number numeric, block_hash text) language sql volatile security definer; -- 1dbbb75069675038
 create function tollbook.take_follow_ups(p_topic text, p_network text, p_max integer) returns TABLE(seq bigint, stream text, tries integer, first_search_block numeric, age_secs double precision) language sql volatile security definer; -- a28a3eb4dcae68fd
+create function tollbook.take_messages(p_kind text, p_queue text, p_max integer, p_lease_ms integer) returns TABLE(task_id bigint, payload json, tries integer, created_at timestamp with time zone) language sql volatile security definer; -- c974b2a9a4e006e3
 create function tollbook.take_new_payouts(p_max integer, p_lease_secs integer) returns TABLE(stream text, attempts integer) language sql volatile security definer; -- 129719c290b8c243
 create function tollbook.take_old_calls(p_except json, p_max integer, p_max_age_secs integer, p_lease_secs integer) returns TABLE(call_id bigint, lease_id uuid, attempt integer, failures integer, stream text, service_id bigint, job_index bigint) language sql volatile security definer; -- f77817fd5df6c9be
 create function tollbook.take_sent_payouts(p_max integer, p_lease_secs integer) returns TABLE(stream text, attempts integer, transaction text, checks integer) language sql volatile security definer; -- adbe6b1463b377c1
 create function tollbook.take_unsettled(p_max integer) returns TABLE(call_id bigint, stream text, status text, payment text, attempt integer, age_secs double precision, traceparent text) language sql volatile security definer; -- c4f3fd035007a23f
-create function tollbook.tell_budgets(p_keys bigint[], p_is_refused boolean, p_now timestamp with time zone) returns void language sql volatile; -- caeb6e5fc0518b01
+create function tollbook.tell_budgets(p_keys bigint[], p_is_refused boolean, p_now timestamp with time zone) returns void language sql volatile; -- a8d42ad4108d05ce
 create function tollbook.unused_result_uploads(p_max integer) returns TABLE(call_id bigint, lease_id uuid, parts integer) language sql stable security definer; -- 1080e1648810b9f3
 create function tollbook.watch_payout(p_stream text, p_transaction text, p_delay_ms integer) returns void language sql volatile security definer; -- 523d1e25bc633d89
 create function tollbook.whole_number(p_text text) returns numeric language sql immutable; -- e5d972ffcfd38e58
@@ -1033,11 +997,10 @@ grant execute on function tollbook.count_attempts(text[],integer[],integer[]) to
 grant execute on function tollbook.count_auth_failure(text,integer,boolean) to tollbook_writer;
 grant execute on function tollbook.create_api_key(bigint,bytea,text,text[],bigint,timestamp with time zone,boolean,bigint,text) to tollbook_writer;
 grant execute on function tollbook.create_operator_token(text,text[],bytea,timestamp with time zone,text[]) to tollbook_writer;
-grant execute on function tollbook.end_alert_message(bigint) to tollbook_writer;
-grant execute on function tollbook.end_budget_message(bigint) to tollbook_writer;
 grant execute on function tollbook.end_callback(text,bytea,bigint,text,text) to tollbook_writer;
 grant execute on function tollbook.end_exposure(text,boolean) to tollbook_writer;
 grant execute on function tollbook.end_follow_ups(text,bigint[]) to tollbook_writer;
+grant execute on function tollbook.end_message(bigint) to tollbook_writer;
 grant execute on function tollbook.end_payout(text,text) to tollbook_writer;
 grant execute on function tollbook.end_prune_round() to tollbook_writer;
 grant execute on function tollbook.end_round(text,text,text,integer,integer,json,text) to tollbook_writer;
@@ -1106,8 +1069,8 @@ grant execute on function tollbook.report_progress(bigint,uuid,double precision,
 grant execute on function tollbook.resend_payout(text,text) to tollbook_writer;
 grant execute on function tollbook.result_hash(bigint,integer) to tollbook_reader;
 grant execute on function tollbook.result_hash(bigint,integer) to tollbook_writer;
-grant execute on function tollbook.return_budget_message(bigint) to tollbook_writer;
 grant execute on function tollbook.return_callback(text,bytea,bigint,bigint,text) to tollbook_writer;
+grant execute on function tollbook.return_message(bigint) to tollbook_writer;
 grant execute on function tollbook.revoke_api_key(bigint) to tollbook_writer;
 grant execute on function tollbook.revoke_operator_token(bigint) to tollbook_writer;
 grant execute on function tollbook.schedule_anchor(text,text,integer) to tollbook_writer;
@@ -1117,13 +1080,13 @@ grant execute on function tollbook.stream_key(text) to tollbook_reader;
 grant execute on function tollbook.stream_key(text) to tollbook_writer;
 grant execute on function tollbook.stream_name(bytea) to tollbook_reader;
 grant execute on function tollbook.stream_name(bytea) to tollbook_writer;
-grant execute on function tollbook.take_alert_messages(text,integer) to tollbook_writer;
 grant execute on function tollbook.take_anchor(text,text,integer) to tollbook_writer;
 grant execute on function tollbook.take_budget_messages(text,integer) to tollbook_writer;
 grant execute on function tollbook.take_callbacks(integer,text[]) to tollbook_writer;
 grant execute on function tollbook.take_event_allowance(text,integer,integer,integer) to tollbook_writer;
 grant execute on function tollbook.take_final_settlements(text,numeric,integer) to tollbook_writer;
 grant execute on function tollbook.take_follow_ups(text,text,integer) to tollbook_writer;
+grant execute on function tollbook.take_messages(text,text,integer,integer) to tollbook_writer;
 grant execute on function tollbook.take_new_payouts(integer,integer) to tollbook_writer;
 grant execute on function tollbook.take_old_calls(json,integer,integer,integer) to tollbook_writer;
 grant execute on function tollbook.take_sent_payouts(integer,integer) to tollbook_writer;
@@ -1154,13 +1117,9 @@ grant select on table tollbook.account_credit to tollbook_writer;
 grant select on table tollbook.account_webhook to tollbook_writer;
 grant select on table tollbook.alert to tollbook_reader;
 grant select on table tollbook.alert to tollbook_writer;
-grant select on table tollbook.alert_message to tollbook_reader;
-grant select on table tollbook.alert_message to tollbook_writer;
 grant select on table tollbook.alert_sender to tollbook_reader;
 grant select on table tollbook.alert_sender to tollbook_writer;
 grant select on table tollbook.api_key to tollbook_writer;
-grant select on table tollbook.budget_message to tollbook_reader;
-grant select on table tollbook.budget_message to tollbook_writer;
 grant select on table tollbook.call to tollbook_reader;
 grant select on table tollbook.call to tollbook_writer;
 grant select on table tollbook.call_body to tollbook_writer;

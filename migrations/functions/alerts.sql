@@ -5,9 +5,11 @@ language plpgsql volatile security definer set search_path = tollbook, pg_temp a
 declare
   moment timestamptz := clock();
 begin
-  delete from alert_message where receiver = any (p_receivers) and kind = p_kind and subject = p_subject;
-  insert into alert_message (receiver, kind, subject, status, text, details, since, id, created_at, due_at)
-  select receiver, p_kind, p_subject, p_status, p_text, p_details, coalesce(p_since, moment), p_id, moment, moment
+  delete from task where kind = 'alert_message' and queue = any (p_receivers) and key = json_build_array(p_kind, p_subject)::text;
+  insert into task (kind, queue, key, created_at, ok_at, due_at, payload)
+  select 'alert_message', receiver, json_build_array(p_kind, p_subject)::text, moment, moment, moment,
+    json_build_object('kind', p_kind, 'subject', p_subject, 'status', p_status, 'text', p_text, 'details', p_details,
+      'since', coalesce(p_since, moment), 'id', p_id)
   from unnest(p_receivers) as receiver
   on conflict do nothing;
 end $$;
@@ -60,29 +62,4 @@ begin
   return query select sender.process_id = p_process, null, null, null, null;
 end $$;
 
--- Takes up to p_max messages of a receiver that are due. They are due again later and later, and after three days given up.
-create or replace function tollbook.take_alert_messages(p_receiver text, p_max int)
-returns table (message_id bigint, kind text, subject text, status text, text text, details json, since timestamptz, id text,
-  tries int, created_at timestamptz)
-language sql volatile security definer set search_path = tollbook, pg_temp as $$
-  delete from alert_message where receiver = p_receiver and created_at < clock() - interval '3 days';
-  with due as materialized (
-    select alert_message.message_id from alert_message
-    where receiver = p_receiver and due_at not between clock() and clock() + interval '10 minutes'
-    order by alert_message.message_id limit p_max for update skip locked
-  )
-  update alert_message set tries = alert_message.tries + 1,
-    due_at = clock() + least(interval '10 minutes', interval '1 second' * 2 ^ least(alert_message.tries + 1, 20))
-  where alert_message.message_id in (select due.message_id from due)
-  returning alert_message.message_id, alert_message.kind, alert_message.subject, alert_message.status, alert_message.text,
-    alert_message.details, alert_message.since, alert_message.id, alert_message.tries, alert_message.created_at
-$$;
-
--- The receiver has taken the message; one that replaced it meanwhile has another number.
-create or replace function tollbook.end_alert_message(p_message_id bigint) returns void
-language sql volatile security definer set search_path = tollbook, pg_temp as $$
-  delete from alert_message where message_id = p_message_id
-$$;
-
-grant execute on function tollbook.queue_alert, tollbook.report_alerts, tollbook.take_alert_messages, tollbook.end_alert_message
-  to tollbook_writer;
+grant execute on function tollbook.queue_alert, tollbook.report_alerts to tollbook_writer;

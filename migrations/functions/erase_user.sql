@@ -16,7 +16,7 @@ begin
   delete from identity."user" where id = p_user_id;
   update api_key set name = 'erased', revoked_at = coalesce(revoked_at, clock()) where account_id = p_account_id;
   delete from account_webhook where account_id = p_account_id;
-  delete from budget_message where account_id = p_account_id;
+  delete from task where kind = 'budget_message' and (payload->>'account_id')::bigint = p_account_id;
   delete from credit_request where account_id = p_account_id and position(':' in request_id) = 0;
   delete from rate_window where exists (select from unnest(p_subjects) as beginning where starts_with(subject, beginning));
   return true;

@@ -26,47 +26,28 @@ language sql volatile set search_path = tollbook, pg_temp as $$
     where api_key.key_id = reached.key_id and percent > budget_told
     returning account_id, api_key.key_id, percent, budget_used, budget, budget_period, budget_from
   )
-  insert into budget_message (channel, account_id, key_id, percent, used, budget, budget_period, budget_from, created_at, due_at)
-  select channel, account_id, key_id, percent, budget_used, budget, budget_period, budget_from, p_now, p_now
+  insert into task (kind, queue, key, created_at, ok_at, due_at, payload)
+  select 'budget_message', channel, gen_random_uuid()::text, p_now, p_now, p_now,
+    json_build_object('account_id', account_id, 'key_id', key_id, 'percent', percent, 'used', budget_used, 'budget', budget,
+      'budget_period', budget_period, 'budget_from', budget_from)
   from told join account using (account_id) cross join (values ('mail'), ('webhook')) as by(channel)
   where starts_with(account.name, 'user:') and closed_at is null
 $$;
 
--- Takes up to p_max messages of a channel that are due, the least tried ones first: those of an address that never answers hold up no
--- other. Where the process ends while it sends them they are due again after five minutes, longer than sending takes, so that no other
--- process sends them meanwhile. After three days they are given up.
+-- Takes up to p_max messages of a channel that are due, with the webhook and the names of this moment. Where the process ends while it sends
+-- them they are due again after five minutes, longer than sending takes, so that no other process sends them meanwhile.
 create or replace function tollbook.take_budget_messages(p_channel text, p_max int)
 returns table (message_id bigint, account_id bigint, account text, key_id bigint, key_name text, percent int, used bigint, budget bigint,
   budget_period text, budget_from date, until timestamptz, tries int, url text, secret text, created_at timestamptz)
 language sql volatile security definer set search_path = tollbook, pg_temp as $$
-  delete from budget_message where channel = p_channel and created_at < clock() - interval '3 days';
-  with due as materialized (
-    select budget_message.message_id from budget_message
-    where channel = p_channel and due_at not between clock() and clock() + interval '10 minutes'
-    order by budget_message.tries, budget_message.message_id limit p_max for update skip locked
-  ), taken as (
-    update budget_message set tries = budget_message.tries + 1, due_at = clock() + interval '5 minutes'
-    where budget_message.message_id in (select due.message_id from due)
-    returning budget_message.*
-  )
-  select taken.message_id, taken.account_id, account.name, taken.key_id, api_key.name, taken.percent, taken.used, taken.budget,
-    taken.budget_period, taken.budget_from, budget_end(taken.budget_period, taken.budget_from), taken.tries, hook.url, hook.secret,
+  select taken.task_id, told.account_id, account.name, told.key_id, api_key.name, told.percent, told.used, told.budget,
+    told.budget_period, told.budget_from, budget_end(told.budget_period, told.budget_from), taken.tries, hook.url, hook.secret,
     taken.created_at
-  from taken join account using (account_id) left join api_key on api_key.key_id = taken.key_id
-  left join account_webhook hook on hook.account_id = taken.account_id
-$$;
-
--- The message was taken, or has no receiver.
-create or replace function tollbook.end_budget_message(p_message_id bigint) returns void
-language sql volatile security definer set search_path = tollbook, pg_temp as $$
-  delete from budget_message where message_id = p_message_id
-$$;
-
--- The message was not taken: it is due again, later after each try.
-create or replace function tollbook.return_budget_message(p_message_id bigint) returns void
-language sql volatile security definer set search_path = tollbook, pg_temp as $$
-  update budget_message set due_at = clock() + least(interval '10 minutes', interval '2 seconds' * 2 ^ least(tries, 20))
-  where message_id = p_message_id
+  from take_messages('budget_message', p_channel, p_max, 300000) taken
+  cross join lateral json_to_record(taken.payload) as told(account_id bigint, key_id bigint, percent int, used bigint, budget bigint,
+    budget_period text, budget_from date)
+  join account using (account_id) left join api_key on api_key.key_id = told.key_id
+  left join account_webhook hook on hook.account_id = told.account_id
 $$;
 
 -- Sets the webhook of an account, or ends it where p_url is null.
@@ -79,5 +60,4 @@ begin
     on conflict (account_id) do update set url = excluded.url, secret = excluded.secret, created_at = excluded.created_at;
 end $$;
 
-grant execute on function tollbook.budget_start, tollbook.budget_end, tollbook.take_budget_messages, tollbook.end_budget_message,
-  tollbook.return_budget_message, tollbook.set_account_webhook to tollbook_writer;
+grant execute on function tollbook.budget_start, tollbook.budget_end, tollbook.take_budget_messages, tollbook.set_account_webhook to tollbook_writer;

@@ -88,8 +88,8 @@ begin
     delete from alert where (kind, subject) in (
       select kind, subject from alert where not is_firing and seen_at < cutoff limit p_max);
   when 'alert_messages' then
-    delete from alert_message where message_id in (
-      select message_id from alert_message where created_at < cutoff limit p_max);
+    delete from task where task_id in (
+      select task_id from task where kind in ('alert_message', 'budget_message') and created_at < cutoff limit p_max);
   end case;
   get diagnostics pruned = row_count;
   perform add_pruned(own_round, p_kind, pruned, cutoff);

@@ -44,4 +44,41 @@ language sql volatile security definer set search_path = tollbook, pg_temp as $$
   select exists (select from renewed)
 $$;
 
-grant execute on function tollbook.begin_round, tollbook.end_round, tollbook.renew_round to tollbook_writer;
+-- Takes up to p_max messages of a queue that are due, the least tried ones first: those of an address that never answers hold up no other.
+-- They are due again after p_lease_ms; where it is null, after a time that grows with their tries. After three days they are given up.
+create or replace function tollbook.take_messages(p_kind text, p_queue text, p_max int, p_lease_ms int)
+returns table (task_id bigint, payload json, tries int, created_at timestamptz)
+language sql volatile security definer set search_path = tollbook, pg_temp as $$
+  delete from task where kind = p_kind and queue = p_queue and created_at < clock() - interval '3 days';
+  with due as materialized (
+    select task.task_id from task
+    where kind = p_kind and queue = p_queue
+      -- a time of the future is from before the clock went back
+      and (due_at <= clock() or coalesce(taken_at, task.created_at) > clock())
+    order by takes, task.task_id limit p_max for update skip locked
+  )
+  update task set takes = takes + 1, taken_at = clock(),
+    due_at = clock() + coalesce(p_lease_ms * interval '1 millisecond', back_off(takes + 1))
+  from due where task.task_id = due.task_id
+  returning task.task_id, task.payload, task.takes, task.created_at
+$$;
+
+-- How long after a try the next one comes.
+create or replace function tollbook.back_off(p_tries int) returns interval language sql immutable as $$
+  select least(interval '10 minutes', interval '1 second' * 2 ^ least(p_tries, 20))
+$$;
+
+-- The message was taken, or has no receiver. One that replaced it meanwhile has another number.
+create or replace function tollbook.end_message(p_task_id bigint) returns void
+language sql volatile security definer set search_path = tollbook, pg_temp as $$
+  delete from task where task_id = p_task_id
+$$;
+
+-- The message was not taken: it is due again.
+create or replace function tollbook.return_message(p_task_id bigint) returns void
+language sql volatile security definer set search_path = tollbook, pg_temp as $$
+  update task set due_at = clock() + back_off(takes) where task_id = p_task_id
+$$;
+
+grant execute on function tollbook.begin_round, tollbook.end_round, tollbook.renew_round, tollbook.take_messages, tollbook.end_message,
+  tollbook.return_message to tollbook_writer;

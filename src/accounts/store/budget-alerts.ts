@@ -11,15 +11,6 @@ export function takeBudgetMessages(pool: pg.Pool, channel: 'mail' | 'webhook', m
 }
 export type BudgetMessage = Awaited<ReturnType<typeof takeBudgetMessages>>[number];
 
-export function endBudgetMessage(pool: pg.Pool, messageId: number): Promise<void> {
-  return callFunction(pool, 'end_budget_message', [messageId]);
-}
-
-/** It could not be sent: it becomes due again, later after each try. */
-export function returnBudgetMessage(pool: pg.Pool, messageId: number): Promise<void> {
-  return callFunction(pool, 'return_budget_message', [messageId]);
-}
-
 /** Sets where the owner of an account is told about budgets; undefined ends it. */
 export function setAccountWebhook(
   pool: pg.Pool,

@@ -1,18 +1,13 @@
 import { randomBytes } from 'node:crypto';
 import { creditText } from '../../base/values/price.ts';
+import { endMessage, returnMessage } from '../../ledger/store/tasks.ts';
 import { webhookSecretText } from '../../base/values/webhook-secret.ts';
 import {
   customerAddresses,
   customerUrl,
   sendCustomerWebhook,
 } from '../../base/peers/http/customer-webhook.ts';
-import {
-  type BudgetMessage,
-  endBudgetMessage,
-  returnBudgetMessage,
-  setAccountWebhook,
-  takeBudgetMessages,
-} from '../store/budget-alerts.ts';
+import { type BudgetMessage, setAccountWebhook, takeBudgetMessages } from '../store/budget-alerts.ts';
 import { userOfAccount } from '../store/identity.ts';
 import { sendBudgetMail } from './auth-mails.ts';
 import type { Identity } from './context.ts';
@@ -56,7 +51,7 @@ async function sendOne(
     const facts = { err, account_id: message.account_id, key_id: message.key_id, tries: message.tries };
     identity.log.warn({ ...facts, channel }, 'a message about a budget could not be sent: it is sent again');
   }
-  await (isDone ? endBudgetMessage : returnBudgetMessage)(identity.pool, message.message_id);
+  await (isDone ? endMessage : returnMessage)(identity.pool, message.message_id);
 }
 
 async function mail(identity: Identity, message: BudgetMessage): Promise<true> {

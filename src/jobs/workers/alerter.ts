@@ -4,13 +4,9 @@ import type { OperatorLog } from '../../base/values/operator-log.ts';
 import { alertOf, unreadableAlert } from '../use-cases/alert.ts';
 import type { AlertMessage } from '../../base/peers/alerts/message.ts';
 import type { AlertReceiver } from '../../base/peers/alerts/receiver.ts';
-import {
-  endAlertMessage,
-  queueAlert,
-  type QueuedAlert,
-  takeAlertMessages,
-} from '../../ledger/store/alerts.ts';
+import { queueAlert, type QueuedAlert, takeAlertMessages } from '../../ledger/store/alerts.ts';
 import type { LedgerDatabase } from '../../ledger/store/database.ts';
+import { endMessage } from '../../ledger/store/tasks.ts';
 import { endFollowUps, type FollowUp, readEvent, takeFollowUps } from '../../payments/store/follow-ups.ts';
 import { type Loop, startLoop } from '../../ledger/workers/loop.ts';
 
@@ -68,7 +64,7 @@ export function startAlerter({ pool, db, log }: Context, receivers: readonly Ale
 export function startAlertSender({ pool, log }: Context, receiver: AlertReceiver): Loop {
   const send = async (row: Awaited<ReturnType<typeof takeAlertMessages>>[number]): Promise<void> => {
     const sent = await receiver.send(messageOf(row));
-    if (sent.kind === 'delivered') return endAlertMessage(pool, row.message_id);
+    if (sent.kind === 'delivered') return endMessage(pool, row.message_id);
     const facts = { alert: row.kind, subject: row.subject, receiver: receiver.name, tries: row.tries };
     log.warn({ ...facts, cause: sent.cause }, 'an alert could not be sent: it is sent again');
   };

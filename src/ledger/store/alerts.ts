@@ -3,6 +3,7 @@ import { sql } from 'kysely';
 import type { AlertCondition } from '../../base/values/alert-condition.ts';
 import type { LedgerDatabase } from './database.ts';
 import { callFunction, callTableFunction } from './functions.ts';
+import { takeMessages } from './tasks.ts';
 
 export interface AlertReport {
   /** The process that reports. */
@@ -84,13 +85,24 @@ export async function queueAlert(
   await callFunction(pool, 'queue_alert', [receivers, kind, subject, status, text, details, null, id]);
 }
 
-/** Takes up to `max` messages for a receiver. They become due again until they are ended. */
-export function takeAlertMessages(pool: pg.Pool, receiver: string, max: number) {
-  return callTableFunction(pool, 'take_alert_messages', [receiver, max]);
+/** What a receiver is still to be told. */
+interface StoredAlert extends AlertChange {
+  readonly details: object;
+  readonly since: string;
+  /** What a receiver recognises a repeated message by; null: made of the number of the message. */
+  readonly id: string | null;
 }
 
-export function endAlertMessage(pool: pg.Pool, messageId: number): Promise<void> {
-  return callFunction(pool, 'end_alert_message', [messageId]);
+/** Takes up to `max` messages for a receiver. They become due again until they are ended. */
+export async function takeAlertMessages(pool: pg.Pool, receiver: string, max: number) {
+  const messages = await takeMessages<StoredAlert>(pool, 'alert_message', receiver, max);
+  return messages.map(({ messageId, tries, createdAt, payload: { since, ...alert } }) => ({
+    ...alert,
+    since: new Date(since),
+    message_id: messageId,
+    tries,
+    created_at: createdAt,
+  }));
 }
 
 /** Of so many dead letters, the newest, those of each service are counted. */

@@ -64,11 +64,10 @@ export const functionSignatures = {
     takes: [text, texts, bytea, nullable(timestamp), nullable(texts)],
     returns: bigint,
   },
-  end_alert_message: { takes: [bigint], returns: nothing },
-  end_budget_message: { takes: [bigint], returns: nothing },
   end_callback: { takes: [text, bytea, bigint, nullable(text), nullable(text)], returns: nothing },
   end_exposure: { takes: [text, boolean], returns: nothing },
   end_follow_ups: { takes: [text, bigints], returns: nothing },
+  end_message: { takes: [bigint], returns: nothing },
   end_payout: { takes: [text, nullable(text)], returns: nothing },
   end_prune_round: {
     takes: [],
@@ -152,28 +151,13 @@ export const functionSignatures = {
   },
   report_progress: { takes: [bigint, uuid, nullable(float), nullable(text), bigints], returns: boolean },
   resend_payout: { takes: [text, text], returns: nothing },
-  return_budget_message: { takes: [bigint], returns: nothing },
   return_callback: { takes: [text, bytea, bigint, bigint, text], returns: nothing },
+  return_message: { takes: [bigint], returns: nothing },
   revoke_api_key: { takes: [bigint], returns: boolean },
   revoke_operator_token: { takes: [bigint], returns: boolean },
   schedule_anchor: { takes: [text, text, int], returns: nothing },
   set_account_disabled: { takes: [bigint, boolean], returns: boolean },
   set_account_webhook: { takes: [bigint, nullable(text), nullable(text)], returns: nothing },
-  take_alert_messages: {
-    takes: [text, int],
-    rows: {
-      message_id: bigint,
-      kind: text,
-      subject: text,
-      status: oneOf('firing', 'resolved'),
-      text: text,
-      details: json,
-      since: timestamp,
-      id: nullable(text),
-      tries: int,
-      created_at: timestamp,
-    },
-  },
   take_anchor: { takes: [text, text, int], rows: { size: bigint, note: text } },
   take_budget_messages: {
     takes: [text, int],
@@ -215,6 +199,10 @@ export const functionSignatures = {
   take_follow_ups: {
     takes: [text, nullable(text), int],
     rows: { seq: bigint, stream: text, tries: int, first_search_block: nullable(numeric), age_secs: float },
+  },
+  take_messages: {
+    takes: [text, text, int, nullable(int)],
+    rows: { task_id: bigint, payload: json, tries: int, created_at: timestamp },
   },
   take_new_payouts: { takes: [int, int], rows: { stream: text, attempts: int } },
   take_old_calls: {

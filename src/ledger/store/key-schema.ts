@@ -3,20 +3,6 @@ import { bigint, date, int, nullable, numeric, oneOf, text, timestamp, uuid } fr
 /** The tables of what keys use and of what their owners are told, as `schema.ts` has the others. */
 export const keyTables = {
   'tollbook.account_webhook': { account_id: bigint, url: text, secret: text, created_at: timestamp },
-  'tollbook.budget_message': {
-    message_id: bigint,
-    channel: oneOf('mail', 'webhook'),
-    account_id: bigint,
-    key_id: bigint,
-    percent: int,
-    used: bigint,
-    budget: bigint,
-    budget_period: oneOf('day', 'month'),
-    budget_from: date,
-    tries: int,
-    created_at: timestamp,
-    due_at: timestamp,
-  },
   'tollbook.completion': {
     generation: int,
     account_id: bigint,

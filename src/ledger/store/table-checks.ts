@@ -171,7 +171,6 @@ export const tableChecks = {
     // named as well: one that was made while verify began, or whose process ended before its event; it is to be revoked
   },
   'tollbook.account_webhook': { notFollowing: ofPeople },
-  'tollbook.budget_message': { notFollowing: 'messages that wait to be sent' },
 
   'tollbook.log_tile': { follows: 'the hashes of the events, as far as they are sealed' },
   'tollbook.log_tree': { follows: 'the hashes of the events, and the newest head' },
@@ -244,7 +243,7 @@ export const tableChecks = {
   },
   'tollbook.task': {
     notFollowing:
-      'cursors and rounds of workers: what they have found last. A rate in force and the call of a trigger are in their events',
+      'messages that wait to be sent, and what rounds have found last: a rate in force and the call of a trigger are in their events',
   },
   'tollbook.ledger_cursor': { notFollowing: 'how far each worker has read' },
 
@@ -252,7 +251,6 @@ export const tableChecks = {
   'tollbook.price_window': { notFollowing: 'offers of the configuration; what was paid is in its quote' },
 
   'tollbook.alert': { notFollowing: shortLived },
-  'tollbook.alert_message': { notFollowing: 'messages that wait to be sent' },
   'tollbook.alert_sender': { notFollowing: shortLived },
   'tollbook.event_allowance': { notFollowing: shortLived },
   'tollbook.rate_window': { notFollowing: shortLived },

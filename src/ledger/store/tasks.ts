@@ -93,3 +93,39 @@ export async function readTasks<Payload>(
     dueAt: row.due_at,
   }));
 }
+
+/** What is sent until it was taken. */
+export interface Message<Payload> {
+  /** Another one than that of the message that it replaced. */
+  readonly messageId: number;
+  /** This one included. */
+  readonly tries: number;
+  readonly createdAt: Date;
+  readonly payload: Payload;
+}
+
+/** Takes up to `max` messages of a queue that are due: they become due again, later after each try, until they are ended. */
+export async function takeMessages<Payload>(
+  pool: pg.Pool,
+  kind: 'alert_message',
+  queue: string,
+  max: number,
+): Promise<Message<Payload>[]> {
+  const rows = await callTableFunction(pool, 'take_messages', [kind, queue, max, null]);
+  return rows.map((row) => ({
+    messageId: row.task_id,
+    tries: row.tries,
+    createdAt: row.created_at,
+    payload: row.payload as Payload,
+  }));
+}
+
+/** The message was taken, or has no receiver. */
+export function endMessage(pool: pg.Pool, messageId: number): Promise<void> {
+  return callFunction(pool, 'end_message', [messageId]);
+}
+
+/** The message was not taken: it becomes due again, later after each try. */
+export function returnMessage(pool: pg.Pool, messageId: number): Promise<void> {
+  return callFunction(pool, 'return_message', [messageId]);
+}

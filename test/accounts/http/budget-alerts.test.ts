@@ -87,7 +87,7 @@ describe('the budget of a key', () => {
       'used to 80 %',
       'used up',
     ]);
-    const { rows } = await database.pool.query('select from tollbook.budget_message');
+    const { rows } = await database.pool.query(`select from tollbook.task where kind = 'budget_message'`);
     expect(rows).toEqual([]);
     expect((await browser.request('DELETE', '/api/alert-webhook')).json).toEqual({ url: null });
   });

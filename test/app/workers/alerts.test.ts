@@ -5,7 +5,8 @@ import { expect, onTestFinished, test } from 'vitest';
 import { requeueCall } from '../../../src/calls/use-cases/requeue-call.ts';
 import { pauseRunner, resumeRunner } from '../../../src/calls/use-cases/pause-runner.ts';
 import type { AlertMessage } from '../../../src/base/peers/alerts/message.ts';
-import { endAlertMessage, reportAlerts, takeAlertMessages } from '../../../src/ledger/store/alerts.ts';
+import { reportAlerts, takeAlertMessages } from '../../../src/ledger/store/alerts.ts';
+import { endMessage } from '../../../src/ledger/store/tasks.ts';
 import { startAlertReporter } from '../../../src/jobs/workers/alert-reporter.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
 import { useChain } from '../../support/devnet.ts';
@@ -28,7 +29,7 @@ const bodies = (deliveries: readonly Delivery[]) => deliveries.map(({ body }) =>
 
 async function takeAll({ pool }: TestDatabase, receiver = 'webhook') {
   const rows = await takeAlertMessages(pool, receiver, 16);
-  for (const { message_id: id } of rows) await endAlertMessage(pool, id);
+  for (const { message_id: id } of rows) await endMessage(pool, id);
   return rows.map(({ kind, subject, status }) => `${kind} ${subject} ${status}`);
 }
 
@@ -164,7 +165,11 @@ test('a database that is away is told by the process that was the sender, once, 
     await pool.end();
   });
   const queued = () =>
-    database.pool.query('select kind, status from tollbook.alert_message').then(({ rows }) => rows);
+    database.pool
+      .query(
+        `select payload->>'kind' as kind, payload->>'status' as status from tollbook.task where kind = 'alert_message'`,
+      )
+      .then(({ rows }) => rows);
   await eventually(async () => expect(await queued()).toEqual([{ kind: 'clock_trouble', status: 'firing' }]));
   await database.away(true);
   await eventually(() => {

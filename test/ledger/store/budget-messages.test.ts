@@ -1,12 +1,14 @@
 import { describe, expect, test } from 'vitest';
-import { returnBudgetMessage, takeBudgetMessages } from '../../../src/accounts/store/budget-alerts.ts';
+import { takeBudgetMessages } from '../../../src/accounts/store/budget-alerts.ts';
+import { returnMessage } from '../../../src/ledger/store/tasks.ts';
 import { fund, laneOn } from '../../support/credit.ts';
 import { createDatabase } from '../../support/database.ts';
 
 describe('a message about a budget', () => {
-  const insert = `insert into tollbook.budget_message
-    (channel, account_id, key_id, percent, used, budget, budget_period, budget_from, tries, created_at, due_at)
-    select 'webhook', $1, 1, 50, 1, 2, 'day', '2026-11-30', tries, tollbook.clock(), tollbook.clock()
+  const insert = `insert into tollbook.task (kind, queue, key, created_at, ok_at, due_at, takes, payload)
+    select 'budget_message', 'webhook', gen_random_uuid(), tollbook.clock(), tollbook.clock(), tollbook.clock(), tries,
+      json_build_object('account_id', $1::bigint, 'key_id', 1, 'percent', 50, 'used', 1, 'budget', 2, 'budget_period', 'day',
+        'budget_from', '2026-11-30')
     from unnest($2::int[]) as tries`;
 
   test('is sent by one process at a time, and again where that one ended', async () => {
@@ -22,7 +24,7 @@ describe('a message about a budget', () => {
     const [message] = await takeBudgetMessages(database.pool, 'webhook', 16);
     expect(message?.tries).toBe(2);
     // a failure is repeated sooner
-    await returnBudgetMessage(database.pool, message!.message_id);
+    await returnMessage(database.pool, message!.message_id);
     await database.moveClock(310);
     expect(await take()).toBe(1);
   });

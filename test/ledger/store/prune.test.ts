@@ -122,8 +122,7 @@ test('no life, however short, deletes what may still be delivered, credited twic
       insert into tollbook.follow_up (topic, seq, network, created_at, due_at)
         values ('confirm', 1, 'n', now(), now());
       insert into tollbook.credit_request values ('an-invoice-of-2026', 'grant', 1, 1, 1, now());
-      insert into tollbook.alert_message (receiver, kind, subject, status, text, details, since, created_at, due_at)
-        values ('slack', 'low_gas', 's', 'firing', '', '{}', now(), now(), now());
+      select tollbook.queue_alert(array['slack'], 'low_gas', 's', 'firing', '', '{}', now(), null);
       insert into tollbook.rate_window values ('ip:1', '{}', current_date, 1);`),
   );
   const pruned = async () => {

@@ -6,7 +6,8 @@ import { prepaidContractAddress } from '../../../../src/devnet/prepaid-contract.
 import { createPrepaidContract } from '../../../../src/chat/peers/prepaid/prepaid-contract.ts';
 import { spendConditions } from '../../../../src/chat/use-cases/spend/conditions.ts';
 import { createOperatorBalance } from '../../../../src/chat/use-cases/spend/operator-balance.ts';
-import { endAlertMessage, reportAlerts, takeAlertMessages } from '../../../../src/ledger/store/alerts.ts';
+import { reportAlerts, takeAlertMessages } from '../../../../src/ledger/store/alerts.ts';
+import { endMessage } from '../../../../src/ledger/store/tasks.ts';
 import { createDatabase } from '../../../support/database.ts';
 import { documentOf } from '../../../support/documented.ts';
 import { logLines } from '../../../support/log-lines.ts';
@@ -59,7 +60,7 @@ test("little ether of the operator's key fires the alert low_gas, and its return
     const conditions = spendConditions({ operatorBalance, prepaid });
     await reportAlerts(pool, { ...settings, processId: randomUUID(), conditions });
     const messages = await takeAlertMessages(pool, 'webhook', 16);
-    for (const { message_id: id } of messages) await endAlertMessage(pool, id);
+    for (const { message_id: id } of messages) await endMessage(pool, id);
     return messages.map(({ kind, subject, status }) => [kind, subject, status]);
   };
   expect(await report()).toEqual([]);
