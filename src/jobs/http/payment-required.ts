@@ -16,7 +16,6 @@ import { createBoundedCache } from '../../base/values/bounded-cache.ts';
 import type { Hex } from '../../base/values/primitives.ts';
 import type { PaymentRequired, OfferedQuote } from '../use-cases/answer.ts';
 import { jobResource, jobUrl } from '../use-cases/catalog.ts';
-import type { JobsContext } from '../use-cases/context.ts';
 import type { Offers } from '../use-cases/offers.ts';
 import { noteFacts } from '../../base/http/request-log.ts';
 import { didOf, type OfferKey } from '../../payments/rules/offer-key.ts';
@@ -28,7 +27,7 @@ interface OfferContext {
     JobsConfig,
     'acceptedTokens' | 'maxTimeoutSecs' | 'paymentIdentifier' | 'quoteTtlSecs'
   >;
-  readonly offerKeys: JobsContext['offerKeys'];
+  readonly offerKeys: RotatingSecret<OfferKey> | undefined;
   readonly offers: Pick<Offers, 'withoutRate'>;
   readonly publicUrl: () => string;
 }

@@ -2,10 +2,16 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
 import { isFinal } from '../../payments/rules/quote-state.ts';
 import { type Hex, isHex32 } from '../../base/values/primitives.ts';
-import type { JobsContext } from '../use-cases/context.ts';
+import type { OperatorLog } from '../../base/values/operator-log.ts';
 import { isReceiptToken } from '../../payments/use-cases/receipt-keys.ts';
-import { awaitReceipt, type Following, followReceipt, maxWaitSecs } from '../use-cases/follow-receipt.ts';
-import { readReceipt, type ReceiptReader, type ReceiptReading } from '../use-cases/receipt.ts';
+import {
+  awaitReceipt,
+  type Following,
+  type FollowPorts,
+  followReceipt,
+  maxWaitSecs,
+} from '../use-cases/follow-receipt.ts';
+import { readReceipt, type ReceiptReading } from '../use-cases/receipt.ts';
 import { type Receipt, receiptQuery } from './schemas/receipt.ts';
 import { createSharedReads, type SharedReads } from '../../base/runtime/shared-reads.ts';
 import type { LogReader } from '../../audit/use-cases/log/log-reader.ts';
@@ -18,7 +24,7 @@ import { leftSignal } from '../../base/http/left-signal.ts';
 import { addressOf, bearerToken } from '../../base/http/request-values.ts';
 import type { WaitPlaces } from '../../base/http/wait-places.ts';
 
-type ReceiptContext = ReceiptReader & Pick<JobsContext, 'log' | 'streams' | 'stopping'>;
+type ReceiptContext = FollowPorts & { readonly log: OperatorLog };
 
 /** What a receipt proves: that money moved, and what changed that later. */
 const settlementTypes: ReadonlySet<string> = new Set([

@@ -1,5 +1,5 @@
 import type { FastifyInstance } from 'fastify';
-import type { JobsContext } from '../use-cases/context.ts';
+import type { Ledger } from '../../ledger/store/ledger.ts';
 import { readCounters } from '../../ledger/store/counters.ts';
 import { readyRoutes } from '../../ledger/http/ready.ts';
 import type { ReadinessJson, Stats } from '../../ledger/http/status.ts';
@@ -13,7 +13,7 @@ export function healthRoutes(readiness: () => ReadinessJson) {
 }
 
 /** The public counters. */
-export function statsRoutes(context: Pick<JobsContext, 'db'>) {
+export function statsRoutes(context: Pick<Ledger, 'db'>) {
   return async (app: FastifyInstance): Promise<void> => {
     app.get('/x402/stats', async (_request, reply) => {
       const { asOfSeq, counters } = await readCounters(context.db);

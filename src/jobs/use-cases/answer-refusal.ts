@@ -135,7 +135,8 @@ async function offerJob(context: RefusalPorts, refusal: OfferRefusal): Promise<P
   return named ? offerNamed(context, refusal, named) : quoteJob(context, refusal);
 }
 
-function errorAnswer({ record: _, ...told }: ErrorRefusal): Refused {
+function errorAnswer(refusal: ErrorRefusal): Refused {
+  const { record: _, ...told } = refusal;
   return { ...told, kind: 'refused' };
 }
 

@@ -18,12 +18,14 @@ import {
   type ShownAnswer,
 } from '../../payments/store/rate-rounds.ts';
 import { readLastEvents } from '../../ledger/store/streams.ts';
-import type { JobsContext } from './context.ts';
-import { rateName } from './rates.ts';
+import type { Ledger } from '../../ledger/store/ledger.ts';
+import type { OperatorLog } from '../../base/values/operator-log.ts';
+import { rateName, type Rates } from './rates.ts';
 
-type RateContext = Pick<JobsContext, 'pool' | 'lane' | 'log'> & {
-  readonly rates: Pick<JobsContext['rates'], 'nowSecs'>;
-};
+export interface RatePorts extends Pick<Ledger, 'pool' | 'lane'> {
+  readonly rates: Pick<Rates, 'nowSecs'>;
+  readonly log: OperatorLog;
+}
 
 /** Longer than a round may take: then another gateway asks. */
 const leaseMs = sourceTimeoutMs + 5_000;
@@ -41,7 +43,7 @@ interface Found {
 /**
  * Asks for a token's rate where that is due and no other gateway does. A changed rate is an event before any gateway offers it.
  */
-export async function askRate(context: RateContext, token: AcceptedToken): Promise<void> {
+export async function askRate(context: RatePorts, token: AcceptedToken): Promise<void> {
   const name = rateName(token);
   const begun = await beginRateRound(context.pool, name, leaseMs);
   if (!begun) return;
@@ -58,7 +60,7 @@ export async function askRate(context: RateContext, token: AcceptedToken): Promi
   await endRateRound(context.pool, name, { round: begun.round, dueMs, recorded, ...found });
 }
 
-async function askSources({ rates }: RateContext, terms: RateTerms, begun: BegunRound): Promise<Found> {
+async function askSources({ rates }: RatePorts, terms: RateTerms, begun: BegunRound): Promise<Found> {
   const askedAt = rates.nowSecs();
   const said = await Promise.all(terms.sources.map((source) => askSource(source, Math.floor(askedAt))));
   const now = rates.nowSecs();
@@ -123,7 +125,7 @@ function termsOf(token: AcceptedToken): Hex {
 
 /** The last event decides, and not the row: a gateway may have ended between the event and the end of its round. */
 async function readLastChange(
-  { pool }: RateContext,
+  { pool }: RatePorts,
   token: AcceptedToken,
   { recorded }: BegunRound,
 ): Promise<LastChange> {
@@ -135,7 +137,7 @@ async function readLastChange(
 
 /** False where another gateway has recorded a change meanwhile: its round counts. */
 async function recordChange(
-  { lane, log }: RateContext,
+  { lane, log }: RatePorts,
   token: AcceptedToken,
   { version, rate: previous }: LastChange,
   { problem, answers }: Found,

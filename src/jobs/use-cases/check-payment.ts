@@ -172,7 +172,12 @@ async function verifyPayment(
   // the operator must act first: its amount, or what its payer signed, may be wrong by any factor
   if (offers.isWrong(payment))
     return unlessLost(await judgeInvalid(context, request, job, matched, 'token_misconfigured'));
-  if (matched.late) return unlessLost(await judgeLate(context, request, matched, matched.late));
+  if (matched.late) {
+    // it is taken only where its payer is charged already
+    const quotedAtSecs = matched.state.quote?.issued_at ?? Number(payment.validBefore);
+    const landing = await findLanding(context, payment, quotedAtSecs, { kind: 'not_landed' });
+    return unlessLost(judgeLanding(context, request, matched, landing, matched.late));
+  }
   const isSkipped = !context.settings.facilitatorVerify && job.mode === 'public_paid';
   if (isSkipped && !mayBeLost && signed.kind === 'signed') {
     if (!facilitator.isCircuitOpen() && offers.isSettled(payment)) return verifiedBy('signature');
@@ -210,7 +215,11 @@ async function judgeInvalid(
   reason: string,
 ): Promise<Verified | JobRefusal> {
   const { digest, payment, state } = matched;
-  const landing = await findLanding(context, payment, state.quote?.issued_at ?? nowSecs(context), reason);
+  // without an RPC the reason is all there is: only some exclude that the transfer has landed
+  const { failsBeforeBroadcast } = schemes[payment.transferMethod];
+  const withoutChain = { kind: failsBeforeBroadcast(reason) ? 'not_landed' : 'unsure' } as const;
+  const quotedAtSecs = state.quote?.issued_at ?? nowSecs(context);
+  const landing = await findLanding(context, payment, quotedAtSecs, withoutChain);
   const shown = landing.kind === 'not_landed' ? landing.reason : undefined;
   const why = { reason: shown ?? reason, quote_digest: digest, payer: payment.payer };
   return judgeLanding(context, request, matched, landing, rejectedPayment(job, { stage: 'verify', ...why }));
@@ -234,20 +243,6 @@ function judgeLanding(
     case 'not_landed':
       return rejected;
   }
-}
-
-/** A payment that comes too late to be settled is taken only where its payer is charged already. */
-async function judgeLate(
-  context: CheckPorts,
-  request: PaidRequest,
-  matched: MatchedPayment,
-  late: JobRefusal,
-): Promise<Verified | JobRefusal> {
-  const { payment, state } = matched;
-  const chain = context.chains.get(payment.network);
-  if (!chain) return late;
-  const landing = await findLanded(chain, payment, state.quote?.issued_at ?? Number(payment.validBefore));
-  return judgeLanding(context, request, matched, landing, late);
 }
 
 const unprovenLanding =
@@ -276,13 +271,10 @@ async function findLanding(
   { chains }: CheckPorts,
   payment: SignedPayment,
   quotedAtSecs: number,
-  reason: string,
+  withoutChain: Landing,
 ): Promise<Landing> {
   const chain = chains.get(payment.network);
-  if (chain) return findLanded(chain, payment, quotedAtSecs);
-  // without an RPC the reason is all there is: only some exclude that the transfer has landed
-  const { failsBeforeBroadcast } = schemes[payment.transferMethod];
-  return { kind: failsBeforeBroadcast(reason) ? 'not_landed' : 'unsure' };
+  return chain ? findLanded(chain, payment, quotedAtSecs) : withoutChain;
 }
 
 function verifiedBy(

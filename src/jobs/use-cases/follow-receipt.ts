@@ -1,8 +1,13 @@
 import { isFinal } from '../../payments/rules/quote-state.ts';
 import type { Hex } from '../../base/values/primitives.ts';
 import type { SharedReads } from '../../base/runtime/shared-reads.ts';
-import type { JobsContext } from './context.ts';
+import type { StreamWatch } from '../../calls/use-cases/stream-watch.ts';
 import { readReceipt, type ReceiptReader, type ReceiptReading } from './receipt.ts';
+
+export interface FollowPorts extends ReceiptReader {
+  readonly streams: StreamWatch;
+  readonly stopping: () => boolean;
+}
 
 /** The longest that anyone waits for a change of a receipt. */
 export const maxWaitSecs = 60;
@@ -27,7 +32,7 @@ export type ReceiptReads = SharedReads<ReceiptReading | undefined>;
  * shuts down. Nothing for an unknown digest.
  */
 export async function* followReceipt(
-  context: ReceiptReader & Pick<JobsContext, 'streams' | 'stopping'>,
+  context: FollowPorts,
   { digest, withResult, waitSecs, withProgress = false, signal, reads }: Following,
 ): AsyncGenerator<ReceiptReading> {
   const over = AbortSignal.any([signal, AbortSignal.timeout(waitSecs * 1_000)]);
@@ -52,7 +57,7 @@ export async function* followReceipt(
 
 /** The receipt once it is final, or as it is when the waiting ends; undefined for an unknown digest. */
 export async function awaitReceipt(
-  context: ReceiptReader & Pick<JobsContext, 'streams' | 'stopping'>,
+  context: FollowPorts,
   following: Following,
 ): Promise<ReceiptReading | undefined> {
   let last: ReceiptReading | undefined;

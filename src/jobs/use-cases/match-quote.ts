@@ -8,7 +8,7 @@ import {
   type SignedPayment,
 } from '../../payments/rules/payment.ts';
 import type { JobId } from '../../base/values/job.ts';
-import type { PaymentWindow } from '../../payments/rules/payment-window.ts';
+import { type PaymentWindow, settleMarginSecs } from '../../payments/rules/payment-window.ts';
 import type { Hex } from '../../base/values/primitives.ts';
 import { type AcceptedToken, tokenName } from '../../base/values/token.ts';
 import { payableInV1 } from '../../payments/rules/x402-v1.ts';
@@ -23,7 +23,6 @@ import {
 import { checkBinding } from '../../payments/rules/quote-binding.ts';
 import { emptyQuoteState, foldQuote, type QuoteState } from '../../payments/rules/quote-state.ts';
 import { authenticQuote, type QuoteKeys, type QuoteRealm } from '../../payments/rules/quote-echo.ts';
-import { facilitatorMarginSecs } from '../../base/values/facilitator-margin.ts';
 import { logSecondSecret } from '../../base/runtime/second-secret.ts';
 import type { KnownPayment } from '../../payments/store/payment-lookup.ts';
 import { findPriceWindow } from '../../payments/store/price-windows.ts';
@@ -242,12 +241,7 @@ async function earlierTerms(
 }
 
 /** The times a payment must fit into at a time, settling included. */
-function paymentWindow(context: MatchPorts, atSecs: number): PaymentWindow {
-  const { maxTimeoutSecs } = context.settings;
-  return { nowSecs: atSecs, maxTimeoutSecs, settleMarginSecs: settleMarginSecs(context) };
-}
-
-/** How long settling may take, the facilitator's own margin included. */
-export function settleMarginSecs({ settings }: { readonly settings: JobsConfig }): number {
-  return facilitatorMarginSecs + Math.ceil(settings.facilitatorSettleTimeoutMs / 1_000);
+function paymentWindow({ settings }: MatchPorts, nowSecs: number): PaymentWindow {
+  const { maxTimeoutSecs, facilitatorSettleTimeoutMs } = settings;
+  return { nowSecs, maxTimeoutSecs, settleMarginSecs: settleMarginSecs(facilitatorSettleTimeoutMs) };
 }

@@ -239,13 +239,13 @@ export async function findIssuedQuote(
     return 'matches_no_option';
   // its payer is not known yet
   if (checkBinding(quote, undefined, body).kind === 'broken') return 'inputs_hash_mismatch';
-  const [{ events, nowSecs }, { beforeSecs }] = await Promise.all([
+  const [{ events, nowSecs: readAt }, { beforeSecs }] = await Promise.all([
     readStream(pool, digest),
     readRevocation(pool),
   ]);
   const state = foldQuote(events);
   if (!state.quote) return 'unknown_quote';
   if (quote.issuedAt < beforeSecs) return 'quote_revoked';
-  if (quote.expiresAt <= nowSecs) return 'quote_expired';
-  return isOpen(state, nowSecs) ? { quote, digest } : 'quote_ended';
+  if (quote.expiresAt <= readAt) return 'quote_expired';
+  return isOpen(state, readAt) ? { quote, digest } : 'quote_ended';
 }

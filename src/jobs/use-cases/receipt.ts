@@ -15,12 +15,14 @@ import { type CallResult, findDeletion } from '../../calls/store/calls.ts';
 import { readStream } from '../../ledger/store/streams.ts';
 import { readCallback } from '../../calls/use-cases/callbacks.ts';
 import { findRecordedResult } from '../../calls/use-cases/result-file.ts';
-import type { JobsContext } from './context.ts';
+import type { Ledger } from '../../ledger/store/ledger.ts';
+import type { ReceiptPorts } from './answer.ts';
 
 /** What a receipt is read with. */
-export type ReceiptReader = Pick<JobsContext, 'pool' | 'db' | 'publicUrl' | 'receiptKeys'> & {
+export interface ReceiptReader
+  extends Pick<Ledger, 'pool' | 'db'>, Pick<ReceiptPorts, 'publicUrl' | 'receiptKeys'> {
   readonly config: Pick<Config, 'callbacks'>;
-};
+}
 
 export type ReceiptReading = NonNullable<Awaited<ReturnType<typeof readReceipt>>>;
 
@@ -58,7 +60,7 @@ function refundJson({ amount, transaction, at }: Refund) {
 const withoutProgress: Partial<Awaited<ReturnType<typeof progressOf>>> = {};
 
 /** What the runner last said of a call that it works on. */
-async function progressOf({ db }: Pick<JobsContext, 'db'>, call: CallState | undefined) {
+async function progressOf({ db }: Pick<ReceiptReader, 'db'>, call: CallState | undefined) {
   // a call that is pushed is `delivered` in the ledger together with its outcome
   const isOpen = call?.status === 'delivered' || call?.status === 'enqueued';
   const progress = isOpen ? await findProgress(db, call.callId) : undefined;
@@ -81,7 +83,7 @@ const withoutResult: Partial<Awaited<ReturnType<typeof resultOf>>> = {};
 
 /** The result, or why there is none any more. */
 async function resultOf(
-  context: Pick<JobsContext, 'db' | 'publicUrl'>,
+  context: Pick<ReceiptReader, 'db' | 'publicUrl'>,
   digest: Hex,
   call: CallState | undefined,
 ) {
@@ -106,7 +108,7 @@ async function resultOf(
 
 /** A large result is fetched by itself, as bytes. */
 function resultJson(
-  { publicUrl }: Pick<JobsContext, 'publicUrl'>,
+  { publicUrl }: Pick<ReceiptReader, 'publicUrl'>,
   digest: Hex,
   { contentType, body, stored }: CallResult,
 ) {

@@ -1,5 +1,5 @@
 import { readRevocation, revocationStream } from '../store/quote-revocations.ts';
-import type { JobsContext } from './context.ts';
+import type { Ledger } from '../../ledger/store/ledger.ts';
 
 export type Revocation =
   | { readonly kind: 'revoked' }
@@ -12,7 +12,7 @@ export type Revocation =
  * event. Payments that were started go on.
  */
 export async function revokeQuotes(
-  { pool, lane }: Pick<JobsContext, 'pool' | 'lane'>,
+  { pool, lane }: Pick<Ledger, 'pool' | 'lane'>,
   { beforeSecs, operator }: { readonly beforeSecs: number; readonly operator: string },
 ): Promise<Revocation> {
   for (;;) {

@@ -2,7 +2,7 @@ import { readTopUpOrder } from '../../base/values/top-up-order.ts';
 import { paidCallKey } from '../../payments/rules/call-key.ts';
 import { jobKey } from '../../base/values/job.ts';
 import type { LedgerEvent } from '../../ledger/rules/event.ts';
-import { settleEndSecs, sharedAppendMs } from '../../payments/rules/payment-window.ts';
+import { settleEndSecs, settleMarginSecs, sharedAppendMs } from '../../payments/rules/payment-window.ts';
 import { startedState } from '../../payments/rules/settlement.ts';
 import { ofPayment, paymentToData } from '../../payments/rules/payment.ts';
 import { orderedUuid } from '../../base/values/ordered-uuid.ts';
@@ -20,7 +20,6 @@ import type { Config, JobsConfig } from '../../base/config/config.ts';
 import type { Tracing } from '../../base/values/tracing.ts';
 import type { Facilitator } from '../../payments/peers/facilitator/facilitator.ts';
 import type { BoundRequest } from './job-request.ts';
-import { settleMarginSecs } from './match-quote.ts';
 import {
   authPassed,
   enqueueFailed,
@@ -161,7 +160,10 @@ function endOf(
   { payment, termsEndAt, landing, caller, topUpOrder }: CheckedPayment,
 ): number | undefined {
   if (landing.kind === 'landed') return undefined;
-  const settleEnd = settleEndSecs(payment.validBefore, settleMarginSecs(context));
+  const settleEnd = settleEndSecs(
+    payment.validBefore,
+    settleMarginSecs(context.settings.facilitatorSettleTimeoutMs),
+  );
   const orderEnd = topUpOrder === undefined ? undefined : readTopUpOrder(topUpOrder)?.expiresAt;
   return Math.min(termsEndAt, settleEnd, caller?.expiry ?? Infinity, orderEnd ?? Infinity);
 }

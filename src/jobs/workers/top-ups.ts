@@ -7,10 +7,10 @@ import { foldQuote, type PaymentState, paymentOf } from '../../payments/rules/qu
 import { isSignedByPayer, paymentFromData } from '../../payments/rules/payment.ts';
 import { creditOf } from '../../payments/rules/quote.ts';
 import { chainIdOf } from '../../base/values/primitives.ts';
-import type { JobsContext } from '../use-cases/context.ts';
 import {
   type AttemptOutcome,
   isExhausted,
+  type LoggedPorts,
   recordAttempt,
   tooOld,
 } from '../../calls/use-cases/record-attempt.ts';
@@ -36,10 +36,7 @@ const leaseSecs = 60;
 const openPauseMs = 5_000;
 
 /** What the top-up worker works with. */
-export interface TopUps extends Pick<
-  JobsContext,
-  'pool' | 'db' | 'lane' | 'log' | 'config' | 'onCallReleased'
-> {
+export interface TopUps extends LoggedPorts {
   readonly topUps: readonly TopUpConfig[];
   readonly currency: string;
   readonly confirm: () => NonNullable<Config['jobs']>['confirm'];

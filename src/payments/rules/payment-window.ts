@@ -1,3 +1,5 @@
+import { facilitatorMarginSecs } from '../../base/values/facilitator-margin.ts';
+
 /** The times a payment is checked against, in Unix seconds and seconds. */
 export interface PaymentWindow {
   readonly nowSecs: number;
@@ -12,6 +14,11 @@ const clockSkewSecs = 60;
 /** The latest end of a payment's validity that is accepted at a time; all in Unix seconds. */
 export function latestValidBefore(nowSecs: number, maxTimeoutSecs: number): number {
   return nowSecs + maxTimeoutSecs + clockSkewSecs;
+}
+
+/** How long settling may take, the facilitator's own margin included. */
+export function settleMarginSecs(settleTimeoutMs: number): number {
+  return facilitatorMarginSecs + Math.ceil(settleTimeoutMs / 1_000);
 }
 
 /** From when on a signature that is valid before a time is not settled any more; all in Unix seconds. */

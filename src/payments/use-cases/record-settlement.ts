@@ -2,7 +2,6 @@ import type pg from 'pg';
 import type { Hex } from '../../base/values/primitives.ts';
 import { foldQuote, paymentOf } from '../rules/quote-state.ts';
 import {
-  type CallStep,
   type ClaimedTransfer,
   decide,
   type HeldCall,
@@ -13,7 +12,7 @@ import {
   settlementState,
   transferAlreadyClaimed,
 } from '../rules/settlement.ts';
-import type { CallChange, Claim, LaneCommand } from '../../ledger/store/append-batch.ts';
+import type { Claim, LaneCommand } from '../../ledger/store/append-batch.ts';
 import type { AppendOptions, Lane } from '../../ledger/store/lane.ts';
 import { readStream } from '../../ledger/store/streams.ts';
 import { transferClaim } from '../store/claims.ts';
@@ -73,7 +72,7 @@ export async function recordDecision(
     events,
     claims: claims.map(claimOf),
     ...(freed.length > 0 ? { freed: freed.map(claimOf) } : {}),
-    ...(call.kind === 'unchanged' ? {} : { call: callChange(call) }),
+    ...(call.kind === 'unchanged' ? {} : { call: { op: call.kind, callId: call.callId } }),
   };
   const appended = await lane.append(command, { ...options, urgent: true });
   switch (appended.outcome) {
@@ -91,10 +90,6 @@ export async function recordDecision(
 
 function claimOf({ network, transaction, logIndex, paymentNonce }: ClaimedTransfer): Claim {
   return transferClaim(network, transaction, logIndex, paymentNonce);
-}
-
-function callChange({ kind, callId }: CallStep): CallChange {
-  return { op: kind, callId };
 }
 
 /**

@@ -3,7 +3,7 @@ import { html, type Html, type Shown } from '../../base/values/html.ts';
 import type { SettlementOption } from '../../payments/rules/quote.ts';
 import type { Caip2 } from '../../base/values/primitives.ts';
 import type { Job } from '../../jobs/use-cases/catalog.ts';
-import type { JobsContext } from '../../jobs/use-cases/context.ts';
+import type { Offers } from '../../jobs/use-cases/offers.ts';
 import { type WalletNetworks, walletNetworks } from './known-networks.ts';
 
 /** A job's price in one token, as a wallet can pay it. */
@@ -16,7 +16,7 @@ export interface Payable extends Pick<
 }
 
 /** The ways in which a wallet can pay for a job now: EIP-3009, where nothing has to be sent to the chain before. */
-export function payablesOf({ offers }: Pick<JobsContext, 'offers'>, job: Job): readonly Payable[] {
+export function payablesOf({ offers }: { readonly offers: Offers }, job: Job): readonly Payable[] {
   const path = `/x402/jobs/${job.serviceId}/${job.jobIndex}`;
   const options = offers.of(job.options).filter(({ transferMethod }) => transferMethod === 'eip3009');
   return options.map((option) => ({ ...option, path }));

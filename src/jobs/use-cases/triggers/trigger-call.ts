@@ -3,16 +3,19 @@ import type { JobId } from '../../../base/values/job.ts';
 import { sha256 } from '../../../base/values/sha256.ts';
 import { firingKey } from '../../../base/values/triggers/firing-key.ts';
 import { type Firing, triggeredStream } from '../../../base/values/triggers/trigger.ts';
-import type { JobsContext } from '../context.ts';
+import type { LoggedPorts } from '../../../calls/use-cases/record-attempt.ts';
+import type { QuoteRealm } from '../../../payments/rules/quote-echo.ts';
+import type { Tracing } from '../../../base/values/tracing.ts';
 import { append, keepRequest } from '../start-payment.ts';
 import { nextCallId } from '../../../calls/store/calls.ts';
 import { findClaim, firingClaim, readStream } from '../../../ledger/store/streams.ts';
 
 /** What a trigger needs of a gateway. */
-export type TriggerContext = Pick<
-  JobsContext,
-  'config' | 'db' | 'lane' | 'log' | 'onCallReleased' | 'pool' | 'tooLate' | 'tracing'
-> & { readonly quoteRealm: Pick<JobsContext['quoteRealm'], 'ledgerId'> };
+export interface TriggerContext extends LoggedPorts {
+  readonly quoteRealm: Pick<QuoteRealm, 'ledgerId'>;
+  readonly tooLate: () => boolean;
+  readonly tracing?: Tracing | undefined;
+}
 
 /** One firing of a trigger, with the call that it is to make. */
 export interface TriggerOrder extends Firing {

@@ -2,7 +2,7 @@ import type { Caip2, Hex } from '../../../base/values/primitives.ts';
 import type { Receipt } from '../../../jobs/http/schemas/receipt.ts';
 import { type ListedPayment, listLatestPayments } from '../../../ledger/store/payments.ts';
 import { listWallets } from '../../../accounts/store/sign-in-ways.ts';
-import type { JobsContext } from '../../../jobs/use-cases/context.ts';
+import type { Ledger } from '../../../ledger/store/ledger.ts';
 import type { Visit } from '../site.ts';
 
 /** A wallet with which its user has signed in. */
@@ -35,7 +35,7 @@ export type PaidCall = ListedPayment & { readonly settled_at: string; readonly q
 
 /** The settled payments of a wallet, the newest first; those before a place in the ledger, where one is given. */
 export async function latestPaidCalls(
-  { pool }: Pick<JobsContext, 'pool'>,
+  { pool }: Pick<Ledger, 'pool'>,
   { address: payer, onlyOn: network }: OwnWallet,
   beforeSeq: number | undefined,
   limit: number,
