@@ -5,8 +5,7 @@ import { createEventReader, type EventReader } from '../payments/peers/chain/eve
 import { createLastKnown } from '../base/runtime/last-known.ts';
 import { readTriggerProgress, type TriggerProgress } from '../calls/store/trigger-cursors.ts';
 import type { ChainTrigger } from '../jobs/use-cases/triggers/chain-look.ts';
-import { chainTriggerOf, cronTriggerOf } from '../jobs/use-cases/triggers/configured.ts';
-import { fireCalls } from '../jobs/use-cases/triggers/fire-call.ts';
+import { chainTriggerOf, cronTriggerOf, fireCalls } from '../jobs/use-cases/triggers/fire-call.ts';
 import { createFiringCounts, type Fire } from '../jobs/use-cases/triggers/fire.ts';
 import type { CronTrigger } from '../jobs/use-cases/triggers/fire-schedule.ts';
 import { triggerConditions, triggerLags } from '../jobs/use-cases/triggers/progress.ts';

@@ -45,16 +45,18 @@ import { offerPrices } from '../payments/store/price-windows.ts';
 import { startCallbackSender } from '../calls/workers/callback-sender.ts';
 import { startConfirmer } from '../payments/workers/confirmer.ts';
 import { startDueTimes } from '../jobs/workers/cleaner.ts';
-import { startDeadLetterDiscarder, startOldCallEnder } from '../calls/workers/call-ends.ts';
+import {
+  startDeadLetterDiscarder,
+  startOldCallEnder,
+  startResultSweeper,
+} from '../calls/workers/call-ends.ts';
 import { startListingFollower, startListingWatcher } from '../jobs/workers/listing-watcher.ts';
 import type { Loop } from '../ledger/workers/loop.ts';
-import { startPriceExtender } from '../jobs/workers/price-extender.ts';
-import { startRateAsker, startRateFollower } from '../jobs/workers/rate-asker.ts';
+import { startPriceExtender, startRateAsker, startRateFollower } from '../jobs/workers/price-rates.ts';
 import { startJobsStatusChecker } from '../jobs/workers/jobs-status-checker.ts';
 import { startRefundFollower } from '../finance/workers/refund-follower.ts';
 import { startRequestCounter } from '../jobs/workers/request-counter.ts';
 import { startRelay } from '../calls/workers/relay.ts';
-import { startResultSweeper } from '../calls/workers/result-sweeper.ts';
 import { startResolver } from '../payments/workers/resolver.ts';
 import { createLastKnown, type LastKnown } from '../base/runtime/last-known.ts';
 import { createSince } from '../base/runtime/since.ts';

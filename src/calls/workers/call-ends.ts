@@ -2,6 +2,7 @@ import { type Loop, startLoop } from '../../ledger/workers/loop.ts';
 import { takeOldCalls } from '../store/old-calls.ts';
 import { type LoggedPorts, logAttempt, recordAttempt, tooOld } from '../use-cases/record-attempt.ts';
 import { discardByPolicy, type PolicyPorts } from '../use-cases/discard-call.ts';
+import { removeUnusedUploads } from '../use-cases/large-result.ts';
 
 const pollMs = 5_000;
 /** So many at the same time: their appends share the lane's batches. */
@@ -42,5 +43,16 @@ export function startDeadLetterDiscarder(current: () => PolicyPorts): Loop {
     pollMs,
     log: current().log,
     failureMessage: 'dead letters could not be given up by policy',
+  });
+}
+
+const sweepMs = 600_000;
+
+/** Deletes the parts of large results whose life has ended, and of those that were never completed. */
+export function startResultSweeper(context: Parameters<typeof removeUnusedUploads>[0]): Loop {
+  return startLoop(() => removeUnusedUploads(context), {
+    pollMs: sweepMs,
+    log: context.log,
+    failureMessage: 'large results could not be deleted from the result store',
   });
 }

@@ -3,7 +3,7 @@ import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from
 import { parseJobId } from '../../base/values/job.ts';
 import { offerReceiptKey, receiptEntry } from '../../payments/rules/offer-receipt.ts';
 import { quoteTokenParameter } from '../../payments/rules/quote-token.ts';
-import type { Caip2 } from '../../base/values/primitives.ts';
+import type { Caip2, Hex } from '../../base/values/primitives.ts';
 import { encodeHeader } from '../../payments/rules/x402.ts';
 import { v1NameOf } from '../../payments/rules/x402-v1.ts';
 import type { JobAnswer, Refused } from '../use-cases/answer.ts';
@@ -22,7 +22,10 @@ import { createWaitLimit } from '../../ledger/http/wait-limit.ts';
 import { noteFacts } from '../../base/http/request-log.ts';
 import type { WaitPlaces } from '../../base/http/wait-places.ts';
 import type { Accepted, Completed, Replayed } from './schemas/job.ts';
-import { type PreferredWait, waitAsPreferred } from './prefer-wait.ts';
+import { awaitReceipt, maxWaitSecs } from '../use-cases/follow-receipt.ts';
+import type { ReceiptReading } from '../use-cases/receipt.ts';
+import { createSharedReads } from '../../base/runtime/shared-reads.ts';
+import { leftSignal } from '../../base/http/left-signal.ts';
 
 type AcceptedAnswer = Extract<JobAnswer, { kind: 'accepted' }>;
 
@@ -310,4 +313,51 @@ function sendDryRun(
     context,
     ...(retryAfterSecs === undefined ? {} : { retryAfterSecs }),
   });
+}
+
+/** What a request's `Prefer: wait` led to. */
+interface PreferredWait {
+  /** How long the gateway would have waited, in seconds. */
+  readonly waitSecs: number;
+  /** The receipt with the result; undefined where the call was not completed in time. */
+  readonly completed: ReceiptReading['receipt'] | undefined;
+}
+
+/**
+ * Waits for the result of a paid call as long as its client prefers (RFC 7240), which the client must have shown to be its own.
+ * Undefined where it prefers nothing, or where no place to wait is free: a paid request is never refused for that.
+ */
+async function waitAsPreferred(
+  context: JobsContext,
+  request: FastifyRequest,
+  reply: FastifyReply,
+  digest: Hex,
+  places: WaitPlaces,
+): Promise<PreferredWait | undefined> {
+  const waitSecs = preferredWaitSecs(request.headers['prefer']);
+  const leave = waitSecs > 0 ? places.take(addressOf(request)) : undefined;
+  if (!leave) return undefined;
+  try {
+    const reading = await awaitReceipt(context, {
+      digest,
+      withResult: true,
+      waitSecs,
+      signal: leftSignal(reply),
+      reads: createSharedReads(),
+    });
+    const completed = reading?.receipt.state === 'completed' ? reading.receipt : undefined;
+    return { waitSecs, completed };
+  } finally {
+    leave();
+  }
+}
+
+/** The seconds of `Prefer: wait=N`, at most {@link maxWaitSecs}; 0 where there are none. A preference that is malformed is none. */
+function preferredWaitSecs(header: string | readonly string[] | undefined): number {
+  const preferences = [header ?? []].flat().join(',').split(',');
+  const named = preferences.map(
+    (preference) => /^\s*wait\s*=\s*"?(\d{1,9})"?\s*(?:;.*)?$/i.exec(preference)?.[1],
+  );
+  const [first = '0'] = named.filter((secs) => secs !== undefined);
+  return Math.min(Number(first), maxWaitSecs);
 }

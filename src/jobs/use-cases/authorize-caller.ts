@@ -23,7 +23,6 @@ export interface CallerPorts {
   readonly lane: Lane;
   readonly pool: pg.Pool;
   readonly settings: JobsConfig;
-  /** Asks the contracts that permit callers. */
   readonly permissions: PermissionChecker;
   readonly contractSignatures: ContractSignatureChecker;
   readonly log: OperatorLog;

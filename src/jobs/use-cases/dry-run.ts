@@ -25,7 +25,6 @@ import {
 
 export interface DryRunPorts extends CallerPorts, SignaturePorts {
   readonly catalog: Catalog;
-  /** Sums what is not recorded one by one. */
   readonly requestTally: RequestTally;
 }
 

@@ -25,21 +25,18 @@ export interface SettlementPorts extends RecordPorts {
   readonly log: OperatorLog;
 }
 
-/** How a payment is settled: for whom, and what its request carries beside it; or with the transfer that has landed before. */
-export interface SettlementRequest {
-  readonly client: string;
-  readonly passedOn: PassedOn;
-  readonly landing: Landing;
-}
-
 /**
  * Settles a started payment and records the outcome: paid and enqueued in one append, failed, or unknown. Returns the outcome
- * on record; if another process recorded one first, that one holds.
+ * on record; if another process recorded one first, that one holds. A payment that has landed before is not sent again.
  */
 export async function settlePayment(
   context: SettlementPorts,
   started: StartedPayment,
-  { client, passedOn, landing }: SettlementRequest,
+  {
+    client,
+    passedOn,
+    landing,
+  }: { readonly client: string; readonly passedOn: PassedOn; readonly landing: Landing },
 ): Promise<RecordedOutcome | Superseded> {
   if (landing.kind === 'landed') return recordOutcome(context, started, landing.settlement);
   const source = { payer: started.state.payment.payer, client };

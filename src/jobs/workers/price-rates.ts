@@ -3,6 +3,8 @@ import { askRate } from '../use-cases/ask-rates.ts';
 import type { JobsContext } from '../use-cases/context.ts';
 import { type Loop, startLoop } from '../../ledger/workers/loop.ts';
 import { startRounds } from '../../ledger/workers/rounds.ts';
+import { extendMs } from '../use-cases/price-list.ts';
+import { extendPrices } from '../../payments/store/price-windows.ts';
 
 const pollMs = 500;
 const fixedPollMs = 30_000;
@@ -47,4 +49,14 @@ export function startRateFollower(current: () => JobsContext, follow: () => Prom
       failureMessage: 'the rates could not be read: they end by their age',
     },
   );
+}
+
+/** Keeps the prices that this gateway offers to version 1 clients payable. */
+export function startPriceExtender(current: () => JobsContext): Loop {
+  return startLoop(() => extendPrices(current().pool, current().priceList), {
+    pollMs: extendMs,
+    log: current().log,
+    failureMessage:
+      'the offered prices could not be extended: version 1 clients may lose them when they change',
+  });
 }
