@@ -22,8 +22,8 @@ export function settleMarginSecs(settleTimeoutMs: number): number {
 }
 
 /** From when on a signature that is valid before a time is not settled any more; all in Unix seconds. */
-export function settleEndSecs(validBefore: bigint, settleMarginSecs: number): number {
-  return Number(validBefore) - settleMarginSecs + 1;
+export function settleEndSecs(validBefore: bigint, marginSecs: number): number {
+  return Number(validBefore) - marginSecs + 1;
 }
 
 /** Why a signature's validity (Unix seconds) does not fit the window: a reason code. Undefined where it fits. */
