@@ -7,9 +7,11 @@ import type { AuthorizationFound, SettlementAnswer } from './schemes/scheme.ts';
 import { chainSchemes } from './schemes/schemes.ts';
 import { knownTransactionCall } from './known-transaction.ts';
 import { type CostReading, readCost } from './transaction-cost.ts';
+import type { SearchedBlocks } from './find-log.ts';
 import { findTransfers, type FoundTransfer, type WantedTransfers } from './find-transfers.ts';
 import { readSpentNonces, type SignedBy, signedByCall } from './sender-nonce.ts';
 import { readTransactionTransfers, type TransactionTransfers } from './transaction-transfers.ts';
+import { createBoundedCache } from '../../../base/values/bounded-cache.ts';
 import { poll } from '../../../base/runtime/poll.ts';
 
 export type { Block, BlockAnswer, BlockHashAnswer } from './blocks.ts';
@@ -40,7 +42,7 @@ export interface Chain {
   /**
    * What became of an authorization, without knowing its transaction: looks through the logs from a block older
    * than `sinceSecs`, by the chain's clock, up to the latest. Sends up to 256 requests, each within the time-out; is
-   * unavailable where more would be needed.
+   * unavailable where more would be needed: asked again, it goes on behind the blocks that it has searched.
    */
   findAuthorization(expected: ExpectedTransfer, sinceSecs: number): Promise<AuthorizationFound>;
   /** The last block. */
@@ -85,6 +87,7 @@ export function createChain(options: ChainOptions): Chain {
   const { timeoutMs } = options;
   const askWithin = askRightChain(rpc, options.chainId);
   const ask: Ask = (asked) => askWithin(asked, timeoutMs);
+  const searches = createBoundedCache<string, SearchedBlocks>(maxSearches);
   const findWithin = (transaction: Hex, expected: ExpectedTransfer, limitMs: number) => {
     const endMs = performance.now() + limitMs;
     const askInTime: Ask = (asked) =>
@@ -109,8 +112,14 @@ export function createChain(options: ChainOptions): Chain {
         timeoutMs: waitMs,
         pauses,
       }),
-    findAuthorization: (expected, sinceSecs) =>
-      chainSchemes[expected.transferMethod].findAuthorization(ask, expected, sinceSecs),
+    findAuthorization(expected, sinceSecs) {
+      const { transferMethod, asset, from, nonce } = expected;
+      const name = `${asset}/${from}/${nonce}`;
+      return chainSchemes[transferMethod].findAuthorization(ask, expected, sinceSecs, {
+        get: () => searches.get(name),
+        set: (searched) => (searched ? searches.set(name, searched) : searches.delete(name)),
+      });
+    },
     finalizedBlock: () => askTaggedBlock(ask, 'finalized'),
     latestBlock: () => askTaggedBlock(ask, 'latest'),
     async blockHashAt(number) {
@@ -134,6 +143,8 @@ export function createChain(options: ChainOptions): Chain {
   };
 }
 
+/** Searches for authorizations that are to go on. */
+const maxSearches = 10_000;
 const pauses = { firstMs: 50, longestMs: 500, factor: 1.5 };
 
 /** Another request could not change this answer. */

@@ -5,27 +5,48 @@ import { unavailable, type RpcAnswer, type RpcCall } from '../../../base/peers/r
 const widestRange = 2_000n;
 /** What nearly every node takes: it is tried before anything narrower. */
 const usualRange = 50n;
-/** Twelve days of a chain with a block every two seconds; an hour of it where a node answers for ten blocks at a time. */
+/** Of one look: twelve days of a chain with a block every two seconds; an hour of it where a node answers for ten blocks at a time. */
 const maxRequests = 256;
+
+/** Final blocks that earlier looks have searched without finding the log, both ends included. */
+export interface SearchedBlocks {
+  readonly from: bigint;
+  readonly to: bigint;
+}
+
+/** What one look leaves for the next one. */
+export interface SearchMemory {
+  get(): SearchedBlocks | undefined;
+  set(searched: SearchedBlocks | undefined): void;
+}
+
+const noMemory: SearchMemory = { get: () => undefined, set: () => undefined };
 
 /**
  * Finds a log of which there can be only one, from a time up to the latest block, newest blocks first. The value is undefined
- * where the node has none.
+ * where the node has none. A look that would need more requests is unavailable, and the next one goes on where it has ended, so that
+ * some look reaches any block. One that reached the oldest block leaves nothing: a node may have left the log out.
  */
 export async function findLog<T>(
   ask: Ask,
   logsCall: (from: bigint, to: bigint) => RpcCall<T[]>,
   sinceSecs: number,
+  memory = noMemory,
 ): Promise<RpcAnswer<T | undefined>> {
   const latest = await askTaggedBlock(ask, 'latest');
   if (latest.kind === 'unavailable') return latest;
   const older = await findBlockBefore(ask, sinceSecs, latest.block);
   if (older.kind === 'unavailable') return older;
   const oldest = older.value;
+  const known = memory.get();
+  memory.set(undefined);
   let to = latest.block.number;
   let range = lesser(widestRange, to - oldest + 1n);
   for (let request = 0; request < maxRequests; request++) {
-    const from = greater(to - range + 1n, oldest);
+    if (known && to >= known.from && to <= known.to) to = known.from - 1n;
+    if (to < oldest) return { kind: 'answer', value: undefined };
+    const lowest = known && to > known.to ? greater(known.to + 1n, oldest) : oldest;
+    const from = greater(to - range + 1n, lowest);
     const answer = await ask(logsCall(from, to));
     if (answer.kind === 'answer') {
       const [log, another] = answer.value;
@@ -33,10 +54,17 @@ export async function findLog<T>(
       if (log !== undefined || from === oldest) return { kind: 'answer', value: log };
       to = from - 1n;
     } else {
-      if (!mayBeRange(answer) || range === 1n) return answer;
+      if (!mayBeRange(answer) || range === 1n) {
+        // the blocks before are still known
+        memory.set(known);
+        return answer;
+      }
       range = range > usualRange ? greater(range / 2n, usualRange) : range / 2n;
     }
   }
+  const final = await askTaggedBlock(ask, 'finalized');
+  if (final.kind === 'answer' && final.block.number > to)
+    memory.set({ from: to + 1n, to: lesser(final.block.number, latest.block.number) });
   return unavailable('range_too_long');
 }
 

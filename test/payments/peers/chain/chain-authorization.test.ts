@@ -106,6 +106,24 @@ describe('an authorization looked up without its transaction', () => {
     expect(await open().findAuthorization(expected, 0)).toEqual(otherwise);
   });
 
+  test.each([
+    ['its transfer', (logs: object[]) => logs.slice(0, 1)],
+    ['a whole block of logs', () => []],
+  ])('is paid also where a node leaves %s out of its first answer', async (what, change) => {
+    const expected = devnet.expected();
+    const { transactionHash } = await devnet.use(expected);
+    const lying = async () => {
+      let answers = 0;
+      return open((await changing('block', (logs: object[]) => (answers++ === 0 ? change(logs) : logs))).url);
+    };
+    expect(await (await lying()).findSettlement(transactionHash, expected)).toMatchObject({ kind: 'paid' });
+    // whose log of its end was shown before
+    const found = await (await lying()).findAuthorization(expected, 0);
+    expect(found).toMatchObject(
+      what === 'its transfer' ? { kind: 'paid' } : { kind: 'unavailable', cause: 'inconsistent' },
+    );
+  });
+
   test('is absent while it is unused, whatever other authorizations were used', async () => {
     const used = devnet.expected();
     await devnet.use(used);
@@ -150,6 +168,29 @@ describe('behind thousands of blocks', () => {
     expect(await open(stub.url).findAuthorization(expected, usedAtSecs)).toEqual(paid);
     expect(Math.max(...widthsOf(stub))).toBe(2_000);
     expect(stub.requests.length).toBeLessThan(10);
+  });
+
+  test('a use that is further back than one look may ask is found by the looks after it, each behind the blocks of the one before', async () => {
+    // a node that answers for three blocks at a time: a look has about 750
+    const isTaken = ({ from, to }: Range) => to - from < 3;
+    const stub = await proxy((request) => {
+      const range = rangeOf(request);
+      if (range === undefined || isTaken(range)) return false;
+      refuse(request, { code: -32_005, message: 'range exceeds limit of 3' });
+      return true;
+    });
+    const chain = open(stub.url);
+    for (const look of [1, 2, 3]) {
+      const answer = await chain.findAuthorization(expected, usedAtSecs);
+      expect([look, answer]).toEqual([look, { kind: 'unavailable', cause: 'range_too_long' }]);
+    }
+    expect(await chain.findAuthorization(expected, usedAtSecs)).toEqual(paid);
+    const { number: final } = await node().getBlock({ blockTag: 'finalized' });
+    const blocks = rangesOf(stub)
+      .filter(isTaken)
+      .flatMap(({ from, to }) => Array.from({ length: to - from + 1 }, (_, i) => from + i))
+      .filter((block) => BigInt(block) <= final);
+    expect(new Set(blocks).size).toBe(blocks.length);
   });
 
   test('the search does not go far behind the given time', async () => {

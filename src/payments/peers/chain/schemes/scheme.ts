@@ -3,6 +3,7 @@ import type { Address, Hex } from '../../../../base/values/primitives.ts';
 import type { BlockTag } from '../../../../base/peers/rpc/eth-call.ts';
 import type { RpcCall, RpcUnavailable } from '../../../../base/peers/rpc/json-rpc.ts';
 import type { Ask } from '../blocks.ts';
+import type { SearchMemory } from '../find-log.ts';
 import type { Log } from '../logs.ts';
 import type { BlockPlace } from '../receipt.ts';
 import type { LogPlace } from '../transfers.ts';
@@ -54,7 +55,12 @@ export interface ChainScheme {
    * Looks through the logs for the use of an authorization, from a block older than `sinceSecs` (Unix seconds by the
    * chain's clock) up to the latest, newest blocks first.
    */
-  findAuthorization(ask: Ask, expected: ExpectedTransfer, sinceSecs: number): Promise<AuthorizationFound>;
+  findAuthorization(
+    ask: Ask,
+    expected: ExpectedTransfer,
+    sinceSecs: number,
+    memory: SearchMemory,
+  ): Promise<AuthorizationFound>;
 
   /** Every use of this scheme among the logs of a transaction, each with its transfer; of a payer there are all logs, or none. */
   usedAuthorizations(logs: readonly Log[]): UsedAuthorization[];
