@@ -62,6 +62,21 @@ describe('a payment that is refunded in part', () => {
     await database.asOwner((owner) => expectSoundLedger(database.db, owner));
   });
 
+  test('and another of the same payer and amount are each refunded once, whichever of the two transactions is named for which', async () => {
+    const { database, ledger, paid, record, final, stateOf } = await refunding(chain);
+    const [one, other] = [await paid(), await paid()];
+    const sent = [await giveBack(chain, { amount: price }), await giveBack(chain, { amount: price })];
+    const [first, second] = [await final(sent[0]!), await final(sent[1]!)];
+    expect(await record(one, second)).toMatchObject({ kind: 'recorded', remaining: 0n });
+    expect(await record(other, second)).toMatchObject({ code: 'transfer_claimed', detail: one });
+    expect(await record(one, first)).toMatchObject({ code: 'refunded_before', detail: second });
+    expect(await record(other, first)).toMatchObject({ kind: 'recorded', remaining: 0n });
+    expect([await stateOf(one), await stateOf(other)]).toEqual(['refunded', 'refunded']);
+    await projectToHead(ledger);
+    expect((await listRefundsDue(ledger.pool, 0, 10)).rows).toEqual([]);
+    await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+  });
+
   test('in two equal parts of one transaction is refunded as a whole, and no part counts twice', async () => {
     const { database, ledger, paid, record, final } = await refunding(chain);
     const digest = await paid();
