@@ -75,7 +75,8 @@ const bytesOfOneRequest = 16_384;
 
 /** A client must not pay for a body that the runner has to reject. */
 function checkInput(context: RequestPorts, request: WholeRequest, job: Job): RequestCheck {
-  const unsupported = contentTypeFault(request, job);
+  // of any other request the headers were enough
+  const unsupported = mayBeProbe(request) ? contentTypeFault(request, job) : undefined;
   if (unsupported) return unsupported;
   const order = job.isTopUp ? topUpOrderOf(request) : undefined;
   const fault =

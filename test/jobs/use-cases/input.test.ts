@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createDatabase } from '../../support/database.ts';
 import { useChain } from '../../support/devnet.ts';
-import { payTo, startTestGateway } from '../../support/gateway.ts';
+import { payTo, startTestGateway, type TestGatewayOptions } from '../../support/gateway.ts';
 import { allEvents } from '../../support/invariants.ts';
 import { header, offerOf, signOffer } from '../../support/payer.ts';
 
@@ -14,7 +14,7 @@ const schema = {
   additionalProperties: false,
 };
 
-async function start(tables = '') {
+async function start(tables = '', keyed: Partial<TestGatewayOptions> = {}) {
   const database = await createDatabase();
   const gateway = await startTestGateway({
     database,
@@ -34,6 +34,7 @@ invocation_mode = "public_paid"
 content_type = "Image/PNG"`,
     files: { 'prompt.json': JSON.stringify(schema) },
     tables,
+    ...keyed,
   });
   return { database, gateway };
 }
@@ -159,4 +160,17 @@ test('a long body that does not fit its job counts as several requests: its chec
   expect(statuses).toEqual([422, 422, 429]);
   for (let count = 0; count < 20; count++) expect(await statusOf('{"prompt":8}', '198.51.100.22')).toBe(422);
   expect(await statusOf(good, '198.51.100.22')).toBe(429);
+});
+
+test('a long body that does not fit its job is checked and counted once, also where a payment comes with it', async () => {
+  const { gateway } = await start('[limits]\nrequests_per_minute = 10', {
+    top: 'quote_key_env = "QUOTE_KEY"\npublic_url = "http://jobs.example"',
+    env: { QUOTE_KEY: 'the-key-of-quotes-of-the-test-gateway' },
+  });
+  const offer = offerOf(await gateway.post(job, { body: good, headers: json }));
+  const headers = { ...json, ...header(await signOffer(offer)), 'x-forwarded-for': '198.51.100.31' };
+  const body = JSON.stringify({ prompt: 7, more: 'x'.repeat(100_000) });
+  const statuses = [];
+  for (let count = 0; count < 3; count++) statuses.push((await gateway.post(job, { body, headers })).status);
+  expect(statuses).toEqual([422, 422, 429]);
 });
