@@ -36,13 +36,17 @@ export type AttackOrder =
   | { readonly op: 'stop' };
 
 export interface Attacked {
+  /** What its bounds allow: of requests, and of bytes. */
+  readonly duePerSec: number;
   readonly perSec: number;
   /** Due at its rate, and not sent because no answer had come. */
   readonly unsent: number;
   readonly byStatus: Readonly<Record<string, number>>;
 }
 
-const perSec = 1_000;
+/** As many as eight hosts send over 32 Mbit/s each. */
+const maxBytesPerSec = 32_000_000;
+const mostPerSec = 1_000;
 const tickMs = 10;
 const connections = 256;
 /** Connections that begin a body and never send the rest. */
@@ -160,6 +164,8 @@ function start({ url, attack, isForHealth }: AttackOrder & { readonly op: 'start
   const { hostname, port } = new URL(url);
   const aimed = (request: Buffer): Buffer => (isForHealth ? forHealth(request) : request);
   const requests = requestsOf[attack](url).map(aimed);
+  const meanBytes = requests.reduce((sum, { length }) => sum + length, 0) / requests.length;
+  const duePerSec = Math.min(mostPerSec, maxBytesPerSec / meanBytes);
   const byStatus: Record<string, number> = {};
   const idle: Socket[] = [];
   const sockets = new Set<Socket>();
@@ -213,7 +219,7 @@ function start({ url, attack, isForHealth }: AttackOrder & { readonly op: 'start
 
   const startedAt = performance.now();
   const timer = setInterval(() => {
-    const due = Math.floor(((performance.now() - startedAt) * perSec) / 1_000) - sent - unsent;
+    const due = Math.floor(((performance.now() - startedAt) * duePerSec) / 1_000) - sent - unsent;
     for (let i = 0; i < due; i++) {
       const socket = idle.shift();
       if (!socket) {
@@ -230,7 +236,7 @@ function start({ url, attack, isForHealth }: AttackOrder & { readonly op: 'start
       clearInterval(timer);
       const secs = (performance.now() - startedAt) / 1_000;
       for (const socket of [...sockets, ...slowSockets, ...readers]) socket.destroy();
-      return { perSec: sent / secs, unsent, byStatus };
+      return { duePerSec, perSec: sent / secs, unsent, byStatus };
     },
   };
 }
