@@ -29,7 +29,7 @@ const ipv6Prefix = 64;
 
 /** User accounts: sign-in, sessions, API keys. */
 export async function createIdentity(
-  { config, ledger, logger, publicUrl, mailer }: FeatureParts,
+  { config, ledger, logger, budget, publicUrl, mailer }: FeatureParts,
   current: () => IdentityConfig,
 ): Promise<Identity> {
   const { quoteEventsPerSec } = config.limits;
@@ -51,6 +51,7 @@ export async function createIdentity(
     mailer: mailer ?? configuredMailer(current()),
     hasPages: config.pages !== undefined,
     hasConsole: config.console !== undefined,
+    budget,
     passwords: createPasswordQueue({ places: passwordsAtOnce, waitMs: passwordWaitMs }),
     refusalEvents,
     sessionEvents,

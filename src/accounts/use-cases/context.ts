@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import type { IdentityConfig } from '../../base/config/config.ts';
+import type { Budget } from '../../base/runtime/budget.ts';
 import type { ContractSignatureChecker } from '../../base/peers/rpc/contract-signature.ts';
 import type { Mailer } from '../../base/peers/mail/mailer.ts';
 import type { EventAllowance } from '../../ledger/store/event-allowance.ts';
@@ -26,6 +27,8 @@ export interface Identity {
   readonly hasPages: boolean;
   /** Whether operators have pages here. */
   readonly hasConsole: boolean;
+  /** What requests to the pages and the API for accounts cost. */
+  readonly budget: Budget;
   readonly passwords: PasswordQueue;
   /** How many refused sign-ins are recorded one by one. */
   readonly refusalEvents: EventAllowance;

@@ -62,6 +62,12 @@ export function hasSessionCookie({ publicUrl }: Identity, cookies: string | unde
   return (cookieOf(cookies, sessionCookieName(publicUrl())) ?? '') !== '';
 }
 
+/** Names the session whose cookie this gateway signed, which may have ended since; nothing is read. */
+export function sessionOf(identity: Identity, cookies: string | undefined): string | undefined {
+  const token = verifiedText(identity, cookieOf(cookies, sessionCookieName(identity.publicUrl())) ?? '');
+  return token === undefined ? undefined : sessionTokenHash(token);
+}
+
 /** `none`: there is no session cookie. `invalid`: its session is unknown or has ended. */
 export type SessionResult =
   | { readonly kind: 'session'; readonly user: SessionUser }

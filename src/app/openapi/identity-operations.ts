@@ -6,6 +6,7 @@ const everyWrite = [
   'invalid_request',
   'wrong_origin',
   'body_too_large',
+  'too_many_attempts',
   'request_timeout',
   'internal_error',
   'ledger_unavailable',
@@ -21,7 +22,7 @@ export const siweNonceOperation: Operation = {
   summary: 'Get a nonce for signing in',
   description: 'A nonce can be used once and expires after a few minutes.',
   answers: [{ status: 200, description: 'The terms.', schema: identity.siweTerms }],
-  refusals: [...everyWrite, 'too_many_attempts'],
+  refusals: everyWrite,
 };
 
 export const siweVerifyOperation: Operation = {
@@ -34,7 +35,7 @@ export const siweVerifyOperation: Operation = {
 checked by calling the contract (ERC-1271), which requires that the gateway has an RPC of its chain.`,
   body: { schema: identity.siweVerify },
   answers: [{ status: 200, description: 'Signed in: the cookie is the session.', schema: identity.signedIn }],
-  refusals: [...everyWrite, 'siwe_mismatch', 'user_disabled', 'too_many_attempts', 'sign_in_unavailable'],
+  refusals: [...everyWrite, 'siwe_mismatch', 'user_disabled', 'sign_in_unavailable'],
 };
 
 const ofSession = { ...ofPeople, security: 'session' } as const;
@@ -58,7 +59,7 @@ export const walletNonceOperation: Operation = {
   summary: 'Get a nonce for adding a wallet',
   description: `This session alone can use it, once, within a few minutes and within ten minutes of its sign-in. The statement names the account.`,
   answers: [{ status: 200, description: 'The terms.', schema: identity.walletTerms }],
-  refusals: [...everyWrite, 'session_required', 'session_not_fresh', 'too_many_attempts'],
+  refusals: [...everyWrite, 'session_required', 'session_not_fresh'],
 };
 
 export const linkWalletOperation: Operation = {
@@ -78,7 +79,6 @@ export const linkWalletOperation: Operation = {
     'session_not_fresh',
     'siwe_mismatch',
     'wallet_taken',
-    'too_many_attempts',
     'sign_in_unavailable',
   ],
 };
@@ -120,7 +120,7 @@ export const createKeyOperation: Operation = {
   description: "The key spends from the user's credit account.",
   body: { schema: identity.keyRequest },
   answers: [{ status: 201, description: 'The key. It is not shown again.', schema: identity.madeKey }],
-  refusals: [...everyWrite, 'session_required', 'too_many_keys', 'too_many_attempts'],
+  refusals: [...everyWrite, 'session_required', 'too_many_keys'],
 };
 
 export const revokeKeyOperation: Operation = {

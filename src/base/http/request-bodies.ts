@@ -11,14 +11,16 @@ const pieceBytes = 512;
 /** Memory per byte of JSON while it is processed: bytes, text of two bytes a character, and values. */
 const jsonFactor = 4;
 
-/** A body that was not taken, thrown where Fastify allows no answer: by a content type parser. */
+/** A body that was not taken, thrown where the route's error handler has to answer: by a content type parser or a hook. */
 export class RefusedBodyError extends Error {
   override readonly name = 'RefusedBodyError';
-  readonly code: 'body_too_large' | 'overloaded' | 'invalid_request';
+  readonly code: 'body_too_large' | 'overloaded' | 'invalid_request' | 'too_many_attempts';
+  readonly retryAfterSecs: number | undefined;
 
-  constructor(code: RefusedBodyError['code']) {
+  constructor(code: RefusedBodyError['code'], retryAfterSecs?: number) {
     super(code);
     this.code = code;
+    this.retryAfterSecs = retryAfterSecs;
   }
 }
 

@@ -18,8 +18,8 @@ export interface Budget {
  * all find their budget unspent.
  */
 export interface Charge {
-  /** Charges the request to this key, once, if the key's budget is not spent. */
-  take(key: string): void;
+  /** Charges the request to this key, once: as so many requests, or as a tenth of them where the key's budget is spent. */
+  take(key: string, requests?: number): void;
   /** Whole seconds until no taken key's budget is spent; 0 where the request is within all of them. */
   waitSecs(): number;
   /** The request reached `settlement_started`, or only repeated one that did: it no longer counts. */
@@ -38,13 +38,19 @@ interface Window {
 
 const maxKeys = 100_000;
 const minuteMs = 60_000;
+/** Windows count in tenths of a request: so much does one cost that is refused because its budget is spent. */
+const tenthsOfRequest = 10;
 
 /**
- * A sliding window of two counters per key. Beyond 100,000 keys the least recently charged is dropped.
+ * A sliding window of two counters per key. Beyond 100,000 keys the least recently charged is dropped. A refused request costs a tenth, so
+ * that a client that sends ten times as much as it may gets nothing until it slows down; one that waits as long as it was told goes on.
  * @param perMinute 0 for no limit
  */
 export function createBudget(perMinute: number, nowMs: () => number = Date.now): Budget {
   const windows = new Map<string, Window>();
+  const maxTenths = perMinute * tenthsOfRequest;
+  /** What a minute counts at most of refused requests: a client that stops is served again half a minute after it. */
+  const maxOfRefused = 2 * maxTenths;
 
   /** The counters of a key now: a window that has ended counts as zero. */
   const countsOf = (key: string): { current: number; previous: number } => {
@@ -58,30 +64,32 @@ export function createBudget(perMinute: number, nowMs: () => number = Date.now):
   const waitMs = (key: string): number => {
     const { current, previous } = countsOf(key);
     const elapsed = (nowMs() % minuteMs) / minuteMs;
-    if (current + previous * (1 - elapsed) < perMinute) return 0;
-    const freeAt = (share: number, others: number): number => Math.max(0, 1 - (perMinute - others) / share);
-    const until = current < perMinute ? freeAt(previous, current) : 1 + freeAt(current, 0);
+    if (current + previous * (1 - elapsed) < maxTenths) return 0;
+    const freeAt = (share: number, others: number): number => Math.max(0, 1 - (maxTenths - others) / share);
+    const until = current < maxTenths ? freeAt(previous, current) : 1 + freeAt(current, 0);
     return Math.max(1, (until - elapsed) * minuteMs);
   };
 
-  /** Counts requests in the present minute, which it returns. */
-  const charge = (key: string, requests = 1): number => {
+  /** Counts in the present minute. */
+  const charge = (key: string, tenths: number): Charged => {
     const minute = Math.floor(nowMs() / minuteMs);
     const { current, previous } = countsOf(key);
     windows.delete(key);
-    windows.set(key, { minute, current: current + requests, previous });
+    windows.set(key, { minute, current: current + tenths, previous });
     if (windows.size > maxKeys) {
       const [oldest] = windows.keys();
       if (oldest !== undefined) windows.delete(oldest);
     }
-    return minute;
+    return { minute, tenths };
   };
-  const refund = (key: string, minute: number): void => {
+  const chargeRefused = (key: string, requests: number): Charged =>
+    charge(key, Math.max(0, Math.min(requests, maxOfRefused - countsOf(key).current)));
+  const refund = (key: string, { minute, tenths }: Charged): void => {
     const window = windows.get(key);
     // dropped meanwhile, for another key
     if (!window) return;
-    if (window.minute === minute) window.current = Math.max(0, window.current - 1);
-    else if (window.minute === minute + 1) window.previous = Math.max(0, window.previous - 1);
+    if (window.minute === minute) window.current = Math.max(0, window.current - tenths);
+    else if (window.minute === minute + 1) window.previous = Math.max(0, window.previous - tenths);
   };
   const waitSecs = (keys: readonly string[]): number => {
     const longestMs = perMinute === 0 ? 0 : Math.max(0, ...keys.map(waitMs));
@@ -91,45 +99,55 @@ export function createBudget(perMinute: number, nowMs: () => number = Date.now):
 
   return {
     waitSecs,
-    open: () => openCharge({ waitSecs, charge, refund }, perMinute > 0),
+    open: () => openCharge({ waitSecs, charge, chargeRefused, refund }, perMinute > 0),
     charge(keys) {
       if (perMinute === 0) return;
-      for (const key of keys) charge(key);
+      for (const key of keys) charge(key, tenthsOfRequest);
     },
   };
 }
 
-interface Counting {
-  waitSecs(keys: readonly string[]): number;
-  charge(key: string, requests?: number): number;
-  refund(key: string, minute: number): void;
+/** What a window counted, and in which minute. */
+interface Charged {
+  readonly minute: number;
+  readonly tenths: number;
 }
 
-function openCharge({ waitSecs, charge, refund }: Counting, isLimited: boolean): Charge {
-  /** The minutes in which the keys were charged. */
-  const taken = new Map<string, number>();
+interface Counting {
+  waitSecs(keys: readonly string[]): number;
+  charge(key: string, tenths: number): Charged;
+  /** A tenth for each of these requests, as far as the minute still counts refused ones. */
+  chargeRefused(key: string, requests: number): Charged;
+  refund(key: string, charged: Charged): void;
+}
+
+function openCharge({ waitSecs, charge, chargeRefused, refund }: Counting, isLimited: boolean): Charge {
+  const taken = new Map<string, Charged>();
   let isRefunded = false;
   let longestSecs = 0;
   return {
-    take(key) {
+    take(key, requests = 1) {
       if (!isLimited || taken.has(key)) return;
-      const secs = waitSecs([key]);
-      if (secs === 0) taken.set(key, charge(key));
-      longestSecs = Math.max(longestSecs, secs);
+      if (waitSecs([key]) === 0) {
+        taken.set(key, charge(key, requests * tenthsOfRequest));
+        return;
+      }
+      taken.set(key, chargeRefused(key, requests));
+      longestSecs = Math.max(longestSecs, waitSecs([key]));
     },
     waitSecs: () => longestSecs,
     refund() {
       if (isRefunded) return;
       isRefunded = true;
-      for (const [key, minute] of taken) refund(key, minute);
+      for (const [key, charged] of taken) refund(key, charged);
     },
     chargeAgain() {
       if (!isRefunded) return;
       isRefunded = false;
-      for (const key of taken.keys()) taken.set(key, charge(key));
+      for (const [key, { tenths }] of taken) taken.set(key, charge(key, tenths));
     },
     chargeMore(requests) {
-      for (const key of taken.keys()) charge(key, requests);
+      for (const key of taken.keys()) charge(key, requests * tenthsOfRequest);
     },
   };
 }

@@ -15,7 +15,7 @@ import { sendRefusal } from '../../ledger/http/errors.ts';
 import { noteFacts } from '../../base/http/request-log.ts';
 import type { WaitPlaces } from '../../base/http/wait-places.ts';
 import { paymentTokenBody, type ReceiptToken, receiptTokenBody } from './schemas/receipt.ts';
-import { charge } from './charge.ts';
+import { chargeFirst } from './charge.ts';
 import { receiptRoute } from './receipt.ts';
 import { walletReceiptsRoute } from './wallet-receipts.ts';
 
@@ -27,29 +27,26 @@ const bodyLimit = 16_384;
  * does not know the digest, give it for the payer's signature.
  */
 export function receiptRoutes(current: () => JobsContext, log: LogReader | undefined, places: WaitPlaces) {
+  const options = { bodyLimit, onRequest: chargeFirst(current) };
   return async (app: FastifyInstance): Promise<void> => {
     await app.register(receiptRoute({ current, log, places }));
     await app.register(walletReceiptsRoute(current));
 
     app.post<{ Params: { quote_digest: string } }>(
       '/x402/receipts/:quote_digest/token',
-      { bodyLimit },
+      options,
       async (request, reply) => {
         const context = current();
         const digest = request.params.quote_digest.toLowerCase();
         if (!isHex32(digest)) return sendRefusal(request, reply, 'receipt_not_found');
-        const waitSecs = charge(context, request);
-        if (waitSecs > 0) return sendRefusal(request, reply, 'rate_limited', { retryAfterSecs: waitSecs });
         const body = receiptTokenBody.safeParse(request.body ?? {});
         if (!body.success) return sendInvalid(request, reply, body.error);
         return sendAccess(context, request, reply, await openReceipt(context, digest, signedIn(body.data)));
       },
     );
 
-    app.post('/x402/receipts/token', { bodyLimit }, async (request, reply) => {
+    app.post('/x402/receipts/token', options, async (request, reply) => {
       const context = current();
-      const waitSecs = charge(context, request);
-      if (waitSecs > 0) return sendRefusal(request, reply, 'rate_limited', { retryAfterSecs: waitSecs });
       const body = paymentTokenBody.safeParse(request.body ?? {});
       if (!body.success) return sendInvalid(request, reply, body.error);
       const payment = body.data.payment as NamedPayment;

@@ -12,7 +12,7 @@ import { type ListedPayment, listPayments } from '../../ledger/store/payments.ts
 import { readReceiptKey } from '../../ledger/store/secrets.ts';
 import { type walletChallenge, walletQuery, type WalletReceipts } from './schemas/wallet.ts';
 import { sendRefusal } from '../../ledger/http/errors.ts';
-import { charge } from './charge.ts';
+import { chargeFirst } from './charge.ts';
 
 type Wallet = Extract<SignedWallet, { kind: 'wallet' }>;
 
@@ -22,10 +22,8 @@ type Wallet = Extract<SignedWallet, { kind: 'wallet' }>;
  */
 export function walletReceiptsRoute(current: () => JobsContext) {
   return async (app: FastifyInstance): Promise<void> => {
-    app.get('/x402/receipts', async (request, reply) => {
+    app.get('/x402/receipts', { onRequest: chargeFirst(current) }, async (request, reply) => {
       const context = current();
-      const waitSecs = charge(context, request);
-      if (waitSecs > 0) return sendRefusal(request, reply, 'rate_limited', { retryAfterSecs: waitSecs });
       const query = walletQuery.safeParse(request.query);
       if (!query.success) return sendRefusal(request, reply, 'invalid_request');
       const header = request.headers[siwxKey];

@@ -8,6 +8,7 @@ import { handleErrors, sendRefusal, type SendProblemPage } from './errors.ts';
 import { sendOpenAiError } from './openai-errors.ts';
 import { createParserErrors } from '../../base/http/parser-errors.ts';
 import { parseWithin, type RequestBodies } from '../../base/http/request-bodies.ts';
+import { closeRefusedConnections } from '../../base/http/refused-connections.ts';
 import { logRequests } from '../../base/http/request-log.ts';
 import { closeSilentConnections } from '../../base/http/silent-connections.ts';
 import { boundReaders } from '../../base/http/slow-readers.ts';
@@ -71,6 +72,7 @@ export function createApp({
   app.server.on('connection', (socket) => void socket.remoteAddress);
   closeSilentConnections(app);
   boundReaders(app, { leastBytesPerSec: config.limits.leastReadBytesPerSec });
+  closeRefusedConnections(app);
   logRequests(app, requests);
   parserErrors.watch(app);
   cors.watch(app);

@@ -62,7 +62,13 @@ export function sendError(error: Error, request: FastifyRequest, reply: FastifyR
   if (status === 503) noteFacts(request, { reason: error.message.slice(0, 300) });
   // only a fault needs its stack
   else if (status >= 500) request.log.error({ request_id: request.id, err: error }, 'request failed');
-  return sendRefusal(request, reply, code);
+  const retryAfterSecs = retryAfterOf(error);
+  return sendRefusal(request, reply, code, retryAfterSecs === undefined ? {} : { retryAfterSecs });
+}
+
+/** How long the client has to wait, where the thrown error says it. */
+export function retryAfterOf(error: Error): number | undefined {
+  return error instanceof RefusedBodyError ? error.retryAfterSecs : undefined;
 }
 
 /** The code of a thrown error. */

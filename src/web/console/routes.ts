@@ -8,7 +8,7 @@ import type { ConsoleSite } from './site.ts';
 /** The operators' console, everything below `/console`. */
 export function consoleRoutes(site: ConsoleSite, bodies: RequestBodies) {
   return async (app: FastifyInstance): Promise<void> => {
-    acceptForms(app, bodies);
+    acceptForms(app, site, bodies);
     if (site.addition && !site.hasCustomerPages) await app.register(site.addition.routes(site.publicUrl));
     const { console, requests } = createConsole(site, app);
     signInPages(requests);

@@ -2,8 +2,9 @@ import { randomBytes } from 'node:crypto';
 import type { Readable } from 'node:stream';
 import type { FastifyError, FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { defaultRetryAfterSecs, refusals } from '../../base/errors/refusal.ts';
+import { chargeVisits } from '../../accounts/http/charge-visits.ts';
 import { isOfOwnPages } from '../../accounts/http/own-origin.ts';
-import { refusalOf } from '../../ledger/http/errors.ts';
+import { refusalOf, retryAfterOf } from '../../ledger/http/errors.ts';
 import { formFields } from '../../base/http/form-fields.ts';
 import type { RequestBodies } from '../../base/http/request-bodies.ts';
 import { noteFacts } from '../../base/http/request-log.ts';
@@ -114,8 +115,9 @@ export function createRequests<Host extends PageHost>(
   };
 }
 
-/** Lets the routes of this part read forms: those of the API refuse them. */
-export function acceptForms(app: FastifyInstance, bodies: RequestBodies): void {
+/** Lets the routes of this part read forms: those of the API refuse them. Each is charged before it is read. */
+export function acceptForms(app: FastifyInstance, { identity }: PageHost, bodies: RequestBodies): void {
+  chargeVisits(app, identity);
   app.addContentTypeParser(
     'application/x-www-form-urlencoded',
     async (request: FastifyRequest, payload: Readable) => {
@@ -241,6 +243,11 @@ function send<Host extends PageHost>(
   }
 }
 
+/** What was typed is not read: the browser has it. */
+function tooMany(waitSecs: number): string {
+  return `Too many forms were sent from here. This one was not read. Wait ${waitSecs} seconds, then go back and send it again.`;
+}
+
 /** A fault, or a body that was not taken. Nothing that may come from elsewhere is on the page. */
 function sendFault<Host extends PageHost>(
   { site, render }: Frame<Host>,
@@ -264,9 +271,11 @@ function sendFault<Host extends PageHost>(
     token: '',
     onClose: (listener: () => void) => void reply.raw.once('close', listener),
   };
-  const text = `${sentence.replace(/[^.]$/, '$&.')} Request ${request.id}.`;
+  const toldSecs = retryAfterOf(error);
+  const retryAfterSecs = toldSecs ?? defaultRetryAfterSecs(code);
+  const told = toldSecs === undefined ? sentence : tooMany(toldSecs);
+  const text = `${told.replace(/[^.]$/, '$&.')} Request ${request.id}.`;
   const mayHelp = request.method === 'GET' && status >= 500;
-  const retryAfterSecs = defaultRetryAfterSecs(code);
   if (retryAfterSecs !== undefined) reply.header('retry-after', String(retryAfterSecs));
   return reply
     .headers(pageHeaders([]))

@@ -17,7 +17,7 @@ import { usagePages } from './usage/usage.ts';
 export function pagesRoutes(site: Site, bodies: RequestBodies, lost: LostPages) {
   return async (app: FastifyInstance): Promise<void> => {
     lost.follow(app);
-    acceptForms(app, bodies);
+    acceptForms(app, site, bodies);
     if (site.addition) await app.register(site.addition.routes(site.publicUrl));
     const pages = createPages(site, app);
     homePages(pages);

@@ -133,6 +133,64 @@ test('a client that sends its whole body before it reads still gets its refusal,
   }
 });
 
+const form = { 'content-type': 'application/x-www-form-urlencoded', 'content-length': 30_000 };
+const digest = `0x${'1'.repeat(64)}`;
+
+test.each([
+  ['/api/auth/sign-in/email', json],
+  ['/api/siwe/verify', json],
+  ['/x402/receipts/token', { ...json, 'content-length': 100 }],
+  [`/x402/receipts/${digest}/token`, { ...json, 'content-length': 100 }],
+  ['/sign-in', form],
+  ['/jobs/1/0/order', form],
+  ['/console/sign-in', form],
+])(
+  'a client that has spent its budget is refused by the head of a request for %s, before its body is read',
+  async (path, headers) => {
+    const gateway = await start({
+      ...everything,
+      tables: `${everything.tables}\n[pages]\n[console]\n[limits]\nrequests_per_minute = 1`,
+    });
+    const first = await headOf(gateway.url, path, headers);
+    expect(await first.status(300)).toBeUndefined();
+    const refused = await headOf(gateway.url, path, headers);
+    expect(await refused.status()).toBe(429);
+    expect(refused.text().toLowerCase()).toMatch(/retry-after: [1-9]/);
+  },
+);
+
+describe('a connection on which a client goes on after 429', () => {
+  const spent = { tables: '[limits]\nrequests_per_minute = 1' };
+
+  /** Sends heads of this length, each once the one before is answered; returns the number of answers and whether the connection was closed. */
+  async function goOn(bodyBytes: number, times: number) {
+    const gateway = await start(spent);
+    await gateway.post(soldJob, { body: 'x' });
+    const request = await headOf(gateway.url, soldJob, { ...post, 'content-length': bodyBytes });
+    const answers = (): number => request.text().split('HTTP/1.1 429').length - 1;
+    for (let sent = 1; sent < times && !request.socket.destroyed; sent++) {
+      await eventually(() => expect(answers()).toBe(sent));
+      request.socket.write(
+        `${'x'.repeat(bodyBytes)}POST ${soldJob} HTTP/1.1\r\nHost: x\r\nContent-Length: ${bodyBytes}\r\n\r\n`,
+      );
+    }
+    return { request, answers };
+  }
+
+  test('is closed after 32 of them', async () => {
+    const { request, answers } = await goOn(1, 33);
+    await eventually(() => expect([answers(), request.socket.closed]).toEqual([33, true]));
+    expect(request.text().toLowerCase()).toMatch(/connection: close\r\n[^]*$/);
+  });
+
+  test('is closed earlier where bodies come with them, but never by its first 429', async () => {
+    const { request, answers } = await goOn(1_048_576, 2);
+    await eventually(() => expect(request.socket.closed).toBe(true));
+    expect(answers()).toBeGreaterThanOrEqual(1);
+    expect(request.text().toLowerCase()).toContain('connection: keep-alive');
+  });
+});
+
 const mebibyte = 1_048_576;
 /** Of four mebibytes one is for bodies that arrive: half of it for one client. */
 const little = `[limits]\nmax_body_memory_bytes = ${4 * mebibyte}\nrequests_per_minute = 0\nmax_in_flight_requests = 80`;

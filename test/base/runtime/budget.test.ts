@@ -101,11 +101,61 @@ describe('a budget', () => {
 });
 
 describe('the charge of a request', () => {
-  test('counts from its first step on, once for each key, and no more than the limit', () => {
+  test('counts from its first step on, once for each key, and refuses what is beyond the limit', () => {
     const budget = createBudget(2, clock);
     const charges = [budget.open(), budget.open(), budget.open()];
     for (const charge of charges) for (const key of ['a', 'a', 'payer']) charge.take(key);
-    expect(charges.map((charge) => charge.waitSecs())).toEqual([0, 0, 61]);
+    expect(charges.map((charge) => charge.waitSecs() > 0)).toEqual([false, false, true]);
+  });
+
+  test('counts a tenth where it is refused: who sends ten times as much as it may gets nothing until it slows down', () => {
+    const budget = createBudget(60, clock);
+    const allowed = (perSec: number): number => {
+      let count = 0;
+      for (let second = 0; second < 60; second++) {
+        for (let at = 0; at < perSec; at++) {
+          const charge = budget.open();
+          charge.take('a');
+          if (charge.waitSecs() === 0) count += 1;
+        }
+        nowMs += 1_000;
+      }
+      return count;
+    };
+    expect([allowed(10), allowed(10), allowed(10)]).toEqual([60, 0, 0]);
+    allowed(2);
+    expect(allowed(2)).toBeGreaterThan(30);
+  });
+
+  test('of a refused request makes the wait of a client that stops at most a minute and a half, after which it is served', () => {
+    const budget = createBudget(10, clock);
+    let waitSecs = 0;
+    for (let count = 0; count < 10_000; count++) {
+      const charge = budget.open();
+      charge.take('a');
+      waitSecs = charge.waitSecs();
+    }
+    expect(waitSecs).toBeLessThanOrEqual(91);
+    nowMs += waitSecs * 1_000;
+    expect(capacityOf(budget, 'a', 1)).toBe(1);
+  });
+
+  test('of a refused request is refunded where it repeats a payment that was started', () => {
+    const budget = createBudget(1, clock);
+    budget.charge(['a']);
+    for (let count = 0; count < 100; count++) {
+      const charge = budget.open();
+      charge.take('a');
+      charge.refund();
+    }
+    expect(budget.waitSecs(['a'])).toBe(61);
+  });
+
+  test('of a body counts as several requests from the first step on', () => {
+    const budget = createBudget(10, clock);
+    const charges = [budget.open(), budget.open(), budget.open()];
+    for (const charge of charges) charge.take('a', 9);
+    expect(charges.map((charge) => charge.waitSecs() > 0)).toEqual([false, false, true]);
   });
 
   test('is refunded once, in the minute that it was counted in', () => {

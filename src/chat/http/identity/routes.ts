@@ -6,6 +6,7 @@ import { authRoutes } from '../../../accounts/http/auth.ts';
 import { sendRefusal } from '../../../ledger/http/errors.ts';
 import { apiKeyRoutes } from './api-keys.ts';
 import { isOfOwnPages } from '../../../accounts/http/own-origin.ts';
+import { chargeVisits } from '../../../accounts/http/charge-visits.ts';
 import { siweRoutes } from '../../../accounts/http/siwe.ts';
 import { walletRoutes } from './wallets.ts';
 
@@ -25,6 +26,7 @@ export function identityRoutes(
       if (!isOfOwnPages(request, identity.publicUrl(), identity.settings.trustedOrigins))
         return sendRefusal(request, reply, 'wrong_origin');
     });
+    chargeVisits(app, identity);
     app.addHook('onRoute', (route) => {
       route.bodyLimit = bodyLimit;
     });

@@ -41,15 +41,12 @@ export interface JobForm {
   /** What the text area of a whole body shows. */
   readonly whole: string;
   readonly formId: string;
-  /** Why nothing was checked. */
-  readonly problem?: string | undefined;
   readonly status?: number;
-  readonly retryAfterSecs?: number;
 }
 
 /** A job: what it costs, what it takes, what it gives back. */
 export function jobView(context: JobsContext, job: Job, shown: JobForm): View {
-  const { status, retryAfterSecs } = shown;
+  const { status } = shown;
   const url = jobUrl(context.publicUrl(), job);
   const body = html`<p><a href="/jobs">Jobs</a></p>
     <div class="head">
@@ -80,7 +77,6 @@ export function jobView(context: JobsContext, job: Job, shown: JobForm): View {
     body,
     isKept: true,
     ...(status === undefined ? {} : { status }),
-    ...(retryAfterSecs === undefined ? {} : { retryAfterSecs }),
   };
 }
 
@@ -94,7 +90,7 @@ const topUpNotice = html`<section class="sheet">
 </section>`;
 
 function inputSection(job: Job, shown: JobForm): Html {
-  const { form, formId, problem } = shown;
+  const { form, formId } = shown;
   if (form.kind === 'none')
     return html`<section class="sheet">
       <h2>What it takes</h2>
@@ -105,7 +101,6 @@ function inputSection(job: Job, shown: JobForm): Html {
     </section>`;
   return html`<section class="sheet">
     <h2>What it takes</h2>
-    ${problem !== undefined && noticeOf({ tone: 'bad', text: problem })}
     <form method="post" action="${jobPath(job)}/order" novalidate>
       <input type="hidden" name="order" value="${formId}" />
       ${controls(job, shown)}

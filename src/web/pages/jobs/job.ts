@@ -1,8 +1,7 @@
 import { refusals } from '../../../base/errors/refusal.ts';
 import { parseJobId } from '../../../base/values/job.ts';
 import { indentedJson } from '../../../base/values/indented-json.ts';
-import { charge } from '../../../jobs/http/charge.ts';
-import { findJob, type Job } from '../../../jobs/use-cases/catalog.ts';
+import { findJob, isSold, type Job } from '../../../jobs/use-cases/catalog.ts';
 import type { JobsContext } from '../../../jobs/use-cases/context.ts';
 import { readable } from '../filters.ts';
 import { problemView, notFound } from '../problem.ts';
@@ -58,7 +57,6 @@ function withJob(
 }
 
 function answerForm(visit: Visit, context: JobsContext, job: Job, fields: URLSearchParams): Answer {
-  const waitSecs = charge(context, visit.request);
   const formId = formIdOf(fields);
   const form = inputFormOf(job, fields.get('mode') === 'whole');
   if (form.kind === 'none' || job.isTopUp) return problemView(415, refusals.unsupported_media_type.sentence);
@@ -66,10 +64,6 @@ function answerForm(visit: Visit, context: JobsContext, job: Job, fields: URLSea
     const typed = { fields, isTyped: true, mistakes };
     return jobView(context, job, { form, typed, whole: fields.get(wholeName) ?? '', formId, ...more });
   };
-  if (waitSecs > 0) {
-    const { status, sentence: problem } = refusals.rate_limited;
-    return again(noMistakes, { status, problem, retryAfterSecs: waitSecs });
-  }
   const read = readInput(form, fields);
   const as = fields.get('as');
   // another order than the one that was shown

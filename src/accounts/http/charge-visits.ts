@@ -1,0 +1,36 @@
+import type { FastifyInstance, FastifyRequest } from 'fastify';
+import { addressBudgetKey } from '../../base/runtime/budget.ts';
+import { RefusedBodyError } from '../../base/http/request-bodies.ts';
+import { addressOf } from '../../base/http/request-values.ts';
+import type { Identity } from '../use-cases/context.ts';
+import { sessionOf } from '../use-cases/sessions.ts';
+
+/** To read a body and answer it costs as much as one more request for each of so many bytes. */
+const bytesOfOneRequest = 16_384;
+const bodyless: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
+
+/**
+ * Charges each request of an app that may have a body, such as the form of a page, before anything of it is read: to its session, so that
+ * neighbours at one address do not spend the budget of a user, and without one to its client's address. None is refunded.
+ */
+export function chargeVisits(app: FastifyInstance, identity: Identity): void {
+  app.addHook('onRequest', (request, _reply, done) => {
+    if (bodyless.has(request.method)) return done();
+    const charge = identity.budget.open();
+    charge.take(budgetKey(identity, request), 1 + Math.floor(mostBytes(request) / bytesOfOneRequest));
+    const retryAfterSecs = charge.waitSecs();
+    if (retryAfterSecs > 0) done(new RefusedBodyError('too_many_attempts', retryAfterSecs));
+    else done();
+  });
+}
+
+function budgetKey(identity: Identity, request: FastifyRequest): string {
+  const session = sessionOf(identity, request.headers.cookie);
+  return session === undefined ? addressBudgetKey(addressOf(request)) : `session:${session}`;
+}
+
+/** A body that states no length may have as many as its route takes. */
+function mostBytes({ headers, routeOptions: { bodyLimit } }: FastifyRequest): number {
+  const { 'content-length': length, 'transfer-encoding': encoding } = headers;
+  return encoding === undefined ? Math.min(Number(length ?? 0), bodyLimit) : bodyLimit;
+}
