@@ -1,7 +1,7 @@
 import { refusals } from '../../../base/errors/refusal.ts';
 import { parseJobId } from '../../../base/values/job.ts';
 import { indentedJson } from '../../../base/values/indented-json.ts';
-import { findJob, isSold, type Job } from '../../../jobs/use-cases/catalog.ts';
+import { findJob, type Job } from '../../../jobs/use-cases/catalog.ts';
 import type { JobsContext } from '../../../jobs/use-cases/context.ts';
 import { readable } from '../filters.ts';
 import { problemView, notFound } from '../problem.ts';

@@ -146,6 +146,9 @@ describe('an authorization looked up without its transaction', () => {
   });
 });
 
+// a node that answers for three blocks at a time: a look has about 750
+const isTaken = ({ from, to }: Range) => to - from < 3;
+
 describe('behind thousands of blocks', () => {
   /** More than one range, and no more: anvil mines ever more slowly. */
   const mined = 2_200;
@@ -171,8 +174,6 @@ describe('behind thousands of blocks', () => {
   });
 
   test('a use that is further back than one look may ask is found by the looks after it, each behind the blocks of the one before', async () => {
-    // a node that answers for three blocks at a time: a look has about 750
-    const isTaken = ({ from, to }: Range) => to - from < 3;
     const stub = await proxy((request) => {
       const range = rangeOf(request);
       if (range === undefined || isTaken(range)) return false;
