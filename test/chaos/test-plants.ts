@@ -17,7 +17,7 @@ export const testPlants: readonly TestPlant[] = [
       },
     ],
     caughtByTest: {
-      file: 'test/jobs/workers/relay.test.ts',
+      file: 'test/calls/workers/relay.test.ts',
       name: 'two payments never share an idempotency key, also when the database gives a call id out again',
     },
   },

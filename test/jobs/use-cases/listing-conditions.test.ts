@@ -6,7 +6,7 @@ import { parse, minimal } from '../../base/config/support.ts';
 
 const nowSecs = Math.floor(Date.now() / 1_000);
 const hour = 3_600;
-const plain = { mode: 'public_paid', discovery: {} };
+const plain = { isSold: true, discovery: {} };
 /** Services 1 and 2 with two jobs each, and what may not be listed. */
 const sold = [
   ['1/0', plain],
@@ -14,7 +14,7 @@ const sold = [
   ['2/0', plain],
   ['2/1', plain],
   ['3/0', { ...plain, discovery: undefined }],
-  ['4/0', { ...plain, mode: 'disabled' }],
+  ['4/0', { ...plain, isSold: false }],
 ] as const;
 const found = (job: string) => ({
   key: `https://shop.example/x402/jobs/${job}`,
