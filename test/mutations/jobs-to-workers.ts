@@ -279,8 +279,8 @@ export const fromJobsToWorkers: readonly Mutation[] = [
     edits: [
       {
         file: 'src/payments/store/rate-rounds.ts',
-        find: 'validUntilSecs: validUntil === null ? undefined : validUntil.getTime() / 1_000,',
-        replace: 'validUntilSecs: validUntil === null ? undefined : validUntil.getTime() / 999,',
+        find: 'validUntilSecs: valid_until,',
+        replace: 'validUntilSecs: valid_until && (valid_until * 1_000) / 999,',
       },
     ],
     caughtBy: {
