@@ -164,7 +164,7 @@ test('a long body that does not fit its job counts as several requests: its chec
 
 test('a long body that does not fit its job is checked and counted once, also where a payment comes with it', async () => {
   const { gateway } = await start('[limits]\nrequests_per_minute = 10', {
-    top: 'quote_key_env = "QUOTE_KEY"\npublic_url = "http://jobs.example"',
+    top: 'quote_key = "env:QUOTE_KEY"\npublic_url = "http://jobs.example"',
     env: { QUOTE_KEY: 'the-key-of-quotes-of-the-test-gateway' },
   });
   const offer = offerOf(await gateway.post(job, { body: good, headers: json }));
