@@ -71,6 +71,10 @@ eip712_version = "2"
 service_id = 1
 job_index = 0
 invocation_mode = "public_paid"
+[[runners]]
+services = [1]
+mode = "lease"
+token = "file:${path.join(dir, 'token')}"
 `;
 
 const spread = (times: readonly number[]): string => {

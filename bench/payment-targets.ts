@@ -64,7 +64,7 @@ export function paymentGateway(
 }
 
 /** The required keys only, and `confirm = "never"`: the stub moves no money, so no chain could confirm it. */
-const noLimits = 'requests_per_minute = 0\nquotes_per_second = 0';
+const noLimits = 'requests_per_minute = 0';
 
 function configText(facilitatorUrl: string, verify: boolean, limits: string, quoteKeyFile: string) {
   return (port: number): string => `
@@ -100,5 +100,12 @@ eip712_version = "${terms.eip712.version}"
 
 [job_prices.1]
 0 = "${terms.priceWei}"
+
+# a job without a runner is not sold; where none is measured, the calls wait
+[[runners]]
+name = "absent"
+services = [1]
+mode = "lease"
+token = "file:${quoteKeyFile}"
 `;
 }

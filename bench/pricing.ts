@@ -98,6 +98,10 @@ eip712_version = "2"
 service_id = 1
 job_index = 0
 invocation_mode = "public_paid"
+[[runners]]
+services = [1]
+mode = "lease"
+token = "env:RECEIPT_KEY"
 `;
 
 mkdirSync(dir, { recursive: true });

@@ -107,7 +107,11 @@ async function ofOneProcess(ledger: Ledger): Promise<[string, number[]][]> {
     discoverable: true,
   } as unknown as JobsConfig;
   const pricesAt = () => {
-    const catalog = createCatalog(settings, [], new Map([[`${token.network}/${token.asset}`, rate]]));
+    const catalog = createCatalog(
+      settings,
+      { topUps: [], runners: [] },
+      new Map([[`${token.network}/${token.asset}`, rate]]),
+    );
     return priceListOf(catalog, [token], 300, new Set());
   };
   const { network, asset, terms: name } = rateName(token);

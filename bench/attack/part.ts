@@ -67,8 +67,6 @@ interface Scenario {
 
 /** Honest clients have addresses of their own: each has its budget. */
 const honestAddresses = Array.from({ length: 64 }, (_, at) => `127.0.1.${at + 1}`);
-/** The defaults, but for the quotes that the honest clients get before the clock starts. */
-const limits = 'quotes_per_second = 5_000';
 /** Models that strangers may name, pages, and a job whose input has rules. */
 const strangersTables = (modelUrl: string, dir: string): string => `
 [identity]
@@ -81,6 +79,10 @@ service_id = 2
 job_index = 0
 invocation_mode = "public_paid"
 input_schema_file = "${path.join(dir, 'schema.json')}"
+[[runners]]
+services = [2]
+mode = "lease"
+token = "file:${path.join(dir, 'identity-secret')}"
 [[upstreams]]
 name = "bench"
 base_url = "${modelUrl}/v1"
@@ -140,7 +142,7 @@ async function startSiege(bench: Bench): Promise<Siege> {
   const loopPort = await freePort();
   writeFileSync(path.join(bench.dir, 'identity-secret'), randomBytes(32).toString('hex'), { mode: 0o600 });
   writeFileSync(path.join(bench.dir, 'schema.json'), JSON.stringify(inputSchema));
-  const options = paymentGateway(stage, true, bench.dir, limits, strangersTables(model.url, bench.dir));
+  const options = paymentGateway(stage, true, bench.dir, '', strangersTables(model.url, bench.dir));
   const { pid, url } = await bench.keep(
     startTollbook({
       ...options,

@@ -42,7 +42,7 @@ export async function openJobRates(
   let listed = withoutRate(rates.view(), nowSecs()).names;
 
   const pricesAt = (config: Config, own: JobsConfig, view: RateView, known?: Catalog) => {
-    const catalog = known ?? createCatalog(own, config.topUps, view.rates);
+    const catalog = known ?? createCatalog(own, config, view.rates);
     const { names } = withoutRate(view, nowSecs());
     const listsBefore = lists;
     const putInForce = (): void => {

@@ -67,7 +67,7 @@ seal_every_ms = 20
 
 [[log.anchors]]
 kind = "folder"
-folder = "${folder}"
+location = "${folder}"
 every_ms = 20
 `;
 
@@ -97,7 +97,6 @@ ${variant.hasQuoteKey ? quoteKey : ''}
 ${values.chat === undefined ? '' : chatTop}
 [limits]
 requests_per_minute = ${variant.requestsPerMinute}
-quotes_per_second = 0
 
 [delivery]
 max_attempts = ${values.maxAttempts ?? 12}

@@ -225,7 +225,6 @@ network = "eip155:84532"
 rpc_url = "${followedUrl}"
 addresses = ["${checkpoints}"]
 event = "event NeverEmitted()"
-poll_secs = 1
 behind_after_secs = 20
 
 [discovery]
@@ -242,7 +241,7 @@ key = "env:CHAOS_LOG_KEY"
 [[log.anchors]]
 name = "copies"
 kind = "folder"
-folder = "${anchorFolder}"
+location = "${anchorFolder}"
 every_ms = 1_000
 
 [[log.anchors]]
@@ -251,7 +250,7 @@ kind = "chain"
 network = "eip155:84532"
 rpc_url = "${chainUrl}"
 contract = "${checkpoints}"
-key = "file:${keyFile}"
+secret = "file:${keyFile}"
 `;
 }
 

@@ -46,7 +46,7 @@ key = "file:${seedFile}"
 
 [[log.anchors]]
 kind = "folder"
-folder = "${anchors}"
+location = "${anchors}"
 every_ms = 1_000
 `;
   const gateways = await Promise.all(

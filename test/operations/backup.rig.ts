@@ -80,7 +80,7 @@ test.skipIf(isMissing)(
     const runner = await startTestRunner(() => ({ status: 200, body: 'done' }));
     const env = { LOG_KEY: testSeed.toString('hex') };
     const tables = `[log]\norigin = "${testSigner.name}"\nkey = "env:LOG_KEY"\nseal_every_ms = 20
-[[log.anchors]]\nkind = "folder"\nfolder = "${temporaryFolder()}"\nevery_ms = 20`;
+[[log.anchors]]\nkind = "folder"\nlocation = "${temporaryFolder()}"\nevery_ms = 20`;
     const gatewayOn = (databaseUrl: string) =>
       startTestGateway({
         database: { url: databaseUrl } as TestDatabase,

@@ -6,6 +6,7 @@ import {
   startModelUpstream,
 } from '../../src/devnet/model-upstream.ts';
 import type { Config } from '../../src/base/config/config.ts';
+import type { ConstantChanges } from '../../src/base/config/constants.ts';
 import { parseConfig } from '../../src/base/config/load.ts';
 import { type GatewayOptions, type RunningGateway, startGateway } from '../../src/app/start.ts';
 import { issueApiKey } from '../../src/accounts/use-cases/api-keys.ts';
@@ -51,6 +52,7 @@ export interface ChatGatewayOptions {
   readonly chat?: string;
   readonly upstream?: string;
   readonly tables?: string;
+  readonly constants?: ConstantChanges;
   /** The whole text, changed at last. */
   readonly change?: (text: string) => string;
   readonly model?: ModelUpstreamOptions;
@@ -79,7 +81,7 @@ ${options.chat ?? ''}
 ${oneModel(options.upstreamUrl, options.upstream)}
 ${options.tables ?? ''}
 `;
-  const source = { file: 'test.toml', env: options.env ?? {}, readFile };
+  const source = { file: 'test.toml', env: options.env ?? {}, readFile, constants: options.constants ?? {} };
   return (await parseConfig(options.change?.(text) ?? text, source)).config;
 }
 

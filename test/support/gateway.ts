@@ -1,5 +1,6 @@
 import { type Logger, pino } from 'pino';
 import type { Config } from '../../src/base/config/config.ts';
+import type { ConstantChanges } from '../../src/base/config/constants.ts';
 import { parseConfig } from '../../src/base/config/load.ts';
 import { type GatewayOptions, type RunningGateway, startGateway } from '../../src/app/start.ts';
 import type { TestChain } from './devnet.ts';
@@ -24,6 +25,7 @@ export interface TestGatewayOptions {
   readonly quiet?: boolean;
   readonly bind?: string;
   readonly env?: Readonly<Record<string, string>>;
+  readonly constants?: ConstantChanges;
   /** Changes the whole text at last. */
   readonly change?: (text: string) => string;
   /** Files beside the config. */
@@ -82,7 +84,7 @@ log_level = "silent"
 ${/trust_proxy/.test(top) ? '' : 'trust_proxy = ["127.0.0.1"]'}
 ${/loopback_webhooks/.test(top) ? '' : 'loopback_webhooks = true'}
 ${top}
-${/\[limits\]/.test(tables) ? '' : '[limits]\nrequests_per_minute = 0\nquotes_per_second = 0'}
+${/\[limits\]/.test(tables) ? '' : '[limits]\nrequests_per_minute = 0'}
 [[networks]]
 id = "eip155:84532"
 rpc_url = "${chain.rpcUrl}"
@@ -113,10 +115,34 @@ export interface Answer {
   readonly json: any;
 }
 
+/** A runner of all jobs that need one, which never leases a call. None where the text has runners. */
+export function absentRunner(text: string): string {
+  const servicesIn = (pattern: RegExp): string[] => [...text.matchAll(pattern)].flatMap(([, id]) => id ?? []);
+  const selling = new Set(servicesIn(/\[\[top_ups\]\]\s+service_id = (\d+)/g));
+  const services = servicesIn(/\[job_prices\.(\d+)\]/g).filter((id) => !selling.has(id));
+  if (services.length === 0 || text.includes('[[runners]]')) return '';
+  return `
+[[runners]]
+name = "absent"
+services = [${services.join(', ')}]
+mode = "lease"
+token = "env:RUNNER_TOKEN"
+`;
+}
+
 export async function testConfig(options: TestGatewayOptions): Promise<Config> {
-  const { config } = await parseConfig((options.change ?? String)(configText(options)), {
+  const text = configText(options);
+  const { config } = await parseConfig((options.change ?? String)(text + absentRunner(text)), {
     file: 'test.toml',
     env: { RUNNER_TOKEN: runnerSecret, RECEIPT_KEY: receiptKey, ...options.env },
+    constants: {
+      ...options.constants,
+      // where a test has no limits of its own, none is in its way
+      limits: {
+        ...(/\[limits\]/.test(options.tables ?? '') ? {} : { quotesPerSecond: 0 }),
+        ...options.constants?.limits,
+      },
+    },
     readFile: async (path) => options.files?.[path] ?? Promise.reject(new Error(`no ${path} here`)),
   });
   return config;

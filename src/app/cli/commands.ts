@@ -36,6 +36,7 @@ const loaders: Readonly<Record<keyof typeof descriptions, Command['load']>> = {
   recover: () => import('../../finance/commands/recover.ts'),
   'go-live': () => import('../../finance/commands/go-live.ts'),
   'config check': () => import('./commands/config/check.ts'),
+  'config reference': () => import('./commands/config/reference.ts'),
   'auth-dry-run': () => import('../../jobs/commands/auth-dry-run.ts'),
   settlements: () => import('../../jobs/commands/settlements/list.ts'),
   'settlements resolve': () => import('../../finance/commands/settlements/resolve.ts'),

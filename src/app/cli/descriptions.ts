@@ -88,6 +88,12 @@ export const appCommands = {
     notes: ['changes nothing'],
     exits: { wrongConfiguration },
   },
+  'config reference': {
+    noDatabase: true,
+    summary: 'prints every key of a configuration: type, default, unit and meaning',
+    options: {},
+    notes: ['in Markdown, from the schema'],
+  },
   'operators code': {
     noDatabase: true,
     summary: 'prints the code of the second factor of the demo operator of `npm start`',

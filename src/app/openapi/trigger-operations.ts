@@ -15,7 +15,7 @@ export const webhookOperation: Operation = {
       name: 'webhook-id',
       description: 'Of the message, the same when it is sent again. 1 to 200 of A-Z, a-z, 0-9, _ : / + = -.',
     },
-    { name: 'webhook-timestamp', description: 'Unix seconds, within `tolerance_secs` of the present.' },
+    { name: 'webhook-timestamp', description: 'Unix seconds, within five minutes of the present.' },
     {
       name: 'webhook-signature',
       description:

@@ -1,31 +1,30 @@
 import { z } from 'zod';
+import type { Constants } from './constants.ts';
 import type { Reading } from './reading.ts';
 import { secret } from './secret-source.ts';
 import { ownSecretChars, readSecret } from './secrets.ts';
 import { type ConfigOf, readTable, type Table } from './table.ts';
 import { webhookUrl } from './urls.ts';
-import { matching, wholeNumber } from './values.ts';
+import { matching } from './values.ts';
 
 export const alertsShape = {
-  /** Where alerts are posted; nowhere where left out. */
-  webhook: webhookUrl.optional(),
-  secret: secret,
-  /** The address of Slack's incoming webhook, which is a secret. */
-  slack_url: secret,
-  /** The routing key of PagerDuty's Events API v2. */
-  pagerduty_key: secret,
-  pagerduty_url: webhookUrl.default('https://events.pagerduty.com/v2/enqueue'),
-  /** What alerts call this ledger: one PagerDuty service may serve several. */
-  source: matching(/^[A-Za-z0-9._-]{1,64}$/, 'must be 1 to 64 of A-Z, a-z, 0-9, ".", "_" and "-"').default(
-    'tollbook',
+  webhook: webhookUrl.optional().describe('Where alerts are posted; nowhere where left out'),
+  secret: secret.describe(
+    'Signs the messages to the webhook, as Standard Webhooks says: 32 characters or more',
   ),
-  /** How often an alert about a condition that lasts is sent again. */
-  repeat_secs: wholeNumber(60, 31_536_000).default(14_400),
-  /** How long a settlement may stay unresolved before the operator gets an alert. */
-  unresolved_after_secs: wholeNumber(1, 86_400).default(300),
+  slack_url: secret.describe("The address of Slack's incoming webhook, which is a secret"),
+  pagerduty_key: secret.describe("The routing key of PagerDuty's Events API v2"),
+  pagerduty_url: webhookUrl
+    .default('https://events.pagerduty.com/v2/enqueue')
+    .describe('Another region of PagerDuty has another address'),
+  source: matching(/^[A-Za-z0-9._-]{1,64}$/, 'must be 1 to 64 of A-Z, a-z, 0-9, ".", "_" and "-"')
+    .default('tollbook')
+    .describe('What alerts call this ledger: one PagerDuty service may serve several'),
 } as const;
 
-export interface AlertsConfig extends ConfigOf<typeof alertsShape> {
+type Alerting = Constants['alerts'];
+
+export interface AlertsConfig extends ConfigOf<typeof alertsShape>, Alerting {
   /** Signs the messages to the webhook. */
   readonly secret: string | undefined;
   readonly slackUrl: string | undefined;
@@ -40,7 +39,7 @@ export async function readAlerts(raw: unknown, reading: Reading): Promise<Alerts
   const key = await readSecret(table, 'secret', { minChars: ownSecretChars }, reading);
   const pagerdutyKey = await readSecret(table, 'pagerduty_key', { minChars: 1 }, reading);
   const slackUrl = await readSlackUrl(table, reading);
-  return table.whole && { ...table.whole, secret: key, slackUrl, pagerdutyKey };
+  return table.whole && { ...reading.constants.alerts, ...table.whole, secret: key, slackUrl, pagerdutyKey };
 }
 
 /** Checked like a URL of the file; a message never contains it. */

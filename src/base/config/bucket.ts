@@ -1,21 +1,50 @@
+import type { Path } from './mistakes.ts';
+import type { Report } from './report.ts';
 import { secret } from './secret-source.ts';
+import { readValue } from './table.ts';
 import { secureBaseUrl } from './urls.ts';
-import { matching } from './values.ts';
+import { filePath, matching, text, Wrong } from './values.ts';
 
-const bucketName = matching(
-  /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/,
-  'must be a bucket: 3 to 63 of a-z, 0-9, "." and "-"',
-);
-const keyText = matching(/^[!-~]{1,256}$/, 'must be visible ASCII');
-
-/** The keys of a table that names a bucket of an S3-compatible store. */
-export const bucketShape = {
-  endpoint: secureBaseUrl.optional(),
-  bucket: bucketName.optional(),
-  prefix: matching(/^[A-Za-z0-9._/-]{0,200}$/, 'must be of A-Z, a-z, 0-9, ".", "_", "/" and "-"').default(''),
-  region: matching(/^[a-z0-9-]{1,64}$/, 'must be of a-z, 0-9 and "-"').default('us-east-1'),
-  access_key_id: keyText.optional(),
-  secret: secret,
+/** The keys of a table that copies something into a folder or into a bucket of an S3-compatible store. */
+export const placeShape = {
+  location: filePath
+    .optional()
+    .meta({ type: 'path, or https URL' })
+    .describe('Of a folder: its path; of s3: https://HOST/BUCKET/PREFIX; of a webhook: its address'),
+  region: matching(/^[a-z0-9-]{1,64}$/, 'must be of a-z, 0-9 and "-"')
+    .default('us-east-1')
+    .describe('Of s3: the region that requests are signed for'),
+  access_key_id: matching(/^[!-~]{1,256}$/, 'must be visible ASCII')
+    .optional()
+    .describe('Of s3: the id of the access key'),
+  secret: secret.describe(
+    'Of s3: the secret of the access key; of a webhook: what signs the messages; of a chain: the private key that pays the gas',
+  ),
 } as const;
 
 export const minBucketSecretChars = 16;
+
+/** A bucket of an S3-compatible store. */
+export interface BucketPlace {
+  /** Without a path. */
+  readonly endpoint: string;
+  readonly bucket: string;
+  /** Begins the names of all objects. */
+  readonly prefix: string;
+}
+
+const bucketUrl = text((raw): BucketPlace | Wrong => {
+  const [, endpoint = '', bucket = '', prefix = ''] = /^([a-z]+:\/\/[^/]+)\/([^/]+)\/?(.*)$/i.exec(raw) ?? [];
+  const base = secureBaseUrl.safeParse(endpoint === '' ? raw : endpoint);
+  if (!base.success) return new Wrong(base.error.issues[0]?.message ?? 'is not an https URL');
+  const isNamed = /^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$/.test(bucket);
+  if (isNamed && /^[A-Za-z0-9._/-]{0,200}$/.test(prefix)) return { endpoint: base.data, bucket, prefix };
+  return new Wrong(
+    'must be https://HOST/BUCKET or https://HOST/BUCKET/PREFIX: 3 to 63 of a-z, 0-9, "." and "-"',
+  );
+});
+
+/** Reads the location of a bucket; undefined after a report. */
+export function readBucket(location: string, at: Path, report: Report): BucketPlace | undefined {
+  return readValue(bucketUrl, location, at, report)?.value;
+}

@@ -1,7 +1,8 @@
 import { z } from 'zod';
-import type { Report } from './report.ts';
+import type { Constants } from './constants.ts';
+import type { Reading } from './reading.ts';
 import { type ConfigOf, readTable } from './table.ts';
-import { matching, wholeNumber } from './values.ts';
+import { matching } from './values.ts';
 
 const label = '[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?';
 const host = matching(
@@ -9,17 +10,22 @@ const host = matching(
   'must be a host in lower case, such as "hooks.example", or "*.example" for those below it',
 );
 
-const callbacksShape = {
-  /** The hosts that may be called; `*.` stands for any part before the rest. Absent: any public one. */
-  allowed_hosts: z.array(host, 'must be an array of hosts').min(1, 'must name a host').optional(),
-  /** How long after the end of a call its callback is tried. */
-  give_up_after_secs: wholeNumber(60, 2_592_000).default(86_400),
+export const callbacksShape = {
+  allowed_hosts: z
+    .array(host, 'must be an array of hosts')
+    .min(1, 'must name a host')
+    .optional()
+    .describe(
+      'The hosts that may be called; `*.` stands for any part before the rest. Absent: any public one',
+    ),
 } as const;
 
 /** Whether and how clients are called once the end of a paid call is known. */
-export type CallbacksConfig = ConfigOf<typeof callbacksShape>;
+export type CallbacksConfig = ConfigOf<typeof callbacksShape> & Constants['callbacks'];
 
 /** Reads `[callbacks]`; undefined where the table is missing, or after a report. */
-export function readCallbacks(raw: unknown, report: Report): CallbacksConfig | undefined {
-  return raw === undefined ? undefined : readTable(callbacksShape, raw, ['callbacks'], report).whole;
+export function readCallbacks(raw: unknown, { report, constants }: Reading): CallbacksConfig | undefined {
+  if (raw === undefined) return undefined;
+  const { whole } = readTable(callbacksShape, raw, ['callbacks'], report);
+  return whole && { ...whole, ...constants.callbacks };
 }

@@ -1,3 +1,4 @@
+import type { Constants } from './constants.ts';
 import { type ModelConfig, readModels } from './models.ts';
 import type { Reading } from './reading.ts';
 import type { RootTable } from './root.ts';
@@ -11,38 +12,47 @@ const perMinute = wholeNumber(1, 1_000);
 
 /** Limits are by minute unless their name says otherwise. */
 export const chatShape = {
-  /** The unit of credit and prices. Balances are numbers of it. */
-  currency: matching(/^[A-Z]{3,8}$/, 'must be 3 to 8 capitals, such as "USD"').default('USD'),
-  /** What counts against them: every request that carries the credential, or only those that are admitted. */
-  count: reloadable(oneOf(['requests', 'admitted']).default('requests')),
-  anonymous_per_minute: reloadable(perMinute.default(10)),
-  /** By UTC day. */
-  anonymous_per_day: reloadable(wholeNumber(1, 1_000_000).default(5)),
-  session_per_minute: reloadable(perMinute.default(30)),
-  key_per_minute: reloadable(perMinute.default(60)),
-  spend_auth_per_minute: reloadable(perMinute.default(120)),
-  /** Of all keys and sessions of an account together; no limit where it is left out. */
-  account_per_minute: reloadable(perMinute.optional()),
-  /** Of free models, by account and by client address, over all credentials together; no limit where it is left out. */
-  free_per_minute: reloadable(perMinute.optional()),
-  /** By UTC day; no limit where it is left out. */
-  free_per_day: reloadable(wholeNumber(1, 1_000_000).optional()),
-  /** Of requests that are refused before their admission and count against no credential, by client address. */
-  refused_per_minute: reloadable(perMinute.default(120)),
-  /** Of requests with an invalid credential, by client address. */
-  failed_auth_per_minute: reloadable(perMinute.default(20)),
-  /** Completions at the same time, in one gateway: of a key, an account, a client address. */
-  max_concurrent_per_client: reloadable(wholeNumber(1, 100_000).default(128)),
-  /** Of these, how many of free models. */
-  max_concurrent_free_per_client: reloadable(wholeNumber(1, 100_000).default(24)),
-  max_body_bytes: reloadable(wholeNumber(1, 64 * mebibyte).default(10 * mebibyte)),
-  /** Of a request without credentials: its body is parsed before anything is known of its caller. */
-  anonymous_max_body_bytes: reloadable(wholeNumber(1, 64 * mebibyte).default(mebibyte)),
-  /** How many leading bits make two IPv6 addresses one client. */
-  ipv6_prefix: reloadable(wholeNumber(32, 128).default(64)),
+  currency: matching(/^[A-Z]{3,8}$/, 'must be 3 to 8 capitals, such as "USD"')
+    .default('USD')
+    .describe('The unit of credit and prices. Balances are numbers of it'),
+  count: reloadable(oneOf(['requests', 'admitted']).default('requests')).describe(
+    'What counts against them: every request that carries the credential, or only those that are admitted',
+  ),
+  anonymous_per_minute: reloadable(perMinute.default(10)).describe(
+    'Completions of a client address without credentials',
+  ),
+  anonymous_per_day: reloadable(wholeNumber(1, 1_000_000).default(5)).describe('By UTC day'),
+  session_per_minute: reloadable(perMinute.default(30)).describe('Completions of a session'),
+  key_per_minute: reloadable(perMinute.default(60)).describe('Completions of an API key'),
+  spend_auth_per_minute: reloadable(perMinute.default(120)).describe(
+    'Completions of an account that pays by spends',
+  ),
+  account_per_minute: reloadable(perMinute.optional()).describe(
+    'Of all keys and sessions of an account together; no limit where it is left out',
+  ),
+  free_per_minute: reloadable(perMinute.optional()).describe(
+    'Of free models, by account and by client address, over all credentials together; no limit where it is left out',
+  ),
+  free_per_day: reloadable(wholeNumber(1, 1_000_000).optional()).describe(
+    'By UTC day; no limit where it is left out',
+  ),
+  refused_per_minute: reloadable(perMinute.default(120)).describe(
+    'Of requests that are refused before their admission and count against no credential, by client address',
+  ),
+  failed_auth_per_minute: reloadable(perMinute.default(20)).describe(
+    'Of requests with an invalid credential, by client address',
+  ),
+  max_concurrent_per_client: reloadable(wholeNumber(1, 100_000).default(128)).describe(
+    'Completions at the same time, in one gateway: of a key, an account, a client address',
+  ),
+  max_body_bytes: reloadable(wholeNumber(1, 64 * mebibyte).default(10 * mebibyte)).describe(
+    'The largest body of a chat request',
+  ),
 } as const;
 
-export interface ChatConfig extends ConfigOf<typeof chatShape> {
+type Bounds = Constants['chat'];
+
+export interface ChatConfig extends ConfigOf<typeof chatShape>, Bounds {
   /** Unique names, in the order of the file. */
   readonly upstreams: readonly UpstreamConfig[];
   /** At least one; unique names, in the order of the file. */
@@ -68,7 +78,7 @@ export async function readChat(
   for (const [index, { name }] of upstreams.whole.entries()) {
     if (!used.has(name)) report.warning(['upstreams', index], `no model is served by ${name}`);
   }
-  return { ...whole, upstreams: upstreams.whole, models };
+  return { ...reading.constants.chat, ...whole, upstreams: upstreams.whole, models };
 }
 
 function isEmpty(tables: unknown): boolean {

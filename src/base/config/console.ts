@@ -3,9 +3,10 @@ import type { RootTable } from './root.ts';
 import { type ConfigOf, readTable } from './table.ts';
 import { wholeNumber } from './values.ts';
 
-const consoleShape = {
-  /** How long a sign-in with a second factor opens the console. */
-  session_hours: wholeNumber(1, 24).default(12),
+export const consoleShape = {
+  session_hours: wholeNumber(1, 24)
+    .default(12)
+    .describe('How long a sign-in with a second factor opens the console'),
 } as const;
 
 /** The operators' console. */

@@ -5,15 +5,24 @@ import { wholeNumber } from './values.ts';
 const mebibyte = 1_048_576;
 
 export const deliveryShape = {
-  max_attempts: wholeNumber(1, 1_000).default(60),
-  backoff_base_ms: wholeNumber(1, 3_600_000).default(1_000),
-  backoff_cap_ms: wholeNumber(1, 86_400_000).default(1_800_000),
-  timeout_ms: wholeNumber(1, 3_600_000).default(30_000),
-  lease_secs: wholeNumber(1, 86_400).default(60),
-  /** From when a call is enqueued, or put back in the queue by an operator. */
-  max_call_age_secs: wholeNumber(60, 31_536_000).default(604_800),
-  concurrency_per_runner: wholeNumber(1, 10_000).default(32),
-  max_result_bytes: wholeNumber(0, 64 * mebibyte).default(mebibyte),
+  max_attempts: wholeNumber(1, 1_000).default(60).describe('After so many attempts a call is a dead letter'),
+  backoff_base_ms: wholeNumber(1, 3_600_000)
+    .default(1_000)
+    .describe('The pause after the first failure; it doubles, and half of it is random'),
+  backoff_cap_ms: wholeNumber(1, 86_400_000).default(1_800_000).describe('The longest pause'),
+  timeout_ms: wholeNumber(1, 3_600_000).default(30_000).describe('The time limit of one push'),
+  lease_secs: wholeNumber(1, 86_400)
+    .default(60)
+    .describe('How long the lease of one attempt lasts: longer than timeout_ms'),
+  max_call_age_secs: wholeNumber(60, 31_536_000)
+    .default(604_800)
+    .describe('From when a call is enqueued, or put back in the queue by an operator'),
+  concurrency_per_runner: wholeNumber(1, 10_000)
+    .default(32)
+    .describe('Pushes to one runner at the same time, of one gateway'),
+  max_result_bytes: wholeNumber(0, 64 * mebibyte)
+    .default(mebibyte)
+    .describe('The largest result that the database stores'),
 } as const;
 
 export type DeliveryConfig = ConfigOf<typeof deliveryShape>;

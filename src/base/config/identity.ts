@@ -14,31 +14,45 @@ import { filePath, matching, oneOf, plainName, wholeNumber } from './values.ts';
 const maxChainId = Number.MAX_SAFE_INTEGER;
 
 export const identityShape = {
-  secret: rotatingSecret,
-  session_days: wholeNumber(1, 365).default(7),
-  /** Origins of other pages that may act by the cookie of their visitor, below `/api` and `/v1`. */
-  trusted_origins: z.array(origin, 'must be an array of origins').default([]),
-  /** The domain and URI of the messages that wallets sign; by default the public URL's host, and the public URL. */
+  secret: rotatingSecret.describe('Signs sessions and links: 32 characters or more'),
+  session_days: wholeNumber(1, 365).default(7).describe('How long a session is valid'),
+  trusted_origins: z
+    .array(origin, 'must be an array of origins')
+    .default([])
+    .describe('Origins of other pages that may act by the cookie of their visitor, below `/api` and `/v1`'),
   siwe_domain: matching(
     /^[A-Za-z0-9.-]{1,253}(?::\d{1,5})?$/,
     'must be a host, with its port unless it is the default one',
-  ).optional(),
-  siwe_uri: secureBaseUrl.optional(),
-  siwe_chain_id: wholeNumber(1, maxChainId).default(1),
-  /** Where contract wallets' signatures are checked; without it they cannot sign in. */
-  siwe_rpc_url: rpcUrl.optional(),
-  mailer: oneOf(['folder', 'smtp']).optional(),
-  mail_dir: filePath.default('mail'),
+  )
+    .optional()
+    .describe(
+      "The domain and URI of the messages that wallets sign; by default the public URL's host, and the public URL",
+    ),
+  siwe_uri: secureBaseUrl.optional().describe('The URI of those messages'),
+  siwe_chain_id: wholeNumber(1, maxChainId).default(1).describe('The chain that wallets sign for'),
+  siwe_rpc_url: rpcUrl
+    .optional()
+    .describe("Where contract wallets' signatures are checked; without it they cannot sign in"),
+  mailer: oneOf(['folder', 'smtp'])
+    .optional()
+    .describe(
+      'How mails are sent: as files for another program, or to the server of [identity.smtp]; left out, no user has a password',
+    ),
+  mail_dir: filePath.default('mail').describe('The folder of the mails with mailer = "folder"'),
   smtp: z.unknown(),
   providers: z.unknown(),
 } as const;
 
-const providerShape = {
-  name: plainName,
-  preset: oneOf(['google', 'gitlab', 'github']).optional(),
-  issuer: secureBaseUrl.optional(),
-  client_id: matching(/^[\x21-\x7e]{1,512}$/, 'must be 1 to 512 visible ASCII characters'),
-  client_secret: secret,
+export const providerShape = {
+  name: plainName.describe('The end of the redirect URI, unique among providers'),
+  preset: oneOf(['google', 'gitlab', 'github'])
+    .optional()
+    .describe('A provider whose addresses are known; else issuer'),
+  issuer: secureBaseUrl.optional().describe('The issuer of a provider that speaks OpenID Connect'),
+  client_id: matching(/^[\x21-\x7e]{1,512}$/, 'must be 1 to 512 visible ASCII characters').describe(
+    'The id that the provider gave this gateway',
+  ),
+  client_secret: secret.describe('The secret that the provider gave this gateway'),
 } as const;
 
 /** The issuers of the presets that speak OpenID Connect. */

@@ -11,27 +11,39 @@ import { filePath, matching, wholeNumber } from './values.ts';
 
 const mebibyte = 1_048_576;
 
-const jetStreamShape = {
-  /** Any of the cluster's servers; the client learns the others from them. */
-  servers: z.array(brokerUrl, 'must be an array of URLs').min(1, 'must name at least one server'),
-  /** Begins the names of the streams and the subjects: gateways of another ledger need another one. */
-  name: matching(brokerName, 'must be 1 to 64 of A-Z, a-z, 0-9, "_" and "-"').default('tollbook'),
-  /** On how many servers a message is written before it is acknowledged. */
+export const jetStreamShape = {
+  servers: z
+    .array(brokerUrl, 'must be an array of URLs')
+    .min(1, 'must name at least one server')
+    .describe("Any of the cluster's servers; the client learns the others from them"),
+  name: matching(brokerName, 'must be 1 to 64 of A-Z, a-z, 0-9, "_" and "-"')
+    .default('tollbook')
+    .describe(
+      'Begins the names of the streams and the subjects: gateways of another ledger need another one',
+    ),
   replicas: wholeNumber(1, 5)
     .refine((count) => count % 2 === 1, 'must be 1, 3 or 5')
-    .default(3),
-  /** Of each of the two streams. */
-  max_bytes: wholeNumber(mebibyte, 1024 * 1024 * mebibyte).default(1024 * mebibyte),
-  /** Calls of one runner that wait in the broker. */
-  max_waiting: wholeNumber(1, 100_000).default(500),
-  /** How long a call may wait in the broker. A runner refuses a message that was signed 300 seconds ago. */
-  take_within_secs: wholeNumber(5, 240).default(120),
-  user: matching(/^[\x21-\x7e]{1,200}$/, 'must be visible ASCII without blanks').optional(),
-  password: secret,
-  /** The seed of an NKey of the kind user. */
-  nkey_seed: secret,
-  /** PEM, where the servers' certificates are of an authority of the operator. */
-  ca_file: filePath.optional(),
+    .default(3)
+    .describe('On how many servers a message is written before it is acknowledged'),
+  max_bytes: wholeNumber(mebibyte, 1024 * 1024 * mebibyte)
+    .default(1024 * mebibyte)
+    .describe('Of each of the two streams'),
+  max_waiting: wholeNumber(1, 100_000)
+    .default(500)
+    .describe('Calls of one runner that wait in the broker; the others wait in the database'),
+  take_within_secs: wholeNumber(5, 240)
+    .default(120)
+    .describe(
+      'How long a call may wait in the broker. A runner refuses a message that was signed 300 seconds ago',
+    ),
+  user: matching(/^[\x21-\x7e]{1,200}$/, 'must be visible ASCII without blanks')
+    .optional()
+    .describe('The user of the account, with its password'),
+  password: secret.describe('The password of the user'),
+  nkey_seed: secret.describe('The seed of an NKey of the kind user'),
+  ca_file: filePath
+    .optional()
+    .describe("PEM, where the servers' certificates are of an authority of the operator"),
 } as const;
 
 /** The broker from which runners with `mode = "jetstream"` take their calls. */

@@ -3,6 +3,7 @@ import { tokenAmount } from '../values/amount.ts';
 import { type InvocationMode, jobKey } from '../values/job.ts';
 import type { Caip2 } from '../values/primitives.ts';
 import type { AcceptedToken } from '../values/token.ts';
+import type { Constants } from './constants.ts';
 import { type FacilitatorAccess, readFacilitator } from './facilitator.ts';
 import { frozenMap } from './freeze.ts';
 import { type OfferReceiptConfig, readOfferReceipt } from './offer-receipt.ts';
@@ -16,7 +17,7 @@ import { ownSecretChars, readRotatingSecret } from './secrets.ts';
 import { type ConfigOf, pick } from './table.ts';
 import { readTokens } from './tokens.ts';
 
-type JobsKeys = Omit<ConfigOf<typeof jobsShape>, keyof FacilitatorAccess>;
+type JobsKeys = Omit<ConfigOf<typeof jobsShape>, keyof FacilitatorAccess> & Constants['jobs'];
 
 export interface JobsConfig extends JobsKeys, FacilitatorAccess {
   /** Make the receipt tokens; undefined where the database's own key does. */
@@ -59,7 +60,7 @@ export async function readJobs(root: RootTable, isOn: boolean, reading: Reading)
   const quoteKeys = await readRotatingSecret(root, 'quote_key', { minChars: ownSecretChars }, reading);
   const offerReceipt = await readOfferReceipt(root.values.offerReceipt, reading);
   const tokens = readTokens(root, isOn, report);
-  const policies = await readPolicies(root.values.jobPolicies, root.values.discoverable ?? true, reading);
+  const policies = await readPolicies(root.values.jobPolicies, reading);
   const rpcUrls = readNetworks(root.values.networks, report);
   const prices = await readPrices(root, reading);
   checkDefaultMode(root, policies, prices, report);
@@ -88,6 +89,7 @@ export async function readJobs(root: RootTable, isOn: boolean, reading: Reading)
     );
   const whole: JobsConfig = {
     ...pick(jobsShape, root.whole),
+    ...reading.constants.jobs,
     ...facilitator,
     receiptKeys,
     quoteKeys,

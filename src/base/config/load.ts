@@ -2,6 +2,7 @@ import { jobKey } from '../values/job.ts';
 import { readAlerts } from './alerts.ts';
 import { readCallbacks } from './callbacks.ts';
 import type { Config } from './config.ts';
+import { type ConstantChanges, withChanges } from './constants.ts';
 import { readDelivery } from './delivery.ts';
 import { readDiscovery } from './discovery.ts';
 import type { Environment } from './environment.ts';
@@ -42,6 +43,8 @@ export interface LoadedConfig {
 export interface LoadOptions {
   /** Reads no secret, so that the rest can be checked where the secrets are not: a gateway cannot be started with the result. */
   readonly withoutSecrets?: boolean;
+  /** Other values of constants, for a test that would have to wait for hours or to send thousands of requests. */
+  readonly constants?: ConstantChanges;
 }
 
 /** Reads and checks the operator's file. Throws a ConfigError holding every mistake, an unreadable file included. */
@@ -64,6 +67,7 @@ export async function parseConfig(
   text: string,
   {
     withoutSecrets,
+    constants = {},
     ...source
   }: { readonly file: string; readonly env: Environment; readonly readFile: ReadFile } & LoadOptions,
 ): Promise<LoadedConfig> {
@@ -75,6 +79,7 @@ export async function parseConfig(
     findings,
     report: createReport(toml, findings),
     lineOf: toml.lineOf,
+    constants: withChanges(constants),
     skippedSecrets: withoutSecrets ? skipped : undefined,
   };
   const root = readTable(rootShape, toml.root, [], reading.report);
@@ -92,12 +97,12 @@ async function readConfig(root: RootTable, reading: Reading): Promise<Config | u
   // where the list of features is wrong, the default applies, so that missing keys of paid jobs are reported in the same run
   const isJobsOn = values.features?.includes('x402') ?? true;
   const isChatOn = values.features?.includes('chat') ?? false;
-  const limits = readLimits(values.limits, reading.report);
+  const limits = readLimits(values.limits, reading);
   const delivery = readDelivery(values.delivery, reading.report);
   const alerts = await readAlerts(values.alerts, reading);
-  const discovery = readDiscovery(values.discovery, reading.report);
+  const discovery = readDiscovery(values.discovery, reading);
   const retention = readRetention(values.retention, reading.report);
-  const callbacks = readCallbacks(values.callbacks, reading.report);
+  const callbacks = readCallbacks(values.callbacks, reading);
   const resultStore = await readResultStore(values.resultStore, reading);
   const metrics = await readMetrics(values.metrics, reading);
   const traces = await readTraces(values.traces, reading);
@@ -152,7 +157,7 @@ function warnOfPublicUrl(root: RootTable, config: Config, { report }: Reading): 
   report.warning(['public_url'], `is left out, so clients get the address ${config.publicUrl}`);
 }
 
-/** A call of a service without a runner is paid for and waits. */
+/** A job without a runner is refused before payment. */
 function warnOfMissingRunners({ jobs, runners, topUps }: Config, { report }: Reading): void {
   if (jobs === undefined) return;
   const served = new Set(runners.flatMap((runner) => runner.services));
@@ -164,6 +169,9 @@ function warnOfMissingRunners({ jobs, runners, topUps }: Config, { report }: Rea
     if (mode !== 'disabled' && !served.has(service) && !topUpJobs.has(key)) orphans.add(service);
   }
   for (const service of orphans) {
-    report.warning(['runners'], `none serves service ${service}: its paid calls wait until one does`);
+    report.warning(
+      ['runners'],
+      `none serves service ${service}: its jobs are refused with runner_unavailable, before payment`,
+    );
   }
 }

@@ -1,39 +1,47 @@
 import { mapSecrets, type RotatingSecret } from '../values/rotating-secret.ts';
 import { originPattern, parseSeed } from '../values/log/checkpoint.ts';
 import { type Address, type Caip2, chainIdOf, type Hex } from '../values/primitives.ts';
+import type { Constants } from './constants.ts';
 import { besideConfig } from './files.ts';
-import { bucketShape, minBucketSecretChars } from './bucket.ts';
+import { minBucketSecretChars, placeShape, readBucket } from './bucket.ts';
 import { readPrivateKey } from './private-key.ts';
 import type { Path } from './mistakes.ts';
 import type { Reading } from './reading.ts';
-import { rotatingSecret, secret } from './secret-source.ts';
+import { rotatingSecret } from './secret-source.ts';
 import { readRotatingSecret, readSecret } from './secrets.ts';
-import { type ConfigOf, readTable, readTables, type Table } from './table.ts';
+import { type ConfigOf, readTable, readTables, readValue, type Table } from './table.ts';
 import { rpcUrl, webhookUrl } from './urls.ts';
-import { address, filePath, matching, network, oneOf, wholeNumber } from './values.ts';
+import { address, matching, network, oneOf, wholeNumber } from './values.ts';
 import { z } from 'zod';
 
 const minSeedChars = 43;
 
 export const logShape = {
-  origin: matching(originPattern, 'must name the log: visible ASCII without "+", such as "jobs.example/log"'),
-  key: rotatingSecret,
-  seal_every_ms: wholeNumber(10, 3_600_000).default(1_000),
-  seal_every_events: wholeNumber(1, 100_000).default(10_000),
+  origin: matching(
+    originPattern,
+    'must name the log: visible ASCII without "+", such as "jobs.example/log"',
+  ).describe('The name of the log, such as jobs.example/log'),
+  key: rotatingSecret.describe(
+    'The Ed25519 seed that signs heads: 32 bytes in hex or base64; `tollbook log key` makes one',
+  ),
+  seal_every_ms: wholeNumber(10, 3_600_000).default(1_000).describe('How often a head is signed'),
   anchors: z.unknown(),
 } as const;
 
-const anchorShape = {
-  kind: oneOf(['folder', 's3', 'webhook', 'chain']),
-  name: matching(/^[A-Za-z0-9._-]{1,64}$/, 'must be 1 to 64 of A-Z, a-z, 0-9, ".", "_" and "-"').optional(),
-  every_ms: wholeNumber(10, 86_400_000).optional(),
-  folder: filePath.optional(),
-  url: webhookUrl.optional(),
-  ...bucketShape,
-  network: network.optional(),
-  rpc_url: rpcUrl.optional(),
-  contract: address.optional(),
-  key: secret,
+export const anchorShape = {
+  kind: oneOf(['folder', 's3', 'webhook', 'chain']).describe(
+    'What gets the checkpoints; the other keys depend on it',
+  ),
+  name: matching(/^[A-Za-z0-9._-]{1,64}$/, 'must be 1 to 64 of A-Z, a-z, 0-9, ".", "_" and "-"')
+    .optional()
+    .describe('The name in logs, metrics and alerts; left out, anchor-1 and so on'),
+  every_ms: wholeNumber(10, 86_400_000)
+    .optional()
+    .describe('A checkpoint at most so often: 10,000 by default, 3,600,000 on a chain'),
+  ...placeShape,
+  network: network.optional().describe('Of a chain: its name'),
+  rpc_url: rpcUrl.optional().describe('Of a chain: its RPC'),
+  contract: address.optional().describe('Of a chain: the CheckpointAnchor contract'),
 } as const;
 
 const defaultEveryMs = 10_000;
@@ -42,7 +50,9 @@ const defaultChainMs = 3_600_000;
 type AnchorTable = Table<typeof anchorShape>;
 
 /** The tamper-evident log over the ledger. */
-export interface LogConfig extends Omit<ConfigOf<typeof logShape>, 'anchors'> {
+type Bounds = Constants['log'];
+
+export interface LogConfig extends Omit<ConfigOf<typeof logShape>, 'anchors'>, Bounds {
   /** The Ed25519 seeds in hex. Both sign, so that those who know one of the keys can verify. */
   readonly seeds: RotatingSecret;
   readonly anchors: readonly AnchorConfig[];
@@ -74,10 +84,10 @@ export type AnchorConfig = { readonly name: string; readonly everyMs: number } &
 
 /** The keys that each kind needs, and those that it may have besides. */
 const keysOf = {
-  folder: { needs: ['folder'], takes: [] },
-  webhook: { needs: ['url'], takes: ['secret'] },
-  s3: { needs: ['endpoint', 'bucket', 'access_key_id', 'secret'], takes: ['prefix', 'region'] },
-  chain: { needs: ['network', 'rpc_url', 'contract'], takes: ['key'] },
+  folder: { needs: ['location'], takes: [] },
+  webhook: { needs: ['location'], takes: ['secret'] },
+  s3: { needs: ['location', 'access_key_id', 'secret'], takes: ['region'] },
+  chain: { needs: ['network', 'rpc_url', 'contract', 'secret'], takes: [] },
 } as const satisfies Record<
   string,
   { needs: readonly (keyof typeof anchorShape)[]; takes: readonly (keyof typeof anchorShape)[] }
@@ -91,7 +101,7 @@ export async function readLog(raw: unknown, reading: Reading): Promise<LogConfig
   const texts = await readRotatingSecret(table, 'key', { minChars: minSeedChars, missing }, reading);
   const seeds = readSeeds(texts, table.at, reading);
   const anchors = await readAnchors(table.values.anchors, reading);
-  return table.whole && seeds && { ...table.whole, seeds, anchors };
+  return table.whole && seeds && { ...reading.constants.log, ...table.whole, seeds, anchors };
 }
 
 function readSeeds(
@@ -132,21 +142,19 @@ async function readAnchor(
   const { values, whole } = table;
   if (values.kind === 'chain') return readChainAnchor(table, name, reading);
   const signing = await readSecret(table, 'secret', { minChars: minBucketSecretChars }, reading);
+  const { location } = values;
+  if (location === undefined || values.kind === undefined) return undefined;
+  const at = [...table.at, 'location'];
+  const bucket = values.kind === 's3' ? readBucket(location, at, reading.report) : undefined;
+  const url = values.kind === 'webhook' ? readValue(webhookUrl, location, at, reading.report) : undefined;
   if (!whole) return undefined;
   const common = { name, everyMs: whole.everyMs ?? defaultEveryMs };
-  const { kind, folder, url, endpoint, bucket, accessKeyId, prefix, region } = whole;
-  if (kind === 'folder' && folder !== undefined)
-    return { ...common, kind, folder: besideConfig(reading.file, folder) };
-  if (kind === 'webhook' && url !== undefined)
-    return { ...common, kind, url, ...(signing !== undefined && { secret: signing }) };
-  if (
-    kind === 's3' &&
-    endpoint !== undefined &&
-    bucket !== undefined &&
-    accessKeyId !== undefined &&
-    signing !== undefined
-  )
-    return { ...common, kind, endpoint, bucket, prefix, region, accessKeyId, secretKey: signing };
+  const { kind, accessKeyId, region } = whole;
+  if (kind === 'folder') return { ...common, kind, folder: besideConfig(reading.file, location) };
+  if (kind === 'webhook' && url)
+    return { ...common, kind, url: url.value, ...(signing !== undefined && { secret: signing }) };
+  if (kind === 's3' && bucket && accessKeyId !== undefined && signing !== undefined)
+    return { ...common, kind, ...bucket, region, accessKeyId, secretKey: signing };
   return undefined;
 }
 
@@ -156,8 +164,7 @@ async function readChainAnchor(
   name: string,
   reading: Reading,
 ): Promise<AnchorConfig | undefined> {
-  const missing = 'is missing: a key signs the transactions with the checkpoints';
-  const privateKey = await readPrivateKey(table, 'key', missing, reading);
+  const privateKey = await readPrivateKey(table, 'secret', undefined, reading);
   const { network: chain, rpcUrl: rpc, contract, everyMs = defaultChainMs } = table.whole ?? {};
   const chainId = chain && chainIdOf(chain);
   if (!chain || !chainId || !rpc || !contract || !privateKey) return undefined;

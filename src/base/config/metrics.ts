@@ -6,10 +6,15 @@ import { readTable } from './table.ts';
 import { isLoopback } from './hosts.ts';
 import { bindAddress } from './urls.ts';
 
-const metricsShape = {
-  /** A port of its own for `/metrics`, which needs no token; left out, the gateway's own port has it, for a token. */
-  bind_address: bindAddress.optional(),
-  token: secret,
+export const metricsShape = {
+  bind_address: bindAddress
+    .optional()
+    .describe(
+      "A port of its own for `/metrics`, which needs no token; left out, the gateway's own port has it, for a token",
+    ),
+  token: secret.describe(
+    'The bearer token of a scrape: 32 characters or more; required without bind_address',
+  ),
 } as const;
 
 /** What the metrics' reader must have: a connection to the port, the token, or both. */

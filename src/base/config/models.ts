@@ -22,20 +22,29 @@ const price = decimal(
 /** The name of a parameter that the gateway would otherwise refuse. */
 const parameter = matching(/^[A-Za-z0-9_.-]{1,64}$/, 'must be 1 to 64 of A-Z, a-z, 0-9, ".", "_" and "-"');
 
-const modelShape = {
-  name,
-  upstreams: z.array(target, 'must be an array of names').min(1, 'must name at least one upstream'),
-  free_tier: flag.default(false),
-  input_price: price.optional(),
-  output_price: price.optional(),
-  /** Of a prompt's tokens from the upstream's cache, and to it; each is the input price by default. */
-  cached_input_price: price.optional(),
-  cache_write_price: price.optional(),
-  context_length: wholeNumber(1, maxTokens),
-  /** At most the context length. */
-  max_output_tokens: wholeNumber(1, maxTokens),
-  /** Parameters passed on unchanged beside those that are known to cost no more than tokens. */
-  allowed_parameters: z.array(parameter, 'must be an array of names').default([]),
+export const modelShape = {
+  name: name.describe('The name that clients use'),
+  upstreams: z
+    .array(target, 'must be an array of names')
+    .min(1, 'must name at least one upstream')
+    .describe('The servers that serve it: names, or { name, model } where a server has another name for it'),
+  free_tier: flag.default(false).describe('Free for every client; a model without it has two prices'),
+  input_price: price.optional().describe('Units of the currency for a million tokens of prompt'),
+  output_price: price.optional().describe('Units of the currency for a million tokens of answer'),
+  cached_input_price: price
+    .optional()
+    .describe(
+      "Of a prompt's tokens from the upstream's cache, and to it; each is the input price by default",
+    ),
+  cache_write_price: price
+    .optional()
+    .describe('For a million tokens of prompt that the server reports as written to its cache'),
+  context_length: wholeNumber(1, maxTokens).describe('In tokens, of prompt and answer together'),
+  max_output_tokens: wholeNumber(1, maxTokens).describe('At most the context length'),
+  allowed_parameters: z
+    .array(parameter, 'must be an array of names')
+    .default([])
+    .describe('Parameters passed on unchanged beside those that are known to cost no more than tokens'),
 } as const;
 
 type ModelTable = Table<typeof modelShape>;

@@ -23,7 +23,12 @@ interface NetworkEntry {
   readonly at: Path;
 }
 
-const networkShape = { id: network, rpc_url: rpcUrlOrPublic } as const;
+export const networkShape = {
+  id: network.describe('The chain'),
+  rpc_url: rpcUrlOrPublic.describe(
+    'Confirms settlements without the facilitator; "public" takes the public RPC of the chain, with a warning',
+  ),
+} as const;
 
 /** Reads `[[networks]]`: RPC addresses by network. What is wrong is reported. */
 export function readNetworks(raw: unknown, report: Report): Map<Caip2, NetworkEntry> {

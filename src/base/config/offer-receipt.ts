@@ -8,11 +8,14 @@ import { readRotatingSecret } from './secrets.ts';
 import { readTable } from './table.ts';
 import { flag, oneOf } from './values.ts';
 
-const offerReceiptShape = {
-  format: oneOf(signatureFormats),
-  key: rotatingSecret,
-  /** Whether receipts name the transaction: who has one can then look the amount up. */
-  receipt_transaction: flag.default(false),
+export const offerReceiptShape = {
+  format: oneOf(signatureFormats).describe('How offers and receipts are signed'),
+  key: rotatingSecret.describe(
+    '32 bytes in hex: a key of secp256k1 for eip712, a seed of Ed25519 for jws; used for nothing else',
+  ),
+  receipt_transaction: flag
+    .default(false)
+    .describe('Whether receipts name the transaction: who has one can then look the amount up'),
 } as const;
 
 /** How offers and receipts are signed. */

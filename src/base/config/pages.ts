@@ -3,11 +3,10 @@ import type { RootTable } from './root.ts';
 import { type ConfigOf, readTable } from './table.ts';
 import { matching } from './values.ts';
 
-const pagesShape = {
-  /** What the pages call this gateway: in titles, and beside the logo. */
-  name: matching(/^(?=\S)[^\p{C}\p{Zl}\p{Zp}]{1,40}$/u, 'must be 1 to 40 characters on one line').default(
-    'Tollbook',
-  ),
+export const pagesShape = {
+  name: matching(/^(?=\S)[^\p{C}\p{Zl}\p{Zp}]{1,40}$/u, 'must be 1 to 40 characters on one line')
+    .default('Tollbook')
+    .describe('What the pages call this gateway: in titles, and beside the logo'),
 } as const;
 
 /** The customers' pages. */

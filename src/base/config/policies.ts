@@ -20,50 +20,75 @@ import {
   wholeNumber,
 } from './values.ts';
 
-const policyShape = {
-  service_id: serviceId,
-  job_index: jobIndex,
-  invocation_mode: oneOf(invocationModes),
-  /** What the job is called, and what it does, where clients look for jobs. */
-  name: oneLine(64).optional(),
-  description: oneLine(500).optional(),
-  auth_mode: oneOf(authModes).optional(),
-  net_rpc_url: rpcUrl.optional(),
-  net_contract: address.optional(),
-  /** The chain that has the contract: the RPC must serve it. */
-  net_network: network.optional(),
-  /** As `isPermittedCaller` of the contract takes the service. */
-  net_service_id_type: oneOf(serviceIdTypes).default('uint64'),
-  content_type: mediaType.optional(),
-  input_schema_file: z.string().min(1).optional(),
-  /** Of the runner's results. It describes them to clients; no result is checked. */
-  output_schema_file: z.string().min(1).optional(),
-  /** Whether facilitators may list the job; by default as the key of this name at the top level says. */
-  discoverable: flag.optional(),
-  /** The job is not sold while its runners have taken no waiting call for so long; 0: it always is. */
-  max_runner_silence_secs: wholeNumber(0, 86_400).default(0),
-  /** Among the jobs of its service: the highest goes first. */
-  priority: wholeNumber(-100, 100).default(0),
-  /** How many of its calls runners may have at once, those of all processes together. */
-  max_concurrent: wholeNumber(1, 10_000).optional(),
-  /** What orders its calls: those of one key are delivered one after another. */
+export const policyShape = {
+  service_id: serviceId.describe('The service of the job'),
+  job_index: jobIndex.describe('The job of the service'),
+  invocation_mode: oneOf(invocationModes).describe('Who may call it'),
+  name: oneLine(64)
+    .optional()
+    .describe('What the job is called, and what it does, where clients look for jobs'),
+  description: oneLine(500).optional().describe('What it does, for those who look for jobs'),
+  auth_mode: oneOf(authModes)
+    .optional()
+    .describe('Of a restricted job: whether the payer calls, or a caller who signs the request'),
+  net_rpc_url: rpcUrl.optional().describe('Of a restricted job: the RPC for isPermittedCaller'),
+  net_contract: address.optional().describe('Of a restricted job: the contract for isPermittedCaller'),
+  net_network: network.optional().describe('The chain that has the contract: the RPC must serve it'),
+  net_service_id_type: oneOf(serviceIdTypes)
+    .default('uint64')
+    .describe('As `isPermittedCaller` of the contract takes the service'),
+  content_type: mediaType.optional().describe('What its requests must be, checked before payment'),
+  input_schema_file: z
+    .string()
+    .min(1)
+    .optional()
+    .describe('A file with the JSON Schema (draft 2020-12) of its requests, checked before payment'),
+  output_schema_file: z
+    .string()
+    .min(1)
+    .optional()
+    .describe("Of the runner's results. It describes them to clients; no result is checked"),
+  discoverable: flag.default(true).describe('Whether facilitators may list the job'),
+  max_runner_silence_secs: wholeNumber(0, 86_400)
+    .default(0)
+    .describe(
+      'The job is not sold while its runners have taken no waiting call for so long; 0: it always is',
+    ),
+  priority: wholeNumber(-100, 100)
+    .default(0)
+    .describe('Among the jobs of its service: the highest goes first'),
+  max_concurrent: wholeNumber(1, 10_000)
+    .optional()
+    .describe('How many of its calls runners may have at once, those of all processes together'),
   order_by: matching(
     /^(?:caller|job|header:[A-Za-z0-9][A-Za-z0-9-]{0,63})$/,
     'must be "caller", "job" or "header:NAME"',
-  ).optional(),
-  /** How many calls of one key may be in delivery at once: 1 is strict order. */
-  max_per_key: wholeNumber(1, 1_000).default(1),
-  /** Whether a dead letter keeps the others of its key waiting until the operator requeues it or gives it up. */
-  on_poison: oneOf(['skip', 'block']).default('skip'),
-  /** After so many failed attempts the others of its key no longer wait for a call; by default as long as it has attempts. */
-  skip_after_failures: wholeNumber(1, 1_000).optional(),
-  /** When a call that its runner cannot do is tried again, and for how long: by default as `[delivery]` says. */
-  max_attempts: wholeNumber(1, 1_000).optional(),
-  backoff_base_ms: wholeNumber(1, 3_600_000).optional(),
-  backoff_cap_ms: wholeNumber(1, 86_400_000).optional(),
-  /** What becomes of a dead letter that is not requeued: it is kept for the operator, or given up after a time. */
-  on_dead: oneOf(['keep', 'discard']).default('keep'),
-  discard_after_secs: wholeNumber(0, 31_536_000).default(0),
+  )
+    .optional()
+    .describe('What orders its calls: those of one key are delivered one after another'),
+  max_per_key: wholeNumber(1, 1_000)
+    .default(1)
+    .describe('How many calls of one key may be in delivery at once: 1 is strict order'),
+  on_poison: oneOf(['skip', 'block'])
+    .default('skip')
+    .describe(
+      'Whether a dead letter keeps the others of its key waiting until the operator requeues it or gives it up',
+    ),
+  skip_after_failures: wholeNumber(1, 1_000)
+    .optional()
+    .describe(
+      'After so many failed attempts the others of its key no longer wait for a call; by default as long as it has attempts',
+    ),
+  max_attempts: wholeNumber(1, 1_000)
+    .optional()
+    .describe(
+      'When a call that its runner cannot do is tried again, and for how long: by default as `[delivery]` says',
+    ),
+  backoff_base_ms: wholeNumber(1, 3_600_000).optional().describe('In place of backoff_base_ms of [delivery]'),
+  backoff_cap_ms: wholeNumber(1, 86_400_000).optional().describe('In place of backoff_cap_ms of [delivery]'),
+  discard_after_secs: wholeNumber(0, 31_536_000)
+    .optional()
+    .describe('How long a dead letter that is not requeued is kept; left out, until the operator decides'),
 } as const;
 
 const orderKeys = ['max_per_key', 'on_poison', 'skip_after_failures'] as const;
@@ -93,15 +118,8 @@ export interface JobInput {
   readonly schema?: JsonSchema;
 }
 
-/**
- * Reads `[[job_policies]]` in the order of the file. Returns the whole ones; the rest is reported.
- * @param isDiscoverable for jobs whose policy does not say it
- */
-export async function readPolicies(
-  raw: unknown,
-  isDiscoverable: boolean,
-  reading: Reading,
-): Promise<JobPolicy[]> {
+/** Reads `[[job_policies]]` in the order of the file. Returns the whole ones; the rest is reported. */
+export async function readPolicies(raw: unknown, reading: Reading): Promise<JobPolicy[]> {
   const { report } = reading;
   const tables = readTables(policyShape, raw, ['job_policies'], report);
   for (const table of tables) {
@@ -115,10 +133,7 @@ export async function readPolicies(
     if (whole === undefined) continue;
     const input = await readInput(whole, at, reading);
     const output = await readOutput(whole, at, reading);
-    const discovery =
-      (whole.discoverable ?? isDiscoverable)
-        ? describe({ input, outputSchema: output }, at, report)
-        : undefined;
+    const discovery = whole.discoverable ? describe({ input, outputSchema: output }, at, report) : undefined;
     policies.push({ ...whole, input, output, discovery });
   }
   return policies;
@@ -185,12 +200,10 @@ function checkOrder({ at, values, names }: PolicyTable, report: Report): void {
     report.mistake([...at, 'skip_after_failures'], 'cannot stand beside on_poison = "block"');
 }
 
-function checkDelivery({ at, values, names }: PolicyTable, report: Report): void {
-  const { backoffBaseMs, backoffCapMs, onDead } = values;
+function checkDelivery({ at, values }: PolicyTable, report: Report): void {
+  const { backoffBaseMs, backoffCapMs } = values;
   if (backoffBaseMs !== undefined && backoffCapMs !== undefined && backoffCapMs < backoffBaseMs)
     report.mistake([...at, 'backoff_cap_ms'], `must not be below backoff_base_ms (${backoffBaseMs})`);
-  if (onDead === 'keep' && names('discard_after_secs'))
-    report.mistake([...at, 'discard_after_secs'], 'would be ignored: on_dead keeps dead letters');
 }
 
 function checkDuplicates(tables: readonly PolicyTable[], report: Report): void {

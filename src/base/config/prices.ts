@@ -8,10 +8,12 @@ import { isTable, readValue } from './table.ts';
 import { readToml } from './toml-source.ts';
 import { priceWei } from './values.ts';
 
+type PriceReading = Pick<Reading, 'file' | 'readFile' | 'report' | 'findings'>;
+
 /** Reads the price map, from `[job_prices]` or from `job_prices_file`: wei by `jobKey()`. */
 export async function readPrices(
   { values }: { readonly values: Pick<RootTable['values'], 'jobPrices' | 'jobPricesFile'> },
-  reading: Reading,
+  reading: PriceReading,
 ): Promise<Map<string, bigint>> {
   const { jobPrices: inline, jobPricesFile: file } = values;
   const prices =
@@ -22,7 +24,7 @@ export async function readPrices(
   return prices;
 }
 
-async function readPricesFile(path: string, reading: Reading): Promise<Map<string, bigint>> {
+async function readPricesFile(path: string, reading: PriceReading): Promise<Map<string, bigint>> {
   const file = besideConfig(reading.file, path);
   let source: string;
   try {
@@ -34,7 +36,7 @@ async function readPricesFile(path: string, reading: Reading): Promise<Map<strin
   return readPriceSource(source, file, reading);
 }
 
-function readPriceSource(source: string, file: string, reading: Reading): Map<string, bigint> {
+function readPriceSource(source: string, file: string, reading: PriceReading): Map<string, bigint> {
   try {
     const toml = readToml(source, file);
     return readPriceMap(toml.root, [], createReport(toml, reading.findings));

@@ -76,7 +76,7 @@ async function readFile(
   }
   const report = createReport(toml, findings);
   const root = readTable(pricingShape, onlyKeysOf(pricingShape, toml.root), [], report);
-  const prices = await readPrices(root, { ...source, report, lineOf: toml.lineOf });
+  const prices = await readPrices(root, { ...source, report });
   if (prices.size === 0 && findings.mistakes.length === 0)
     report.mistake([], 'no job has a price: name them in job_prices or in job_prices_file');
   return root.whole && { logLevel: root.whole.logLevel, prices };

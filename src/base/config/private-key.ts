@@ -12,10 +12,12 @@ const curveOrder = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd03
 export async function readPrivateKey<S extends Shape>(
   table: Table<S>,
   name: SecretName<S>,
-  missing: string,
+  missing: string | undefined,
   reading: Reading,
 ): Promise<Hex | undefined> {
-  const text = (await readSecret(table, name, { minChars: 1, missing }, reading))?.toLowerCase();
+  const text = (
+    await readSecret(table, name, { minChars: 1, ...(missing !== undefined && { missing }) }, reading)
+  )?.toLowerCase();
   if (text === undefined) return undefined;
   if (reading.skippedSecrets) return `0x${text}`;
   if (isPrivateKey(text)) return text;

@@ -14,31 +14,47 @@ const jsonPointer = matching(
 
 /** The keys of an accepted token about its rate. */
 export const tokenRateShape = {
-  rate_per_native_unit: rate.optional(),
+  rate_per_native_unit: rate.optional().describe('Its own rate; beside sources, what bounds theirs'),
   rates: z.unknown(),
-  rate_max_age_secs: secs.optional(),
-  rate_max_deviation_bps: wholeNumber(0, 10_000).optional(),
-  rate_min_sources: wholeNumber(1, 16).optional(),
-  rate_bound_bps: wholeNumber(1, 10_000).optional(),
+  rate_max_age_secs: secs
+    .optional()
+    .describe(
+      'How old a rate of sources may be (120 by default), or when the operator is warned of a fixed one',
+    ),
+  rate_max_deviation_bps: wholeNumber(0, 10_000)
+    .optional()
+    .describe('How far sources may be from their median (100 by default)'),
+  rate_min_sources: wholeNumber(1, 16)
+    .optional()
+    .describe('How many sources must agree (more than half by default)'),
+  rate_bound_bps: wholeNumber(1, 10_000)
+    .optional()
+    .describe('How far the rate of sources may be from rate_per_native_unit'),
 } as const;
 
 type TokenRateTable = Pick<Table<typeof tokenRateShape>, 'at' | 'values' | 'names'>;
 
-const sourceShape = {
-  kind: oneOf(['http', 'chainlink', 'uniswap_v3']),
-  name: plainName.optional(),
-  max_age_secs: secs.optional(),
-  url: sourceUrl.optional(),
-  pointer: jsonPointer.optional(),
-  time_pointer: jsonPointer.optional(),
-  inverse: flag.default(false),
-  network: network.optional(),
-  rpc_url: rpcUrl.optional(),
-  contract: address.optional(),
-  sequencer_feed: address.optional(),
-  sequencer_grace_secs: wholeNumber(0, 86_400).default(3_600),
-  native_token: address.optional(),
-  window_secs: wholeNumber(60, 86_400).default(1_800),
+export const sourceShape = {
+  kind: oneOf(['http', 'chainlink', 'uniswap_v3']).describe(
+    'What says the rate; the other keys depend on it',
+  ),
+  name: plainName.optional().describe('The name in logs and metrics; left out, source-1 and so on'),
+  max_age_secs: secs.optional().describe('How old its rate may be, in place of that of the token'),
+  url: sourceUrl.optional().describe('Of http: the address'),
+  pointer: jsonPointer.optional().describe('Of http: where the rate is in the answer, as a JSON pointer'),
+  time_pointer: jsonPointer.optional().describe('Of http: where the time of the rate is in the answer'),
+  inverse: flag.default(false).describe('Whether it says native units for a token'),
+  network: network.optional().describe('Of a contract: its chain'),
+  rpc_url: rpcUrl.optional().describe("Of a contract: its chain's RPC"),
+  contract: address.optional().describe('The aggregator, or the pool'),
+  sequencer_feed: address.optional().describe("Of chainlink on a rollup: the feed of the sequencer's state"),
+  sequencer_grace_secs: wholeNumber(0, 86_400)
+    .default(3_600)
+    .describe('For so long after the sequencer is up again the aggregator is not trusted'),
+  native_token: address.optional().describe('Of uniswap_v3: the contract of the wrapped native token'),
+  window_secs: wholeNumber(60, 86_400)
+    .default(1_800)
+    .describe('Of uniswap_v3: the mean price of so many seconds'),
 } as const;
 
 type SourceTable = Table<typeof sourceShape>;

@@ -1,3 +1,4 @@
+import type { Constants } from './constants.ts';
 import type { Environment } from './environment.ts';
 import type { Path } from './mistakes.ts';
 import type { Findings, Lines, Report } from './report.ts';
@@ -11,6 +12,7 @@ export interface Reading {
   readonly env: Environment;
   readonly readFile: ReadFile;
   readonly report: Report;
+  readonly constants: Constants;
   readonly lineOf: Lines['lineOf'];
   /** Where it is given, no secret is read; it gets the path of each. The configuration is then good for a check only. */
   readonly skippedSecrets?: Path[] | undefined;

@@ -1,18 +1,20 @@
-import { bucketShape, minBucketSecretChars } from './bucket.ts';
+import { minBucketSecretChars, placeShape, readBucket } from './bucket.ts';
 import { besideConfig } from './files.ts';
 import type { Reading } from './reading.ts';
 import { readSecret } from './secrets.ts';
 import { readTable, type Table } from './table.ts';
-import { filePath, oneOf, wholeNumber } from './values.ts';
+import { oneOf, wholeNumber } from './values.ts';
 
 const mebibyte = 1_048_576;
 
-const resultStoreShape = {
-  kind: oneOf(['folder', 's3']),
-  /** Of one result; up to `max_result_bytes` of `[delivery]` the database has it. */
-  max_bytes: wholeNumber(1, 1_024 * mebibyte).default(100 * mebibyte),
-  folder: filePath.optional(),
-  ...bucketShape,
+export const resultStoreShape = {
+  kind: oneOf(['folder', 's3']).describe(
+    'Where results go that are larger than max_result_bytes of [delivery]',
+  ),
+  max_bytes: wholeNumber(1, 1_024 * mebibyte)
+    .default(100 * mebibyte)
+    .describe('Of one result; up to `max_result_bytes` of `[delivery]` the database has it'),
+  ...placeShape,
 } as const;
 
 type ResultStoreTable = Table<typeof resultStoreShape>;
@@ -41,16 +43,16 @@ export async function readResultStore(
   checkKeys(table, reading);
   const secretKey = await readSecret(table, 'secret', { minChars: minBucketSecretChars }, reading);
   if (!table.whole) return undefined;
-  const { kind, maxBytes, folder, endpoint, bucket, prefix, region, accessKeyId } = table.whole;
-  if (kind === 'folder')
-    return folder === undefined ? undefined : { kind, maxBytes, folder: besideConfig(reading.file, folder) };
-  if (endpoint === undefined || bucket === undefined || accessKeyId === undefined) return undefined;
-  if (secretKey === undefined) return undefined;
-  return { kind, maxBytes, endpoint, bucket, prefix, region, accessKeyId, secretKey };
+  const { kind, maxBytes, location, region, accessKeyId } = table.whole;
+  if (location === undefined) return undefined;
+  if (kind === 'folder') return { kind, maxBytes, folder: besideConfig(reading.file, location) };
+  const bucket = readBucket(location, [...table.at, 'location'], reading.report);
+  if (bucket === undefined || accessKeyId === undefined || secretKey === undefined) return undefined;
+  return { kind, maxBytes, ...bucket, region, accessKeyId, secretKey };
 }
 
-const keysOf = { folder: ['folder'], s3: ['endpoint', 'bucket', 'access_key_id', 'secret'] } as const;
-const takenBy = { folder: [], s3: ['prefix', 'region'] } as const;
+const keysOf = { folder: ['location'], s3: ['location', 'access_key_id', 'secret'] } as const;
+const takenBy = { folder: [], s3: ['region'] } as const;
 
 function checkKeys({ at, values: { kind }, names }: ResultStoreTable, { report }: Reading): void {
   if (kind === undefined) return;

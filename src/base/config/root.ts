@@ -12,22 +12,31 @@ export type Feature = (typeof features)[number];
 
 /** The keys at the top level that belong to no feature. */
 export const gatewayShape = {
-  /** The host of an IPv6 address has no brackets. Port 0 lets the system choose. */
-  bind_address: bindAddress,
-  /** The address that clients use. */
-  public_url: baseUrl.optional(),
+  bind_address: bindAddress.describe(
+    'host:port to listen on, [::]:8402 for IPv6; port 0 lets the system choose',
+  ),
+  public_url: baseUrl.optional().describe('The address that clients use'),
   features: z
     .array(oneOf(features), 'must be an array of feature names')
     .refine(allDiffer, 'names a feature twice')
-    .default(['x402']),
-  /** Webhooks of customers may be on this machine, also without https. For development alone. */
-  loopback_webhooks: flag.default(false),
-  /** Addresses and CIDR ranges whose X-Forwarded-For is trusted. */
-  trust_proxy: z.array(proxyRange, 'must be an array of addresses').default([]),
-  log_level: oneOf(['fatal', 'error', 'warn', 'info', 'debug', 'silent']).default('info'),
-  /** How long the gateway is not ready, and serves all the same, before it stops. */
-  drain_delay_secs: wholeNumber(0, 3_600).default(5),
-  shutdown_grace_secs: wholeNumber(0, 3_600).default(30),
+    .default(['x402'])
+    .describe('What the gateway does: x402 sells jobs, chat serves models'),
+  loopback_webhooks: flag
+    .default(false)
+    .describe('Webhooks of customers may be on this machine, also without https. For development alone'),
+  trust_proxy: z
+    .array(proxyRange, 'must be an array of addresses')
+    .default([])
+    .describe('Addresses and CIDR ranges whose X-Forwarded-For is trusted'),
+  log_level: oneOf(['fatal', 'error', 'warn', 'info', 'debug', 'silent'])
+    .default('info')
+    .describe('The least level of what is logged'),
+  drain_delay_secs: wholeNumber(0, 3_600)
+    .default(5)
+    .describe('How long the gateway is not ready, and serves all the same, before it stops'),
+  shutdown_grace_secs: wholeNumber(0, 3_600)
+    .default(30)
+    .describe('How long requests may take to finish after that'),
 } as const;
 
 const confirmModes = ['required', 'before', 'after', 'never'] as const;
@@ -35,44 +44,64 @@ export type ConfirmMode = (typeof confirmModes)[number];
 
 /** The keys at the top level that belong to paid jobs. */
 export const jobsShape = {
-  facilitator_url: secureBaseUrl.optional(),
-  /** Whether payments of public jobs are verified before they are settled. */
-  facilitator_verify: flag.default(true),
-  facilitator_verify_timeout_ms: wholeNumber(1, 120_000).default(10_000),
-  facilitator_settle_timeout_ms: wholeNumber(1, 600_000).default(60_000),
-  facilitator_connections: wholeNumber(1, 60_000).default(2_000),
-  facilitator_token: rotatingSecret,
-  /** Makes the receipt tokens. The database does not hold it, so that a copy of the database opens no receipt. */
-  receipt_key: rotatingSecret,
-  /** Authenticates the prices of quotes that the ledger does not hold. Never in the database: a copy of it could mint cheap quotes. */
-  quote_key: rotatingSecret,
+  facilitator_url: secureBaseUrl
+    .optional()
+    .describe(
+      'The facilitator, which verifies and settles payments: https, or http on loopback; required with x402',
+    ),
+  facilitator_verify: flag
+    .default(true)
+    .describe('Whether payments of public jobs are verified before they are settled'),
+  facilitator_verify_timeout_ms: wholeNumber(1, 120_000)
+    .default(10_000)
+    .describe("The time limit of the facilitator's answer about a payment"),
+  facilitator_settle_timeout_ms: wholeNumber(1, 600_000)
+    .default(60_000)
+    .describe('After it a settlement is unknown, and the gateway resolves it from the chain'),
+  facilitator_token: rotatingSecret.describe('The bearer token, if the facilitator requires one'),
+  receipt_key: rotatingSecret.describe(
+    'Makes the receipt tokens: 32 characters or more, the same for every gateway of the ledger. Left out, a key in the database does, and a copy of it opens every receipt',
+  ),
+  quote_key: rotatingSecret.describe(
+    'Authenticates quotes: 32 characters or more, the same for every gateway of the ledger and no other. Left out, each quote is recorded before its answer',
+  ),
 
-  /** The rate of tokens that have none of their own. */
-  rate_per_native_unit: reloadable(rate.optional()),
-  /** When the operator is warned of a fixed rate, of tokens that do not say it themselves. */
-  rate_max_age_secs: reloadable(wholeNumber(2, 2_592_000).optional()),
-  /** The markup of tokens that have none of their own. */
-  markup_bps: reloadable(markupBps.default(0)),
-  /** For jobs without a policy. */
-  default_invocation_mode: reloadable(oneOf(invocationModes).default('disabled')),
-  quote_ttl_secs: reloadable(wholeNumber(10, 86_400).default(300)),
-  /** How far in the future a delegated caller's signature may expire. */
-  max_signature_ttl_secs: reloadable(wholeNumber(1, 31_536_000).default(86_400)),
-  /** How long an answer of the permission contract is reused; 0 asks the contract every time. */
-  parity_cache_secs: wholeNumber(0, 3_600).default(0),
-  /** x402's maxTimeoutSeconds. */
-  max_timeout_secs: reloadable(wholeNumber(1, 86_400).default(300)),
-  pay_to_exclusive: flag.default(true),
-  payment_identifier: reloadable(oneOf(identifierModes).default('optional')),
-  /**
-   * When a settlement is looked up on the chain: before the answer, after it, or never. `required`: before the answer, and what
-   * the chain does not show is not accepted.
-   */
-  confirm: reloadable(oneOf(confirmModes).default('before')),
-  confirm_timeout_ms: reloadable(wholeNumber(1, 600_000).default(5_000)),
-  job_prices_file: reloadable(filePath.optional()),
-  /** Whether facilitators may list the jobs whose policies do not say it. */
-  discoverable: reloadable(flag.default(true)),
+  rate_per_native_unit: reloadable(rate.optional()).describe(
+    'The rate of tokens that have none of their own',
+  ),
+  rate_max_age_secs: reloadable(wholeNumber(2, 2_592_000).optional()).describe(
+    'When the operator is warned of a fixed rate, of tokens that do not say it themselves',
+  ),
+  markup_bps: reloadable(markupBps.default(0)).describe('The markup of tokens that have none of their own'),
+  default_invocation_mode: reloadable(oneOf(invocationModes).default('disabled')).describe(
+    'Who may call a priced job that has no policy',
+  ),
+  quote_ttl_secs: reloadable(wholeNumber(10, 86_400).default(300)).describe(
+    'How long a quoted price is valid',
+  ),
+  parity_cache_secs: wholeNumber(0, 3_600)
+    .default(0)
+    .describe('How long an answer of the permission contract is reused; 0 asks the contract every time'),
+  max_timeout_secs: reloadable(wholeNumber(1, 86_400).default(300)).describe(
+    'How long the signature of a payment may be valid: longer than facilitator_settle_timeout_ms and 6 s',
+  ),
+  pay_to_exclusive: flag
+    .default(true)
+    .describe(
+      'Whether every transfer to the payees is meant for this ledger: false only while two share one',
+    ),
+  payment_identifier: reloadable(oneOf(identifierModes).default('optional')).describe(
+    "Whether a payment must carry an id of its payer's own",
+  ),
+  confirm: reloadable(oneOf(confirmModes).default('before')).describe(
+    'When a settlement is looked up on the chain: before the answer, after it, or never. `required`: before the answer, and what the chain does not show is not accepted',
+  ),
+  confirm_timeout_ms: reloadable(wholeNumber(1, 600_000).default(5_000)).describe(
+    'How long `before` waits until it goes on as `after`, and `required` until it answers settlement_pending',
+  ),
+  job_prices_file: reloadable(filePath.optional()).describe(
+    'A file with the tables of [job_prices], in place of them',
+  ),
 } as const;
 
 /** The tables of paid jobs. Each is read by the file that has its name. */

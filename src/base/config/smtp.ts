@@ -5,18 +5,24 @@ import { readTable } from './table.ts';
 import { isLoopback } from './hosts.ts';
 import { matching, oneOf, wholeNumber } from './values.ts';
 
-const smtpShape = {
-  host: matching(/^[A-Za-z0-9.:-]{1,253}$/, 'must be a host name or an address'),
-  /** By default 587, and 465 with `tls`. */
-  port: wholeNumber(1, 65_535).optional(),
-  /** `starttls`: a connection that is not encrypted then is not used. `none`: for a server on loopback alone. */
-  security: oneOf(['starttls', 'tls', 'none']).default('starttls'),
-  user: matching(/^[\x21-\x7e]{1,254}$/, 'must be 1 to 254 visible ASCII characters').optional(),
-  password: secret,
+export const smtpShape = {
+  host: matching(/^[A-Za-z0-9.:-]{1,253}$/, 'must be a host name or an address').describe(
+    'The server that takes the mails',
+  ),
+  port: wholeNumber(1, 65_535).optional().describe('By default 587, and 465 with `tls`'),
+  security: oneOf(['starttls', 'tls', 'none'])
+    .default('starttls')
+    .describe(
+      '`starttls`: a connection that is not encrypted then is not used. `none`: for a server on loopback alone',
+    ),
+  user: matching(/^[\x21-\x7e]{1,254}$/, 'must be 1 to 254 visible ASCII characters')
+    .optional()
+    .describe('The user at the server, with its password'),
+  password: secret.describe('The password of the user'),
   from: matching(
     /^(?:[^\p{C}<>"@,]{1,100} <)?[^\s\p{C}<>"@,]{1,64}@[A-Za-z0-9.-]{1,253}>?$/u,
     'must be an address, such as "Tollbook <no-reply@gateway.example>"',
-  ),
+  ).describe('Whom the mails are from: an address, or a name and an address'),
 } as const;
 
 /** The server that takes the gateway's mails. */

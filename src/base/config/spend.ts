@@ -25,33 +25,37 @@ const feeWei = decimal('100000000000', (raw) =>
 );
 
 export const spendShape = {
-  network,
-  rpc_url: rpcUrl,
-  contract: address,
-  token: address,
-  operator_key: secret,
-  /** Where the tokens go; the operator's own address where left out. */
-  recipient: address.optional(),
-  service_id: serviceId,
-  /** The bounds of the amount of one spend. */
-  min_charge: atoms,
-  max_spend: atoms,
-  /** The worth of a unit of the currency. */
-  atoms_per_unit: atoms,
-  /** The worth of the chain's own currency, which pays the gas: of 10^18 wei. */
-  atoms_per_native_unit: atoms,
-  /** The part of a spend that the gas of each of its two transactions may cost. */
-  max_gas_percent: wholeNumber(1, 100).default(50),
-  /** The most that a transaction offers for a unit of gas. */
-  max_fee_per_gas_wei: feeWei.default(100_000_000_000n),
-  /** How long a spend must stay valid beyond the request, so that it can be paid out. */
-  claim_margin_secs: wholeNumber(10, 86_400).default(300),
-  /** How long a request waits for its spend to land. */
-  authorize_timeout_ms: wholeNumber(100, 300_000).default(30_000),
-  /** How long a spend waits for those before it. */
-  nonce_wait_ms: wholeNumber(0, 60_000).default(5_000),
-  /** The most that one account may have answered before it has landed: what the operator can lose to it. 0: nothing. */
-  exposure: exposure.default(0n),
+  network: network.describe('The chain of the prepaid contract'),
+  rpc_url: rpcUrl.describe("The chain's RPC"),
+  contract: address.describe('The prepaid contract'),
+  token: address.describe('The one token of its accounts that is accepted'),
+  operator_key: secret.describe('The private key that pays for the transactions'),
+  recipient: address.optional().describe("Where the tokens go; the operator's own address where left out"),
+  service_id: serviceId.describe('The service that spends are for'),
+  min_charge: atoms.describe('The bounds of the amount of one spend'),
+  max_spend: atoms.describe('The largest amount of one spend'),
+  atoms_per_unit: atoms.describe('The worth of a unit of the currency'),
+  atoms_per_native_unit: atoms.describe(
+    "The worth of the chain's own currency, which pays the gas: of 10^18 wei",
+  ),
+  max_gas_percent: wholeNumber(1, 100)
+    .default(50)
+    .describe('The part of a spend that the gas of each of its two transactions may cost'),
+  max_fee_per_gas_wei: feeWei
+    .default(100_000_000_000n)
+    .describe('The most that a transaction offers for a unit of gas'),
+  claim_margin_secs: wholeNumber(10, 86_400)
+    .default(300)
+    .describe('How long a spend must stay valid beyond the request, so that it can be paid out'),
+  authorize_timeout_ms: wholeNumber(100, 300_000)
+    .default(30_000)
+    .describe('How long a request waits for its spend to land'),
+  nonce_wait_ms: wholeNumber(0, 60_000).default(5_000).describe('How long a spend waits for those before it'),
+  exposure: exposure
+    .default(0n)
+    .describe(
+      'The most that one account may have answered before it has landed: what the operator can lose to it. 0: nothing',
+    ),
 } as const;
 
 /** Payment by signed spends of the prepaid contract. Amounts are the token's atoms. */

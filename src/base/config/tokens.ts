@@ -12,17 +12,19 @@ const printable = matching(/^[\x20-\x7e]{1,64}$/, 'must be 1 to 64 printable ASC
 /** The form of a symbol. */
 export const symbolForm = /^[A-Za-z0-9._-]{1,16}$/;
 
-const tokenShape = {
-  network,
-  asset: address,
-  symbol: matching(symbolForm, 'must be 1 to 16 of A-Z, a-z, 0-9, ".", "_" and "-"'),
-  decimals: wholeNumber(0, 36),
-  pay_to: address,
-  transfer_method: oneOf(transferMethods).default(transferMethods[0]),
-  eip712_name: printable,
-  eip712_version: printable,
+export const tokenShape = {
+  network: network.describe("The token's chain"),
+  asset: address.describe("The token's contract"),
+  symbol: matching(symbolForm, 'must be 1 to 16 of A-Z, a-z, 0-9, ".", "_" and "-"').describe(
+    'The name that clients and runners see',
+  ),
+  decimals: wholeNumber(0, 36).describe('Of the token: 6 makes one atom a millionth'),
+  pay_to: address.describe('Your address, which belongs to this ledger alone'),
+  transfer_method: oneOf(transferMethods).default(transferMethods[0]).describe('How the money is moved'),
+  eip712_name: printable.describe('The EIP-712 name of the contract, which clients sign'),
+  eip712_version: printable.describe('The EIP-712 version of the contract'),
   ...tokenRateShape,
-  markup_bps: markupBps.optional(),
+  markup_bps: markupBps.optional().describe('Its own markup'),
 } as const;
 
 type TokenTable = Table<typeof tokenShape>;

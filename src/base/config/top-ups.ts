@@ -10,9 +10,16 @@ import { isTable, readTables, readValue, type Table } from './table.ts';
 import { jobIndex, rate, serviceId } from './values.ts';
 import type { JobsTables } from './jobs.ts';
 
-const shape = { service_id: serviceId, job_index: jobIndex, currency_per_token: z.unknown() } as const;
+export const topUpShape = {
+  service_id: serviceId.describe('The service of the job, which no runner serves'),
+  job_index: jobIndex.describe('The job of the service'),
+  currency_per_token: z
+    .unknown()
+    .meta({ type: 'table of decimals by symbol, as { USDC = "1" }' })
+    .describe('Units of the currency that a token is worth; a token that is not named buys no credit'),
+} as const;
 
-type TopUpTable = Table<typeof shape>;
+type TopUpTable = Table<typeof topUpShape>;
 
 /** A priced job that adds its payment to the payer's credit; no runner gets its calls. */
 export interface TopUpConfig extends JobId {
@@ -31,7 +38,7 @@ export function currencyPerToken(
 /** Reads `[[top_ups]]`. Returns the valid ones; mistakes in the others are reported. */
 export function readTopUps(root: RootTable, jobs: JobsTables, report: Report): TopUpConfig[] {
   const at: Path = ['top_ups'];
-  const tables = readTables(shape, root.values.topUps, at, report);
+  const tables = readTables(topUpShape, root.values.topUps, at, report);
   if (tables.length > 0) {
     checkFeatures(root, jobs, at, report);
     checkProof(jobs, at, report);

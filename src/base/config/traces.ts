@@ -8,20 +8,22 @@ import { matching } from './values.ts';
 
 const ratioText = 'must be a number from 0 to 1';
 
-const tracesShape = {
-  /** Of a collector's OTLP/HTTP receiver; `/v1/traces` is appended. */
-  endpoint: privateBaseUrl,
-  /** The part of the traces that are recorded. */
+export const tracesShape = {
+  endpoint: privateBaseUrl.describe("Of a collector's OTLP/HTTP receiver; `/v1/traces` is appended"),
   sample_ratio: z
     .preprocess(
       (raw) => (typeof raw === 'bigint' ? Number(raw) : raw),
       z.number(ratioText).min(0, ratioText).max(1, ratioText),
     )
-    .default(1),
-  /** How the traces name this gateway; the same for all of a ledger. */
-  service_name: matching(/^[ -~]{1,100}$/, 'must be 1 to 100 printable ASCII characters').default('tollbook'),
-  /** Further headers of each export, as OpenTelemetry writes them: `name=value,name=value`, values percent-encoded. */
-  headers: secret,
+    .default(1)
+    .meta({ type: 'number, 0 to 1' })
+    .describe('The part of the traces that are recorded'),
+  service_name: matching(/^[ -~]{1,100}$/, 'must be 1 to 100 printable ASCII characters')
+    .default('tollbook')
+    .describe('How the traces name this gateway; the same for all of a ledger'),
+  headers: secret.describe(
+    'Further headers of each export, as OpenTelemetry writes them: `name=value,name=value`, values percent-encoded',
+  ),
 } as const;
 
 /** Where traces are sent. */

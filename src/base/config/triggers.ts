@@ -33,7 +33,7 @@ export const triggerShapes: Readonly<Record<TriggerKind, Shape>> = {
   cron: cronTriggerShape,
   chain: chainTriggerShape,
 };
-const kind = oneOf(triggerKinds);
+export const triggerKindKey = oneOf(triggerKinds).describe('What calls the job; the other keys depend on it');
 
 /** Reads `[[triggers]]`. Returns the whole ones; what is wrong with the others is reported. */
 export async function readTriggers(
@@ -63,7 +63,12 @@ export async function readTriggers(
 }
 
 async function readTrigger(raw: unknown, at: Path, reading: Reading): Promise<TriggerConfig | undefined> {
-  const named = readValue(kind, isTable(raw) ? raw['kind'] : undefined, [...at, 'kind'], reading.report);
+  const named = readValue(
+    triggerKindKey,
+    isTable(raw) ? raw['kind'] : undefined,
+    [...at, 'kind'],
+    reading.report,
+  );
   if (!named) return undefined;
   return readers[named.value](raw, at, reading);
 }

@@ -1,3 +1,4 @@
+import type { Constants } from './constants.ts';
 import type { Reading } from './reading.ts';
 import type { Report } from './report.ts';
 import { secret } from './secret-source.ts';
@@ -6,30 +7,28 @@ import { type ConfigOf, readTables, type Table } from './table.ts';
 import { secureBaseUrl } from './urls.ts';
 import { plainName, wholeNumber } from './values.ts';
 
-const upstreamShape = {
-  name: plainName,
-  /** `/chat/completions` is appended to it; no trailing slash. */
-  base_url: secureBaseUrl,
-  key: secret,
-  connect_timeout_ms: wholeNumber(1, 60_000).default(5_000),
-  first_byte_timeout_ms: wholeNumber(1, 3_600_000).default(120_000),
-  /** Between two pieces of an answer. */
-  idle_timeout_ms: wholeNumber(1, 3_600_000).default(60_000),
-  total_timeout_ms: wholeNumber(1, 3_600_000).default(600_000),
-  /** Its share of requests among the upstreams of a model. */
-  weight: wholeNumber(1, 1_000).default(1),
-  max_concurrent: wholeNumber(1, 100_000).default(256),
-  /** Of these, at most so many of free models. */
-  max_concurrent_free: wholeNumber(1, 100_000).optional(),
-  /** How long a client may read nothing of its stream before another request may take its slot. */
-  stalled_reader_timeout_ms: wholeNumber(1, 3_600_000).default(10_000),
+export const upstreamShape = {
+  name: plainName.describe('The name that models use'),
+  base_url: secureBaseUrl.describe('`/chat/completions` is appended to it; no trailing slash'),
+  key: secret.describe('Its bearer token, if it requires one'),
+  first_byte_timeout_ms: wholeNumber(1, 3_600_000)
+    .default(120_000)
+    .describe('Until an answer begins; without streaming, until it is complete'),
+  idle_timeout_ms: wholeNumber(1, 3_600_000).default(60_000).describe('Between two pieces of an answer'),
+  total_timeout_ms: wholeNumber(1, 3_600_000).default(600_000).describe('Of a whole answer'),
+  weight: wholeNumber(1, 1_000).default(1).describe('Its share of requests among the upstreams of a model'),
+  max_concurrent: wholeNumber(1, 100_000)
+    .default(256)
+    .describe('Completions at the same time, of one gateway; half of them may be of free models'),
 } as const;
 
 type UpstreamTable = Table<typeof upstreamShape>;
 
+type TimeLimits = Constants['upstream'];
+
 /** A server that implements OpenAI's API. */
-export interface UpstreamConfig extends ConfigOf<typeof upstreamShape> {
-  /** Half of all where none is configured. */
+export interface UpstreamConfig extends ConfigOf<typeof upstreamShape>, TimeLimits {
+  /** Of `max_concurrent`, so many may be of free models: half, so that paid ones find a place. */
   readonly maxConcurrentFree: number;
   /** The bearer token itself; undefined for a server that requires none. */
   readonly key?: string;
@@ -47,7 +46,6 @@ export async function readUpstreams(raw: unknown, reading: Reading): Promise<Ups
   const names = new Map<string, number>();
   for (const [index, table] of readTables(upstreamShape, raw, ['upstreams'], reading.report).entries()) {
     checkTimeouts(table, reading.report);
-    checkSlots(table, reading.report);
     const { name } = table.values;
     const earlier = name === undefined ? undefined : names.get(name);
     if (earlier !== undefined)
@@ -55,8 +53,13 @@ export async function readUpstreams(raw: unknown, reading: Reading): Promise<Ups
     else if (name !== undefined) names.set(name, index);
     const key = await readSecret(table, 'key', { minChars: 1 }, reading);
     if (table.whole === undefined) continue;
-    const { maxConcurrent, maxConcurrentFree = Math.ceil(maxConcurrent / 2) } = table.whole;
-    whole.push({ ...table.whole, maxConcurrentFree, ...(key !== undefined && { key }) });
+    const maxConcurrentFree = Math.ceil(table.whole.maxConcurrent / 2);
+    whole.push({
+      ...reading.constants.upstream,
+      ...table.whole,
+      maxConcurrentFree,
+      ...(key !== undefined && { key }),
+    });
   }
   return { whole, names: [...names.keys()] };
 }
@@ -65,10 +68,4 @@ function checkTimeouts({ at, values }: UpstreamTable, report: Report): void {
   const { totalTimeoutMs: totalMs, firstByteTimeoutMs: firstByteMs } = values;
   if (totalMs === undefined || firstByteMs === undefined || totalMs >= firstByteMs) return;
   report.mistake([...at, 'total_timeout_ms'], `must not be below first_byte_timeout_ms (${firstByteMs})`);
-}
-
-function checkSlots({ at, values }: UpstreamTable, report: Report): void {
-  const { maxConcurrent: all, maxConcurrentFree: free } = values;
-  if (all === undefined || free === undefined || free <= all) return;
-  report.mistake([...at, 'max_concurrent_free'], `must not be above max_concurrent (${all})`);
 }

@@ -6,16 +6,16 @@ import { text, Wrong } from './values.ts';
 export const rpcUrl = text((raw) => {
   const url = readHttpUrl(raw);
   return url instanceof Wrong ? url : raw;
-});
+}).meta({ type: 'URL' });
 
 /** The same, or `public` for the one that the chain's makers run. */
 export const rpcUrlOrPublic = text((raw) => {
   const url = raw === 'public' ? undefined : readHttpUrl(raw);
   return url instanceof Wrong ? url : raw;
-});
+}).meta({ type: 'URL or "public"' });
 
 /** What paths are appended to: no query, no trailing slash. */
-export const baseUrl = text(readBaseUrl);
+export const baseUrl = text(readBaseUrl).meta({ type: 'URL' });
 
 /** As a browser sends it: scheme, host and port alone, encrypted or on this machine. */
 export const origin = text((raw) => {
@@ -27,33 +27,33 @@ export const origin = text((raw) => {
     : new Wrong(
         'must be an origin such as "https://app.example": https, or http on loopback, without a path',
       );
-});
+}).meta({ type: 'origin, as "https://app.example"' });
 
 /** A base URL of a peer that is sent payments or secrets: https, unless it is on this machine. */
 export const secureBaseUrl = text((raw) => {
   const base = readBaseUrl(raw);
   if (base instanceof Wrong) return base;
   return isEncryptedOrLocal(new URL(base)) ? base : new Wrong('must be https, or http on loopback');
-});
+}).meta({ type: 'https URL' });
 
 /** A runner's push address, kept as written: https, or http on loopback or a private network. */
 export const pushUrl = text((raw) => {
   const url = readHttpUrl(raw);
   return url instanceof Wrong ? url : (refusePublicPlain(url) ?? raw);
-});
+}).meta({ type: 'URL: https, or http on a private network' });
 
 /** A base URL of the operator's own infrastructure: https, or http on loopback or a private network. */
 export const privateBaseUrl = text((raw) => {
   const base = readBaseUrl(raw);
   return base instanceof Wrong ? base : (refusePublicPlain(new URL(base)) ?? base);
-});
+}).meta({ type: 'URL: https, or http on a private network' });
 
 /** Where alerts are posted, kept as written: https, or http on loopback. */
 export const webhookUrl = text((raw) => {
   const url = readHttpUrl(raw);
   if (url instanceof Wrong) return url;
   return isEncryptedOrLocal(url) ? raw : new Wrong('must be https, or http on loopback');
-});
+}).meta({ type: 'https URL' });
 
 /** A server of a NATS broker: tls, or nats on loopback or a private network. */
 export const brokerUrl = text((raw) => {
@@ -64,7 +64,7 @@ export const brokerUrl = text((raw) => {
     return new Wrong('must be the URL of a NATS server without credentials, such as "nats://10.0.0.5:4222"');
   if (scheme.toLowerCase() === 'tls' || isLoopback(name) || isPrivate(name)) return raw;
   return new Wrong('must be tls, or nats on loopback or a private network');
-});
+}).meta({ type: 'URL: tls, or nats on a private network' });
 
 /** `host:port` or `[ipv6]:port`; port 0 lets the system choose. */
 export const bindAddress = text((raw): { readonly host: string; readonly port: number } | Wrong => {
@@ -76,7 +76,7 @@ export const bindAddress = text((raw): { readonly host: string; readonly port: n
     return new Wrong('must be host:port, such as "0.0.0.0:8402" or "[::1]:8402"');
   }
   return port <= 65_535 ? { host, port } : new Wrong('has a port above 65535');
-});
+}).meta({ type: 'host:port' });
 
 /** A proxy's address, or a range of them in CIDR form. */
 export const proxyRange = text((raw) => {
@@ -85,7 +85,7 @@ export const proxyRange = text((raw) => {
   const isRange = bits === undefined || (/^(?:0|[1-9]\d{0,2})$/.test(bits) && Number(bits) <= widest);
   const isGood = widest > 0 && !base.includes('%') && isRange && rest.length === 0;
   return isGood ? raw : new Wrong('must be an address or a range, such as "127.0.0.1" or "10.0.0.0/8"');
-});
+}).meta({ type: 'address or range' });
 
 function refusePublicPlain(url: URL): Wrong | undefined {
   if (isEncryptedOrLocal(url) || isPrivate(hostOf(url))) return undefined;

@@ -26,27 +26,43 @@ export function text<T>(read: (text: string) => T | Wrong, expected = 'must be a
 
 /** A TOML string that matches; `expected` is the message otherwise. */
 export function matching(pattern: RegExp, expected: string) {
-  return z.string('must be a string').regex(pattern, expected);
+  return z
+    .string('must be a string')
+    .regex(pattern, expected)
+    .meta({ type: typeOf(expected) });
 }
 
 /** A decimal string or an integer, such as `example`; floats would already have lost digits. */
 export function decimal<T>(example: string, read: (text: string) => T | Wrong) {
   const expected = `must be a decimal string such as "${example}": a float is not exact`;
-  return z.preprocess((raw) => (typeof raw === 'bigint' ? raw.toString() : raw), text(read, expected));
+  return z
+    .preprocess((raw) => (typeof raw === 'bigint' ? raw.toString() : raw), text(read, expected))
+    .meta({ type: `decimal, as "${example}"` });
 }
 
 /** A TOML integer within bounds, as a number. Both bounds are allowed; a float is refused even when it is whole. */
 export function wholeNumber(min: number, max: number) {
   const expected = `must be a whole number from ${min} to ${max}`;
-  return z.bigint(expected).min(BigInt(min), expected).max(BigInt(max), expected).transform(Number);
+  return z
+    .bigint(expected)
+    .min(BigInt(min), expected)
+    .max(BigInt(max), expected)
+    .transform(Number)
+    .meta({ type: `whole number, ${min.toLocaleString('en')} to ${max.toLocaleString('en')}` });
+}
+
+/** What a message of a wrong value says, as a type: without what comes before and after it. */
+function typeOf(expected: string): string {
+  return expected.replace(/^must (?:be|have)(?: the)? /, '').replace(/^(?:a|an) /, '');
 }
 
 /** One of several fixed strings. */
 export function oneOf<const W extends readonly [string, ...string[]]>(words: W) {
-  return z.enum(words, `must be ${words.map((word) => `"${word}"`).join(' or ')}`);
+  const expected = words.map((word) => `"${word}"`).join(' or ');
+  return z.enum(words, `must be ${expected}`).meta({ type: expected });
 }
 
-export const flag = z.boolean('must be true or false');
+export const flag = z.boolean('must be true or false').meta({ type: 'true or false' });
 export const serviceId = wholeNumber(0, maxServiceId);
 export const jobIndex = wholeNumber(0, maxJobIndex);
 export const markupBps = wholeNumber(0, 1_000_000);
@@ -65,9 +81,9 @@ export function oneLine(maxChars: number) {
 }
 
 /** An address, lower-cased: not zero, and with a right checksum if it has one. */
-export const address = text(readAddress);
+export const address = text(readAddress).meta({ type: 'address' });
 /** A CAIP-2 name of an EVM chain. */
-export const network = text(readNetwork);
+export const network = text(readNetwork).meta({ type: 'chain, as "eip155:8453"' });
 /** Tokens per native unit. */
 export const rate = decimal('3200.00', readRate);
 /** A price in wei, above zero and below 2^128. */
@@ -75,7 +91,8 @@ export const priceWei = z
   .string('must be wei as a string of digits, such as "1000000000000000"')
   .regex(/^(?:0|[1-9]\d{0,38})$/, 'must be wei as a string of digits, such as "1000000000000000"')
   .transform(BigInt)
-  .refine((wei) => wei > 0n && wei < 1n << 128n, 'must be above 0 and below 2^128 wei');
+  .refine((wei) => wei > 0n && wei < 1n << 128n, 'must be above 0 and below 2^128 wei')
+  .meta({ type: 'wei as digits, "1000000000000000"' });
 
 function readAddress(raw: string): Address | Wrong {
   const parsed = parseAddress(raw);

@@ -1,29 +1,29 @@
 import type { RotatingSecret } from '../values/rotating-secret.ts';
+import type { Constants } from './constants.ts';
 import type { Path } from './mistakes.ts';
 import type { Reading } from './reading.ts';
 import { rotatingSecret } from './secret-source.ts';
 import { readRotatingSecret } from './secrets.ts';
 import { type ConfigOf, readTable } from './table.ts';
-import { jobIndex, oneOf, plainName, serviceId, wholeNumber } from './values.ts';
+import { jobIndex, oneOf, plainName, serviceId } from './values.ts';
 
 /** 24 bytes, the least that Standard Webhooks recommends, in base64. */
 const leastSecretChars = 32;
-const mebibyte = 1_048_576;
 
 export const webhookTriggerShape = {
-  name: plainName,
-  kind: oneOf(['webhook']),
-  service_id: serviceId,
-  job_index: jobIndex,
-  /** What senders sign with: `whsec_` and base64 as Standard Webhooks writes it, or text whose bytes are the key. */
-  secret: rotatingSecret,
-  /** The largest difference between the sender's clock and the gateway's. */
-  tolerance_secs: wholeNumber(1, 3_600).default(300),
-  max_body_bytes: wholeNumber(1, 64 * mebibyte).default(mebibyte),
+  name: plainName.describe('The name in logs, metrics and alerts: unique among triggers'),
+  kind: oneOf(['webhook']).describe('What calls the job'),
+  service_id: serviceId.describe('The service of the job that is called'),
+  job_index: jobIndex.describe('The job of the service'),
+  secret: rotatingSecret.describe(
+    'What senders sign with: `whsec_` and base64 as Standard Webhooks writes it, or text whose bytes are the key',
+  ),
 } as const;
 
+type Bounds = Constants['webhookTrigger'];
+
 /** Requests that a sender signs make calls (`POST /triggers/webhook/{name}`). */
-export interface WebhookTrigger extends ConfigOf<typeof webhookTriggerShape> {
+export interface WebhookTrigger extends ConfigOf<typeof webhookTriggerShape>, Bounds {
   readonly secrets: RotatingSecret;
 }
 
@@ -42,7 +42,7 @@ export async function readWebhookTrigger(
         [...at, 'secret'],
         'begins with whsec_, but no base64 of 24 to 64 bytes follows',
       );
-  return table.whole && secrets && { ...table.whole, secrets };
+  return table.whole && secrets && { ...reading.constants.webhookTrigger, ...table.whole, secrets };
 }
 
 function isKey(base64: string): boolean {

@@ -135,8 +135,8 @@ export interface PolicyPorts extends Ledger {
 export async function discardByPolicy(context: PolicyPorts): Promise<boolean> {
   let isMore = false;
   for (const policy of context.settings.jobPolicies.values()) {
-    if (policy.onDead !== 'discard') continue;
     const { serviceId, jobIndex, discardAfterSecs } = policy;
+    if (discardAfterSecs === undefined) continue;
     const before = new Date((nowSecs(context) - discardAfterSecs) * 1_000);
     const job = jobKey(policy);
     const why = `the policy of job ${job} gives dead letters up after ${discardAfterSecs} seconds`;

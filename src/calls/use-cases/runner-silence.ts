@@ -34,10 +34,15 @@ export function createRunnerSilence(nowMs: () => number = () => performance.now(
   };
 }
 
-/** Whether a job must not be sold now: its policy bounds the silence of its runners. 0 is no bound. */
-export function isRunnerSilent(
+/** Whether a job must not be sold now: it has no runner, or its policy bounds the silence of its runners. 0 is no bound. */
+export function isRunnerAway(
   silence: RunnerSilence,
-  job: { readonly serviceId: number; readonly maxRunnerSilenceSecs: number },
+  job: {
+    readonly serviceId: number;
+    readonly hasRunner: boolean;
+    readonly maxRunnerSilenceSecs: number;
+  },
 ): boolean {
+  if (!job.hasRunner) return true;
   return job.maxRunnerSilenceSecs > 0 && silence.secsOf(job.serviceId) >= job.maxRunnerSilenceSecs;
 }

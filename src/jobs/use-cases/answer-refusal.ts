@@ -28,7 +28,7 @@ import type { LostPayments } from '../../payments/use-cases/lost-payments.ts';
 import type { QuoteRate } from './quote-rate.ts';
 import { offerNamed, quoteJob, type QuotePorts } from './quote-job.ts';
 import { append } from './start-payment.ts';
-import { isRunnerSilent, type RunnerSilence } from '../../calls/use-cases/runner-silence.ts';
+import { isRunnerAway, type RunnerSilence } from '../../calls/use-cases/runner-silence.ts';
 import type { ErrorRefusal, JobRefusal, OfferRefusal, RefusalRecord } from './refusal.ts';
 
 export interface RefusalPorts extends KnownPorts, MatchPorts, QuotePorts {
@@ -131,7 +131,7 @@ function nothingFor(request: Pick<OpenedRequest, 'stream'>): LaneCommand {
 /** No quote for what would be refused when it is paid. */
 async function offerJob(context: RefusalPorts, refusal: OfferRefusal): Promise<PaymentRequired | Refused> {
   const { job, named } = refusal;
-  if (isRunnerSilent(context.runnerSilence, job)) return { kind: 'refused', code: 'runner_unavailable' };
+  if (isRunnerAway(context.runnerSilence, job)) return { kind: 'refused', code: 'runner_unavailable' };
   return named ? offerNamed(context, refusal, named) : quoteJob(context, refusal);
 }
 

@@ -1,4 +1,4 @@
-import type { JobInput, JobPolicy, JobsConfig, TopUpConfig } from '../../base/config/config.ts';
+import type { Config, JobInput, JobPolicy, JobsConfig, TopUpConfig } from '../../base/config/config.ts';
 import { currencyPerToken } from '../../base/config/top-ups.ts';
 import { topUpMicros } from '../../base/values/top-up.ts';
 import { tokenAmount } from '../../base/values/amount.ts';
@@ -41,6 +41,8 @@ export interface Job extends JobId {
   /** Also set for a disabled job, so that a dry run can test it before it is enabled. */
   readonly restriction: Restriction | undefined;
   readonly priceWei: bigint;
+  /** Whether a runner of the configuration serves it, or it needs none: it sells credit. Without one it is not sold. */
+  readonly hasRunner: boolean;
   /** It is not sold while its runners have taken nothing for so long; 0: it always is. */
   readonly maxRunnerSilenceSecs: number;
   /** In the order of the configuration; none in a token whose rate was never known. */
@@ -61,9 +63,10 @@ export type Catalog = ReadonlyMap<string, Job>;
 /** @param rates by `network/asset` */
 export function createCatalog(
   config: JobsConfig,
-  topUps: readonly TopUpConfig[],
+  { topUps, runners }: Pick<Config, 'topUps' | 'runners'>,
   rates: ReadonlyMap<string, Rate>,
 ): Catalog {
+  const served = new Set(runners.flatMap(({ services }) => services));
   const selling = new Map(topUps.map((topUp) => [jobKey(topUp), topUp]));
   const jobs = new Map<string, Job>();
   for (const [key, priceWei] of config.jobPrices) {
@@ -80,11 +83,12 @@ export function createCatalog(
       description: policy?.description,
       restriction,
       priceWei,
+      hasRunner: served.has(serviceId) || selling.has(key),
       maxRunnerSilenceSecs: policy?.maxRunnerSilenceSecs ?? 0,
       input: policy?.input && withCheck(policy.input),
       isTopUp: selling.has(key),
       output: policy?.output,
-      discovery: policy ? policy.discovery : config.discoverable ? plain : undefined,
+      discovery: policy ? policy.discovery : plain,
       options: config.acceptedTokens.flatMap((token) => {
         const rate = rates.get(tokenName(token));
         return rate ? optionsOf(token, rate, priceWei, selling.get(key)) : [];

@@ -39,7 +39,7 @@ import {
   rejectedPayment,
 } from './refusal.ts';
 import { isOfferSecret, type ReceiptKeys } from '../../payments/use-cases/receipt-keys.ts';
-import { isRunnerSilent, type RunnerSilence } from '../../calls/use-cases/runner-silence.ts';
+import { isRunnerAway, type RunnerSilence } from '../../calls/use-cases/runner-silence.ts';
 import { hasSettlementSlot, type SlotPorts } from '../../payments/use-cases/settlement-slots.ts';
 
 export interface CheckPorts extends CallerPorts, SignaturePorts, SlotPorts {
@@ -309,7 +309,7 @@ async function checkVerified(
       expiry: found.claim?.expiry,
     };
   // a payment that has landed is taken: its call waits
-  if (landing.kind !== 'landed' && isRunnerSilent(context.runnerSilence, job))
+  if (landing.kind !== 'landed' && isRunnerAway(context.runnerSilence, job))
     return refusal(request, 'runner_unavailable', { digest });
   if (context.tooLate()) return enqueueFailed(job, digest, 'stopping', caller);
   const { maxOutstandingCalls } = context.config.limits;

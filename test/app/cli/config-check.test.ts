@@ -57,20 +57,7 @@ const noKeys =
 
 test.each([
   ['config/dev.toml', noKeys, { TOLLBOOK_RUNNER_TOKEN: runnerToken }],
-  [
-    'config/example.toml',
-    '',
-    {
-      RUNNER_TOKEN: runnerToken,
-      RECEIPT_KEY: 'a-receipt-key-of-thirty-two-chars',
-      QUOTE_KEY: 'a-key-of-quotes-of-thirty-two-chars',
-      FACILITATOR_TOKEN: 'x',
-      UPSTREAM_KEY: 'x',
-      IDENTITY_SECRET: 'a-secret-of-thirty-two-characters',
-      GOOGLE_SECRET: 'x',
-      ORDERS_WEBHOOK_SECRET: 'a-secret-of-webhooks-of-32-chars',
-    },
-  ],
+  ['config/example.toml', noKeys.replaceAll('dev.toml', 'example.toml'), { RUNNER_TOKEN: runnerToken }],
 ])('%s is valid', async (file, warnings, env) => {
   const { code, stdout, stderr } = await tollbook(['config', 'check', file], env);
   expect({ code, stderr }).toEqual({ code: 0, stderr: warnings });
@@ -80,8 +67,7 @@ test.each([
 test('without the secrets the rest of a file can be checked, and the keys that were not are named', async () => {
   const { code, stdout, stderr } = await tollbook(['config', 'check', 'config/example.toml', '--no-secrets']);
   expect({ code, stdout }).toMatchObject({ code: 0, stdout: expect.stringContaining('is valid') });
-  expect(stderr).toMatch(/^not checked: .*runners\[0\]\.token/m);
-  expect(stderr).toContain('receipt_key');
+  expect(stderr).toMatch(/^not checked: runners\[0\]\.token$/m);
 });
 
 test('every mistake is named at once, each with its line and path', async () => {

@@ -25,10 +25,7 @@ describe('alerts', () => {
           variables,
         )
       ).config.alerts;
-    expect(await of('unresolved_after_secs = 86_400')).toMatchObject({
-      webhook: url,
-      unresolvedAfterSecs: 86_400,
-    });
+    expect(await of('')).toMatchObject({ webhook: url, secret: undefined });
     const variables = { ...env, ALERTS_SECRET: 'a-secret-of-more-than-enough-length' };
     const byEnv = await of('secret = "env:ALERTS_SECRET"', variables);
     expect(byEnv).toMatchObject({ webhook: url, secret: 'a-secret-of-more-than-enough-length' });
@@ -59,22 +56,15 @@ describe('alerts', () => {
 
   it('go to Slack, whose address is a secret, and to PagerDuty, by its key', async () => {
     const variables = { ...env, SLACK: 'https://hooks.slack.example/services/T/B/x', PAGER: 'a-key' };
-    const lines = 'slack_url = "env:SLACK"\npagerduty_key = "env:PAGER"\nsource = "prod"\nrepeat_secs = 60';
+    const lines = 'slack_url = "env:SLACK"\npagerduty_key = "env:PAGER"\nsource = "prod"';
     expect((await parse(alerts(lines), {}, variables)).config.alerts).toMatchObject({
       slackUrl: variables.SLACK,
       pagerdutyKey: 'a-key',
       source: 'prod',
-      repeatSecs: 60,
     });
     expect(
       await wrongs(alerts('slack_url = "env:SLACK"'), {}, { ...env, SLACK: 'http://slack.example/T/B/x' }),
     ).toEqual(['alerts.slack_url: names a secret that must be https, or http on loopback']);
-  });
-
-  it.each(['0', '86_401', '1.5', '"300"', '-1'])('refuse a delay of %s', async (secs) => {
-    expect(await mistakesIn(alerts(`unresolved_after_secs = ${secs}`))).toEqual([
-      '4 alerts.unresolved_after_secs: must be a whole number from 1 to 86400',
-    ]);
   });
 
   it('refuse a missing or short secret, and a secret without a webhook', async () => {

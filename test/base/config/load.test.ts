@@ -44,7 +44,7 @@ invocation_mode = "public_paid"
       expect.stringContaining('quote_key: is missing: each quote is recorded before its answer'),
       expect.stringContaining('SETTLEMENTS ON eip155:8453 ARE NOT CONFIRMED ON THE CHAIN'),
       expect.stringContaining('clients get the address http://127.0.0.1:8402'),
-      expect.stringContaining('none serves service 1'),
+      expect.stringContaining('none serves service 1: its jobs are refused with runner_unavailable'),
     ]);
   });
 

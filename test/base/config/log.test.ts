@@ -29,16 +29,15 @@ test('[log] accepts anchors of every kind', async () => {
   const text = keyed(`
 [[log.anchors]]
 kind = "folder"
-folder = "anchors"
+location = "anchors"
 [[log.anchors]]
 kind = "webhook"
 name = "auditor"
-url = "https://auditor.example/hook"
+location = "https://auditor.example/hook"
 every_ms = 50
 [[log.anchors]]
 kind = "s3"
-endpoint = "https://s3.example"
-bucket = "the-bucket"
+location = "https://s3.example/the-bucket"
 access_key_id = "AKIA"
 secret = "env:S3_SECRET"
 [[log.anchors]]
@@ -46,7 +45,7 @@ kind = "chain"
 network = "eip155:8453"
 rpc_url = "https://base.example/rpc"
 contract = "0x${'ab'.repeat(20)}"
-key = "file:anchor"`);
+secret = "file:anchor"`);
   const files = { 'conf/anchor': `0x${'0B'.repeat(32)}\n` };
   expect((await of(text, files))?.anchors).toEqual([
     { kind: 'folder', name: 'anchor-1', everyMs: 10_000, folder: 'conf/anchors' },
@@ -88,50 +87,48 @@ test.each([
   [
     'a folder without a folder',
     keyed('[[log.anchors]]\nkind = "folder"'),
-    /anchors\[0\]\.folder: is missing/,
+    /anchors\[0\]\.location: is missing/,
   ],
   [
     'a chain without a contract',
-    keyed(`${onChain}\nkey = "env:LOG_KEY"`),
+    keyed(`${onChain}\nsecret = "env:LOG_KEY"`),
     /anchors\[0\]\.contract: is missing/,
   ],
   [
     'a chain without a key',
     keyed(`${onChain}\ncontract = "0x${'ab'.repeat(20)}"`),
-    /anchors\[0\]\.key: is missing: a key signs the transactions/,
+    /anchors\[0\]\.secret: is missing: chain needs it/,
   ],
   [
     'a chain with an invalid key',
-    keyed(`${onChain}\ncontract = "0x${'ab'.repeat(20)}"\nkey = "env:LOG_KEY"`),
-    /anchors\[0\]\.key: names no private key/,
+    keyed(`${onChain}\ncontract = "0x${'ab'.repeat(20)}"\nsecret = "env:LOG_KEY"`),
+    /anchors\[0\]\.secret: names no private key/,
   ],
   [
     'a chain with a folder',
-    keyed(`${onChain}\nfolder = "x"`),
-    /anchors\[0\]\.folder: would be ignored: chain has none/,
+    keyed(`${onChain}\nlocation = "x"`),
+    /anchors\[0\]\.location: would be ignored: chain has none/,
   ],
   [
     'a bucket without a secret',
-    keyed(
-      '[[log.anchors]]\nkind = "s3"\nendpoint = "https://s3.example"\nbucket = "abc"\naccess_key_id = "x"',
-    ),
+    keyed('[[log.anchors]]\nkind = "s3"\nlocation = "https://s3.example/abc"\naccess_key_id = "x"'),
     /secret: is missing/,
   ],
   [
     'a key of another kind of anchor',
-    keyed('[[log.anchors]]\nkind = "folder"\nfolder = "a"\nbucket = "abc"'),
-    /bucket: would be ignored/,
+    keyed('[[log.anchors]]\nkind = "folder"\nlocation = "a"\nregion = "abc"'),
+    /region: would be ignored/,
   ],
   [
     'two anchors with one name',
     keyed(
-      '[[log.anchors]]\nkind = "folder"\nfolder = "a"\nname = "x"\n[[log.anchors]]\nkind = "folder"\nfolder = "b"\nname = "x"',
+      '[[log.anchors]]\nkind = "folder"\nlocation = "a"\nname = "x"\n[[log.anchors]]\nkind = "folder"\nlocation = "b"\nname = "x"',
     ),
     /is the name of another anchor too/,
   ],
   [
     'a bucket over plain http',
-    keyed('[[log.anchors]]\nkind = "s3"\nendpoint = "http://s3.example"'),
+    keyed('[[log.anchors]]\nkind = "s3"\nlocation = "http://s3.example/abc"'),
     /must be https/,
   ],
   ['a value that is no table', bare('log = 1'), /log: must be a table/],

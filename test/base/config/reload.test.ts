@@ -50,7 +50,7 @@ requests_per_minute = 1
 max_attempts = 2
 lease_secs = 90
 [alerts]
-unresolved_after_secs = 9
+source = "other"
 [[runners]]
 services = [2]
 mode = "push"
@@ -68,7 +68,7 @@ key = "file:key"
     'limits.requests_per_minute',
     'delivery.max_attempts',
     'delivery.lease_secs',
-    'alerts.unresolved_after_secs',
+    'alerts.source',
     'log',
     'chat.currency',
     'facilitator_verify',

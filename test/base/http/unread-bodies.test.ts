@@ -193,11 +193,14 @@ describe('a connection on which a client goes on after 429', () => {
 
 const mebibyte = 1_048_576;
 /** Of four mebibytes one is for bodies that arrive: half of it for one client. */
-const little = `[limits]\nmax_body_memory_bytes = ${4 * mebibyte}\nrequests_per_minute = 0\nmax_in_flight_requests = 80`;
+const little = {
+  tables: `[limits]\nmax_body_memory_bytes = ${4 * mebibyte}\nrequests_per_minute = 0`,
+  constants: { limits: { maxInFlightRequests: 80 } },
+};
 
 describe('the memory of all bodies', () => {
   test('has a bound: of the bodies of one client the largest are dropped with 503, and another client is served', async () => {
-    const gateway = await start({ tables: little });
+    const gateway = await start(little);
     const sending = await Promise.all(
       Array.from({ length: 8 }, () => headOf(gateway.url, soldJob, { ...post, 'content-length': 400_000 })),
     );
@@ -218,7 +221,7 @@ describe('the memory of all bodies', () => {
   });
 
   test('counts what has arrived, not what a client declares', async () => {
-    const gateway = await start({ tables: little });
+    const gateway = await start(little);
     await Promise.all(
       Array.from({ length: 16 }, () => headOf(gateway.url, soldJob, { ...post, 'content-length': mebibyte })),
     );
@@ -226,7 +229,7 @@ describe('the memory of all bodies', () => {
   });
 
   test('a client that opens requests and sends nothing keeps out only itself', async () => {
-    const gateway = await start({ tables: little });
+    const gateway = await start(little);
     const idle = await Promise.all(Array.from({ length: 40 }, () => headOf(gateway.url, soldJob)));
     await eventually(async () => {
       const statuses = await Promise.all(idle.map((request) => request.status(0)));
@@ -250,8 +253,8 @@ const bodyRoutes = [
 
 test('a client that leaves leaves a line in the log, no error, no stack trace, and no memory in use', async () => {
   const log = logLines();
-  const tables = `${everything.tables}\n${little}`;
-  const gateway = await start({ ...everything, tables, logger: log.logger });
+  const tables = `${everything.tables}\n${little.tables}`;
+  const gateway = await start({ ...everything, ...little, tables, logger: log.logger });
   const body = JSON.stringify({ email: 'ada@example.org', password: 'x', pad: 'x'.repeat(30_000) });
   const sent = {
     'content-type': 'application/json',

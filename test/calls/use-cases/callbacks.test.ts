@@ -233,7 +233,7 @@ test('the metrics say what became of each callback that was sent, how many wait 
 
 test('a redirect is not followed, and what a receiver refuses is sent again with one id until it is given up', async () => {
   const database = await createDatabase();
-  const gateway = await start(database, `${allowed}give_up_after_secs = 60\n`);
+  const gateway = await start(database, allowed, undefined, { callbacks: { giveUpAfterSecs: 60 } });
   const inner = await startReceiver();
   const receiver = await startReceiver(
     (response) => void response.writeHead(307, { location: `${inner.url}/private` }).end(),

@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { expect, onTestFinished } from 'vitest';
 import { pino } from 'pino';
+import type { ConstantChanges } from '../../../src/base/config/constants.ts';
 import { resultPartBytes } from '../../../src/base/values/result-parts.ts';
 import { removeUnusedUploads } from '../../../src/calls/use-cases/large-result.ts';
 import type { ResultStore } from '../../../src/calls/peers/results/result-store.ts';
@@ -42,11 +43,15 @@ export async function newFolder(): Promise<string> {
 }
 
 export const inFolder = (folder: string, more = ''): string =>
-  `[result_store]\nkind = "folder"\nfolder = "${folder}"\n${more}\n`;
+  `[result_store]\nkind = "folder"\nlocation = "${folder}"\n${more}\n`;
 
 export function starter(chain: ReturnType<typeof useChain>) {
-  return (database: TestDatabase, tables: string, runnerUrl?: string): Promise<TestGateway> =>
-    startTestGateway({ database, chain, env, runnerUrl, tables });
+  return (
+    database: TestDatabase,
+    tables: string,
+    runnerUrl?: string,
+    constants: ConstantChanges = {},
+  ): Promise<TestGateway> => startTestGateway({ database, chain, env, runnerUrl, tables, constants });
 }
 
 export function asRunner(
@@ -156,9 +161,7 @@ export async function bucketTable(): Promise<BucketTable> {
   const { url } = bucket;
   const table = `[result_store]
 kind = "s3"
-endpoint = "${url}"
-bucket = "results"
-prefix = "paid/"
+location = "${url}/results/paid/"
 access_key_id = "${bucketKeys.accessKeyId}"
 secret = "env:S3_SECRET"
 `;

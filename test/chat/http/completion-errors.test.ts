@@ -326,7 +326,7 @@ test('on a halted ledger completions are refused and no upstream is called, whil
 });
 
 test('a gateway at its request limit refuses at once', async () => {
-  const gateway = await startChatGateway({ tables: '[limits]\nmax_in_flight_requests = 1' });
+  const gateway = await startChatGateway({ constants: { limits: { maxInFlightRequests: 1 } } });
   const disconnect = new AbortController();
   const client = gateway.client(await gateway.key());
   const hanging = { ...ask('fault:hang'), stream: true } as const;

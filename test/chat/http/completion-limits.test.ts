@@ -116,8 +116,9 @@ const hanging = (model: string) => ({ ...ask('fault:stall_mid_stream', model), s
 
 test('one wallet without credit, and one address, occupy a few slots of an upstream; paid models keep theirs', async () => {
   const gateway = await startChatGateway({
-    chat: 'max_concurrent_per_client = 5\nmax_concurrent_free_per_client = 2\nanonymous_per_day = 100',
-    upstream: 'max_concurrent = 7\nmax_concurrent_free = 4',
+    chat: 'max_concurrent_per_client = 5\nanonymous_per_day = 100',
+    upstream: 'max_concurrent = 7',
+    constants: { chat: { maxConcurrentFreePerClient: 2 } },
   });
   const open = async (model: string, key: string | undefined, address: string): Promise<number> => {
     const answer = await gateway.post(hanging(model), {
@@ -241,7 +242,8 @@ test('where only admitted requests count, refused ones count against their addre
 
 test('a request without credentials counts against its day whatever it ends with, 429 excepted', async () => {
   const gateway = await startChatGateway({
-    chat: 'anonymous_max_body_bytes = 2_000\nmax_body_bytes = 4_000',
+    chat: 'max_body_bytes = 4_000',
+    constants: { chat: { anonymousMaxBodyBytes: 2_000 } },
   });
   const asked: [unknown, Record<string, string>][] = [
     ['{', {}],

@@ -116,7 +116,8 @@ test('a slow client slows its upstream down instead of filling memory', async ()
 
 test('many clients that do not read do not keep one that reads from its answer', async () => {
   const gateway = await startChatGateway({
-    chat: 'anonymous_per_day = 100\nanonymous_per_minute = 100\nmax_concurrent_free_per_client = 30',
+    chat: 'anonymous_per_day = 100\nanonymous_per_minute = 100',
+    constants: { chat: { maxConcurrentFreePerClient: 30 } },
   });
   const slow = Array.from({ length: 8 }, () =>
     // some 32 MB each, were they read

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import { get } from 'node:http';
 import { expect, onTestFinished, test } from 'vitest';
+import type { ConstantChanges } from '../../../src/base/config/constants.ts';
 import type { Hex } from '../../../src/base/values/primitives.ts';
 import { awaitReceipt } from '../../../src/jobs/use-cases/follow-receipt.ts';
 import type { ReceiptReading } from '../../../src/jobs/use-cases/receipt.ts';
@@ -26,12 +27,17 @@ mode = "lease"
 token = "env:RUNNER_TOKEN"
 `;
 
-async function start(database: TestDatabase, limits = '', quiet = false): Promise<TestGateway> {
+async function start(
+  database: TestDatabase,
+  tables = '',
+  { quiet = false, limits = {} }: { quiet?: boolean; limits?: ConstantChanges['limits'] } = {},
+): Promise<TestGateway> {
   const gateway = await startTestGateway({
     database,
     chain,
     quiet,
-    tables: `${leased}\n[limits]\n${limits}`,
+    tables: `${leased}\n${tables}`,
+    constants: { limits },
     env: { RUNNER_TOKEN: token },
   });
   onTestFinished(async () => void (await gateway.stop()));
@@ -115,10 +121,9 @@ test('an unknown receipt is not waited for, and a time beyond a minute or none i
 });
 
 test('one client has only so many requests that wait, and all clients together too; a request that does not wait is answered', async () => {
-  const gateway = await start(
-    await createDatabase(),
-    'max_waiting_requests = 3\nmax_waiting_requests_per_client = 2',
-  );
+  const gateway = await start(await createDatabase(), '', {
+    limits: { maxWaitingRequests: 3, maxWaitingRequestsPerClient: 2 },
+  });
   const { path } = await paid(gateway);
   const from = (client: string) => gateway.get(`${path}?wait_secs=60`, { 'x-forwarded-for': client });
   const waiting = [from('203.0.113.1'), from('203.0.113.1')];
@@ -187,7 +192,7 @@ test('a paid request whose result is not ready in time, or is a dead letter, get
 });
 
 test('a paid request that prefers to wait is answered at once where no place to wait is free', async () => {
-  const gateway = await start(await createDatabase(), 'max_waiting_requests = 1');
+  const gateway = await start(await createDatabase(), '', { limits: { maxWaitingRequests: 1 } });
   const { path } = await paid(gateway);
   const holder = gateway.get(`${path}?wait_secs=60`);
   await eventually(async () => expect((await gateway.get(`${path}?wait_secs=1`)).status).toBe(429));
@@ -320,7 +325,7 @@ test('an event stream has each state of a receipt until the final one with its r
 });
 
 test('a client that leaves an event stream gives its place back', async () => {
-  const gateway = await start(await createDatabase(), 'max_waiting_requests = 1');
+  const gateway = await start(await createDatabase(), '', { limits: { maxWaitingRequests: 1 } });
   const { path } = await paid(gateway);
   const stream = get(gateway.url + path, { headers: { accept: 'text/event-stream' } });
   await once(stream, 'response');
@@ -331,7 +336,7 @@ test('a client that leaves an event stream gives its place back', async () => {
 
 test('three hundred clients that wait at once are all answered, with no connection to the database of their own', async () => {
   const database = await createDatabase();
-  const gateway = await start(database, 'max_waiting_requests_per_client = 300\nrequests_per_minute = 0');
+  const gateway = await start(database, '', { limits: { maxWaitingRequestsPerClient: 300 } });
   const { path } = await paid(gateway);
   const waiting: Promise<Answer>[] = [];
   // not more at once than the system's queue of new connections takes

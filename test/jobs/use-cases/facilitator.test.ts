@@ -1,4 +1,5 @@
 import { expect, onTestFinished, test, vi } from 'vitest';
+import type { ConstantChanges } from '../../../src/base/config/constants.ts';
 import { privateKeyToAccount } from 'viem/accounts';
 import type { Address } from '../../../src/base/values/primitives.ts';
 import { openLane } from '../../../src/ledger/store/lane.ts';
@@ -20,11 +21,11 @@ const price = 3_264_000n;
 const timeoutOf = (operation: 'verify' | 'settle', fault: Fault): string =>
   fault === 'hang' ? `facilitator_${operation}_timeout_ms = 1000` : '';
 
-async function behindProxy(top = '', tables = '') {
+async function behindProxy(top = '', constants: ConstantChanges = {}) {
   const proxy = await startFacilitatorProxy(chain.facilitatorUrl);
   onTestFinished(() => proxy.close());
   const database = await createDatabase();
-  const gateway = await startTestGateway({ database, chain, facilitatorUrl: proxy.url, top, tables });
+  const gateway = await startTestGateway({ database, chain, facilitatorUrl: proxy.url, top, constants });
   return { proxy, database, gateway };
 }
 
@@ -250,10 +251,7 @@ test('if the outbox is full nothing is charged', async () => {
 });
 
 test('payments of unknown outcome take a tenth of the places of one payer at most, and sales stop when all are taken', async () => {
-  const { proxy, database, gateway } = await behindProxy(
-    '',
-    '[limits]\nmax_unsettled_calls = 3\nrequests_per_minute = 0',
-  );
+  const { proxy, database, gateway } = await behindProxy('', { limits: { maxUnsettledCalls: 3 } });
   const payers = [1, 2, 3].map((n) => privateKeyToAccount(`0x${String(n).repeat(64)}`));
   for (const { address } of payers) await chain.mint(address.toLowerCase() as Address, 100_000_000n);
   const [first, second, third] = payers as [(typeof payers)[0], (typeof payers)[0], (typeof payers)[0]];

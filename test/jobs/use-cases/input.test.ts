@@ -151,7 +151,7 @@ test('a known payment gets its own outcome although its body is no longer valid 
 });
 
 test('a long body that does not fit its job counts as several requests: its check costs as much', async () => {
-  const { gateway } = await start('[limits]\nrequests_per_minute = 20\nquotes_per_second = 0');
+  const { gateway } = await start('[limits]\nrequests_per_minute = 20');
   const statusOf = async (body: string, address: string): Promise<number> =>
     (await gateway.post(job, { body, headers: { ...json, 'x-forwarded-for': address } })).status;
   const long = JSON.stringify({ prompt: 7, more: 'x'.repeat(160_000) });

@@ -16,7 +16,15 @@ import { revokeQuotes } from '../../../src/jobs/use-cases/revoke-quotes.ts';
 import { laneOn } from '../../support/credit.ts';
 import { createDatabase } from '../../support/database.ts';
 import { useChain } from '../../support/devnet.ts';
-import { configText, payTo, receiptKey, startTestGateway, type TestGateway } from '../../support/gateway.ts';
+import {
+  absentRunner,
+  configText,
+  payTo,
+  receiptKey,
+  runnerSecret,
+  startTestGateway,
+  type TestGateway,
+} from '../../support/gateway.ts';
 import { allEvents, expectSoundLedger } from '../../support/invariants.ts';
 import { root } from '../../support/pages.ts';
 import { header, offerOf, payer, signOffer, v1Header } from '../../support/payer.ts';
@@ -290,7 +298,8 @@ test('a quote that was answered before its gateway was killed is on record, and 
   const database = await createDatabase();
   const other = await startTestGateway({ database, chain });
   const file = join(temporaryFolder(), 'tollbook.toml');
-  writeFileSync(file, configText({ database, chain }));
+  const text = configText({ database, chain });
+  writeFileSync(file, text + absentRunner(text));
   const program = spawnProgram(
     [
       process.execPath,
@@ -300,7 +309,7 @@ test('a quote that was answered before its gateway was killed is on record, and 
       file,
     ],
     root,
-    { DATABASE_URL: database.url, RECEIPT_KEY: receiptKey },
+    { DATABASE_URL: database.url, RECEIPT_KEY: receiptKey, RUNNER_TOKEN: runnerSecret },
   );
   onTestFinished(() => program.kill('SIGKILL'));
   const recorded = async (): Promise<Set<string>> => {

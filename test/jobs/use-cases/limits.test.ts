@@ -117,7 +117,7 @@ test('a payment that ends as settlement_pending is charged to its client address
 
 test('all clients together get no more quotes than the gateway may record: the others get 503, and nothing is recorded', async () => {
   const database = await createDatabase();
-  const gateway = await startTestGateway({ database, chain, tables: '[limits]\nquotes_per_second = 5' });
+  const gateway = await startTestGateway({ database, chain, constants: { limits: { quotesPerSecond: 5 } } });
   const ask = (client: number) =>
     gateway.post(job, { body: 'x', headers: { 'x-forwarded-for': `10.0.0.${client}` } });
   const startedAt = performance.now();
@@ -244,7 +244,7 @@ test('requests beyond the limit of concurrent requests get a Retry-After', async
     database: await createDatabase(),
     chain,
     facilitatorUrl: proxy.url,
-    tables: '[limits]\nmax_in_flight_requests = 2\nrequests_per_minute = 0',
+    constants: { limits: { maxInFlightRequests: 2 } },
   });
   const payments = [await quoteAndSign(gateway, job, 'x'), await quoteAndSign(gateway, job, 'x')];
   proxy.faults.verify = {

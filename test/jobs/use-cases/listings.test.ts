@@ -26,7 +26,12 @@ const jobs = ['https://shop.example/x402/jobs/1/0', 'https://shop.example/x402/j
 const ours = jobs.map((resource) => ({ resource, payTo }));
 const others = otherItems(3);
 
-async function startWatched(database: TestDatabase, service: TestDiscoveryService, keys = '') {
+async function startWatched(
+  database: TestDatabase,
+  service: TestDiscoveryService,
+  keys = '',
+  timeoutMs = 10_000,
+) {
   const gateway = await startTestGateway({
     database,
     chain,
@@ -35,6 +40,7 @@ async function startWatched(database: TestDatabase, service: TestDiscoveryServic
     top: 'public_url = "https://shop.example"',
     tables: `[metrics]\ntoken = "env:METRICS_TOKEN"\n[discovery]\nurl = "${service.url}"\n${keys}`,
     env: { METRICS_TOKEN: metricsToken },
+    constants: { discovery: { timeoutMs } },
   });
   const figure = async (name: string): Promise<string | undefined> => {
     const { text } = await gateway.get('/metrics', { authorization: `Bearer ${metricsToken}` });
@@ -115,7 +121,7 @@ test('two gateways look in turns; a listing is gone after two conclusive looks, 
 test('a job that was never listed is no alert, and a gateway that stops ends its look at once for the next one', async () => {
   const service = await startDiscoveryService([...others, ours[0]!]);
   const database = await createDatabase();
-  const gateway = await startWatched(database, service, 'grace_secs = 0\ntimeout_ms = 60_000');
+  const gateway = await startWatched(database, service, 'grace_secs = 0', 60_000);
   const operator = await operatorOf(database, ['status:read']);
   await eventually(async () => {
     const { json } = await gateway.get('/status', operator);

@@ -11,7 +11,7 @@ import { createDatabase, type TestDatabase } from '../../support/database.ts';
 import { useChain } from '../../support/devnet.ts';
 import { documentOf } from '../../support/documented.ts';
 import { startFacilitatorProxy } from '../../support/facilitator-proxy.ts';
-import { startTestGateway, type TestGateway } from '../../support/gateway.ts';
+import { payTo, startTestGateway, type TestGateway } from '../../support/gateway.ts';
 import { operatorOf } from '../../support/operator.ts';
 import { logLines } from '../../support/log-lines.ts';
 import { header, payFor, quoteAndSign } from '../../support/payer.ts';
@@ -256,6 +256,31 @@ ${index === 0 ? 'max_runner_silence_secs = 300' : ''}`,
   const headers = { ...json, authorization: `Bearer ${token}` };
   await gateway.post('/runner/leases', { body: '{"max":1,"lease_secs":60}', headers });
   await eventually(async () => expect((await gateway.post('/x402/jobs/1/0', paid)).status).toBe(202));
+});
+
+test('a job that no runner serves is refused before payment, and charges nothing; one of a service with a runner is sold', async () => {
+  const database = await createDatabase();
+  const sold = (service: number): string => `
+[job_prices.${service}]
+0 = "1000000000000000"
+[[job_policies]]
+service_id = ${service}
+job_index = 0
+invocation_mode = "public_paid"
+`;
+  const options = { database, chain, jobs: sold(1) + sold(2), env: { RUNNER_TOKEN: token } };
+  const served = await startTestGateway(options);
+  const payment = await quoteAndSign(served, '/x402/jobs/2/0', 'x');
+  await served.stop();
+  const gateway = await startTestGateway({ ...options, tables: leased });
+  const refused = { status: 503, json: { code: 'runner_unavailable' } };
+  const before = await chain.balance(payTo);
+  expect(await gateway.post('/x402/jobs/2/0', { body: 'x' })).toMatchObject(refused);
+  expect(await gateway.post('/x402/jobs/2/0', { body: 'x', headers: header(payment) })).toMatchObject(
+    refused,
+  );
+  expect(await chain.balance(payTo)).toBe(before);
+  expect((await payFor(gateway, '/x402/jobs/1/0', 'x')).status).toBe(202);
 });
 
 const head = (oldestCallId: number, isLeased = false) => [

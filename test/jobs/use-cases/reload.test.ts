@@ -51,7 +51,7 @@ test('a reload returns the TOML names of changed keys that require a restart', a
   const other = await testConfig({
     database,
     chain,
-    top: 'shutdown_grace_secs = 7\nparity_cache_secs = 60\nmax_signature_ttl_secs = 60\npayment_identifier = "required"',
+    top: 'shutdown_grace_secs = 7\nparity_cache_secs = 60\nquote_ttl_secs = 60\npayment_identifier = "required"',
     facilitatorUrl: 'http://127.0.0.1:9',
   });
   expect(await gateway.reload(other)).toEqual([

@@ -36,6 +36,7 @@ const jobs = [0, 1].map((jobIndex) => ({
   name: undefined,
   description: undefined,
   restriction: undefined,
+  hasRunner: true,
   maxRunnerSilenceSecs: 0,
   isTopUp: false,
   discovery: undefined,

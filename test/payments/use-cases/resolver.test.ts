@@ -175,7 +175,8 @@ describe('a settlement of unknown outcome', () => {
   test('that is open for too long is alerted once, and listed with its age and reason', async () => {
     const { url, alerts } = await startReceiver();
     const { proxy, database, gateway } = await behindProxy(chain, {
-      tables: `[alerts]\nwebhook = "${url}"\nunresolved_after_secs = 1`,
+      tables: `[alerts]\nwebhook = "${url}"`,
+      constants: { alerts: { unresolvedAfterSecs: 1 } },
     });
     const payment = await quoteAndSign(gateway, job, 'x');
     proxy.faults.settle = 'server_error';

@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished } from 'vitest';
+import type { ConstantChanges } from '../../../src/base/config/constants.ts';
 import type { EventType } from '../../../src/ledger/rules/event.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
 import type { TestChain } from '../../support/devnet.ts';
@@ -22,6 +23,7 @@ const timeLimitsOf = (settleMs: number): string =>
 interface Behind {
   readonly top?: string;
   readonly tables?: string;
+  readonly constants?: ConstantChanges;
   readonly isServed?: boolean;
   readonly rpcUrl?: string;
   /** How long the gateway waits for a settlement. */
@@ -38,6 +40,7 @@ export async function behindProxy(
   {
     top = '',
     tables = '',
+    constants = {},
     isServed = true,
     rpcUrl = chain.rpcUrl,
     settleMs = 20_000,
@@ -55,6 +58,7 @@ export async function behindProxy(
     runnerUrl: isServed ? runner.url : undefined,
     top: `${timeLimitsOf(settleMs)}\n${top}`,
     tables,
+    constants,
   };
   const gateway = await startTestGateway(setup);
   const typesOf = async (digest: string): Promise<EventType[]> =>

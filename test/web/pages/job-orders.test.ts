@@ -123,7 +123,7 @@ test('an order with a long input has programs that read it from a file, and a pa
 
 test('a form is checked however old it is, for its own origin alone, up to a length and a number of requests', async () => {
   const site = await startJobsSite(chain, echo, {
-    tables: '[limits]\nrequests_per_minute = 3\nquotes_per_second = 0',
+    tables: '[limits]\nrequests_per_minute = 3',
   });
   const from = (address: string): Browser => site.browser(address);
   expect((await send(from('198.51.100.1'), '1/1', { body: 'x', form: 'of another year' })).status).toBe(200);
@@ -146,7 +146,7 @@ test.each(['json', 'change'])(
   'a form whose button is %s counts by its bytes as any other, before anything that was typed is read',
   async (as) => {
     const site = await startJobsSite(chain, echo, {
-      tables: '[limits]\nrequests_per_minute = 4\nquotes_per_second = 0',
+      tables: '[limits]\nrequests_per_minute = 4',
     });
     const client = site.browser('198.51.100.9');
     const typed = { body: '"\\'.repeat(5_000), mode: 'whole', as };

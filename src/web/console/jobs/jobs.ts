@@ -109,7 +109,7 @@ function policyOf(job: Job, { jobPolicies }: JobsContext['settings']): string[] 
     policy?.maxConcurrent !== undefined && `at most ${policy.maxConcurrent} at once`,
     policy?.orderBy !== undefined && `in the order of ${policy.orderBy}`,
     policy?.maxAttempts !== undefined && `${policy.maxAttempts} attempts`,
-    policy?.onDead === 'discard' && `dead letters are given up after ${policy.discardAfterSecs} s`,
+    policy?.discardAfterSecs !== undefined && `dead letters are given up after ${policy.discardAfterSecs} s`,
   ];
   return lines.filter((line): line is string => typeof line === 'string');
 }

@@ -32,7 +32,7 @@ import { eventually } from '../../../support/wait.ts';
 const origin = testSigner.name;
 const place = 'jobs.example_log';
 const folderTable = (folder: string) =>
-  `[[log.anchors]]\nkind = "folder"\nfolder = "${folder}"\nevery_ms = 20`;
+  `[[log.anchors]]\nkind = "folder"\nlocation = "${folder}"\nevery_ms = 20`;
 
 const newestIn = (folder: string) =>
   openCheckpoint(readFileSync(path.join(folder, place, 'checkpoint'), 'utf8'), testVerifier);
@@ -135,9 +135,7 @@ test('a bucket gets signed requests, is read at the start, and gets the checkpoi
   bucket.fault = 503;
   const tables = `[[log.anchors]]
 kind = "s3"
-endpoint = "${bucket.url}"
-bucket = "the-bucket"
-prefix = "books/"
+location = "${bucket.url}/the-bucket/books/"
 access_key_id = "${bucketKeys.accessKeyId}"
 secret = "env:S3_SECRET"
 every_ms = 20`;
@@ -182,7 +180,7 @@ async function startHook(
     server.close();
   });
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`;
-  return { table: `[[log.anchors]]\nkind = "webhook"\nurl = "${url}"\nevery_ms = 20`, received };
+  return { table: `[[log.anchors]]\nkind = "webhook"\nlocation = "${url}"\nevery_ms = 20`, received };
 }
 
 test('a webhook gets the newest checkpoint', async () => {

@@ -42,7 +42,7 @@ kind = "chain"
 network = "eip155:${chain.chain.chainId}"
 rpc_url = "${rpcUrl}"
 contract = "${contract}"
-key = "env:ANCHOR_KEY"
+secret = "env:ANCHOR_KEY"
 every_ms = 20`;
 const tablesFor = (key: Hex, rpcUrl?: string) => ({ tables: tableOf(rpcUrl), env: { ANCHOR_KEY: key } });
 

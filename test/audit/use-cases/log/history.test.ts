@@ -102,7 +102,7 @@ test('a bucket is only extended: what was read is replaced, and nothing that ano
 test('a gateway whose database was replaced while it ran halts the ledger, and the anchor keeps its checkpoint', async () => {
   const database = await createDatabase();
   const folder = temporaryFolder();
-  const tables = `[[log.anchors]]\nkind = "folder"\nfolder = "${folder}"\nevery_ms = 20`;
+  const tables = `[[log.anchors]]\nkind = "folder"\nlocation = "${folder}"\nevery_ms = 20`;
   await appendRefusals(database, 10);
   const restore = await backUp(database);
   await startBooks(database, { tables });

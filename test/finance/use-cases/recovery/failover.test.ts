@@ -52,7 +52,7 @@ test('a failover under a running gateway makes no gateway quiet; after one that 
     (await allEvents(openDatabase(pool))).flatMap(({ type, data }) =>
       type === 'database_continued' ? [[data.proven_by, data.database.timeline]] : [],
     );
-  const tables = `[[log.anchors]]\nkind = "folder"\nfolder = "${temporaryFolder()}"\nevery_ms = 20`;
+  const tables = `[[log.anchors]]\nkind = "folder"\nlocation = "${temporaryFolder()}"\nevery_ms = 20`;
   const first = await startBooks(database, { tables });
   await failOver();
   const second = await startBooks(database);

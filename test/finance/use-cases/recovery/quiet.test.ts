@@ -81,19 +81,18 @@ key = "env:LOG_KEY"
 seal_every_ms = 20
 [[log.anchors]]
 kind = "folder"
-folder = "${anchors}"
+location = "${anchors}"
 every_ms = 20
 [[log.anchors]]
 kind = "s3"
-endpoint = "${peers.url}"
+location = "${peers.url}/bucket"
 region = "eu"
-bucket = "bucket"
 access_key_id = "AKIATEST"
 secret = "env:S3_SECRET"
 every_ms = 20
 [[log.anchors]]
 kind = "webhook"
-url = "${peers.url}/checkpoints"
+location = "${peers.url}/checkpoints"
 every_ms = 20`,
   };
   const copy = await startTestGateway(options);

@@ -32,7 +32,6 @@ kind = "webhook"
 service_id = 1
 job_index = 0
 secret = ["env:ORDERS", "env:ORDERS_2"]
-max_body_bytes = 1000
 
 [[triggers]]
 name = "other"
@@ -49,14 +48,20 @@ interface Started {
   readonly send: (headers: Record<string, string>, body?: string, to?: string) => Promise<Answer>;
 }
 
-async function start({ limits = '', count = 1, until = Promise.resolve() } = {}): Promise<Started> {
+async function start({
+  limits = '',
+  count = 1,
+  until = Promise.resolve(),
+  maxBodyBytes = 1_048_576,
+} = {}): Promise<Started> {
   const database = await createDatabase();
   const runner = await startTestRunner(async () => {
     await until;
     return { status: 200, body: 'done' };
   });
   const tables = `${triggers}\n[limits]\n${limits}`;
-  const one = () => startTestGateway({ database, chain, runnerUrl: runner.url, tables, env });
+  const constants = { webhookTrigger: { maxBodyBytes } };
+  const one = () => startTestGateway({ database, chain, runnerUrl: runner.url, tables, env, constants });
   const gateways = await Promise.all(Array.from({ length: count }, one));
   let turn = 0;
   const send: Started['send'] = async (headers, body = '{"order":1}', to = 'orders') => {
@@ -277,14 +282,14 @@ describe('a webhook is refused and makes no call', () => {
     ],
   ];
   test('where anything of it is wrong', async () => {
-    const { database, send } = await start();
+    const { database, send } = await start({ maxBodyBytes: 1_000 });
     for (const [name, headers, status, code, { body: sent, to } = {}] of cases) {
       const answer = await send(headers(), sent, to);
       expect([name, answer.status, answer.json.code]).toEqual([name, status, code]);
     }
     expect(await madeCalls(database)).toEqual([]);
     // and a body that does not say how long it is
-    const { gateways } = await start();
+    const { gateways } = await start({ maxBodyBytes: 1_000 });
     const pieces = new ReadableStream({
       start(controller) {
         for (let n = 0; n < 20; n++) controller.enqueue(Buffer.from('x'.repeat(100)));

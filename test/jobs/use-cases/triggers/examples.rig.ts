@@ -97,7 +97,6 @@ rpc_url = "${events.url}"
 addresses = ["${events.token}"]
 event = "${transferEvent}"
 filters = { to = "${receiver}" }
-poll_secs = 1
 `,
   });
   const program = spawnProgram([process.execPath, 'examples/trigger-runner.ts'], root, {

@@ -78,7 +78,6 @@ service_id = 1
 job_index = 0
 schedule = "* * * * * *"
 missed = "all"
-missed_most = 1000
 `,
   );
   await eventually(async () => expect(await triggeredIn(database)).not.toEqual([]));
@@ -128,7 +127,6 @@ addresses = ["${events.token}"]
 event = "${transferEvent}"
 filters = { to = "${receiver}" }
 confirmations = 1
-poll_secs = 1
 `,
   );
   const calls = () => triggeredIn(database);

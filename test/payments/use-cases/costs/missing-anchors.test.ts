@@ -35,7 +35,7 @@ kind = "chain"
 network = "${network}"
 rpc_url = "${rpcUrl}"
 contract = "${checkpointAnchorAddress}"
-key = "env:ANCHOR_KEY"`;
+secret = "env:ANCHOR_KEY"`;
 
 /** A ledger, its gateway's configuration with an anchor by that key, and a node that may refuse to search for logs. */
 async function setUp(key: Hex) {

@@ -25,7 +25,7 @@ name = "chain"
 network = "${network}"
 rpc_url = "http://127.0.0.1:1"
 contract = "${checkpointAnchorAddress}"
-key = "env:ANCHOR_KEY"
+secret = "env:ANCHOR_KEY"
 `;
 
 test('accounts of the operator are the payees and keys that the configuration has on that network, and those that somebody states', async () => {

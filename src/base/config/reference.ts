@@ -1,0 +1,171 @@
+import { z } from 'zod';
+import { alertsShape } from './alerts.ts';
+import { callbacksShape } from './callbacks.ts';
+import { chainTriggerShape } from './chain-trigger.ts';
+import { chatShape } from './chat.ts';
+import { consoleShape } from './console.ts';
+import { cronTriggerShape } from './cron-trigger.ts';
+import { deliveryShape } from './delivery.ts';
+import { discoveryShape } from './discovery.ts';
+import { identityShape, providerShape } from './identity.ts';
+import { jetStreamShape } from './jetstream.ts';
+import { limitsShape } from './limits.ts';
+import { anchorShape, logShape } from './log.ts';
+import { metricsShape } from './metrics.ts';
+import { modelShape } from './models.ts';
+import { networkShape } from './networks.ts';
+import { offerReceiptShape } from './offer-receipt.ts';
+import { pagesShape } from './pages.ts';
+import { policyShape } from './policies.ts';
+import { sourceShape } from './rates.ts';
+import { resultStoreShape } from './result-store.ts';
+import { retentionShape } from './retention.ts';
+import { gatewayShape, jobsShape } from './root.ts';
+import { runnerShape } from './runners.ts';
+import { smtpShape } from './smtp.ts';
+import { spendShape } from './spend.ts';
+import { isReloadable, type Shape } from './table.ts';
+import { tokenShape } from './tokens.ts';
+import { topUpShape } from './top-ups.ts';
+import { tracesShape } from './traces.ts';
+import { upstreamShape } from './upstreams.ts';
+import { priceWei } from './values.ts';
+import { triggerKindKey } from './triggers.ts';
+import { webhookTriggerShape } from './webhook-trigger.ts';
+
+/** A key of the operator's file, as the schema declares it. */
+export interface KeyReference {
+  readonly name: string;
+  /** In words, with its bounds. */
+  readonly type: string;
+  /** As TOML; undefined where there is none. */
+  readonly byDefault: string | undefined;
+  readonly isRequired: boolean;
+  readonly isReloadable: boolean;
+  readonly meaning: string;
+  /** Of a number, where it has one. */
+  readonly unit: string | undefined;
+}
+
+/** A table of the operator's file. Keys that a table shares with one before it are listed there alone. */
+export interface TableReference {
+  /** As TOML writes it; empty for the top of the file. */
+  readonly header: string;
+  readonly keys: readonly KeyReference[];
+}
+
+const { name, service_id, job_index } = webhookTriggerShape;
+const trigger = { name, kind: triggerKindKey, service_id, job_index };
+
+/** Every table, in the order of the page. `kind` of a trigger decides which of the three last tables of triggers follow. */
+const tables: readonly (readonly [header: string, shape: Shape])[] = [
+  ['', { ...gatewayShape, ...jobsShape }],
+  ['[job_prices.SERVICE]', { JOB: priceWei.describe('The price of a job of the service') }],
+  ['[[accepted_tokens]]', tokenShape],
+  ['[[accepted_tokens.rates]]', sourceShape],
+  ['[[networks]]', networkShape],
+  ['[[job_policies]]', policyShape],
+  ['[offer_receipt]', offerReceiptShape],
+  ['[[runners]]', runnerShape],
+  ['[jetstream]', jetStreamShape],
+  ['[delivery]', deliveryShape],
+  ['[result_store]', resultStoreShape],
+  ['[callbacks]', callbacksShape],
+  ['[[triggers]]', trigger],
+  ['[[triggers]] with kind = "webhook"', without(webhookTriggerShape, trigger)],
+  ['[[triggers]] with kind = "cron"', without(cronTriggerShape, trigger)],
+  ['[[triggers]] with kind = "chain"', without(chainTriggerShape, trigger)],
+  ['[limits]', limitsShape],
+  ['[retention]', retentionShape],
+  ['[alerts]', alertsShape],
+  ['[discovery]', discoveryShape],
+  ['[metrics]', metricsShape],
+  ['[traces]', tracesShape],
+  ['[chat]', chatShape],
+  ['[[upstreams]]', upstreamShape],
+  ['[[models]]', modelShape],
+  ['[spend]', spendShape],
+  ['[[top_ups]]', topUpShape],
+  ['[identity]', identityShape],
+  ['[[identity.providers]]', providerShape],
+  ['[identity.smtp]', smtpShape],
+  ['[pages]', pagesShape],
+  ['[console]', consoleShape],
+  ['[log]', logShape],
+  ['[[log.anchors]]', anchorShape],
+];
+
+/** Every key that the operator's file may have. */
+export function configReference(): readonly TableReference[] {
+  return tables.map(([header, shape]) => ({
+    header,
+    keys: Object.entries(shape).flatMap(([key, schema]) =>
+      isTableOfKeys(schema) ? [] : [keyOf(key, schema)],
+    ),
+  }));
+}
+
+/** A key whose table is listed with a header of its own. */
+function isTableOfKeys(schema: z.ZodType): boolean {
+  return schema instanceof z.ZodUnknown && schema.meta()?.description === undefined;
+}
+
+function keyOf(key: string, schema: z.ZodType): KeyReference {
+  const byDefault = defaultOf(schema);
+  return {
+    name: key,
+    type: typeOf(schema),
+    byDefault,
+    isRequired: byDefault === undefined && !schema.safeParse(undefined).success,
+    isReloadable: isReloadable(schema),
+    meaning: schema.meta()?.description ?? '',
+    unit: unitOf(key),
+  };
+}
+
+/** What the innermost schema that says it says; the other keys are texts and lists. */
+function typeOf(schema: z.ZodType): string {
+  const type = schema.meta()?.['type'];
+  if (typeof type === 'string') return type;
+  if (schema instanceof z.ZodDefault || schema instanceof z.ZodOptional) return typeOf(inner(schema));
+  if (schema instanceof z.ZodPipe) return typeOf(typed(schema.def.in));
+  if (schema instanceof z.ZodArray) return `list: ${typeOf(typed(schema.element))}`;
+  return 'text';
+}
+
+function inner(schema: z.ZodDefault | z.ZodOptional): z.ZodType {
+  return typed(schema.def.innerType);
+}
+
+/** zod's definitions name the types of its core; the schemas of the shapes have all methods. */
+function typed(schema: z.core.$ZodType): z.ZodType {
+  return schema as z.ZodType;
+}
+
+function defaultOf(schema: z.ZodType): string | undefined {
+  const value: unknown = schema instanceof z.ZodDefault ? schema.def.defaultValue : undefined;
+  if (value === undefined) return undefined;
+  if (typeof value === 'number') return value.toLocaleString('en').replaceAll(',', '_');
+  return typeof value === 'bigint' ? `"${value}"` : JSON.stringify(value);
+}
+
+const units: readonly (readonly [suffix: string, unit: string])[] = [
+  ['_secs', 'seconds'],
+  ['_ms', 'milliseconds'],
+  ['_days', 'days'],
+  ['_hours', 'hours'],
+  ['_bytes', 'bytes'],
+  ['_bps', 'hundredths of a per cent'],
+  ['_wei', 'wei'],
+  ['_per_minute', 'a minute'],
+  ['_per_day', 'a day'],
+  ['_per_sec', 'a second'],
+];
+
+function unitOf(key: string): string | undefined {
+  return units.find(([suffix]) => key.endsWith(suffix))?.[1];
+}
+
+function without(shape: Shape, other: Shape): Shape {
+  return Object.fromEntries(Object.entries(shape).filter(([key]) => !Object.hasOwn(other, key)));
+}

@@ -1,0 +1,38 @@
+import { readFile } from 'node:fs/promises';
+import { expect, test } from 'vitest';
+import { configReference } from '../../../src/base/config/reference.ts';
+import { jobsTables, tables } from '../../../src/base/config/root.ts';
+import { tollbook } from '../../support/program.ts';
+
+const reference = configReference();
+const keys = reference.flatMap((table) => table.keys.map((key) => ({ ...key, header: table.header })));
+
+test('the reference has every table of the file, and of every key what it means', () => {
+  const listed = new Set(reference.flatMap(({ header }) => /^\[+([a-z_]+)/.exec(header)?.[1] ?? []));
+  expect([...listed].toSorted()).toEqual(Object.keys({ ...jobsTables, ...tables }).toSorted());
+  expect(keys.filter(({ meaning }) => meaning === '').map(({ header, name }) => [header, name])).toEqual([]);
+});
+
+test('a file has at most 245 keys', () => {
+  expect(keys.length).toBeLessThanOrEqual(245);
+});
+
+test('the reference shows type, default, unit and reload of a key as the schema has them', () => {
+  const of = (header: string, name: string) => keys.find((key) => key.header === header && key.name === name);
+  expect(of('', 'quote_ttl_secs')).toMatchObject({
+    type: 'whole number, 10 to 86,400',
+    byDefault: '300',
+    unit: 'seconds',
+    isReloadable: true,
+    isRequired: false,
+  });
+  expect(of('[[runners]]', 'services')).toMatchObject({ isRequired: true, byDefault: undefined });
+  expect(of('[[runners]]', 'token')?.type).toBe('secret: "env:NAME" or "file:/path", or a list of two');
+  expect(of('[limits]', 'max_body_bytes')?.byDefault).toBe('1_048_576');
+});
+
+test('docs/configuration-reference.md is what `tollbook config reference` prints', async () => {
+  const { code, stdout } = await tollbook(['config', 'reference']);
+  expect(code).toBe(0);
+  expect(await readFile('docs/configuration-reference.md', 'utf8')).toBe(stdout);
+});
