@@ -248,7 +248,7 @@ test('a client that comes back after the life of its result is told that it was 
   const deletedSecs = Date.parse(late.result_pruned_at) / 1_000;
   expect(Math.abs(deletedSecs - Date.now() / 1_000 - 25 * 3_600)).toBeLessThan(120);
   expect((await gateway.get(path)).json).not.toHaveProperty('result_pruned_at');
-  const pruned = ['call_results', 'call_bodies'].map((kind) => ({
+  const pruned = ['call_bodies', 'call_results'].map((kind) => ({
     kind,
     count: 1,
     before: expect.any(Number) as number,
