@@ -2,7 +2,7 @@
  * What a gateway keeps to and no operator has a reason to set: by table of the configuration, beside the keys of which it appears in the
  * frozen configuration. Tests change some for a gateway of theirs (`LoadOptions`).
  */
-export const constants = {
+const constants = {
   jobs: {
     /** How far in the future a delegated caller's signature may expire: what claims of its nonce cost is bounded by a day. */
     maxSignatureTtlSecs: 86_400,

@@ -130,6 +130,7 @@ describe('policies', () => {
       serviceId: 1,
       jobIndex: 0,
       invocationMode: 'public_paid',
+      discoverable: true,
       discovery: plainDiscovery(undefined),
     });
     expect(jobPolicies.get('1/1')).toEqual({
@@ -144,6 +145,7 @@ describe('policies', () => {
       authMode: 'payer_is_caller',
       netRpcUrl: 'https://rpc.example',
       netContract: '0x5fbdb2315678afecb367f032d93f642f64180aa3',
+      discoverable: true,
       discovery: plainDiscovery(undefined),
     });
   });

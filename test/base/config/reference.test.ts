@@ -7,6 +7,8 @@ import { tollbook } from '../../support/program.ts';
 const reference = configReference();
 const keys = reference.flatMap((table) => table.keys.map((key) => ({ ...key, header: table.header })));
 
+const of = (header: string, name: string) => keys.find((key) => key.header === header && key.name === name);
+
 test('the reference has every table of the file, and of every key what it means', () => {
   const listed = new Set(reference.flatMap(({ header }) => /^\[+([a-z_]+)/.exec(header)?.[1] ?? []));
   expect([...listed].toSorted()).toEqual(Object.keys({ ...jobsTables, ...tables }).toSorted());
@@ -18,7 +20,6 @@ test('a file has at most 245 keys', () => {
 });
 
 test('the reference shows type, default, unit and reload of a key as the schema has them', () => {
-  const of = (header: string, name: string) => keys.find((key) => key.header === header && key.name === name);
   expect(of('', 'quote_ttl_secs')).toMatchObject({
     type: 'whole number, 10 to 86,400',
     byDefault: '300',

@@ -258,9 +258,7 @@ ${index === 0 ? 'max_runner_silence_secs = 300' : ''}`,
   await eventually(async () => expect((await gateway.post('/x402/jobs/1/0', paid)).status).toBe(202));
 });
 
-test('a job that no runner serves is refused before payment, and charges nothing; one of a service with a runner is sold', async () => {
-  const database = await createDatabase();
-  const sold = (service: number): string => `
+const sold = (service: number): string => `
 [job_prices.${service}]
 0 = "1000000000000000"
 [[job_policies]]
@@ -268,6 +266,9 @@ service_id = ${service}
 job_index = 0
 invocation_mode = "public_paid"
 `;
+
+test('a job that no runner serves is refused before payment, and charges nothing; one of a service with a runner is sold', async () => {
+  const database = await createDatabase();
   const options = { database, chain, jobs: sold(1) + sold(2), env: { RUNNER_TOKEN: token } };
   const served = await startTestGateway(options);
   const payment = await quoteAndSign(served, '/x402/jobs/2/0', 'x');
