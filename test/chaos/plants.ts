@@ -3,12 +3,12 @@ import { contestedPlants } from './contested-plants.ts';
 import { creditPlants } from './credit-plants.ts';
 import type { Plant } from './plant.ts';
 
-/** A payment that may still land frees its caller nonce and its payment id. */
-const freedAtWatch: Edit = {
+/** A payment that may still land frees its payer's id for it and its caller nonce. */
+const freedAtWatch: readonly Edit[] = ['binding text)', 'nonce_sha256 text)'].map((columns) => ({
   file: 'migrations/functions/append.sql',
-  find: `where decided.outcome = 'ok' and decided.op = 'remove'`,
-  replace: `where decided.outcome = 'ok' and decided.op in ('watch', 'remove')`,
-};
+  find: `${columns}\n      where decided.outcome = 'ok' and decided.op = 'remove'`,
+  replace: `${columns}\n      where decided.outcome = 'ok' and decided.op in ('watch', 'remove')`,
+}));
 
 export const plants: readonly Plant[] = [
   {
@@ -79,13 +79,13 @@ export const plants: readonly Plant[] = [
         find: `  if (!settledPayer) return record([unknown]);`,
         replace: `  if (!settledPayer) return record([unknown], { call: waiting(state, 'watch') });`,
       },
-      freedAtWatch,
+      ...freedAtWatch,
     ],
     caughtBy: ['nonce_used_twice'],
   },
   {
     name: 'credentials-freed-while-the-payment-may-land',
-    edits: [freedAtWatch],
+    edits: freedAtWatch,
     caughtBy: ['nonce_used_twice', 'payment_id_used_twice'],
     reachedBy: { kind: 'spent_nonce', scenarios: 10 },
   },

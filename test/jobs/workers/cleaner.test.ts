@@ -126,10 +126,10 @@ test('people who never confirmed their address are erased when that life ends, a
     (await database.pool.query<{ id: string }>('select id from identity."user" order by id')).rows.map(
       ({ id }) => id,
     );
-  await database.moveClock(29 * daySecs);
+  await database.moveClock(6 * daySecs);
   await (await cleanerOn(database)).stop();
   expect(await users()).toHaveLength(5);
-  await database.moveClock(31 * daySecs);
+  await database.moveClock(8 * daySecs);
   await cleanerOn(database);
   await eventually(async () => expect(await users()).toEqual([confirmed, funded, withSession, withWallet]));
   await eventually(async () => {

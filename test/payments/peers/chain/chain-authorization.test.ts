@@ -147,7 +147,7 @@ describe('an authorization looked up without its transaction', () => {
 });
 
 // a node that answers for three blocks at a time: a look has about 750
-const isTaken = ({ from, to }: Range) => to - from < 3;
+const isShort = ({ from, to }: Range) => to - from < 3;
 
 describe('behind thousands of blocks', () => {
   /** More than one range, and no more: anvil mines ever more slowly. */
@@ -176,7 +176,7 @@ describe('behind thousands of blocks', () => {
   test('a use that is further back than one look may ask is found by the looks after it, each behind the blocks of the one before', async () => {
     const stub = await proxy((request) => {
       const range = rangeOf(request);
-      if (range === undefined || isTaken(range)) return false;
+      if (range === undefined || isShort(range)) return false;
       refuse(request, { code: -32_005, message: 'range exceeds limit of 3' });
       return true;
     });
@@ -188,7 +188,7 @@ describe('behind thousands of blocks', () => {
     expect(await chain.findAuthorization(expected, usedAtSecs)).toEqual(paid);
     const { number: final } = await node().getBlock({ blockTag: 'finalized' });
     const blocks = rangesOf(stub)
-      .filter(isTaken)
+      .filter(isShort)
       .flatMap(({ from, to }) => Array.from({ length: to - from + 1 }, (_, i) => from + i))
       .filter((block) => BigInt(block) <= final);
     expect(new Set(blocks).size).toBe(blocks.length);
