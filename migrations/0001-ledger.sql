@@ -107,6 +107,16 @@ create table tollbook.caller_nonce (
   primary key (caller, service_id, job_index, nonce_sha256)
 );
 
+-- Requests with a payment that were refused, by a hash of what a copy of them has in common. A client signs another payment after such an
+-- answer: so a copy of the request that is started later, by any gateway, loses. For ten minutes, in which every copy has arrived. The
+-- append alone writes here, and only inserts, so that it waits for no pruning.
+create table tollbook.refused_request (
+  key bytea not null,
+  refused_at timestamptz not null,
+  primary key (key, refused_at)
+);
+create index refused_request_age on tollbook.refused_request (refused_at);
+
 -- Keys that every gateway of this database shares and that never enter the ledger: of list cursors, and of receipt tokens where the
 -- configuration names no key. The ledger's id, by which quotes of another ledger are refused, is no secret.
 create table tollbook.secret (

@@ -756,6 +756,13 @@ create table tollbook.recovered_chat (
   constraint recovered_chat_pkey PRIMARY KEY (chat_id)
 );
 
+create table tollbook.refused_request (
+  key bytea not null,
+  refused_at timestamp with time zone not null,
+  constraint refused_request_pkey PRIMARY KEY (key, refused_at)
+);
+CREATE INDEX refused_request_age ON tollbook.refused_request USING btree (refused_at);
+
 create table tollbook.result_upload (
   call_id bigint not null,
   lease_id uuid not null,
@@ -842,8 +849,8 @@ create function tollbook.add_to_tiles(p_lane smallint, p_level integer, p_first 
 create function tollbook.admit_chat(p_admission json, p_now timestamp with time zone) returns json language plpgsql volatile; -- 5b0e67979219ccec
 create function tollbook.admit_uncontended(p_admitted text, p_moment timestamp with time zone) returns text language plpgsql volatile; -- 5f06c9d0c8f91131
 create function tollbook.advance_cursor(p_name text, p_max integer, OUT previous bigint, OUT last bigint) returns record language plpgsql volatile; -- 337ea455e6d4ca14
-create function tollbook.append(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_commands json) returns json language plpgsql volatile security definer; -- 0e6ee4f6ce70966a
-create function tollbook.append_uncontended(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_content bytea, p_types text, p_data text, p_streams text, p_expected text, p_bodies text, p_claims text, p_added text, p_call_ids text, p_call_ops text, p_leases text, p_issued text DEFAULT ''::text, p_admitted text DEFAULT ''::text, p_settled text DEFAULT ''::text, p_ends text DEFAULT ''::text, p_nonces text DEFAULT ''::text) returns json language plpgsql volatile security definer; -- a63bcabd9bc621bc
+create function tollbook.append(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_commands json) returns json language plpgsql volatile security definer; -- 951d0dda91a22b8d
+create function tollbook.append_uncontended(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint, p_content bytea, p_types text, p_data text, p_streams text, p_expected text, p_bodies text, p_claims text, p_added text, p_call_ids text, p_call_ops text, p_leases text, p_issued text DEFAULT ''::text, p_admitted text DEFAULT ''::text, p_settled text DEFAULT ''::text, p_ends text DEFAULT ''::text, p_nonces text DEFAULT ''::text, p_refused text DEFAULT ''::text, p_unless_refused text DEFAULT ''::text) returns json language plpgsql volatile security definer; -- a4c8e47b04d48616
 create function tollbook.apply_projection(p_generation integer, p_from bigint, p_to bigint, p_payments json, p_calls json, p_accounts json, p_usage json, p_completions json) returns boolean language plpgsql volatile security definer; -- 00650efb599e06ac
 create function tollbook.are_held(p_settled text) returns boolean language plpgsql volatile; -- 6101736227a5357f
 create function tollbook.back_off(p_tries integer) returns interval language sql immutable; -- 2419fad76ab41085
@@ -893,6 +900,7 @@ create function tollbook.hold_leases(p_call_ids bigint[], p_lease_ids uuid[], p_
 create function tollbook.is_halted() returns boolean language sql stable security definer; -- 98eb8d5221fab1ec
 create function tollbook.is_head_needed(p_origin text, p_size bigint, p_at timestamp with time zone) returns boolean language sql volatile; -- e64a892ce05bd1b6
 create function tollbook.is_process_silent(p_process uuid, p_by uuid, p_silent_secs double precision) returns boolean language sql volatile; -- dd6b44b5c27f8f6e
+create function tollbook.is_refused(p_key bytea, p_now timestamp with time zone) returns boolean language plpgsql stable; -- 8b2a3e45b11a2d17
 create function tollbook.keep_order(p_keys bytea[], p_touched bigint[], p_batch bigint) returns void language plpgsql volatile; -- f9bd02adb62299c8
 create function tollbook.leaf(p_event tollbook.event) returns bytea language sql stable; -- a2962511808782b0
 create function tollbook.leaf_text(p_event tollbook.event) returns text language sql stable; -- 6449aabc21cf04e8
@@ -917,7 +925,7 @@ create function tollbook.postpone_payout(p_stream text, p_delay_ms integer, p_re
 create function tollbook.postpone_unsettled(p_call_id bigint, p_delay_ms integer) returns void language sql volatile security definer; -- 40a089ca39a38959
 create function tollbook.prune(p_kind text, p_life_secs bigint, p_max integer) returns integer language plpgsql volatile security definer; -- efa957e0cd446738
 create function tollbook.prune_projections(p_replaced integer, p_max integer) returns integer language plpgsql volatile security definer; -- 743955e99bfff384
-create function tollbook.prune_short_lived(p_max integer) returns integer language sql volatile security definer; -- 34762fed668bd60d
+create function tollbook.prune_short_lived(p_max integer) returns integer language sql volatile security definer; -- c8df42dac4c0e33d
 create function tollbook.pull_due_times(p_max integer) returns integer language sql volatile security definer; -- d5421872f4b74cb3
 create function tollbook.put_bodies(p_bodies json) returns void language sql volatile security definer; -- 792da5dc24c36c85
 create function tollbook.put_body(p_body_id uuid, p_content_type text, p_body bytea) returns void language sql volatile security definer; -- 68b8dcb8556c3721
@@ -978,7 +986,7 @@ grant execute on function identity.unlink_wallet(text,uuid,text[]) to tollbook_w
 grant execute on function identity.user_of_wallet(text,bigint,uuid,text,text) to tollbook_writer;
 grant execute on function tollbook.activate_projection(integer) to tollbook_writer;
 grant execute on function tollbook.append(smallint,uuid,bigint,bigint,json) to tollbook_writer;
-grant execute on function tollbook.append_uncontended(smallint,uuid,bigint,bigint,bytea,text,text,text,text,text,text,text,text,text,text,text,text,text,text,text) to tollbook_writer;
+grant execute on function tollbook.append_uncontended(smallint,uuid,bigint,bigint,bytea,text,text,text,text,text,text,text,text,text,text,text,text,text,text,text,text,text) to tollbook_writer;
 grant execute on function tollbook.apply_projection(integer,bigint,bigint,json,json,json,json,json) to tollbook_writer;
 grant execute on function tollbook.begin_projection() to tollbook_writer;
 grant execute on function tollbook.begin_round(text,text,text,integer) to tollbook_writer;
@@ -1197,6 +1205,8 @@ grant select on table tollbook.reconciliation to tollbook_reader;
 grant select on table tollbook.reconciliation to tollbook_writer;
 grant select on table tollbook.recovered_chat to tollbook_reader;
 grant select on table tollbook.recovered_chat to tollbook_writer;
+grant select on table tollbook.refused_request to tollbook_reader;
+grant select on table tollbook.refused_request to tollbook_writer;
 grant select on table tollbook.result_upload to tollbook_reader;
 grant select on table tollbook.result_upload to tollbook_writer;
 grant select on table tollbook.runner_gone to tollbook_reader;

@@ -52,11 +52,11 @@ begin
 
   with
   command as materialized (
-    select t.ord::int as ord, t.stream, t.expect, t.events, t.claims as wanted_claims, t.freed, t.lost, t.lost_stream, t.issued_at, t.ends_at, c.*
+    select t.ord::int as ord, t.stream, t.expect, t.events, t.claims as wanted_claims, t.freed, t.lost, t.lost_stream, t.issued_at, t.ends_at, t.refuses, t.unless_refused, c.*
     from rows from (
       json_to_recordset(p_commands) as (
-        stream text, expect int, events json, claims json, freed json, lost json, lost_stream text, issued_at bigint, ends_at bigint, call json)
-    ) with ordinality as t(stream, expect, events, claims, freed, lost, lost_stream, issued_at, ends_at, call, ord)
+        stream text, expect int, events json, claims json, freed json, lost json, lost_stream text, issued_at bigint, ends_at bigint, refuses text, unless_refused text, call json)
+    ) with ordinality as t(stream, expect, events, claims, freed, lost, lost_stream, issued_at, ends_at, refuses, unless_refused, call, ord)
     left join lateral json_to_record(t.call) as c(
       op text, call_id bigint, lease_id uuid, service_id bigint, job_index bigint, body_id uuid, network text,
       asset text, symbol text, caller text, payment text, idempotency_key text, delay_ms bigint, error text, reason text, runner text, claims json, traceparent text,
@@ -109,6 +109,7 @@ begin
         when taken.ord is not null and (command.lost->taken.kind) is null then 'lost'
         when waiting.ord is not null then 'deferred'
         when taken.ord is not null then 'lost'
+        when command.unless_refused is not null and is_refused(decode(command.unless_refused, 'hex'), moment) then 'request_refused'
         when command.expect <> current.version then 'stale'
         -- the quote that it takes was revoked, perhaps after the gateway had read the last revocation
         when command.issued_at < (select quotes_revoked_before()) then 'stale'
@@ -182,6 +183,12 @@ begin
     insert into caller_nonce (caller, service_id, job_index, nonce_sha256, stream, used_at)
     select wanted.caller, wanted.service_id, wanted.job_index, wanted.nonce_sha256, decided.stream, moment
     from wanted join decided using (ord) where decided.outcome = 'ok' and wanted.caller is not null
+  ),
+  refusing as (
+    insert into refused_request (key, refused_at)
+    select distinct decode(refuses, 'hex'), moment from decided where outcome = 'ok' and refuses is not null
+    -- where the clock stands still
+    on conflict (key, refused_at) do nothing
   ),
   -- The claims that a command frees. A payment that can never land frees all that it claimed except its own nonce; one that failed and
   -- may still land frees none.

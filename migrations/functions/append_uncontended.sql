@@ -12,7 +12,8 @@
 create or replace function tollbook.append_uncontended(p_lane smallint, p_flusher uuid, p_batch_no bigint, p_acknowledged bigint,
   p_content bytea, p_types text, p_data text, p_streams text, p_expected text, p_bodies text, p_claims text, p_added text,
   p_call_ids text, p_call_ops text, p_leases text, p_issued text default '',
-  p_admitted text default '', p_settled text default '', p_ends text default '', p_nonces text default '') returns json
+  p_admitted text default '', p_settled text default '', p_ends text default '', p_nonces text default '', p_refused text default '',
+  p_unless_refused text default '') returns json
 language plpgsql security definer set search_path = tollbook, pg_temp
 set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off set enable_hashjoin = off set enable_mergejoin = off set jit = off
 as $$
@@ -114,6 +115,10 @@ begin
   if p_ends <> '' and extract(epoch from moment) >= any (string_to_array(p_ends, U&'\001F')::bigint[]) then
     return null;
   end if;
+  if p_unless_refused <> '' then
+    perform from unnest(string_to_array(p_unless_refused, U&'\001F')) as key where is_refused(decode(key, 'hex'), moment);
+    if found then return null; end if;
+  end if;
   if p_settled <> '' and not are_held(p_settled) then return null; end if;
   -- the last check, because it writes where all admissions fit
   if p_admitted <> '' then
@@ -156,6 +161,11 @@ begin
     insert into caller_nonce (caller, service_id, job_index, nonce_sha256, stream, used_at)
     select f[1], f[2]::bigint, f[3]::bigint, f[4], f[5], moment
     from (select string_to_array(item, U&'\001E') as f from unnest(string_to_array(p_nonces, U&'\001F')) item offset 0) wanted;
+  end if;
+  if p_refused <> '' then
+    insert into refused_request (key, refused_at)
+    select distinct decode(key, 'hex'), moment from unnest(string_to_array(p_refused, U&'\001F')) as key
+    on conflict (key, refused_at) do nothing;
   end if;
   if p_added <> '' then
     with new_call as (

@@ -42,6 +42,14 @@ begin
   end if;
 end $$;
 
+-- Whether a request was refused within the last ten minutes.
+create or replace function tollbook.is_refused(p_key bytea, p_now timestamptz) returns boolean
+language plpgsql stable set search_path = tollbook, pg_temp
+set plan_cache_mode = force_generic_plan set enable_seqscan = off set enable_bitmapscan = off as $$
+begin
+  return exists (select from refused_request where key = p_key and refused_at > p_now - interval '10 minutes');
+end $$;
+
 -- Adds up what batches have counted, and deletes the answers that a later one of the same sender follows. Both wait for this, so that
 -- an append only inserts: looking its last rows up and deleting them took a tenth of an append of a single command. It waits for some
 -- hundreds, so that few batches a second are not swept one by one. One process at a time calls it, which the cursor of its caller

@@ -141,7 +141,7 @@ $$;
 -- What the gateways themselves need for a short time and has no configured life; returns how many rows it deleted. Answers to
 -- flushers that ended or slept long ago: the newest are kept whatever their age, because every running process refreshes its own, and one
 -- that lacks it cannot tell whether an append that it sends again was recorded, also where the clock stepped. Exposures whose process ended before the
--- completion was answered: nothing was lost by those. Notes about runners, heartbeats, recovered completions, sign-in nonces.
+-- completion was answered: nothing was lost by those. Notes about runners, heartbeats, recovered completions, sign-in nonces, refused requests.
 create or replace function tollbook.prune_short_lived(p_max int) returns int
 language sql volatile security definer set search_path = tollbook, pg_temp as $$
   with old_batch as (
@@ -181,10 +181,14 @@ language sql volatile security definer set search_path = tollbook, pg_temp as $$
     delete from identity.factor_guess where (user_id, subject) in (
       select user_id, subject from identity.factor_guess where last_at < clock() - interval '1 day' limit p_max)
     returning 1
+  ), old_refusal as (
+    delete from refused_request where (key, refused_at) in (
+      select key, refused_at from refused_request where refused_at < clock() - interval '20 minutes' limit p_max)
+    returning 1
   )
   select (select count(*) from old_batch)::int + (select count(*) from old_gone)::int + (select count(*) from unused)::int
     + (select count(*) from old_progress)::int + (select count(*) from dropped_chat)::int + (select count(*) from dropped_process)::int + (select count(*) from old_nonce)::int
-    + (select count(*) from old_guess)::int
+    + (select count(*) from old_guess)::int + (select count(*) from old_refusal)::int
 $$;
 
 -- Rows of generations that are neither read nor built any more.

@@ -1,6 +1,5 @@
 import { refusals } from '../../base/errors/refusal.ts';
 import type { JobAnswer, PaymentRequired, Refused } from './answer.ts';
-import type { LaneCommand } from '../../ledger/store/append-batch.ts';
 import type { DecodedPayment } from '../../payments/rules/decode-payment.ts';
 import {
   matchOption,
@@ -19,7 +18,7 @@ import { nowSecs } from '../../ledger/store/ledger.ts';
 import { findLanded, mayBeOfOffer } from '../../payments/use-cases/find-settlement.ts';
 import { type MatchPorts, readNamedQuote } from './match-quote.ts';
 import type { JobsConfig } from '../../base/config/config.ts';
-import type { JobHead, OpenedRequest } from './job-request.ts';
+import { type BoundRequest, copyKey, type JobHead, type OpenedRequest } from './job-request.ts';
 import { answerKnownPayment, type KnownPorts, type SentRequest } from './known-payment.ts';
 import { type Lane, LaneFullError } from '../../ledger/store/lane.ts';
 import type { EventAllowance } from '../../ledger/store/event-allowance.ts';
@@ -44,14 +43,15 @@ export interface RefusalPorts extends KnownPorts, MatchPorts, QuotePorts {
  * The only place that records a refusal and answers. What strangers leave in the ledger is bounded: without a key for quotes, one
  * beyond the gateway's own limit is not issued; with a key it is summarised. Their refusals are then only counted. After some answers a
  * payer signs again, and pays twice if the refused payment has moved money. So before those the last look whether another request has
- * started the same payment comes after an append: a start that was decided before can be read by then, even where its commit took long, and
- * one that is decided later is stale where the payment was refused for its time. Then the chain is asked whether the payment has landed.
+ * started the same payment comes after an append: a start that was decided before can be read by then, even where its commit took long. One
+ * that is decided later is stale where the payment was refused for its time, and loses where it is of a copy of this request, which the
+ * append names: a slower copy, at any gateway. Then the chain is asked whether the payment has landed.
  */
 export async function answerRefusal(
   context: RefusalPorts,
   request: Pick<OpenedRequest, 'stream' | 'charge'>,
   refusal: JobRefusal,
-  paid?: SentRequest & Pick<OpenedRequest, 'job'>,
+  paid?: SentRequest & BoundRequest,
 ): Promise<JobAnswer> {
   const hasKey = context.quoteKeys !== undefined;
   const isNewQuote = 'job' in refusal && !refusal.named;
@@ -61,12 +61,15 @@ export async function answerRefusal(
   }
   const isOnlyCounted =
     'job' in refusal && hasKey && refusal.record.kind !== 'none' && !context.rejectionEvents.take();
+  const isSignedAnew = 'job' in refusal || signedAnewStatuses.has(refusals[refusal.code].status);
+  const refuses = paid && isSignedAnew ? copyKey(paid) : undefined;
   const [answer, isAppended] = await Promise.all([
     'job' in refusal ? offerJob(context, refusal) : errorAnswer(refusal),
-    isOnlyCounted ? sum(context, refusal.record) : recordRefusal(context, request, refusal),
+    isOnlyCounted ? sum(context, refusal.record) : recordRefusal(context, request, refusal, refuses),
   ]);
-  if (paid && ('job' in refusal || mayBeSignedAnew(answer))) {
-    if (!isAppended && (await append(context, nothingFor(request))).outcome === 'full')
+  if (paid && isSignedAnew) {
+    const nothing = { stream: request.stream, events: [], refuses };
+    if (!isAppended && (await append(context, nothing)).outcome === 'full')
       return { kind: 'refused', code: 'overloaded', reason: 'lane_full' };
     const known = await answerKnownPayment(context, paid);
     if (known.kind === 'answered') return known.answer;
@@ -82,21 +85,19 @@ export async function answerRefusal(
   return answer;
 }
 
+/** Beside 402. After an answer with any other status a client sends the same payment again. */
 const signedAnewStatuses: ReadonlySet<number> = new Set([403, 404, 409, 415, 422]);
-
-/** Whether a client signs another payment after this answer: after any other it sends the same one again. */
-function mayBeSignedAnew(answer: PaymentRequired | Refused): boolean {
-  return answer.kind === 'payment_required' || signedAnewStatuses.has(refusals[answer.code].status);
-}
 
 /**
  * A client over its budget gets its answer, and its refusal is only counted; so is one that a full lane does not take. A denied
  * caller is recorded in the quote's own stream only while nothing else has happened to that quote. True where it was appended.
+ * @param refuses the request, as `copyKey()` names it, where no copy of it may be started later
  */
 export async function recordRefusal(
   context: { readonly lane: Lane; readonly requestTally: RequestTally },
   request: Pick<OpenedRequest, 'stream' | 'charge'>,
   { record }: Pick<JobRefusal, 'record'>,
+  refuses?: string,
 ): Promise<boolean> {
   if (record.kind === 'none') return false;
   if (record.kind === 'summed' || request.charge.waitSecs() > 0) return sum(context, record);
@@ -104,12 +105,17 @@ export async function recordRefusal(
   try {
     if (record.kind === 'in_quote') {
       const { digest, version } = record;
-      const appended = await context.lane.append({ stream: digest, expect: version, events: [event] });
+      const appended = await context.lane.append({
+        stream: digest,
+        expect: version,
+        events: [event],
+        refuses,
+      });
       if (appended.outcome === 'ok') return true;
     }
     const passed = record.kind === 'in_request' && record.passed;
     const events = passed ? [passed, event] : [event];
-    await context.lane.append({ stream: request.stream, events });
+    await context.lane.append({ stream: request.stream, events, refuses });
     return true;
   } catch (error) {
     if (!(error instanceof LaneFullError)) throw error;
@@ -121,11 +127,6 @@ function sum({ requestTally }: { readonly requestTally: RequestTally }, record: 
   if (record.kind !== 'none')
     requestTally.addRefusal(record.kind === 'summed' ? record.type : record.event.type);
   return false;
-}
-
-/** Only its place in the order of appends counts. */
-function nothingFor(request: Pick<OpenedRequest, 'stream'>): LaneCommand {
-  return { stream: request.stream, events: [] };
 }
 
 /** No quote for what would be refused when it is paid. */

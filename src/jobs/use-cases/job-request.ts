@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { type DecodedPayment, decodePayment } from '../../payments/rules/decode-payment.ts';
 import { type CallerHeaders, parseCaller, parseNonce } from '../../payments/rules/caller-signature.ts';
 import type { JobId } from '../../base/values/job.ts';
@@ -97,4 +98,22 @@ export function bindRequest(request: WholeRequest): BoundRequest {
     callbackUrl,
   });
   return { ...request, bodySha256, binding };
+}
+
+/**
+ * What a copy of a request with a payment has in common with it, in hex: all that decides whether the payment is taken. A request
+ * that its client has corrected has another one, also with the same payment.
+ */
+export function copyKey({
+  payment,
+  binding,
+  contentType,
+  headers,
+  callerHeaders,
+  quoteToken,
+  redeliverySignature,
+}: BoundRequest): string {
+  const encoding = headers?.['content-encoding'];
+  const parts = [payment, binding, contentType, encoding, callerHeaders, quoteToken, redeliverySignature];
+  return hash('sha256', JSON.stringify(parts), 'hex').slice(0, 32);
 }

@@ -19,13 +19,14 @@ import type pg from 'pg';
 import type { Config, JobsConfig } from '../../base/config/config.ts';
 import type { Tracing } from '../../base/values/tracing.ts';
 import type { Facilitator } from '../../payments/peers/facilitator/facilitator.ts';
-import type { BoundRequest } from './job-request.ts';
+import { type BoundRequest, copyKey } from './job-request.ts';
 import {
   authPassed,
   enqueueFailed,
-  type ErrorRefusal,
+  type JobRefusal,
   nonceReplayDenied,
   paymentReplayDenied,
+  rejectedPayment,
   unrecordedRefusal,
 } from './refusal.ts';
 import type { StartedPayment } from '../../payments/use-cases/record-settlement.ts';
@@ -53,7 +54,7 @@ export type PaymentStart =
     }
   /** Another append moved the quote's stream first: everything has to be looked at again. */
   | { readonly kind: 'stream_moved'; readonly digest: Hex }
-  | ErrorRefusal;
+  | JobRefusal;
 
 type AddedCall = Extract<CallChange, { op: 'add' }>;
 
@@ -89,6 +90,8 @@ export async function startPayment(
       if (!isReplayed(outcome.claim)) return { kind: 'stream_moved', digest };
       if (outcome.claim === 'payment' && checked.isUnread) return { kind: 'stream_moved', digest };
       return unrecordedRefusal(replayCodes[outcome.claim]);
+    case 'request_refused':
+      return rejectedPayment(job, { stage: 'match', reason: 'request_refused', quote_digest: digest });
     case 'same':
     case 'stale':
     case 'lease_lost':
@@ -184,6 +187,7 @@ function startCommand(
     expect: state.version,
     issuedAt: pricedAt,
     endsAt: endOf(context, checked),
+    unlessRefused: checked.landing.kind === 'landed' ? undefined : copyKey(request),
     events: startEvents(request, checked),
     claims: startClaims(request, job, checked, key),
     lost: {

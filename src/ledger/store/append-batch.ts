@@ -30,7 +30,7 @@ export type AppendOutcome =
     }
   /** `same`: the holder has the same binding, so this request was made before. */
   | { readonly outcome: 'lost' | 'same'; readonly claim: AnyClaim['kind']; readonly stream: string }
-  | { readonly outcome: 'stale' | 'lease_lost' };
+  | { readonly outcome: 'stale' | 'lease_lost' | 'request_refused' };
 
 export interface BatchAnswer {
   /** The events' time, which never goes back: not the database's clock. */
@@ -80,6 +80,8 @@ export function encodeCommand(command: LaneCommand): EncodedCommand {
   if (command.expect !== undefined) parts.push(`"expect":${command.expect}`);
   if (command.issuedAt !== undefined) parts.push(`"issued_at":${command.issuedAt}`);
   if (command.endsAt !== undefined) parts.push(`"ends_at":${command.endsAt}`);
+  if (command.refuses !== undefined) parts.push(`"refuses":"${command.refuses}"`);
+  if (command.unlessRefused !== undefined) parts.push(`"unless_refused":"${command.unlessRefused}"`);
   const claims = command.claims?.map(encodeClaim) ?? [];
   if (claims.length > 0) parts.push(`"claims":${JSON.stringify(claims)}`);
   if (command.freed?.length) parts.push(`"freed":${JSON.stringify(command.freed.map(encodeClaim))}`);

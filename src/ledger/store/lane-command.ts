@@ -117,6 +117,10 @@ export interface LaneCommand {
    * ledger after an append of its own, knows that the command was recorded before or never will be.
    */
   readonly endsAt?: number | undefined;
+  /** A request that this append refuses, as `copyKey()` names it. */
+  readonly refuses?: string | undefined;
+  /** Recorded only where no append has refused that request within the last ten minutes. */
+  readonly unlessRefused?: string | undefined;
   readonly events: readonly LedgerEvent[];
   readonly claims?: readonly AnyClaim[];
   /** Claims of this stream to free. */

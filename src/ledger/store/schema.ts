@@ -298,6 +298,7 @@ export const ledgerTables = {
     sha256: nullable(bytea),
     created_at: timestamp,
   },
+  'tollbook.refused_request': { key: bytea, refused_at: timestamp },
   'tollbook.secret': { name: text, value: bytea },
   'tollbook.runner_gone': { runner: text, call_id: bigint, at: timestamp },
   'tollbook.spend_exposure': {

@@ -254,6 +254,7 @@ export const tableChecks = {
   'tollbook.alert_sender': { notFollowing: shortLived },
   'tollbook.event_allowance': { notFollowing: shortLived },
   'tollbook.rate_window': { notFollowing: shortLived },
+  'tollbook.refused_request': { notFollowing: shortLived },
   'tollbook.process': { notFollowing: shortLived },
   'tollbook.gateway_process': { notFollowing: shortLived },
   'tollbook.worker_process': { notFollowing: shortLived },

@@ -20,6 +20,9 @@ export interface UncontendedParts {
   readonly data: string;
   readonly events: number;
   readonly claims: readonly string[];
+  /** The request that it refuses, and the one that must not have been refused; empty for none. */
+  readonly refuses?: string;
+  readonly unlessRefused?: string;
   /** Nonces of callers. */
   readonly nonces?: readonly string[];
   readonly added: string | undefined;
@@ -38,7 +41,7 @@ export interface UncontendedParts {
  * checking or completing it, sums refusals or quotes, ends a halt, or has text that would have to be escaped.
  */
 export function uncontendedParts(
-  { stream, expect, issuedAt, endsAt, freed = [], lost, call }: LaneCommand,
+  { stream, expect, issuedAt, endsAt, refuses = '', unlessRefused = '', freed = [], lost, call }: LaneCommand,
   events: readonly EncodedEvent[],
   claims: readonly EncodedClaim[],
 ): UncontendedParts | undefined {
@@ -73,6 +76,8 @@ export function uncontendedParts(
       claim.kind === 'caller_nonce' ? [] : joined([claim.key, claim.binding, stream]),
     ),
     nonces: nonces.map(joined),
+    refuses,
+    unlessRefused,
     added: added && joined([stream, ...fieldsOfCall]),
     changed,
     body: added?.body && joined([added.bodyId, contentType, added.body.bytes.toString('base64')]),

@@ -40,6 +40,8 @@ export function uncontendedStatement(
     all.flatMap(({ settled }) => settled ?? []),
     all.flatMap(({ endsAt }) => (endsAt === '' ? [] : [endsAt])),
     all.flatMap(({ nonces }) => nonces ?? []),
+    all.flatMap(({ refuses }) => refuses || []),
+    all.flatMap(({ unlessRefused }) => unlessRefused || []),
   ];
   const content = createHash('sha256').update(batchText(commands)).digest('hex');
   const joined = lists.map((list) => textLiteral(list.join(separators.item))).join(',');

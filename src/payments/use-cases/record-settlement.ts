@@ -84,6 +84,7 @@ export async function recordDecision(
       return { kind: 'lease_lost' };
     case 'same':
     case 'stale':
+    case 'request_refused':
       return { kind: 'stale' };
   }
 }

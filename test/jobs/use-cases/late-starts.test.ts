@@ -9,6 +9,7 @@ import { laneOn } from '../../support/credit.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
 import { newStream, refused } from '../../support/events.ts';
 import { useChain } from '../../support/devnet.ts';
+import { startFacilitatorProxy } from '../../support/facilitator-proxy.ts';
 import { payTo, startTestGateway, type TestGateway, type TestGatewayOptions } from '../../support/gateway.ts';
 import { expectSoundLedger } from '../../support/invariants.ts';
 import { header, offerOf, quoteAndSign, signOffer, v1Header } from '../../support/payer.ts';
@@ -161,7 +162,97 @@ test('a version 1 payment of an earlier price whose start waits for the ledger p
   await database.asOwner((owner) => expectSoundLedger(database.db, owner));
 });
 
+const invalid = { isValid: false, invalidReason: 'insufficient_funds' };
+
+test.each([
+  {
+    what: 'does not sell the job any more',
+    change: (text: string) => text.replace('"public_paid"', '"disabled"'),
+    verdict: {},
+    status: 403,
+    code: 'x402_disabled',
+  },
+  {
+    what: 'is told by its facilitator that the payer has no money',
+    change: undefined,
+    verdict: invalid,
+    status: 402,
+    code: 'payment_invalid',
+  },
+])(
+  'a request that a gateway has refused because it $what is not started later by another gateway that has a slower copy of it, and leaves its quote to another payment',
+  async ({ change, verdict, status, code }) => {
+    const database = await createDatabase();
+    const start = async (config?: (text: string) => string) => {
+      const proxy = await startFacilitatorProxy(chain.facilitatorUrl);
+      onTestFinished(() => proxy.close());
+      const options = { database, chain, facilitatorUrl: proxy.url, top: ttlSecs(300) };
+      const env = { QUOTE_KEY: 'the-key-of-quotes-of-the-test-gateway' };
+      return {
+        proxy,
+        gateway: await startTestGateway({ ...options, env, ...(config && { change: config }) }),
+      };
+    };
+    const [refusing, slow] = [await start(change), await start()];
+    refusing.proxy.faults.verify = { change: (answer) => ({ ...answer, ...verdict }) };
+    const offer = offerOf(await slow.gateway.post(job, { body: 'x' }));
+    const payment = await signOffer(offer);
+    const send = ({ gateway }: typeof slow) => gateway.post(job, { body: 'x', headers: header(payment) });
+    const before = await chain.balance(payTo);
+    const { promise: isVerifying, resolve: verifies } = Promise.withResolvers<void>();
+    const { promise: refused, resolve: goOn } = Promise.withResolvers<void>();
+    slow.proxy.faults.verify = {
+      change: async (answer) => {
+        verifies();
+        await refused;
+        return answer;
+      },
+    };
+    const slowCopy = send(slow);
+    await isVerifying;
+    expect(await send(refusing)).toMatchObject({ status, json: { code } });
+    goOn();
+    const lost = { status: 402, json: { code: 'payment_invalid', reason: 'request_refused' } };
+    expect(await slowCopy).toMatchObject(lost);
+    expect(await send(slow)).toMatchObject(lost);
+    expect((await chain.balance(payTo)) - before).toBe(0n);
+    const anew = await slow.gateway.post(job, { body: 'x', headers: header(await signOffer(offer)) });
+    expect(anew.status).toBe(202);
+    expect((await chain.balance(payTo)) - before).toBe(price);
+    const events = await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+    expect(events.filter(({ type }) => type === 'settlement_started')).toHaveLength(1);
+  },
+);
+
 const claim = (key: string): Claim => ({ kind: 'transfer', owner: '', scope: '', key, binding: 'mine' });
+
+const request = 'ab'.repeat(16);
+
+test('a start loses for ten minutes after an append has refused its request, whichever way either is written', async () => {
+  const database = await stoppedDatabase();
+  const lane = laneOn(database);
+  onTestFinished(() => lane.close());
+  const append = async (of: object): Promise<string[]> => {
+    // a command that frees a claim is always decided
+    const ways = [of, { ...of, freed: [claim('a')] }];
+    const appended = ways.map((way) => lane.append({ stream: newStream(), events: [refused()], ...way }));
+    return (await Promise.all(appended)).map(({ outcome }) => outcome);
+  };
+  const starts = () => append({ unlessRefused: request });
+  expect(await starts()).toEqual(['ok', 'ok']);
+  expect(await append({ refuses: request })).toEqual(['ok', 'ok']);
+  expect(await starts()).toEqual(['request_refused', 'request_refused']);
+  expect(await append({ unlessRefused: 'cd'.repeat(16) })).toEqual(['ok', 'ok']);
+  await database.asOwner((owner) => owner.query(clockAt('2026-11-22T12:09:59Z')));
+  expect(await starts()).toEqual(['request_refused', 'request_refused']);
+  await database.asOwner((owner) => owner.query(clockAt('2026-11-22T12:10:01Z')));
+  expect(await starts()).toEqual(['ok', 'ok']);
+  await database.asOwner((owner) => owner.query(clockAt('2026-11-22T12:21:00Z')));
+  await database.pool.query('select tollbook.prune_short_lived(100)');
+  const { rowCount } = await database.pool.query('select from tollbook.refused_request');
+  expect(rowCount).toBe(0);
+  await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+});
 
 test('a command is stale from its end on, by the clock of the database, whichever way its batch is written', async () => {
   const database = await stoppedDatabase();

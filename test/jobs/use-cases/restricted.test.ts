@@ -74,17 +74,18 @@ test('a payer who is not permitted gets a 403 and is not charged, and its receip
   expect((await gateway.get('/x402/stats')).json.counters).toMatchObject({ denied: 1, accepted: 0 });
   expect((await allEvents(database.db)).some(({ type }) => type === 'settlement_started')).toBe(false);
 
-  await setPermitted(chain.chain, chain.registry, {
-    serviceId: 1,
-    caller: refusedCaller.address.toLowerCase() as `0x${string}`,
-    permitted: true,
-  });
-  expect((await send()).status).toBe(202);
-  await setPermitted(chain.chain, chain.registry, {
-    serviceId: 1,
-    caller: refusedCaller.address.toLowerCase() as `0x${string}`,
-    permitted: false,
-  });
+  const permit = (isPermitted: boolean) =>
+    setPermitted(chain.chain, chain.registry, {
+      serviceId: 1,
+      caller: refusedCaller.address.toLowerCase() as `0x${string}`,
+      permitted: isPermitted,
+    });
+  await permit(true);
+  // a copy of what was refused is not started: its payer may have signed another payment
+  expect(await send()).toMatchObject({ status: 402, json: { reason: 'request_refused' } });
+  const anew = header(await paymentFor(gateway, payerJob, refusedCaller));
+  expect((await gateway.post(payerJob, { body: 'x', headers: anew })).status).toBe(202);
+  await permit(false);
 });
 
 test('a permitted caller that is not the payer calls by its signature, over an empty body too', async () => {

@@ -101,6 +101,7 @@ async function record(
       throw new Error(`the claim of trigger ${name} is taken, but its call is not on record`);
     }
     case 'stale':
+    case 'request_refused':
     case 'lease_lost':
       throw new Error(`the append of a triggered call was answered with ${recorded.outcome}`);
   }
