@@ -413,7 +413,7 @@ class Ledger:
         # of chats that have not ended: what a million tokens cost, in billionths
         self.prices = {}
         # by stream: what an operator said of a transfer that is no payment
-        self.astray = {}
+        self.unexplained_transfers = {}
         self.costs = {}
         # by account: what is left of granted and of bought credit; by recovered chat: the parts of its capture
         self.parts, self.captures, self.recovered_chat = {}, {}, None
@@ -855,7 +855,7 @@ class Ledger:
             raise Wrong("a reversal takes back another cost than the one that was recorded")
 
     def record_transfer(self, stream, kind, data):
-        before = self.astray.pop(stream, None)
+        before = self.unexplained_transfers.pop(stream, None)
         if kind == "operator_transfer_reversed":
             for place in [before] + ([before["returned"]] if "returned" in before else []):
                 del self.transfers[(data["network"], place["transaction"], place["log_index"])]
@@ -876,7 +876,7 @@ class Ledger:
                 raise Wrong("it describes another transfer than the record before it")
         if "returned" in data:
             self.claim_transfer(stream, {"network": data["network"], **data["returned"]})
-        self.astray[stream] = data
+        self.unexplained_transfers[stream] = data
 
     def compare(self, trailer):
         if trailer["seq"] != self.seq:

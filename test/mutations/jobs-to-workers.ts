@@ -170,10 +170,10 @@ export const fromJobsToWorkers: readonly Mutation[] = [
     },
   },
   {
-    name: 'other-transfer-holds-an-astray-one',
+    name: 'other-transfer-holds-an-unexplained-one',
     edits: [
       {
-        file: 'src/finance/use-cases/refunds/record-astray.ts',
+        file: 'src/finance/use-cases/refunds/record-unexplained-transfer.ts',
         find: 'holder === transferStream({ network, transaction, log_index: transfer.logIndex })',
         replace: 'holder !== transferStream({ network, transaction, log_index: transfer.logIndex })',
       },

@@ -10,7 +10,7 @@ import { spendAuthDigest } from '../../src/accounts/rules/spend/spend-auth.ts';
 import { authFromData } from '../../src/accounts/rules/spend/recorded-spend.ts';
 import { projectNext } from '../../src/audit/use-cases/projections/project.ts';
 import {
-  astrayClaims,
+  unexplainedTransferClaims,
   refundClaim,
   spendClaims,
   sweepClaim,
@@ -222,13 +222,13 @@ async function appendMoney(database: TestDatabase, lane: ReturnType<typeof laneO
       claims: [sweepClaim(sweep.event.data)],
     }),
   );
-  const astray = transferOf(1);
-  if (astray.event.type !== 'operator_transfer_recorded') throw new Error('no transfer');
+  const unexplainedTransfer = transferOf(1);
+  if (unexplainedTransfer.event.type !== 'operator_transfer_recorded') throw new Error('no transfer');
   appended.push(
     await lane.append({
-      stream: astray.stream,
-      events: [astray.event],
-      claims: astrayClaims(astray.event.data),
+      stream: unexplainedTransfer.stream,
+      events: [unexplainedTransfer.event],
+      claims: unexplainedTransferClaims(unexplainedTransfer.event.data),
     }),
   );
   expect(appended.map(({ outcome }) => outcome)).toEqual(['ok', 'ok', 'ok']);

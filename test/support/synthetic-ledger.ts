@@ -183,7 +183,7 @@ export function sweepOf(n: number, change: object = {}): StreamEvent {
 
 /** The n-th transfer that is no payment, in a stream of its own. */
 export function transferOf(n: number, change: object = {}): StreamEvent {
-  const place = awayIn(`astray ${n}`);
+  const place = awayIn(`unexplained transfer ${n}`);
   const data = {
     as: 'suspense',
     network,
@@ -214,7 +214,7 @@ export function placeOfReturn(n: number) {
 /** What was recorded of the n-th one is taken back. */
 export function reversalOf(n: number): StreamEvent {
   const { stream } = transferOf(n);
-  const { transaction, log_index, operator } = awayIn(`astray ${n}`);
+  const { transaction, log_index, operator } = awayIn(`unexplained transfer ${n}`);
   const data = { network, transaction, log_index, why: 'it was a payment', operator };
   return { stream, event: { type: 'operator_transfer_reversed', data } };
 }

@@ -1,4 +1,4 @@
-import { recordAstray } from '../../src/finance/use-cases/refunds/record-astray.ts';
+import { recordUnexplainedTransfer } from '../../src/finance/use-cases/refunds/record-unexplained-transfer.ts';
 import { recordSweep } from '../../src/finance/use-cases/refunds/record-sweep.ts';
 import type { Address, Hex } from '../../src/base/values/primitives.ts';
 import { network, payTo, stranger, units, vault, type YearToken } from './chain.ts';
@@ -49,13 +49,13 @@ export async function sweep(world: World, token: YearToken): Promise<void> {
   );
 }
 
-export type AstrayEnd = 'stays' | 'income' | 'returned' | 'returned_by_vault';
+export type UnexplainedTransferEnd = 'stays' | 'income' | 'returned' | 'returned_by_vault';
 
 /** Somebody sends money without a payment. It goes to suspense; some steps later it is known whose it is, or never. */
 export async function strayMoney(
   world: World,
   token: YearToken,
-  end: AstrayEnd,
+  end: UnexplainedTransferEnd,
   knownAfter: number,
 ): Promise<void> {
   const { model, random } = world;
@@ -63,10 +63,10 @@ export async function strayMoney(
   await transfer(world, { token, from: stranger, to: payTo, atoms, as: 'suspense' }, (transaction, sent) =>
     later(world, stepsToFinal - 1, async () => {
       const order = { network, transaction, logIndex: undefined, use: { as: 'suspense' as const }, operator };
-      requireRecorded(await recordAstray(world.ledger, order, world.chains, []));
+      requireRecorded(await recordUnexplainedTransfer(world.ledger, order, world.chains, []));
       model.post(world.nowMs, chart.chain(token), chart.suspense, commodityOf(token), atoms);
       sent.bookedMs = world.nowMs;
-      count(world, 'astray transfers');
+      count(world, 'unexplained transfers');
       if (end === 'income') later(world, knownAfter, () => keep(world, transaction, sent));
       if (end === 'returned') later(world, knownAfter, () => giveBack(world, transaction, sent, payTo));
       if (end === 'returned_by_vault')
@@ -77,10 +77,10 @@ export async function strayMoney(
 
 async function keep(world: World, transaction: Hex, sent: ModelTransfer): Promise<void> {
   const order = { network, transaction, logIndex: undefined, use: { as: 'income' as const }, operator };
-  requireRecorded(await recordAstray(world.ledger, order, world.chains, []));
+  requireRecorded(await recordUnexplainedTransfer(world.ledger, order, world.chains, []));
   world.model.post(world.nowMs, chart.suspense, chart.unattributed, commodityOf(sent.token), sent.atoms);
   sent.as = 'income';
-  count(world, 'astray transfers kept');
+  count(world, 'unexplained transfers kept');
 }
 
 async function giveBack(world: World, came: Hex, sent: ModelTransfer, from: Address): Promise<void> {
@@ -94,13 +94,13 @@ async function giveBack(world: World, came: Hex, sent: ModelTransfer, from: Addr
         use: { as: 'returned' as const, by },
         operator,
       };
-      requireRecorded(await recordAstray(world.ledger, order, world.chains, []));
+      requireRecorded(await recordUnexplainedTransfer(world.ledger, order, world.chains, []));
       const holding = from === payTo ? chart.chain(token) : chart.treasury(token);
       world.model.post(world.nowMs, chart.suspense, holding, commodityOf(token), atoms);
       await spendGas(world, by, 'Transfer');
       back.bookedMs = world.nowMs;
       sent.as = 'returned';
-      count(world, 'astray transfers given back');
+      count(world, 'unexplained transfers given back');
     }),
   );
 }
@@ -111,7 +111,7 @@ export async function ownMoney(world: World, token: YearToken, from: Address): P
   await transfer(world, { token, from, to: payTo, atoms, as: 'own' }, (transaction, sent) =>
     later(world, stepsToFinal - 1, async () => {
       const order = { network, transaction, logIndex: undefined, use: { as: 'own' as const }, operator };
-      requireRecorded(await recordAstray(world.ledger, order, world.chains, []));
+      requireRecorded(await recordUnexplainedTransfer(world.ledger, order, world.chains, []));
       if (from !== payTo)
         world.model.post(world.nowMs, chart.chain(token), chart.treasury(token), commodityOf(token), atoms);
       await spendGas(world, transaction, 'Transfer');

@@ -10,7 +10,7 @@ import { chat, expire, grant } from './credit.ts';
 import { createYearLedger } from './ledger.ts';
 import { reorg, restore } from './misfortunes.ts';
 import { YearModel } from './model.ts';
-import { type AstrayEnd, ownMoney, strayMoney, sweep } from './operators.ts';
+import { type UnexplainedTransferEnd, ownMoney, strayMoney, sweep } from './operators.ts';
 import { closeByTwo, differencesSince } from './periods.ts';
 import { deliverAll, makeStep } from './step.ts';
 import { later, setClock, type World, type YearOptions } from './world.ts';
@@ -101,7 +101,7 @@ export async function makeYear(world: World, { say }: YearSetup): Promise<void> 
   await close(world, 0, options.months, say);
 }
 
-const ends: readonly AstrayEnd[] = ['income', 'returned', 'stays', 'returned_by_vault'];
+const ends: readonly UnexplainedTransferEnd[] = ['income', 'returned', 'stays', 'returned_by_vault'];
 
 /** What operators do in a month beside refunds. */
 async function beginMonth(world: World, month: number): Promise<void> {

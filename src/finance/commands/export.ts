@@ -81,7 +81,7 @@ async function exportBooks(values: Values, format: BookFormat): Promise<ExitCode
   return withBooksSource(values, (ledger) => writePeriod(ledger, values, stated, format));
 }
 
-/** What the caller states beside the ledger. */
+/** Values from the caller that the ledger does not hold. */
 async function readStated(values: Values): Promise<BooksOptions> {
   const { rates: file, 'value-in': valueIn } = values;
   const currency = readCurrency(values);
@@ -125,7 +125,7 @@ async function writePeriod(
   const unsealed = await refuseUnsealed(values, ledger, books.events);
   if (unsealed !== undefined) return unsealed;
   if (!(await writeTo(values.out, hashed(writeBooks(books, format), hash)))) return exitCodes.done;
-  // a close pins neither a journal without an opening, nor what somebody stated beside the ledger
+  // a close pins neither a journal without an opening, nor values that the caller adds to the ledger's
   if (year || stated.rates || stated.currency !== undefined || stated.accountMap) return exitCodes.done;
   const periods = pool ? (await readPeriods(pool)).periods : await findPeriods(source);
   const closed = periods.find(period);

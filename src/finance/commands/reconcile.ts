@@ -205,7 +205,7 @@ function print({ json }: Values, report: ReportJson): void {
   else for (const line of reconcileLines(report)) say(line);
 }
 
-/** Says how the report is beside the close of its period. */
+/** Says how the report compares with the close of its period. */
 function compareWithClose(
   { json }: Values,
   report: ReportJson,

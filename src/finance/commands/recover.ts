@@ -106,12 +106,12 @@ async function recover(
     fail('another command recovers this ledger at this moment: run the command again when that has ended');
     return exitCodes.notDone;
   }
-  say(`Recovered: the ledger goes on after event ${loss.keptSeq}.`);
+  say(`Recovered: the ledger continues after event ${loss.keptSeq}.`);
   if (signer) await publishFirstCheckpoint(pool, config, signer);
   return search(ledger, request, recovery, chains);
 }
 
-/** Reads the anchors and the database, and prints what they say. Undefined where the ledger is whole. */
+/** Reads the anchors and the database, and prints their loss. Undefined where the ledger is whole. */
 async function examine(pool: pg.Pool, { config, isForced }: Request): Promise<Loss | undefined> {
   const compared = await compareConfiguredAnchors(pool, config.log);
   for (const one of compared) say(comparisonText(one));
@@ -161,7 +161,7 @@ function optionsOf(
   return { chains, accepted: acceptedTokens, sinceSecs, untilSecs };
 }
 
-/** Prints what would be recorded. */
+/** Prints the payments that would be recorded. */
 async function trial(
   ledger: Ledger,
   request: Request,

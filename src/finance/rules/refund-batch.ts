@@ -85,7 +85,7 @@ function safeChecksum(file: { readonly meta: object }): Hex {
   return `0x${Buffer.from(keccak256(Buffer.from(text))).toString('hex')}`;
 }
 
-/** The builder's own serialisation: the sorted names of an object in brackets, then its values, each with a comma behind it. */
+/** The builder's own serialisation: the sorted names of an object in brackets, then its values, each followed by a comma. */
 function safeText(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map((one) => safeText(one)).join(',')}]`;
   if (typeof value !== 'object' || value === null) return JSON.stringify(value ?? null);

@@ -7,7 +7,7 @@ import { publishFirstCheckpoint } from '../../audit/terminal/first-checkpoint.ts
 import { withLedger } from '../../ledger/terminal/ledger.ts';
 import { fail, say } from '../../base/terminal/terminal.ts';
 
-/** Who makes a database the ledger, and why. */
+/** The operator that makes a database the ledger, and the reason. */
 export interface GoLiveRequest {
   readonly operator: string;
   readonly why: string;
@@ -18,7 +18,7 @@ export function readGoLive(by: string | undefined, why: string | undefined): GoL
   return { why: readOperatorText(why, '--why is the reason'), operator: readOperator(by ?? '') };
 }
 
-/** Makes the database that DATABASE_URL names the ledger, and prints what happened. False where that was refused. */
+/** Makes the database that DATABASE_URL names the ledger, and prints what happened. False where it was refused. */
 export async function takeLive(config: Config, file: string, request: GoLiveRequest): Promise<boolean> {
   const signer = config.log && signerOf(config.log);
   return withLedger(async (ledger) => {

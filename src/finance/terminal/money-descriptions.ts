@@ -17,7 +17,7 @@ import { chains, databaseSealed, evidence, log, network, tx } from './options.ts
 const changedRows =
   'the events are not those that were sealed, or the read models say something else: somebody has changed them';
 
-/** Of the commands that read a chain, and record what it shows. */
+/** Options of the commands that record facts from a chain. */
 const transfer = { tx, ...chains, by };
 const chainForms = (form: string) => [`${form} --rpc NETWORK=URL`, `${form} --config FILE`];
 
@@ -34,7 +34,7 @@ const list = {
 export const moneyCommands = {
   recover: {
     summary:
-      'goes on after the ledger lost events, and records the lost payments that a chain shows as refunds due',
+      'continues after the ledger lost events, and records the lost payments that a chain shows as refunds due',
     forms: ['--config FILE --by NAME'],
     options: {
       config,
@@ -52,7 +52,7 @@ export const moneyCommands = {
     options: { config, by: byName, why },
     notes: [
       'stop every gateway of the database before first; begins the next generation of the log, and records who and why;',
-      'refuses where events are known to be missing: `tollbook recover` goes on without them',
+      'refuses where events are known to be missing: `tollbook recover` continues without them',
     ],
   },
   'settlements resolve': {
@@ -169,7 +169,7 @@ export const moneyCommands = {
     options: {
       network,
       ...transfer,
-      suspense: flag('nobody knows yet whose it is; it can be recorded as income or as returned later'),
+      suspense: flag('its owner is not known yet; it can be recorded as income or as returned later'),
       income: flag('it is kept'),
       'returned-by': text('TX', 'the transaction that gave the whole amount back to its sender'),
       own: flag("the operator's money: from a payee to itself, or from another account of the operator"),
@@ -177,7 +177,7 @@ export const moneyCommands = {
     },
   },
   'transfers reverse': {
-    summary: 'takes back what was recorded of such a transfer, so that it can be recorded rightly',
+    summary: 'reverses the record of an unexplained transfer, so that it can be recorded correctly',
     forms: ["--network NETWORK --tx TRANSACTION --why 'TEXT'"],
     options: { network, tx, log, why, by },
   },

@@ -42,7 +42,7 @@ function takeName([name, another]: readonly string[]): string {
 }
 
 /**
- * The close that a command names, each in its own time zone. Throws an ArgumentError where the text is no period; undefined where no
+ * The close that a command names, each in its own time zone. Throws an ArgumentError where the text does not name a period; undefined where no
  * close of that period holds.
  */
 export function findClosed(periods: Periods, positionals: readonly string[]): ClosedPeriod | undefined {

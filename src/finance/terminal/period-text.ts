@@ -43,7 +43,7 @@ export function comparisonLine({ of, result, words }: Comparison): string {
   return `${marks[result]}${of}${words === undefined ? '' : `: ${words}`}`;
 }
 
-/** A later run beside the close of its period. */
+/** A later run compared with the close of its period. */
 export function besideClose(closed: ClosedPeriod, { result, words }: Comparison): string {
   const close = `the close of ${namedPeriod(closed)} by ${closed.close.data.operator} on ${closed.close.at}`;
   if (result === 'same') return `The same as at ${close}.`;

@@ -9,7 +9,7 @@ import { closeChains, openChains, readConfig } from '../../audit/terminal/chains
 import { withLedger } from '../../ledger/terminal/ledger.ts';
 import { fail, say } from '../../base/terminal/terminal.ts';
 
-/** `--tx`: a transaction, such as that of a refund. Throws an ArgumentError where it is no transaction hash. */
+/** `--tx`: a transaction, such as that of a refund. Throws an ArgumentError where it is not a transaction hash. */
 export function readTransaction(tx: string | undefined, purpose: CostPurpose | 'cost'): Hex {
   const transaction = tx?.toLowerCase() ?? '';
   if (isHex32(transaction)) return transaction;
@@ -62,7 +62,7 @@ export async function recordTransfer<Code extends string>(
   });
 }
 
-/** The same for several at once, each with its line. It is `notDone` where one of them is refused. */
+/** The same for several transfers, each with its line. It is `notDone` where one of them is refused. */
 export async function recordEach<Code extends string>(
   sources: ChainSources,
   messages: Readonly<Record<Code, string>>,

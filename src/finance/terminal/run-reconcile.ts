@@ -6,7 +6,7 @@ import { reconcile } from '../use-cases/reconcile/reconcile.ts';
 import { openScanners } from '../../audit/terminal/chains.ts';
 import { startProgress } from '../../base/terminal/progress.ts';
 
-/** What a command says of a reconciliation beside the ledger. */
+/** Options of a reconciliation that the ledger does not hold. */
 export interface ReconcileRequest {
   readonly period: Period;
   readonly rpcUrls: ReadonlyMap<string, string>;

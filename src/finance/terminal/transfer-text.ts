@@ -1,4 +1,4 @@
-import type { AstrayRecord } from '../use-cases/refunds/record-astray.ts';
+import type { UnexplainedTransferRecord } from '../use-cases/refunds/record-unexplained-transfer.ts';
 import { moneyText } from './money-text.ts';
 
 const words = {
@@ -8,8 +8,8 @@ const words = {
   own: "is the operator's own",
 } as const;
 
-/** What an operator recorded of a transfer that is no payment, as a sentence without its full stop. */
-export function useText(record: AstrayRecord): string {
+/** An operator's record of an unexplained transfer, as a sentence without its full stop. */
+export function useText(record: UnexplainedTransferRecord): string {
   const from = `from ${record.received_from} to ${record.pay_to}`;
   const by = record.returned ? ` by ${record.returned.transaction}` : '';
   return `${moneyText(record)} ${from} ${words[record.as]}${by}`;

@@ -2,7 +2,7 @@ import type { JobsContext } from '../../jobs/use-cases/context.ts';
 import { followRefunds } from '../use-cases/refunds/end-refund.ts';
 import { type Loop, startLoop } from '../../ledger/workers/loop.ts';
 
-/** Ends started refunds by what the chain shows. */
+/** Ends started refunds once the chain shows their end. */
 export function startRefundFollower(current: () => JobsContext): Loop {
   const steps = { count: 0 };
   return startLoop(() => followRefunds(current(), current().chains, steps), {

@@ -20,11 +20,11 @@ export function sweepClaim({ network, transaction, log_index }: Place): Claim {
 }
 
 /** The claims that the record of a transfer without a payment holds: its transfer, then the one that gave it back. */
-export function astrayClaims(record: EventData<'operator_transfer_recorded'>): Claim[] {
+export function unexplainedTransferClaims(record: EventData<'operator_transfer_recorded'>): Claim[] {
   const { returned } = record;
   const network = record.network as Caip2;
   return [
-    transferClaim(network, record.transaction, record.log_index, 'astray'),
+    transferClaim(network, record.transaction, record.log_index, 'unexplained'),
     ...(returned ? [transferClaim(network, returned.transaction, returned.log_index, 'return')] : []),
   ];
 }

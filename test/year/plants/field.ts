@@ -267,6 +267,6 @@ export function transferRecorded(
   return [
     `transfer:84532:${place.transaction}:${place.log_index}`,
     { type: 'operator_transfer_recorded', data },
-    'astray',
+    'unexplained',
   ];
 }

@@ -21,7 +21,7 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
   checkSealedOptions(values);
   // mistakes that need no clock are reported before the database is opened
   takeNamedPeriod(positionals, values.tz, Infinity);
-  // no default: who closes a period is answerable for it
+  // no default: the person who closes a period answers for it
   const operator = readOperator(values.by ?? '');
   const { despite } = values;
   if (despite !== undefined)

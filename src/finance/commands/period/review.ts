@@ -18,7 +18,7 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
     const found = await readClosed(pool, positionals);
     if (found.kind === 'none') return refuse(found.words);
     const { closed } = found;
-    // what cannot be recorded is not worth the reading
+    // a review that cannot be recorded needs no reading of the ledger
     const early = (await readPeriods(pool)).periods.refuseReview(closed.period, operator);
     if (early) return refuse(`${namedPeriod(closed)} was not reviewed: ${early.message}`);
     const chains = await readChainCheck(values, closed, { pool });

@@ -32,7 +32,7 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
   const explanation: Explanation = {
     as: readClass(values.class),
     note: readOperatorText(values.note, '--note is what you know about it'),
-    // no default: who explains a break is answerable for it
+    // no default: the person who explains a break answers for it
     operator: readOperator(values.by ?? ''),
   };
   const given = values.report === undefined ? undefined : [await readReport(values.report)];

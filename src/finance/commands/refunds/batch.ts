@@ -64,7 +64,7 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
     if (unsealed !== undefined) return unsealed;
     const spent = await refuseSpentNonce(sender, chains.get(order.network));
     if (spent !== undefined) return spent;
-    // from here on nobody else sends one of them, and none of their calls is delivered
+    // from here on no other operator sends one of them, and no worker delivers their calls
     if (plan.startedBefore.length > 0)
       say(
         'They were started before, for these nonces: the file is written again, and no other refund is started.',
@@ -92,7 +92,7 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
   });
 }
 
-/** A nonce that was spent before would prove at once that a refund cannot land, while its operator still sends it. */
+/** A nonce that was spent before would immediately prove that a refund cannot land, while its operator still sends it. */
 async function refuseSpentNonce(
   { sender, firstNonce }: BatchSender,
   chain: Chain | undefined,

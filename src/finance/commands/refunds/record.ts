@@ -169,5 +169,5 @@ export async function readBatch(file: string): Promise<RefundBatch> {
   }
   const parsed = refundBatch.safeParse(json);
   if (parsed.success) return parsed.data;
-  throw new ArgumentError(`--batch ${file} is no batch that \`tollbook refunds batch\` wrote`);
+  throw new ArgumentError(`--batch ${file} is not a batch that \`tollbook refunds batch\` wrote`);
 }

@@ -1,5 +1,9 @@
 import { isHex32 } from '../../../base/values/primitives.ts';
-import { type AstrayOrder, type AstrayRefusal, recordAstray } from '../../use-cases/refunds/record-astray.ts';
+import {
+  type UnexplainedTransferOrder,
+  type UnexplainedTransferRefusal,
+  recordUnexplainedTransfer,
+} from '../../use-cases/refunds/record-unexplained-transfer.ts';
 import { ArgumentError, readNetwork, readOperator, readOptions } from '../../../base/terminal/arguments.ts';
 import type { ExitCode } from '../../../base/terminal/exit-codes.ts';
 import { chainMessages } from '../../terminal/chain-messages.ts';
@@ -14,7 +18,7 @@ import {
 import { useText } from '../../terminal/transfer-text.ts';
 import { moneyCommands } from '../../terminal/money-descriptions.ts';
 
-const messages: Readonly<Record<AstrayRefusal, string>> = {
+const messages: Readonly<Record<UnexplainedTransferRefusal, string>> = {
   ...chainMessages,
   no_transfer:
     'that transaction transfers nothing to an address that receives payments, in a token that was ever offered or is configured',
@@ -34,7 +38,7 @@ const messages: Readonly<Record<AstrayRefusal, string>> = {
 export async function run(args: readonly string[]): Promise<ExitCode> {
   const { order, sources } = readRequest(args);
   return recordTransfer(sources, messages, async ({ ledger, chains, config }) => {
-    const answer = await recordAstray(ledger, order, chains, config?.jobs?.acceptedTokens ?? []);
+    const answer = await recordUnexplainedTransfer(ledger, order, chains, config?.jobs?.acceptedTokens ?? []);
     if (answer.kind === 'refused') return answer;
     const text = useText(answer.record);
     return [
@@ -44,7 +48,7 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
   });
 }
 
-function readRequest(args: readonly string[]): { order: AstrayOrder; sources: ChainSources } {
+function readRequest(args: readonly string[]): { order: UnexplainedTransferOrder; sources: ChainSources } {
   const { values } = readOptions(moneyCommands['transfers record'], args);
   const operator = readOperator(values.by);
   const network = readNetwork(values.network);
@@ -71,13 +75,13 @@ function readUse({
   readonly income: boolean;
   readonly own: boolean;
   readonly returnedBy: string | undefined;
-}): AstrayOrder['use'] {
+}): UnexplainedTransferOrder['use'] {
   const by = returnedBy?.toLowerCase();
   if (by !== undefined && !isHex32(by))
     throw new ArgumentError(
       '--returned-by is the transaction that gave the money back: 0x and 64 hexadecimal digits',
     );
-  const uses: AstrayOrder['use'][] = [
+  const uses: UnexplainedTransferOrder['use'][] = [
     ...(suspense ? [{ as: 'suspense' } as const] : []),
     ...(income ? [{ as: 'income' } as const] : []),
     ...(own ? [{ as: 'own' } as const] : []),

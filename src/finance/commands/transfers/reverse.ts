@@ -1,4 +1,7 @@
-import { type ReversalRefusal, reverseAstray } from '../../use-cases/refunds/record-astray.ts';
+import {
+  type ReversalRefusal,
+  reverseUnexplainedTransfer,
+} from '../../use-cases/refunds/record-unexplained-transfer.ts';
 import {
   readNetwork,
   readOperator,
@@ -27,7 +30,7 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
     why: readOperatorText(values.why, '--why is the reason'),
     operator: readOperator(values.by),
   };
-  const answer = await withLedger((ledger) => reverseAstray(ledger, order));
+  const answer = await withLedger((ledger) => reverseUnexplainedTransfer(ledger, order));
   if (answer.kind === 'refused') {
     fail(messages[answer.code] + (answer.detail === undefined ? '' : ` (${answer.detail})`));
     return exitCodes.notDone;

@@ -11,7 +11,7 @@ export const accounts = {
   undelivered: 'Liabilities:Undelivered',
   /** Paid, and never delivered. */
   refundsDue: 'Liabilities:RefundsDue',
-  /** Came without a payment; nobody knows yet whose it is. */
+  /** Came without a payment; its owner is not known yet. */
   suspense: 'Liabilities:Suspense',
   /** Credit that customers have not used, by its origin. */
   grantedCredit: 'Liabilities:PrepaidCredit:Granted',
@@ -29,9 +29,9 @@ export const accounts = {
   unattributed: 'Income:Unattributed',
   /** Spends carry no model's name. */
   spends: 'Income:Chat:SpendAuthorizations',
-  /** Credit granted without payment, less what of it expired. */
+  /** Credit granted without payment, less its expired part. */
   creditGrants: 'Expenses:CreditGrants:Given',
-  /** Against that expense: granted credit that was used. It is no income. */
+  /** Against that expense: granted credit that was used. It is not income. */
   usedGrants: 'Expenses:CreditGrants:Used',
   /** Refunded, and the payment itself turned out not to stand. */
   lostRefunds: 'Expenses:LostRefunds',
@@ -50,22 +50,22 @@ export function unconfirmedAccount(token: Commodity, address: string): string {
   return `Assets:Unconfirmed:${tokenPart(token)}:${shortAddress(address)}`;
 }
 
-/** The operator's tokens at an address that is no payee. */
+/** The operator's tokens at an address other than a payee. */
 export function treasuryAccount(token: Commodity, address: string): string {
   return `Assets:Treasury:${tokenPart(token)}:${shortAddress(address)}`;
 }
 
-/** The chain's own coin that an address of the operator paid for gas: what was spent, since its funding is not in the ledger. */
+/** The chain's own coin that an address of the operator paid for gas. Only spending is booked, since its funding is not in the ledger. */
 export function gasAccount(coin: Commodity, address: string): string {
   return `Assets:Gas:${tokenPart(coin)}:${shortAddress(address)}`;
 }
 
-/** Whether the operator books to this account as well: the ledger has neither what funds it nor all that leaves it. */
+/** Whether the operator books to this account too: the ledger has neither its funding nor all outgoing transfers. */
 export function isBookedByOthers(account: string): boolean {
   return /^Assets:(?:Gas|Treasury):/.test(account);
 }
 
-/** Transactions that the operator sent, by what for. */
+/** Transactions that the operator sent, by purpose. */
 export function gasExpense(purpose: CostPurpose): string {
   return `Expenses:Gas:${purpose.slice(0, 1).toUpperCase()}${purpose.slice(1)}`;
 }

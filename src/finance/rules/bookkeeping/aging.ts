@@ -15,7 +15,7 @@ export const agedKinds = [
 ] as const;
 export type AgedKind = (typeof agedKinds)[number];
 
-/** One open item: what is owed, or owed to the operator. Credit has one for each grant or purchase that is not used up. */
+/** One open item: an amount that the operator owes, or is owed. Credit has one for each grant or purchase that is not used up. */
 export interface AgedItem {
   readonly kind: AgedKind;
   /** Of the books; undefined for a settlement, which the books have once it has an outcome. */
@@ -49,7 +49,7 @@ interface OpenItem {
 
 /**
  * The open items of the books: a fold over the entries that are posted, so the items of an account add up to its balance. Closed items
- * are forgotten: memory grows with what is open. Of credit the oldest is used first.
+ * are forgotten: memory grows with the open items. The oldest credit is used first.
  */
 export class OpenItems {
   readonly #items = new Map<string, OpenItem>();
@@ -117,7 +117,7 @@ function isSame(one: Lot, other: Lot): boolean {
   return one.since === other.since && one.quoteDigest === other.quoteDigest;
 }
 
-/** Up to so many atoms of what was taken last, the newest first. */
+/** Up to so many atoms of the items taken last, the newest first. */
 function takeBack(item: OpenItem, atoms: bigint): Lot[] {
   const back: Lot[] = [];
   let left = atoms;

@@ -1,6 +1,10 @@
 import { chainAccount, gasAccount, gasExpense, treasuryAccount } from './account.ts';
 import type { AgedItem } from './aging.ts';
-import { astrayCategories, astrayPosition, type AstrayTransfer } from './astray.ts';
+import {
+  unexplainedTransferCategories,
+  unexplainedTransferPosition,
+  type UnexplainedTransfer,
+} from './unexplained-transfer.ts';
 import { Commodities, currencyCommodity } from './commodity.ts';
 import { creditMoves, spendMoves } from './credit.ts';
 import type { Commodity, Entry, Move } from '../../../base/values/entry.ts';
@@ -24,7 +28,7 @@ import { isTriggeredStream } from '../../../base/values/triggers/trigger.ts';
 /**
  * Keeps double-entry books per commodity: takes a ledger's events in the order of `seq`, from the first on, and returns the
  * entry of each. A payment is a liability until it is delivered, then income. A payment that only a facilitator reported is
- * on an account of its own until the chain shows it.
+ * on a separate account until the chain shows it.
  */
 export class Bookkeeper {
   readonly #quotes: OpenQuotes;
@@ -33,8 +37,8 @@ export class Bookkeeper {
   readonly #credit = new CreditOrder();
   /** `network/address` of every payee so far. */
   readonly #payees = new Set<string>();
-  /** What is recorded of transfers that are no payment, by stream. */
-  readonly #astray = new Map<string, AstrayTransfer>();
+  /** Records of unexplained transfers, by stream. */
+  readonly #unexplainedTransfers = new Map<string, UnexplainedTransfer>();
   /** The names of credit accounts, by id. */
   readonly #accountNames = new Map<number, string>();
   /** The last completion: the event with its cost follows it. */
@@ -78,7 +82,7 @@ export class Bookkeeper {
    */
   post(event: RecordedEvent): Entry | undefined {
     this.#quotes.tick(Date.parse(event.at));
-    // nobody has paid for the call of a trigger
+    // no payer paid for the call of a trigger
     if (!hasAspect(event, 'bookkeeping') || isTriggeredStream(event.stream)) return undefined;
     switch (event.type) {
       case 'quote_issued': {
@@ -213,12 +217,12 @@ export class Bookkeeper {
       counterparty,
       quoteDigest: event.stream,
       quoteSource: quote.source,
-      // what was taken back is of the place that it had
+      // the amount taken back belongs to its former place
       payment: after.settled ? after : { ...after, settled: before.settled },
     });
   }
 
-  /** What changes beside the payment's progress. */
+  /** The changes other than the payment's progress. */
   #ownChange(event: EventOf<MovingType>, before: BookedPayment): Partial<BookedPayment> {
     switch (event.type) {
       case 'settlement_disproved':
@@ -243,7 +247,7 @@ export class Bookkeeper {
     }
   }
 
-  /** Bought credit: what was owed for the payment is converted, or the conversion is reversed. */
+  /** Bought credit: converts the amount owed for the payment, or reverses the conversion. */
   #convert(event: EventOf<'credit_topped_up' | 'credit_reversed'>): Entry | undefined {
     const { account_id, quote_digest: quoteDigest, call_id: callId } = event.data;
     const isTopUp = event.type === 'credit_topped_up';
@@ -286,17 +290,17 @@ export class Bookkeeper {
   #recordTransfer(
     event: EventOf<'operator_transfer_recorded' | 'operator_transfer_reversed'>,
   ): Entry | undefined {
-    const before = this.#astray.get(event.stream);
+    const before = this.#unexplainedTransfers.get(event.stream);
     const after = event.type === 'operator_transfer_recorded' ? event.data : undefined;
     const terms = after ?? before?.data;
     if (!terms) throw new BooksError(event.seq, 'a transfer is reversed of which nothing was recorded');
     this.#payees.add(`${terms.network}/${terms.pay_to}`);
     const token = this.#commodities.token(terms);
-    const position = astrayPosition(after, token, (address) => this.#holding(token, address));
-    if (after) this.#astray.set(event.stream, { data: after, position });
-    else this.#astray.delete(event.stream);
+    const position = unexplainedTransferPosition(after, token, (address) => this.#holding(token, address));
+    if (after) this.#unexplainedTransfers.set(event.stream, { data: after, position });
+    else this.#unexplainedTransfers.delete(event.stream);
     const moves = movesBetween(before?.position ?? new Map(), position, token);
-    return entryOf(event, after ? astrayCategories[after.as] : 'transfer_reversal', moves, {
+    return entryOf(event, after ? unexplainedTransferCategories[after.as] : 'transfer_reversal', moves, {
       counterparty: terms.received_from,
       // a decision about money in suspense moves nothing on the chain
       place: after?.returned ?? (before && { transaction: terms.transaction, log_index: terms.log_index }),

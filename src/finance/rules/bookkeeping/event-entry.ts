@@ -36,7 +36,7 @@ export const spendCategories = {
   spend_failed: 'spend_lost',
 } as const;
 
-/** The fields of an entry that an event may have beside its moves. */
+/** The fields of an entry that an event may have besides its moves. */
 interface EntryFields {
   readonly transaction?: string | undefined;
   readonly block_number?: string | undefined;

@@ -2,7 +2,7 @@ import { accounts, chainAccount, jobIncome, unconfirmedAccount } from './account
 import { type NamedProgress, refundedAtoms } from '../../../payments/rules/payment-progress.ts';
 import type { Commodity, EntryPayment, Move } from '../../../base/values/entry.ts';
 
-/** What the books remember of one payment while it is open: its progress, and what only the books need. */
+/** One open payment in the books: its progress, and values that only the books need. */
 export interface BookedPayment extends NamedProgress {
   readonly serviceId: number;
   readonly jobIndex: number;
@@ -56,7 +56,7 @@ export function atomsOf({ settled, signedAtoms }: BookedPayment): bigint {
   return settled ? BigInt(settled.amount) : signedAtoms;
 }
 
-/** Its atoms: what was earned or converted, and what is owed until it is delivered or refunded. */
+/** Its atoms: earned or converted, and owed until the payment is delivered or refunded. */
 function partsOf(payment: BookedPayment): { readonly kept: bigint; readonly owed: bigint } {
   const atoms = atomsOf(payment);
   switch (dueOf(payment)) {
@@ -74,7 +74,7 @@ function partsOf(payment: BookedPayment): { readonly kept: bigint; readonly owed
 
 /**
  * A payment's position in the books. Postings are the differences between two positions, so the books end at the same
- * position whatever the order of the events. Refunds take what is owed first; the rest of them is against income.
+ * position whatever the order of the events. Refunds reduce the amount owed first, then income.
  */
 export function positionOf(payment: BookedPayment): Position {
   const { token, payTo, refundedFrom } = payment;

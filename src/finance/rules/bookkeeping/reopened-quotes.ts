@@ -12,7 +12,7 @@ export interface SkimmedEvent {
 /**
  * The quotes with an event after they seemed closed: a late settlement, one that did not stand, a refund, a late top-up. They
  * are found by reading the ledger once before the books are kept, so that the books can forget all others. Memory grows with
- * such events only, beside two filters of fixed size, whose false positives only keep a quote longer.
+ * such events only, plus two filters of fixed size, whose false positives only keep a quote longer.
  */
 export class ReopenedQuotes {
   readonly #reopened = new Set<string>();

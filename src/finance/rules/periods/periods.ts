@@ -13,7 +13,7 @@ export function isPeriodEvent(event: RecordedEvent): event is PeriodEvent {
 /** The stream of all of them. */
 export const periodStream = 'period:books';
 
-/** A period as it was closed, and what was said of it since. */
+/** A period at its close, and the reviews and reopening since. */
 export interface ClosedPeriod {
   readonly period: Period;
   readonly close: EventOf<'operator_period_closed'>;
@@ -37,7 +37,7 @@ export interface PeriodRefusal {
   readonly message: string;
 }
 
-/** The periods of a ledger: what is closed follows without a gap. The fold of the events of their stream. */
+/** The periods of a ledger: closed periods follow each other without a gap. The fold of the events of their stream. */
 export class Periods {
   #standing: readonly ClosedPeriod[] = [];
   #reopened: readonly ClosedPeriod[] = [];

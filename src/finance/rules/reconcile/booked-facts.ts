@@ -11,7 +11,7 @@ export class BookedFacts {
     return this.#isTaken;
   }
 
-  /** Takes what is booked now; later calls change nothing. */
+  /** Takes the amounts booked now; later calls change nothing. */
   take(payments: readonly PaymentFact[], recorded: readonly OutFact[]): void {
     if (this.#isTaken) return;
     this.#isTaken = true;
@@ -30,7 +30,7 @@ export class BookedFacts {
     return this.#transfers.get(placeKey(fact));
   }
 
-  /** What operators had recorded of transfers that are no payment. */
+  /** The operators' records of unexplained transfers. */
   get transfers(): readonly OutFact[] {
     return [...this.#transfers.values()];
   }

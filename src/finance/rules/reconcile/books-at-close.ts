@@ -15,7 +15,7 @@ export interface BookedBalance {
 }
 
 /**
- * The books of a ledger up to the end of a period, as its export has them: by the time of recording. Only of what is on chains: events
+ * The books of a ledger up to the end of a period, as its export has them: by the time of recording. Only money on chains: events
  * of credit need not be given.
  */
 export class BooksAtClose {
@@ -36,7 +36,7 @@ export class BooksAtClose {
       for (const move of this.#bookkeeper.post(event)?.moves ?? []) this.#balances.post(move);
     } catch (error) {
       if (!(error instanceof BooksError)) throw error;
-      // of such a ledger there are no books; the verifier names its event
+      // this ledger has no books; the verifier names the event
       this.#isUnreadable = true;
     }
   }

@@ -4,8 +4,8 @@ import type { ItemClass } from './reconcile.ts';
 import type { ItemFields } from './tally.ts';
 
 /**
- * Names a break by what it is, in every run and period that meets it: its class, token, place on the chain, payment and amounts.
- * Not by its number, its event, or what only some runs find out.
+ * A break's id, the same in every run and period that finds it, from its class, token, place on the chain, payment and amounts.
+ * Not from its number, its event, or facts that only some runs find.
  */
 export function breakId(name: ItemClass, item: ItemFields): string {
   const { of, network, asset, pay_to, quote_digest, transaction, log_index } = item;

@@ -62,14 +62,14 @@ export class BridgeBuilder {
     this.#listed = listed;
   }
 
-  /** An item of the reconciliation. One without a fact of the ledger is a line at once. */
+  /** An item of the reconciliation. One without a fact of the ledger becomes a line immediately. */
   note(name: ItemClass, fields: ItemFields, transfer: ChainTransfer | undefined): void {
     const key = keyOfItem(fields);
     if (key !== undefined) this.#noted.set(key, { name, fields, transfer });
     else if (transfer) for (const [at, atoms] of this.#sides(transfer)) this.#add(at, name, atoms, fields);
   }
 
-  /** A payment; `isBefore`: its transfer is in a block before the period; `booked`: what the books had of it at the end. */
+  /** A payment; `isBefore`: its transfer is in a block before the period; `booked`: its amounts in the books at the end. */
   #payment(payment: PaymentFact, isBefore: boolean, booked: bigint): void {
     const noted = this.#noted.get(paymentKey(payment));
     const own = accountKey(payment);
@@ -90,7 +90,7 @@ export class BridgeBuilder {
     this.#addAll(chain, booked !== undefined, noted, outFields(fact));
   }
 
-  /** A transfer that the books had, and what was recorded of it was taken back since. */
+  /** A transfer that the books had, and whose record was reversed since. */
   #takenBack(fact: OutFact): void {
     for (const [at, atoms] of this.#factSides(fact)) this.#add(at, 'taken_back', -atoms, outFields(fact));
   }
@@ -153,7 +153,7 @@ export class BridgeBuilder {
     );
   }
 
-  /** The same for what the ledger says of one: the books know no source of money in suspense or kept. */
+  /** The same for the ledger's fact: the books have no source for money in suspense or kept. */
   #factSides({ of, network, asset, payTo: from, to, amount }: OutFact): (readonly [string, bigint])[] {
     const place = { network, asset, amount, transaction: '', blockNumber: 0n, blockHash: '', logIndex: 0 };
     const isOneSided = of === 'suspense' || of === 'income';
@@ -162,7 +162,7 @@ export class BridgeBuilder {
 }
 
 function reasonOf(name: ItemClass | undefined, isBooked: boolean): BridgeReason {
-  // classes of what matches or waits: what differs is the time
+  // items that match or wait: only the time differs
   if (name === undefined || itemClasses[name] === 'ok' || name === 'refund_due' || name === 'suspense')
     return isBooked ? 'mined_after' : 'recorded_after';
   return name;

@@ -92,7 +92,7 @@ class Classification {
   run(): Classified {
     for (const transfer of this.#matcher.candidates) this.#release(transfer);
     for (const transfer of this.#matcher.placed.values()) this.#release(transfer);
-    // an authorization's nonce moves money once: what the chain says of it decides before places, transactions and amounts
+    // an authorization's nonce moves money once: the chain's answer about it decides before places, transactions and amounts
     this.#search(this.#matcher.payments, (payment) => this.#byAuthorization(payment));
     this.#takePlaced();
     const settled = this.#matcher.payments.filter(({ status }) => status === 'settled');
@@ -166,7 +166,7 @@ class Classification {
   #byAuthorization(payment: PaymentFact): ChainTransfer | undefined {
     const transfer = this.#evidence.transferBy(payment);
     if (!transfer) return undefined;
-    // the money of a failed payment that landed nevertheless may have been recorded as astray
+    // the money of a failed payment that landed nevertheless may have been recorded as an unexplained transfer
     const isRecorded = payment.status === 'settlement_failed' && this.#matcher.isOfOut(transfer);
     return isRecorded ? undefined : this.#free.get(transferKey(transfer));
   }

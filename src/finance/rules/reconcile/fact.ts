@@ -2,7 +2,7 @@ import type { EventData } from '../../../ledger/rules/event.ts';
 import type { Account } from './reconcile.ts';
 import type { NamedProgress, TransferProof } from '../../../payments/rules/payment-progress.ts';
 
-/** One payment by the ledger: its progress, and what only reconciliation needs. */
+/** One payment by the ledger: its progress, and values that only reconciliation needs. */
 export interface PaymentFact extends Account, NamedProgress {
   readonly quoteDigest: string;
   /** The event that settled it last; the one that started it where none did. */
@@ -28,7 +28,7 @@ export function amountOf({ settled, signedAmount }: PaymentFact): bigint {
 export type TransferUse = EventData<'operator_transfer_recorded'>['as'];
 
 /**
- * A refund, a sweep, or what an operator recorded of money that came without a payment. `payTo` is its source, which may be no
+ * A refund, a sweep, or an operator's record of money that came without a payment. `payTo` is its source, which may be no
  * payee.
  */
 export interface OutFact extends Account, TransferProof {

@@ -30,7 +30,7 @@ const dayMs = 86_400_000;
 const eventsBetweenPrunes = 20_000;
 
 /**
- * Folds the ledger to what reconciling a period needs: the period's payments and transfers, everything still open, and the
+ * Folds the ledger to the facts that reconciling a period needs: the period's payments and transfers, everything still open, and the
  * sum of everything before. Closed payments of other periods are not kept, nor are the plain ones of the period that
  * `forgetPlain` takes: they are part of `plainIn`.
  */
@@ -40,7 +40,7 @@ export class LedgerFacts {
   readonly tokens = new Map<string, TokenTerms>();
   /** The ledger's own balance of each account before the period. */
   readonly opening = new Map<string, bigint>();
-  /** By account, what the plain payments that were forgotten brought within the period. */
+  /** By account, the amounts that the forgotten plain payments brought within the period. */
   readonly plainIn = new Map<string, bigint>();
   readonly #outs: OutFact[] = [];
   readonly #recorded = new RecordedTransfers();
@@ -59,7 +59,7 @@ export class LedgerFacts {
 
   /**
    * @param isReopened the quotes with an event after they seemed closed (see ReopenedQuotes)
-   * @param forgetPlain receives each payment of the period that needs no look of its own (see PlainPayments), and says whether to forget it
+   * @param forgetPlain receives each payment of the period that needs no separate look (see PlainPayments), and says whether to forget it
    */
   constructor(
     period: PeriodOfTime,
@@ -356,7 +356,7 @@ export class LedgerFacts {
     this.spends.push({ seq, network, contract, operator, amount: BigInt(amount), transaction, recordedAt });
   }
 
-  /** Forgets the streams that need no look of their own and are not payable any more. */
+  /** Forgets the streams that need no separate look and are no longer payable. */
   #prune(): void {
     this.#untilPrune = eventsBetweenPrunes;
     for (const name of this.#streams.keys()) this.#forget(name);

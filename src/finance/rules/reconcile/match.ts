@@ -5,14 +5,14 @@ import { type ChainTransfer, type Evidence } from '../../../payments/rules/chain
 
 type Fact = PaymentFact | OutFact | SpendFact;
 
-/** How many unknown transfers are kept, and what receives those beyond. */
+/** How many unknown transfers are kept, and the function that receives the rest. */
 export interface StrangerLimit {
   readonly most: number;
   readonly stray: (transfer: ChainTransfer) => void;
 }
 
 /**
- * Matches transfers from the chain with the ledger's facts. A transfer at the place that a fact names is matched at once; one
+ * Matches transfers from the chain with the ledger's facts. A transfer at the place that a fact names is matched immediately; one
  * that may belong to a fact is kept, and so are unknown ones up to a limit.
  */
 export class Matcher {

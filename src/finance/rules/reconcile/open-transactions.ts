@@ -50,7 +50,7 @@ export function openTransactions(
   }
   for (const out of facts.late) want({ ...out, from: out.payTo });
   for (const out of matcher.outs) {
-    // what an operator called no payment may be one: the logs of its transaction say so
+    // a transfer that an operator recorded as unexplained may be a payment: the logs of its transaction say so
     const isRecorded = out.of !== 'refund' && out.of !== 'sweep';
     if (isRecorded || !matcher.placed.has(out)) want({ ...out, from: out.payTo });
   }

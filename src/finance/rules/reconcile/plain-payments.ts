@@ -7,7 +7,7 @@ import type { Tally } from './tally.ts';
 
 /**
  * Payments of the period about which the ledger leaves nothing to ask: settled at a known place, delivered, not refunded. They are kept
- * as hashes: of what each must have moved and where, and of their transactions. A transaction that moved exactly this needs no
+ * as hashes of the transfer that each must have made, and of their transactions. A transaction that moved exactly this needs no
  * further look; the payments of all others are kept as a whole in a second fold of the ledger.
  */
 export class PlainPayments {

@@ -26,7 +26,7 @@ export const itemClasses = {
   unknown: 'open',
   /** Paid, will not be delivered, and not refunded as a whole. */
   refund_due: 'open',
-  /** Came without a payment, and nobody knows yet whose it is. */
+  /** Came without a payment, and its owner is not known yet. */
   suspense: 'open',
   missing_on_chain: 'break',
   on_chain_without_event: 'break',

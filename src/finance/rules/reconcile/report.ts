@@ -47,7 +47,7 @@ export interface NetworkBooks {
   readonly completeness: Completeness;
 }
 
-/** The ledger as it was when it was read. */
+/** The ledger at the time of reading. */
 export interface PinnedLedger {
   readonly size: number;
   /** base64. */
@@ -71,7 +71,7 @@ export interface Reconciled {
 
 export type ReconcileResult = 'clean' | 'open_items' | 'breaks';
 
-/** A ledger that differs from what was sealed is a break by itself. */
+/** A ledger that differs from its sealed events is a break. */
 function resultOf({ ledger, tally }: Pick<Reconciled, 'ledger' | 'tally'>): ReconcileResult {
   if (ledger.fault || tally.countOf('break') > 0) return 'breaks';
   return tally.countOf('open') > 0 ? 'open_items' : 'clean';
@@ -131,7 +131,7 @@ export interface ReportJson {
   readonly classes: Readonly<Partial<Record<ItemClass, ClassJson>>>;
   readonly result: ReconcileResult;
   readonly breaks: number;
-  /** Breaks of which an operator said what they are; the others are open. */
+  /** Breaks that an operator has explained; the others are open. */
   readonly breaks_explained: number;
   readonly open_items: number;
 }
@@ -147,7 +147,7 @@ export function reportText(report: ReportJson): string {
 }
 
 /**
- * The report as it is stored. Nothing in it depends on when or where it was made: the same ledger and blocks give the same
+ * The stored report. Nothing in it depends on when or where it was made: the same ledger and blocks give the same
  * bytes.
  */
 export function reportJson(reconciled: Reconciled): ReportJson {
@@ -183,7 +183,7 @@ export function reportJson(reconciled: Reconciled): ReportJson {
 
 type Classes = ReportJson['classes'];
 
-/** The classes with the id of each listed break, and what an operator said of it. Breaks that are only counted stay open. */
+/** The classes with the id of each listed break, and the operator's explanation. Breaks that are only counted stay open. */
 function withExplanations(classes: Classes, explanations: ReadonlyMap<string, BreakExplanation>): Classes {
   const named = allClasses.flatMap((name) => {
     const found = classes[name];

@@ -15,7 +15,7 @@ export interface ItemFields {
   readonly recorded_at?: string | undefined;
   readonly ledger_amount?: string | undefined;
   readonly chain_amount?: string | undefined;
-  /** Of a payment: what was refunded of it so far. */
+  /** Of a payment: the amount refunded so far. */
   readonly refunded_amount?: string | undefined;
   /** Of an asset mismatch: the token that was transferred. */
   readonly chain_asset?: string | undefined;
@@ -33,7 +33,7 @@ export interface ItemFields {
   /** Of a token: the decimals by the ledger or the configuration, and by the contract. */
   readonly decimals?: number | undefined;
   readonly chain_decimals?: number | null | undefined;
-  /** Of a break: what names it in every report, and what an operator said of it. */
+  /** Of a break: its id in every report, and the operator's explanation. */
   readonly break_id?: string | undefined;
   readonly explained?: BreakExplanation | undefined;
 }
@@ -117,7 +117,7 @@ class ClassTally {
 
 /**
  * The items of a class of which each has a `seq`, given in any order: those with the lowest are listed, and of the others those
- * counterparties have groups of their own whose keys are the lowest. So the same items give the same report.
+ * counterparties with the lowest keys have their own groups. So the same items give the same report.
  */
 class UnorderedTally extends ClassTally {
   /** Counterparties from this key on share a group. */
@@ -278,7 +278,7 @@ export class Tally {
   }
 }
 
-/** 0 where it has none: then the order is that of arrival. */
+/** 0 where it has no place: then the order is that of arrival. */
 function seqOf({ seq = 0 }: Place): number {
   return seq;
 }

@@ -46,7 +46,7 @@ export interface Aging {
 }
 
 /**
- * What was open at a moment, by the time of recording: settlements without an outcome, and what makes up the balances of the books. It is
+ * The items open at a moment, by the time of recording: settlements without an outcome, and the items of the balances. It is
  * made of the entries that journals have, so both say the same.
  * @throws ExportError as {@link openBooks} does
  * @throws BooksError where an event contradicts those before it

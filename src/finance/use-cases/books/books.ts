@@ -188,7 +188,7 @@ async function* renamed(parts: AsyncIterable<BooksPart>, map: AccountMap): Async
   const found = map.findParent();
   if (found)
     throw new ExportError(
-      `--accounts: ${found.parent} is the parent of ${found.child}, and tools would add the one to the other: give it a name of its own`,
+      `--accounts: ${found.parent} is the parent of ${found.child}, and tools would add the one to the other: give it another name`,
     );
 }
 

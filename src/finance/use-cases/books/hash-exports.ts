@@ -5,7 +5,7 @@ import { writeBooks } from './format.ts';
 import { sharedParts } from './shared-parts.ts';
 import { ExportError } from './source.ts';
 
-/** The SHA-256 of the export of a period in each format, as 0x and hex; a format that cannot hold its amounts has none. */
+/** The SHA-256 of the export of a period in each format, as 0x and hex; no hash for a format that cannot hold its amounts. */
 export type ExportHashes = Readonly<Partial<Record<BookFormat, string>>>;
 
 /** Writes every format of the books in one pass, and keeps only the hashes. */

@@ -21,7 +21,7 @@ export function sweepName({ transaction, log_index }: { transaction: string; log
 }
 
 /**
- * Which sweep carried a payment away: the first one of its token and payee behind its place on the chain. Memory grows with the sweeps
+ * The sweep that moved a payment: the first one of its token and payee after its place on the chain. Memory grows with the sweeps
  * alone.
  */
 export class PayoutBatches {

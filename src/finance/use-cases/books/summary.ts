@@ -55,7 +55,7 @@ export async function* summaryCsv(books: Books): AsyncGenerator<string> {
     const { name, symbol, asset = '', network = '', decimals } = commodity;
     const texts = [account, name, symbol, asset, network, String(decimals)];
     const amounts = sums.map((sum) => decimalText(line[sum], decimals));
-    // a number is no formula, also where it begins with a minus
+    // spreadsheets do not read a number as a formula, even if it begins with a minus
     const code = accountMap ? [csvField(accountMap.codeOf(account) ?? '')] : [];
     yield [csvLine(texts).trimEnd(), ...amounts, ...sums.map((sum) => line[sum]), ...code].join(',') + '\r\n';
   }

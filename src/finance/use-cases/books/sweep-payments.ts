@@ -2,7 +2,7 @@ import type { Entry } from '../../../base/values/entry.ts';
 import { openBooks } from './books.ts';
 import type { LedgerSource } from './source.ts';
 
-/** A payment that a sweep carried away: what came to the payee by it, below 0 where that was taken back. */
+/** A payment that a sweep moved, with the amount that the payee received; below 0 where the payment was taken back. */
 export interface CarriedPayment {
   readonly entry: Entry;
   readonly atoms: bigint;
@@ -14,7 +14,7 @@ export type SweepPart =
   | ({ readonly kind: 'payment' } & CarriedPayment);
 
 /**
- * What a sweep carried away, in the order of the ledger. `isOf` says whether a name, as of the column `payout_batch`, is the sweep.
+ * The payments that a sweep moved, in the order of the ledger. `isOf` says whether a value of the column `payout_batch` names the sweep.
  * Memory does not grow with the ledger.
  */
 export async function* sweepParts(

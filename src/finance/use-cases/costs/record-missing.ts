@@ -62,7 +62,7 @@ const clocksDifferMs = 86_400_000;
 
 /**
  * Finds the transactions of refunds, sweeps, transfers and spends, and of published tree heads, without a recorded cost, and records each:
- * what each has come to, in the order of the events that name them, and of the chain. A repetition records what could not be recorded before.
+ * the result of each, in the order of the events that name them, and of the chain. A repetition records what could not be recorded before.
  */
 export async function* recordMissingCosts(
   ledger: CostLedger,
@@ -108,7 +108,7 @@ async function* namedInLedger(pool: pg.Pool): AsyncGenerator<readonly NamedTrans
   }
 }
 
-/** Records costs, and remembers what it has tried. */
+/** Records costs, and remembers the transactions that it tried. */
 class MissingRecorder {
   readonly #ledger: CostLedger;
   readonly #by: Pick<MissingCosts, 'stated' | 'operator'>;

@@ -124,7 +124,7 @@ function refuseReport(
   if (early)
     return {
       code: 'not_final',
-      message: `${early.network} had no final block behind ${periodName(period)}: wait, and reconcile again`,
+      message: `${early.network} had no final block after ${periodName(period)}: wait, and reconcile again`,
     };
   if (leavesUnexplained({ accounts }) && despite === undefined)
     return {

@@ -36,7 +36,7 @@ export async function comparePeriod(source: LedgerSource, closed: ClosedPeriod):
   return [head, ...bookFormats.flatMap((format) => compareExport(closed, format, exports[format]) ?? [])];
 }
 
-/** Compares one export with the close; undefined where the close has none of that format. */
+/** Compares one export with the close; undefined where the close has no export in that format. */
 export function compareExport(
   { close }: ClosedPeriod,
   format: BookFormat,
@@ -61,7 +61,7 @@ export function compareExport(
 }
 
 /**
- * Compares a reconciliation with that of the close: byte for byte where it has read the same head of the log, else what it says of the
+ * Compares a reconciliation with that of the close: byte for byte where it has read the same head of the log, else its part about the
  * period. `pinned`: the report of the close, where it is known, to name what differs.
  */
 export function compareReport(

@@ -17,7 +17,7 @@ export function reportHash(report: ReportJson): string {
   return hashOfText(reportText(report));
 }
 
-/** SHA-256 of what a report says of its period, whichever head of the log it read. */
+/** SHA-256 of the part of a report about its period, without the head of the log that it read. */
 export function outcomeHash(report: ReportJson): string {
   const { ledger, ...outcome } = report;
   return hashOfText(canonicalJson({ ...outcome, fault: ledger.fault } as unknown as CanonicalValue));

@@ -33,7 +33,7 @@ export async function findBreak(
   return { kind: 'unknown' };
 }
 
-/** Records what explains a break. A later explanation replaces it. */
+/** Records the explanation of a break. A later explanation replaces it. */
 export async function explainBreak(
   lane: Lane,
   { breakId, itemClass, item }: FoundBreak,

@@ -7,7 +7,7 @@ import type { PaymentFact } from '../../rules/reconcile/fact.ts';
 import { LedgerFacts } from '../../rules/reconcile/ledger-facts.ts';
 import { Matcher } from '../../rules/reconcile/match.ts';
 import { PlainPayments, tallyPlain } from '../../rules/reconcile/plain-payments.ts';
-import { TransferSieve } from '../../rules/reconcile/transfer-sieve.ts';
+import { TransferFilter } from '../../rules/reconcile/transfer-filter.ts';
 import { openTransactions, type OpenTransaction } from '../../rules/reconcile/open-transactions.ts';
 import {
   type AccountBooks,
@@ -97,7 +97,7 @@ export async function reconcile(options: ReconcileOptions): Promise<ReportJson> 
   });
 }
 
-/** The ledger and the chains, each read once: what needs a further look is kept, and which plain payments are on the chain is known. */
+/** The ledger and the chains, each read once: it keeps the items that need another look, and knows which plain payments are on the chain. */
 async function readBothSides(
   options: ReconcileOptions,
   blocks: ReadonlyMap<string, PinnedBlocks>,
@@ -117,17 +117,17 @@ async function readBothSides(
     const { name, fields } = strangerOf(transfer, payees);
     tally.addToGroup(name, { ...fields, why: 'receipt_not_asked' }, transfer);
   };
-  const sieve = new TransferSieve(facts, plain, payees, { most, stray });
+  const filter = new TransferFilter(facts, plain, payees, { most, stray });
   const networks: NetworkBooks[] = [];
   const accounts: Omit<AccountBooks, 'bridge'>[] = [];
   for (const [network, range] of blocks) {
     const own = books.filter((account) => account.network === network);
     if (own.length === 0) continue;
-    const read = await readNetwork(options, network, range, own, sieve);
+    const read = await readNetwork(options, network, range, own, filter);
     networks.push(read.network);
     accounts.push(...read.accounts);
   }
-  return { ledger, networks, accounts, payees, plain, kept: sieve.finish(), tally, bridge };
+  return { ledger, networks, accounts, payees, plain, kept: filter.finish(), tally, bridge };
 }
 
 function bridgeOf(account: Account, books: BooksAtClose, bridge: BridgeBuilder): Bridge | undefined {
@@ -172,7 +172,7 @@ async function readNetwork(
   network: string,
   blocks: PinnedBlocks,
   accounts: readonly KnownAccount[],
-  sieve: TransferSieve,
+  filter: TransferFilter,
 ): Promise<{ readonly network: NetworkBooks; readonly accounts: readonly Omit<AccountBooks, 'bridge'>[] }> {
   const { twice, resumeFile } = options;
   const chain = chainOf(options.chains, network);
@@ -186,7 +186,7 @@ async function readNetwork(
   for await (const transfers of scanTransfers({ ...scan, from: blocks.from, to: blocks.to }))
     for (const transfer of transfers) {
       net.add(transfer);
-      sieve.take(transfer);
+      filter.take(transfer);
     }
   let since: Promise<NetSums> | undefined;
   const netUntil = (to: bigint): Promise<NetSums> =>

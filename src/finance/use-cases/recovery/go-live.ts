@@ -21,14 +21,14 @@ export type GoLiveResult =
   /** Gateways start live on this database without it. */
   | { readonly kind: 'is_live' }
   | { readonly kind: 'went_live'; readonly generation: number }
-  /** A gateway that is live runs: it would go on in the generation before. */
+  /** A live gateway runs: it would continue the generation before. */
   | { readonly kind: 'gateway_runs' }
-  /** Events are known to be missing: `tollbook recover` goes on without them, and finds their payments. */
+  /** Events are known to be missing: `tollbook recover` continues without them, and finds their payments. */
   | { readonly kind: 'lossy'; readonly loss: Loss };
 
 /**
  * Makes this database the ledger: the next generation of the log begins, and its event names the database, the operator and the
- * reason. Of several commands at once, one does it.
+ * reason. Of several simultaneous commands, one does it.
  * @throws ForgottenHistoryError where the ledger was recovered into another database
  */
 export async function goLive(

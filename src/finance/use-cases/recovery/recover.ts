@@ -37,7 +37,7 @@ export interface RecoveryOrder {
 }
 
 /**
- * Begins the next generation of the log, ends the halt, and records that the ledger goes on in this database. Undefined where
+ * Begins the next generation of the log, ends the halt, and records that this database continues the ledger. Undefined where
  * another command has begun a generation meanwhile.
  */
 export async function beginRecovery(ledger: Ledger, order: RecoveryOrder): Promise<Recovery | undefined> {
@@ -171,7 +171,7 @@ export interface RecordedSearch {
   readonly repeated: readonly LostPayment[];
 }
 
-/** Records what was found on a network; once nothing more can land there, also that it was searched. */
+/** Records the payments found on a network, and, once no more can land there, that the network was searched. */
 export async function recordSearch(
   { lane }: Ledger,
   { data: { generation } }: Recovery,

@@ -7,7 +7,7 @@ const longestGapMs = 12_000;
 const pollMs = 200;
 
 /**
- * Whether a live gateway runs on this database: one of its heartbeats arrives while this waits, whatever the clock does. False at once
+ * Whether a live gateway runs on this database: one of its heartbeats arrives while this waits, whatever the clock does. False immediately
  * where all gateways have ended in order; after 12 seconds where one was killed, or the database is a copy of one with gateways.
  */
 export async function doesGatewayRun(pool: pg.Pool, gapMs = longestGapMs): Promise<boolean> {

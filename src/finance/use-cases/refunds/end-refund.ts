@@ -97,7 +97,7 @@ async function findProof(
     return refused('pending', `nonce ${senderNonce} of ${sender} is not spent in a final block`);
   if (sinceBlock === undefined) return refused('unproven');
   const like = await chain.findTransfers(wanted, sinceBlock, number);
-  // what is too much to read never ends the refund by itself: operators can
+  // a transaction that is too large to read never ends the refund; operators can
   if (like.kind === 'unavailable')
     return like.cause === 'range_too_long' ? refused('unproven') : unavailable(like);
   const others: Hex[] = [];
@@ -115,7 +115,7 @@ async function findProof(
   return { kind: 'proven', data: { proof: 'nonce_spent', block_number: String(number), block_hash: hash } };
 }
 
-/** Undefined where it has moved something else, or the node knows nothing of it: what its nonce was spent by is to be seen. */
+/** Undefined where it moved something else, or the node does not know it: the caller then looks for the transaction with its nonce. */
 async function findByTransaction(
   pool: pg.Pool,
   chain: Chain,
@@ -139,7 +139,7 @@ async function findByTransaction(
       return isIt ? refused('landed', transaction) : undefined;
     }
     case 'reverted':
-      // of an account it has spent the nonce; of a Safe anyone can send what its owners have signed again
+      // an account's transaction has spent its nonce; anyone can send a Safe's signed transaction again
       return mined.blockNumber <= number ? undefined : refused('pending', transaction);
     case 'pending':
       return refused('pending', transaction);
@@ -161,8 +161,8 @@ export interface FollowedSteps {
 }
 
 /**
- * Ends the started refunds of which the chain shows the end: records what a wallet has sent, or what its nonce was spent by, once it is final,
- * and gives up what cannot land any more, in the name of the operator who started each. Where only an operator can know, it changes nothing.
+ * Ends the started refunds whose end the chain shows: records the final transaction that a wallet sent, or that spent its nonce,
+ * and abandons refunds that can no longer land, in the name of the operator who started each. It leaves the rest to operators.
  */
 export async function followRefunds(
   { pool, lane }: Ledger,

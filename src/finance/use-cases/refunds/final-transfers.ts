@@ -158,7 +158,7 @@ export function tokensOf(payees: readonly KnownPayee[]): Address[] {
   return [...new Set(payees.map(({ asset }) => asset as Address))];
 }
 
-/** What a recorded transaction was sent for, and what recording its cost said. */
+/** The purpose of a recorded transaction, and the result of recording its cost. */
 export interface TransferCost extends Omit<CostOrder, 'own'> {
   readonly answer: CostAnswer;
 }

@@ -119,7 +119,7 @@ function underWay(
 const streamsAtOnce = 1_000;
 
 /**
- * Payments for which a refund is due by the events, and for which the read model has none, another reason or another time, so that no list
+ * Payments whose refund is due by the events, but whose row in the read model is absent or has another reason or time. So no list
  * has them, by the events that started them. Reads the types of all events, and whole streams where a refund may be due.
  */
 export function findUnlistedRefunds(pool: pg.Pool): Promise<number[]> {

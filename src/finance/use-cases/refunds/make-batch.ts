@@ -102,7 +102,7 @@ function isOfBatch(
   return started?.transaction === null && (isOneTransaction ? nonce === firstNonce : nonce >= firstNonce);
 }
 
-/** How a batch is sent, as far as it is known before. */
+/** The details of sending that are known before a batch is sent. */
 interface SentBy {
   readonly sender?: Address | undefined;
   /** The sender's nonce for the first refund: for all of them if one transaction sends them, else each has the next one. */
@@ -114,7 +114,7 @@ export interface BatchSender extends SentBy {
   readonly operator: string;
 }
 
-/** Starts each refund of a plan, so that none of their calls is delivered, and nobody else sends one. Only then the batch may be sent. */
+/** Starts each refund of a plan, so that no worker delivers its call and no operator sends it again. The batch may be sent after that. */
 export async function startBatch(
   ledger: Ledger,
   { asOfSeq, startedBefore, refunds: planned }: BatchPlan,

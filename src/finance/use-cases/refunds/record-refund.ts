@@ -82,7 +82,7 @@ export type RefundAnswer =
   | {
       readonly kind: 'recorded' | 'repeated';
       readonly payment: SignedPayment;
-      /** What the transfer returned, and to whom; what is left of the payment after it, in atoms. */
+      /** The amount that the transfer returned, its recipient, and the rest of the payment, in atoms. */
       readonly amount: bigint;
       readonly to: string;
       readonly remaining: bigint;
@@ -92,7 +92,7 @@ export type RefundAnswer =
   | Refused<RefundRefusal>;
 
 /**
- * Records a refund: a final transaction moved what is left of a payment, or the part that the order names, in its token, from any
+ * Records a refund: a final transaction moved the rest of a payment, or the part that the order names, in its token, from any
  * address to its payer or where the order says. A transfer counts once, and no more is refunded than was paid, also with concurrent
  * commands.
  */
@@ -330,8 +330,8 @@ const notInThisOne: ReadonlySet<RefundRefusal> = new Set([
 ]);
 
 /**
- * Records each refund of a batch that one of the transactions has paid. Each is checked as a refund by itself: what the file says of payee
- * and amount is believed only where ledger and chain say the same. Repeated it changes nothing more.
+ * Records each refund of a batch that one of the transactions has paid. Each is checked like a single refund: the file's payee
+ * and amount count only where ledger and chain say the same. Repeated it changes nothing more.
  */
 export async function* recordBatch(
   ledger: Ledger,

@@ -28,7 +28,7 @@ export interface By extends RefundOf {
   readonly operator: string;
 }
 
-/** How a refund is to be sent, as far as it is known before. */
+/** The details of sending that are known before a refund is sent. */
 export interface SendOrder extends By {
   /** Whose transaction it will be: an account with a key, or a Safe. */
   readonly sender?: Address | undefined;
@@ -75,7 +75,7 @@ export interface DueRefund {
 }
 
 /**
- * Records that an operator is about to send what is left of a payment to its payer, before any wallet is asked. Payee and amount are
+ * Before any wallet is asked, records that an operator will send the rest of a payment to its payer. Payee and amount are
  * those of the payment's own events, and the chain is asked whether the payment is in a final block. While one is under way, no second one is
  * started, and the payment's call is not delivered.
  */

@@ -90,7 +90,7 @@ export const recordedTransfers = {
     const events = [recordOf({ ...came, amount: came.amount + 1n }, 'income')];
     return { events, transfers: [came], expected: [['amount_mismatch', came.transaction]] };
   },
-  /** A payment of the ledger is no astray money, whatever an operator said. */
+  /** A payment of the ledger is not an unexplained transfer, even if an operator recorded it as one. */
   recordedThoughPaid: (n) => {
     const job = jobOf(n);
     const events = [...eventsOf(job, [job.started]), recordOf(job.transfer, 'income')];

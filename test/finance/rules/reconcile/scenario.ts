@@ -6,7 +6,7 @@ import { classify, strangerOf } from '../../../../src/finance/rules/reconcile/cl
 import { LedgerFacts } from '../../../../src/finance/rules/reconcile/ledger-facts.ts';
 import { Matcher } from '../../../../src/finance/rules/reconcile/match.ts';
 import { PlainPayments, tallyPlain } from '../../../../src/finance/rules/reconcile/plain-payments.ts';
-import { TransferSieve } from '../../../../src/finance/rules/reconcile/transfer-sieve.ts';
+import { TransferFilter } from '../../../../src/finance/rules/reconcile/transfer-filter.ts';
 import type { PaymentFact } from '../../../../src/finance/rules/reconcile/fact.ts';
 import { ReopenedQuotes } from '../../../../src/finance/rules/bookkeeping/reopened-quotes.ts';
 import {
@@ -56,12 +56,12 @@ export function reconcilePlanted(
   };
   const plain = new PlainPayments();
   const beside = factsWith((payment) => !isWhole && plain.add(payment));
-  const sieve = new TransferSieve(beside, plain, payees, { most: listed, stray });
+  const filter = new TransferFilter(beside, plain, payees, { most: listed, stray });
   const transfers = planted
     .flatMap((one) => one.transfers ?? [])
     .toSorted((a, b) => Number(a.blockNumber - b.blockNumber) || a.logIndex - b.logIndex);
-  for (const transfer of transfers) sieve.take(transfer);
-  const kept = sieve.finish();
+  for (const transfer of transfers) filter.take(transfer);
+  const kept = filter.finish();
   const facts = factsWith((payment) => tallyPlain(payment, plain, tally));
   const matcher = new Matcher(facts);
   for (const transfer of kept) matcher.take(transfer);

@@ -81,7 +81,7 @@ export function twoMonths(): { readonly first: RecordedEvent[]; readonly both: R
     spend('spend_accepted'),
     spend('spend_earned'),
     sweepOf(done, '500'),
-    astray(done, 1, { as: 'suspense' }),
+    unexplainedTransfer(done, 1, { as: 'suspense' }),
   ];
   done.refund();
   unproven.confirm();
@@ -115,10 +115,13 @@ export function twoMonths(): { readonly first: RecordedEvent[]; readonly both: R
     } as StreamEvent,
     account('credit_captured', { ...chat, amount_micros: '400', is_estimate: false }, `chat:${chatId}`),
     spend('spend_paid_out'),
-    astray(done, 1, { as: 'income' }),
-    astray(done, 2, { as: 'suspense' }),
-    astray(done, 2, { as: 'returned', returned: { from: `0x${'88'.repeat(20)}`, ...placeOf(12) } }),
-    astray(done, 3, { as: 'own' }),
+    unexplainedTransfer(done, 1, { as: 'income' }),
+    unexplainedTransfer(done, 2, { as: 'suspense' }),
+    unexplainedTransfer(done, 2, {
+      as: 'returned',
+      returned: { from: `0x${'88'.repeat(20)}`, ...placeOf(12) },
+    }),
+    unexplainedTransfer(done, 3, { as: 'own' }),
     reversalOf(3),
   ];
   const atFebruary = Date.parse('2026-02-03T00:00:00Z');
@@ -143,7 +146,7 @@ function sweepOf({ terms }: Quote, amount: string): StreamEvent {
 }
 
 /** The n-th transfer that is no payment. */
-function astray({ terms }: Quote, n: number, change: object): StreamEvent {
+function unexplainedTransfer({ terms }: Quote, n: number, change: object): StreamEvent {
   const { network, asset, symbol, decimals, pay_to } = terms;
   const of = { network, asset, symbol, decimals, pay_to, received_from: `0x${'77'.repeat(20)}` };
   const data = { ...of, amount: String(300 + n), ...placeOf(n), operator: 'ann', ...change };

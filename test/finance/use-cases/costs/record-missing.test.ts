@@ -6,7 +6,7 @@ import { multicall3Address } from '../../../../src/devnet/chain.ts';
 import { multicall3 } from '../../../../src/devnet/contracts.ts';
 import { transferCall } from '../../../../src/finance/rules/refund-batch.ts';
 import type { Hex } from '../../../../src/base/values/primitives.ts';
-import { recordAstray } from '../../../../src/finance/use-cases/refunds/record-astray.ts';
+import { recordUnexplainedTransfer } from '../../../../src/finance/use-cases/refunds/record-unexplained-transfer.ts';
 import { listCosts } from '../../../../src/payments/store/refunds.ts';
 import { useChain } from '../../../support/devnet.ts';
 import { payTo } from '../../../support/gateway.ts';
@@ -61,13 +61,15 @@ test('`costs record --missing` records the cost of every transaction of the oper
   const accepted = [{ network, asset: chain.token, symbol: 'USDC', decimals: 6, payTo }] as const;
   const use = (transaction: Hex, as: 'own' | 'suspense') => {
     const order = { network, transaction, logIndex: undefined, use: { as }, operator: 'ada' } as const;
-    return recordAstray(ledger, order, silent, accepted);
+    return recordUnexplainedTransfer(ledger, order, silent, accepted);
   };
   const own = await sent(giveBack(chain, { key: devnetKeys.spare, to: payTo, amount: 6n }));
   expect(await use(own, 'own')).toMatchObject({ kind: 'recorded' });
   // a stranger paid for this one
-  const astray = await final(await giveBack(chain, { key: devnetKeys.thirdSpare, to: payTo, amount: 7n }));
-  expect(await use(astray, 'suspense')).toMatchObject({ kind: 'recorded' });
+  const unexplained = await final(
+    await giveBack(chain, { key: devnetKeys.thirdSpare, to: payTo, amount: 7n }),
+  );
+  expect(await use(unexplained, 'suspense')).toMatchObject({ kind: 'recorded' });
   expect(await recorded()).toEqual([]);
 
   const named = [

@@ -2,10 +2,10 @@ import { describe, expect, onTestFinished, test } from 'vitest';
 import { devnetAddress, devnetKeys } from '../../../../src/devnet/accounts.ts';
 import type { Hex } from '../../../../src/base/values/primitives.ts';
 import {
-  type AstrayOrder,
-  recordAstray,
-  reverseAstray,
-} from '../../../../src/finance/use-cases/refunds/record-astray.ts';
+  type UnexplainedTransferOrder,
+  recordUnexplainedTransfer,
+  reverseUnexplainedTransfer,
+} from '../../../../src/finance/use-cases/refunds/record-unexplained-transfer.ts';
 import { listCosts, listTransfers } from '../../../../src/payments/store/refunds.ts';
 import { startFacilitatorProxy } from '../../../support/facilitator-proxy.ts';
 import { useChain } from '../../../support/devnet.ts';
@@ -21,7 +21,7 @@ const sender = devnetAddress('thirdSpare');
 const strangers = devnetKeys.thirdSpare;
 
 /** A gateway with one payment, so that its payee is known, and what operators record beside. */
-async function astray(options: Parameters<typeof refunding>[1] = {}) {
+async function unexplainedTransfer(options: Parameters<typeof refunding>[1] = {}) {
   const setup = await refunding(chain, options);
   const { ledger, chains, final } = setup;
   return {
@@ -33,13 +33,24 @@ async function astray(options: Parameters<typeof refunding>[1] = {}) {
     async gone(amount: bigint, to: Hex = sender): Promise<Hex> {
       return final(await giveBack(chain, { to, amount }));
     },
-    record: (transaction: Hex, use: AstrayOrder['use'], change: Partial<AstrayOrder> = {}, at = chains) => {
+    record: (
+      transaction: Hex,
+      use: UnexplainedTransferOrder['use'],
+      change: Partial<UnexplainedTransferOrder> = {},
+      at = chains,
+    ) => {
       const order = { network, transaction, logIndex: undefined, use, operator: 'ada', ...change } as const;
       const accepted = [{ network, asset: chain.token, symbol: 'USDC', decimals: 6, payTo }] as const;
-      return recordAstray(ledger, order, at, accepted);
+      return recordUnexplainedTransfer(ledger, order, at, accepted);
     },
     reverse: (transaction: Hex) =>
-      reverseAstray(ledger, { network, transaction, logIndex: undefined, why: 'wrong', operator: 'eve' }),
+      reverseUnexplainedTransfer(ledger, {
+        network,
+        transaction,
+        logIndex: undefined,
+        why: 'wrong',
+        operator: 'eve',
+      }),
   };
 }
 
@@ -49,7 +60,7 @@ const own = { as: 'own' } as const;
 
 describe('money that came without a payment', () => {
   test('is in suspense until it is kept or given back, each once', async () => {
-    const { database, ledger, came, gone, record } = await astray();
+    const { database, ledger, came, gone, record } = await unexplainedTransfer();
     const kept = await came(5n);
     expect(await record(kept, suspense)).toMatchObject({
       kind: 'recorded',
@@ -84,7 +95,7 @@ describe('money that came without a payment', () => {
   });
 
   test("is the operator's own from a payee to itself, or from another account", async () => {
-    const { came, record, final } = await astray();
+    const { came, record, final } = await unexplainedTransfer();
     const around = await final(await giveBack(chain, { to: payTo, amount: 3n }));
     expect(await record(around, suspense)).toMatchObject({ code: 'to_itself' });
     expect(await record(around, own)).toMatchObject({ kind: 'recorded', record: { received_from: payTo } });
@@ -92,7 +103,7 @@ describe('money that came without a payment', () => {
   });
 
   test('is recorded only as the chain shows it, and only when that is final', async () => {
-    const { came, gone, record } = await astray();
+    const { came, gone, record } = await unexplainedTransfer();
     const transaction = await came(5n);
     const standing = await chainsThatStandStill(chain.rpcUrl);
     const unfinal = await giveBack(chain, { key: strangers, to: payTo, amount: 6n });
@@ -112,7 +123,7 @@ describe('money that came without a payment', () => {
   });
 
   test('is no payment, no sweep and no refund: each transfer counts once', async () => {
-    const { database, paid, record, sweep, came, gone, final } = await astray();
+    const { database, paid, record, sweep, came, gone, final } = await unexplainedTransfer();
     const digest = await paid();
     const [settled] = (await allEvents(database.db)).filter(({ type }) => type === 'payment_settled');
     const { transaction } = settled!.data as { transaction: Hex };
@@ -135,7 +146,7 @@ describe('money that came without a payment', () => {
   test('of a payment whose outcome the gateway does not know yet is that payment', async () => {
     const proxy = await startFacilitatorProxy(chain.facilitatorUrl);
     onTestFinished(() => proxy.close());
-    const { database, gateway, record, final } = await astray({
+    const { database, gateway, record, final } = await unexplainedTransfer({
       facilitatorUrl: proxy.url,
       top: 'confirm = "never"',
     });
@@ -154,7 +165,7 @@ describe('money that came without a payment', () => {
   });
 
   test('recorded by concurrent commands, whatever each says, is recorded once', async () => {
-    const { database, came, record } = await astray();
+    const { database, came, record } = await unexplainedTransfer();
     for (const amount of [11n, 12n, 13n]) {
       const transaction = await came(amount);
       const answers = await Promise.all(
@@ -174,7 +185,7 @@ describe('money that came without a payment', () => {
   });
 
   test('given back once gives back one amount, also with concurrent commands', async () => {
-    const { database, ledger, came, gone, record } = await astray();
+    const { database, ledger, came, gone, record } = await unexplainedTransfer();
     const [one, other] = [await came(21n), await came(21n)];
     const use = { as: 'returned', by: await gone(21n) } as const;
     const answers = await Promise.all([record(one, use), record(other, use), record(one, use)]);
@@ -191,7 +202,7 @@ describe('money that came without a payment', () => {
   });
 
   test('recorded wrongly is reversed with a reason, and its transfers are free for other records', async () => {
-    const { database, came, gone, record, reverse, sweep } = await astray();
+    const { database, came, gone, record, reverse, sweep } = await unexplainedTransfer();
     const [money, back] = [await came(9n), await gone(9n)];
     expect(await reverse(money)).toMatchObject({ code: 'not_recorded' });
     expect(await record(money, { as: 'returned', by: back })).toMatchObject({ kind: 'recorded' });
@@ -204,7 +215,7 @@ describe('money that came without a payment', () => {
   });
 
   test('is recorded, listed and reversed from the shell', async () => {
-    const { database, came } = await astray();
+    const { database, came } = await unexplainedTransfer();
     const transaction = await came(price);
     const env = { DATABASE_URL: database.url };
     const place = ['--network', network, '--tx', transaction, '--by', 'ada'];

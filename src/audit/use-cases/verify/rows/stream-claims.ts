@@ -4,11 +4,15 @@ import { spendAuthDigest } from '../../../../accounts/rules/spend/spend-auth.ts'
 import { type Address, chainIdOf } from '../../../../base/values/primitives.ts';
 import { bytesToHex } from 'viem/utils';
 import type { AnyClaim, Claim } from '../../../../ledger/store/lane-command.ts';
-import { astrayClaims, spendClaims, sweepClaim } from '../../../../payments/store/recorded-claims.ts';
+import {
+  unexplainedTransferClaims,
+  spendClaims,
+  sweepClaim,
+} from '../../../../payments/store/recorded-claims.ts';
 import { firingClaim } from '../../../../ledger/store/streams.ts';
 import { paymentOf, type PaymentRows } from './payment-rows.ts';
 
-/** The types of events that begin what holds claims; a payment may begin in the middle of its stream. */
+/** The types of events that begin a holder of claims; a payment may begin in the middle of its stream. */
 export const claimingTypes = [
   'settlement_started',
   'payment_recovered',
@@ -53,7 +57,7 @@ export function claimsOfStream(events: readonly RecordedEvent[]): StreamClaim[] 
       return of([sweepClaim(first.data)]);
     case 'operator_transfer_recorded': {
       const last = events.at(-1);
-      return of(last?.type === 'operator_transfer_recorded' ? astrayClaims(last.data) : []);
+      return of(last?.type === 'operator_transfer_recorded' ? unexplainedTransferClaims(last.data) : []);
     }
     default:
       return claimsOfPayment(stream, paymentOf(events));

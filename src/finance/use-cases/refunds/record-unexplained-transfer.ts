@@ -7,7 +7,7 @@ import type { Transfer } from '../../../payments/peers/chain/chain.ts';
 import { projectToHead } from '../../../audit/use-cases/projections/project.ts';
 import type { LedgerDatabase } from '../../../ledger/store/database.ts';
 import { createPaymentLookup } from '../../../payments/store/payment-lookup.ts';
-import { astrayClaims } from '../../../payments/store/recorded-claims.ts';
+import { unexplainedTransferClaims } from '../../../payments/store/recorded-claims.ts';
 import { type KnownPayee, listStreams } from '../../../payments/store/refunds.ts';
 import { readStream } from '../../../ledger/store/streams.ts';
 import { readTransferHolders } from '../../../payments/store/claims.ts';
@@ -28,8 +28,8 @@ import {
   tryAgain,
 } from './final-transfers.ts';
 
-/** An operator's explanation of a transfer to a payee that is no payment. */
-export interface AstrayOrder {
+/** An operator's explanation of a transfer to a payee that does not belong to a payment. */
+export interface UnexplainedTransferOrder {
   readonly network: Caip2;
   readonly transaction: Hex;
   /** Which of its transfers; needed where several could be meant. */
@@ -41,13 +41,13 @@ export interface AstrayOrder {
   readonly operator: string;
 }
 
-export type AstrayRefusal =
+export type UnexplainedTransferRefusal =
   | NoTransfers
   /** No transfer of it is to a payee. */
   | 'no_transfer'
   /** Several transfers of it could be meant. */
   | 'transfer_ambiguous'
-  /** The transfer is recorded as a payment, a sweep, a refund or what gave money back. */
+  /** The transfer is recorded as a payment, a sweep, a refund or a return. */
   | 'transfer_claimed'
   /** The authorization of a payment that is in the ledger moved it. */
   | 'payment_known'
@@ -63,43 +63,43 @@ export type AstrayRefusal =
   | 'returned_before'
   | 'superseded';
 
-export type AstrayAnswer =
+export type UnexplainedTransferAnswer =
   | {
       readonly kind: 'recorded' | 'repeated';
-      readonly record: AstrayRecord;
+      readonly record: UnexplainedTransferRecord;
       /** What its transaction cost, where the operator sent money: back, or own money. */
       readonly cost?: TransferCost;
     }
-  | Refused<AstrayRefusal>;
+  | Refused<UnexplainedTransferRefusal>;
 
-interface AstrayLedger extends Ledger {
+interface UnexplainedTransferLedger extends Ledger {
   readonly db: LedgerDatabase;
 }
 
 /**
- * Records what a final transfer to a payee is that no payment explains. A transfer is recorded once, also with concurrent commands:
+ * Records an operator's explanation of a final transfer that no payment explains. Concurrent commands record a transfer once:
  * its claim decides. Money in suspense can be recorded again, as income or as returned. `accepted` are the configured tokens.
  */
-export async function recordAstray(
-  ledger: AstrayLedger,
-  order: AstrayOrder,
+export async function recordUnexplainedTransfer(
+  ledger: UnexplainedTransferLedger,
+  order: UnexplainedTransferOrder,
   chains: Chains,
   accepted: readonly KnownToken[],
-): Promise<AstrayAnswer> {
+): Promise<UnexplainedTransferAnswer> {
   await projectToHead(ledger);
   const known = await knownPayees(ledger.pool, order.network, accepted);
   const mined = await readMined(chains, order.network, order.transaction, tokensOf(known));
   if (mined.kind === 'refused') return mined;
-  const answer = await tryAgain(() => tryAstray(ledger, order, chains, { mined, known }));
+  const answer = await tryAgain(() => tryUnexplainedTransfer(ledger, order, chains, { mined, known }));
   return answer.kind === 'refused' ? answer : { ...answer, ...(await costOf(ledger, order, chains, answer)) };
 }
 
-/** Money of strangers came in a transaction of theirs. */
+/** Undefined where a stranger sent the money: then the stranger paid for the transaction. */
 async function costOf(
   ledger: Ledger,
-  { network, operator }: AstrayOrder,
+  { network, operator }: UnexplainedTransferOrder,
   chains: Chains,
-  { record }: { readonly record: AstrayRecord },
+  { record }: { readonly record: UnexplainedTransferRecord },
 ): Promise<{ readonly cost?: TransferCost }> {
   const { as, returned, received_from: from } = record;
   const sent = returned ?? (as === 'own' ? { transaction: record.transaction, from } : undefined);
@@ -108,12 +108,12 @@ async function costOf(
   return { cost: await recordTransferCost(ledger, chains, of, sent.from) };
 }
 
-async function tryAstray(
+async function tryUnexplainedTransfer(
   ledger: Ledger,
-  order: AstrayOrder,
+  order: UnexplainedTransferOrder,
   chains: Chains,
   { mined, known }: { readonly mined: MinedTransfers; readonly known: readonly KnownPayee[] },
-): Promise<AstrayAnswer> {
+): Promise<UnexplainedTransferAnswer> {
   const chosen = await chooseTransfer(ledger, order, mined, known);
   if (chosen.kind === 'refused') return chosen;
   const { came } = chosen;
@@ -127,8 +127,8 @@ async function tryAstray(
     (await findPayment(ledger.pool, order, mined, came));
   if (refusal) return refusal;
   const base = { ...came, operator: order.operator };
-  const suspense: AstrayRecord = { as: 'suspense', ...base };
-  let wanted: AstrayRecord = { as: order.use.as, ...base };
+  const suspense: UnexplainedTransferRecord = { as: 'suspense', ...base };
+  let wanted: UnexplainedTransferRecord = { as: order.use.as, ...base };
   if (order.use.as === 'returned') {
     const back = await findReturn(ledger.pool, chains, order.use.by, { came, mined });
     if (back.kind === 'refused') return back;
@@ -138,25 +138,25 @@ async function tryAstray(
   // the books show that it came before they show that it went
   if (!record && order.use.as === 'returned')
     events.unshift({ type: 'operator_transfer_recorded', data: suspense });
-  const [own, ...others] = astrayClaims(wanted);
+  const [own, ...others] = unexplainedTransferClaims(wanted);
   const claims = record || !own ? others : [own, ...others];
   const { outcome } = await ledger.lane.append({ stream, expect: version, events, claims });
   return outcome === 'ok' ? { kind: 'recorded', record: wanted } : refused('superseded');
 }
 
-function isRecorded(record: AstrayRecord, { use }: AstrayOrder): boolean {
+function isRecorded(record: UnexplainedTransferRecord, { use }: UnexplainedTransferOrder): boolean {
   return record.as === use.as && (use.as !== 'returned' || record.returned?.transaction === use.by);
 }
 
-type Came = Omit<AstrayRecord, 'as' | 'operator' | 'returned'>;
+type Came = Omit<UnexplainedTransferRecord, 'as' | 'operator' | 'returned'>;
 
 /** The one transfer to a payee that the order names. */
 async function chooseTransfer(
   { pool }: Ledger,
-  order: AstrayOrder,
+  order: UnexplainedTransferOrder,
   mined: MinedTransfers,
   known: readonly KnownPayee[],
-): Promise<{ readonly kind: 'chosen'; readonly came: Came } | Refused<AstrayRefusal>> {
+): Promise<{ readonly kind: 'chosen'; readonly came: Came } | Refused<UnexplainedTransferRefusal>> {
   const { network, transaction, logIndex } = order;
   const isPayee = (address: string): boolean => known.some(({ pay_to }) => pay_to === address);
   const arriving = mined.transfers.flatMap((transfer) => {
@@ -190,10 +190,10 @@ async function chooseTransfer(
 /** Refuses a transfer that a payment in the ledger has moved, unless that payment is recorded as failed. */
 async function findPayment(
   pool: pg.Pool,
-  { network }: AstrayOrder,
+  { network }: UnexplainedTransferOrder,
   { authorizations }: MinedTransfers,
   { asset, log_index: logIndex }: Came,
-): Promise<Refused<AstrayRefusal> | undefined> {
+): Promise<Refused<UnexplainedTransferRefusal> | undefined> {
   const used = authorizations.find((one) => one.logIndex === logIndex && one.asset === asset);
   if (!used) return undefined;
   const { transferMethod, payer, nonce } = used;
@@ -213,8 +213,8 @@ async function findReturn(
   by: Hex,
   { came, mined }: { readonly came: Came; readonly mined: MinedTransfers },
 ): Promise<
-  | { readonly kind: 'found'; readonly returned: NonNullable<AstrayRecord['returned']> }
-  | Refused<AstrayRefusal>
+  | { readonly kind: 'found'; readonly returned: NonNullable<UnexplainedTransferRecord['returned']> }
+  | Refused<UnexplainedTransferRefusal>
 > {
   const network = came.network as Caip2;
   const back = await readMined(chains, network, by, [came.asset as Address]);
@@ -262,13 +262,15 @@ export interface ReversalOrder {
 export type ReversalRefusal = 'not_recorded' | 'transfer_ambiguous' | 'superseded';
 
 /**
- * Takes back all that was recorded of a transfer that is no payment: its transfers are free for other records, such as the payment
+ * Reverses the record of an unexplained transfer. This frees its transfers for other records, such as the payment
  * that it turned out to be.
  */
-export async function reverseAstray(
+export async function reverseUnexplainedTransfer(
   ledger: Ledger,
   order: ReversalOrder,
-): Promise<{ readonly kind: 'reversed'; readonly record: AstrayRecord } | Refused<ReversalRefusal>> {
+): Promise<
+  { readonly kind: 'reversed'; readonly record: UnexplainedTransferRecord } | Refused<ReversalRefusal>
+> {
   return tryAgain(async () => {
     const found = await findStanding(ledger.pool, order);
     if (found.kind === 'refused') return found;
@@ -281,7 +283,7 @@ export async function reverseAstray(
       events: [
         { type: 'operator_transfer_reversed', data: { network, transaction, log_index, why, operator } },
       ],
-      freed: astrayClaims(record),
+      freed: unexplainedTransferClaims(record),
     });
     return outcome === 'ok' ? { kind: 'reversed', record } : refused('superseded');
   });
@@ -291,7 +293,7 @@ interface Standing {
   readonly kind: 'standing';
   readonly stream: string;
   readonly version: number;
-  readonly record: AstrayRecord;
+  readonly record: UnexplainedTransferRecord;
 }
 
 async function findStanding(
@@ -311,8 +313,8 @@ async function findStanding(
     : first;
 }
 
-/** A transfer that is no payment, as an operator recorded it. */
-export type AstrayRecord = EventData<'operator_transfer_recorded'>;
+/** An operator's record of an unexplained transfer. */
+export type UnexplainedTransferRecord = EventData<'operator_transfer_recorded'>;
 
 /** A transfer's place on the chain. */
 export interface TransferPlace {
@@ -321,20 +323,20 @@ export interface TransferPlace {
   readonly log_index: number;
 }
 
-/** The stream is named by the transfer, so what is recorded of it stands in one place. */
+/** The stream has the transfer's name, so it holds all records of the transfer. */
 function transferStream({ network, transaction, log_index: logIndex }: TransferPlace): string {
   return `${transferStreams({ network, transaction })}${logIndex}`;
 }
 
-/** What the streams of all transfers of a transaction begin with. */
+/** The common prefix of the streams of a transaction's transfers. */
 function transferStreams({ network, transaction }: Omit<TransferPlace, 'log_index'>): string {
   return `transfer:${chainIdOf(network) ?? 0}:${transaction}:`;
 }
 
-/** What stands of a transfer: undefined where nothing was recorded, or where it was reversed. */
+/** The valid record of a transfer: undefined where nothing was recorded, or where the record was reversed. */
 function standing(events: readonly RecordedEvent[]): {
   readonly version: number;
-  readonly record: AstrayRecord | undefined;
+  readonly record: UnexplainedTransferRecord | undefined;
 } {
   const last = events.at(-1);
   const record = last?.type === 'operator_transfer_recorded' ? last.data : undefined;

@@ -6,9 +6,9 @@ import { type ChainTransfer } from '../../../payments/rules/chain-transfer.ts';
 
 /**
  * Takes the transfers of a period in the order of the chain and keeps those that need a further look: all but the transactions that did
- * exactly what the plain payments of the ledger say.
+ * exactly as the plain payments of the ledger say.
  */
-export class TransferSieve {
+export class TransferFilter {
   readonly #plain: PlainPayments;
   readonly #matcher: Matcher;
   readonly #payees: ReadonlySet<string>;
@@ -17,7 +17,7 @@ export class TransferSieve {
   #transaction: ChainTransfer[] = [];
 
   /**
-   * @param facts what the ledger has beside the plain payments
+   * @param facts the ledger's facts other than the plain payments
    * @param payees `network/address` of every account
    */
   constructor(facts: LedgerFacts, plain: PlainPayments, payees: ReadonlySet<string>, limit: StrangerLimit) {
@@ -32,7 +32,7 @@ export class TransferSieve {
     this.#transaction.push(transfer);
   }
 
-  /** Takes the last transaction, so that the plain payments know all that was seen. Returns what was kept, in the order of the chain. */
+  /** Takes the last transaction, so that the plain payments know all transfers. Returns the kept transfers, in the order of the chain. */
   finish(): ChainTransfer[] {
     this.#flush();
     const all = [...this.#others, ...this.#matcher.placed.values(), ...this.#matcher.candidates];
@@ -58,7 +58,7 @@ export class TransferSieve {
     if (this.#matcher.isNamed(first)) return false;
     // any account can make a token log a transfer of 0 between two addresses
     const moved = transfers.filter(({ amount }) => amount > 0n);
-    // what a payee paid to another one is on two accounts
+    // a transfer between two payees is on two accounts
     const areOfOthers = moved.every(({ network, from }) => !this.#payees.has(`${network}/${from}`));
     return areOfOthers && this.#plain.see(moved);
   }

@@ -5,13 +5,13 @@ import type { Position } from './payment.ts';
 
 type Recorded = EventData<'operator_transfer_recorded'>;
 
-/** What is recorded of a transfer, and its position in the books since. */
-export interface AstrayTransfer {
+/** The record of a transfer, and its position in the books since. */
+export interface UnexplainedTransfer {
   readonly data: Recorded;
   readonly position: Position;
 }
 
-export const astrayCategories = {
+export const unexplainedTransferCategories = {
   suspense: 'suspense',
   income: 'suspense_income',
   returned: 'suspense_return',
@@ -19,10 +19,10 @@ export const astrayCategories = {
 } as const satisfies Record<Recorded['as'], Category>;
 
 /**
- * The position in the books of a transfer that is no payment: what came in, and whose it is. `holding` is the account for tokens at
+ * The position of an unexplained transfer in the books: the amount received, and its owner. `holding` is the account for tokens at
  * an address of the operator. Undefined: nothing is recorded of it.
  */
-export function astrayPosition(
+export function unexplainedTransferPosition(
   data: Recorded | undefined,
   token: Commodity,
   holding: (address: string) => string,
