@@ -57,7 +57,7 @@ function frameOf(site: ConsoleSite): Frame<ConsoleSite> {
   };
 }
 
-/** Who is signed in, with what they are as an operator, read anew for each request: what another process has ended is over. */
+/** The signed-in user and their operator, read for each request: a session that another process ended is over. */
 async function operatingVisitorOf(
   site: ConsoleSite,
   cookies: string | undefined,

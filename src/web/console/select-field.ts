@@ -1,6 +1,6 @@
 import { html, type Html } from '../../base/values/html.ts';
 
-/** A labelled choice of one value. `any`: what stands for none, first of all. */
+/** A labelled choice of one value. `any`: the first entry, which chooses none. */
 export function selectField({
   label,
   name,

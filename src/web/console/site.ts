@@ -18,7 +18,7 @@ export interface ConsoleSite extends PageHost {
   readonly jobs: (() => JobsContext) | undefined;
   /** Undefined where no models are sold. */
   readonly chat: (() => ChatContext) | undefined;
-  /** Proves what is in the ledger; undefined where it is not sealed. */
+  /** Proves events of the ledger; undefined where it is not sealed. */
   readonly log: LogReader | undefined;
   /** The public keys of the log's present generation, as auditors are given them. */
   readonly logKeys: () => Promise<readonly string[]>;
@@ -60,7 +60,7 @@ export interface Section {
   readonly label: string;
   /** Left out: it is always offered. */
   readonly isOffered?: (site: Pick<ConsoleSite, 'jobs' | 'chat'>) => boolean;
-  /** Who sees it. Default: every operator. */
+  /** The operators that see it. Default: all. */
   readonly role?: OperatorRole;
   register(console: Console, site: ConsoleSite): void;
 }

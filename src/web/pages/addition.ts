@@ -12,6 +12,6 @@ export interface PageAddition {
   readonly script: string;
   /** What every page says of it, above its content. */
   readonly notice: Html;
-  /** The routes of its files and of what its script asks for. */
+  /** The routes of its files and of its script's requests. */
   readonly routes: (publicUrl: () => string) => (app: FastifyInstance) => Promise<void>;
 }

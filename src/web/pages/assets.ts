@@ -25,7 +25,7 @@ const types = {
 /** Later files may import earlier ones. */
 export type AssetName = keyof typeof types;
 
-/** The files beside the pages. */
+/** The static files of the pages. */
 export interface Assets {
   /** The address of a file, which changes with its content. */
   href(name: AssetName): string;
@@ -44,7 +44,7 @@ export async function readAssets(): Promise<Assets> {
   const href = (name: string): string => `/assets/${name}?v=${versions.get(name) ?? ''}`;
   for (const name of names) {
     const text = await readFile(new URL(`assets/${name}`, import.meta.url), 'utf8');
-    // a module is imported by the address that changes with its content, as it is loaded by a page
+    // a module is imported by the address that changes with its content, as pages import it
     texts.set(
       name,
       text.replaceAll(/(?<=from ')\.\/([\w-]+\.js)(?=';)/g, (_, imported: string) => href(imported)),

@@ -16,12 +16,12 @@ export interface DocumentParts {
   /** Before those of the view. */
   readonly scripts: readonly AssetName[];
   readonly bodyClass?: string;
-  /** Where the name at the top leads, and what stands there. */
+  /** The link of the name at the top, and its text. */
   readonly home: string;
   readonly brand: Shown;
   readonly navigation: Shown;
   readonly footer: Shown;
-  /** Behind everything, such as a dialog. */
+  /** After all other content, such as a dialog. */
   readonly end?: Shown;
 }
 

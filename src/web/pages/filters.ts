@@ -8,7 +8,7 @@ export type Filters = Readonly<Record<string, (text: string) => boolean>>;
 /** The place of a table's page, such as `before=1234`. */
 export const isCursor = (text: string): boolean => /^[1-9]\d{0,14}$/.test(text);
 
-/** A page for filters that cannot be read; undefined where all can. Left out, such a filter would mean everything. */
+/** A page for filters that cannot be read; undefined where all can. A filter left out would show everything. */
 export function unreadableView(values: URLSearchParams, filters: Filters): View | undefined {
   for (const [name, isReadable] of Object.entries(filters)) {
     const given = values.getAll(name).filter((text) => text !== '');

@@ -12,7 +12,7 @@ export interface LostPages {
   readonly answer: SendProblemPage;
 }
 
-/** Pages for addresses that have none. A path of the API keeps its JSON, and so does a client that does not ask for HTML. */
+/** The page for unknown addresses. A path of the API keeps its JSON, and so does a client that does not ask for HTML. */
 export function createLostPages(site: Site): LostPages {
   const own = new Set([rootOf('/assets')]);
   return {

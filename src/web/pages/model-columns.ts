@@ -3,7 +3,7 @@ import { priceText } from '../../base/values/price.ts';
 import { html, type Html } from '../../base/values/html.ts';
 import { type Column, count } from './parts.ts';
 
-/** What a table says of a model beside its name: its context, and its prices in this currency. */
+/** The columns of a model after its name: its context, and its prices in this currency. */
 export function modelColumns(currency: string): readonly Column<ModelConfig>[] {
   const price = (nanos: bigint | undefined): Html | string =>
     nanos === undefined ? 'free' : html`${priceText(nanos)} <span class="unit">${currency}</span>`;

@@ -1,4 +1,4 @@
-/** What a page says at its top, by the code in its address: an address cannot put words of its own on a page. */
+/** The notice at the top of a page, by the code in its address: an address cannot put other words on a page. */
 export const notices = {
   verified: { tone: 'good', text: 'Your address is confirmed. Sign in to begin.' },
   password_set: {
@@ -15,7 +15,7 @@ export const notices = {
   wallet_linked: { tone: 'good', text: 'You can sign in with this wallet now.' },
   wallet_unlinked: {
     tone: 'good',
-    text: 'That wallet cannot sign in to this account any more. Sessions that it began go on: end them below.',
+    text: 'That wallet cannot sign in to this account any more. Sessions that it began continue: end them below.',
   },
   factor_added: { tone: 'good', text: 'The second factor was added. It opens the console from now on.' },
   key_revoked: { tone: 'good', text: 'The key was revoked. It is refused from now on.' },
@@ -70,7 +70,7 @@ export const notices = {
   period_closed: { tone: 'good', text: 'The period is closed. Another person reviews it.' },
   period_reviewed: {
     tone: 'good',
-    text: 'Ledger and exports are as they were closed. Your review is recorded.',
+    text: 'Ledger and exports match the close. Your review is recorded.',
   },
   period_reopened: { tone: 'good', text: 'The period is open again.' },
   refund_recorded: { tone: 'good', text: 'The refund is recorded.' },
@@ -85,7 +85,7 @@ export const notices = {
   settlement_resolved: { tone: 'good', text: 'The settlement was resolved.' },
   no_receipt: {
     tone: 'bad',
-    text: 'That is no digest of a receipt. It is 0x and 64 digits from 0 to 9 and a to f.',
+    text: 'That is not the digest of a receipt. It is 0x and 64 digits from 0 to 9 and a to f.',
   },
   wrong_receipt_token: { tone: 'bad', text: 'That token does not open this receipt. Nothing was changed.' },
   link_expired: {

@@ -90,7 +90,7 @@ export interface Column<T> {
   readonly isAction?: boolean;
 }
 
-/** A table with a caption; on a phone each row is a block with the labels beside the values. */
+/** A table with a caption; on a phone each row is a block with the labels next to the values. */
 export function table<T>(caption: string, columns: readonly Column<T>[], rows: readonly T[]): Html {
   const classOf = ({ isNumber, isAction }: Column<T>): string =>
     isNumber === true || isAction === true ? 'number' : '';
@@ -183,7 +183,7 @@ export function copyButton(text: string, what: string): Html {
   </button>`;
 }
 
-/** A name that a person chose: its direction does not affect what is beside it, and marks that turn text around are left out. */
+/** A name that a person chose: its direction does not affect the text around it, and marks that turn text around are left out. */
 export function personName(name: string): Html {
   return html`<bdi class="name">${withoutMarks(name)}</bdi>`;
 }

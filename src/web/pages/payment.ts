@@ -80,13 +80,13 @@ function choice(
   </fieldset>`;
 }
 
-/** A price as it is shown: the amount, the token and its network. */
+/** A displayed price: the amount, the token and its network. */
 export function priceIn({ network, symbol, decimals, amount }: Payable, networks: WalletNetworks): Html {
   return html`${formatUnits(amount, decimals)} ${symbol}
     <span class="hint">on ${networks[network]?.chainName ?? network}</span>`;
 }
 
-/** With what the module needs to know of the price, to compare it with the 402. */
+/** With the price's values, which the module compares with the 402. */
 function radio({ path, network, asset, symbol, decimals, amount }: Payable, index: number): Html {
   return html`<input
     type="radio"

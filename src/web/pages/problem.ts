@@ -3,7 +3,7 @@ import { html } from '../../base/values/html.ts';
 import { sections } from './sections.ts';
 import type { View, Visitor } from './site.ts';
 
-/** A page for what cannot be shown or done. `again` is the page's own path, where asking once more may help. */
+/** A page that explains a failure. `again` is the page's own path, where a retry may help. */
 export function problemView(
   status: number,
   text: string,
@@ -21,7 +21,7 @@ export function problemView(
   };
 }
 
-/** A page for an address that has none, or that takes forms alone. */
+/** The page for an address without a page, or that takes only forms. */
 export function lostView(visitor: Visitor | undefined, code: 'not_found' | 'method_not_allowed'): View {
   const pages = visitor
     ? Object.values(sections)
@@ -37,7 +37,7 @@ export function lostView(visitor: Visitor | undefined, code: 'not_found' | 'meth
       <p class="notice warn" role="alert">
         ${isUnknown ? 'There is no page at this address. Nothing was changed.' : 'This address takes a form that another page sends. Nothing was changed.'}
       </p>
-      <p>Go on with:</p>
+      <p>Continue with:</p>
       <ul class="links">
         ${pages.map(({ path, label }) => html`<li><a href="${path}">${label}</a></li>`)}
         <li><a href="/docs">API reference</a></li>

@@ -21,12 +21,12 @@ import type { Answer, PageHost, Sent, View, Visitor, VisitOf } from './site.ts';
 export type Handle<V> = (visit: V) => Answer | Promise<Answer>;
 export type Take<V> = (visit: V, sent: Sent) => Answer | Promise<Answer>;
 
-/** Whether a visit may go on; where not, what it is answered. */
+/** Whether a visit may continue; if not, its answer. */
 export type Admission<V> =
   | { readonly kind: 'admitted'; readonly visit: V }
   | { readonly kind: 'refused'; readonly answer: Answer };
 
-/** @param again the page with what was typed into its form; undefined where no form was sent */
+/** @param again the page with the typed values of its form; undefined where no form was sent */
 type Admit<Any, V> = (visit: Any, again: string | undefined) => Admission<V> | Promise<Admission<V>>;
 
 export interface FormOptions<Any> {
@@ -36,7 +36,7 @@ export interface FormOptions<Any> {
   readonly shownAt?: string | ((params: Readonly<Record<string, string>>) => string);
   /** Above this a form is refused. */
   readonly maxBytes?: number;
-  /** Shows a form that is too old with what was typed, where an address could not keep that much. */
+  /** Shows a form that is too old again with its typed values, which are too long for an address. */
   readonly showAgain?: (visit: Any, fields: URLSearchParams) => View | Promise<View>;
   /** It changes nothing, so that it needs no token: whatever its age, nothing that was typed is lost. */
   readonly isLookUp?: boolean;
@@ -141,7 +141,7 @@ function formOf<Host extends PageHost>(
   return readFormToken(secrets, ownerOf(site, visit), fields.get('form') ?? '', Date.now());
 }
 
-/** The form's own page with what was typed in its query: the form shows it again. */
+/** The form's own page, with the typed values in its query: the form shows them again. */
 function withKept(path: string, fields: URLSearchParams, secrets: readonly string[]): string {
   const kept = new URLSearchParams(
     [...fields].filter(([name]) => name !== 'form' && !secrets.includes(name)),
@@ -175,7 +175,7 @@ async function openVisit<Host extends PageHost>(
   return visit;
 }
 
-/** Whom a form belongs to: the session, or the browser of a visitor who has none. */
+/** The owner of a form: the session, or the browser of a visitor without one. */
 function ownerOf<Host extends PageHost>(
   site: Host,
   { request, visitor }: Pick<VisitOf<Host>, 'request' | 'visitor'>,
@@ -231,7 +231,7 @@ function send<Host extends PageHost>(
     case 'view': {
       const code = said ?? visit.query.get('notice') ?? '';
       const notice = isNotice(code) ? notices[code] : undefined;
-      // what a user typed must not be there for who comes after the sign-out
+      // the next person at this browser must not see what the signed-out user typed
       if (answer.isKept === true && !visit.visitor) reply.header('cache-control', 'private, no-cache');
       if (answer.retryAfterSecs !== undefined) reply.header('retry-after', String(answer.retryAfterSecs));
       if (answer.leadsTo !== undefined) reply.header('refresh', `0; url=${answer.leadsTo}`);

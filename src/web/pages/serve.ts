@@ -60,7 +60,7 @@ function signInFor(next: string, notice: NoticeCode): Answer {
   return { kind: 'redirect', to: pathWith('/sign-in', { next: next === '/' ? '' : next }), notice };
 }
 
-/** Who is signed in, as the cookies of a request say. */
+/** The user that the cookies of a request sign in. */
 export async function visitorOf(
   { identity }: Pick<PageHost, 'identity'>,
   cookies: string | undefined,

@@ -16,7 +16,7 @@ import type { AssetName, Assets } from './assets.ts';
 import type { FormToken } from './form-token.ts';
 import type { NoticeCode } from './notices.ts';
 
-/** What pages are made from, whoever they are for: customers here, operators in the console. */
+/** The parts that all pages share: for customers here, for operators in the console. */
 export interface PageHost {
   readonly settings: Pick<PagesConfig, 'name'>;
   readonly identity: Identity;
@@ -31,15 +31,15 @@ export interface Site extends PageHost {
   readonly chat: () => ChatContext;
   /** Undefined where no jobs are sold. */
   readonly jobs: (() => JobsContext) | undefined;
-  /** Proves what is in the ledger; undefined where it is not sealed. */
+  /** Proves events of the ledger; undefined where it is not sealed. */
   readonly log: LogReader | undefined;
   readonly completions: Completions;
 }
 
-/** Who is signed in. */
+/** The signed-in user. */
 export interface Visitor extends SessionUser {
   readonly user: User;
-  /** Read for pages of the console alone; undefined for who is no operator. */
+  /** Read for pages of the console alone; undefined for a user who is not an operator. */
   readonly operator?: OperatorOfUser | undefined;
 }
 
@@ -51,7 +51,7 @@ export interface VisitOf<Host extends PageHost> {
   readonly path: string;
   readonly params: Readonly<Record<string, string>>;
   readonly query: URLSearchParams;
-  /** Undefined where nobody is signed in. */
+  /** Undefined where no user is signed in. */
   readonly visitor: Visitor | undefined;
   /** The token for the forms of this page. */
   readonly token: string;
@@ -66,7 +66,7 @@ export interface SignedInVisit extends Visit {
   readonly visitor: Visitor;
 }
 
-/** A form as it was sent. */
+/** A form as sent. */
 export interface Sent {
   readonly fields: URLSearchParams;
   readonly form: FormToken;
@@ -84,12 +84,12 @@ export interface View {
   /** For a short form: one narrow column. */
   readonly isNarrow?: boolean;
   readonly retryAfterSecs?: number;
-  /** Modules that this page needs beside the one of all pages. */
+  /** Modules that this page needs besides the one of all pages. */
   readonly scripts?: readonly AssetName[];
-  /** An address at which the browser goes on. */
+  /** The address to which the browser continues. */
   readonly leadsTo?: string;
   readonly cookies?: readonly string[];
-  /** A visitor's browser may keep it, so that what was typed is there after its button `back`. For forms of look-ups alone. */
+  /** A visitor's browser may keep it, so that its back button shows the typed values again. For forms of look-ups alone. */
   readonly isKept?: boolean;
 }
 

@@ -185,7 +185,7 @@ test('one dead letter is requeued from the list, and what fails is delivered aga
   expect((await ada.get('/console/calls/outbox?place=leased')).text).toContain('No such call');
   const { fields = {} } = formsIn((await ada.get('/console')).text)[0] ?? {};
   const late = await postForm(ada, action, fields);
-  expect([late.status, late.text]).toEqual([409, expect.stringContaining('it is no dead letter any more')]);
+  expect([late.status, late.text]).toEqual([409, expect.stringContaining('it is no longer a dead letter')]);
 });
 
 test('a paused runner gets no calls, while they are still sold, until an operator resumes it', async () => {

@@ -217,7 +217,7 @@ describe.skipIf(!hasBrowser)('a visitor with a wallet', () => {
     await page.getByText('not permitted').last().waitFor();
     expect(await buyer.paid()).toBe(0n);
     await page.goto('/jobs/1/4');
-    await page.getByText('each signs its request beside the payment').waitFor();
+    await page.getByText('each signs its request in addition to the payment').waitFor();
     await check(page);
     expect(await payButton(page).count()).toBe(0);
     await page.getByText('A page cannot do that: use a program.').waitFor();
@@ -244,7 +244,7 @@ describe.skipIf(!hasBrowser)('a result', () => {
       String.raw`"a": "\u{202e}<img`,
     ],
     ['JSON that is none', result('{"a":', 'application/json'), '{"a":'],
-    ['bytes', result(Buffer.from([0xff, 0xd8, 0, 1]), 'image/svg+xml'), 'which are no text'],
+    ['bytes', result(Buffer.from([0xff, 0xd8, 0, 1]), 'image/svg+xml'), 'which are not text'],
     ['nothing', result(''), 'It is empty'],
   ])('of %s is shown as it is, and the browser reads it as text alone', async (_, reaction, shown) => {
     const site = await startJobsSite(chain, () => reaction);

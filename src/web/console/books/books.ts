@@ -7,7 +7,7 @@ import { periodPages } from './periods.ts';
 import { reconciliationPages, runView } from './reconciliations.ts';
 import { refundsPages } from './refunds.ts';
 
-/** The books: what was compared with the chains, what differs, and what is said of it. */
+/** The books: the comparisons with the chains, the breaks, and their explanations. */
 export const booksSection: Section = {
   path: booksPath,
   label: 'Books',

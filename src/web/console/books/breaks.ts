@@ -22,7 +22,7 @@ import { reportOf, type StoredReport } from './stored-report.ts';
 
 const path = `${booksPath}/reconciliations/:id/breaks/:break`;
 
-/** Each break of a run, and what an operator says of it. */
+/** Each break of a run, and the operator's explanation. */
 export function breakPages(console: Console): void {
   console.show(path, (visit) => breakView(visit, undefined, visit.query));
   console.act(
@@ -69,7 +69,7 @@ interface BreakLink {
   readonly said: readonly Explained[] | undefined;
 }
 
-/** Items of a report as a table. `more`: the page of a break, and what was said of it until now. */
+/** Items of a report as a table. `more`: the page of a break, and its explanations so far. */
 export function itemsTable(
   caption: string,
   report: ReportJson,

@@ -21,7 +21,7 @@ const endings: Readonly<Record<BookFormat, string>> = {
   'summary-page': 'html',
 };
 
-/** The exports of a period, in every format, as `tollbook export` writes them: bytes are sent as they are made. */
+/** The exports of a period, in every format, as `tollbook export` writes them: bytes are sent while they are made. */
 export function exportPages(console: Console): void {
   console.show(`${booksPath}/exports/:format`, exportOf, 'finance');
 }

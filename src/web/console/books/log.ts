@@ -17,7 +17,7 @@ type Anchored = AnchorState & { readonly name: string };
 
 const shownHeads = 20;
 
-/** The signed heads of the log, and how far behind each anchor is. */
+/** The signed heads of the log, and how many events each anchor lacks. */
 export function logPages(console: Console): void {
   console.show(logPath, logView);
 }

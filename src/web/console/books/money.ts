@@ -12,7 +12,7 @@ type Transfer = EventOf<'operator_transfer_recorded' | 'operator_transfer_revers
 
 const shownRows = 200;
 
-/** What moved beside payments: sweeps, and transfers to a payee that are no payment. */
+/** Money moved outside payments: sweeps, and unexplained transfers to a payee. */
 export function moneyPages(console: Console): void {
   console.show(moneyPath, moneyView);
 }
@@ -39,7 +39,7 @@ async function moneyView({ site }: OperatorVisit): Promise<View> {
             html`Money that came without a payment is recorded by <code>tollbook transfers record</code>.`,
           )
         : html`<section class="sheet" data-rows>
-            ${table('Transfers that are no payment, the newest first', transferColumns, transfers)}
+            ${table('Unexplained transfers, the newest first', transferColumns, transfers)}
           </section>`
     }
     ${Math.max(sweeps.length, transfers.length) === shownRows && html`<p class="hint">The newest ${shownRows} of each: the exports have them all.</p>`}`;

@@ -119,7 +119,7 @@ async function review(closed: ClosedPeriod, { site, operator }: OperatorVisit): 
   const differing = compared.comparisons.filter(({ result }) => result === 'differs');
   if (differing.length > 0) {
     const words = differing.map((one) => `${one.of}: ${one.words ?? 'differs'}`).join('; ');
-    return { mistake: `Not reviewed: it is not as it was closed. ${words}` };
+    return { mistake: `Not reviewed: it does not match the close. ${words}` };
   }
   const moved = await reviewPeriod(ledger, closed, { operator: operator.name, reconciled: false });
   return moved.kind === 'recorded' ? 'period_reviewed' : { mistake: `Not reviewed: ${moved.message}.` };
@@ -139,7 +139,7 @@ const textMistake =
   'The reason is kept for ever: 1 to 200 visible ASCII characters, without "@". Nothing was recorded.';
 const busy = 'The whole ledger is being read for somebody else at present. Nothing was recorded; try again.';
 
-/** A ledger that has no books is no fault of this program. */
+/** A ledger without books is not a fault of this program. */
 function reasonOf(error: unknown): { readonly kind: 'refused'; readonly message: string } {
   if (error instanceof ExportError || error instanceof BooksError)
     return { kind: 'refused', message: error.message };
@@ -296,7 +296,7 @@ function movesOf(visit: OperatorVisit, { close: closing, review: reviewed }: Clo
     </details>`;
 }
 
-/** The exports of a run's period, and the form that closes it; none for who may not. */
+/** The exports of a run's period, and the form that closes it; no form for an operator without the permission. */
 export function exportsAndClose(visit: OperatorVisit, id: number, report: ReportJson): Html | undefined {
   if (!includesRole(visit.operator.role, 'finance')) return undefined;
   const open = report.breaks - report.breaks_explained;

@@ -78,7 +78,7 @@ async function reportFile(visit: OperatorVisit): Promise<Answer> {
   return { kind: 'file', name, bytes: Readable.from([bytes]), length: bytes.length };
 }
 
-/** The page of a run; with what an action was refused with. */
+/** The page of a run; with an action's refusal. */
 export async function runView(visit: OperatorVisit, mistake?: string): Promise<View> {
   const stored = await reportOf(visit);
   if (!stored) return notFound('reconciliation');

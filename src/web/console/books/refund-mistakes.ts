@@ -15,14 +15,14 @@ export const sendMistakes: Readonly<Record<SendRefusal, string>> = {
     'The events are not all those that the log has sealed: somebody has changed, moved or removed some. Pay nothing before the command tollbook verify finds the ledger sound.',
   under_way:
     'This refund is being sent already, by you in another page or by somebody else. Load this page again.',
-  not_started: 'Nobody is sending this refund at present. Load this page again.',
+  not_started: 'No operator is sending this refund now. Load this page again.',
   superseded: 'Something else was recorded of this payment at the same moment. Load this page again.',
   chain_unavailable: 'The chain could not be asked. Nothing was changed; try again.',
 };
 
 /** Why a refund is not given up. */
 export const endMistakes: Readonly<Record<EndRefusal, string>> = {
-  not_started: 'Nobody is sending this refund at present. Load this page again.',
+  not_started: 'No operator is sending this refund now. Load this page again.',
   landed: 'Its transaction is in a block, so it has moved money: record it. Nothing was changed.',
   pending:
     'Its transaction waits for a block, or its nonce is not spent in a final one, so it may still move money. Nothing was changed.',

@@ -52,7 +52,7 @@ export function refundPages(console: Console, jobs: () => JobsContext): void {
   console.act(`${path}/sent`, { ...about, action: 'note_sent_refund' }, async (visit, { fields }) => {
     const of = named(visit);
     const transaction = fields.get('transaction')?.toLowerCase() ?? '';
-    if (!of || !isHex32(transaction)) return data(400, 'This is no transaction. It was not recorded.');
+    if (!of || !isHex32(transaction)) return data(400, 'This is not a transaction. It was not recorded.');
     const by = { ...of, transaction, operator: visit.operator.name };
     const noted = await noteSentRefund(visit.site.ledger, by, jobs().chains);
     return noted.kind === 'refused' ? data(409, sendMistakes[noted.code]) : data(200, 'recorded');
@@ -261,7 +261,7 @@ const steps = [
   ['record', 'Record the refund'],
 ] as const;
 
-/** Sends it, or follows what was sent: assets/refund.js makes it work. */
+/** Sends the refund, or follows the sent one: assets/refund.js makes it work. */
 function walletSheet(visit: OperatorVisit, { context, state }: Ways): Html {
   const { refunding: sending } = state;
   const { network, asset, symbol, decimals, payer: to } = state.payment;

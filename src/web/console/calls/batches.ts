@@ -1,7 +1,7 @@
 import type { BatchReport } from '../../../calls/use-cases/dead-letters.ts';
 import type { RequeueRefusal } from '../../../calls/use-cases/requeue-call.ts';
 
-/** One request goes through as many batches as fit into this time; the next one begins behind them. */
+/** One request goes through as many batches as fit into this time; the next one begins after them. */
 const longestMs = 20_000;
 /** The most that a report lists. */
 const mostListed = 200;
@@ -9,7 +9,7 @@ const mostListed = 200;
 export type SkipReason = RequeueRefusal['kind'];
 
 export const skipTexts: Readonly<Record<SkipReason, string>> = {
-  not_dead: 'it is no dead letter any more',
+  not_dead: 'it is no longer a dead letter',
   refunded: 'its payment was refunded, so it is not delivered',
   refund_under_way: 'a refund of its payment is being sent, so it is not delivered',
   unpaid: 'its payment is not settled at present',
@@ -20,7 +20,7 @@ export interface BatchesDone {
   readonly skips: number;
   /** The first of them. */
   readonly skipped: readonly { readonly callId: number; readonly why: SkipReason }[];
-  /** The call id behind which there are more; undefined behind the last dead letter. */
+  /** The call id after which there are more; undefined after the last dead letter. */
   readonly next: number | undefined;
 }
 

@@ -28,7 +28,7 @@ import { callLink } from './links.ts';
 export const deadPath = '/console/calls/dead';
 const shownRows = 50;
 
-/** Dead letters, all of them or those of a cause, a job or a runner; and what is done with as many as match. */
+/** Dead letters, all of them or those of a cause, a job or a runner; and the actions on all that match. */
 export function deadLetterPages(console: Console): void {
   console.show(deadPath, (visit) => deadView(visit), 'viewer', readableFilters);
 
@@ -213,7 +213,7 @@ const columns: Column<DeadLetterRow>[] = [
   },
 ];
 
-/** What the forms confirm is what there was when the page was made: a dead letter that comes later is not meant. */
+/** The forms apply to the dead letters that the page showed, not to later ones. */
 async function manyForms(visit: OperatorVisit, filters: Chosen): Promise<Html> {
   const isAll = Object.values(filters).every((value) => value === undefined);
   const { db, lane } = contextOf(visit);
@@ -222,7 +222,7 @@ async function manyForms(visit: OperatorVisit, filters: Chosen): Promise<Html> {
   const which = `${isAll ? 'all dead letters' : 'all of these'} (${meant}${meant === mostCounted ? ' or more' : ''})`;
   const kept = hidden({ ...filters, until: before.toISOString(), count: String(meant) });
   return html`<section class="sheet">
-    <h2>All at once</h2>
+    <h2>All together</h2>
     <p>
       Every dead letter that ${isAll ? 'there is' : 'matches, on this page and on the others'}: the gateway
       goes through them, and reports what it skipped.
@@ -253,7 +253,7 @@ interface Report {
   readonly said: string;
 }
 
-/** What was done, what was skipped and why, and how to go on where there was no time for all. */
+/** The calls that were processed, those that were skipped and why, and how to continue where there was no time for all. */
 async function reportView(visit: OperatorVisit, { fields, done, verb, said }: Report): Promise<View> {
   const { skipped, next } = done;
   const filters = filtersOf(fields);
@@ -273,8 +273,8 @@ async function reportView(visit: OperatorVisit, { fields, done, verb, said }: Re
       next !== undefined &&
       html`<section class="sheet">
         <h2>There are more</h2>
-        <p>The rest is behind call ${next}.</p>
-        ${form(visit, `${deadPath}/${verb}`, html`${hidden(again)}<button>Go on with the rest</button>`)}
+        <p>The rest comes after call ${next}.</p>
+        ${form(visit, `${deadPath}/${verb}`, html`${hidden(again)}<button>Continue with the rest</button>`)}
       </section>`
     }`;
   return { kind: 'view', title: `Dead letters ${said}`, section: '/console/calls', body };

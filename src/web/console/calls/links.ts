@@ -2,7 +2,7 @@ import { html, type Html } from '../../../base/values/html.ts';
 import { isHex32 } from '../../../base/values/primitives.ts';
 import { count } from '../../pages/parts.ts';
 
-/** The id of a call, which leads to the payment that bought it; a trigger's call has none. */
+/** The id of a call, which leads to the payment that bought it; a trigger's call has no payment. */
 export function callLink({ callId, stream }: { readonly callId: number; readonly stream: string }): Html {
   return isHex32(stream)
     ? html`<a href="/console/payments/${stream}">${callId}</a>`

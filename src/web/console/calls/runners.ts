@@ -48,7 +48,7 @@ interface RunnerRow {
   readonly counts: ReadonlyMap<OutboxPlace, { readonly calls: number; readonly first: Date }>;
 }
 
-/** What waits for each runner, what it has, and whether it is paused. */
+/** The calls that wait for each runner, its leased calls, and whether it is paused. */
 export async function runnersSheet(visit: OperatorVisit, context: JobsContext): Promise<Html> {
   const rows = await readRunners(context);
   const mayPause = includesRole(visit.operator.role, 'operator');

@@ -72,7 +72,7 @@ function noAccount(): View {
   return problemView(404, 'There is no such account.', { title: 'Not found' });
 }
 
-/** One account: its credit, its keys, and every move of credit that was no completion. */
+/** One account: its credit, its keys, and every move of credit outside completions. */
 export async function accountView(visit: OperatorVisit, mistake?: Mistake): Promise<View> {
   const { db, pool, settings } = contextOf(visit);
   const account = await findShown(visit);

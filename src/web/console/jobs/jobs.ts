@@ -21,7 +21,7 @@ const path = '/console/jobs';
 const shownJobs = 50;
 const shownReloads = 10;
 
-/** What is sold, at which price in every token, and what changed it. */
+/** The jobs on sale, their prices in every token, and the changes of these. */
 export const jobsSection: Section = {
   path,
   label: 'Jobs',
@@ -96,7 +96,7 @@ function columnsFor({ settings }: JobsContext): Column<Job>[] {
   ];
 }
 
-/** What is not as it is by default. */
+/** The settings that differ from their defaults. */
 function policyOf(job: Job, { jobPolicies }: JobsContext['settings']): string[] {
   const policy = jobPolicies.get(jobKey(job));
   const { restriction, input, isTopUp, maxRunnerSilenceSecs } = job;
@@ -106,7 +106,7 @@ function policyOf(job: Job, { jobPolicies }: JobsContext['settings']): string[] 
     input && `takes ${input.contentType}${input.schema ? ' by a schema' : ''}`,
     maxRunnerSilenceSecs > 0 && `not sold once runners are silent for ${maxRunnerSilenceSecs} s`,
     policy?.priority !== undefined && policy.priority !== 0 && `priority ${policy.priority}`,
-    policy?.maxConcurrent !== undefined && `at most ${policy.maxConcurrent} at once`,
+    policy?.maxConcurrent !== undefined && `at most ${policy.maxConcurrent} simultaneously`,
     policy?.orderBy !== undefined && `in the order of ${policy.orderBy}`,
     policy?.maxAttempts !== undefined && `${policy.maxAttempts} attempts`,
     policy?.discardAfterSecs !== undefined && `dead letters are given up after ${policy.discardAfterSecs} s`,

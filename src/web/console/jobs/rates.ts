@@ -60,7 +60,7 @@ function ageText(secs: number): string {
   return secs < 172_800 ? `${Math.round(secs / 3_600)} h` : `${Math.round(secs / 86_400)} days`;
 }
 
-/** Who settles, carries calls and lists jobs. */
+/** The facilitators, brokers and discovery services. */
 export function peersSheet(context: JobsContext): Html {
   const { host } = new URL(context.settings.facilitatorUrl);
   const isOpen = context.facilitator.isCircuitOpen();

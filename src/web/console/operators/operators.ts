@@ -66,7 +66,7 @@ export const operatorsSection: Section = {
 const mistakes = {
   name_taken: 'This name, or this user, is another operator already. Names are never given twice.',
   last_admin: 'This is the last admin. Nothing was changed: make somebody else an admin first.',
-  not_admin: 'You are no admin any more. Nothing was changed.',
+  not_admin: 'You are no longer an admin. Nothing was changed.',
 } as const;
 
 function changerOf({ operator }: OperatorVisit): RoleChanger {

@@ -13,7 +13,7 @@ import type { ConsoleSite } from '../site.ts';
 const shownDays = 7;
 const measuredPayments = 500;
 
-/** What changes while the page is looked at, as it is shown, by the name of its place on the page. */
+/** The values that change while the page is open, as displayed, by the name of their place on the page. */
 export type Figures = ReadonlyMap<string, string>;
 
 export interface LiveFigures {

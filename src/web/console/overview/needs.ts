@@ -12,7 +12,7 @@ export interface Need {
   readonly title: string;
   readonly text: string;
   readonly since: Date | undefined;
-  /** The page that deals with it; undefined where it is no page of the console. */
+  /** The page that deals with it; undefined where the console has no such page. */
   readonly path: string | undefined;
 }
 
@@ -20,7 +20,7 @@ export interface Need {
 const groupedDeadLetters = 2_000;
 const shownCauses = 5;
 
-/** What needs a person now: money first, then what stops payments, then the rest. */
+/** The conditions that need a person now: money first, then those that stop payments, then the rest. */
 export async function readNeeds(site: ConsoleSite): Promise<readonly Need[]> {
   const [unknown, dead, breaks, alerts] = await Promise.all([
     unknownSettlements(site),
@@ -72,7 +72,7 @@ async function breaksOfLastRun(site: ConsoleSite): Promise<readonly Need[]> {
   return [
     {
       title: open === 1 ? 'break' : 'breaks',
-      text: `${open} in the last reconciliation, of ${period}: the ledger and the chain differ, and nobody has explained it.`,
+      text: `${open} in the last reconciliation, of ${period}: the ledger and the chain differ, and no operator has explained it.`,
       since: new Date(last.at),
       path: offered(site, '/console/books'),
     },

@@ -10,7 +10,7 @@ import type { Need } from './needs.ts';
 
 const path = '/console';
 
-/** What needs a person, first of all; then what happens. */
+/** First the conditions that need a person, then the present activity. */
 export const overviewSection: Section = {
   path,
   label: 'Overview',
@@ -27,7 +27,7 @@ async function overviewView({ site, operator }: OperatorVisit): Promise<View> {
       What needs a person has changed. <a href="${path}">Show it</a>
     </p>
     ${needsSheet(needs)} ${figuresOf(figures)} ${tokenDays.length > 0 && daysSheet(tokenDays, figures)}
-    <p class="hint" data-live-state>As of ${figure(figures, 'at')}</p>`;
+    <p class="hint" data-live-state>State at ${figure(figures, 'at')}</p>`;
   return { kind: 'view', title: 'Overview', section: path, scripts: ['overview.js'], body };
 }
 

@@ -115,7 +115,7 @@ const textMistake =
   'Why you decide so is kept for ever: 1 to 200 visible ASCII characters, without "@". Nothing was changed.';
 
 const requeueMistakes = {
-  not_dead: 'This call is no dead letter any more. Nothing was changed.',
+  not_dead: 'This call is no longer a dead letter. Nothing was changed.',
   refunded: 'The payment of this call was refunded, so it is not delivered. Nothing was changed.',
   refund_under_way:
     'A refund of this payment is being sent, so its call is not delivered. Nothing was changed.',
@@ -133,7 +133,7 @@ const resolveMistakes: Readonly<Record<Exclude<OperatorResolutionResult['kind'],
   superseded: 'Another decision was recorded meanwhile. Look at the payment again.',
 };
 
-/** The forms for what can be done now; none for who may not. */
+/** The forms for the actions that are possible now; none for an operator without the permission. */
 export function actionForms(visit: OperatorVisit, { digest, payment, call }: Shown): Html | undefined {
   if (!includesRole(visit.operator.role, 'operator')) return undefined;
   const isOpen = payment?.status === 'settling' || payment?.status === 'settlement_unknown';

@@ -22,13 +22,13 @@ import { timeline } from './timeline.ts';
 
 const paymentsPath = '/console/payments';
 
-/** One payment's page, and what is done there. */
+/** One payment's page, and its actions. */
 export function paymentPages(console: Console, site: ConsoleSite): void {
   console.show(`${paymentsPath}/:digest`, (visit) => paymentView(visit));
   paymentActions(console, site, paymentView);
 }
 
-/** The page of a quote and what was paid for it; with what an action was refused with. */
+/** The page of a quote and its payment; with an action's refusal. */
 async function paymentView(visit: OperatorVisit, mistake?: string): Promise<View> {
   const { site, params } = visit;
   const digest = (params['digest'] ?? '').toLowerCase();

@@ -44,7 +44,7 @@ const filters: Filters = {
 
 interface Shown {
   readonly rows: readonly ListedPayment[];
-  /** The place of the page behind; undefined where there is none. */
+  /** The place of the next page; undefined where there is none. */
   readonly next: number | undefined;
 }
 
@@ -201,7 +201,7 @@ const csvColumns = [
   'refund_due',
 ] as const satisfies readonly (keyof ListedPayment)[];
 
-/** What the page shows, and what its next pages do: at most 10,000 rows. */
+/** The rows of this page and the next ones: at most 10,000. */
 async function csvOf(visit: OperatorVisit): Promise<Answer> {
   const { rows } = await readShown(visit, csvRows);
   const lines = rows.map((row) => csvLine(csvColumns.map((column) => String(row[column] ?? ''))));

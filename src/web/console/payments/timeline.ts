@@ -16,7 +16,7 @@ const lowValue: ReadonlySet<string> = new Set([
   'payer_mismatch',
 ]);
 
-/** The events of a payment in order, with the time between them, what each says, and its leaf, which the module checks. */
+/** The events of a payment in order, with the time between them, its content, and its leaf, which the module checks. */
 export function timeline(entries: readonly Entry[]): Html {
   const rows = entries.map((entry, index) => ({ entry, before: entries[index - 1] }));
   const groups: (typeof rows)[] = [];

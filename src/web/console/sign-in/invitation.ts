@@ -68,7 +68,7 @@ function hasAccount(refusal: Refusal & { readonly code: string }): Refusal {
 function over(): View {
   return problemView(
     410,
-    'This invitation was accepted before, has expired, was replaced, or came from somebody who is no admin any more. Ask who invited you for a new one.',
+    'This invitation was accepted before, has expired, was replaced, or came from somebody who is no longer an admin. Ask the person who invited you for a new one.',
     { title: 'Not valid any more' },
   );
 }

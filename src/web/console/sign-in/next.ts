@@ -2,7 +2,7 @@ import { ownPath } from '../../pages/own-path.ts';
 import type { VisitOf } from '../../pages/site.ts';
 import type { ConsoleSite } from '../site.ts';
 
-/** Any visit of the console, of whoever. */
+/** Any visit of the console, signed in or not. */
 export type AnyVisit = VisitOf<ConsoleSite>;
 
 /** Where a sign-in leads: a page of the console, and nowhere else. */

@@ -24,7 +24,7 @@ import type { ConsoleSite } from '../site.ts';
 import { type AnyVisit, nextOf } from './next.ts';
 import { passkeyAnswerOf, passkeyFields, passkeyForm, passkeyScript } from './passkey.ts';
 
-/** The cookie of a console's session, which counts beside that of the user's session alone. */
+/** The cookie of a console's session, which counts only together with that of the user's session. */
 export const consoleCookie = 'console';
 
 const path = '/console/second-factor';

@@ -74,7 +74,7 @@ function signInView(
       visit.visitor &&
       noticeOf({
         tone: 'warn',
-        text: `You are signed in as ${visit.visitor.user.email}, who is no operator. Sign in as another user.`,
+        text: `You are signed in as ${visit.visitor.user.email}, who is not an operator. Sign in as another user.`,
       })
     }
     ${result && noticeOf({ tone: 'bad', text: result.text })}

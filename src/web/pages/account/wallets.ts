@@ -13,7 +13,7 @@ import { messageData, mismatch, refusedData, signedIn, walletSecrets } from '../
 import { walletForm } from '../sign-in/ways.ts';
 import type { SignedInVisit, View } from '../site.ts';
 
-/** Adding and removing wallets; `showRefused` is the account page with what was refused. */
+/** Adding and removing wallets; `showRefused` is the account page with the refusal. */
 export function walletPages(
   pages: Pages,
   showRefused: (visit: SignedInVisit, result: Refusal) => Promise<View>,

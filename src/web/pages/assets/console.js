@@ -45,7 +45,7 @@ addEventListener('keydown', (event) => {
 
 if (location.hash === '#search') document.querySelector('input[data-search]')?.focus();
 
-/** What cannot be undone is pressed twice: the first time its button says what the second time does. */
+/** An action that cannot be undone takes two presses: the first shows the effect of the second on the button. */
 for (const button of document.querySelectorAll('button[data-confirm]')) {
   const parts = [...button.childNodes];
   let isArmed = false;

@@ -14,7 +14,7 @@ let unkept = [];
 for (const order of document.querySelectorAll('[data-order]')) void bindOrder(order);
 for (const receipt of document.querySelectorAll('[data-follow]')) void follow(receipt);
 
-/** An order is paid once, in however many tabs it is open: what was bought is kept, as the payment is while its end is not known. */
+/** An order is paid once, in however many tabs it is open: the browser keeps the purchase, and the payment while its end is unknown. */
 async function bindOrder(place) {
   const { order: id, path, contentType, body } = place.dataset;
   const notice = place.querySelector('[data-bought]');
@@ -42,7 +42,7 @@ async function bindOrder(place) {
       // without a token the order was paid by another payment with its nonce, whose receipt has another name
       keepOrder({ id, isPaid: true, ...(token === '' ? {} : { digest, token }) });
       forget(`order:${id}`);
-      // the page of a form that was sent is no place to go back to
+      // the back button must not lead to a form that was sent
       location.replace(await openReceipt(id, formToken));
       return 'Paid. Here is the receipt…';
     },

@@ -2,16 +2,16 @@
 
 const all = (selector, within = document) => within.querySelectorAll(selector);
 
-/** Local times, with UTC beside them; whole days stay as they are. */
+/** Local times, with UTC next to them; whole days stay unchanged. */
 for (const element of all('time[datetime*="T"]')) {
   const at = new Date(element.dateTime);
   if (Number.isNaN(at.getTime()) || at.getTimezoneOffset() === 0) continue;
   const local = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'short' });
   const utc = new Intl.DateTimeFormat('en-GB', { timeStyle: 'short', timeZone: 'UTC' });
-  const beside = document.createElement('span');
-  beside.className = 'utc';
-  beside.textContent = ` (${utc.format(at)} UTC)`;
-  element.replaceChildren(local.format(at), beside);
+  const utcText = document.createElement('span');
+  utcText.className = 'utc';
+  utcText.textContent = ` (${utc.format(at)} UTC)`;
+  element.replaceChildren(local.format(at), utcText);
 }
 
 /** Copy buttons. */
@@ -45,7 +45,7 @@ addEventListener('pageshow', (event) => {
   for (const signature of all('input[name="signature"]')) signature.value = '';
 });
 
-/** Signing in with the wallet of the browser (EIP-1193), or adding it: its form takes what the wallet signed. */
+/** Signing in with the wallet of the browser (EIP-1193), or adding it: its form takes the wallet's signature. */
 const wallet = window.ethereum;
 for (const place of all('[data-wallet]')) {
   if (typeof wallet?.request !== 'function') break;

@@ -1,4 +1,4 @@
-// Has the browser's authenticator make a passkey, or prove one, and sends what it says with the form around the button.
+// Has the browser's authenticator make a passkey, or prove one, and sends the authenticator's answer with the form around the button.
 
 const canAsk = typeof window.PublicKeyCredential?.parseRequestOptionsFromJSON === 'function';
 

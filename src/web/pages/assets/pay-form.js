@@ -4,11 +4,11 @@ import { isKept, pay, resume } from './payment.js';
 import { findWallets, Stop } from './wallet.js';
 
 /**
- * Makes a form pay. Where a payment of its purpose is kept, it goes on at once.
+ * Makes a form pay. Where a payment of its purpose is kept, it continues immediately.
  * @param place the element of `paymentForm()` in src/web/pages/payment.ts
  * @param prepare is told the path of the job that is chosen, and the form; returns `{body, contentType, nonce?, path?}`; throws `Stop`
  *   where that cannot be said
- * @param completed is told what was delivered, `{digest, receipt, result}`; returns what the page says then, if it says more
+ * @param completed receives the delivery, `{digest, receipt, result}`; returns a further sentence for the page, if any
  */
 export async function bindPayForm(place, { prepare, completed }) {
   const form = place.querySelector('form');
@@ -50,7 +50,7 @@ export async function bindPayForm(place, { prepare, completed }) {
     void run(async () => {
       const { path, ...terms } = { ...form.querySelector('[data-network]:checked').dataset };
       const purchase = { purpose, networks, path, terms: { ...terms, decimals: Number(terms.decimals) } };
-      // where a payment is kept, that one goes on
+      // a kept payment continues
       const prepared = isKept(purpose) ? {} : await prepare(path, form);
       return pay({ ...purchase, ...prepared }, provider, steps.show);
     });
@@ -61,7 +61,7 @@ export async function bindPayForm(place, { prepare, completed }) {
 
 function unknownText(purpose) {
   return isKept(purpose)
-    ? 'A payment is signed and kept in this browser: load this page again, and it goes on.'
+    ? 'A payment is signed and kept in this browser: load this page again, and it continues.'
     : 'Nothing was charged. Load this page again.';
 }
 
@@ -105,7 +105,7 @@ export function stepsOf(place) {
     },
     show(step, state, text) {
       const item = list.querySelector(`[data-step="${step}"]`);
-      // what a payment that goes on has behind it
+      // the steps that a continued payment has finished
       for (let before = item.previousElementSibling; before; before = before.previousElementSibling)
         if (before.dataset.state !== 'done') mark(before, 'done', '');
       mark(item, state, text);

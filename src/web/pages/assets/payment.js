@@ -19,7 +19,7 @@ import {
 const firstPauseMs = 1_000;
 const longestPauseMs = 15_000;
 const followMs = 1_000;
-/** A payment may be valid for a while already, so that a chain whose clock is behind takes it. */
+/** A payment is valid from a moment in the past, so that a chain whose clock is slow takes it. */
 const validBeforeNowSecs = 600;
 
 /** Whether a signed payment of this purpose is kept, because its end is not known. */
@@ -28,10 +28,10 @@ export function isKept(purpose) {
 }
 
 /**
- * Pays for a job and follows its receipt to its end; where a payment of this purpose is kept, that one goes on and nothing is signed.
- * @param purchase `{purpose, path, body, contentType, terms?, networks?, nonce?, isFollowed?}`. `purpose` names what is paid for in this browser.
+ * Pays for a job and follows its receipt to its end; a kept payment of this purpose continues, and nothing is signed.
+ * @param purchase `{purpose, path, body, contentType, terms?, networks?, nonce?, isFollowed?}`. `purpose` names the purchase in this browser.
  *   `terms`: the token that was chosen, `{network, asset, amount, symbol, decimals}`; without it, any that the wallet has enough of.
- *   `networks`: what to tell a wallet that does not know a network, by its CAIP-2 name, as `wallet_addEthereumChain` takes it.
+ *   `networks`: the description for a wallet that does not know a network, by its CAIP-2 name, as `wallet_addEthereumChain` takes it.
  *   `nonce`: of the transfer, where the job says it; by default a random one.
  *   `isFollowed`: false where the caller follows the receipt itself.
  * @param provider the wallet (EIP-1193)
@@ -61,7 +61,7 @@ export function pay(purchase, provider, show) {
   });
 }
 
-/** Goes on with the payment that is kept: the same payment is sent again, or its receipt followed. Undefined where none is kept. */
+/** Continues the kept payment: the same payment is sent again, or its receipt followed. Undefined where none is kept. */
 export async function resume(purpose, show) {
   return isKept(purpose) ? pay({ purpose }, undefined, show) : undefined;
 }

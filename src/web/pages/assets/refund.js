@@ -1,7 +1,7 @@
 // Refunding a payment with the wallet of the operator's browser.
 //
 // That the refund is sent is recorded before the wallet is asked, and its transaction as soon as the wallet names it. What the wallet named
-// is kept in this browser until the gateway has it. A page that is loaded again goes on from there, and never asks a wallet twice.
+// is kept in this browser until the gateway has it. A page that is loaded again continues from there, and never asks a wallet twice.
 
 import { offerWallets, stepsOf } from './pay-form.js';
 import {
@@ -20,7 +20,7 @@ import {
 const followMs = 2_000;
 const place = document.querySelector('[data-refund]');
 
-/** Something went wrong of which the sentence says what was sent. */
+/** An error whose sentence says what was sent. */
 class Told extends Error {}
 
 if (place) await begin();
@@ -110,7 +110,7 @@ async function send({ path, token, networks, begun, evidence }, provider, show) 
     );
   show('check', 'done', `${amountText(token.amount, token)} on ${networkText({ networks }, token.network)}`);
   show('claim', 'active');
-  // what the wallet has refused stays started, for the same sender
+  // a refund that the wallet refused stays started, for the same sender
   if (begun.from !== undefined && begun.from !== from)
     throw new Stop('This refund was started for another account.', `Choose ${begun.from} in your wallet.`);
   begun.call ??= (await post(`${path}/start`, { sender: from, ...(evidence && { evidence }) })).call;
@@ -176,7 +176,7 @@ async function progress(path) {
     () => undefined,
   );
   if (answer && [401, 403].includes(answer.status))
-    throw new Told('Your session has ended. Sign in and open this page again: it goes on from here.');
+    throw new Told('Your session has ended. Sign in and open this page again: it continues from here.');
   return answer?.ok ? answer.json() : { state: 'waiting', text: 'The gateway did not answer.' };
 }
 
@@ -194,7 +194,9 @@ async function post(path, fields = {}) {
     throw new Told('The gateway cannot be reached. Load this page again before you do anything else.');
   }
   if (answer.type === 'opaqueredirect')
-    throw new Told('Your session has ended, or this page is too old. Load it again: it goes on from there.');
+    throw new Told(
+      'Your session has ended, or this page is too old. Load it again: it continues from there.',
+    );
   const said = answer.headers.get('content-type')?.includes('json') ? await answer.json() : {};
   if (answer.ok) return said;
   throw new Told(said.message ?? `The gateway answered with status ${answer.status}. Load this page again.`);

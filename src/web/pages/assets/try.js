@@ -23,7 +23,7 @@ if (form) {
   const { model: modelField, system: systemField, prompt: promptField } = form.elements;
   const [send, stop, anew, total, status] = ['send', 'stop', 'new', 'total', 'status'].map(part);
   part('keys').hidden = false;
-  // the API has limits of its own
+  // the API has its own limits
   for (const field of [promptField, systemField]) field.removeAttribute('maxlength');
 
   form.addEventListener('submit', (event) => {
@@ -68,7 +68,7 @@ if (form) {
     if (answer.text !== '') messages.push(asked, { role: 'assistant', content: answer.text });
     else {
       turn.root.classList.add('unanswered');
-      // what was asked in vain can be asked again
+      // a question without an answer can be asked again
       if (promptField.value === '') promptField.value = text;
     }
     if (answer.advice) turn.advise(answer.advice, answer.message);
@@ -248,7 +248,7 @@ function freeOfCharge({ left }) {
   return left === undefined ? 'Free of charge.' : `Free of charge. ${left} more today.`;
 }
 
-/** The record of a completion once it is settled, or as it is then; undefined where it cannot be read. */
+/** The record of a completion once it is settled, or its last state; undefined where it cannot be read. */
 async function readRecord(id) {
   let record;
   for (let tries = 0; tries < costTries; tries++) {

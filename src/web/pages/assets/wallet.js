@@ -1,4 +1,4 @@
-// The wallet of the browser (EIP-1193): its account, its network, what it has, and what it signs.
+// The wallet of the browser (EIP-1193): its account, its network, its balance and its signatures.
 
 /** How long wallets have to say that they are there (EIP-6963). */
 const announceMs = 150;
@@ -6,7 +6,7 @@ const hexBytes = /^0x(?:[0-9a-f]{2})+$/i;
 
 /** Why it ended before any money moved: sentences for people. */
 export class Stop extends Error {
-  /** @param next what to do */
+  /** @param next the user's next step */
   constructor(what, next = '') {
     const charged = /nothing was charged/i.test(what) ? '' : ' Nothing was charged.';
     super(`${what}${charged}${next && ` ${next}`}`);
@@ -204,7 +204,7 @@ async function request(provider, method, params, { rejected = 'Your wallet has r
   }
 }
 
-/** Some wallets put the code of what went wrong inside of their own. */
+/** Some wallets wrap the error's code in their own error. */
 export function codeOf(error) {
   return error?.data?.originalError?.code ?? error?.code;
 }

@@ -129,7 +129,7 @@ function receiptView(visit: SignedInVisit, { at, micros }: Move, topUp: EventDat
         <dd>${shortId(digest, 'the digest of the receipt')}</dd>
       </dl>
       <p class="hint">
-        The signed receipt, with its proof, is at <code>/x402/receipts/${digest}</code> for who paid.
+        The signed receipt, with its proof, is at <code>/x402/receipts/${digest}</code> for the payer.
       </p>
     </div>`;
   return { kind: 'view', title: 'Top-up', section: 'credit', body };

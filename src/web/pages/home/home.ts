@@ -9,7 +9,7 @@ import { pathWith } from '../own-path.ts';
 import type { Pages } from '../serve.ts';
 import type { SignedInVisit, View, Visit } from '../site.ts';
 
-/** The first page: what there is to buy, and for users how their account stands. */
+/** The first page: the jobs and models on sale, and for users the state of their account. */
 export function homePages(pages: Pages): void {
   pages.show('/', async (visit) => {
     const { visitor } = visit;

@@ -43,7 +43,7 @@ import { privateKeyToAccount } from 'viem/accounts';
 
 const account = privateKeyToAccount(process.env.WALLET_KEY);
 const schemes = [{ network: 'eip155:*', client: new ExactEvmScheme(account) }];
-// what it costs now, and no more
+// the most to pay: its present price
 const allowedAssets = [
 ${options.map(({ network, asset, amount }) => `  { network: '${network}', asset: '${asset}', maxAmountPerPayment: '${amount}' },`).join('\n')}
 ];

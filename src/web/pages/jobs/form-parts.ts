@@ -30,14 +30,14 @@ export interface Member {
   readonly usual: unknown;
 }
 
-/** A form has no more; what is deeper or longer is written as JSON. */
+/** The limits of a form; deeper or longer values are written as JSON. */
 const maxDepth = 4;
 const maxMembers = 60;
 const maxValues = 100;
 const maxValueChars = 200;
 const maxTextChars = 300;
 
-/** Where other schemas decide about the members of an object, its properties alone do not say what it is. */
+/** Where other schemas decide about the members of an object, its properties alone do not describe it. */
 const deciding = [
   ['$ref', '$dynamicRef', 'allOf', 'anyOf', 'oneOf', 'not', 'if', 'patternProperties', 'propertyNames'],
   ['dependentSchemas', 'dependentRequired', 'unevaluatedProperties', 'prefixItems', 'contains'],
@@ -126,7 +126,7 @@ function partOf(schema: Schema, place: Place): Part {
 }
 
 function textPart({ maxLength, contentEncoding, default: usual }: Schema): Part {
-  // bytes are no text to type
+  // a person cannot type bytes
   if (contentEncoding !== undefined) return { kind: 'json' };
   const most = isCount(maxLength) ? maxLength : undefined;
   const isLong = (most === undefined || most > 120) && !(typeof usual === 'string' && usual.length < 60);

@@ -1,7 +1,7 @@
 import type { InputFault } from '../../../base/values/job-input.ts';
 import { escaped, type Member, nameOf, type Simple } from './form-parts.ts';
 
-/** What is wrong with a form: by the name of a control, and what belongs to none of them. */
+/** The mistakes of a form: by the name of a control, and those that belong to no control. */
 export interface Mistakes {
   readonly of: ReadonlyMap<string, string>;
   readonly others: readonly string[];
@@ -12,7 +12,7 @@ export const noMistakes: Mistakes = { of: new Map(), others: [] };
 /** The name of the control that takes a whole body. */
 export const wholeName = 'body';
 
-/** What was typed, as the JSON text of an object, and what of it cannot be read. Numbers keep their digits. */
+/** The typed values as the JSON text of an object, and those that cannot be read. Numbers keep their digits. */
 export function readMembers(
   members: readonly Member[],
   fields: URLSearchParams,
@@ -144,7 +144,7 @@ function allNames(members: readonly Member[]): readonly string[] {
   ]);
 }
 
-/** What a control shows at first: what the schema proposes. */
+/** The first value of a control: the schema's default. */
 export function usualText({ usual, part }: Pick<Member, 'usual' | 'part'>): string {
   if (usual === undefined) return '';
   if (part.kind === 'text') return typeof usual === 'string' ? usual : '';

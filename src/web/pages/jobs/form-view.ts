@@ -7,7 +7,7 @@ import { type Mistakes, usualText, wholeName } from './form-values.ts';
 /** What a form shows in its controls. */
 export interface Typed {
   readonly fields: URLSearchParams;
-  /** False at first: then the controls show what the schema proposes. */
+  /** False at first: then the controls show the schema's defaults. */
   readonly isTyped: boolean;
   readonly mistakes: Mistakes;
 }
@@ -15,7 +15,7 @@ export interface Typed {
 /** A control holds no more characters; a form has room for several. */
 const maxChars = 10_000;
 
-/** What is wrong beside the controls, and where the controls with mistakes are. */
+/** The mistakes outside the controls, and the controls with mistakes. */
 export function mistakeSummary(members: readonly Member[], { of, others }: Mistakes): Html | undefined {
   if (of.size === 0 && others.length === 0) return undefined;
   const links = labelled(members).flatMap(({ name, label }) =>

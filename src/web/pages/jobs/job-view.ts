@@ -44,7 +44,7 @@ export interface JobForm {
   readonly status?: number;
 }
 
-/** A job: what it costs, what it takes, what it gives back. */
+/** A job: its price, its input, its output. */
 export function jobView(context: JobsContext, job: Job, shown: JobForm): View {
   const { status } = shown;
   const url = jobUrl(context.publicUrl(), job);
@@ -131,7 +131,7 @@ function controls(job: Job, { form, typed, whole }: JobForm): Html {
   }
 }
 
-/** What a job costs in each token, and what cannot be paid now. */
+/** A job's price in each token, and the tokens that cannot be used now. */
 export function priceFacts(context: JobsContext, job: Job): Html {
   const { settlement_options: options, not_offered: others = [], unavailable } = priceJson(context, job);
   const networks = walletNetworks(context.settings.networks);
@@ -153,7 +153,7 @@ export function priceFacts(context: JobsContext, job: Job): Html {
 
 const unavailableText = 'It cannot be paid in any token at the moment. Nothing is charged; look again later.';
 
-/** Whether a page can pay for it: what a caller signs beside a payment it cannot. */
+/** Whether a page can pay for it: a page cannot sign a caller's request. */
 export function isPayableHere({ restriction }: Job): boolean {
   return restriction?.authMode !== 'delegated_caller_signature';
 }
@@ -164,7 +164,7 @@ export function restrictionNotice(job: Job): Html | undefined {
     tone: 'warn',
     text: isPayableHere(job)
       ? 'Only wallets that the operator permits can buy it: a contract is asked about the wallet that pays. One that is refused is not charged.'
-      : 'Only callers that the operator permits can buy it, and each signs its request beside the payment. A page cannot do that: use a program.',
+      : 'Only callers that the operator permits can buy it, and each signs its request in addition to the payment. A page cannot do that: use a program.',
   });
 }
 

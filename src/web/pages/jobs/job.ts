@@ -14,7 +14,7 @@ import { receiptPages } from './receipt.ts';
 import { receiptsPage } from './receipts.ts';
 import { formIdOf, newFormId, orderOf, orderView } from './order.ts';
 
-/** Percent encoding makes what was typed longer. */
+/** Percent encoding makes typed text longer. */
 const maxFormBytes = 131_072;
 const maxJsonChars = 20_000;
 
@@ -37,7 +37,7 @@ export function jobPages(pages: Pages, current: () => JobsContext): void {
     ),
   );
 
-  // what was typed is checked and shown: nothing is written. At an address of its own, so that the browser keeps the form for its button back
+  // checks and shows the typed values, and writes nothing. It has its own address, so that the browser's back button returns to the form
   pages.show(`${path}/order`, (visit) =>
     withJob(current(), visit, (_, job) => ({ kind: 'redirect', to: jobPath(job) })),
   );

@@ -39,7 +39,7 @@ export function formIdOf(fields: URLSearchParams): string {
   return /^[\w-]{22}$/.test(given) ? given : newFormId();
 }
 
-/** What would be sent, what it costs, and how to pay. */
+/** The request, its price, and how to pay. */
 export function orderView(
   visit: Visit,
   context: JobsContext,

@@ -4,12 +4,12 @@ import type { Tone } from '../notices.ts';
 
 type State = Receipt['state'];
 
-/** How a call stands: its word, what that means, and how far it came. */
+/** A call's state: its word, its meaning, and the finished steps. */
 export interface Standing {
   readonly label: string;
   readonly tone: Tone;
   readonly text: string;
-  /** The steps that are behind it. */
+  /** The finished steps. */
   readonly done: number;
   readonly isFailed?: boolean;
   /** It changes by itself: the page looks again. */

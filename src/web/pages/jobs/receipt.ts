@@ -21,7 +21,7 @@ import { standingOf, stepList } from './receipt-steps.ts';
 import { resultView } from './result-view.ts';
 import { tokenAmount } from './token-amount.ts';
 
-/** One paid call: how it stands, its payment, its result for who paid, and its proof. */
+/** One paid call: its state, its payment, its result for the payer, and its proof. */
 export function receiptPages(pages: Pages, current: () => JobsContext): void {
   const path = '/jobs/receipts/:digest';
   pages.show(path, async (visit) => {
@@ -138,7 +138,7 @@ function paidAmount({ settings }: JobsContext, { network, asset, symbol, amount 
   return tokenAmount(BigInt(amount), { symbol, network, decimals: token?.decimals ?? 0 });
 }
 
-/** Where the chain is public, with a link to what others say of it. */
+/** Where the chain is public, with a link to a block explorer. */
 function transaction(
   { settings }: JobsContext,
   { network, transaction: hash }: { readonly network: string; readonly transaction: string },
@@ -182,7 +182,8 @@ export function openForm(visit: Visit, digest?: string): Html {
 
 function whoSees({ visitor, path }: Visit, digest: string | undefined): Html | string {
   if (digest === undefined) return 'A receipt shows its result to who has its token.';
-  if (visitor) return 'Its result is for who paid, and your account does not have the wallet that paid.';
-  return html`Its result is for who paid. <a href="/sign-in?next=${path}">Sign in</a> with the wallet that
-    paid, or give the receipt’s token.`;
+  if (visitor)
+    return 'Only its payer may see the result, and your account does not have the wallet that paid.';
+  return html`Only its payer may see the result. <a href="/sign-in?next=${path}">Sign in</a> with the wallet
+    that paid, or give the receipt’s token.`;
 }

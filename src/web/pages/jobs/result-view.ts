@@ -11,7 +11,7 @@ const maxShownChars = 16_000;
 const maxShownBytes = 4 * maxShownChars;
 
 /**
- * What a runner gave back, as text that the browser does not read as markup; JSON has one value a line. Bytes that are no text are a file
+ * A runner's result, as text that the browser does not read as markup; JSON has one value a line. Bytes that are not text are a file
  * alone.
  */
 export function resultView(
@@ -42,7 +42,7 @@ export function resultView(
   if (bytes.length === 0) return html`<p class="muted">It is empty.</p>`;
   const text = shownText(bytes, result.content_type);
   const size = html`${count(bytes.length)} <span class="unit">bytes</span> of ${type}`;
-  if (text === undefined) return html`<p>${size}, which are no text. ${file}</p>`;
+  if (text === undefined) return html`<p>${size}, which are not text. ${file}</p>`;
   const isWhole = bytes.length <= maxShownBytes && text.length < maxShownChars;
   return html`<div class="snippet">
       <pre class="code" tabindex="0"><code>${text}</code></pre>
@@ -51,7 +51,7 @@ export function resultView(
     <p class="hint">${!isWhole && 'This is its begin. '}${size}. ${file}</p>`;
 }
 
-/** Undefined for bytes that are no text. */
+/** Undefined for bytes that are not text. */
 function shownText(bytes: Buffer, contentType: string | null): string | undefined {
   const isWhole = bytes.length <= maxShownBytes;
   // a character may be cut at the end

@@ -15,7 +15,7 @@ export function snippetsFor(publicUrl: string, model: string): Html {
   })}`;
 }
 
-/** A model's name has no quotes: it is written as it is. */
+/** A model's name has no quotes, so it needs no escaping. */
 const snippets: Readonly<Record<string, (publicUrl: string, model: string) => string>> = {
   curl: (publicUrl, model) => `curl ${publicUrl}/v1/chat/completions \\
   -H "Authorization: Bearer $TOLLBOOK_KEY" \\

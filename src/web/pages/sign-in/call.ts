@@ -14,7 +14,7 @@ export type AuthResult =
       readonly retryAfterSecs?: number;
     };
 
-/** Sends better-auth what a form says, as the API does for its clients. */
+/** Sends a form's values to better-auth, as the API does for its clients. */
 export async function askAuth(visit: VisitOf<PageHost>, path: string, body: object): Promise<AuthResult> {
   const { site, request } = visit;
   const url = authBase + path;
@@ -66,7 +66,7 @@ function parsed(text: string): unknown {
   }
 }
 
-/** A text in better-auth's JSON; empty where it has none. */
+/** A text in better-auth's JSON; empty where it is absent. */
 export function textOf(json: unknown, key: string): string {
   const value: unknown = typeof json === 'object' && json !== null ? Reflect.get(json, key) : undefined;
   return typeof value === 'string' ? value : '';

@@ -15,7 +15,7 @@ import { type Refusal, refusedView } from './refusal.ts';
 import { providerButtons, toProvider, walletButton } from './ways.ts';
 import { walletPages } from './wallet.ts';
 
-/** Signing in by a password or a provider, and signing out; the other ways beside it. */
+/** Signing in by a password or a provider, and signing out; other files have the other ways. */
 export function signInPages(pages: Pages): void {
   pages.show('/sign-in', (visit) => {
     // a provider's callback, or the link of a mail, leads here with its own code

@@ -16,7 +16,7 @@ import type { Pages } from '../serve.ts';
 import type { Data, Site } from '../site.ts';
 import { nextOf } from './next.ts';
 
-/** Signing in with a wallet: the message that it is to sign, and what it has signed. */
+/** Signing in with a wallet: the message to sign, and its signature. */
 export function walletPages(pages: Pages): void {
   pages.take('/sign-in/wallet/message', { shownAt: '/sign-in' }, async ({ site, request }, { fields }) => {
     const { identity } = site;

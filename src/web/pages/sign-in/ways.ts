@@ -55,7 +55,7 @@ export function toProvider(
     cookies,
     body: html`<div class="sheet">
       <h1>You sign in at ${host}</h1>
-      <p>Your browser goes on there. If it does not:</p>
+      <p>Your browser continues there. If it does not:</p>
       <p><a class="button" href="${url}">Continue</a></p>
     </div>`,
   };
@@ -72,8 +72,8 @@ export function walletButton(visit: Visit, next: string): Html {
 }
 
 /**
- * Shown by the module of the pages where the browser has a wallet. It asks at the form's path, with `/message`, what the wallet is to
- * sign; the form carries what it signed.
+ * Shown by the module of the pages where the browser has a wallet. It requests, at the form's path with `/message`, the text for the wallet to
+ * sign; the form carries the signature.
  */
 export function walletForm(visit: Visit, action: string, content: Html): Html {
   return html`<div class="ways" data-wallet="${action}/message" hidden>

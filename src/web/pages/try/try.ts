@@ -79,7 +79,7 @@ async function answerForm(visit: Visit, { fields, form }: Sent): Promise<View> {
   }
 }
 
-/** One message: what is longer is a conversation, for which the page needs its module. */
+/** One message: a conversation needs the page's module. */
 function requestOf({ model, system, prompt }: Typed): object {
   const first = system.trim() === '' ? [] : [{ role: 'system', content: system }];
   return { model, messages: [...first, { role: 'user', content: prompt }] };

@@ -141,7 +141,7 @@ function option(
   </option>`;
 }
 
-/** A message and its answer. Both are text of others: nothing in them is markup, and each has a direction of its own. */
+/** A message and its answer. Both are foreign text: nothing in them is markup, and each has its own direction. */
 export function turnView(turn: {
   readonly asked: string;
   readonly model: string;

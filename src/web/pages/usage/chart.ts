@@ -10,7 +10,7 @@ export interface BarChart {
   /** Unique in the page; a name as in an attribute `id`. */
   readonly id: string;
   readonly title: string;
-  /** For those who hear the page: what the chart shows, and where its numbers are. */
+  /** For screen readers: the chart's subject, and where its numbers are. */
   readonly description: string;
   readonly bars: readonly Bar[];
   /** A value as the scale shows it. */
@@ -24,7 +24,7 @@ const barWidth = 12;
 const height = 100;
 const gap = 2;
 
-/** A bar chart as a drawing. Its texts are beside it: they would be stretched with it, and be too small on a phone. */
+/** A bar chart as a drawing. Its texts are outside it: inside they would be stretched, and too small on a phone. */
 export function barChart({ id, title, description, bars, scale, ends }: BarChart): Html {
   const top = scaleTop(bars.reduce((most, { value }) => (value > most ? value : most), 0n));
   const width = Math.max(1, bars.length) * barWidth;
@@ -48,7 +48,7 @@ export function barChart({ id, title, description, bars, scale, ends }: BarChart
   </figure>`;
 }
 
-/** The bar, and behind it the whole column for the pointer. */
+/** The bar, on top of the whole column, which takes the pointer. */
 function drawnBar({ value, text }: Bar, index: number, top: bigint): Html {
   const x = index * barWidth;
   const size = barHeight(value, top);
@@ -65,7 +65,7 @@ function drawnBar({ value, text }: Bar, index: number, top: bigint): Html {
   >`;
 }
 
-/** Of 100, to a tenth; what is above zero can be seen. */
+/** Of 100, to a tenth; values above zero stay visible. */
 export function barHeight(value: bigint, top: bigint): number {
   if (value <= 0n) return 0;
   return Math.max(1, Math.min(height, Number((value * 1_000n) / top) / 10));

@@ -75,7 +75,7 @@ export const endings: Readonly<
   failed: ['failed', 'bad', 'Nothing was delivered, and nothing was charged.'],
 };
 
-/** What the ledger records of a request; what it does not record is left out. */
+/** The ledger's values of a request, without those that it does not record. */
 export function generationView(
   generation: Generation,
   key: Html | string | undefined,
@@ -141,7 +141,7 @@ export function generationView(
   return { kind: 'view', title: 'Request', section: 'usage', body };
 }
 
-/** A kind of its tokens, and what they cost. */
+/** One kind of its tokens, and their cost. */
 interface CostLine {
   readonly label: string;
   readonly tokens: number;

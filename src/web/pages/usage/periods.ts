@@ -11,7 +11,7 @@ export interface UsageTotals {
   readonly cost: bigint;
 }
 
-/** Consecutive days, both included, and what was used in them. */
+/** Consecutive days, first and last included, and their usage. */
 export interface UsagePeriod {
   readonly from: string;
   readonly to: string;

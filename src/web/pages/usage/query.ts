@@ -10,7 +10,7 @@ export interface Shown {
   readonly to: string;
   readonly model: string | undefined;
   readonly keyId: number | undefined;
-  /** Undefined: what suits the account. */
+  /** Undefined: the range that suits the account. */
   readonly measure: Measure | undefined;
 }
 
@@ -42,7 +42,7 @@ export function pathTo(shown: Shown, change: Partial<Shown>): string {
   return pathWith('/usage', { from, to, model, key_id: keyId?.toString(), show: measure });
 }
 
-/** The requests behind these sums, one by one. */
+/** The single requests of these sums. */
 export function requestsPathFor({ from, to, model, keyId }: Shown): string {
   return pathWith('/usage/requests', { from, to, model, key_id: keyId?.toString() });
 }

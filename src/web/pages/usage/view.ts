@@ -82,7 +82,7 @@ function choice(shown: Shown, today: string): Html {
       ${Object.entries(kept).map(([name, value]) => value !== undefined && html`<input type="hidden" name="${name}" value="${value}" />`)}
       <button class="plain">Show</button>
     </form>
-    <p class="hint">Days begin and end at midnight UTC. The sums are a moment behind your requests.</p>`;
+    <p class="hint">Days begin and end at midnight UTC. Your requests appear in the sums after a moment.</p>`;
 }
 
 function onlyFor(shown: Shown, { keys }: Usage): Html | undefined {
@@ -229,7 +229,7 @@ export function modelName(name: string): Html {
   return html`<code>${personName(name)}</code>`;
 }
 
-/** A key as its owner knows it; 0 is no key. */
+/** A key by its owner's name for it; 0 is not a key. */
 export function keyName(key: Pick<UsageSums, 'key_name'> | undefined, keyId: number): Html | string {
   if (keyId === 0) return 'Sessions, without a key';
   if (!key || key.key_name === null) return `Key ${keyId}`;
