@@ -12,7 +12,7 @@ import { budgetJson } from './key-budget.ts';
 import { sendUsage, sendUsageCsv } from './usage.ts';
 import { type CreditsJson, generationQuery, type KeyStateJson } from './schemas/credit.ts';
 
-/** What a caller may read: its account's credit, its completions, and what is left of its key. */
+/** The values that a caller may read: its account's credit, its completions, and its key's remaining amount. */
 export function creditRoutes(current: () => ChatContext) {
   return async (app: FastifyInstance): Promise<void> => {
     app.get('/key', async (request, reply) => {

@@ -46,7 +46,7 @@ export function completionFilters(
   };
 }
 
-/** The cursor behind a page; null behind the last one. */
+/** The cursor after a page; null after the last one. */
 export function cursorBehind(rows: readonly ListedCompletion[], limit: number): string | null {
   const last = rows.at(-1);
   return last && rows.length === limit ? String(last.seq) : null;

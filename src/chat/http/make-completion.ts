@@ -32,7 +32,7 @@ export interface Completions {
    * than their headers. Returns for how many seconds the client has to wait; above 0 it must be refused.
    */
   charge(request: FastifyRequest): number;
-  /** A client that leaves aborts its completion at once. `flow` settles when the work for it is done, perhaps behind the answer. */
+  /** A client that leaves aborts its completion immediately. `flow` settles when the work for it is done, perhaps after the answer. */
   make(asked: Asked): { readonly flow: Promise<ChatAnswer>; readonly answer: Promise<ChatAnswer> };
   end(): void;
 }

@@ -13,7 +13,7 @@ export interface ChatError {
 export interface ChatProgress {
   /** The last that was given. */
   readonly usage?: ChatUsage;
-  /** A usage was given with a count that is no whole number; it is not in `usage`. */
+  /** A given usage has a count that is not a whole number; `usage` lacks it. */
   readonly isUsageMalformed?: true;
   /** Why the first choice ended: `stop`, `length`, `tool_calls`, …, or `other` for any other text. */
   readonly finishReason?: string;
@@ -129,7 +129,7 @@ function cut(value: unknown, maxLength: number): string | undefined {
     .toWellFormed();
 }
 
-/** A chunk may have no choices (`[]` or null); undefined when the value is no chunk, or no whole answer. */
+/** A chunk may have no choices (`[]` or null); undefined when the value is neither a chunk nor a whole answer. */
 function readChoices(value: Fields, isWhole: boolean): readonly Fields[] | undefined {
   const { choices } = value;
   if (Array.isArray(choices)) {

@@ -92,7 +92,7 @@ const problemMessages: Readonly<Record<JsonProblem, { readonly message?: string 
   },
 };
 
-/** Reads a request body. Says what is wrong with it in OpenAI's form, always with status 400. */
+/** Reads a request body. Names its mistake in OpenAI's form, always with status 400. */
 export function readChatRequest(bytes: Uint8Array): ChatRequest | { readonly invalid: OpenAiError } {
   const body = parseJsonObject(bytes);
   if (typeof body === 'string') return { invalid: openAiError('invalid_json', problemMessages[body]) };
@@ -109,7 +109,7 @@ export function readChatRequest(bytes: Uint8Array): ChatRequest | { readonly inv
     );
   if (!Number.isSafeInteger((maxTokens ?? 1) * (n ?? 1)))
     return wrong('invalid_value', older == null ? 'max_completion_tokens' : 'max_tokens', 'is too large');
-  // as it was sent, not the parsed copy: the counted text must be the text that is forwarded
+  // the text as sent, not the parsed copy: the counted text must be the text that is forwarded
   const messages = (body['messages'] as readonly ChatMessage[]).map(withoutAnswerMembers);
   return {
     model,

@@ -16,7 +16,7 @@ export type UsageReading =
   | { readonly kind: 'counted'; readonly usage: ChatUsage }
   /** A missing or an empty count is only no report. */
   | { readonly kind: 'none' }
-  /** A count is given that is no whole number. */
+  /** A given count is not a whole number. */
   | { readonly kind: 'malformed' };
 
 /** OpenAI's and Kimi's, DeepSeek's, Anthropic's and Mistral's. */
@@ -30,7 +30,7 @@ const cachedNames = [
 const writtenNames = ['cache_write_tokens', 'cache_creation_input_tokens', 'cache_creation_tokens'];
 
 /**
- * Reads a usage object in the forms of all vendors. A detail that is no whole number, or more than what it is a part of, is
+ * Reads a usage object in the forms of all vendors. A detail that is not a whole number, or more than its total, is
  * left out.
  */
 export function readUsage(value: unknown): UsageReading {
@@ -65,7 +65,7 @@ export function readUsage(value: unknown): UsageReading {
 }
 
 /**
- * The tokens that are counted beside the prompt and the completion: OpenAI counts those of the cache and the reasoning among
+ * The tokens that are counted in addition to the prompt and the completion: OpenAI counts those of the cache and the reasoning among
  * them, xAI and Gemini add the reasoning to the total alone, and translators of Anthropic's answers do so with the cache.
  * @param beside by how much the total is above their sum
  */

@@ -45,8 +45,8 @@ const toolCall: Readonly<Record<string, Keep>> = {
 };
 
 /**
- * A message without what an answer of this gateway has and no upstream needs: clients send whole answers back, and one vendor refuses
- * what another adds. The same value where nothing is dropped.
+ * A message without the fields of this gateway's answers that no upstream needs: clients send whole answers back, and one vendor refuses
+ * another vendor's fields. The same value where nothing is dropped.
  */
 export function withoutAnswerMembers<T>(message: T): T {
   return keptOf(message, ofMessage) as T;

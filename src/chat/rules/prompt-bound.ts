@@ -10,7 +10,7 @@ const memberTokens = 6;
 /** Templates indent by four, and tokenizers have a token for sixteen blanks. */
 const levelsPerIndentToken = 4;
 
-/** A bound that grows until it reaches what is enough. */
+/** A bound that grows until it reaches a sufficient value. */
 interface Bound {
   tokens: number;
   readonly enough: number;
@@ -84,7 +84,7 @@ function escapedLength(text: string, enough: number): number {
   return length;
 }
 
-/** Quotes, the backslash and what is escaped for HTML's sake may become six characters each, as all else does. */
+/** Quotes, the backslash and characters escaped for HTML may become six characters each, as all else does. */
 const asciiLengths = Array.from({ length: 0x7f }, (_, unit) => {
   const character = String.fromCharCode(unit);
   return unit >= 0x20 && !`"'\\<>&`.includes(character) ? 1 : 6;

@@ -10,13 +10,13 @@ export interface SseEvent {
 
 export interface SseSplitter {
   /**
-   * The events that are whole with these bytes, each as it is asked for; to be read to their end before the next bytes are given. None once
+   * The events that these bytes complete, each read on demand; to be read to their end before the next bytes are given. None once
    * an event was too large.
    */
   push(bytes: Buffer): Generator<SseEvent, undefined>;
   /** The bytes after the last blank line, with two line feeds added that end it; undefined when that is nothing. */
   end(): SseEvent | undefined;
-  /** An event was longer than the limit, or had too many lines: what comes after it is dropped. */
+  /** An event was longer than the limit, or had too many lines: all later bytes are dropped. */
   readonly isTooLarge: boolean;
 }
 
@@ -27,7 +27,7 @@ const maxLines = 4_096;
 
 /**
  * Splits an event stream (WHATWG HTML, 9.2.6) wherever its bytes are cut. All raw bytes in a row are the stream.
- * An event is given with the first byte that ends it: an LF that comes later, behind its CR, opens the next one's bytes.
+ * An event is given with the first byte that ends it: an LF that comes later, after its CR, opens the next one's bytes.
  * @param maxEventBytes most bytes of one event
  */
 export function createSseSplitter(maxEventBytes: number): SseSplitter {

@@ -41,7 +41,7 @@ export function samplePrompt({ messages, body }: ChatRequest): PromptSample {
   return { messages: messages.length, text: sample, units: text.length };
 }
 
-/** Estimates the usage of a completion from what was asked and what was answered, calls of tools included. */
+/** Estimates the usage of a completion from question and answer, tool calls included. */
 export async function estimateUsage(
   { messages, text, units }: PromptSample,
   completionTexts: readonly string[],
@@ -78,7 +78,7 @@ async function tokenizer(): Promise<(text: string) => number> {
   const { countTokens: count, setMergeCacheSize } = await import('gpt-tokenizer/encoding/o200k_base');
   // its cache would keep whole requests alive by their parts
   setMergeCacheSize(0);
-  // what looks like a control token is text here
+  // a control token's spelling is plain text here
   const disallowedSpecial = new Set<string>();
   return (text) => count(text, { disallowedSpecial });
 }

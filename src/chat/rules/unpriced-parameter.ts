@@ -151,7 +151,7 @@ const messageMembers: Members = {
   tool_call_id: scalar,
   tool_calls: list(toolCall),
   function_call: calledFunction,
-  // what clients send back of an answer
+  // fields of an answer that clients send back
   reasoning: scalar,
   reasoning_content: scalar,
   reasoning_details: list(table(scalar)),
@@ -162,10 +162,10 @@ const messageMembers: Members = {
 
 /**
  * The error for the first thing in a request that is not known to cost the model's tokens and no more: other models and
- * tiers, services charged by the call, what is no text, limits under another name, what upstreams may make of a name that
+ * tiers, services charged by the call, content that is not text, limits under another name, the readings that upstreams may make of a name that
  * is not known here. Null means that a parameter is left out. Undefined where all are known.
- * @param allowed top-level parameters that the operator takes as they are
- * @param isCachePriced whether it is known what tokens cost that are written to a cache
+ * @param allowed top-level parameters that the operator passes on unchecked
+ * @param isCachePriced whether the price of tokens written to a cache is known
  */
 export function unpricedParameter(
   { body, messages }: ChatRequest,

@@ -15,7 +15,7 @@ export interface CompletionFilters {
   readonly keyId?: number | undefined;
 }
 
-/** With its key as it is stored; a key that is not stored any more has no name. */
+/** With its key as stored; a key that is no longer stored has no name. */
 export interface ListedCompletion extends Omit<CompletionRow, 'account_id'> {
   readonly key_name: string | null;
 }

@@ -47,7 +47,7 @@ export function watchPayout(pool: pg.Pool, stream: string, transaction: Hex, del
   return callFunction(pool, 'watch_payout', [stream, transaction, delayMs]);
 }
 
-/** The payout's transaction will not land: it is due at once as a new payout. */
+/** The payout's transaction will not land: it is due immediately as a new payout. */
 export function resendPayout(pool: pg.Pool, stream: string, reason: string): Promise<void> {
   return callFunction(pool, 'resend_payout', [stream, reason]);
 }

@@ -44,7 +44,7 @@ const columns = {
   key: { name: sql.ref('key_id'), order: sql`usage_day.key_id` },
 } as const;
 
-/** One account's usage by the given dimensions, behind a place. */
+/** One account's usage by the given dimensions, after a place. */
 export async function listUsage(
   pool: pg.Pool,
   filters: UsageFilters,
@@ -88,7 +88,7 @@ function conditions({ accountId, from, to, model, keyId }: UsageFilters): RawBui
   return sql.join(all, sql` and `);
 }
 
-/** Rows behind a place: greater in the first dimension that differs; later days come first. */
+/** Rows after a place: greater in the first dimension that differs; later days come first. */
 function behind(after: UsagePlace, dimensions: readonly UsageDimension[]): RawBuilder<unknown> {
   const comparisons = {
     day: { same: sql`day = ${after.day}::date`, later: sql`day < ${after.day}::date` },

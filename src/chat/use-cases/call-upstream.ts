@@ -80,7 +80,7 @@ export async function callUpstream(
 }
 
 /**
- * An answer that is no stream costs the operator what the upstream writes, also when its client has left: only at its end is known
+ * An answer that is not a stream costs the operator its full price, also when its client has left: only at its end is known
  * how much that is. A spend pays its whole amount, and a free model nothing.
  */
 function keepsRunning({ request, model, spend }: AdmittedChat): boolean {

@@ -20,7 +20,7 @@ export interface Credentials {
   readonly cookie: string | undefined;
   /** The request does not come from a page of another origin, so its cookie counts. */
   readonly isOfOwnPages: boolean;
-  /** The client's IP address, behind trusted proxies. */
+  /** The client's IP address, in front of trusted proxies. */
   readonly address: string;
 }
 

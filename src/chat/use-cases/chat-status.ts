@@ -10,7 +10,7 @@ interface Check {
   readonly since?: string;
 }
 
-/** Which models can be served, from what is known without calling an upstream. */
+/** Which models can be served, without calling an upstream. */
 export interface ChatStatus {
   readonly status: 'ok' | 'degraded';
   readonly since: string;

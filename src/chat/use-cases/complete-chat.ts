@@ -51,8 +51,8 @@ async function readAndAdmit(
 
 /**
  * Makes an admitted completion: calls an upstream, passes its answer on and settles its cost. An abort of `signal` closes the
- * upstream at once; the work done so far is charged, by a spend with its whole amount. An answer that is no stream and is paid with
- * credit is read to its end, and charged with what it cost; `cutShort` ends that too. Never throws. Waits for the ledger only
+ * upstream immediately; the work done so far is charged, by a spend with its whole amount. An answer that is not a stream and is paid with
+ * credit is read to its end, and its cost is charged; `cutShort` ends that too. Never throws. Waits for the ledger only
  * up to a time limit, so that the client learns how the completion went; but until the ledger answers where it has to hold that
  * a spend is earned, because a delivered answer must be paid, and a refused one must not.
  */
@@ -219,7 +219,7 @@ function stream(
 
 const done = Buffer.from('data: [DONE]\n\n');
 
-/** The upstream's events unchanged, without usage that was not requested, and with `[DONE]` only behind a complete answer. */
+/** The upstream's events unchanged, without usage that was not requested, and with `[DONE]` only after a complete answer. */
 async function* passOn(chat: RunningChat, answer: UpstreamStreaming): AsyncGenerator<Buffer, void> {
   let isRead = false;
   try {
@@ -251,7 +251,7 @@ function settleStream(
   settleChat(context, chat, { ...base, ending: isLeft ? 'client_left' : 'cut', reason: ending.cause });
 }
 
-/** A stream's status is already sent, so the error is an event; without `[DONE]` behind it no client takes it for the end. */
+/** A stream's status is already sent, so the error is an event; without `[DONE]` after it no client takes it for the end. */
 function errorEvent({ cause }: Extract<StreamEnding, { kind: 'failed' }>): Buffer {
   const isLate = cause === 'stalled' || cause === 'total_timeout' || cause === 'slow_reader';
   const { body } = openAiError(isLate ? 'upstream_timeout' : 'upstream_error');

@@ -58,7 +58,7 @@ export async function readGeneration(
   const [first] = events;
   if (first?.type !== 'chat_admitted' || first.data.account_id !== accountId) return undefined;
   const { model, streaming } = first.data;
-  // the owner's own end, behind a recovery, has the actual cost
+  // the end that the owning process records after a recovery has the actual cost
   const end = events.findLast(isEnd);
   const completed = end?.type === 'chat_completed' ? end.data : undefined;
   return {
@@ -97,7 +97,7 @@ function priceTexts(data: PriceData): GenerationPrice {
   };
 }
 
-/** The moves of credit of a completion; what was corrected was captured first and given back. */
+/** The moves of credit of a completion; a corrected amount was captured first and given back. */
 function creditOf(events: readonly RecordedEvent[]): Pick<Generation, 'held' | 'captured' | 'released'> {
   const sums = { credit_held: 0n, credit_captured: 0n, credit_released: 0n, credit_corrected: 0n };
   for (const { type, data } of events)

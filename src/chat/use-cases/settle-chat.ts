@@ -24,7 +24,7 @@ export function withoutRequest({ request, ...chat }: AdmittedChat): RunningChat 
   return { ...chat, prompt: samplePrompt(request), wantsUsage: request.wantsUsage };
 }
 
-/** How a completion ended, and what its upstream reported. */
+/** How a completion ended, and its upstream's report. */
 export interface ChatEnd {
   readonly ending: (typeof chatEndings)[number];
   readonly upstream: string;
@@ -36,7 +36,7 @@ export interface ChatEnd {
 }
 
 /**
- * Captures the cost of a completion and releases the rest of its hold, behind the answer. If this process ends before that,
+ * Captures the cost of a completion and releases the rest of its hold, after the answer. If this process ends before that,
  * another process captures the whole hold.
  */
 export function settleChat(context: ChatContext, chat: RunningChat, end: ChatEnd): void {
@@ -80,7 +80,7 @@ export function releaseChat(
 }
 
 /**
- * Short beside an answer, and long beside the way of a client's next request: its admission and this settlement are one batch.
+ * Short compared with an answer, and long compared with the time to a client's next request: its admission and this settlement are one batch.
  * Until then the hold covers the cost, and the rest of it cannot be spent.
  */
 const mayWaitMs = 3;

@@ -13,7 +13,7 @@ export function startHeartbeats(
   context: Pick<ChatContext, 'pool' | 'processId' | 'log'>,
   { silentSecs, heartbeatMs }: Presence = presence,
 ): Loop {
-  // a loop and a connection pool of its own, so that no other work delays a heartbeat; its statement time-out lets the next
+  // a separate loop and connection pool, so that no other work delays a heartbeat; its statement time-out lets the next
   // heartbeat, on another connection, still be in time when one is not answered
   const own = openBeside(context.pool, silentSecs * 250);
   return startLoop(() => sendHeartbeat(own, context.processId, silentSecs), {

@@ -14,7 +14,7 @@ const leaseSecs = 180;
 
 /**
  * Follows the ledger and has every earned spend paid out to its operator, by one process at a time. Payouts whose transaction
- * was sent wait for it in a queue of their own, so that they delay no new one.
+ * was sent wait for it in a separate queue, so that they delay no new one.
  */
 export function startSpendPayouts(context: SpendContext): Loop {
   const { pool } = context;
@@ -42,7 +42,7 @@ export function startSpendPayouts(context: SpendContext): Loop {
   };
 }
 
-/** Works on what is due, each as soon as there is room for it, so that a slow one delays only itself. */
+/** Works on due payouts, each as soon as there is room for it, so that a slow one delays only itself. */
 function startQueue<Due extends NewPayout>(
   { log }: SpendContext,
   take: (max: number) => Promise<readonly Due[]>,

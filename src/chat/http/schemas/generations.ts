@@ -54,5 +54,5 @@ export const generations = z
     ),
     next,
   })
-  .meta({ description: 'The completions of an account, the newest first, a moment behind the ledger.' });
+  .meta({ description: 'The completions of an account, the newest first, a moment later than the ledger.' });
 export type GenerationsJson = z.infer<typeof generations>;

@@ -51,7 +51,7 @@ export const listedKey = z
       .meta({ description: 'The models that the key may use; null: all.' }),
     cap: credit
       .nullable()
-      .meta({ description: 'The most that the key may spend in total; null: no limit beside the balance.' }),
+      .meta({ description: 'The most that the key may spend in total; null: no limit except the balance.' }),
     spent: credit.meta({ description: 'Spent so far, holds included.' }),
     budget: keyBudget.nullable(),
     created_at: time,

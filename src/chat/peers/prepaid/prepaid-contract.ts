@@ -64,9 +64,9 @@ export type CreditsAnswer =
 export interface PrepaidContract {
   /** The address of the key. */
   readonly operator: Address;
-  /** An account as of a block, by default the latest; undefined in the answer when there is none. */
+  /** An account at a block, by default the latest; undefined in the answer when there is none. */
   getAccount(commitment: Hex, at?: BlockTag): Promise<RpcAnswer<CreditsAccount | undefined>>;
-  /** An authorized spend as of a block, by default the latest; undefined in the answer when there is none. */
+  /** An authorized spend at a block, by default the latest; undefined in the answer when there is none. */
   getSpendAuth(authHash: Hex, at?: BlockTag): Promise<RpcAnswer<SpendRecord | undefined>>;
   /** Lands a spend, waiting up to `waitMs`; with 0 it is only sent. Safe to repeat: the contract accepts a nonce once. */
   authorizeSpend(auth: SpendAuth, waitMs: number, maxCostWei?: bigint): Promise<CreditsAnswer>;
@@ -92,7 +92,7 @@ export interface PrepaidContract {
   readCost(transaction: Hex): Promise<CostReading>;
   /** The chain's latest finalized block. */
   finalizedBlock(): Promise<BlockAnswer>;
-  /** The ether of the operator's key, and what landing and paying out one spend costs at current fees. */
+  /** The ether of the operator's key, and the cost of landing and paying out one spend at current fees. */
   funds(): Promise<RpcAnswer<Funds>>;
   /** Waits for running calls, then drops the connections. */
   close(): Promise<void>;

@@ -15,7 +15,7 @@ export type UpstreamCause =
   | 'cut'
   /** Neither 200 nor 4xx: redirects are not followed. */
   | `status_${number}`
-  /** Not HTTP, not JSON, no event stream, or JSON that is no answer. */
+  /** Not HTTP, JSON or an event stream, or JSON that is not an answer. */
   | 'malformed'
   | 'too_large'
   | 'html'
@@ -82,7 +82,7 @@ export interface UpstreamStreaming {
   readonly chunks: AsyncIterable<readonly StreamChunk[]>;
   /** Known once the chunks are read to their end, or after an abort; never rejects. */
   readonly ending: Promise<StreamEnding>;
-  /** Closes the connection at once; what was not read is lost. */
+  /** Closes the connection immediately; unread bytes are lost. */
   abort(): void;
 }
 

@@ -18,7 +18,7 @@ export type BodyStep = { readonly kind: 'bytes'; readonly bytes: Buffer } | Body
 
 /** How many bytes may wait for the reader before the upstream is paused. */
 const maxQueuedBytes = 64 * 1024;
-/** What is read behind a complete answer, so that the connection can be reused. */
+/** Bytes that are read after a complete answer, so that the connection can be reused. */
 const maxDrainBytes = 64 * 1024;
 const maxDrainMs = 1000;
 
@@ -28,7 +28,7 @@ const maxDrainMs = 1000;
  */
 export class Exchange implements Dispatcher.DispatchHandler, Occupant {
   readonly head: Promise<HttpHead | Fault>;
-  /** Resolves when the upstream is done or was given up; what it sent may still be read. */
+  /** Resolves when the upstream is done or was given up; its bytes may still be read. */
   readonly over: Promise<BodyEnd>;
   readonly #timeouts: ExchangeTimeouts;
   readonly #signal: AbortSignal | undefined;
@@ -102,7 +102,7 @@ export class Exchange implements Dispatcher.DispatchHandler, Occupant {
     return bytes;
   }
 
-  /** Gives up, and closes the connection at once. */
+  /** Gives up, and closes the connection immediately. */
   stop(cause: UpstreamCause, detail: string): void {
     if (cause === 'aborted') this.#queue.length = 0;
     this.#finish(faultOf(cause, detail));

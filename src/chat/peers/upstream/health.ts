@@ -81,7 +81,7 @@ const shareStep = 0.2;
 const minShare = 0.05;
 
 /**
- * The health of upstreams as one process sees it, without I/O or a clock of its own. Each upstream has a circuit breaker, and
+ * The health of upstreams as one process sees it, without I/O or a clock. Each upstream has a circuit breaker, and
  * each of its models another: a target receives requests while both are closed.
  */
 export function createUpstreamHealth(options: HealthOptions): UpstreamHealth {

@@ -8,7 +8,7 @@ const task = 'tollbook: long work of chat';
 const longestMs = 5_000;
 /** Beyond it the thread ends, and nothing else. */
 const maxMemoryMib = 512;
-/** An answer with the likeliest tokens beside each of its own has some hundred values a token. */
+/** An answer that lists the likeliest tokens for each token has some hundred values a token. */
 const answerBounds = { maxDepth: 128, maxMarks: 2_000_000 };
 /** Text of which no tokens were counted. */
 const unitsPerToken = 3;

@@ -28,7 +28,7 @@ export interface UpstreamOptions extends ExchangeTimeouts, SlotLimits {
 export interface CompletionOptions {
   /** Whether the body requests a stream: the answer is read as one. */
   readonly stream: boolean;
-  /** Its abort closes the connection at once, a stream's too. */
+  /** Its abort closes the connection immediately, a stream's too. */
   readonly signal?: AbortSignal;
   /** It is of a free model. */
   readonly isFree?: boolean;
@@ -45,7 +45,7 @@ export interface Upstream {
   reserve(isFree: boolean): Slot | undefined;
   /**
    * Posts a chat completion once: no retry, no redirect, and nothing of the client's request but the body. Never rejects.
-   * @param body JSON, sent as it is
+   * @param body JSON, sent unchanged
    */
   complete(body: Buffer | string, options: CompletionOptions): Promise<UpstreamAnswer>;
   /** Refuses new requests, waits for running ones, then closes the connections. */
@@ -53,12 +53,12 @@ export interface Upstream {
 }
 
 /**
- * A client of one upstream with connections of its own, HTTP/1.1 and kept alive.
+ * A client of one upstream with its own connections, HTTP/1.1 and kept alive.
  * @throws TypeError or undici's InvalidArgumentError when the URL is not http(s): a mistake of the configuration
  */
 export function createUpstream(options: UpstreamOptions): Upstream {
   const { origin, pathname, search } = new URL(options.baseUrl);
-  // the exchange has exact timers of its own; this one also ends connections without a waiting request
+  // the exchange has exact timers; this one also ends connections without a waiting request
   const connect = { timeout: options.connectTimeoutMs };
   const pool = new Pool(origin, { headersTimeout: 0, bodyTimeout: 0, allowH2: false, connect });
   const path = `${pathname.replace(/\/+$/, '')}/chat/completions${search}`;

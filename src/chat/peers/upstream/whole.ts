@@ -7,7 +7,7 @@ import { readAside, type ReadAnswer } from './side-thread.ts';
 /** How much of an error's body is read: the status is enough to classify it. */
 const maxErrorBytes = 64 * 1024;
 const maxErrorSilenceMs = 2000;
-/** A longer answer is read in a thread of its own. */
+/** A longer answer is read in a separate thread. */
 const maxBytesHere = 256 * 1024;
 
 /** A body, and when its first byte arrived. */

@@ -10,7 +10,7 @@ const finalFaults = new Set(['nonce_replay', 'insufficient_balance', 'invalid_sp
 
 /**
  * Whether a spend may be answered before it has landed: within the exposure that the operator allows each account, over all
- * processes together. If so, its landing has begun behind the answer.
+ * processes together. If so, its landing has begun after the answer.
  */
 export async function mayAnswerBeforeLanding(context: SpendContext, spend: AcceptedSpend): Promise<boolean> {
   const { settings, prepaid, pool, log } = context;

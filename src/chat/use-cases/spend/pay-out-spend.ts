@@ -40,7 +40,7 @@ async function send(
   if (data.network !== network || data.contract !== contract) return failOrRetry(isLate, 'other_contract');
   const authHash = spendAuthHash(auth);
   const found = await prepaid.getSpendAuth(authHash);
-  // an unreachable chain is no reason to give a spend up
+  // an unreachable chain does not end a spend
   if (found.kind === 'unavailable') return unavailable;
   // a spend that was paid out to an earlier key of the operator is paid out
   if (auth.operator !== prepaid.operator && !found.value?.claimed)

@@ -33,9 +33,9 @@ interface Due extends NewPayout {
 /** After so many checks, about two minutes, the operator gets an alert about a transaction that does not land. */
 const suspectChecks = 7;
 const pauses = { firstMs: 1_000, longestMs: 60_000 };
-/** How far the chain's clock may be behind ours when a spend's expiry is judged. */
+/** By how much the chain's clock may lag ours when a spend's expiry is judged. */
 const graceSecs = 60;
-/** How far the chain's clock may be behind ours when logs are searched from a spend's acceptance on. */
+/** By how much the chain's clock may lag ours when logs are searched from a spend's acceptance on. */
 const earlierSecs = 3_600;
 
 /**

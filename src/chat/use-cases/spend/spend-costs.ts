@@ -4,7 +4,7 @@ import type { Caip2, Hex } from '../../../base/values/primitives.ts';
 import type { SpendContext } from './context.ts';
 
 /**
- * Records what landing a spend and paying it out cost, once the spend has ended: a later transaction is final, so both are. What cannot
+ * Records the costs of landing a spend and of paying it out, once the spend has ended: a later transaction is final, so both are. What cannot
  * be recorded now is logged for the operator, and delays nothing.
  */
 export async function recordSpendCosts(

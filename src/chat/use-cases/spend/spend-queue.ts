@@ -1,7 +1,7 @@
 /** Lands the spends of one account one after another, the lowest nonce first. Orders this process only; the chain decides. */
 export interface SpendQueue {
   /**
-   * Resolves when it is this nonce's turn, with a function that ends the turn. Undefined at once when too many spends of the
+   * Resolves when it is this nonce's turn, with a function that ends the turn. Undefined immediately when too many spends of the
    * account wait.
    */
   enter(commitment: string, nonce: bigint): Promise<(() => void) | undefined>;

@@ -12,7 +12,7 @@ import type { SpendContext } from './context.ts';
 import { invalidSpend, type SpendRefusal } from './refusal.ts';
 import { domainOf, type VerifiedSpend } from './spend.ts';
 
-/** A request's header `X-Payment-Signature`, and what limits it. */
+/** A request's header `X-Payment-Signature`, and its limits. */
 export interface SpendRequest {
   readonly header: string;
   /** Names the client for the limit of failed credentials. */
