@@ -21,7 +21,7 @@ import {
 const timeoutMs = 20_000;
 /** Answers whose timing could reveal whether an account exists are delayed to a multiple of this. */
 const stepMs = 250;
-/** The library repeats what a client sent in its redirects; clients and proxies refuse headers of 16 KiB in all. */
+/** The library repeats a client's values in its redirects; clients and proxies refuse headers of 16 KiB in all. */
 const maxLocationChars = 8_000;
 const deviceSecs = 34_560_000;
 
@@ -147,7 +147,7 @@ function errorIn(location: string, publicUrl: string): string | null {
   return new URL(location, publicUrl).searchParams.get('error');
 }
 
-/** A device that is known keeps its name: a new one at each sign-in would have attempts of its own each time. */
+/** A device that is known keeps its name: a new name at each sign-in would allow new attempts each time. */
 function deviceCookie(identity: Identity, { email = '', device }: AuthRequest): string {
   const secure = isHttps(identity.publicUrl()) ? '; Secure' : '';
   const mark = deviceMark(identity.settings.secrets[0], email, device);

@@ -21,7 +21,7 @@ export interface Incoming {
   readonly ip: string | undefined;
 }
 
-/** Paths whose body names an email address, and what a request to them attempts. */
+/** Paths whose body names an email address, and the attempt that a request to them makes. */
 export const emailPaths: Readonly<Record<string, 'password' | 'sign_up' | 'mail'>> = {
   '/sign-in/email': 'password',
   '/sign-up/email': 'sign_up',

@@ -15,9 +15,9 @@ interface Ledger {
 interface ListRequest<Q> {
   readonly kind: 'list';
   readonly query: Omit<Q, 'cursor'>;
-  /** The place behind which the page begins. */
+  /** The place after which the page begins. */
   readonly after: number;
-  /** The cursor of the next page; null behind the last page. */
+  /** The cursor of the next page; null after the last page. */
   cursorAfter<Row>(rows: readonly Row[], placeOf: (row: Row) => number): string | null;
 }
 

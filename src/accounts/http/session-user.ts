@@ -3,7 +3,7 @@ import type { Identity } from '../use-cases/context.ts';
 import { resolveSession, type SessionUser } from '../use-cases/sessions.ts';
 import { sendRefusal } from '../../ledger/http/errors.ts';
 
-/** The user of a request's session. A key has none of a user's rights: beside an explicit credential the cookie is ignored. */
+/** The user of a request's session. A key has no rights of a user: a request with an explicit credential ignores the cookie. */
 async function sessionUserOf(
   identity: Identity,
   { headers }: FastifyRequest,

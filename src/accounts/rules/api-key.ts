@@ -30,7 +30,7 @@ export function isApiKey(text: string): boolean {
 /** The form of a key's label: one printable line. */
 export const apiKeyNamePattern = /^[^\p{C}\p{Zl}\p{Zp}]{1,64}$/u;
 
-/** The SHA-256 of a key as 64 hex digits: what is stored instead of it. */
+/** The SHA-256 of a key as 64 hex digits, stored instead of it. */
 export function apiKeyHash(text: string): string {
   return createHash('sha256').update(text).digest('hex');
 }

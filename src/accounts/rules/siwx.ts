@@ -31,7 +31,7 @@ export function siwxEntry(challenge: SiwxChallenge, networks: readonly Caip2[]) 
 /** A message that a wallet has signed. */
 export interface SignedIn {
   readonly message: SiweMessage;
-  /** The message as it was signed. */
+  /** The signed message. */
   readonly text: string;
   readonly network: Caip2;
   /** As it came. */

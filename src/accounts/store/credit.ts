@@ -201,7 +201,7 @@ export async function countAuthFailure(
   perMinute: number,
   counts: boolean,
 ): Promise<boolean> {
-  // raw SQL: prepared, because it precedes every request with such a credential
+  // raw SQL: prepared, because it precedes every request with this credential
   const { rows } = await pool.query<{ may: boolean }>({
     name: 'note_auth_failure',
     text: 'select tollbook.count_auth_failure($1, $2, $3) as may',

@@ -45,7 +45,7 @@ export interface EndedSession {
 }
 
 /**
- * Ends sessions in all processes at once; returns those that were not ended before. Their rows stay as `ended` until
+ * Ends sessions in all processes immediately; returns those that were not ended before. Their rows stay as `ended` until
  * {@link dropSessions} is called, once their end is recorded in the ledger.
  */
 export async function endSessions(pool: pg.Pool, sessionIds: readonly string[]): Promise<EndedSession[]> {
@@ -151,19 +151,19 @@ export async function isUserDisabled(pool: pg.Pool, userId: string): Promise<boo
   return row !== undefined;
 }
 
-/** Disables the user of an account in all processes at once, or ends that. False where nothing changed. */
+/** Disables the user of an account in all processes immediately, or enables it again. False where nothing changed. */
 export function setAccountDisabled(pool: pg.Pool, accountId: number, isDisabled: boolean): Promise<boolean> {
   return callFunction(pool, 'set_account_disabled', [accountId, isDisabled]);
 }
 
-/** Who signs in with a wallet: a key, the same on all chains, or the contract of one chain. */
+/** The signer of a sign-in with a wallet: a key, the same on all chains, or the contract of one chain. */
 export interface Wallet {
   readonly address: Address;
   /** The chain of a contract; undefined for a key. */
   readonly contractOn?: number | undefined;
 }
 
-/** The user of a wallet; where it has none, the given new one. Concurrent calls return the same user. */
+/** The user of a wallet; where the wallet has no user, the given new one. Concurrent calls return the same user. */
 export async function userOfWallet(
   pool: pg.Pool,
   { address, contractOn = 0 }: Wallet,

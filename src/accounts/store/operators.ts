@@ -43,7 +43,7 @@ export async function listOperators(pool: pg.Pool): Promise<ListedOperator[]> {
   }));
 }
 
-/** What is known of the operator behind a session. */
+/** The operator of a session. */
 export interface OperatorOfUser {
   readonly name: string;
   readonly role: OperatorRole;
@@ -73,7 +73,7 @@ export async function findOperatorOf(
   return { name: row.name, role: row.role, until: row.expires_at ?? undefined };
 }
 
-/** The user and role of an operator's name; undefined for a name that nobody has had. */
+/** The user and role of an operator's name; undefined for a name that no operator has had. */
 export async function findOperatorNamed(
   pool: pg.Pool,
   name: string,
@@ -124,13 +124,13 @@ export type TakenRole =
   | 'taken'
   /** There is no operator of this name with a role. */
   | 'unknown'
-  /** Who asks is no admin any more. */
+  /** The requester is no longer an admin. */
   | 'not_admin'
   /** Somebody must be able to invite others. */
   | 'last_admin';
 
 /**
- * Takes an operator's role away; no session of theirs opens the console from then on, in any process. Of several calls at once, each
+ * Takes an operator's role away; no session of theirs opens the console from then on, in any process. Of several simultaneous calls, each
  * is decided when the one before has taken effect.
  * @param by an admin; undefined: a command, which needs no role
  */
@@ -148,7 +148,7 @@ export async function takeRole(
   return taken;
 }
 
-/** Lets a session use the console, with a token of its own, given as its hash. */
+/** Lets a session use the console, with a separate token, given as its hash. */
 export async function startOperatorSession(
   pool: pg.Pool,
   session: { readonly tokenHash: string; readonly sessionId: string; readonly hours: number },
@@ -163,14 +163,14 @@ export async function startOperatorSession(
     .execute();
 }
 
-/** Ends what sessions of a user may do in the console; the sessions themselves go on. */
+/** Ends the use of the console by a user's sessions; the sessions themselves remain. */
 export async function endOperatorSessions(pool: pg.Pool, userId: string): Promise<void> {
   const db = queriesOn(pool);
   const own = db.selectFrom('identity.session').select('id').where('user_id', '=', userId);
   await db.deleteFrom('identity.operator_session').where('session_id', 'in', own).execute();
 }
 
-/** What an operator proves beside the first factor. */
+/** The proof that an operator gives in addition to the first factor. */
 export interface Factor {
   readonly factorId: string;
   readonly kind: 'totp' | 'passkey';
@@ -215,7 +215,7 @@ export async function addFactor(
     .execute();
 }
 
-/** Uses up a step of a factor, and those before it. False where it was used before: of two at once one is true. */
+/** Uses up a step of a factor, and those before it. False where it was used before: of two simultaneous calls one is true. */
 export async function takeStep(pool: pg.Pool, factorId: string, step: number, key: Buffer): Promise<boolean> {
   const { numUpdatedRows } = await queriesOn(pool)
     .updateTable('identity.operator_factor')
@@ -247,7 +247,7 @@ export async function putRecoveryCodes(
     .execute();
 }
 
-/** Uses up a recovery code, given as its hash; false where the user has none such. */
+/** Uses up a recovery code, given as its hash; false where the user has no such code. */
 export async function takeRecoveryCode(pool: pg.Pool, userId: string, hash: string): Promise<boolean> {
   const { numDeletedRows } = await queriesOn(pool)
     .deleteFrom('identity.operator_recovery_code')
@@ -312,7 +312,7 @@ export async function findInvitation(pool: pg.Pool, tokenHash: string): Promise<
     .executeTakeFirst();
 }
 
-/** Uses an invitation up. False where it cannot be accepted any more: of two at once one is true. */
+/** Uses an invitation up. False where it cannot be accepted any more: of two simultaneous calls one is true. */
 export async function takeInvitation(pool: pg.Pool, tokenHash: string): Promise<boolean> {
   const { numUpdatedRows } = await queriesOn(pool)
     .updateTable('identity.operator_invitation')

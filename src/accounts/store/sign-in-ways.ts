@@ -82,7 +82,7 @@ export async function linkWallet(
 
 /**
  * Removes a wallet of a user. `last`: nothing else of these providers, and no other wallet, would be left to sign in with;
- * `unknown`: it is no wallet of the user.
+ * `unknown`: it is not a wallet of the user.
  */
 export async function unlinkWallet(
   pool: pg.Pool,

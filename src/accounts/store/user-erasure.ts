@@ -25,7 +25,7 @@ export async function isAccountClosed(pool: pg.Pool, accountId: number): Promise
 }
 
 /**
- * Deletes what the database has of a user beside the ledger; the account must be closed. False, with nothing changed, while
+ * Deletes the data about a user outside the ledger; the account must be closed. False, with nothing changed, while
  * there is a session: its end must be recorded first.
  * @param subjects the beginnings of the rate limits' subjects that name the user
  */

@@ -37,7 +37,7 @@ export const accountCommands = {
     ...aboutOperator,
   },
   'operators reset-factor': {
-    summary: 'removes the second factors of a person, who sets up a new one at the next sign-in',
+    summary: 'removes the second factors of a person, so that they set up a new one at the next sign-in',
     ...aboutOperator,
   },
   'tokens create': {
@@ -58,7 +58,7 @@ export const accountCommands = {
   },
   'users enable': { summary: 'lets a disabled user sign in again; the keys are valid again', ...aboutUser },
   'users erase': {
-    summary: 'deletes all that is known of a user beside the ledger, for ever',
+    summary: 'deletes all data about a user outside the ledger, for ever',
     ...aboutUser,
     options: {
       forfeit: flag('credit that is left expires; default: a user with credit is not erased'),

@@ -52,7 +52,7 @@ export async function issueApiKey(
 }
 
 /**
- * Revokes a key in every process at once; may be repeated. False when there is no such key, or it belongs to another account
+ * Revokes a key in every process immediately; may be repeated. False when there is no such key, or it belongs to another account
  * than `accountId`, or than those in `accounts`.
  */
 export async function revokeKey(

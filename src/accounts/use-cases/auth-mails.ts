@@ -20,7 +20,7 @@ export function sendVerificationMail(identity: Identity, to: string, url: string
   });
 }
 
-/** Sends what sets a new password: a link where the page it leads to is known, and without pages of the gateway's own the token. */
+/** Sends the means to set a new password: a link where its page is known, and the token where the gateway has no pages. */
 export function sendResetMail(identity: Identity, to: string, url: string, token: string): Promise<void> {
   const hasPage = new URL(url).searchParams.get('callbackURL') !== '';
   const byApi =
@@ -109,7 +109,7 @@ export function sendInvitationMail(
       'This link leads there; it is valid for 72 hours, and once:',
     ],
     link: { label: 'Accept the invitation', url },
-    after: ['If you do not expect it, ignore this mail, and pass the link on to nobody.'],
+    after: ['If you do not expect it, ignore this mail, and do not give the link to anybody.'],
   });
 }
 

@@ -14,7 +14,7 @@ import type { Identity } from './context.ts';
 
 /** An identity provider that has just answered. */
 export interface ReachedProvider extends ProviderConfig {
-  /** What an OpenID provider publishes about itself; read once, so that what was checked is what is used. */
+  /** An OpenID provider's metadata; read once, so that the checked text is the used text. */
   readonly metadata?: Metadata;
 }
 
@@ -82,7 +82,7 @@ export function openIdPlugin(
   };
 }
 
-/** Keeps in the state of a sign-in, beside what the library keeps, with which provider it was begun. */
+/** Adds to the state of a sign-in the provider with which it was begun. */
 export async function keepProvider(provider: string): Promise<void> {
   await addOAuthServerContext({ provider });
 }

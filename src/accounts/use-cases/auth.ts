@@ -95,7 +95,7 @@ function optionsOf(identity: Identity, providers: readonly ReachedProvider[]) {
     // with a level set, the library would write to the console itself
     logger: { log: (level, message) => logFault(identity, level, message) },
     disabledPaths,
-    // an answer of a provider that belongs to no sign-in of this browser names no page of its own
+    // an answer of a provider that belongs to no sign-in of this browser does not name a page
     ...(identity.hasPages && { onAPIError: { errorURL: `${publicUrl()}/sign-in` } }),
     ...tables,
     session: {

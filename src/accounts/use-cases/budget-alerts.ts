@@ -22,7 +22,7 @@ export async function setUserWebhook(
   { accountId }: SessionUser,
   url: string,
 ): Promise<{ readonly url: string; readonly secret: string } | undefined> {
-  // its text alone may have what no column takes
+  // only its text may contain characters that no column takes
   const href = customerUrl(url, identity.loopbackWebhooks)?.href;
   if (href === undefined) return undefined;
   const secret = randomBytes(24).toString('base64url');
@@ -31,7 +31,7 @@ export async function setUserWebhook(
 }
 
 /**
- * Sends what is due of the messages about budgets, by mail or webhook: at least once each. True where there may be more.
+ * Sends the due messages about budgets, by mail or webhook: at least once each. True where there may be more.
  */
 export async function sendBudgetAlerts(identity: Identity, channel: 'mail' | 'webhook'): Promise<boolean> {
   const due = await takeBudgetMessages(identity.pool, channel, atOnce[channel]);

@@ -9,7 +9,7 @@ import {
 import { sendGuessMail } from './auth-mails.ts';
 import type { Identity } from './context.ts';
 
-/** Who types the code of a second factor, after the password. */
+/** The person who types the code of a second factor, after the password. */
 export interface Guesser {
   readonly userId: string;
   readonly sessionId: string;
@@ -24,7 +24,7 @@ const toldGuesses = 5;
 const account = 'account';
 
 /**
- * What a guess is counted by. Who has the password can begin any number of sessions, so a code counts against the client and the
+ * The keys that count a guess. A person with the password can begin any number of sessions, so a code counts against the client and the
  * account as well; that would lock the owner out, so a device that has proven a second factor counts by itself. A recovery code, of 80
  * random bits, is not found by trying, and a new factor guesses at nothing: they count by session alone.
  */

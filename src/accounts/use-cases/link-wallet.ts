@@ -55,11 +55,11 @@ export type UnlinkAnswer =
   | { readonly kind: 'removed' }
   /** Nothing else would be left to sign in with. */
   | { readonly kind: 'last' }
-  /** It is no wallet of the user. */
+  /** It is not a wallet of the user. */
   | { readonly kind: 'unknown' }
   | { readonly kind: 'stale' };
 
-/** Removes a wallet of the session's user, with all its contracts of that address. Its sessions go on until they end. */
+/** Removes a wallet of the session's user, with all its contracts of that address. Its sessions remain until they end. */
 export async function unlinkUserWallet(
   { pool, settings, mailer }: Identity,
   user: SessionUser,

@@ -15,7 +15,7 @@ function paragraph(words: string): Html {
   return html`<p style="margin:0 0 16px">${words}</p>`;
 }
 
-/** The same mail as text and as HTML. Mail programs need the styles beside the elements; nothing is loaded. */
+/** The same mail as text and as HTML. Mail programs need the styles inside the elements; nothing is loaded. */
 export function writeMail({ subject, paragraphs, link, code, after }: MailContent): {
   readonly subject: string;
   readonly text: string;

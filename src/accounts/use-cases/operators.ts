@@ -22,7 +22,7 @@ export interface OperatorLedger {
   readonly lane: Lane;
 }
 
-/** The stream of who may use the console, and of what they do there. */
+/** The stream of the console's operators, and of their actions there. */
 const stream = 'operator:console';
 
 /** A person at the console. */
@@ -60,7 +60,7 @@ export async function recordAction(
   await recordInConsole(ledger, { type: 'operator_acted', data });
 }
 
-/** Who changes roles: a person at the console, who must be an admin when it takes effect, or a command, which needs no role. */
+/** The author of a change of roles: a person at the console, who must be an admin when it takes effect, or a command, which needs no role. */
 export interface RoleChanger {
   readonly name: string;
   readonly at: 'console' | 'command';
@@ -106,7 +106,7 @@ export interface RoleWithdrawal {
 }
 
 /**
- * Takes an operator's role away: their sessions, and invitations to them and by them, end at once, in every process. The last admin
+ * Takes an operator's role away: their sessions, and invitations to them and by them, end immediately, in every process. The last admin
  * keeps it, except for a command, which can invite another one.
  */
 export async function withdrawRole(

@@ -14,7 +14,7 @@ interface PasskeyParts extends Pick<Identity, 'pool' | 'publicUrl'> {
 /** The user of a session, by the name that they have as an operator. */
 type Asked = Pick<SessionUser, 'userId' | 'sessionId'> & { readonly name: string };
 
-/** What a browser asks an authenticator (WebAuthn), and what the form carries until it has answered. */
+/** A browser's question to an authenticator (WebAuthn), and the form's value until the answer. */
 export interface PasskeyQuestion {
   /** JSON: `PublicKeyCredentialCreationOptionsJSON`, or that of a request. */
   readonly options: string;
@@ -106,7 +106,7 @@ export async function askPasskey(identity: PasskeyParts, asked: Asked): Promise<
 
 /**
  * Whether one of the user's passkeys signed the answer. The time of a question is used up with its answer: the same answer, and any to
- * an earlier question, is not taken again. Counters of authenticators are not compared, since those that are synchronised have none.
+ * an earlier question, is not taken again. Counters of authenticators are not compared, since synchronised ones have no counter.
  */
 export async function checkPasskey(
   identity: PasskeyParts,
@@ -185,12 +185,12 @@ function expectedOf({ publicUrl }: Pick<Identity, 'publicUrl'>, { challenge }: Q
     expectedChallenge: challenge,
     expectedOrigin: new URL(publicUrl()).origin,
     expectedRPID: hostOf(publicUrl()),
-    // beside a password the possession of the authenticator is the factor
+    // after a password, possession of the authenticator is the second factor
     requireUserVerification: false,
   };
 }
 
-/** The library throws for every answer that is not the one that was asked for, and so does one that is no JSON. */
+/** The library throws for every unexpected answer, and for one that is not JSON. */
 async function orUndefined<T>(verify: () => Promise<T>): Promise<T | undefined> {
   try {
     return await verify();

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 
-/** Who sends a password to be hashed. */
+/** The sender of a password to hash. */
 export interface PasswordSender {
   /** Names the client, by its address. */
   readonly client: string;
@@ -8,7 +8,7 @@ export interface PasswordSender {
   readonly isKnownDevice: boolean;
 }
 
-/** Limits how many passwords are hashed at once, since each takes a thread, 32 MiB and a tenth of a second. */
+/** Limits how many passwords are hashed simultaneously, since each takes a thread, 32 MiB and a tenth of a second. */
 export interface PasswordQueue {
   /** The passwords that are hashed within the task are this sender's. The sign-in library does not pass it on. */
   as<T>(sender: PasswordSender, task: () => Promise<T>): Promise<T>;

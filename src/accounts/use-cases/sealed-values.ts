@@ -6,7 +6,7 @@ const tagBytes = 16;
 
 /**
  * Encrypts bytes for the gateway itself, AES-256-GCM with a key of the secret.
- * @param purpose what they are and whose: opened with another one, they are refused
+ * @param purpose their kind and owner: opened with another one, they are refused
  */
 export function seal([secret]: RotatingSecret, purpose: string, bytes: Buffer): Buffer {
   const iv = randomBytes(ivBytes);

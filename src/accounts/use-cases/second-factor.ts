@@ -15,7 +15,7 @@ import { type OperatorLedger, recordInConsole } from './operators.ts';
 import { checkNewPasskey, checkPasskey, type NewPasskey, type PasskeyAnswer, sealedKey } from './passkeys.ts';
 import { seal, unseal } from './sealed-values.ts';
 
-/** Who proves a second factor: the user of a session, by the name that they have as an operator. */
+/** The person who proves a second factor: the user of a session, by their name as an operator. */
 export interface Prover extends Guesser {
   readonly name: string;
 }
@@ -25,7 +25,7 @@ type FactorKind = 'totp' | 'passkey' | 'recovery_code';
 const secretBytes = 20;
 const recoveryCodes = 10;
 
-/** A secret that its person has not confirmed yet. It is in the form alone: the database has none that nobody uses. */
+/** A secret that its person has not confirmed yet. It is only in the form: the database holds no unused ones. */
 export interface OfferedSecret {
   /** As people type it. */
   readonly text: string;
@@ -49,7 +49,7 @@ export function offerSecret(
 }
 
 export type FactorProof =
-  /** The token is for the cookie of this session, beside that of the session itself. */
+  /** The token is for a second cookie of this session. */
   | { readonly kind: 'proven'; readonly token: string }
   | { readonly kind: 'wrong' }
   | Extract<Guess, { readonly kind: 'limited' }>;
@@ -89,7 +89,7 @@ export async function addFirstFactor(
   return { kind: 'proven', token: await begin(identity, prover, added.kind, hours), recoveryCodes: codes };
 }
 
-/** Adds another second factor for who has proven one in this session. */
+/** Adds another second factor for a user who passed one in this session. */
 export async function addFactorBeside(
   identity: Identity,
   prover: Prover,
@@ -149,7 +149,7 @@ export async function keepTotp(
   await addFactor(ledger.pool, { userId, kind: 'totp', credentialId: undefined, key, lastStep });
 }
 
-/** Starts a session of the console for who knows a code of the second factor, or a recovery code, or has a passkey. */
+/** Starts a session of the console for a user with a code of the second factor, a recovery code or a passkey. */
 export async function proveFactor(
   identity: Identity,
   prover: Prover,

@@ -12,7 +12,7 @@ import {
 import type { Identity } from './context.ts';
 import { verifiedText } from './signed-values.ts';
 
-/** Who adds or removes a way to sign in must have signed in within this time. */
+/** A user who adds or removes a way to sign in must have signed in within this time. */
 export const freshSecs = 600;
 
 /** The user of a valid session. */
@@ -101,7 +101,7 @@ interface NewSession {
 /**
  * Opens the account of a session's user, and records the start of the session; must be done before its token is sent. Strangers can begin as
  * many as they like: beyond an allowance they are counted, and their ends have no event either. Users who have or had credit have an
- * allowance of their own.
+ * separate allowance.
  */
 export async function noteSession(
   identity: Pick<Identity, 'pool' | 'lane' | 'sessionEvents' | 'requestTally'>,
@@ -113,7 +113,7 @@ export async function noteSession(
   else identity.requestTally.addSession(session.method, isNew);
 }
 
-/** Records the start of a session by an event of its own. */
+/** Records the start of a session by a separate event. */
 export async function recordSession(
   { lane }: Pick<Identity, 'lane'>,
   session: NewSession,
@@ -135,7 +135,7 @@ export async function recordSession(
   });
 }
 
-/** Ends sessions in every process at once, and records their ends. */
+/** Ends sessions in every process immediately, and records their ends. */
 export async function endUserSessions(
   identity: Pick<Identity, 'pool' | 'lane'>,
   sessionIds: readonly string[],

@@ -36,12 +36,12 @@ export async function takeAttempt(identity: Identity, address: string, attempt: 
   return Math.ceil(retryMs / 1_000);
 }
 
-/** Whoever asks for them: a mailbox is not flooded, however its address is written. */
+/** For all clients together: a mailbox is not flooded, however its address is written. */
 function mailsTo(email: string): Allowance {
   return { subject: `mail:${accountMark(mailboxOf(email))}`, perMinute: 3, perDay: 20 };
 }
 
-/** The address without what mail servers ignore in it: a tag behind `+`, and dots at Gmail. Each of them could else be mailed as another one. */
+/** The address without the parts that mail servers ignore: a tag after `+`, and dots at Gmail. Else each spelling would have its own limit. */
 function mailboxOf(email: string): string {
   const address = email.toLowerCase();
   const at = address.lastIndexOf('@');
@@ -105,7 +105,7 @@ export async function recordRefusal(
 
 /**
  * The cookie of a device that has just signed in; of a new one unless an id is given.
- * @param account the e-mail address whose password it had, or what else it proved
+ * @param account the e-mail address whose password it had, or another proven identity
  */
 export function deviceMark(secret: string, account: string, device: string = randomUUID()): string {
   return `${device}.${deviceProof(secret, account, device)}`;

@@ -22,7 +22,7 @@ export function verifiedText(signing: Signing, value: string): string | undefine
   return isSigned(signing, given, (secret) => decoded(signedValue([secret], text))) ? text : undefined;
 }
 
-/** A cookie's value for better-auth, which checks with the secret in use alone: what the second secret signed is signed anew. */
+/** A cookie's value for better-auth, which checks only with the secret in use: values that the second secret signed are signed again. */
 export function valueWithSecretInUse(signing: Signing, value: string): string {
   const { secrets } = signing.settings;
   const text = secrets.length === 1 ? undefined : verifiedText(signing, value);

@@ -20,7 +20,7 @@ export type UserChange =
 
 /**
  * Disables a user, or ends that. A disabled user cannot sign in, and neither sessions nor keys of the account are accepted in any
- * process from then on; enabling makes the keys valid again. May be repeated: what an interrupted call left is done then.
+ * process from then on; enabling makes the keys valid again. May be repeated: a repetition finishes an interrupted call.
  */
 export async function setUserDisabled(
   ledger: Ledger,
@@ -46,7 +46,7 @@ export async function setUserDisabled(
   return isRecorded ? { kind: 'changed', userId, sessionsEnded } : { kind: 'unchanged', userId };
 }
 
-/** Records the change, unless it is what the user's last event says already. */
+/** Records the change, unless the user's last event records it already. */
 async function record(
   { pool, lane }: Ledger,
   userId: string,

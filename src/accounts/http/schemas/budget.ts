@@ -23,7 +23,9 @@ export const requestedBudget = z
       .meta({ description: 'In the currency, above 0.', examples: ['5.00'] }),
     period,
   })
-  .meta({ description: 'What the key may spend in each period, beside its cap; none by default.' });
+  .meta({
+    description: 'The amount that the key may spend in each period, in addition to its cap; none by default.',
+  });
 
 export const keyBudget = z
   .strictObject({

@@ -10,7 +10,7 @@ export type PartedEvent = EventOf<
   | 'credit_expired'
 >;
 
-/** As much of such an event as decides which credit it moves. */
+/** The fields of an event that decide which credit it moves. */
 interface MovedCredit {
   readonly type: PartedEvent['type'];
   readonly stream: string;
@@ -43,8 +43,8 @@ const nothing: CreditParts = { granted: 0n, bought: 0n };
 
 /**
  * What each account has of granted and of bought credit, and the order of use: granted credit is used, and expires, before bought credit,
- * so that a customer keeps longest what was paid for, and income is not recognised too early. A payment that does not stand takes bought
- * credit back first. What a correction returns is what was used last: bought credit before granted. A hold takes from neither.
+ * so that a customer keeps bought credit longest, and income is not recognised too early. A payment that does not stand takes bought
+ * credit back first. A correction returns the credit used last: bought before granted. A hold takes from neither.
  */
 export class CreditOrder {
   readonly #accounts = new Map<number, CreditParts>();

@@ -2,7 +2,7 @@ import type { CreditSide } from '../../../ledger/rules/descriptor.ts';
 import { CreditOrder, isParted } from './credit-parts.ts';
 import { eventDescriptors, hasAspect, type LedgerEvent } from '../../../ledger/rules/event.ts';
 
-/** One move of credit: what leaves one side arrives on the other. */
+/** One move of credit: both sides change by the same amount. */
 export interface Posting {
   readonly accountId: number;
   readonly from: CreditSide;
@@ -64,7 +64,7 @@ export class CreditCheck {
 
   /**
    * Applies the next event of a stream. Returns the problem, or undefined where no such side goes below zero, and an account's granted and
-   * bought credit are what it has available and held.
+   * bought credit are its available and held amounts.
    */
   apply(event: LedgerEvent, stream: string): string | undefined {
     if (event.type === 'chat_completed')

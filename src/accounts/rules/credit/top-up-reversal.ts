@@ -1,6 +1,6 @@
 import type { RecordedEvent } from '../../../ledger/rules/event.ts';
 
-/** Bought credit, and what was taken back of it. Credit in micros; atoms of the token that paid for it. */
+/** Bought credit, and the part that was taken back. Credit in micros; atoms of the token that paid for it. */
 export interface TopUpState {
   readonly micros: bigint;
   readonly atoms: bigint;

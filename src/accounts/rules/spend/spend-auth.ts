@@ -95,7 +95,7 @@ export function readSpendAuth(
 
 function readFields(header: string): Readonly<Record<string, unknown>> | undefined {
   const text = header.startsWith('{') ? header : textOfHex(header);
-  // numbers stay as they were written: a nonce may be longer than a double can keep
+  // numbers stay text: a nonce may be longer than a double can keep
   const fields =
     text !== undefined && text.length <= maxJsonChars && /^[ -~]*$/.test(text)
       ? parseJsonObject(stringToBytes(text))

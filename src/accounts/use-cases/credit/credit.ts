@@ -18,7 +18,7 @@ export async function findCreditAccount(
 
 /**
  * The account of this name, opened and recorded when it is not. The account and its event are written in one transaction: of two
- * processes that open it at once, one finds the other's account.
+ * processes that open it simultaneously, one finds the other's account.
  * @throws RangeError for a name that is not well formed
  */
 export async function openCreditAccount({ pool, lane }: Ledger, name: string): Promise<number> {
@@ -56,7 +56,7 @@ interface MoveOptions {
 }
 
 export type MoveResult =
-  /** `balanceMicros` is what the account could spend after the move. */
+  /** `balanceMicros`: the amount that the account could spend after the move. */
   | { readonly kind: 'moved'; readonly balanceMicros: bigint }
   /** The account does not exist or does not allow the move; nothing was moved. */
   | { readonly kind: 'not_allowed' }
