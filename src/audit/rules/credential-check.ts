@@ -1,6 +1,6 @@
 import { HashedNumbers } from '../../base/values/hashed-numbers.ts';
 
-/** What a payment uses up beside itself: a caller's nonce, or the payer's own id for it. */
+/** The one-time values of a payment besides its own nonce: a caller's nonce, or the payer's own id for it. */
 export interface Credential {
   readonly kind: 'caller_nonce' | 'payment_id';
   readonly key: string;
@@ -40,7 +40,7 @@ export class CredentialCheck {
     return this.#take(payment);
   }
 
-  /** No later event is of the payment: it keeps what it has. */
+  /** No later event is of the payment: it keeps its values. */
   forget(payment: string): void {
     this.#payments.delete(payment);
   }

@@ -14,13 +14,13 @@ export class EntityCheck {
   /** Of a chat: the credit held for it, and the part of it that was captured. */
   #heldMicros = 0n;
   #capturedMicros = 0n;
-  /** Of a chat that has not ended: what its tokens cost. */
+  /** Of a chat that has not ended: the prices of its tokens. */
   #price: PriceData | undefined;
   /** The spend in the stream's first event. */
   #spend = '';
   /** The spend has landed. */
   #isAuthorized = false;
-  /** Of a transaction's cost: what stands recorded of it. */
+  /** Of a transaction's cost: its valid record. */
   #costTerms = '';
   readonly #periods = new PeriodCheck();
 
@@ -48,7 +48,7 @@ export class EntityCheck {
     );
   }
 
-  /** A chat costs what its tokens cost at the price of its admission, where that has one; a recovered one costs its hold. */
+  /** A chat costs its tokens at the price of its admission, where that has one; a recovered one costs its hold. */
   #checkCost(event: LedgerEvent): string | undefined {
     if (event.type === 'chat_admitted') this.#price = event.data.price;
     if (event.type !== 'chat_completed' || !this.#price || event.data.ending === 'recovered')
@@ -110,7 +110,7 @@ function isOfStream({ data }: LedgerEvent, kind: EntityKind, stream: string): bo
   return id === undefined ? stream.startsWith(`${kind}:`) : stream === `${kind}:${id}`;
 }
 
-/** The entity's id in the data; undefined where the data have none. */
+/** The entity's id in the data; undefined where the data have no id. */
 function idOf(data: LedgerEvent['data'], kind: EntityKind): string | number | undefined {
   switch (kind) {
     case 'chat':

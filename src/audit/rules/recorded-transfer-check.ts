@@ -25,7 +25,7 @@ const terms = [
   'log_index',
 ] as const satisfies (keyof Recorded)[];
 
-/** What operators recorded of transfers that are no payment, as far as it decides what may be recorded next. */
+/** The records of unexplained transfers, reduced to the values that decide which record may follow. */
 export class RecordedTransferCheck {
   readonly #known = new Map<string, Recorded>();
 

@@ -9,7 +9,7 @@ interface TopUp {
   reversedAtoms: bigint;
 }
 
-/** Bought credit: once per paid call, and reversed in proportion to what is taken back of the payment, at most as a whole. */
+/** Bought credit: once per paid call, and reversed in proportion to the part of the payment that is taken back, at most as a whole. */
 export class TopUpCheck {
   /** By call. */
   readonly #topUps = new Map<number, TopUp>();

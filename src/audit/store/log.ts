@@ -252,7 +252,7 @@ export async function readHeads(
     .execute();
 }
 
-/** The hashes of tiles by `level/tile`, as far as they are filled. */
+/** The hashes of the filled parts of tiles, by `level/tile`. */
 export async function readTiles(
   pool: pg.Pool,
   places: readonly { readonly level: number; readonly tile: number }[],
@@ -269,7 +269,7 @@ export async function readTiles(
 }
 
 /**
- * The tree, and what the tiles of each level hold, of all lanes: there is one.
+ * The tree, and the content of the tiles of each level, for the only lane.
  * @throws DamagedLedgerError where the row of the tree is missing, or is not alone
  */
 export async function readStoredTree(pool: pg.Pool): Promise<{
@@ -322,7 +322,7 @@ export async function readLeaves(pool: pg.Pool, afterSeq: number, count: number)
   return rows.map(({ leaf }) => leaf);
 }
 
-/** So many leaves are in memory at once. */
+/** The most leaves in memory at a time. */
 const leavesAtOnce = 2_000;
 
 /** The leaves of the first `size` events, in order and in parts. */

@@ -8,7 +8,7 @@ import { type Loop, startLoop } from '../../ledger/workers/loop.ts';
 
 const pollMs = 5_000;
 
-/** Reads how far each anchor is behind, for `/status` and the metrics. */
+/** Reads how many events each anchor lacks, for `/status` and the metrics. */
 export function startAnchorWatch(
   { pool, log }: { readonly pool: pg.Pool; readonly log: OperatorLog },
   first: NoteSigner,

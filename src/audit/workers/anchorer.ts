@@ -9,7 +9,7 @@ import { type Loop, startLoop } from '../../ledger/workers/loop.ts';
 
 const pollMs = 1_000;
 
-/** Publishes checkpoints to every anchor, each in a loop of its own: a slow one does not delay the others. */
+/** Publishes checkpoints to every anchor, each in a separate loop: a slow one does not delay the others. */
 export function startAnchorer(
   {
     pool,

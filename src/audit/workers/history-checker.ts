@@ -12,7 +12,7 @@ const knownEveryMs = 5_000;
 const anchorsEveryMs = 60_000;
 
 /**
- * Compares the database with what this process and the anchors know of it: at once after the database could not be reached,
+ * Compares the database with the knowledge of this process and the anchors: immediately after the database could not be reached,
  * since it may be another one then, and from time to time. Halts the ledger where they differ.
  */
 export function startHistoryChecker(

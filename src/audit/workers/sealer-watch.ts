@@ -8,7 +8,7 @@ import { type Loop, startLoop } from '../../ledger/workers/loop.ts';
 
 const pollMs = 5_000;
 
-/** Reads how far the newest checkpoint is behind the ledger. Any process may be the one that seals. */
+/** Reads how many events the newest checkpoint lacks. Any process may be the one that seals. */
 export function startSealerWatch(
   { pool, log }: { readonly pool: pg.Pool; readonly log: OperatorLog },
   first: NoteSigner,

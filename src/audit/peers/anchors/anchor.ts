@@ -19,7 +19,7 @@ export type AnchorAnswer =
  * none: the chain vouches for it.
  */
 export type AnchorReading =
-  /** `version`: what the anchor calls this content, where it replaces contents by their version. */
+  /** `version`: the anchor's name for this content, where it replaces contents by their version. */
   | { readonly kind: 'note'; readonly note: string; readonly version?: string }
   | { readonly kind: 'head'; readonly size: number; readonly root: Buffer }
   | { readonly kind: 'none' }
@@ -40,7 +40,7 @@ export interface Anchor {
   publish(head: AnchoredHead, over: AnchorReading): Promise<AnchorAnswer>;
   /** The newest checkpoint that was published to it; undefined where it cannot be read. */
   readonly newest: ((origin: string) => Promise<AnchorReading>) | undefined;
-  /** The ether of its key, and what publishing one head costs; left out where it costs none. */
+  /** The ether of its key, and the cost of publishing one head; absent where publishing is free. */
   readonly funds?: () => Promise<RpcAnswer<Funds>>;
   close(): Promise<void>;
 }
@@ -50,7 +50,7 @@ export function directoryOf(origin: string): string {
   return origin.replaceAll(/[^A-Za-z0-9.-]/g, '_');
 }
 
-/** Names sort by size. Every checkpoint keeps a file of its own: none is overwritten. */
+/** Names sort by size. Every checkpoint has its own file: none is overwritten. */
 export function fileNameOf({ size }: Pick<AnchoredHead, 'size'>): string {
   return String(size).padStart(16, '0');
 }

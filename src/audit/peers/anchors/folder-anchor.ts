@@ -16,7 +16,7 @@ import {
 /**
  * Each checkpoint is a file named after its size, which is created once and never changed. The largest name is the newest
  * checkpoint; `checkpoint` is a copy of it for readers. So a process that stalls before its last write can at worst restore an
- * older copy, and repairs it when it goes on. The folder must support hard links.
+ * older copy, and repairs it before it continues. The folder must support hard links.
  */
 export function folderAnchor({ name, everyMs, folder }: Extract<AnchorConfig, { kind: 'folder' }>): Anchor {
   return {
@@ -53,14 +53,14 @@ const overtaken: AnchorAnswer = { kind: 'failed', cause: 'overtaken' };
 async function newest(dir: string): Promise<AnchorReading> {
   const last = await largestName(dir);
   const copied = await readText(path.join(dir, newestName));
-  // an unreadable copy is returned as it is: it fails its verification, and nothing is published over it
+  // an unreadable copy is returned unchanged: it fails its verification, and nothing is published over it
   const isCopyNewest = copied !== undefined && (last === undefined || sizeIn(copied) > Number(last));
   if (isCopyNewest) return { kind: 'note', note: copied };
   if (last === undefined) return { kind: 'none' };
   return { kind: 'note', note: await readFile(path.join(dir, last), 'utf8') };
 }
 
-/** Infinity for what is no checkpoint. */
+/** Infinity for a file that is not a checkpoint. */
 function sizeIn(note: string): number {
   try {
     return readCheckpoint(note).size;
@@ -85,7 +85,7 @@ function unlessAbsent(error: unknown): undefined {
   if (codeOf(error) !== 'ENOENT') throw error;
 }
 
-/** Creates a file at once with its whole text; false where it exists. */
+/** Creates a file with its whole text in one step; false where it exists. */
 async function createWhole(file: string, text: string): Promise<boolean> {
   const part = await writePart(file, text);
   try {

@@ -28,7 +28,7 @@ export interface Publications {
 
 export interface WantedPublications {
   readonly sinceSecs: number;
-  /** Names of the log beside the configured one: each recovery gives it another. */
+  /** Names of the log besides the configured one: each recovery gives it another. */
   readonly origins: readonly string[];
   readonly others: readonly string[];
   readonly onProgress: (done: bigint, all: bigint) => void;
@@ -44,7 +44,7 @@ type ChainAnchorConfig = Extract<AnchorConfig, { kind: 'chain' }>;
 /** A node may search many blocks for one request. */
 const timeoutMs = 30_000;
 const firstRange = 10_000n;
-/** A key publishes at most every few seconds, so that a node which allows it answers for months at once. */
+/** A key publishes at most every few seconds, so that a node which allows it answers for months in one call. */
 const widestRange = 1_000_000n;
 const anchored = toEventSelector('Anchored(address,bytes32,uint64,bytes32)');
 

@@ -39,14 +39,14 @@ export type PublicationResult =
   | { readonly kind: 'nothing' }
   | { readonly kind: 'done'; readonly size: number }
   | { readonly kind: 'failed'; readonly size: number; readonly cause: string }
-  /** The anchor holds something that is no checkpoint of this log: it stays as it is until an operator looks at it. */
+  /** The anchor holds something other than a checkpoint of this log: it stays unchanged until an operator looks at it. */
   | { readonly kind: 'unverifiable'; readonly size: number; readonly cause: string }
   /** The anchor holds a head that the database contradicts: nothing was published, and the ledger must be halted. */
   | { readonly kind: 'inconsistent'; readonly halt: LedgerHalt };
 
 /**
  * Publishes the newest committed tree head to an anchor that is due and lacks it. One process at a time does so. An anchor is
- * only extended: by a larger tree whose beginning is the anchored one. What it holds and cannot be verified stays as it is.
+ * only extended: by a larger tree whose beginning is the anchored one. Content that cannot be verified stays unchanged.
  * @param first the signer of the log's first generation
  */
 export async function publishNewestHead(
@@ -217,7 +217,7 @@ function headOf(
 /**
  * Compares the database with the newest checkpoint of every readable anchor. Returns the anchors that could not be read.
  * @param first the signer of the log's first generation
- * @throws ForgottenHistoryError where the database is behind a checkpoint, has another history, or was given up
+ * @throws ForgottenHistoryError where the database is older than a checkpoint, has another history, or was given up
  */
 export async function checkAnchors(
   pool: pg.Pool,
@@ -256,4 +256,4 @@ export function placeOf(anchor: Anchor): string {
 
 const recoveryAdvice =
   'Restore a newer backup, or replay the write-ahead log to its end. If those events are lost for good, run ' +
-  '`tollbook recover`: the log goes on under another name, and the payments that this database lacks are found on the chain';
+  '`tollbook recover`: the log continues under another name, and the payments that this database lacks are found on the chain';

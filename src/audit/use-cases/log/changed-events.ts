@@ -38,7 +38,7 @@ export async function findChangedEvents(
 
 /**
  * Whether the events are those that the newest head of the log covers, all of them: an event that was removed, or moved to another stream, leaves
- * those that remain of its stream as they were sealed. True where there is no log. The signature of the head is not checked.
+ * the remaining events of its stream as sealed. True where there is no log. The signature of the head is not checked.
  */
 export async function isAsSealed(pool: pg.Pool): Promise<boolean> {
   try {

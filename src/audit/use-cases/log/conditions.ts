@@ -16,7 +16,7 @@ export interface AnchorConditions {
   readonly funds: ReadonlyMap<string, Funds>;
 }
 
-/** Looks at the anchors of the log for what the operator is alerted about; the ether of their keys at most once a minute. */
+/** Looks for conditions of the log's anchors that alert the operator; the ether of their keys at most once a minute. */
 export function createAnchorConditions(
   pool: pg.Pool,
   first: NoteSigner,
@@ -38,7 +38,7 @@ export function createAnchorConditions(
   const look = async (): Promise<AlertCondition[]> => {
     if (anchors.length === 0) return [];
     const nowMs = performance.now();
-    // behind this look: a slow chain must not delay what else is reported
+    // after this look: a slow chain must not delay the other conditions
     if (nowMs - fundsMs >= fundsEveryMs) {
       fundsMs = nowMs;
       for (const anchor of anchors) void lookAtFunds(anchor);

@@ -18,7 +18,7 @@ export async function* leavesInFile(
   if (rest.length > 0) throw truncated();
 }
 
-/** The complete lines, without their ends, and the incomplete one behind them. */
+/** The complete lines, without their ends, and the incomplete one after them. */
 export function splitLines(bytes: Buffer): { readonly lines: readonly Buffer[]; readonly rest: Buffer } {
   const lines: Buffer[] = [];
   const end = takeLines(bytes, (line) => lines.push(line));

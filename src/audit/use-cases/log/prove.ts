@@ -111,7 +111,7 @@ export async function rootOfFirst(
 }
 
 /**
- * Appends the events behind those that a tree has, until it has the first `size`.
+ * Appends the events after those that a tree has, until it has the first `size`.
  * @throws DamagedLedgerError where one of them is missing
  */
 export async function appendEvents(pool: pg.Pool, edge: RightEdge, size: number): Promise<void> {

@@ -19,7 +19,7 @@ type WorkerMessage =
   | { readonly slot: number }
   | { readonly roots: { size: number; root: Uint8Array; at: Map<number, Uint8Array> } };
 
-/** Hashes leaves in a thread of its own, from shared memory: hashing is a third of the time of verifying. */
+/** Hashes leaves in a separate thread, from shared memory: hashing is a third of the time of verifying. */
 export interface RootsWorker {
   /** Gives the worker the first `length` bytes of a slot. */
   give(slot: number, length: number): void;

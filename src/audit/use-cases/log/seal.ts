@@ -9,7 +9,7 @@ import { extendLog, readLogGeneration, readLogTip } from '../../store/log.ts';
 export interface SealOptions {
   /** A tree head is signed this long after the last one, if there are new events. */
   readonly everyMs: number;
-  /** A head is signed at once when this many events wait. It never adds more events. */
+  /** A head is signed immediately when this many events wait. It never adds more events. */
   readonly everyEvents: number;
 }
 

@@ -42,12 +42,12 @@ export class TreeRoots implements Roots {
 
 const trailerStart = Buffer.from('{"counters":');
 
-/** Whether a line of an export is not a leaf but the counters behind the last one. */
+/** Whether a line of an export is not a leaf but the counters after the last one. */
 export function isTrailer(line: Buffer): boolean {
   return line[2] === trailerStart[2] && line.subarray(0, trailerStart.length).equals(trailerStart);
 }
 
-/** Calls `take` with every complete line, without its line break; returns the offset behind the last one. */
+/** Calls `take` with every complete line, without its line break; returns the offset after the last one. */
 export function takeLines(bytes: Buffer, take: (line: Buffer) => void): number {
   let from = 0;
   for (let end = bytes.indexOf(10); end >= 0; end = bytes.indexOf(10, from)) {

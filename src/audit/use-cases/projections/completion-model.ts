@@ -1,12 +1,12 @@
 import type { RecordedEvent } from '../../../ledger/rules/event.ts';
 import type { CompletionRow } from '../../../ledger/store/completion-row.ts';
 
-/** The completions of accounts among whole streams, as they are now. */
+/** The completions of accounts among whole streams, in their present state. */
 export function completionRowsOf(streams: readonly (readonly RecordedEvent[])[]): CompletionRow[] {
   return streams.flatMap((events) => rowOf(events) ?? []);
 }
 
-/** Undefined for what is no completion of an account. A completion that is settled twice is as its last settlement says. */
+/** Undefined for a stream other than an account's completion. Of two settlements of a completion the last counts. */
 function rowOf(events: readonly RecordedEvent[]): CompletionRow | undefined {
   const [first] = events;
   if (first?.type !== 'chat_admitted' || first.data.account_id === undefined) return undefined;

@@ -103,7 +103,7 @@ async function passOver(pool: pg.Pool, projection: Projection): Promise<number> 
   return isOurs ? 1 : 0;
 }
 
-/** A gateway applies what it records within a second. */
+/** A gateway applies its events within a second. */
 const patienceMs = 5_000;
 const askEveryMs = 100;
 
@@ -148,7 +148,7 @@ export async function rebuildProjections(
     const read = await projectNext(pool, max, { generation, memory });
     const { seq } = await readProjection(pool, generation);
     onProgress(seq);
-    // a full batch means that it is still far behind
+    // a full batch means that it still lags far
     const replaced = read < max ? await activateProjection(pool, generation) : undefined;
     if (replaced === undefined) continue;
     while ((await pruneProjections(pool, replaced, sweptAtOnce)) > 0);

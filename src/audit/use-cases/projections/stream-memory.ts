@@ -10,7 +10,7 @@ const maxStreams = 4_000;
 
 /**
  * The first events of the streams that are under way, so that the next ones can be folded without reading those again. It
- * holds facts that never change: it cannot be stale, only incomplete, and what it lacks is read.
+ * holds facts that never change: it cannot be stale, only incomplete, and missing facts are read.
  */
 export interface StreamMemory {
   /** Whole streams up to `last`, from their next events in order. */
@@ -38,7 +38,7 @@ export function createStreamMemory(): StreamMemory {
       }
       whole.push(...(await readStreamsUpTo(pool, unknown, last)));
       for (const events of whole) remember(events[0]?.stream ?? '', events);
-      // another generation, or a shorter step after an event that could not be read, is behind what is known
+      // another generation, or a shorter step after an event that could not be read, is before the known events
       return whole.map((events) => events.filter(({ seq }) => seq <= last));
     },
   };

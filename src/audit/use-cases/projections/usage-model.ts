@@ -14,8 +14,8 @@ const nothing: Totals = {
 };
 
 /**
- * What the events after a place in the ledger change in the usage of accounts: whole streams of completions, folded as they are now
- * less as they were there. A completion that is settled twice counts as its last settlement says.
+ * What the events after a place in the ledger change in the usage of accounts: whole streams of completions, folded to their present state
+ * less their state at that place. Of two settlements of a completion the last counts.
  */
 export function usageChanges(streams: readonly (readonly RecordedEvent[])[], afterSeq: number): UsageRow[] {
   const totals = new Map<string, { readonly of: Place; readonly sum: Totals }>();
@@ -35,7 +35,7 @@ export function usageChanges(streams: readonly (readonly RecordedEvent[])[], aft
 type Place = Pick<UsageRow, 'account_id' | 'day' | 'model' | 'key_id'>;
 const names = Object.keys(nothing) as (keyof Totals)[];
 
-/** Undefined for what is no completion of an account. */
+/** Undefined for a stream other than an account's completion. */
 function placeOf([first]: readonly RecordedEvent[]): Place | undefined {
   if (first?.type !== 'chat_admitted' || first.data.account_id === undefined) return undefined;
   const { account_id: accountId, key_id: keyId = 0, model } = first.data;

@@ -1,7 +1,7 @@
 import { hashBytes, RightEdge, rowAbove } from '../../../base/values/log/merkle.ts';
 import { tileWidth } from '../../../base/values/log/tiles.ts';
 
-/** The hashes of a tile, as far as it is filled. */
+/** The hashes of the filled part of a tile. */
 export interface StoredTile {
   readonly level: number;
   readonly tile: number;
@@ -15,7 +15,7 @@ export interface StoredTree {
 }
 
 /**
- * Computes the tree over the sealed events, and compares what the database has of it: the tiles above those of the leaves, and the right
+ * Computes the tree over the sealed events, and compares the database's parts of it: the tiles above those of the leaves, and the right
  * edge. The tiles of the leaves are compared with each event. It keeps one hash for 256 events.
  */
 export class LogComparison {

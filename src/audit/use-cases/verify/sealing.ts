@@ -19,7 +19,7 @@ export type Sealing =
   /** The events are not those that were signed, or the signature is not one of the key. */
   | { readonly kind: 'changed'; readonly words: string };
 
-/** A gateway seals what it has recorded within seconds. */
+/** A gateway seals its events within seconds. */
 const patienceMs = 5_000;
 const askEveryMs = 100;
 

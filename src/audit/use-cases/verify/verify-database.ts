@@ -194,13 +194,13 @@ async function logWrong(
   return wrong;
 }
 
-/** The stored leaf hashes of a range of events, as far as it is sealed. */
+/** The stored leaf hashes of the sealed events of a range. */
 async function readSealedHashes(pool: pg.Pool, from: number, count: number): Promise<Buffer> {
   const [first, end] = [Math.floor(from / tileWidth), Math.ceil((from + count) / tileWidth)];
   const places = Array.from({ length: end - first }, (_, i) => ({ level: 0, tile: first + i }));
   const tiles = await readTiles(pool, places);
   const bytes = Buffer.concat(
-    // a tile that is missing or too short must not move those behind it
+    // a tile that is missing or too short must not move later tiles
     places.map(({ level, tile }) => {
       const row = Buffer.alloc(tileWidth * hashBytes);
       tiles.get(`${level}/${tile}`)?.copy(row);

@@ -10,7 +10,7 @@ import { isIncluded, leafHash } from '../../../base/values/log/merkle.ts';
 
 const bytes = z.base64().transform((text) => Buffer.from(text, 'base64'));
 
-/** A receipt as the gateway answers it, as far as it is checked. Later versions may have more. */
+/** The checked fields of a gateway's receipt. Later versions may have more. */
 const receiptShape = z.object({
   quote_digest: z.string(),
   log_proof: z
@@ -35,7 +35,7 @@ export type ReceiptVerdict =
   | {
       readonly kind: 'proven';
       readonly head: TreeHead;
-      /** The type where the receipt holds the event itself, for who paid. */
+      /** The type where the receipt holds the event itself, for the payer. */
       readonly events: readonly { readonly seq: number; readonly type: string | undefined }[];
       /** Events of the settlement that the head does not cover yet. */
       readonly pending: number;

@@ -161,7 +161,7 @@ export class ExportVerifier {
   }
 }
 
-/** Where the history differs: behind the last checkpoint that holds. */
+/** Where the history differs: after the last checkpoint that holds. */
 function mismatch(size: number, earlier: readonly CheckpointVerdict[]): string {
   const held = earlier.flatMap(({ head, words }) => (head && words === undefined ? head.size : []));
   const first = Math.max(0, ...held) + 1;

@@ -37,16 +37,16 @@ const creditTypes = typesListing('readModels', 'credit');
 const beginningTypes = [...claimingTypes, 'chat_admitted'];
 const generatedTables = ['paid_call', 'completion', 'account_credit'] as const;
 
-/** A row that is not what the events make of it. */
+/** A row that differs from the fold of the events. */
 export interface WrongRowInWords {
   readonly table: string;
-  /** What identifies it, and what is wrong. */
+  /** Its key, and the difference. */
   readonly words: string;
 }
 
 /**
  * Compares the rows of every table that follow from events with these: the read models up to their cursor, all others up to the last
- * event. `ledger/store/table-checks.ts` says of each table what is compared. An event that cannot be read is reported by the check of the
+ * event. `ledger/store/table-checks.ts` states the compared columns of each table. An event that cannot be read is reported by the check of the
  * events, and its stream is left out here. At most twenty rows are named. Writes nothing.
  */
 export function checkRows(pool: pg.Pool): Promise<WrongRowInWords[]> {
@@ -94,7 +94,7 @@ function compareRows(pool: pg.Pool, tables: 'all' | 'read_models'): Promise<Wron
     }
     // a fold that was not read to its end knows neither all rows nor how many there are
     if (isEnough()) return wrong.slice(0, maxWrong).map(inWords);
-    // payments before the first event and behind the last one
+    // payments before the first event and after the last one
     wrong.push(...(await findStrayPayments(snapshot, Number.MIN_SAFE_INTEGER, 0, [])));
     wrong.push(...(await findStrayPayments(snapshot, snapshot.head, Number.MAX_SAFE_INTEGER, [])));
     const wrongCredit = await findWrongRows(snapshot, 'account_credit', credit.readModel());
@@ -109,7 +109,7 @@ function compareRows(pool: pg.Pool, tables: 'all' | 'read_models'): Promise<Wron
   });
 }
 
-/** The tables beside the read models and credit. */
+/** The tables other than the read models and credit. */
 class OtherTables {
   readonly #snapshot: RowSnapshot;
   readonly #claims: ClaimComparison;
@@ -135,7 +135,7 @@ class OtherTables {
     ];
   }
 
-  /** Rows that no part has, and tables that are compared at once. */
+  /** Rows that no part has, and tables that are compared in one step. */
   async finish(): Promise<WrongRow[]> {
     const snapshot = this.#snapshot;
     const wrong = await findOtherRows(snapshot, 'chat_hold', this.#holds);
@@ -183,7 +183,7 @@ async function findStray(
   return stray.length > 0 ? stray : [{ table, expected: { rows: expected }, stored: { rows: stored } }];
 }
 
-/** Whole streams of what begins within a part of the ledger, in the order in which they began. */
+/** Whole streams of the entities that begin within a part of the ledger, in the order in which they began. */
 async function readBegun(snapshot: RowSnapshot, after: number, last: number): Promise<RecordedEvent[][]> {
   const streams = await readWhole(snapshot, await readStreamsOf(snapshot, beginningTypes, after, last));
   return streams.toSorted(([a], [b]) => (a?.seq ?? 0) - (b?.seq ?? 0));

@@ -36,7 +36,7 @@ export class ClaimComparison {
       ...(await findWrongClaims(this.#snapshot, held)),
       ...(await findWrongNonces(this.#snapshot, held)),
     ];
-    // a row of no event must not count for one that is missing
+    // a row without an event must not count for a missing row
     this.#found += held.length - missingIn(wrong);
     return wrong;
   }

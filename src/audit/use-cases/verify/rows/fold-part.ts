@@ -27,7 +27,7 @@ interface Bounds {
   readonly cursor: number;
 }
 
-/** Folds whole streams into the rows of what begins within a part of the ledger: a payment may begin in the middle of its stream. */
+/** Folds whole streams into the rows of entities that begin within a part of the ledger: a payment may begin in the middle of its stream. */
 export function foldPart(
   streams: readonly (readonly RecordedEvent[])[],
   { after, last, cursor }: Bounds,

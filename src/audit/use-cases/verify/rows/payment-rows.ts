@@ -207,7 +207,7 @@ export class PaymentRows {
         return undefined;
       case undefined:
         if (this.#status === 'failed') return ['watched'];
-        // a recovered payment waits for its release; another settled one without a call has none
+        // a recovered payment waits for its release; another settled payment without a call waits for nothing
         if (isSettled && !this.#isRedelivered()) return undefined;
         return this.#mayBeRemoved ? ['pending', 'watched'] : ['pending'];
     }

@@ -54,7 +54,7 @@ export class GivenRights {
   }
 
   /**
-   * Tokens whose rights no event gave them, and those that were revoked and hold again. A row that is missing is no fault: ended tokens are
+   * Tokens whose rights no event gave them, and those that were revoked and hold again. A missing row is not a fault: ended tokens are
    * deleted after their time. Nor is a revoked one without an event, which has no rights: a process may have ended between the row and
    * its event, and to revoke such a token is the remedy.
    */
