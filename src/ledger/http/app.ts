@@ -68,7 +68,7 @@ export function createApp({
     },
     clientErrorHandler: parserErrors.answer,
   }) as unknown as FastifyInstance;
-  // Node reads the address of a socket at its first use, and has none once the socket is closed
+  // Node reads the address of a socket at its first use, and cannot read it once the socket is closed
   app.server.on('connection', (socket) => void socket.remoteAddress);
   closeSilentConnections(app);
   boundReaders(app, { leastBytesPerSec: config.limits.leastReadBytesPerSec });

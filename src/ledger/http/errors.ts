@@ -32,7 +32,7 @@ export function sendInvalid(request: FastifyRequest, reply: FastifyReply, error:
 
 /**
  * Answers with a page where a browser asks for one: undefined for every other request. `roots` gives the first segments of the paths that
- * are known, of the pages as of the API.
+ * are known, of both the pages and the API.
  */
 export type SendProblemPage = (
   request: FastifyRequest,

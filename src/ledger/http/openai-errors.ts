@@ -31,7 +31,7 @@ function offerHeaders({ amount, token, recipient, network }: PaymentOffer): Read
   };
 }
 
-/** Answers what was thrown below `/v1`: a known error by its code; anything else is a fault, logged and answered as `server_error`. */
+/** Answers errors thrown below `/v1`: a known error by its code; anything else is a fault, logged and answered as `server_error`. */
 export function sendThrown(thrown: Error, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const error = openAiErrorOf(thrown);
   if (error.status === 503) noteFacts(request, { reason: thrown.message.slice(0, 300) });

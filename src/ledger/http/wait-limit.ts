@@ -5,7 +5,7 @@ const maxWaitMs = 5_000;
 const checkEveryMs = 250;
 
 /**
- * Limits how long requests wait for an unreachable ledger. The flow behind a request continues after the limit: the same
+ * Limits how long requests wait for an unreachable ledger. A request's flow continues after the limit: the same
  * request, sent again, gets its outcome.
  */
 export interface WaitLimit<Refused> {

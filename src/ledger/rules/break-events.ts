@@ -3,7 +3,7 @@ import { type EventFamily, recordOnly } from './descriptor.ts';
 import { explanationClasses } from './explanation-class.ts';
 import { count, hex32, operatorName, operatorText, reason, settlementTerms } from './fields.ts';
 
-/** What operators say of the breaks of reconciliations, each in a stream that is named by what the break is. */
+/** Operators' explanations of the breaks of reconciliations, each in a stream with the id of its break. */
 export const breakEvents = {
   /** The last one of a break counts. */
   operator_break_explained: {

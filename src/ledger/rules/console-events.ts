@@ -8,7 +8,7 @@ const about = { name: operatorName, user_id: z.uuid() };
 const role = z.enum(operatorRoles);
 const factor = z.enum(['totp', 'passkey', 'recovery_code']);
 
-/** Operators as people: who may use the console, and what they do there. All in one stream, `operator:console`. */
+/** Operators as people: the console's users, and their actions there. All in one stream, `operator:console`. */
 export const consoleEvents = {
   operator_invited: {
     ...recordOnly,
@@ -48,7 +48,7 @@ export const consoleEvents = {
     schema: z.strictObject({ ...about, reason }),
     transition: note,
   },
-  /** Recorded before what was asked for is done; what came of it has events of its own. */
+  /** Recorded before the requested action; its results have separate events. */
   operator_acted: {
     ...recordOnly,
     schema: z.strictObject({

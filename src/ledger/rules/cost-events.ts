@@ -14,7 +14,7 @@ const ofCost = {
   symbol,
   gas_used: uint256,
   gas_price_wei: uint256,
-  /** What a rollup of the OP stack charged beside the gas. */
+  /** The fee that a rollup of the OP stack charged in addition to the gas. */
   l1_fee_wei: uint256.optional(),
 };
 
@@ -35,7 +35,7 @@ export const costEvents = {
     transition: { of: 'entity', kind: 'cost', from: ['none', 'reversed'], to: 'recorded' },
     bookkeeping: 'posts',
   },
-  /** The record was wrong: its cost leaves the books again. It repeats what was recorded, so that no reader has to keep that. */
+  /** The record was wrong: its cost leaves the books again. It repeats the record, so that no reader has to keep it. */
   operator_cost_reversed: {
     ...recordOnly,
     schema: z.strictObject({ ...ofCost, why: operatorText, operator: operatorName }),

@@ -15,7 +15,7 @@ export function countersFrom(countOf: ReadonlyMap<string, number>): Counters {
 }
 
 /**
- * What an event adds to the numbers of events by type: one of its own, and the refusals or quotes that it sums. A quote that was
+ * What an event adds to the numbers of events by type: itself, and the refusals or quotes that it sums. A quote that was
  * summarised and then paid was counted by its sum.
  */
 export function* countsOf(event: LedgerEvent): Generator<readonly [type: string, count: number]> {

@@ -83,7 +83,7 @@ export const creditEvents = {
     followUps: 'none',
   },
   /**
-   * Credit was bought, and its payment did not stand or was refunded: what is left of the credit is taken back, the rest is
+   * Credit was bought, and its payment did not stand or was refunded: the rest of the credit is taken back, the rest is
    * `missing_micros`. With `atoms` for that part of the payment alone, else for all of it that is left.
    */
   credit_reversed: {

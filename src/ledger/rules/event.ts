@@ -118,7 +118,7 @@ function compiledOf(type: EventType): Compiled {
 }
 
 /**
- * Checks what this program wrote or is about to write. A check that was compiled decides nearly always; what it refuses, the
+ * Checks an event that this program wrote or will write. A check that was compiled decides nearly always; what it refuses, the
  * schema itself refuses with its reasons.
  * @throws ZodError
  */
@@ -148,7 +148,7 @@ const isLeaf = compileCheck(leafSchema);
 
 /**
  * Reads an event from its leaf, as bytes or text.
- * @throws ZodError, TypeError or SyntaxError where it is no event of this version: a ledger is never guessed at
+ * @throws ZodError, TypeError or SyntaxError where it is not an event of this version: a ledger is never guessed at
  */
 export function decodeLeaf(leaf: Buffer | string): RecordedEvent {
   const json: unknown = JSON.parse(String(leaf));

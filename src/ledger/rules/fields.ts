@@ -22,7 +22,7 @@ export const micros = z.string().regex(/^(?:0|[1-9]\d{0,15})$/);
 const nanosPerMillion = z.string().regex(/^[1-9]\d{0,15}$/);
 /** The name of the currency of credit. */
 export const currency = z.string().regex(/^[A-Z]{3,8}$/);
-/** The prices of a model. Without one for the cache its tokens cost what input does. */
+/** The prices of a model. Without a price for the cache, its tokens cost as much as input. */
 export const modelPrice = z.strictObject({
   input_nanos: nanosPerMillion,
   output_nanos: nanosPerMillion,

@@ -33,7 +33,7 @@ export const identityEvents = {
     schema: z.strictObject({ user_id: z.uuid(), operator: operatorName }),
     transition: { of: 'entity', kind: 'user', from: ['none', 'enabled', 'disabled'], to: 'erased' },
   },
-  /** With `is_sign_up` where it is the first one of its user, who has no other event. */
+  /** With `is_sign_up` where it is the first event of its user. */
   session_started: {
     ...recordOnly,
     schema: z.strictObject({ ...session, ...by, expires_at: count, is_sign_up: z.literal(true).optional() }),
@@ -44,7 +44,7 @@ export const identityEvents = {
     schema: z.strictObject({ ...session, reason: z.enum(sessionEndings) }),
     transition: { ...ofSession, from: ['started'], to: 'ended' },
   },
-  /** Sessions of about one second and one gateway beyond the allowance, which have no events of their own; `sign_ups` of them were first ones. */
+  /** Sessions of about one second and one gateway beyond the allowance, which have no separate events; `sign_ups` of them were first ones. */
   sessions_counted: {
     ...recordOnly,
     schema: z.strictObject({

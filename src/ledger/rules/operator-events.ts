@@ -21,7 +21,7 @@ const { network, asset, symbol, decimals, amount, pay_to } = settlementTerms;
 /** How a job is sold; left out where it is not priced. */
 const soldAs = z.strictObject({ mode: z.enum(invocationModes), price_wei: amount });
 
-/** What an operator does beside payments: tokens, the configuration, runners and sweeps. */
+/** An operator's actions other than payments: tokens, the configuration, runners and sweeps. */
 export const operatorEvents = {
   operator_token_created: {
     ...recordOnly,
@@ -75,7 +75,7 @@ export const operatorEvents = {
       chat_id: z.uuid(),
       upstream: visibleName,
       model: visibleName,
-      /** A count that is no whole number; or a cost above all that the request was allowed to cost. */
+      /** A count that is not a whole number; or a cost above all that the request was allowed to cost. */
       problem: z.enum(['malformed', 'above_hold']),
     }),
     transition: note,
@@ -103,7 +103,7 @@ export const operatorEvents = {
   },
   operator_runner_paused: {
     ...recordOnly,
-    /** `operator` is the reason of a pause by an operator, who is named then. */
+    /** `operator`: an operator, whom the event names, paused it. */
     schema: z.strictObject({ runner, reason, operator: operatorName.optional(), token_id: count.optional() }),
     transition: note,
   },

@@ -36,7 +36,7 @@ const signedPayment = z.strictObject({
 });
 export type SignedPaymentData = z.infer<typeof signedPayment>;
 
-/** A way to pay a quote; where the job sells credit, with what it buys. */
+/** A way to pay a quote; where the job sells credit, with the credit. */
 const settlementOption = z.strictObject({ ...settlementTerms, credit_micros: micros.optional() });
 export type OptionData = z.infer<typeof settlementOption>;
 
@@ -115,7 +115,7 @@ export const paymentEvents = {
   settlement_started: {
     schema: z.strictObject({
       request_id: z.uuid(),
-      /** Hash of what the payment pays for: method, path, body, caller, caller nonce, and the callback where the request names one. */
+      /** Hash of the request that the payment pays for: method, path, body, caller, caller nonce, and the callback where the request names one. */
       binding: hex32,
       body_sha256: hex32,
       /** Of the body, where the quote is for one body alone: it equals the quote's `inputs_hash`. */

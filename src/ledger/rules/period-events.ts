@@ -25,7 +25,7 @@ export const periodEvents = {
         size: count.min(1),
         root: z.string().regex(/^[A-Za-z0-9+/]{43}=$/),
       }),
-      /** SHA-256 of the reconciliation's report, and of what it says of the period, whichever head it read. */
+      /** SHA-256 of the reconciliation's report, and of its part about the period, without the head that it read. */
       report_sha256: hex32,
       outcome_sha256: hex32,
       breaks: count,

@@ -6,11 +6,11 @@ import { address, count, hex32, network, reason, runner, symbol } from './fields
 /** Tokens for a native unit: a decimal without an exponent, with at most 40 decimals. */
 const rate = z.string().regex(/^(?:0|[1-9]\d{0,77})(?:\.\d{0,39}[1-9])?$/);
 
-/** Why a price was what it was. */
+/** The reasons of a price. */
 export const rateEvents = {
   /**
    * From now on a token has another rate, or none: `rate` is absent while none is current, and `reason` says why. `terms` is the hash
-   * of what the configuration says of the rate.
+   * of the rate's configuration.
    */
   rate_changed: {
     ...recordOnly,

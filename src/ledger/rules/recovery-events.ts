@@ -32,7 +32,7 @@ const ofRecovery = { of: 'entity', kind: 'recovery' } as const;
 
 /** What an operator records after the ledger lost events, in a stream for each generation of the log. */
 export const recoveryEvents = {
-  /** The log goes on under another name. The events before it are kept and stay provable. */
+  /** The log continues under another name. The events before it are kept and stay provable. */
   ledger_recovered: {
     ...recordOnly,
     schema: z.strictObject({
@@ -54,7 +54,7 @@ export const recoveryEvents = {
       reason,
       operator: operatorName,
       why: operatorText.optional(),
-      /** Where the ledger goes on: gateways start live there. */
+      /** The database that continues the ledger: gateways start live there. */
       database: database.optional(),
     }),
     transition: { ...ofRecovery, from: ['none'], to: 'recovered' },
@@ -64,7 +64,7 @@ export const recoveryEvents = {
     ...recordOnly,
     schema: z.strictObject({
       database,
-      /** A gateway that had appended before went on; or the database has all that an anchor knows. */
+      /** A gateway that had appended before continued; or the database has all that an anchor knows. */
       proven_by: z.enum(['running_gateway', 'anchor']),
       /** The largest anchored checkpoint that the database has. */
       anchored_size: count.optional(),

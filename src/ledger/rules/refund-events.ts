@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { type EventFamily, recordOnly } from './descriptor.ts';
 import { address, count, hex32, ofPayment, operatorName, operatorText, uint256 } from './fields.ts';
 
-/** Whose transaction pays it, and under which of its nonces; a Safe has nonces of its own. */
+/** The account whose transaction pays it, and the nonce; a Safe has its own nonces. */
 const sentBy = { sender: address.optional(), sender_nonce: count.optional() };
 const changesPayment = { ...recordOnly, quoteState: 'changes' } as const;
 const startsOrEnds = { ...changesPayment, readModels: ['payments'] } as const;

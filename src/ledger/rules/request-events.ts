@@ -27,16 +27,16 @@ const summedRefusals = [
 ] as const;
 export type SummedRefusal = (typeof summedRefusals)[number];
 
-/** Requests that were refused, in streams of their own; a caller can also be refused in its quote's stream. */
+/** Requests that were refused, in separate streams; a caller can also be refused in its quote's stream. */
 export const requestEvents = {
-  /** Refusals of about one second that have no event of their own; each counts as an event of its type. */
+  /** Refusals of about one second that have no separate event; each counts as an event of its type. */
   refusals_counted: {
     ...recordOnly,
     schema: z.strictObject({ counts: z.partialRecord(z.enum(summedRefusals), count.min(1)) }),
     transition: note,
   },
   /**
-   * Unpaid quotes of about one second and one gateway that have no event of their own; each counts as a `quote_issued`. The root
+   * Unpaid quotes of about one second and one gateway that have no separate event; each counts as a `quote_issued`. The root
    * is that of the RFC 6962 tree over their digests (32 bytes each) in the order in which they were issued.
    */
   quotes_issued: {

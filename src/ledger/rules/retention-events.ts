@@ -22,7 +22,7 @@ export const prunedKinds = [
 ] as const;
 export type PrunedKind = (typeof prunedKinds)[number];
 
-/** What left the database beside the ledger. */
+/** The rows outside the ledger that were deleted. */
 export const retentionEvents = {
   /** One round of pruning: how many of each kind were deleted, all of them older than `before`, in Unix seconds. */
   data_pruned: {

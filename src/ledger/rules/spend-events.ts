@@ -32,7 +32,7 @@ export const spendEvents = {
       job_index: z.int().min(0).max(255),
       expiry: uint256,
       signature: z.string().regex(/^0x[0-9a-f]{130}$/),
-      /** Hash of what it pays for: its own digest, method, path, body and the client's secret, if it sent one. */
+      /** Hash of the request that it pays for: its own digest, method, path, body and the client's secret, if it sent one. */
       binding: hex32,
       process_id: z.uuid(),
     }),

@@ -18,10 +18,10 @@ const aboutTransfers = {
   followUps: 'none',
 } as const;
 
-/** Transfers to a payee that are no payment, each in a stream that is named by its place on the chain. */
+/** Unexplained transfers to a payee, each in a stream that is named by its place on the chain. */
 export const transferEvents = {
   /**
-   * `suspense`: nobody knows yet whose it is. `income`: it is kept. `returned`: it was in suspense, and another transfer gave it
+   * `suspense`: its owner is not known yet. `income`: it is kept. `returned`: it was in suspense, and another transfer gave it
    * back. `own`: the operator's money, from a payee to itself or from another account of the operator.
    */
   operator_transfer_recorded: {

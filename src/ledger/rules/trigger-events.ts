@@ -13,7 +13,7 @@ const chainLog = z.strictObject({
   log_index: count,
 });
 
-/** The first event of a call that no payment has bought, in a stream of its own. */
+/** The first event of a call that no payment has bought, in a separate stream. */
 export const triggerEvents = {
   call_triggered: {
     schema: z.strictObject({

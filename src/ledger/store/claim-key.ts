@@ -23,7 +23,7 @@ export interface EncodedNonce {
 
 /**
  * 128 bits of SHA-256. Two values never meet by chance; a value that meets one that another party chose takes 2^128 attempts.
- * Who chooses both can find a pair in 2^64, of its own two payments, and only has the second one refused as a replay.
+ * A payer who chooses both can find a pair in 2^64, of its own two payments, and only has the second one refused as a replay.
  */
 const nameBytes = 16;
 /** Among the few parts of one name. */

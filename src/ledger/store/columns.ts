@@ -1,4 +1,4 @@
-/** A column as PostgreSQL names its type; `Value` is what the driver returns for it. */
+/** A column as PostgreSQL names its type; `Value`: the driver's type for it. */
 export interface Column<Value> {
   readonly type: string;
   readonly isNullable: boolean;

@@ -2,7 +2,7 @@ import { type Counters, countersFrom } from '../rules/counters.ts';
 import type { LedgerDatabase } from './database.ts';
 
 /**
- * The public counters and the head they are true as of, read in one statement so that they belong together. A type's count is the
+ * The public counters and their head, read in one statement so that they belong together. A type's count is the
  * sum of its rows: each batch inserts its own, until they are added up.
  */
 export async function readCounters(db: LedgerDatabase): Promise<{ asOfSeq: number; counters: Counters }> {

@@ -22,7 +22,7 @@ export function openPool(options: DatabaseOptions): pg.Pool {
   return poolOf({ ...sessionConfig(options), max: maxConnections, query_timeout: queryTimeoutMs }, onError);
 }
 
-/** A separate connection to the database of a pool, for queries that must not wait behind others and have a short time-out. */
+/** A separate connection to the database of a pool, for queries that must not wait for others and have a short time-out. */
 export function openBeside(pool: pg.Pool, timeoutMs: number): pg.Pool {
   const options = pool.options as SessionConfig & pg.PoolConfig;
   return poolOf({ ...options, max: 1, query_timeout: timeoutMs, connectionTimeoutMillis: timeoutMs });
@@ -56,7 +56,7 @@ export function openDatabase(pool: pg.Pool): LedgerDatabase {
 /** The SQLSTATE of a write on a standby: the server was the primary once, or this is not the primary's address. */
 const readOnly = '25006';
 
-/** Kysely returns every client to the pool as usable: the next query would wait behind an unanswered one. */
+/** Kysely returns every client to the pool as usable: the next query would wait for an unanswered one. */
 function lend(client: pg.PoolClient): PostgresPoolClient {
   let isLost = false;
   const query = async (text: string, values: readonly unknown[]): Promise<unknown> => {

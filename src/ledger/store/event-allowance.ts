@@ -10,7 +10,7 @@ type StrangersEvent =
   | 'refused_sign_in'
   /** Of a user who never had credit: anyone can be as many as they like. */
   | 'session'
-  /** Of the others, so that strangers cannot keep a customer's sign-in from having an event of its own. */
+  /** Of the others, so that strangers cannot prevent a separate event for a customer's sign-in. */
   | 'customer_session';
 
 /** Limits the events of one kind that strangers leave in the ledger, over all gateways together. */

@@ -4,7 +4,7 @@ import { poll } from '../../base/runtime/poll.ts';
 import { type LedgerDatabase, queriesOn } from './database.ts';
 import { leafBytes } from './expressions.ts';
 
-/** A row is missing without which the database is no ledger: somebody has removed or changed it. */
+/** Somebody removed or changed a row without which the database is not a ledger. */
 export class DamagedLedgerError extends Error {}
 
 /** The end of an export, and the ledger's own counts there; read in one statement. */

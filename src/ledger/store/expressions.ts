@@ -20,7 +20,7 @@ export function streamKey(stream: string): RawBuilder<Buffer> {
   return sql`tollbook.stream_key(${stream})`;
 }
 
-/** The stream of such a key. */
+/** The stream of this key. */
 export function streamName(key: Expression<Buffer>): RawBuilder<string> {
   return sql`tollbook.stream_name(${key})`;
 }

@@ -38,10 +38,10 @@ export interface Flusher {
 }
 
 /**
- * One connection with a name of its own. The database keeps the last answer for that name, so a batch that is sent
+ * One connection with its own name. The database keeps the last answer for that name, so a batch that is sent
  * again after a lost connection, under the same number, is done once and answered twice. Each batch names the last one that
  * was answered. A database that lacks it went back in time if it lacks the last event of that answer too. Else it has pruned
- * what it kept for a process that slept: this sender takes another name, and no other is concerned.
+ * the answer kept for a process that slept: this sender takes another name, and no other is concerned.
  */
 export function createFlusher(laneId: number, options: DatabaseOptions): Flusher {
   let flusherId = randomUUID();
@@ -58,7 +58,7 @@ export function createFlusher(laneId: number, options: DatabaseOptions): Flusher
     const { seq } = answer;
     const event = lastRecorded(commands, answer) ?? acknowledged.event;
     acknowledged = { batchNo: number, seq, event };
-    // what others have recorded counts as well; not for each batch, since it takes a round trip
+    // events of other processes count too; not for each batch, since it takes a round trip
     if (seq === 0 || event?.seq === seq || (event && commands.length > 0)) return;
     const last = await connection.read<KnownEvent | null>(readStatement(laneId, seq)).catch(() => null);
     if (last) acknowledged = { ...acknowledged, event: last };

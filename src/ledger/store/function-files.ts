@@ -51,7 +51,7 @@ async function appliedHashes(db: Kysely<unknown>): Promise<ReadonlyMap<string, s
   return new Map(rows.map(({ name, sha256 }) => [name, sha256]));
 }
 
-/** The roles of one database that get rights; undefined: this user, who has them as the owner. */
+/** The roles of one database that get rights; undefined: this user, the owner, who has them anyway. */
 export interface GrantedRoles {
   readonly writer: string | undefined;
   readonly reader: string | undefined;
@@ -118,7 +118,7 @@ async function applyFunctionFile(
 }
 
 /**
- * `create or replace` cannot change what a function returns, nor the names of its parameters; one that got another parameter stands beside its old
+ * `create or replace` cannot change what a function returns, nor the names of its parameters; a function with another parameter exists next to its old
  * form, and a grant does not say which is meant.
  */
 function isOfOtherForm(error: unknown): boolean {
@@ -140,7 +140,7 @@ async function storedFunctions(db: Kysely<unknown>, names?: readonly string[]): 
   return rows;
 }
 
-/** A function whose arguments changed was created beside its old form. */
+/** A function whose arguments changed was created next to its old form. */
 async function dropOverloads(
   db: Kysely<unknown>,
   before: readonly StoredFunction[],

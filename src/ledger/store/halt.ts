@@ -6,7 +6,7 @@ import { backOffMs } from '../../base/values/back-off.ts';
 
 /** Why nothing is recorded any more: the database lacks events that it had acknowledged, or has others in their place. */
 export interface LedgerHalt {
-  /** One sentence without a full stop: what is missing, and how that was noticed. */
+  /** One sentence without a full stop: the missing events, and how a gateway noticed. */
   readonly reason: string;
   /** The last event that was known to be recorded. */
   readonly knownSeq?: number | undefined;

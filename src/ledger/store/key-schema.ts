@@ -1,6 +1,6 @@
 import { bigint, date, int, nullable, numeric, oneOf, text, timestamp, uuid } from './columns.ts';
 
-/** The tables of what keys use and of what their owners are told, as `schema.ts` has the others. */
+/** The tables of the usage of keys and of messages to their owners, as `schema.ts` has the others. */
 export const keyTables = {
   'tollbook.account_webhook': { account_id: bigint, url: text, secret: text, created_at: timestamp },
   'tollbook.completion': {

@@ -33,7 +33,7 @@ export interface CallBody {
 export interface CallOrder {
   /** A hash, in hex. */
   readonly key: string;
-  /** How many calls of the key may be in delivery at once. */
+  /** How many calls of the key may be in delivery simultaneously. */
   readonly limit: number;
   /** Whether the others of its key wait for it while it is a dead letter. */
   readonly keepsPlace: boolean;
@@ -62,10 +62,10 @@ export type CallChange =
       readonly delayMs: number;
       /** What orders it; undefined for a call that is ordered with no other. */
       readonly order?: CallOrder | undefined;
-      /** The span of the request that bought it; beside the call, never in an event. */
+      /** The span of the request that bought it; stored with the call, never in an event. */
       readonly traceparent?: string | undefined;
     }
-  /** A call that a trigger made: ready at once. Its id was taken before, since its event names it. */
+  /** A call that a trigger made: ready immediately. Its id was taken before, since its event names it. */
   | {
       readonly op: 'enqueue';
       readonly newCallId: number;
@@ -114,7 +114,7 @@ export interface LaneCommand {
   readonly issuedAt?: number | undefined;
   /**
    * The append is stale from this time on, in Unix seconds by the database's clock. A gateway that reads that clock later, and the
-   * ledger after an append of its own, knows that the command was recorded before or never will be.
+   * ledger after its own append, knows that the command was recorded before or never will be.
    */
   readonly endsAt?: number | undefined;
   /** A request that this append refuses, as `copyKey()` names it. */
@@ -133,7 +133,7 @@ export interface LaneCommand {
   readonly call?: CallChange;
 }
 
-/** An event as it is sent: its data are canonical text, stored byte for byte. */
+/** An event to send: its data are canonical text, stored byte for byte. */
 export interface EncodedEvent {
   readonly type: string;
   readonly data: string;

@@ -61,7 +61,7 @@ export function createLaneConnection(options: DatabaseOptions): LaneConnection {
       if (!row) throw new Error('the statement returned no row');
       return row.answer;
     } catch (error) {
-      // a poison row or a lock time-out is no fault of the connection; any other error may be one (a demoted primary)
+      // a poison row or a lock time-out is not a fault of the connection; any other error may be (a demoted primary)
       if (!isPoison(error) && !isContention(error)) drop(current);
       throw error;
     }

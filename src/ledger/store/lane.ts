@@ -20,7 +20,7 @@ export class LaneFullError extends Error {
   override readonly name = 'LaneFullError';
 }
 
-/** The lane calls it with what it does, to be measured. Its methods must not throw. */
+/** The lane reports its steps to it, for measurements. Its methods must not throw. */
 export interface LaneObserver {
   /** A batch was answered: how long each of its commands had waited, and how long the batch took. */
   batchAnswered(waitedMs: readonly number[], ms: number): void;
@@ -40,7 +40,7 @@ export interface LaneOptions extends DatabaseOptions {
 }
 
 export interface LaneState {
-  /** The head of the ledger as of the last answer. */
+  /** The head of the ledger at the last answer. */
   readonly seq: number;
   /** Calls that are pending, ready or leased. */
   readonly openCalls: number;
@@ -54,7 +54,7 @@ export interface LaneState {
   readonly brokenSince: number | undefined;
   /** The SQLSTATE with which the database refuses every write, now that batches fail. */
   readonly writesRefused: string | undefined;
-  /** How often batches failed and then went on: the database may be another one each time. */
+  /** How often batches failed and then succeeded: the database may be another one each time. */
   readonly interruptions: number;
   /** Why this process records nothing any more; undefined while the ledger is the one that it knows. */
   readonly halt: LedgerHalt | undefined;
@@ -86,7 +86,7 @@ export interface Lane {
   /**
    * Records a command and returns the outcome. Waits while the database is unreachable: an append that was sent may still
    * be recorded, so a time-out would report a false failure.
-   * Throws LaneFullError at once when too many wait (never for `urgent`: money has already moved), ZodError for an event
+   * Throws LaneFullError immediately when too many wait (never for `urgent`: money has already moved), ZodError for an event
    * that breaks its schema, LaneClosedError when the lane closes first, or the answer was pruned because this process slept for a
    * day: then it may have been recorded; LedgerInconsistentError once the ledger is halted.
    */
@@ -102,7 +102,7 @@ export interface Lane {
    * append that waits and every later one rejects with LedgerInconsistentError. Only the first call has an effect.
    */
   halt(found: LedgerHalt): void;
-  /** Finishes what is queued, for at most `graceMs`, then rejects the rest. */
+  /** Finishes the queue, for at most `graceMs`, then rejects the rest. */
   close(graceMs?: number): Promise<void>;
 }
 
@@ -283,7 +283,7 @@ class FlushedLane implements Lane {
       this.#observe(answer, atOnce);
       this.#settle(batch, answer);
       if (batch.length > 0) this.#measure(batch, answer, sentMs);
-      // what this answer deferred
+      // commands that this answer deferred
       if (this.#halt) this.#rejectWaiting(this.#halt);
     } catch (error) {
       if (error instanceof LedgerInconsistentError) this.halt(error.halt);

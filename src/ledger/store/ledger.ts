@@ -14,7 +14,7 @@ export function nowSecs({ lane }: Pick<Ledger, 'lane'>): number {
   return Math.floor((Date.now() + lane.state.clockOffsetMs) / 1_000);
 }
 
-/** The calls that take the places of paid ones: those of triggers have a limit of their own. */
+/** The calls that take the places of paid ones: those of triggers have a separate limit. */
 export function openPaidCalls({ lane }: Pick<Ledger, 'lane'>): number {
   return lane.state.openCalls - lane.state.triggeredCalls;
 }

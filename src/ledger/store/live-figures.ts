@@ -20,7 +20,7 @@ export interface TokenDay {
   readonly refunded: number;
 }
 
-/** The earnings of days from `from` on, the newest day first: sums of what is summed by job already. */
+/** The earnings of days from `from` on, the newest day first: sums of the sums by job. */
 export function readTokenDays(pool: pg.Pool, from: Date): Promise<TokenDay[]> {
   const db = queriesOn(pool);
   return db
@@ -44,7 +44,7 @@ export function readTokenDays(pool: pg.Pool, from: Date): Promise<TokenDay[]> {
     .execute();
 }
 
-/** Milliseconds; null where no payment is behind it. */
+/** Milliseconds; null where it has no payment. */
 export interface Percentiles {
   readonly p50: number | null;
   readonly p95: number | null;

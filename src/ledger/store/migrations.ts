@@ -41,10 +41,10 @@ export interface MigrateOptions {
 }
 
 /**
- * Brings a database up to this version: each file in a transaction of its own, without a limit of time; then the function
+ * Brings a database up to this version: each file in a separate transaction, without a limit of time; then the function
  * files and grants together. Concurrent runs wait for each other, and a run that was interrupted can be repeated. The user must
  * own the database; where it may not create the gateway's role, everything else is done.
- * Returns what it applied: the names of migrations, then `functions/NAME` for each function file.
+ * Returns the names of migrations, then `functions/NAME` for each function file.
  * Throws the first database error; the file that it was in is not applied, those before it are. Throws before any change where a newer
  * version has migrated the database.
  */
@@ -70,7 +70,7 @@ export async function migrate(
   });
 }
 
-/** Says what an administrator has to do, and what is missing until then. */
+/** Tells the administrator's next step, and the effects until then. */
 function withoutRole(role: string, exists: boolean, missingSql: string): string {
   const then = exists ? 'restart the gateways' : 'run `tollbook migrate` again and restart the gateways';
   return (
@@ -194,7 +194,7 @@ function inTransaction<T>(db: Kysely<unknown>, use: (trx: Kysely<unknown>) => Pr
   });
 }
 
-/** Repeats what could not get a lock in time, or met a deadlock: its transaction has changed nothing. */
+/** Repeats a step that could not get a lock in time, or met a deadlock: its transaction has changed nothing. */
 async function retryLocks<T>(apply: () => Promise<T>): Promise<T> {
   const endMs = performance.now() + longestRetryMs;
   for (let attempt = 0; ; attempt += 1) {
@@ -209,7 +209,7 @@ async function retryLocks<T>(apply: () => Promise<T>): Promise<T> {
 }
 
 async function onOneConnection<T>(url: string, use: (db: Kysely<unknown>) => Promise<T>): Promise<T> {
-  // a long migration is no fault
+  // a long migration is not a fault
   const settings = { statement_timeout: '0', idle_in_transaction_session_timeout: '0' };
   const pool = openPool({ url, maxConnections: 1, queryTimeoutMs: 0, settings });
   const db = new Kysely<unknown>({ dialect: new PostgresDialect({ pool }) });

@@ -6,7 +6,7 @@ import type { UsageRow } from './usage-row.ts';
 import { queriesOn } from './database.ts';
 import { callFunction } from './functions.ts';
 
-/** A payment as it is stored for reading; its quote is the stream of its event. Times are RFC 3339, amounts decimal strings. */
+/** A payment as stored for reading; its quote is the stream of its event. Times are RFC 3339, amounts decimal strings. */
 export interface PaymentRow {
   readonly seq: number;
   readonly at: string;
@@ -188,7 +188,7 @@ export function beginProjection(pool: pg.Pool): Promise<number> {
   return callFunction(pool, 'begin_projection', []);
 }
 
-/** Makes a generation the active one; returns the one that it replaced, undefined while the new one is behind. */
+/** Makes a generation the active one; returns the one that it replaced, undefined while the new one lags. */
 export async function activateProjection(pool: pg.Pool, generation: number): Promise<number | undefined> {
   return (await callFunction(pool, 'activate_projection', [generation])) ?? undefined;
 }

@@ -82,7 +82,7 @@ function safeInteger(text: string): number {
   return value;
 }
 
-/** A new session is not what the guarantees need. It was closed before any statement of ours. */
+/** A new session does not fit the guarantees. It was closed before any statement of ours. */
 export class SessionError extends Error {
   override readonly name = 'SessionError';
 
@@ -182,7 +182,7 @@ export class Session extends pg.Client {
 
   /**
    * Behind a connection pooler: it keeps one process for this connection, also between transactions, if a notification for that process
-   * arrives here while this connection asks nothing. In transaction mode, nobody gets it. The pooler needs one more connection for that.
+   * arrives here while this connection asks nothing. In transaction mode, no connection gets it. The pooler needs one more connection for that.
    */
   async #proveOwn(): Promise<void> {
     const channel = pg.escapeIdentifier(`tollbook-${randomUUID()}`);
@@ -215,12 +215,12 @@ export class Session extends pg.Client {
   }
 }
 
-/** Beside what connecting may take. */
+/** In addition to the time for connecting. */
 const proofTimeoutMs = 2_000;
 
 function ignore(): void {}
 
-/** @throws SessionError where the session is not what the guarantees need */
+/** @throws SessionError where the session does not fit the guarantees */
 export async function openSession(options: SessionOptions): Promise<Session> {
   const session = new Session(sessionConfig(options));
   await session.connect();

@@ -3,7 +3,7 @@ import { DamagedLedgerError } from './export.ts';
 import { ledgerTables } from './schema.ts';
 import { notCompared } from './table-checks.ts';
 
-/** The tables as they are, and the events that they were made from, in one snapshot. */
+/** The tables and their events, in one snapshot. */
 export interface RowSnapshot {
   readonly client: Pick<pg.Pool, 'query'>;
   /** The generation of the read models that is read. */
@@ -93,7 +93,7 @@ export async function readLeavesOf(
   return rows.map(({ leaf }) => leaf);
 }
 
-/** Tables whose rows are folded from events: what identifies a row, and the columns that the events do not determine. */
+/** Tables whose rows are folded from events: the key of a row, and the columns that the events do not determine. */
 const foldedTables = {
   payment: { key: 'seq', isGenerated: true, notCompared: notCompared('payment') },
   paid_call: { key: 'call_id', isGenerated: true, notCompared: [] },

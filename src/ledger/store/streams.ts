@@ -36,7 +36,7 @@ export interface SeenStream {
 }
 
 /**
- * Those of the streams that have events behind the seen ones, and the ledger's last place. Looks at no stream where the ledger
+ * Those of the streams that have events after the seen ones, and the ledger's last place. Looks at no stream where the ledger
  * has not grown since `afterSeq`.
  */
 export async function readGrownStreams(

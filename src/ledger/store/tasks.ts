@@ -2,7 +2,7 @@ import type pg from 'pg';
 import { queriesOn } from './database.ts';
 import { callFunction, callTableFunction } from './functions.ts';
 
-/** Names what workers do in rounds, one process at a time. */
+/** Names the tasks that workers do in rounds, one process at a time. */
 export interface TaskName {
   readonly kind: 'chain_trigger' | 'listing' | 'prune' | 'rate' | 'schedule';
   /** What the task is about. Tasks of one queue belong to different configurations of it. */

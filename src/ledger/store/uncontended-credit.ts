@@ -6,7 +6,7 @@ type Settlement = Extract<CreditMove, { readonly op: 'settle' }>;
 
 /**
  * The parts of a chat's step; undefined where it is always decided: a request that is only counted, a hold that is ended for another
- * process, and moves of credit that are no chat's.
+ * process, and moves of credit outside chats.
  */
 export function creditParts(
   { stream, events, admit, credit }: CreditCommand,

@@ -53,7 +53,7 @@ function partsOf(commands: readonly EncodedCommand[]): UncontendedParts[] | unde
   return all.length === commands.length ? all : undefined;
 }
 
-/** The unique indexes would refuse such a batch as a whole. */
+/** The unique indexes would refuse the whole batch. */
 function doMeet(all: readonly UncontendedParts[]): boolean {
   const names = all.flatMap(({ unique }) => unique);
   return new Set(names).size < names.length;

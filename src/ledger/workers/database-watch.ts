@@ -15,7 +15,7 @@ const quietPollMs = 2_000;
 
 /**
  * Records a failover that this process has gone on through, so that gateways which start after it are live. The append is the
- * proof: a database that lacks what this process has appended does not take it.
+ * proof: a database that lacks this process's events does not take it.
  */
 export function startDatabaseWatch({
   pool,

@@ -3,7 +3,7 @@ import { LedgerInconsistentError } from '../store/halt.ts';
 
 /** Runs one step after another until it is stopped. */
 export interface Loop {
-  /** Runs the next step at once instead of at the next poll. */
+  /** Runs the next step immediately instead of at the next poll. */
   wake(): void;
   /** Resolves after the running step. */
   stop(): Promise<void>;
@@ -15,7 +15,7 @@ export interface LoopOptions {
   /** Logged where a step throws, with these fields. */
   readonly failureMessage: string;
   readonly fields?: object;
-  /** Runs after the last step: for what the steps have started and opened. */
+  /** Runs after the last step: ends the work and connections that the steps began. */
   readonly onStopped?: () => Promise<unknown>;
 }
 

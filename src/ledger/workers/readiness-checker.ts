@@ -10,7 +10,7 @@ import { type Loop, startLoop } from './loop.ts';
 
 const heartbeatMs = 1_000;
 const timeoutMs = 5_000;
-/** A process that ends does not wait for a database that is away. */
+/** A process that ends does not wait for an unreachable database. */
 const lastMs = 1_000;
 
 interface Check {
@@ -29,7 +29,7 @@ export interface Readiness {
   readonly checked_at: string;
   readonly database: Check;
   readonly migrations: Check;
-  /** The process will stop, and still serves what arrives. */
+  /** The process will stop, and still serves requests. */
   readonly draining: boolean;
   /** It serves reads alone: no balancer should send it clients. */
   readonly quiet?: true;
@@ -57,7 +57,7 @@ interface Parts {
 }
 
 /**
- * Writes one row a second, its heartbeat, over a connection of its own: neither a full pool nor a halted or waiting ledger delays it. A newer
+ * Writes one row a second, its heartbeat, over a separate connection: neither a full pool nor a halted or waiting ledger delays it. A newer
  * database stays fit for this program, so that `tollbook migrate` does not take the gateways of the version before out of service.
  */
 export function createReadinessChecker({
