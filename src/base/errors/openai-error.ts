@@ -214,7 +214,7 @@ export const openAiErrors = {
 
 export type OpenAiErrorName = keyof typeof openAiErrors;
 
-/** One error as it is sent: as a JSON body with its status, or as the last event of a stream. */
+/** One error to send: as a JSON body with its status, or as the last event of a stream. */
 export interface OpenAiError {
   readonly status: number;
   /** If false, it is sent with `x-should-retry: false`. */

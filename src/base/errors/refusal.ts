@@ -1,6 +1,6 @@
 /**
- * Every code a request can be refused with: its HTTP status, and for a person what is wrong, whether anything was charged and
- * what to do next. The table is closed: HTTP and OpenAPI take status and sentence from here.
+ * Every code a request can be refused with: its HTTP status, and for a person the mistake, whether anything was charged and
+ * the next step. The table is closed: HTTP and OpenAPI take status and sentence from here.
  */
 export const refusals = {
   invalid_request: {

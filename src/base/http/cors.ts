@@ -58,7 +58,7 @@ const chat: CorsPolicy = {
     'X-Payment-Recipient',
     'X-Payment-Network',
   ].join(', '),
-  // OpenAI's client sends a dozen headers of its own; the star covers all but Authorization
+  // OpenAI's client sends a dozen further headers; the star covers all but Authorization
   allowed: ['Authorization', 'Content-Type', 'X-Payment-Signature', '*'].join(', '),
 };
 
@@ -71,7 +71,7 @@ export interface Cors {
 const discovery = new Set(['/.well-known/x402', '/.well-known/did.json', '/llms.txt']);
 
 /**
- * Allows pages of any origin to call `/x402`, to read what is sold and who signs it, and, with the feature chat, `/v1`; nothing else. Such a call carries no cookies,
+ * Allows pages of any origin to call `/x402`, to read the offers and their signer, and, with the feature chat, `/v1`; nothing else. Such a call carries no cookies,
  * so a page cannot act in the name of its visitor. Pages of trusted origins can: below `/v1` and `/api`, with cookies.
  */
 export function createCors(isChatPath: (url: string) => boolean, trustedOrigins: readonly string[]): Cors {
@@ -93,7 +93,7 @@ export function createCors(isChatPath: (url: string) => boolean, trustedOrigins:
     if (!isTrusted(request)) return policy;
     const { origin, 'access-control-request-headers': asked } = request.headers;
     reply.header('access-control-allow-origin', origin).header('access-control-allow-credentials', 'true');
-    // with credentials a star is no wildcard
+    // with credentials a star is not a wildcard
     return { ...policy, allowed: asked ?? policy.allowed };
   };
   return {

@@ -6,7 +6,7 @@ import { createRequestField } from './request-field.ts';
 import { addressOf } from './request-values.ts';
 import { type BodyReservation, createBodyMemory } from './body-memory.ts';
 
-/** Memory per chunk beside its bytes: a body may arrive byte by byte. */
+/** Memory per chunk in addition to its bytes: a body may arrive byte by byte. */
 const pieceBytes = 512;
 /** Memory per byte of JSON while it is processed: bytes, text of two bytes a character, and values. */
 const jsonFactor = 4;

@@ -3,7 +3,7 @@ import { parseTraceparent } from '../values/traceparent.ts';
 import { createRequestField } from './request-field.ts';
 import { addressOf } from './request-values.ts';
 
-/** Fields of a request's log line beside method, path and status: ids only. */
+/** Fields of a request's log line besides method, path and status: ids only. */
 export interface RequestFacts {
   quote_digest?: string;
   call_id?: number;
@@ -34,7 +34,7 @@ export function noteFacts(request: FastifyRequest, more: Readonly<RequestFacts>)
 
 /**
  * Logs one line per request. Headers and bodies are never logged: they hold signatures and tokens. A client that left before it
- * had its answer is no error; such a line has no status.
+ * had its answer is not an error; such a line has no status.
  */
 export function logRequests(app: FastifyInstance, requests: { open: number }): void {
   factsField.addTo(app);

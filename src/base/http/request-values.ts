@@ -1,7 +1,7 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { FastifyRequest } from 'fastify';
 
-/** The bearer token of a request; undefined where it has none. */
+/** The bearer token of a request; undefined where it has no token. */
 export function bearerToken(request: FastifyRequest): string | undefined {
   return /^Bearer (.+)$/i.exec(request.headers.authorization ?? '')?.[1];
 }
@@ -22,7 +22,7 @@ export function idOf(text: string | undefined): number {
 }
 
 /**
- * The client's address, behind trusted proxies; what a proxy forwards need not be an address. Empty for a connection that was
+ * The client's address, in front of trusted proxies; a proxy may forward a text other than an address. Empty for a connection that was
  * reset before the gateway accepted it.
  */
 export function addressOf({ ip }: { readonly ip: string | undefined }): string {

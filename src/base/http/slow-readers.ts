@@ -28,7 +28,7 @@ const pieceBytes = 65_536;
 const longestMs = 900_000;
 
 /** A connection whose client has not read all that was written. */
-interface Behind {
+interface SlowRead {
   readonly sinceMs: number;
   readonly sentBytes: number;
 }
@@ -40,7 +40,7 @@ interface Held {
   readonly response: ServerResponse;
 }
 
-/** Cuts clients that read their answers too slowly, and bounds the memory of what they have not read: of every answer of an app. */
+/** Cuts clients that read their answers too slowly, and bounds the memory of unread answers: of every answer of an app. */
 export function boundReaders(app: FastifyInstance, changed: Partial<ReaderBounds>): void {
   const bounds = { ...defaults, ...changed };
   cutSlowReaders(app, bounds);
@@ -103,22 +103,22 @@ export function inPieces(bytes: Buffer): Readable {
 }
 
 function cutSlowReaders(app: FastifyInstance, { patienceMs, leastBytesPerSec }: ReaderBounds): void {
-  const open = new Map<Socket, Behind | undefined>();
+  const open = new Map<Socket, SlowRead | undefined>();
   app.server.on('connection', (socket: Socket) => {
     open.set(socket, undefined);
     socket.once('close', () => open.delete(socket));
   });
   const look = (): void => {
     const nowMs = performance.now();
-    for (const [socket, behind] of open) {
+    for (const [socket, slow] of open) {
       if (socket.writableLength === 0) {
-        if (behind) open.set(socket, undefined);
+        if (slow) open.set(socket, undefined);
         continue;
       }
       const sentBytes = socket.bytesWritten - socket.writableLength;
-      const passedMs = nowMs - (behind?.sinceMs ?? nowMs);
-      if (behind && passedMs < patienceMs) continue;
-      const isSlow = behind && sentBytes - behind.sentBytes < (leastBytesPerSec * passedMs) / 1_000;
+      const passedMs = nowMs - (slow?.sinceMs ?? nowMs);
+      if (slow && passedMs < patienceMs) continue;
+      const isSlow = slow && sentBytes - slow.sentBytes < (leastBytesPerSec * passedMs) / 1_000;
       if (isSlow) socket.destroy();
       else open.set(socket, { sinceMs: nowMs, sentBytes });
     }

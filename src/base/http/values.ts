@@ -76,4 +76,4 @@ export const url = z
 export const contentType = z
   .string()
   .nullable()
-  .meta({ description: 'The content type of the request; null if it had none.' });
+  .meta({ description: 'The content type of the request; null if it had no content type.' });

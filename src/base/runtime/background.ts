@@ -7,7 +7,7 @@ export interface Background {
   readonly log: Pick<OperatorLog, 'error'>;
 }
 
-/** Lets work go on that no answer waits for. Its failure is logged, with these fields. */
+/** Runs work that no answer waits for. Its failure is logged, with these fields. */
 export function inBackground(
   { running, log }: Background,
   work: Promise<unknown>,

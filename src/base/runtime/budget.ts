@@ -60,7 +60,7 @@ export function createBudget(perMinute: number, nowMs: () => number = Date.now):
     return { current: 0, previous: window?.minute === minute - 1 ? window.current : 0 };
   };
 
-  /** Milliseconds until a key is below its limit: the earlier minute's share shrinks as the present one goes on. */
+  /** Milliseconds until a key is below its limit: the earlier minute's share shrinks during the present one. */
   const waitMs = (key: string): number => {
     const { current, previous } = countsOf(key);
     const elapsed = (nowMs() % minuteMs) / minuteMs;

@@ -1,4 +1,4 @@
-/** A promise, and what settles it: `Promise.withResolvers`, which Node has only from version 22 on. */
+/** A promise, and its functions to settle it: `Promise.withResolvers`, which Node has only from version 22 on. */
 export interface Deferred<T> {
   readonly promise: Promise<T>;
   readonly resolve: (value: T) => void;

@@ -2,7 +2,7 @@ import { randomFillSync } from 'node:crypto';
 import type { Hex } from '../values/primitives.ts';
 
 const wordBytes = 32;
-/** Drawn for 128 words at once: a draw of one word costs more than all else that a salt takes. */
+/** Drawn for 128 words in one call: a draw of one word costs more than all else that a salt takes. */
 const drawn = Buffer.alloc(128 * wordBytes);
 let usedBytes = drawn.length;
 

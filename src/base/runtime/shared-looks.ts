@@ -2,7 +2,7 @@
 export interface SharedLooks<T> {
   /**
    * What a look of this one found; nothing where `over` aborts first, or when the process shuts down.
-   * @param key the same for those of whom any may have what is found
+   * @param key the same for callers that may share the findings
    */
   wait(key: string, look: () => Promise<readonly T[]>, over: AbortSignal): Promise<readonly T[]>;
   /** There may be something now. */
@@ -62,10 +62,10 @@ export function createSharedLooks<T>(pollMs: number, isStopping: () => boolean):
         const waiter = { look, over, resolve, reject };
         group.waiting.add(waiter);
         over.addEventListener('abort', () => {
-          // one that looks is answered with what it finds
+          // a caller that looks gets its findings
           if (group.waiting.delete(waiter)) resolve([]);
         });
-        // what came between its own look and this moment
+        // rows that came between its own look and this moment
         want(key, group);
       });
     },

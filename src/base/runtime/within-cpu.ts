@@ -30,7 +30,7 @@ export function withinCpuMs<T>(limitMs: number, work: () => T): CpuResult<T> {
   }
 }
 
-/** Its error is made by the context, which has an `Error` of its own. */
+/** Its error is made by the context, which has its own `Error`. */
 function isTimeout(error: unknown): boolean {
   const isObject = typeof error === 'object' && error !== null;
   return isObject && 'code' in error && error.code === 'ERR_SCRIPT_EXECUTION_TIMEOUT';

@@ -11,11 +11,11 @@ import { fail } from './terminal.ts';
 const dayMs = 86_400_000;
 const maxDays = 3_650;
 
-/** Wrong arguments. The message says what is expected; the command has changed nothing. */
+/** Wrong arguments. The message states the expected form; the command has changed nothing. */
 export class ArgumentError extends Error {}
 
 /**
- * Reads the arguments of a command as it is described. Throws an ArgumentError where an option that has one value is given twice:
+ * Reads a command's arguments by its description. Throws an ArgumentError where an option that has one value is given twice:
  * `parseArgs` of node:util would silently take the last.
  */
 export function readOptions<Described extends CommandDescription & { readonly options: Options }>(
@@ -42,7 +42,7 @@ export function readId(text: string | undefined, expected: string): number {
   return Number(text);
 }
 
-/** The operator that `--by` names, else the account on this machine. Throws an ArgumentError where that is no valid name. */
+/** The operator that `--by` names, else the account on this machine. Throws an ArgumentError where the name is invalid. */
 export function readOperator(by: string | undefined): string {
   const name = by ?? userInfo().username;
   if (operatorNamePattern.test(name)) return name;
@@ -51,7 +51,7 @@ export function readOperator(by: string | undefined): string {
   );
 }
 
-/** What an option says for the record. Throws an ArgumentError, which begins with `meaning`, where the text is no valid one. */
+/** The text of an option for the record. Throws an ArgumentError, which begins with `meaning`, where the text is invalid. */
 export function readOperatorText(text: string | undefined, meaning: string): string {
   if (text !== undefined && operatorTextPattern.test(text)) return text;
   throw new ArgumentError(
@@ -75,7 +75,7 @@ export function readExpiry(days: string | undefined): Date | undefined {
   return new Date(Date.now() + count * dayMs);
 }
 
-/** `--network`. Throws an ArgumentError where it is no CAIP-2 name of an EVM chain. */
+/** `--network`. Throws an ArgumentError where it is not the CAIP-2 name of an EVM chain. */
 export function readNetwork(network: string | undefined): Caip2 {
   if (network === undefined || chainIdOf(network) === undefined)
     throw new ArgumentError('--network is the CAIP-2 name of the chain, such as eip155:8453');
@@ -109,7 +109,7 @@ export function readPairs(
 export function readRpcUrls(given: readonly string[]): ReadonlyMap<string, string> {
   const urls = readPairs('rpc', given, 'URL', /^https?:\/\/\S+$/);
   for (const [network, url] of urls) {
-    if (!URL.canParse(url)) throw new ArgumentError(`--rpc ${network} is no URL`);
+    if (!URL.canParse(url)) throw new ArgumentError(`--rpc ${network} is not a URL`);
     const warning = plainHttpWarning('rpc_url', url);
     if (warning !== undefined) fail(`warning: --rpc ${network} ${warning}`);
   }

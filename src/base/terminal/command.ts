@@ -1,11 +1,11 @@
 import type { parseArgs, ParseArgsOptionDescriptor } from 'node:util';
 import { exitLines, type OwnExits } from './exit-codes.ts';
 
-/** An option as parseArgs of node:util reads it, with what the help says of it. */
+/** An option as parseArgs of node:util reads it, with its help text. */
 interface Option extends ParseArgsOptionDescriptor {
-  /** Names its value; a flag has none. */
+  /** Names its value; absent for a flag. */
   readonly value?: string;
-  /** What follows a line break is aligned with what precedes it. */
+  /** Text after a line break is aligned with the text before it. */
   readonly help: string;
 }
 

@@ -9,9 +9,9 @@ const code = (number: number): ExitCode => number as ExitCode;
 export const exitCodes = {
   /** Done, and nothing is wrong. */
   done: code(0),
-  /** What the command read is not as it must be: a break that nobody has explained, or tampering. */
+  /** The command found a fault in its data: a break that no operator has explained, or tampering. */
   finding: code(1),
-  /** Could not be done, for example with wrong arguments or without the database. Standard error says why, and what to do. */
+  /** Could not be done, for example with wrong arguments or without the database. Standard error names the reason and the next step. */
   notDone: code(2),
   /** There are breaks, and each is explained. */
   explained: code(3),

@@ -9,7 +9,7 @@ const timeoutMs = 1_500;
 const maxResponseBytes = 64 * 1_024;
 
 /**
- * Sends spans to a collector by OTLP/HTTP, each batch once: what it does not take is lost. Logs when that begins and when it ends.
+ * Sends spans to a collector by OTLP/HTTP, each batch once: spans that it does not take are lost. Logs when that begins and when it ends.
  * @throws TypeError for an invalid URL
  */
 export function createOtlpExporter(
@@ -41,7 +41,7 @@ export function createOtlpExporter(
 
   return {
     export(spans, done) {
-      // a failure is logged here: the SDK would only report it to a handler of its own
+      // a failure is logged here: the SDK would only report it to its own handler
       void send(spans)
         .catch(() => hear('fault', spans.length))
         .finally(() => done({ code: 0 }));

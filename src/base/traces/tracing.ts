@@ -24,7 +24,7 @@ import { within } from '../runtime/within.ts';
 
 /** Tracing with OpenTelemetry's SDK. */
 export interface SdkTracing extends Tracing {
-  /** Sends what is left, for at most `flushMs`. */
+  /** Sends the remaining spans, for at most `flushMs`. */
   close(): Promise<void>;
 }
 
@@ -43,7 +43,7 @@ const batchEveryMs = 2_000;
 const exportTimeoutMs = 10_000;
 /** How long a shutdown waits for the last spans. */
 const flushMs = 2_000;
-/** Far above what a span has: none grows because of what a peer says. */
+/** Far above a span's usual size: no peer's answer makes one grow. */
 const spanLimits = { attributeCountLimit: 32, attributeValueLengthLimit: 200, linkCountLimit: 4 };
 
 const kinds = { server: SpanKind.SERVER, client: SpanKind.CLIENT, internal: SpanKind.INTERNAL } as const;
@@ -147,7 +147,7 @@ function remote(traceparent: unknown): SpanContext[] {
   return [{ traceId, spanId, traceFlags, isRemote: true }];
 }
 
-/** A span that has ended may still have spans below it: the settlement of a completion runs behind the answer. */
+/** A span that has ended may still have spans below it: the settlement of a completion runs after the answer. */
 function isSampled(context: Context): boolean {
   const span = trace.getSpanContext(context);
   return span !== undefined && hasFlag(span);

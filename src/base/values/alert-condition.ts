@@ -22,7 +22,7 @@ export interface AlertCondition {
   readonly kind: AlertKind;
   /** What it is about, such as a runner's name; the same in every process. */
   readonly subject: string;
-  /** One or two sentences for a person: what is wrong, and what to do. */
+  /** One or two sentences for a person: the fault, and the next step. */
   readonly text: string;
   /** For programs. */
   readonly details?: Readonly<Record<string, string | number | null>>;

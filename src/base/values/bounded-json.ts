@@ -1,4 +1,4 @@
-/** Why bytes are not read as JSON. `malformed`: they are no JSON. */
+/** Why bytes are not read as JSON. `malformed`: they are not JSON. */
 export type JsonProblem = 'malformed' | 'too_deep' | 'too_many_values';
 
 export type JsonReading =
@@ -22,7 +22,7 @@ const [minus, zero, nine] = [0x2d, 0x30, 0x39];
 type OnNumber = (start: number) => { readonly end: number; readonly marks: number };
 
 /**
- * What of the bytes is out of bounds; undefined for what may be parsed. In one pass over them, without parsing: the time is linear, about
+ * The bound that the bytes exceed; undefined where they may be parsed. In one pass over them, without parsing: the time is linear, about
  * 3 ms a megabyte.
  */
 export function jsonProblem(
@@ -49,7 +49,7 @@ export function jsonProblem(
   return undefined;
 }
 
-/** Parses JSON that others have sent, within bounds on its depth and its values: what is beyond them is refused unparsed. */
+/** Parses JSON that others have sent, within bounds on its depth and its values: a text beyond them is refused unparsed. */
 export function readJson(sent: Uint8Array | string, bounds: JsonBounds = jsonBounds): JsonReading {
   const bytes = typeof sent === 'string' ? Buffer.from(sent) : sent;
   const problem = jsonProblem(bytes, bounds);

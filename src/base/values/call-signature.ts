@@ -27,7 +27,7 @@ export interface WebhookSignatureHeaders {
   readonly 'webhook-signature': string;
 }
 
-/** The headers of the signatures; each item of metadata is a header of its own beside them. */
+/** The headers of the signatures; each item of metadata is a further header. */
 export interface CallSignatureHeaders extends WebhookSignatureHeaders {
   readonly 'x-net-metadata-signature': string;
 }

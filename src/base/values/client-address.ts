@@ -1,4 +1,4 @@
-/** Everything that is no address: a limit's key is never what a client spells. */
+/** Stands for every text other than an address: no client chooses the key of its limit. */
 const malformed = 'ip:malformed';
 
 /** The network that a provider gives to one customer at least: for limits in memory, which no configuration changes. */

@@ -5,7 +5,7 @@ export function csvLine(fields: readonly string[]): string {
 
 /**
  * Spreadsheets evaluate a field that begins like a formula, with full-width signs too: an apostrophe before it makes it text. Some end a
- * field at a semicolon or a tab, whatever the quotes say: what is behind one begins a field as well.
+ * field at a semicolon or a tab, whatever the quotes say: the text after one begins a field as well.
  */
 export function csvField(text: string): string {
   const safe = text

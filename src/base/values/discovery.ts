@@ -1,7 +1,7 @@
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { isObject } from './json-object.ts';
 
-/** The x402 extension by which a facilitator lists what is sold, for programs that look for it. */
+/** The x402 extension by which a facilitator lists jobs, for programs that look for them. */
 export const discoveryKey = 'bazaar';
 
 type JsonSchema = Readonly<Record<string, unknown>>;

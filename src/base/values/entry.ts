@@ -1,6 +1,6 @@
 /** A unit of account: a token or the coin of one network, or the currency of credit. */
 export interface Commodity {
-  /** Valid in beancount as it is, and in hledger in quotes: capitals, digits, hyphens; one name, one commodity. */
+  /** Valid in beancount unquoted, and in hledger in quotes: capitals, digits, hyphens; one name, one commodity. */
   readonly name: string;
   /** Its part of account names, after the network. */
   readonly tag: string;
@@ -66,7 +66,7 @@ export interface EntryPayment {
 
 /** The postings of one event. */
 export interface Entry {
-  /** Undefined for the entry that closes a period: no event is behind it. */
+  /** Undefined for the entry that closes a period: it has no event. */
   readonly seq: number | undefined;
   /** That of the event. */
   readonly stream: string | undefined;
@@ -75,7 +75,7 @@ export interface Entry {
   readonly category: Category;
   /** RFC 3339, as recorded. */
   readonly recordedAt: string;
-  /** The block's time for what happened on a chain, undefined where the node did not report it; else `recordedAt`. */
+  /** The block's time for a transaction on a chain, undefined where the node did not report it; else `recordedAt`. */
   readonly occurredAt: string | undefined;
   readonly moves: readonly Move[];
   readonly payment: EntryPayment | undefined;

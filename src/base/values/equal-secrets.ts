@@ -1,8 +1,8 @@
 import { timingSafeEqual } from 'node:crypto';
 
 /**
- * Whether what somebody gives is the expected proof of a secret. The time that it takes shows nothing of the expected value but its
- * length, which is no secret. Texts are compared as UTF-8.
+ * Whether a given text is the expected proof of a secret. The time that it takes shows nothing of the expected value but its
+ * length, which is not secret. Texts are compared as UTF-8.
  */
 export function areEqualSecrets(given: string | Uint8Array, expected: string | Uint8Array): boolean {
   const [one, other] = [Buffer.from(given), Buffer.from(expected)];

@@ -4,7 +4,7 @@ import { createHash } from 'node:crypto';
 export interface FailureCause {
   /** The same for the same cause, in every version: the reason, the status if there was one, and a hash of `words`. */
   readonly key: string;
-  /** What the runner said, without what differs from call to call; one line without control characters. Empty where it said nothing. */
+  /** The runner's message, without the parts that differ from call to call; one line without control characters. Empty where it said nothing. */
   readonly words: string;
 }
 
@@ -13,11 +13,11 @@ export const failureCausePattern = /^[a-z0-9_]{1,100}(?:-[1-5]\d\d)?-[0-9a-f]{12
 
 const longestWords = 160;
 const hashChars = 12;
-/** Stands for what differs from call to call. */
+/** Replaces a part that differs from call to call. */
 const something = '#';
 
 /**
- * In this order: each takes what the ones behind it would only take a part of. None begins in the middle of a word, so that a hostile text
+ * In this order: each takes a text of which the later ones would take only a part. None begins in the middle of a word, so that a hostile text
  * costs no more than another one of its length.
  */
 const differing: readonly RegExp[] = [

@@ -5,7 +5,7 @@ const pieces = /"[^"\\]*(?:\\[^][^"\\]*)*(?:"|\\?$)|[[{]\s*[\]}]|[[\]{},:]|[^\s[
 const maxIndents = 20;
 
 /**
- * A JSON text with one value a line, up to a length; its numbers and strings stay as they are written. Text that is no JSON comes out as some
+ * A JSON text with one value a line, up to a length; its numbers and strings stay unchanged. Text that is not JSON comes out as some
  * text: parse it first.
  */
 export function indentedJson(text: string, maxChars: number): string {

@@ -19,7 +19,7 @@ export interface InputFault {
 /** A schema's check of a body, which is JSON within bounds. */
 export interface CompiledSchema {
   readonly check: InputCheck;
-  /** Its time is not bounded by the size of what it checks: it has a pattern, or refers to parts of itself. */
+  /** Its time is not bounded by the size of its input: it has a pattern, or refers to parts of itself. */
   readonly mayTakeLong: boolean;
 }
 

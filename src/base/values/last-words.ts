@@ -5,7 +5,7 @@ const hidden = '[hidden]';
 
 /**
  * What a runner or a node said about a failure, for the operator's log and lists: one line of at most 500 characters. The given secrets and
- * what looks like a credential are hidden; a runner's stack trace may name its database.
+ * texts like credentials are hidden; a runner's stack trace may name its database.
  */
 export function lastWords(text: string, secrets: readonly string[]): string {
   const known = secrets.reduce((rest, secret) => rest.replaceAll(secret, hidden), text.slice(0, readChars));

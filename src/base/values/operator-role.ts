@@ -1,4 +1,4 @@
-/** What people may do in the console, each with what those before it may. */
+/** The roles of the console, each with the rights of those before it. */
 export const operatorRoles = ['viewer', 'finance', 'operator', 'admin'] as const;
 
 export type OperatorRole = (typeof operatorRoles)[number];
@@ -8,7 +8,7 @@ export function isRole(text: string | undefined): text is OperatorRole {
   return operatorRoles.some((role) => role === text);
 }
 
-/** Whether a role may do what needs another one. */
+/** Whether a role includes the rights of another one. */
 export function includesRole(held: OperatorRole, needed: OperatorRole): boolean {
   return operatorRoles.indexOf(held) >= operatorRoles.indexOf(needed);
 }

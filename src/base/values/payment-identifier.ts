@@ -1,13 +1,13 @@
 import { z } from 'zod';
 
-/** The x402 extension by which a payer gives a payment an id of its own, to pay for one request once. */
+/** The x402 extension by which a payer gives a payment its own id, to pay for one request once. */
 export const paymentIdentifierKey = 'payment-identifier';
 
 export const identifierModes = ['optional', 'required'] as const;
 /** Whether a payment must carry an identifier. */
 export type IdentifierMode = (typeof identifierModes)[number];
 
-/** The id that a payment carries in the extension; `malformed` for a value that is no id. */
+/** The id that a payment carries in the extension; `malformed` for a value that is not an id. */
 export type PaymentIdentifier = { readonly id: string } | 'malformed';
 
 export const identifierForm = /^[A-Za-z0-9_-]{16,128}$/;

@@ -52,7 +52,7 @@ export function parsePeriod(
   return wrong ? { kind: 'refusal', refusal: wrong } : { kind: 'period', period: inZone(fromMs, toMs, zone) };
 }
 
-/** Reads a period by its name: a month `2026-11`, or its two ends as of `parsePeriod` with a slash between. */
+/** Reads a period by its name: a month `2026-11`, or its two ends, as `parsePeriod` takes them, with a slash between. */
 export function parseNamedPeriod(text: string, nowMs: number, zone = utc): PeriodReading {
   if (isMonth(text)) return parsePeriod(text, nextMonth(text), nowMs, zone);
   const ends = text.split('/');

@@ -66,7 +66,7 @@ const priceDecimals = 9;
 const creditDecimals = 6;
 
 /**
- * The most that a completion can cost: the prompt once, at its highest price, since no request tells what is in a cache, and
+ * The most that a completion can cost: the prompt once, at its highest price, since no request tells the content of a cache, and
  * every choice at its full length. Rounded up.
  */
 export function upperBoundMicros(limits: {
@@ -103,7 +103,7 @@ export function costMicros(used: {
 }
 
 /**
- * Nanos for a million tokens from a decimal text such as `2.50`: up to six digits, and up to nine behind the point.
+ * Nanos for a million tokens from a decimal text such as `2.50`: up to six digits, and up to nine after the point.
  * Undefined for anything else, and for zero.
  */
 export function parsePrice(text: string): bigint | undefined {
@@ -124,7 +124,7 @@ export const accountNamePattern = /^[A-Za-z0-9._:+-]{1,128}$/;
 export const requestIdPattern = /^[A-Za-z0-9_-]{16,128}$/;
 
 /**
- * Micros from a decimal text of the currency such as `5.00`: up to nine digits, and up to six behind the point.
+ * Micros from a decimal text of the currency such as `5.00`: up to nine digits, and up to six after the point.
  * Undefined for anything else.
  */
 export function parseCredit(text: string): bigint | undefined {

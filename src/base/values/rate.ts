@@ -1,8 +1,8 @@
 import type { Rate } from './token.ts';
 
-/** Most digits behind the point of a rate that a source may give. */
+/** Most digits after the point of a rate that a source may give. */
 const maxScale = 40;
-/** Digits behind the point of a rate that is no exact decimal, such as the inverse of a price. */
+/** Digits after the point of a rate that is not an exact decimal, such as the inverse of a price. */
 const derivedScale = 36;
 /** Fewer digits, and rounding would change the rate itself. */
 const leastDerived = 10n ** 12n;
@@ -82,7 +82,7 @@ export function isWithinBps(rate: Rate, of: Rate, bps: number): boolean {
   return (a > b ? a - b : b - a) * bpsPerWhole <= b * BigInt(bps);
 }
 
-/** How far a rate is above another one, as a person reads it: `+0.3125 %`, cut off behind four decimals. */
+/** How far a rate is above another one, as a person reads it: `+0.3125 %`, cut off after four decimals. */
 export function deviationText(rate: Rate, of: Rate): string {
   const [a, b] = [rate.numerator * 10n ** BigInt(of.scale), of.numerator * 10n ** BigInt(rate.scale)];
   const millionths = ((a > b ? a - b : b - a) * 1_000_000n) / b;

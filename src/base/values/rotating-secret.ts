@@ -1,10 +1,10 @@
 /**
- * A secret that can be replaced while it is in use. The first one makes what is issued and sent; the others, at most one from the
- * configuration, are accepted beside it: the next secret before the change, the last one after it.
+ * A secret that can be replaced while it is in use. The first one signs issued and sent values; the others, at most one from the
+ * configuration, are accepted too: the next secret before the change, the last one after it.
  */
 export type RotatingSecret<T = string> = readonly [inUse: T, ...accepted: T[]];
 
-/** The same for what is derived from each. */
+/** The same for a value derived from each. */
 export function mapSecrets<A, B>(
   [inUse, ...accepted]: RotatingSecret<A>,
   derive: (secret: A) => B,

@@ -16,7 +16,7 @@ export const rateProblems = [
 ] as const;
 export type RateProblem = (typeof rateProblems)[number];
 
-/** What a source said. Times are Unix seconds of its own clock or its chain's. */
+/** A source's answer. Times are Unix seconds of its own clock or its chain's. */
 export type SourceAnswer =
   | { readonly kind: 'rate'; readonly rate: Rate; readonly observedAtSecs: number }
   | { readonly kind: 'problem'; readonly problem: RateProblem };
@@ -112,7 +112,7 @@ export interface RateState {
 }
 
 /**
- * What a round makes of it. Sources that disagree end the rate at once: one of them is wrong, and it may be the one that the rate is
+ * The outcome of a round. Sources that disagree end the rate immediately: one of them is wrong, and it may be the one that the rate is
  * from. Sources that do not answer leave it to its age.
  */
 export function afterRound(before: RateState, round: Round, nowSecs: number): RateState {

@@ -49,7 +49,7 @@ export function findTimeZone(name: string): TimeZone | undefined {
 }
 
 function zoneOf(format: Intl.DateTimeFormat, name: string): TimeZone {
-  // what is asked one after the other is mostly of the same quarter
+  // consecutive questions are mostly about the same quarter
   let known = { quarter: NaN, offsetMs: 0 };
   const offsetAt = (ms: number): number => {
     const quarter = Math.floor(ms / quarterMs);

@@ -50,7 +50,7 @@ export interface HttpRateSource {
   readonly pointer: string;
   /** Of the time that the rate is from, in Unix seconds; undefined: the moment of asking. */
   readonly timePointer: string | undefined;
-  /** The document says what a token costs in native units. */
+  /** The document has a token's price in native units. */
   readonly inverse: boolean;
 }
 
@@ -63,7 +63,7 @@ interface OnChain {
 /** An aggregator with `latestRoundData()`. */
 export interface ChainlinkRateSource extends OnChain {
   readonly kind: 'chainlink';
-  /** The aggregator says what a token costs in native units. */
+  /** The aggregator has a token's price in native units. */
   readonly inverse: boolean;
   /** Says whether the sequencer of a rollup is up. */
   readonly sequencerFeed: Address | undefined;
@@ -74,7 +74,7 @@ export interface ChainlinkRateSource extends OnChain {
 /** A Uniswap V3 pool: the mean price of a time window. */
 export interface UniswapRateSource extends OnChain {
   readonly kind: 'uniswap_v3';
-  /** The token of the pool that is worth a native unit; the other one is what the rate counts. */
+  /** The token of the pool that is worth a native unit; the rate counts the other one. */
   readonly nativeToken: Address;
   readonly windowSecs: number;
 }

@@ -7,7 +7,7 @@ export const orderContentType = 'text/plain';
 
 /**
  * To whose account a top-up's credit goes, where it is not that of the payer's wallet. The gateway makes it for a session; it is the
- * body of the top-up, and its SHA-256 the nonce of the transfer: so the payer's signature names the account, nobody else who holds the
+ * body of the top-up, and its SHA-256 the nonce of the transfer: so the payer's signature names the account, no other holder of the
  * signed payment can have the credit, and an order is paid once.
  */
 export interface TopUpOrder {
@@ -17,7 +17,7 @@ export interface TopUpOrder {
 }
 
 const prefix = 'tollbook-top-up:1:';
-/** Version, account, expiry, salt, and a MAC of what is before it. */
+/** Version, account, expiry, salt, and a MAC of the bytes before it. */
 export const topUpOrderForm =
   /^tollbook-top-up:1:([1-9]\d{0,14}):([1-9]\d{0,11}):[A-Za-z0-9_-]{22}:[A-Za-z0-9_-]{43}$/;
 

@@ -7,7 +7,7 @@ export interface TraceParent {
   readonly isSampled: boolean;
 }
 
-/** Of version 00, and what other versions have in common with it. */
+/** Version 00, and the common part of other versions. */
 const form = /^[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/;
 const invalid = /^ff|-0{32}-|-0{16}-/;
 

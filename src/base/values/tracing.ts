@@ -1,8 +1,8 @@
-/** Names and values of the program and its configuration, and numbers: never what a client, a payer or a peer sent. */
+/** Names and values of the program and its configuration, and numbers: never values from a client, a payer or a peer. */
 export type SpanAttributes = Readonly<Record<string, string | number | boolean | undefined>>;
 
 export interface SpanStart {
-  /** One of a few: what is different each time belongs into the attributes. */
+  /** One of a few names: values that vary belong in the attributes. */
   readonly name: string;
   /** Default `internal`. */
   readonly kind?: 'server' | 'client' | 'internal';
@@ -23,17 +23,17 @@ export interface Span {
 /** Where a span belongs that another process has caused, by values of `traceparent`; malformed ones are ignored. */
 export interface SpanOrigin {
   readonly parent?: unknown;
-  /** It is caused by that span, but a trace of its own. */
+  /** That span caused it, but it is a separate trace. */
   readonly link?: unknown;
 }
 
-/** Records what happens to a request as the spans of a trace. Nothing of it ever throws or waits. */
+/** Records the steps of a request as the spans of a trace. It never throws or waits. */
 export interface Tracing {
   /** Of the span that runs now: to send along. */
   traceparent(): string | undefined;
   /** Begins a span below the one that runs now; undefined where none does, or where its trace is not recorded. */
   begin(start: SpanStart): Span | undefined;
-  /** Begins a span of its own. */
+  /** Begins a separate span. */
   beginFrom(start: SpanStart, origin: SpanOrigin): Span;
 }
 
@@ -44,7 +44,7 @@ export interface StepEnd {
   readonly error?: string | undefined;
 }
 
-/** Does a step of what runs now, as a span where it is traced. */
+/** Does a step of the running work, as a span where it is traced. */
 export function traceStep<T>(
   tracing: Tracing | undefined,
   start: SpanStart,

@@ -22,7 +22,7 @@ export function costTerms<Data extends object>(data: Data): CostTerms<Data> {
   return Object.fromEntries(Object.entries(data).filter(([name]) => names.includes(name))) as CostTerms<Data>;
 }
 
-/** What a transaction cost its sender, in wei: its gas, and what a rollup charges beside it for its place on the chain below. */
+/** A transaction's cost for its sender, in wei: its gas, and a rollup's fee for the data on the chain below. */
 export function costWei({
   gas_used,
   gas_price_wei,

@@ -1,6 +1,6 @@
 import type { AlertMessage } from './message.ts';
 
-/** The body of our own webhook: the alert, with `text` for chat services, and the details of the kind. */
+/** The body of Tollbook's webhook: the alert, with `text` for chat services, and the details of the kind. */
 export function webhookBody(message: AlertMessage): object {
   const { kind, subject, status, text, details, since, at } = message;
   const times = { since: since.toISOString(), timestamp: at.toISOString() };

@@ -1,4 +1,4 @@
-/** Limits how many tasks run at once; the others queue. */
+/** Limits how many tasks run simultaneously; the others queue. */
 export interface ConcurrencyLimit {
   /** Runs the task when a slot is free; undefined, without running it, where none was free within `waitMs`. */
   run<T>(waitMs: number, task: () => Promise<T>): Promise<T | undefined>;

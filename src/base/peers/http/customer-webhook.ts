@@ -34,7 +34,7 @@ function isLoopback(host: string): boolean {
 }
 
 /**
- * One POST to an address that a customer has named, never repeated, without redirects. What it answers goes to nobody.
+ * One POST to an address that a customer has named, never repeated, without redirects. Its answer is dropped.
  * @param names whom to ask for the addresses of its host; by default the name servers of the system
  */
 export async function sendCustomerWebhook(

@@ -43,7 +43,7 @@ export interface HttpRequest {
 export interface Overflow {
   /** Of the whole body: beyond it, it is not read. */
   readonly maxBytes: number;
-  /** Undefined where the next piece may come at once, else resolves when it may. Rejects where the body cannot be kept: `not_kept`. */
+  /** Undefined where the next piece may come immediately, else resolves when it may. Rejects where the body cannot be kept: `not_kept`. */
   add(piece: Buffer): Promise<void> | undefined;
 }
 
@@ -70,12 +70,12 @@ export interface HttpPool {
   request(request: HttpRequest): Promise<HttpAnswer>;
   /** Refuses new exchanges, lets the running ones reach their answer or deadline, then drops the connections. */
   close(): Promise<void>;
-  /** Ends the running exchanges at once (`closed`), as `close()` ends those that begin later. */
+  /** Ends the running exchanges immediately (`closed`), as `close()` ends those that begin later. */
   abort(): Promise<void>;
 }
 
 export interface HttpPoolOptions {
-  /** Most connections at once (128); further exchanges queue within their own deadline. */
+  /** Most simultaneous connections (128); further exchanges queue within their own deadline. */
   readonly connections?: number | undefined;
   /** By default the system's. */
   readonly lookup?: HttpLookup | undefined;
@@ -105,7 +105,7 @@ export function createHttpPool(
       speaksHttp2 = socket instanceof TLSSocket && socket.alpnProtocol === 'h2';
       callback(...connected);
     });
-  // the exchange has a deadline of its own: undici's timers are per phase and coarse
+  // the exchange has its own deadline: undici's timers are per phase and coarse
   const open = (): Pool =>
     new Pool(origin, { connections, headersTimeout: 0, bodyTimeout: 0, allowH2: http2, connect });
   let pool = open();
@@ -240,7 +240,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     return canOverflow ? Math.max(this.#maxBytes, this.#overflow.maxBytes) : this.#maxBytes;
   }
 
-  /** Nothing more is read while the overflow is busy with what came. */
+  /** Nothing more is read while the overflow processes the last piece. */
   #spill(controller: Dispatcher.DispatchController): void {
     this.#hasOverflowed = true;
     if (this.#isSpilling) return;

@@ -27,7 +27,7 @@ for (const [network, prefix] of [
 ] as const)
   notPublic.addSubnet(network, prefix, 'ipv4');
 
-// global unicast alone, without what leads to IPv4 addresses (6to4, Teredo) or is for documentation
+// global unicast alone, without ranges that lead to IPv4 addresses (6to4, Teredo) or are for documentation
 const publicIpv6 = new BlockList();
 publicIpv6.addSubnet('2000::', 3, 'ipv6');
 const specialIpv6 = new BlockList();
@@ -39,7 +39,7 @@ for (const [network, prefix] of [
 ] as const)
   specialIpv6.addSubnet(network, prefix, 'ipv6');
 
-/** Whether an address is of the public internet: what a stranger may make the gateway call. */
+/** Whether an address is of the public internet: a stranger may make the gateway call only these. */
 export function isPublicAddress(address: string): boolean {
   const family = isIP(address);
   if (family === 4) return !notPublic.check(address, 'ipv4');

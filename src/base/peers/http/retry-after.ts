@@ -8,7 +8,7 @@ export function readRetryAfterMs(header: string | string[] | undefined): number 
   return waitMs === undefined ? undefined : boundedWaitMs(waitMs);
 }
 
-/** A wait that a peer asked for, as far as it is granted. */
+/** The granted part of a wait that a peer asked for. */
 export function boundedWaitMs(waitMs: number): number {
   return Math.min(Math.max(waitMs, 0), maxRetryAfterMs);
 }

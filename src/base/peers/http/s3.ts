@@ -10,7 +10,7 @@ export interface S3Options {
   readonly secretKey: string;
   /** Over one whole exchange. */
   readonly timeoutMs: number;
-  /** At once; 4 by default. */
+  /** Simultaneous requests; 4 by default. */
   readonly connections?: number;
 }
 
@@ -18,7 +18,7 @@ export interface S3Options {
 export type PutCondition =
   | { readonly kind: 'any' }
   | { readonly kind: 'absent' }
-  /** The content with this ETag, as it was read. */
+  /** The content that was read with this ETag. */
   | { readonly kind: 'unchanged'; readonly etag: string };
 
 /** The part of S3 that checkpoints and results need. Objects are addressed by path, which every implementation supports. */

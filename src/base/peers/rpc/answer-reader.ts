@@ -1,6 +1,6 @@
 import { jsonValue } from '../../values/bounded-json.ts';
 
-/** How much of an answer is kept while it is read piece by piece, whoever made it long. */
+/** The limit of the part of an answer that is kept while it is read in pieces. */
 export interface ReadingLimits<Kept> {
   /** Of the whole answer: beyond it nothing more is read. */
   readonly maxBytes: number;
@@ -33,12 +33,12 @@ const openBracket = 0x5b;
 const closeBracket = 0x5d;
 const openBrace = 0x7b;
 const closeBrace = 0x7d;
-/** A comma and what JSON has between values. A result's elements are objects or arrays. */
+/** A comma and white space between values of JSON. A result's elements are objects or arrays. */
 const betweenElements: readonly number[] = [0x2c, 0x20, 0x0a, 0x0d, 0x09];
 
 /**
  * Reads the JSON text of an answer in the pieces in which it arrives, in memory that does not grow with the answer: of `result`, if
- * that is an array, what `keep` keeps of its elements; of everything else an outline, in which every array and every long string
+ * that is an array, the elements that `keep` keeps; of everything else an outline, in which every array and every long string
  * is empty.
  */
 export class AnswerReader<Kept = never> {
@@ -51,7 +51,7 @@ export class AnswerReader<Kept = never> {
   #depth = 0;
   #inText = false;
   #isEscaped = false;
-  /** Where the text under way begins in the outline, behind its quotation mark. */
+  /** Where the text under way begins in the outline, after its quotation mark. */
   #textAt = 0;
   #isLongText = false;
   /** Inside an array: how many arrays and objects are open in it; undefined outside. */
@@ -78,7 +78,7 @@ export class AnswerReader<Kept = never> {
       at = this.#nesting === undefined ? this.#readOutline(piece, at) : this.#readArray(piece, at);
   }
 
-  /** The answer, its arrays empty; undefined where it is no JSON. */
+  /** The answer, its arrays empty; undefined where it is not JSON. */
   end(): unknown {
     const isWhole = this.#depth === 0 && this.#nesting === undefined && !this.#inText;
     return isWhole && !this.#problem ? jsonValue(this.#outline.subarray(0, this.#outlineBytes)) : undefined;
@@ -121,7 +121,7 @@ export class AnswerReader<Kept = never> {
     this.#note(byte);
   }
 
-  /** Up to the end of the array. Returns where the outline goes on. */
+  /** Up to the end of the array. Returns the position at which the outline continues. */
   #readArray(piece: Buffer, from: number): number {
     let begin = from;
     let nesting = this.#nesting ?? 0;

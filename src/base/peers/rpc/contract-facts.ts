@@ -14,7 +14,7 @@ export type Fact<T> =
   /** The RPC does not answer. Its causes are those of {@link RpcUnavailable}. */
   | { readonly kind: 'silent'; readonly cause: string };
 
-/** Reads what contracts say about themselves, at the latest block. Never rejects; what is no answer is silence. */
+/** Reads what contracts say about themselves, at the latest block. Never rejects; an invalid answer counts as silence. */
 export interface ContractFacts {
   chainId(): Promise<Fact<bigint>>;
   hasCode(contract: Address): Promise<Fact<boolean>>;
@@ -31,7 +31,7 @@ export interface ContractFacts {
 /** The chain id as the contract states it. */
 type DescribedDomain = Omit<Eip712Domain, 'chainId'> & { readonly chainId: bigint };
 
-/** The facts behind one RPC. Every question ends before `endMs` of `performance.now()`. */
+/** The facts that one RPC knows. Every question ends before `endMs` of `performance.now()`. */
 export function contractFacts(clients: RpcClients, rpcUrl: string, endMs: number): ContractFacts {
   const ask = async <T>(call: RpcCall<T>): Promise<Fact<T>> => {
     const answer = await clients.call(rpcUrl, call, Math.max(endMs - performance.now(), 1));

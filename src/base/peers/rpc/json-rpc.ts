@@ -3,14 +3,14 @@ import { jsonValue } from '../../values/bounded-json.ts';
 import { createHttpPool, isSuccess, type HttpAnswer, type HttpPool, type HttpRequest } from '../http/http.ts';
 import { AnswerReader, type ReadingLimits } from './answer-reader.ts';
 
-/** One method with its parameters, the schema of its result, and what is read of an answer. */
+/** One method with its parameters, the schema of its result, and the part of an answer that is read. */
 export type RpcCall<T> = {
   readonly method: string;
   readonly params: readonly unknown[];
   readonly result: z.ZodType<T>;
 } & (
   | { readonly maxResponseBytes: number }
-  /** Where others decide how long it is: `result` sees what an AnswerReader keeps, an array of elements or an outline. */
+  /** Where a peer decides its length: `result` sees what an AnswerReader keeps, an array of elements or an outline. */
   | { readonly reading: ReadingLimits<unknown> }
 );
 
@@ -85,7 +85,7 @@ const envelopeSchema = z.object({
   error: z.object({ code: z.number(), message: z.string(), data: z.unknown().optional() }).nullish(),
 });
 
-/** At most so much of an answer is held back, for what is no result: a refusal with a status of its own. */
+/** The limit for the kept part of an answer that is not a result: a refusal with its own status. */
 const heldBytes = 64 * 1024;
 
 async function readPieces<T>(

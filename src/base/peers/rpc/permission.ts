@@ -27,7 +27,7 @@ export interface PermissionQuestion {
 }
 
 /**
- * `unavailable` is never a "no". Its causes beside those of the connection: `reverted` (the contract failed),
+ * `unavailable` is never a "no". Its causes besides those of the connection: `reverted` (the contract failed),
  * `no_contract` (the address has no code), `malformed` (not an ABI boolean).
  */
 export type PermissionAnswer = { readonly kind: 'answer'; readonly permitted: boolean } | RpcUnavailable;

@@ -4,7 +4,7 @@ import type { RotatingSecret } from '../rotating-secret.ts';
 
 /**
  * A runner asks for a lease. A call comes with the lease of its message; the runner that takes it names a new one, which replaces it, so
- * that a second copy of the message gives nobody the call. To extend a lease both are the same.
+ * that a second copy of the message leases the call to no runner. To extend a lease both are the same.
  */
 export interface LeaseWish {
   readonly callId: number;
@@ -25,7 +25,7 @@ export interface LeaseRequest {
 export type LeaseGrant =
   /** The lease is the runner's for so long. */
   | { readonly kind: 'held'; readonly lastsMs: number }
-  /** Another attempt has the call, or nobody needs it any more. */
+  /** Another attempt has the call, or it is no longer needed. */
   | { readonly kind: 'lost' }
   /** The runner is paused: the call stays in the broker. */
   | { readonly kind: 'later' };
@@ -47,7 +47,7 @@ export function sealLeaseRequest(secret: string, { nonce, atSecs, leaseSecs, wis
   return sealMessage('lease', secret, { nonce, at_secs: atSecs, lease_secs: leaseSecs, calls });
 }
 
-/** Undefined for what is not a runner's request of this time. */
+/** Undefined for a message other than a runner's present request. */
 export function openLeaseRequest(
   secret: RotatingSecret,
   message: Uint8Array,
@@ -83,7 +83,7 @@ export function sealLeaseAnswer(
   return sealMessage('lease-answer', secret, { nonce, grants: listed });
 }
 
-/** The grants in the order of the wishes; undefined for what is not the gateway's answer to this request. */
+/** The grants in the order of the wishes; undefined for a message other than the gateway's answer to this request. */
 export function openLeaseAnswer(
   secret: string,
   { nonce, wishes }: LeaseRequest,

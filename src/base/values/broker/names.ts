@@ -32,5 +32,5 @@ export function brokerNames(name: string): BrokerNames {
   };
 }
 
-/** What a message has at most beside the body of a call or result: its headers, or its facts. */
+/** The most that a message has in addition to the body of a call or result: its headers, or its facts. */
 export const messageOverheadBytes = 16_384;

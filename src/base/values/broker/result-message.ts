@@ -35,7 +35,7 @@ export function sealResult(secret: string, { callId, leaseId, outcome }: ResultM
   return sealMessage('result', secret, { ...call, outcome: 'failed', ...failure });
 }
 
-/** Undefined for what no runner with one of these tokens sent. */
+/** Undefined for a message that no runner with one of these tokens sent. */
 export function openResult(secret: RotatingSecret, message: Uint8Array): ResultMessage | undefined {
   const opened = openMessage('result', secret, message);
   if (!opened) return undefined;

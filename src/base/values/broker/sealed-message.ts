@@ -32,7 +32,7 @@ export function sealMessage(
   return Buffer.concat([Buffer.from(`${signatures}\n`, 'utf8'), content]);
 }
 
-/** Undefined for what no holder of one of the secrets sealed for this purpose. */
+/** Undefined for a message that no holder of one of the secrets sealed for this purpose. */
 export function openMessage(
   purpose: MessagePurpose,
   secret: string | RotatingSecret,

@@ -1,4 +1,4 @@
-/** Why a look at a discovery service says nothing about what it does not list. */
+/** Why a look at a discovery service proves nothing about unlisted jobs. */
 export type LookProblem =
   | 'unreachable'
   | 'timeout'
@@ -12,10 +12,10 @@ export type LookProblem =
   | 'repeated_page'
   /** The list ended before its own total. */
   | 'incomplete'
-  /** It lists nothing at all, of nobody. */
+  /** It lists no job of any gateway. */
   | 'empty';
 
-/** What one look at a discovery service found. What it lists is proven by any page; what it does not list only by the whole list. */
+/** The findings of one look at a discovery service. Any page proves that a job is listed; only the whole list proves that it is not. */
 export type Look = {
   /** The keys of our jobs that are listed with one of our payees. */
   readonly listed: ReadonlySet<string>;
@@ -52,7 +52,7 @@ export const noLook: ListingState = { listings: [] };
 const forgetAfterSecs = 7 * 86_400;
 /** More than a gateway watches, so that the listings of two configurations have room. */
 const mostKnown = 2_000;
-/** A single look may miss what is moved from page to page while it reads. */
+/** A single look may miss an entry that moves from page to page meanwhile. */
 const missesOfGone = 2;
 
 /** The same text for every way to write a job's address: discovery services change case, and cut queries and slashes off. */

@@ -12,7 +12,7 @@ export interface TreeHead {
 /** The keys that sign notes under a name, Ed25519 as C2SP's signed-note has it: two while one replaces the other. */
 export interface NoteSigner {
   readonly name: string;
-  /** `name+hash+base64`: what verifiers are given, for each key; the one in use is the first. */
+  /** `name+hash+base64`: the verifier's form of each key; the one in use is the first. */
   readonly verifierKeys: RotatingSecret;
   /** One signature with each key. */
   sign(text: string): readonly Buffer[];
@@ -71,7 +71,7 @@ function signingKey(name: string, seed: Buffer) {
   };
 }
 
-/** Accepts what one of the signer's keys has signed. */
+/** Accepts a text that one of the signer's keys has signed. */
 export function verifierOf({ name, verifierKeys }: NoteSigner): NoteVerifier {
   return { name, keys: verifierKeys.flatMap((key) => parseVerifierKey(key).keys) };
 }
@@ -106,7 +106,7 @@ export function signCheckpoint({ origin, size, root }: TreeHead, signer: NoteSig
 
 /**
  * Reads a checkpoint that one of the keys has signed.
- * @throws CheckpointError that says what is wrong: its form, its log, its signature
+ * @throws CheckpointError that names the fault: its form, its log, its signature
  */
 export function openCheckpoint(note: string, verifier: NoteVerifier): TreeHead {
   if (note.length > maxNoteChars) throw new CheckpointError('the checkpoint is too long');

@@ -57,7 +57,7 @@ export class RightEdge {
     this.#hashes = [...hashes];
   }
 
-  /** Reads what {@link bytes} gave. */
+  /** Reads the output of {@link bytes}. */
   static from(size: number, bytes: Buffer): RightEdge {
     return new RightEdge(size, splitHashes(bytes));
   }

@@ -22,7 +22,7 @@ export function tilePath({ level, index, width }: Tile): string {
   return `tile/${level}/${path}${width === tileWidth ? '' : `.p/${width}`}`;
 }
 
-/** Reads such a path. Undefined for any other spelling: every tile has exactly one. */
+/** Reads such a path. Undefined for any other spelling: every tile has exactly one path. */
 export function parseTilePath(path: string): Tile | undefined {
   const match = /^tile\/(entries|\d{1,2})\/((?:x\d{3}\/){0,4}\d{3})(?:\.p\/([1-9]\d{0,2}))?$/.exec(path);
   if (!match) return undefined;

@@ -34,7 +34,7 @@ export interface ChainEvent {
 
 export type EventAnswer =
   | { readonly kind: 'event'; readonly event: ChainEvent }
-  /** What is wrong, as it is appended to the key's name. */
+  /** The mistake, in the form that follows the key's name. */
   | { readonly kind: 'mistake'; readonly at: 'event' | 'filters'; readonly text: string };
 
 /** The values that a filter takes for one argument. */
@@ -76,7 +76,7 @@ export function fits(topics: Topics, { topics: own }: LogContent): boolean {
   });
 }
 
-/** The event, or what is wrong with the text. */
+/** The event, or the mistake in the text. */
 function parseEvent(text: string): AbiEvent | string {
   if (!/^event\s/.test(text)) return 'must begin with "event ", as Solidity declares it';
   if (/\)\s*anonymous\s*;?$/.test(text)) return 'is anonymous: its logs do not name it';
@@ -98,7 +98,7 @@ interface Parameter {
   readonly components?: readonly Parameter[] | undefined;
 }
 
-/** The topics, or what is wrong with the filters. */
+/** The topics, or the mistake in the filters. */
 function readTopics(
   selector: Hex,
   inputs: readonly Parameter[],

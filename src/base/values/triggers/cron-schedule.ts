@@ -10,10 +10,10 @@ export interface CronSchedule {
 
 export type ScheduleAnswer =
   | { readonly kind: 'schedule'; readonly schedule: CronSchedule }
-  /** What is wrong, as it is appended to the key's name. */
+  /** The mistake, in the form that follows the key's name. */
   | { readonly kind: 'mistake'; readonly at: 'schedule' | 'time_zone'; readonly text: string };
 
-/** Five or six fields, or a nickname: the library takes a date as well, which is no schedule. */
+/** Five or six fields, or a nickname: the library also takes a date, which is not a schedule. */
 const form = /^(?:@(?:yearly|annually|monthly|weekly|daily|midnight|hourly)|\S+(?: +\S+){4,5})$/i;
 /** Every possible schedule without a year has a time within the 400 years from here, after which weekdays repeat. */
 const reference = new Date('2000-01-01T00:00:00Z');

@@ -1,6 +1,6 @@
 import type { CronSchedule } from './cron-schedule.ts';
 
-/** What happens to the times that nobody fired while they were new: none fires, the last one, or all. */
+/** The treatment of missed times: none fires, the last one, or all. */
 export const missedPolicies = ['skip', 'last', 'all'] as const;
 export type MissedPolicy = (typeof missedPolicies)[number];
 
@@ -21,7 +21,7 @@ export interface DueFirings {
   readonly untilMs: number;
 }
 
-/** So many times that are on time are handled at once: to find one takes about 0.2 ms, in which the process does nothing else. */
+/** So many due times are handled in one step: to find one takes about 0.2 ms, in which the process does nothing else. */
 const mostAtOnce = 100;
 
 /** More skipped times are not counted one by one. */

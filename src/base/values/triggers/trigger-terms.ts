@@ -7,7 +7,7 @@ import type { MissedTerms } from './due-firings.ts';
 
 /** When a trigger fires. */
 export interface CronTerms extends MissedTerms {
-  /** The expression, as it is configured. */
+  /** The configured expression. */
   readonly text: string;
   readonly timeZone: string;
   readonly schedule: CronSchedule;
@@ -32,12 +32,12 @@ export interface ChainTerms {
   readonly behindAfterSecs: number;
 }
 
-/** Names the times of a schedule: one with other times has a cursor of its own. */
+/** Names the times of a schedule: one with other times has another cursor. */
 export function cronTermsHash({ text, timeZone }: CronTerms): Buffer {
   return hashOf([text, timeZone]);
 }
 
-/** Names the logs that a trigger fires at, and when: one with other logs has a cursor of its own. */
+/** Names the logs that a trigger fires at, and when: one with other logs has another cursor. */
 export function chainTermsHash({ addresses, event, finality, startBlock }: ChainTerms): Buffer {
   const blocks = finality === 'final' ? finality : finality.confirmations;
   const first = startBlock === undefined ? null : String(startBlock);

@@ -1,4 +1,4 @@
-/** What may call a job beside a payment. */
+/** The sources of calls other than payments. */
 export const triggerKinds = ['webhook', 'cron', 'chain'] as const;
 export type TriggerKind = (typeof triggerKinds)[number];
 
