@@ -6,7 +6,7 @@ import { openBroker } from '../calls/peers/broker/nats-broker.ts';
 import { type BrokerRelay, startBrokerRelay } from '../calls/workers/broker-relay.ts';
 import type { Loop } from '../ledger/workers/loop.ts';
 
-/** The broker of the runners with `mode = "jetstream"`, with what hands calls to it. */
+/** The broker of the runners with `mode = "jetstream"`, with the function that publishes calls. */
 export interface RunningBroker {
   readonly relays: readonly Loop[];
   readonly state: () => BrokerState;

@@ -22,7 +22,7 @@ const timeoutMs = 3_000;
 /** To one RPC: public ones limit bursts. */
 const maxConcurrent = 16;
 
-/** An RPC of the configuration, and what is asked behind it once its chain id is right. */
+/** An RPC of the configuration, and the questions to it once its chain id is right. */
 interface Source {
   readonly rpcUrl: string;
   readonly at: Path;
@@ -39,7 +39,7 @@ export interface ConfigFindings extends ChainFindings {
 }
 
 /**
- * Asks the chains about everything that the configuration says of them, all at once and for at most three seconds: chain ids,
+ * Asks the chains about all values that the configuration states of them, simultaneously and for at most three seconds: chain ids,
  * contracts, and each accepted token's decimals, symbol and EIP-712 domain. Never throws.
  */
 export async function askChains(config: Config): Promise<ConfigFindings> {
@@ -182,7 +182,7 @@ async function checkCode(facts: ContractFacts, contract: Address, at: Path): Pro
   );
 }
 
-/** Without repetitions: several tokens stand behind one RPC. */
+/** Without repetitions: several tokens share one RPC. */
 function distinct(findings: readonly Finding[]): Finding[] {
   return [...new Map(findings.map((found) => [JSON.stringify(found), found])).values()];
 }

@@ -7,11 +7,11 @@ import { askChains, type ConfigFindings } from './chain-facts.ts';
 import { located } from './chain-findings.ts';
 import type { FeatureStatus } from '../ledger/http/status.ts';
 
-/** Compares the configuration in force with what the chains say. */
+/** Compares the configuration in force with the chains. */
 export interface ChainWatch {
   /**
    * Asks the chains about a configuration before it comes into force. What cannot be asked is logged, and asked again later.
-   * Returns what puts it in force here.
+   * Returns the function that puts it in force here.
    * @throws ConfigError with every mistake that a chain shows
    */
   admit(config: Config): Promise<() => void>;
@@ -19,7 +19,7 @@ export interface ChainWatch {
   wrongTokens(): ReadonlySet<string>;
   /** For `/status`. */
   status(): FeatureStatus;
-  /** Asks again what was not answered, until it is. */
+  /** Repeats unanswered questions until they are answered. */
   start(): Loop;
 }
 
@@ -39,7 +39,7 @@ export function createChainWatch(started: Config, log: OperatorLog): ChainWatch 
     attempt += 1;
   };
 
-  /** A token comes back once its chain says what is configured: an RPC may have been wrong for a time. */
+  /** A token comes back once its chain agrees with the configuration: an RPC may have been wrong for a time. */
   const apply = (found: ConfigFindings): void => {
     const named = found.mistakes.map((finding) => formatMistake(located(inForce, finding)));
     for (const line of named)

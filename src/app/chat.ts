@@ -93,7 +93,7 @@ export async function composeChat(
     startWorkers() {
       loops.push(startChatRecoverer(context));
       if (context.spending) loops.push(startSpendPayouts(context.spending));
-      // without paid jobs, chat has to do what they do for both
+      // without paid jobs, chat does their common work
       if (!parts.config.jobs) loops.push(startDueTimes(context));
     },
     prepareReload(next) {

@@ -24,7 +24,7 @@ export interface FeatureParts {
   readonly bodies: RequestBodies;
   readonly budget: Budget;
   readonly isStopping: () => boolean;
-  /** True from the middle of a shutdown's grace period on: what was accepted then no longer begins. */
+  /** True from the middle of a shutdown's grace period on: work accepted then no longer begins. */
   readonly isTooLate: () => boolean;
   readonly publicUrl: () => string;
   readonly facilitatorAuth?: AuthorizeCall | undefined;
@@ -43,7 +43,7 @@ export interface FeatureParts {
 /** A composed part of the gateway. A part leaves out the members that it does not need. */
 export interface RunningFeature {
   register?(app: FastifyInstance): Promise<void>;
-  /** Shows a browser what is not there, in place of the JSON. */
+  /** Shows a browser a page instead of the JSON of a 404. */
   readonly problemPage?: SendProblemPage;
   /** Those routes alone by which others see whether it works: for a process that runs the workers only. */
   registerHealth?(app: FastifyInstance): Promise<void>;
@@ -73,10 +73,10 @@ export interface RunningFeature {
 
 /** A configuration that is ready to be put in force. */
 export interface Reload {
-  /** Records what must be known before the configuration comes into force; first of all. */
+  /** Records the facts that must precede the configuration; runs first. */
   record?(): Promise<void>;
   /** Recorded before the configuration comes into force. */
   readonly events?: readonly LedgerEvent[];
-  /** Takes effect at once; requests under way keep the configuration that they began with. */
+  /** Takes effect immediately; requests under way keep the configuration that they began with. */
   putInForce(): void;
 }

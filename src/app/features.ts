@@ -52,7 +52,7 @@ async function* composePeople(
 
 /**
  * The parts that every gateway has: the log, where it is configured, the books, and the alerts.
- * @param features what the alerts are about, beside these parts
+ * @param features the sources of alerts besides these parts
  * @throws ForgottenHistoryError where an anchor has a newer checkpoint than this database
  */
 export async function composeRecorders(

@@ -12,7 +12,7 @@ import type { Lane } from '../ledger/store/lane.ts';
 import type { FiringCounts } from '../jobs/use-cases/triggers/fire.ts';
 import type { TriggerLag } from '../jobs/use-cases/triggers/progress.ts';
 
-/** 1 for what works. */
+/** 1 for a working part. */
 const flag = ({ ok }: { readonly ok: boolean }): number => (ok ? 1 : 0);
 
 /** A figure without labels; missing while its value is unknown. */
@@ -319,7 +319,7 @@ interface ChatFigures {
   readonly funds: () => Funds | undefined;
 }
 
-/** The values of chats, from what is known of their upstreams. */
+/** The values of chats, from the state of their upstreams. */
 export function chatFigures({ status, holds, funds }: ChatFigures): Figure[] {
   return [
     {
@@ -396,7 +396,7 @@ export function logFigures({ sealEveryMs, hasAnchors, lags, unsealed, funds }: L
 
 const weiPerEther = 1e18;
 
-/** Of keys that pay for gas, as their chains last said, by what the key is for. */
+/** Of keys that pay for gas, by their chains' last answer, by purpose of the key. */
 function gasFigures(read: () => readonly (readonly [key: string, known: Funds])[]): Figure[] {
   const labels = ['purpose'];
   return [

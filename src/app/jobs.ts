@@ -71,7 +71,7 @@ interface Parts extends FeatureParts {
 
 type Releases = Pick<JobsContext, 'onCallReleased' | 'leaseLooks'>;
 
-/** How often runners that wait look for calls that other processes released; those of this process are found at once. */
+/** How often runners that wait look for calls that other processes released; those of this process are found immediately. */
 const leasePollMs = 1_000;
 
 /** Wakes the relays, and a runner in its long poll, when a call is released. */
@@ -104,7 +104,7 @@ interface RunningJobs extends RunningFeature {
   readonly current: () => JobsContext;
 }
 
-/** The lane, which tells those who wait for a stream at once when this process has appended to it. */
+/** The lane, which wakes waiting requests immediately when this process has appended to their stream. */
 function notedLane(lane: Lane, { noteGrown }: StreamWatch): Lane {
   return overlayLane(lane, {
     async append(command, options) {

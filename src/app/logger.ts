@@ -64,7 +64,7 @@ function errorIn(fields: unknown): Error | undefined {
   return found instanceof Error ? found : undefined;
 }
 
-/** An error of several attempts to connect has no message of its own. */
+/** An error of several attempts to connect has no message. */
 function causeOf(error: Error): string {
   const [first] = error instanceof AggregateError ? (error.errors as readonly unknown[]) : [];
   const { message } = first instanceof Error ? first : error;

@@ -6,9 +6,9 @@ import { programVersion } from './version.ts';
 /** The metrics of a process, and where Prometheus reads them. */
 export interface ServedMetrics {
   readonly metrics: Metrics;
-  /** Measures this app's requests, and serves `/metrics` on it or on the port of its own. */
+  /** Measures this app's requests, and serves `/metrics` on it or on a separate port. */
   serve(app: FastifyInstance): Promise<void>;
-  /** Adds the values to read at each scrape, and opens the port of its own, where there is one. */
+  /** Adds the values to read at each scrape, and opens the separate port, where there is one. */
   listen(figures: readonly Figure[]): Promise<void>;
   close(): Promise<void>;
 }
@@ -39,7 +39,7 @@ export async function openMetrics(settings: Config['metrics']): Promise<ServedMe
   };
 }
 
-/** Several parts may have values of one figure, each with labels of its own. */
+/** Several parts may have values of one figure, each with its own labels. */
 function mergeFigures(figures: readonly Figure[]): Figure[] {
   const byName = [...Map.groupBy(figures, ({ name }) => name).values()];
   return byName.flatMap(([first, ...others]) => {

@@ -13,7 +13,7 @@ import { readLogGeneration } from '../audit/store/log.ts';
 import { signerOf } from '../audit/use-cases/log/signer.ts';
 import type { FeatureParts, RunningFeature } from './feature.ts';
 
-/** The files beside all pages. */
+/** The static files of all pages. */
 export async function composeAssets(): Promise<{
   readonly assets: Assets;
   readonly feature: RunningFeature;

@@ -13,7 +13,7 @@ export interface RateFindings {
   readonly warnings: readonly Finding[];
 }
 
-/** Asks every source of every token once, all at once and each for at most three seconds, and judges them as a round does. Never throws. */
+/** Asks every source of every token once, all simultaneously and each for at most three seconds, and judges them as a round does. Never throws. */
 export async function askRates({ jobs }: Config): Promise<RateFindings> {
   const tokens = jobs?.acceptedTokens ?? [];
   const found = await Promise.all(tokens.map(askToken));

@@ -23,7 +23,7 @@ interface Parts {
   /** Without a lane, where nothing can be appended. */
   readonly ledger: Pick<FeatureParts['ledger'], 'pool'> & Partial<Pick<FeatureParts['ledger'], 'lane'>>;
   readonly logger: Logger;
-  /** What is open beside the ledger; closed once everything else has ended. */
+  /** Open resources other than the ledger; closed once all else has ended. */
   readonly others: readonly ({ close(): Promise<void> } | undefined)[];
 }
 

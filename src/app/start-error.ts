@@ -6,7 +6,7 @@ export class StartError extends Error {
   override readonly name = 'StartError';
 }
 
-/** The sentence for an error that an operator can do something about; any other error as it is. */
+/** The sentence for an error that an operator can do something about; any other error unchanged. */
 export function explainStart(error: unknown, database: DatabaseAddress): unknown {
   if (!(error instanceof Error)) return error;
   const text = sentenceOf(error, database);

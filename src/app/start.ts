@@ -44,7 +44,7 @@ export interface GatewayOptions {
   readonly config: Config;
   /** A migrated PostgreSQL, 15 or newer. */
   readonly databaseUrl: string;
-  /** How many connections the gateway opens at most, beside those of its lane. Default: 20. */
+  /** How many connections the gateway opens at most, besides those of its lane. Default: 20. */
   readonly databaseConnections?: number;
   readonly logger?: Logger;
   /**
@@ -128,7 +128,7 @@ async function startLive(options: LiveOptions): Promise<RunningGateway> {
   let stoppedAt: number | undefined;
   let draining = false;
   const isStopping = (): boolean => stoppedAt !== undefined;
-  // what begins in the second half of the grace period could not end in it
+  // work that begins in the second half of the grace period could not end in it
   const isTooLate = (): boolean => stoppedAt !== undefined && performance.now() - stoppedAt >= graceMs / 2;
   const isDraining = (): boolean => draining || isStopping();
   const requests = { open: 0 };
@@ -219,7 +219,7 @@ async function startLive(options: LiveOptions): Promise<RunningGateway> {
 
 const wantedQuiet = { kind: 'quiet', reason: 'it was started so' } as const;
 
-/** Whether this start is live or quiet, over a connection of its own. */
+/** Whether this start is live or quiet, over a separate connection. */
 async function decide({
   config,
   databaseUrl: url,

@@ -52,7 +52,7 @@ export function timedRunner(runner: PushRunner, name: string, metrics: Metrics |
 
 type Call = typeof sendCallback;
 
-/** Sends callbacks, with their duration and what became of each measured where metrics are wanted. */
+/** Sends callbacks, and measures their duration and outcome where metrics are wanted. */
 export function timedCallbacks(send: Call, metrics: Metrics | undefined): Call {
   if (!metrics) return send;
   return async (...args) => {

@@ -14,7 +14,7 @@ import {
   unchecked,
 } from './chain-findings.ts';
 
-/** Compares what is configured of a token with what its contract says: is there one, decimals, symbol, EIP-712 domain. */
+/** Compares a token's configuration with its contract: existence, decimals, symbol, EIP-712 domain. */
 export async function checkToken(
   facts: ContractFacts,
   token: AcceptedToken,

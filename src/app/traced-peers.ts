@@ -4,7 +4,7 @@ import type { Facilitator } from '../payments/peers/facilitator/facilitator.ts';
 
 type Answered = { readonly kind: string };
 
-/** Answers that leave open what became of the payment. */
+/** Answers that leave the payment's outcome open. */
 const failures: ReadonlySet<string> = new Set(['unavailable', 'unknown', 'not_sent']);
 
 /** Calls as spans of the requests that wait for them, with the kinds of their answers. */

@@ -17,7 +17,7 @@ export interface ChainOptions {
   readonly stateFile?: string;
   /** Default: Base Sepolia's, so that x402 version 1 clients know the network's name. */
   readonly chainId?: number;
-  /** The time of the first block of a new chain, which goes on from there; default: now. */
+  /** The time of the first block of a new chain, which continues from there; default: now. */
   readonly beginsAt?: Date | undefined;
 }
 

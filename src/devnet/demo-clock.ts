@@ -14,7 +14,7 @@ const realDate = Date;
 const clockFile = new URL('../../migrations/functions/clock.sql', import.meta.url);
 
 /**
- * Sets this process's clock back to a time from which it goes on. Timers go on as usual. For a process that makes the past of a devnet
+ * Sets this process's clock back to a time from which it runs. Timers run as usual. For a process that makes the past of a devnet
  * and ends then: everything in it, the gateway too, has this clock.
  */
 export function takeProcessClock(at: Date): { set(to: Date): void; readonly aheadMs: () => number } {
@@ -71,7 +71,7 @@ export function createDemoClock(
     },
     async end() {
       clock.set(new realDate());
-      // its first statement: rights stay as they are
+      // its first statement: rights stay unchanged
       const [text = ''] = /create or replace function[^;]*;/.exec(await readFile(clockFile, 'utf8')) ?? [];
       await asOwner(databaseUrl, text);
       await moveChain(realDate.now());

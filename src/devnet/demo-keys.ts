@@ -23,7 +23,7 @@ export interface DemoKeys {
 type EarlierKeys = { readonly [name in keyof DemoKeys]?: string | undefined };
 
 const fundedMicros = 1_000_000_000n;
-/** Below it more is granted, so that the funded key is what it is called. */
+/** Below it more is granted, so that the funded key stays funded. */
 const leastMicros = fundedMicros / 10n;
 const longAgo = new Date('2020-01-01T00:00:00Z');
 

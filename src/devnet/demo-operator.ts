@@ -6,7 +6,7 @@ import { keepTotp } from '../accounts/use-cases/second-factor.ts';
 import { findUserIds } from '../accounts/store/identity.ts';
 import { findOperatorNamed } from '../accounts/store/operators.ts';
 
-/** Who tries the console: the demo user, by this name. */
+/** The demo user's name as an operator of the console. */
 export interface DemoOperator {
   readonly name: string;
   /** Makes the codes of the second factor; in base32. */

@@ -79,7 +79,7 @@ async function requireNonce(client: Client, nonce: number): Promise<void> {
 
 /**
  * Makes a call that any account may make; resolves when it is in a block.
- * Each one sends from an account of its own: callers at once never meet in a nonce.
+ * Each one sends from a separate account: simultaneous callers never use the same nonce.
  * @throws when it reverts
  */
 export async function callAsAnyone(chain: ChainLocation, call: ContractCall): Promise<void> {
@@ -98,7 +98,7 @@ export async function callAs(chain: ChainLocation, privateKey: Hex, call: Contra
   return hash;
 }
 
-/** Reads a contract as of the latest block. */
+/** Reads a contract at the latest block. */
 export function readAt(rpcUrl: string, call: ContractCall): Promise<unknown> {
   const { address, artifact, functionName, args } = call;
   const client = createPublicClient({ transport: http(rpcUrl) });

@@ -14,10 +14,10 @@ const routing = z.object({
   mail_dir: z.string(),
 });
 
-/** Who signs in to try the pages; without a password where it was changed. */
+/** The user who tries the pages; without a password where it was changed. */
 const demoUser = z.object({ email: z.string(), password: z.string().optional() });
 
-/** Who tries the console, beside the demo user's password. */
+/** The operator who tries the console, with the demo user's password. */
 const demoOperator = z.object({ name: z.string(), totp_secret: z.string() });
 
 /** `.tollbook/devnet.json`: all that a client needs to use a running devnet. */

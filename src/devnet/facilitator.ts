@@ -31,8 +31,8 @@ const paymentCall = z.object({
 });
 
 /**
- * Starts a facilitator of our own for one chain: `POST /verify`, `POST /settle`, `GET /supported`. An invalid
- * payment is answered with 200 and its reason, as facilitators do; 400 is for what is no payment at all.
+ * Starts our facilitator for one chain: `POST /verify`, `POST /settle`, `GET /supported`. An invalid
+ * payment is answered with 200 and its reason, as facilitators do; 400 is for a body that is not a payment.
  * @throws when the port is taken
  */
 export function startFacilitator(options: FacilitatorOptions): Promise<HttpService> {

@@ -71,7 +71,7 @@ exit "$code"
 `;
 
 /**
- * Starts a command that ends when this process does, in a session of its own, so that a Ctrl-C at the terminal
+ * Starts a command that ends when this process does, in a separate session, so that a Ctrl-C at the terminal
  * reaches only us.
  * @throws when /bin/sh or the account cannot be used; a command that fails by itself shows in `exited` and `log`
  */

@@ -13,7 +13,7 @@ export interface ListenOptions {
 export interface HttpService {
   /** Without a path. */
   readonly url: string;
-  /** Stops listening and cuts what is under way. */
+  /** Stops listening and cuts open requests. */
   readonly close: () => Promise<void>;
 }
 
@@ -34,7 +34,7 @@ export class HttpProblem extends Error {
 }
 
 /**
- * Serves one handler; what it throws becomes a JSON error with status 500, or the problem's own.
+ * Serves one handler; an error that it throws becomes a JSON error with status 500, or the problem's own.
  * @throws when the port is taken
  */
 export function listen(

@@ -8,7 +8,7 @@ import {
   wantsUsage,
 } from './model-answer.ts';
 
-/** What is done next with a connection. Behind the last step the answer ends as HTTP ends one. */
+/** The next step on a connection. After the last step the answer ends as HTTP requires. */
 export type Step =
   | { readonly status: number; readonly headers: Readonly<Record<string, string>> }
   | { readonly write: string }
@@ -92,7 +92,7 @@ export function stepsOf(
 
 /**
  * The fault that a prompt asks for: `fault:NAME`, or `fault:NAME@UPSTREAM` where only that upstream is to fail.
- * A name that is none is no fault.
+ * An unknown name means no fault.
  */
 export function faultIn(request: ModelRequest, upstream: string): Fault | undefined {
   const [, name, only] = /\bfault:(\w+)(?:@([\w-]+))?/.exec(promptOf(request)) ?? [];

@@ -120,7 +120,7 @@ async function play(
   response.end();
 }
 
-/** A reset where nothing was answered; else an end that lets the client read what came before. */
+/** A reset where nothing was answered; else an end that lets the client read earlier bytes. */
 function cut({ socket, headersSent }: ServerResponse): void {
   if (headersSent) socket?.destroy();
   else socket?.resetAndDestroy();

@@ -67,7 +67,7 @@ function serverArgs(places: ClusterPlaces, { durable, settings }: EmbeddedPostgr
 const retryEveryMs = 100;
 const predecessorTimeoutMs = 15_000;
 
-/** Starts the server, waiting for a predecessor that is still shutting down and passing over what a dead one left. */
+/** Starts the server, waiting for a predecessor that is still shutting down and ignoring files that a dead one left. */
 async function startServer(
   postgres: string,
   args: readonly string[],

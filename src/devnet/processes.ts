@@ -13,7 +13,7 @@ export function isAlive(pid: number): boolean {
 
 /**
  * Whether any live process has `dir` as its working directory; undefined when the system does not show it (no
- * /proc). Zombies do not count: they have none.
+ * /proc). Zombies do not count: they have no such entry.
  */
 export function isWorkedIn(dir: string): boolean | undefined {
   if (!existsSync('/proc/self/cwd')) return undefined;

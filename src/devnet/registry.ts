@@ -14,8 +14,8 @@ const permittedRoles = ['permittedCaller', 'payer'] as const;
 const permittedService = 1n;
 
 /**
- * Deploys the registry of permitted callers behind the tokens, with those that service 1 permits. What a restored
- * chain already has is left as it is, changed permissions included; a chain from before there was a registry gets it.
+ * Deploys the registry of permitted callers after the tokens, with those that service 1 permits. Contracts that a restored
+ * chain already has stay unchanged, changed permissions included; a chain from before there was a registry gets it.
  * @returns its lower-case address
  * @throws when another contract has the address, or the deployer's nonces were used otherwise: deploy the tokens first
  */

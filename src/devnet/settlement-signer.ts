@@ -35,7 +35,7 @@ const firstPollMs = 5;
 const slowestPollMs = 100;
 
 /**
- * A facilitator's key in the SDK's interface. Any number of settlements may run concurrently: what can be refused is
+ * A facilitator's key in the SDK's interface. Any number of settlements may run concurrently: errors are
  * refused before a nonce is taken, then transactions are sent in turn.
  */
 export function createSettlementSigner(options: SettlementSignerOptions): FacilitatorEvmSigner {

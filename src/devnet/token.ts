@@ -22,7 +22,7 @@ const holders = ['payer', 'permittedCaller', 'refusedCaller'] as const;
 
 /**
  * Deploys both tokens, each at the address that follows from the deployer and its nonce 0 or 1, and gives the
- * payer and both callers a million of each. What a restored chain already has is left as it is.
+ * payer and both callers a million of each. Contracts that a restored chain already has stay unchanged.
  * @returns lower-case addresses
  * @throws when another contract has a token's address, or the deployer's nonces were used otherwise
  */
@@ -66,11 +66,11 @@ export async function balanceOf(rpcUrl: string, token: Address, holder: Address)
     functionName: 'balanceOf',
     args: [holder],
   });
-  if (typeof balance !== 'bigint') throw new TypeError(`balanceOf of ${token} is no number`);
+  if (typeof balance !== 'bigint') throw new TypeError(`balanceOf of ${token} is not a number`);
   return balance;
 }
 
-/** Creates atoms of a devnet token out of nothing; resolves when they are there. Safe to call many times at once. */
+/** Creates atoms of a devnet token out of nothing; resolves when they are there. Safe to call concurrently. */
 export function mint(chain: ChainLocation, token: Address, to: Address, amountAtoms: bigint): Promise<void> {
   const args = [to, amountAtoms];
   return callAsAnyone(chain, { address: token, artifact: testToken, functionName: 'mint', args });

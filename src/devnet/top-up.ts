@@ -1,4 +1,4 @@
-/** The TOML of a job that buys credit of the routing API: 9/0, for 10 USDC, or what that is in EURC. */
+/** The TOML of a job that buys credit of the routing API: 9/0, for 10 USDC, or the same value in EURC. */
 export const topUpTables = `
 # Credit for chat, bought over x402: the account is the one that signing in with the wallet leads to.
 [[top_ups]]

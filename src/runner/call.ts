@@ -28,7 +28,7 @@ interface AnyCall<Input> {
   readonly maxResultBytes: number;
   /** The body, parsed and checked, where the job has a schema. */
   readonly input: Input;
-  /** Tells the client that waits how far the work is. Sent once a second at most; what cannot be sent is dropped. */
+  /** Tells the waiting client the progress. Sent once a second at most; a value that cannot be sent is dropped. */
   readonly progress: ReportProgress;
   /** Aborts when the result of this run is no longer needed: time-out, lost lease, or the runner stops. */
   readonly signal: AbortSignal;
@@ -37,7 +37,7 @@ interface AnyCall<Input> {
 /** A call that a client has paid for. */
 export interface PaidCall<Input = undefined> extends AnyCall<Input> {
   readonly trigger: 'x402';
-  /** The name of the paid quote, `0x…`: under it the ledger keeps what happened. */
+  /** The name of the paid quote, `0x…`: the ledger keeps its history under it. */
   readonly quoteDigest: string;
   /** CAIP-2, as `eip155:8453`. */
   readonly paymentNetwork: string;
@@ -51,7 +51,7 @@ export interface PaidCall<Input = undefined> extends AnyCall<Input> {
   readonly triggerId?: undefined;
 }
 
-/** A call that a trigger of the operator made: nobody has paid for it. */
+/** A call that a trigger of the operator made: no payer paid for it. */
 export interface TriggeredCall<
   Input = undefined,
   Kind extends TriggerKind = TriggerKind,

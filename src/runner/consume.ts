@@ -29,7 +29,7 @@ export interface ConsumeOptions {
   readonly token: string;
   /** The name in the gateway's `[jetstream]`. Default `tollbook`. */
   readonly name?: string | undefined;
-  /** Calls fetched at once, 1 to 1000. Default 100, and never more than can run. */
+  /** Calls fetched in one request, 1 to 1000. Default 100, and never more than can run. */
   readonly max?: number | undefined;
   /** How long a call is this runner's until it extends it, 5 to 3600. It does so by itself. Default 60. */
   readonly leaseSecs?: number | undefined;
@@ -72,7 +72,7 @@ function retryWaitMs(failures: number): number {
   );
 }
 
-/** @throws TypeError for what no gateway has */
+/** @throws TypeError for a configuration that no gateway has */
 export function prepareConsume(options: ConsumeOptions, parts: ConsumeParts): () => Promise<void> {
   const { connection, jetstream, runner, token, name = 'tollbook', max = 100, leaseSecs = 60 } = options;
   if (!brokerName.test(name) || !brokerName.test(runner))
@@ -109,7 +109,7 @@ async function consumeUntilStopped(
       while (!stopping.aborted) {
         await slots.untilFree(stopping);
         const room = Math.min(max, slots.free() - unstarted);
-        // what was fetched takes its slots in a moment
+        // fetched calls take their slots in a moment
         if (room <= 0) await pause(10, stopping);
         if (room <= 0 || stopping.aborted) continue;
         const messages = await consumer.fetch({ max_messages: room, expires: fetchMs });
@@ -170,7 +170,7 @@ async function serveMessage(
   }
 }
 
-/** Undefined, and told, for what the gateway did not sign. */
+/** Undefined, and reported, for a message that the gateway did not sign. */
 function readMessage({ tell, token: secret }: ConsumeContext, message: BrokerMessage): Message | undefined {
   const headers = Object.fromEntries(
     (message.headers?.keys() ?? []).map((name) => [name, message.headers?.get(name)]),
@@ -233,7 +233,7 @@ async function serveCall(
   }
 }
 
-/** Publishes what came of a call, again until the broker has stored it. */
+/** Publishes the outcome of a call, repeatedly until the broker has stored it. */
 async function report(
   context: ConsumeContext,
   { call, leaseId }: Pick<Message, 'call' | 'leaseId'>,

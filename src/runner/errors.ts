@@ -43,7 +43,7 @@ export type RunnerErrorCode =
   | 'handler_stuck'
   | 'result_too_large'
   | 'lease_lost'
-  /** The gateway did not take what came of a call: it will be delivered again. */
+  /** The gateway did not take the outcome of a call: it will be delivered again. */
   | 'result_undelivered'
   /** The gateway cannot be reached or has an error; polling continues. */
   | 'gateway_unreachable'

@@ -61,7 +61,7 @@ export async function execute(
   }
 }
 
-/** An aborted handler frees its slot at once; a handler that does not end soon is reported. */
+/** An aborted handler frees its slot immediately; a handler that does not end soon is reported. */
 function abandonHandler(
   slots: Slots,
   tell: Teller,

@@ -26,7 +26,7 @@ const mistakesLength = 500;
 
 /**
  * Parses a body as JSON and checks it.
- * @throws InvalidInput naming what is wrong, without the values
+ * @throws InvalidInput naming the mistakes, without the values
  */
 export async function readInput(schema: AnySchema, body: Buffer): Promise<unknown> {
   const checked = await schema['~standard'].validate(parse(body));

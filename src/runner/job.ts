@@ -17,7 +17,7 @@ export interface JobOptions<Schema extends AnySchema | undefined> {
   readonly on: { readonly [Kind in Trigger]?: Handler<OutputOf<Schema>, Kind> };
   /** What a body must be, as JSON: a zod schema, or any other Standard Schema. What does not fit is refused. */
   readonly input?: Schema;
-  /** Runs of this job at once. Default: the runner's. */
+  /** Simultaneous runs of this job. Default: the runner's. */
   readonly concurrency?: number | undefined;
   /** When a run is aborted and its call retried. Default: the runner's. */
   readonly timeoutMs?: number | undefined;
@@ -32,7 +32,7 @@ export interface Job {
   readonly handlers: ReadonlyMap<string, WiredHandler>;
 }
 
-/** A handler behind its schema. */
+/** A handler with its schema's check. */
 type WiredHandler = (call: ReceivedCall & { readonly signal: AbortSignal }) => Promise<Result>;
 
 const triggers: ReadonlySet<string> = new Set<Trigger>(['x402', ...triggerKinds]);
@@ -65,7 +65,7 @@ export function job<Schema extends AnySchema | undefined = undefined>(options: J
   return { serviceId, jobIndex, concurrency, timeoutMs, handlers };
 }
 
-/** @throws TypeError for what setTimeout would take as "at once" */
+/** @throws TypeError for a time that setTimeout would take as 0 */
 export function requireTimeout(timeoutMs: number): void {
   requireWhole('timeoutMs', timeoutMs, 1, 2 ** 31 - 1);
 }

@@ -1,4 +1,4 @@
-/** What the gateway answered, sorted by what can be done about it. */
+/** The gateway's answers, sorted by the possible reaction. */
 export type LeaseAnswer =
   | { readonly kind: 'ok'; readonly value: unknown; readonly serverTimeMs: number | undefined }
   /** 409: the call belongs to another attempt. */
@@ -31,7 +31,7 @@ const finalStatuses: ReadonlySet<number> = new Set([400, 401, 403, 413, 422]);
 /** @throws TypeError for a URL or a token that cannot be one */
 export function createLeaseClient(gatewayUrl: string, token: string): LeaseClient {
   const { protocol, href } = new URL(gatewayUrl);
-  if (protocol !== 'http:' && protocol !== 'https:') throw new TypeError('gatewayUrl is no http(s) URL');
+  if (protocol !== 'http:' && protocol !== 'https:') throw new TypeError('gatewayUrl is not an http(s) URL');
   if (!/^[!-~]+$/.test(token))
     throw new TypeError('the token is empty or has characters that no header may have');
   const base = href.replace(/\/+$/, '');

@@ -35,7 +35,7 @@ function readLeasedCall(callId: number, value: Record<string, unknown>): Receive
     traceparent,
   } = value;
   if (!isRecord(metadata) || typeof body !== 'string') return undefined;
-  // the fields beside the map say the same, and are what the lease is about
+  // the fields next to the map hold the same values, and decide
   const ids = {
     'x-net-call-id': String(callId),
     'x-net-attempt': String(attempt),

@@ -18,7 +18,7 @@ export interface PollOptions {
   readonly token: string;
   /** Which services' calls to fetch, where others of the jobs come another way. Default: those of all jobs. */
   readonly services?: readonly number[] | undefined;
-  /** Calls fetched at once, 1 to 100. Default 10, and never more than can run. */
+  /** Calls fetched in one request, 1 to 100. Default 10, and never more than can run. */
   readonly max?: number | undefined;
   /** How long a call is this runner's until it extends it, 5 to 3600. It does so by itself. Default 60. */
   readonly leaseSecs?: number | undefined;
@@ -48,7 +48,7 @@ const longestPollWaitMs = 30_000;
 /** Between two answers that there is no call, whatever the gateway does about waiting. */
 const emptyPollMs = 1_000;
 
-/** @throws TypeError for what no gateway would take */
+/** @throws TypeError for options that no gateway would take */
 export function preparePoll(options: PollOptions, parts: PollParts): () => Promise<void> {
   const { gatewayUrl, token, max = 10, leaseSecs = 60, waitSecs = 20, services = parts.services } = options;
   requireWhole('max', max, 1, 100);
@@ -81,7 +81,7 @@ async function pollUntilStopped(context: PollContext): Promise<void> {
       continue;
     }
     if (answer.kind === 'refused') throw refusal(gatewayUrl, answer);
-    const reason = 'reason' in answer ? answer.reason : 'an answer that is no list of leases';
+    const reason = 'reason' in answer ? answer.reason : 'an answer that is not a list of leases';
     tell.error(new RunnerError('gateway_unreachable', `polling ${gatewayUrl}: ${reason}`));
     const leastMs = answer.kind === 'again' ? answer.afterMs : 0;
     await pause(Math.max(leastMs, retryWaitMs(failures, longestPollWaitMs)), stopping);

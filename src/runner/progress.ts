@@ -15,7 +15,7 @@ const timeoutMs = 5_000;
 const messageLength = 200;
 
 /**
- * Sends what is reported, the last value alone and once a second at most, until `ended`. Nothing depends on it: what cannot be sent is
+ * Sends reported values, only the last and once a second at most, until `ended`. Nothing depends on it: a value that cannot be sent is
  * dropped.
  */
 export function createReporter(
@@ -42,7 +42,7 @@ export function createReporter(
   };
 }
 
-/** Progress must not make a paid call fail: what is out of range is brought into it. */
+/** Progress must not make a paid call fail: a value out of range becomes the nearest one in range. */
 function clean(progress: Progress | null | undefined): Progress {
   const { fraction, message } = progress ?? {};
   const isNumber = typeof fraction === 'number' && !Number.isNaN(fraction);

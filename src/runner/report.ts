@@ -26,7 +26,7 @@ const longestReportWaitMs = 5_000;
 /** What a gateway takes within a request; longer results go in parts. */
 const inlineBytes = 1_048_576;
 
-/** Only the upper half is random, so that a gateway that is down gets no request at once. */
+/** Only the upper half is random, so that a gateway that is down gets no immediate request. */
 export function retryWaitMs(failures: number, longestMs: number): number {
   return withJitterMs(backOffMs({ firstMs: firstWaitMs, longestMs }, failures), Math.random(), 0.5);
 }
@@ -72,7 +72,7 @@ async function deliver(context: Delivery, outcome: Exclude<Outcome, { kind: 'los
   return mayGoInParts ? deliverInParts(context, call, result) : answer;
 }
 
-/** A part that is lost on its way is sent again by itself; what does not fit together at the end is sent again once. */
+/** A part that is lost on its way is sent again by itself; a result whose parts do not fit at the end is sent again once. */
 async function deliverInParts(
   context: Delivery,
   path: string,
@@ -136,7 +136,7 @@ function undelivered(lease: Lease, reason: string): RunnerError {
   return new RunnerError('result_undelivered', message, about(lease));
 }
 
-/** So that the gateway's trace of a call goes on to its result. */
+/** So that the gateway's trace of a call reaches its result. */
 export function traceOf({ call }: Lease) {
   return { traceparent: call?.traceparent };
 }

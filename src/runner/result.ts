@@ -27,13 +27,13 @@ const notJson = [Response, Blob, Map, Set];
 
 /**
  * Undefined where there is no result.
- * @throws ResultTooLarge, or TypeError for what is no result
+ * @throws ResultTooLarge, or TypeError for a value that is not a result
  */
 export async function encodeResult(result: Result, maxBytes: number): Promise<EncodedResult | undefined> {
   if (result === undefined) return undefined;
   const { contentType, body } = typed(result);
   if (!contentTypeForm.test(contentType)) throw new TypeError('the result has a content type out of form');
-  // a string is at least as long in bytes: what cannot fit is not even copied
+  // a string is at least as long in bytes: a text that cannot fit is not even copied
   if (isStream(body)) return { contentType, body: await collect(body, maxBytes) };
   if (body.length > maxBytes) throw tooLarge(maxBytes);
   const bytes = typeof body === 'string' ? Buffer.from(body, 'utf8') : view(body);
@@ -51,9 +51,11 @@ function typed(result: NonNullable<Result> | null): TypedResult {
     ArrayBuffer.isView(result) ||
     result instanceof ArrayBuffer
   )
-    throw new TypeError(`${result?.constructor.name} is no result: return its text, bytes or plain values`);
+    throw new TypeError(
+      `${result?.constructor.name} is not a result: return its text, bytes or plain values`,
+    );
   const body = JSON.stringify(result) as string | undefined;
-  if (body === undefined) throw new TypeError(`a ${typeof result} is no result`);
+  if (body === undefined) throw new TypeError(`a ${typeof result} is not a result`);
   return { contentType: 'application/json', body };
 }
 

@@ -12,11 +12,11 @@ import { createPromiseTracker } from '../base/runtime/promise-tracker.ts';
 
 export interface RunnerOptions extends Hooks {
   readonly jobs: readonly Job[];
-  /** Runs at once, of all jobs together. Default 16. */
+  /** Simultaneous runs of all jobs together. Default 16. */
   readonly concurrency?: number | undefined;
   /** When a run is aborted and its call retried. Default 25 s: a gateway waits 30 s for a push by default. */
   readonly timeoutMs?: number | undefined;
-  /** Of what a handler returns; longer ones are dead letters, as those that are longer than the gateway takes. Default: the gateway decides alone. */
+  /** The limit of a result; a longer one becomes a dead letter, as above the gateway's limit. Default: the gateway decides alone. */
   readonly maxResultBytes?: number | undefined;
   /** Stops the runner when it aborts, as `stop` does. */
   readonly signal?: AbortSignal | undefined;

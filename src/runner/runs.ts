@@ -15,7 +15,7 @@ export interface TakeOptions {
   readonly via: 'push' | 'lease' | 'jetstream';
   /** Aborts when the requester gives up. A run without a requester is aborted, except a pushed one. */
   readonly lost?: AbortSignal;
-  /** Takes what the handler says of the call, if this request begins its run. */
+  /** Takes the handler's reports about the call, if this request begins its run. */
   readonly progress?: ReportProgress;
 }
 
@@ -126,7 +126,7 @@ export function createRuns(options: RunsOptions): Runs {
   };
 }
 
-/** Nothing that a handler throws: a fault of this library, or of a Node that lacks what it needs. */
+/** Nothing that a handler throws: a fault of this library, or of a Node that lacks a feature. */
 function failed(cause: unknown): Retry {
   return { kind: 'retry', code: 'runner_failed', message: 'the runner failed', cause };
 }

@@ -7,7 +7,7 @@ import { ConfigError } from '../../base/config/mistakes.ts';
 import { BooksError } from '../../finance/rules/bookkeeping/books-error.ts';
 
 const allExits: OwnExits = {
-  finding: 'a break that nobody has explained, or tampering',
+  finding: 'a break that no operator has explained, or tampering',
   explained: 'every break is explained',
   wrongConfiguration: 'the configuration has mistakes: from serve, pricing and config check',
 };

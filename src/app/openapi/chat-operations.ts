@@ -170,7 +170,7 @@ export const generationsOperation: Operation = {
   path: '/v1/generations',
   id: 'listGenerations',
   summary: 'The completions of the account',
-  description: 'The newest first, from a read model that is a moment behind the ledger (`as_of_seq`).',
+  description: 'The newest first, from a read model that lags the ledger by a moment (`as_of_seq`).',
   query: generationsQuery,
   answers: [{ status: 200, description: 'A page of completions.', schema: generations }],
 };
@@ -198,7 +198,7 @@ export const usageOperation: Operation = {
   path: '/v1/usage',
   id: 'getUsage',
   summary: 'What the account used',
-  description: `Requests, tokens and cost by day, model and key, from sums that are kept a moment behind the ledger (\`as_of_seq\`).
+  description: `Requests, tokens and cost by day, model and key, from sums that lag the ledger by a moment (\`as_of_seq\`).
 At most 400 days.`,
   query: usageQuery,
   answers: [{ status: 200, description: 'A page of sums.', schema: usage }],

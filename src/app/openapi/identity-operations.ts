@@ -89,7 +89,7 @@ export const unlinkWalletOperation: Operation = {
   path: '/api/wallets/{address}',
   id: 'unlinkUserWallet',
   summary: 'Remove a wallet',
-  description: `Not the only way to sign in. Sessions that the wallet began go on until they end. Signing in with it again opens an account of its own.`,
+  description: `Not the only way to sign in. Sessions that the wallet began remain until they end. Signing in with it again opens a separate account.`,
   answers: [{ status: 200, description: 'The wallet is removed.', schema: identity.removedWallet }],
   refusals: [
     ...everyWrite,
@@ -129,7 +129,7 @@ export const revokeKeyOperation: Operation = {
   path: '/api/keys/{key_id}',
   id: 'revokeUserKey',
   summary: 'Revoke a key',
-  description: 'Permanent, and effective in every process at once. May be repeated.',
+  description: 'Permanent, and effective immediately in every process. May be repeated.',
   answers: [{ status: 200, description: 'The key is revoked.', schema: identity.revokedKey }],
   refusals: [...everyWrite, 'session_required', 'key_not_found'],
 };
@@ -174,7 +174,7 @@ export const removeAlertWebhookOperation: Operation = {
   method: 'delete',
   id: 'removeAlertWebhook',
   summary: "Stop posting messages about keys' budgets",
-  description: 'Mails go on.',
+  description: 'Mails continue.',
   answers: [{ status: 200, description: 'There is no webhook.', schema: identity.alertWebhook }],
   refusals: [...everyWrite, 'session_required'],
 };

@@ -201,7 +201,7 @@ const acceptedHeaders = [
 const preferHeader = {
   name: 'Prefer',
   description:
-    '`wait=30`: how many seconds, at most 60, the answer may wait for the result (RFC 7240). Where many wait already the answer comes at once.',
+    '`wait=30`: how many seconds, at most 60, the answer may wait for the result (RFC 7240). Where many wait already the answer comes immediately.',
 };
 
 export const payOperation: Operation = {
@@ -311,7 +311,7 @@ export const resultOperation: Operation = {
   tag: 'Jobs',
   summary: 'The bytes of a result',
   description:
-    "The runner's result as it is, small or large, for the `receipt_token` of the 202. The type is the runner's: treat it as untrusted.",
+    "The runner's result unchanged, small or large, for the `receipt_token` of the 202. The type is the runner's: treat it as untrusted.",
   security: 'receiptToken',
   requestHeaders: [
     { name: 'Range', description: 'One range of bytes. Others are ignored.' },
@@ -325,7 +325,7 @@ export const resultOperation: Operation = {
       bytes: 'application/octet-stream',
       headers: ['ETag', 'Content-Range'],
     },
-    { status: 416, description: 'The range begins behind the end.', headers: ['ETag', 'Content-Range'] },
+    { status: 416, description: 'The range begins after the end.', headers: ['ETag', 'Content-Range'] },
   ],
   refusals: [
     'invalid_receipt_token',

@@ -8,7 +8,7 @@ interface ListOperation extends Pick<Operation, 'path' | 'id' | 'tag' | 'summary
   readonly description?: string;
   readonly query: z.ZodObject;
   readonly schema: z.ZodType;
-  /** Refusals beside those of every list. */
+  /** Refusals besides those of every list. */
   readonly refusals?: readonly RefusalCode[];
 }
 

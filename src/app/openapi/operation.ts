@@ -20,7 +20,7 @@ export interface Operation {
   readonly answers: readonly DescribedAnswer[];
   /** Exactly the codes that this route can answer with. */
   readonly refusals: readonly RefusalCode[];
-  /** Fields that refusals of this route may have beside `error` and `code`. */
+  /** Fields that refusals of this route may have besides `error` and `code`. */
   readonly refusalContext?: z.ZodRawShape;
   /** The errors of the chat API, in OpenAI's format. */
   readonly errors?: readonly OpenAiErrorName[];

@@ -47,7 +47,7 @@ export const revokeKeyOperation: Operation = {
   id: 'revokeKey',
   summary: 'Revoke an API key',
   description:
-    'Requires the scope `keys:write`. Permanent, and effective in every process at once. May be repeated. A request body is ignored.',
+    'Requires the scope `keys:write`. Permanent, and effective immediately in every process. May be repeated. A request body is ignored.',
   answers: [{ status: 200, description: 'The key is revoked.', schema: revokedKey }],
   refusals: [...everyRoute, 'key_not_found', 'body_too_large'],
 };

@@ -10,7 +10,7 @@ import type { DescribedAnswer } from './operation.ts';
 
 const error = z.string().meta({ description: 'One sentence for a person.' });
 
-/** The fields that some codes have beside `error` and `code`. */
+/** The fields that some codes have besides `error` and `code`. */
 const contexts: Partial<Record<RefusalCode, z.ZodRawShape>> = {
   invalid_request: {
     details: z

@@ -8,11 +8,11 @@ import type { ProxyList } from './proxies.ts';
 const preface = Buffer.from('PRI');
 
 export interface ConnectionLimits {
-  /** Further connections are closed at once. */
+  /** Further connections are closed immediately. */
   readonly maxConnections: number;
-  /** Of one IPv4 address, or one IPv6 /64, that is no proxy's. */
+  /** Of one IPv4 address, or one IPv6 /64, that is not a proxy's. */
   readonly maxConnectionsPerAddress: number;
-  /** Requests of one HTTP/2 connection at once. */
+  /** Simultaneous requests of one HTTP/2 connection. */
   readonly maxStreams: number;
   /** How long a request may take to arrive and to be answered. */
   readonly requestTimeoutMs: number;

@@ -13,7 +13,7 @@ export interface FairTurns {
 }
 
 export interface FairTurnsLimits {
-  /** Work under way at once. */
+  /** Tasks that run simultaneously. */
   readonly atOnce: number;
   /** Work of one client that waits for its turn. */
   readonly waitingOfClient: number;
@@ -36,7 +36,7 @@ export function createFairTurns({ atOnce, waitingOfClient, patienceMs }: FairTur
       if (!next) return;
       const [client, queue] = next;
       const start = queue.shift();
-      // behind all others
+      // after all others
       waiting.delete(client);
       if (queue.length > 0) waiting.set(client, queue);
       running += 1;

@@ -7,7 +7,7 @@ export type NodeRequest = IncomingMessage | Http2ServerRequest;
 export type NodeResponse = ServerResponse | Http2ServerResponse;
 
 /**
- * Answers a request of Node with a handler of Connect. Connect's own adapter throws for a Host header that is no host, which ends the
+ * Answers a request of Node with a handler of Connect. Connect's own adapter throws for a Host header that is not a host, which ends the
  * process, and destroys the request when a message is too large, which loses the answer over HTTP/1.1 and keeps the stream over HTTP/2.
  * Resolves once the answer was passed on, or the client has left.
  */
@@ -81,14 +81,14 @@ function trailersOf({ trailer = new Headers() }: UniversalServerResponse): Recor
 }
 
 /**
- * A message of gRPC encodes a percent sign and what is not printable ASCII. Connect encodes more; clients that decode with `decodeURI`,
+ * A message of gRPC encodes percent signs and characters outside printable ASCII. Connect encodes more; clients that decode with `decodeURI`,
  * such as grpc-js, would show a colon as `%3A`.
  */
 function grpcMessage(text: string): string {
   return text.replaceAll(/[^\u0020-\u0024\u0026-\u007e]+/gu, encodeURIComponent);
 }
 
-/** How long a client may go on sending over HTTP/1.1 after its answer: a connection that is reset at once may lose the answer. */
+/** How long a client may keep sending over HTTP/1.1 after its answer: an immediate reset may lose the answer. */
 const lingerMs = 1_000;
 
 /** Ends a request that is answered before all of it has arrived. */

@@ -14,7 +14,7 @@ export type PriceRequestRead =
   | { readonly kind: 'valid'; readonly request: PriceRequest }
   | { readonly kind: 'invalid'; readonly reason: string };
 
-/** Reads a message's fields. The reason names the field and what it must be. */
+/** Reads a message's fields. The reason names the field and its valid values. */
 export function readPriceRequest(
   message: Pick<GetJobPriceRequest, 'serviceId' | 'jobIndex' | 'requester' | 'inputsHash'>,
 ): PriceRequestRead {

@@ -67,7 +67,7 @@ const askAgain = 'Nothing was charged. Ask again.';
 const silentLog: OperatorLog = { info() {}, warn() {}, error() {} };
 
 /**
- * Answers what a job costs, with the operator's signature over the quote's digest.
+ * Answers a job's price, with the operator's signature over the quote's digest.
  * @throws TypeError or RangeError for options that cannot be used
  */
 export function createPricingEngine(options: PricingEngineOptions): PricingEngine {
@@ -149,7 +149,7 @@ function refused(code: PriceRefusal['code'], reason: string): PriceRefusal {
   return { kind: 'refused', code, reason };
 }
 
-/** The name of what differs from the request, the price map or the quote's own digest. */
+/** The name of the value that differs from the request, the price map or the quote's own digest. */
 function disagreement(
   request: PriceRequest,
   priceWei: bigint,

@@ -22,7 +22,7 @@ const codes = {
   unavailable: Code.Unavailable,
 } as const satisfies Record<PriceRefusal['code'] | 'too_many_requests', Code>;
 
-/** Who asks: clients share what the engine can answer. */
+/** The client: clients share the engine's capacity. */
 export const askingClient = createContextKey('', { description: 'the address of the client' });
 
 /** @param turns in which the engine works for its clients */

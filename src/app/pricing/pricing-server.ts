@@ -22,7 +22,7 @@ import { askingClient, priceFacts, type PriceFacts, pricingRoutes } from './pric
 export interface PricingServerLimits extends ConnectionLimits {
   /** A larger message is refused, before it is read where its length is known. */
   readonly maxMessageBytes: number;
-  /** Requests that wait for the signer or the ledger at once; further ones get their turn client by client. */
+  /** Requests that wait for the signer or the ledger simultaneously; further ones get their turn client by client. */
   readonly maxWaiting: number;
   /** Requests of one client that wait for their turn; further ones are refused. */
   readonly maxWaitingOfClient: number;

@@ -6,7 +6,7 @@ export interface ProxyList {
   has(address: string): boolean;
 }
 
-/** @throws TypeError for what is neither an address nor a CIDR range */
+/** @throws TypeError for a text that is neither an address nor a CIDR range */
 export function proxyList(ranges: readonly string[]): ProxyList {
   const list = new BlockList();
   for (const range of ranges) {
@@ -14,7 +14,7 @@ export function proxyList(ranges: readonly string[]): ProxyList {
     const version = isIP(network);
     const bits = prefix === undefined ? (version === 4 ? 32 : 128) : Number(prefix);
     if (version === 0 || !/^\d{1,3}$/.test(prefix ?? '0'))
-      throw new TypeError(`${range} is no address and no range`);
+      throw new TypeError(`${range} is neither an address nor a range`);
     list.addSubnet(network, bits, version === 4 ? 'ipv4' : 'ipv6');
   }
   return {
@@ -25,7 +25,7 @@ export function proxyList(ranges: readonly string[]): ProxyList {
   };
 }
 
-/** Who sent a request: the connection's address or, behind trusted proxies, the last one that they name and that is none of theirs. */
+/** The sender of a request: the connection's address or, after trusted proxies, the last address they name that is not a proxy. */
 export function clientAddress({ socket, headers }: NodeRequest, proxies: ProxyList): string {
   const hops = String(headers['x-forwarded-for'] ?? '')
     .split(',')

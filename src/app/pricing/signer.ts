@@ -8,7 +8,7 @@ import { late, within } from '../../base/runtime/within.ts';
 export interface QuoteSigner {
   /** The operator's account. */
   readonly address: string;
-  /** Signs a digest of 32 bytes as it is, without a prefix. Returns r and s, with or without v: 64 or 65 bytes. */
+  /** Signs a digest of 32 bytes, without a prefix. Returns r and s, with or without v: 64 or 65 bytes. */
   sign(digest: Uint8Array): Promise<Uint8Array>;
 }
 
@@ -25,7 +25,7 @@ export interface Operator {
 
 /**
  * A signer with the operator's private key, 0x and 64 hex digits.
- * @throws where the text is no private key; the message does not contain it
+ * @throws where the text is not a private key; the message does not contain it
  */
 export function keySigner(privateKey: string): QuoteSigner {
   const text = privateKey.trim().toLowerCase();
@@ -69,7 +69,7 @@ export function operatorOf(signer: QuoteSigner, timeoutMs: number): Operator {
 /**
  * r, s and v with the lower s, which is the one that contracts accept, and the v that recovers the account: a KMS returns either s, and
  * no v. Undefined where the bytes are not a signature of this account.
- * @throws where r or s is no number of the curve
+ * @throws where r or s is not a number of the curve
  */
 function canonicalSignature(
   address: Address,

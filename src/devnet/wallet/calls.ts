@@ -43,7 +43,7 @@ const typedData = z.object({
   message: z.looseObject({}),
 });
 
-/** Answers what a page's provider was asked and the person has confirmed there. */
+/** Answers requests to a page's provider that the person has confirmed there. */
 export async function answerCall(account: WalletAccount, body: unknown): Promise<CallAnswer> {
   const call = walletCall.safeParse(body);
   if (!call.success)

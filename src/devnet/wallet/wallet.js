@@ -35,7 +35,7 @@ function element(name, content, attributes = {}) {
   return made;
 }
 
-/** Shows what is asked for, and resolves once the person has confirmed; rejects with 4001 where it was refused. */
+/** Shows the request, and resolves once the person has confirmed; rejects with 4001 where it was refused. */
 function confirm(title, facts, text, yes) {
   if (state.isAsking) throw new ProviderError(-32_002, 'the wallet is asking already: answer that first');
   state.isAsking = true;
@@ -188,7 +188,7 @@ const provider = Object.freeze({
   },
 });
 
-/** The text of a message given as bytes; the bytes where they are no text. */
+/** The text of a message given as bytes; the bytes where they are not text. */
 function textOf(message) {
   if (!/^0x(?:[0-9a-f]{2})*$/i.test(message)) return message;
   const bytes = (message.slice(2).match(/../g) ?? []).map((pair) => Number.parseInt(pair, 16));
@@ -209,7 +209,7 @@ const info = Object.freeze({
   rdns: 'example.devnet.wallet',
 });
 
-/** Says that this wallet is there (EIP-6963), beside those that the browser has. */
+/** Announces this wallet (EIP-6963), besides those that the browser has. */
 function announce() {
   const detail = Object.freeze({ info, provider });
   dispatchEvent(new CustomEvent('eip6963:announceProvider', { detail }));

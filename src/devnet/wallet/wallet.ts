@@ -94,8 +94,8 @@ async function answer(
 }
 
 /**
- * Whether a page of this gateway asks, in a browser on this machine. The socket counts, not what a proxy says; a page of another
- * site whose name leads here has another origin; and a program that names no origin is no page.
+ * Whether a page of this gateway asks, in a browser on this machine. The socket counts, not a proxy's header; a page of another
+ * site whose name leads here has another origin; and a program that names no origin is not a page.
  */
 function isOfThisMachine({ socket, headers }: FastifyRequest, publicUrl: string): boolean {
   const { origin, host } = new URL(publicUrl);

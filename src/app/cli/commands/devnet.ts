@@ -7,7 +7,7 @@ import { type ExitCode, exitCodes } from '../../../base/terminal/exit-codes.ts';
 import { say, untilSignal } from '../../../base/terminal/terminal.ts';
 import { appCommands } from '../descriptions.ts';
 
-/** The devnet as a process of its own. Under `npm start` it sends its addresses to its parent process, and ends with it. */
+/** The devnet as a separate process. Under `npm start` it sends its addresses to its parent process, and ends with it. */
 export async function run(args: readonly string[]): Promise<ExitCode> {
   const { values } = readOptions(appCommands.devnet, args);
   const named = values['chain-port'];

@@ -9,7 +9,7 @@ import { removeState, unfinishedMark } from './development-config.ts';
 
 const program = new URL('demo/process.ts', import.meta.url);
 
-/** Deletes what a making of demo data left that was cut off: its clocks are wrong. */
+/** Deletes the rest of an interrupted making of demo data: its clocks are wrong. */
 export function removeUnfinishedDemoData(dir: string): void {
   if (!existsSync(path.join(dir, unfinishedMark))) return;
   say('The demo data of the last start was not finished: its state is deleted.');
@@ -17,13 +17,13 @@ export function removeUnfinishedDemoData(dir: string): void {
 }
 
 /**
- * Makes a month of activity in a folder without state, in a process of its own, since the clock of that process is not the machine's.
- * A folder with state is left as it is. False where it was stopped before its end; the folder has no state then.
+ * Makes a month of activity in a folder without state, in a separate process, since the clock of that process is not the machine's.
+ * A folder with state stays unchanged. False where it was stopped before its end; the folder has no state then.
  * @throws where it fails
  */
 export async function makeDemoData(dir: string, port: string, signal: Promise<unknown>): Promise<boolean> {
   if (existsSync(path.join(dir, 'postgres'))) {
-    say('This folder has data already, which stays as it is: --fresh --demo-data makes demo data instead.');
+    say('This folder has data already, which stays unchanged: --fresh --demo-data makes demo data instead.');
     return true;
   }
   say('Making a month of demo data, which takes a minute or two:');

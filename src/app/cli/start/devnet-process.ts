@@ -9,7 +9,7 @@ export type DevnetFacts = Omit<Devnet, 'stop'>;
 
 const thisProgram = new URL('../tollbook.ts', import.meta.url);
 
-/** Starts the devnet in a process of its own; adds to `stops` what ends it. */
+/** Starts the devnet in a separate process; adds the function that ends it to `stops`. */
 export async function startDevnetProcess(
   dir: string,
   stops: (() => Promise<unknown>)[],

@@ -21,7 +21,7 @@ export const refusedByRunner = 'damaged';
 
 const dayMs = 86_400_000;
 const days = 31;
-/** Requests of one person that run at once. */
+/** Simultaneous requests of one person. */
 const atOnce = 4;
 
 interface Keys {
@@ -162,7 +162,7 @@ async function payInVain(devnet: DevnetDescription, body: string): Promise<Hex |
     () => false,
     (error: unknown) => error instanceof Error && error.message.includes('dead_lettered'),
   );
-  if (!isDead) throw new Error('the call that its runner refuses is no dead letter');
+  if (!isDead) throw new Error('the call that its runner refuses is not a dead letter');
   return digest;
 }
 

@@ -27,7 +27,7 @@ const finalPatienceMs = 30_000;
 const askEveryMs = 500;
 
 /**
- * A program of its own: makes the past of a devnet in a folder without any, and ends. Its database, its chain and its own clock begin a
+ * A separate program: makes the past of a devnet in a folder without any, and ends. Its database, its chain and its own clock begin a
  * month ago and move on while the requests of that month are made; they have the right time when it ends.
  */
 async function makePast(dir: string, port: string): Promise<void> {
