@@ -131,7 +131,7 @@ const checks = [
     from (
       select id, sha256, period_from, period_to, size, root, result, breaks, open_items,
         pg_catalog.sha256(convert_to(report, 'UTF8')) as hash,
-        -- an edited text that is no JSON is found by its hash
+        -- an edited text that is not JSON is found by its hash
         case when sha256 = pg_catalog.sha256(convert_to(report, 'UTF8')) then report::json end as report
       from tollbook.reconciliation
     ) s

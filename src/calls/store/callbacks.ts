@@ -107,7 +107,7 @@ export function eraseCallbacks(pool: pg.Pool, payers: readonly string[], max: nu
   return callFunction(pool, 'erase_callbacks', [payers, max]);
 }
 
-/** What became of the callback of a request for a quote; undefined where it has none. */
+/** The outcome of the callback of a request for a quote; undefined where it has no callback. */
 export async function findCallback(
   db: LedgerDatabase,
   digest: Hex,

@@ -50,7 +50,7 @@ export interface LeasedCall extends CallLease {
   /** The span of the request that bought it, where it was traced. */
   readonly traceparent: string | undefined;
   readonly contentType: string | undefined;
-  /** Undefined where the body is missing: such a call can never be delivered. */
+  /** Undefined where the body is missing: the call can never be delivered. */
   readonly body: Buffer | undefined;
 }
 
@@ -93,7 +93,7 @@ export interface JobTurn {
   readonly jobIndex: number;
   /** The highest goes first, within a service. */
   readonly priority: number;
-  /** How many calls of the job may be leased at once; undefined for any number. */
+  /** How many calls of the job may be leased simultaneously; undefined for any number. */
   readonly maxConcurrent: number | undefined;
 }
 

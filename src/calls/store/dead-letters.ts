@@ -27,7 +27,7 @@ export interface DeadLetterRow {
   readonly deadSince: Date;
 }
 
-/** Up to `max` dead letters behind a call id, in the order of their ids. */
+/** Up to `max` dead letters after a call id, in the order of their ids. */
 export async function findDeadLetters(
   db: LedgerDatabase,
   { serviceId, jobIndex, reason, runner, since, before }: DeadLetterFilter,

@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import type { LedgerDatabase } from '../../ledger/store/database.ts';
 
-/** Where a call of the outbox is: a runner can take it, has it, gets it again later, or gets it behind another of its order key. */
+/** The state of a call of the outbox: a runner can take it, has it, gets it again later, or gets it after another of its order key. */
 export const outboxPlaces = ['due', 'leased', 'later', 'held'] as const;
 export type OutboxPlace = (typeof outboxPlaces)[number];
 
@@ -52,7 +52,7 @@ export interface OutboxCall {
   readonly error: string | null;
 }
 
-/** Up to `max` calls of the outbox behind a call id, the oldest first. */
+/** Up to `max` calls of the outbox after a call id, the oldest first. */
 export function listOutbox(
   db: LedgerDatabase,
   filter: OutboxFilter,

@@ -35,7 +35,7 @@ export function callOrder(
 }
 
 /**
- * Lets the others of a call's key go on where it has failed as often as its policy says in leases that ended without an outcome: a call that
+ * Releases the other calls of a call's key where it has failed as often as its policy says in leases that ended without an outcome: a call that
  * kills its runners reports none.
  */
 export async function passTurn({ config, lane }: AttemptPorts, call: LeasedCall): Promise<void> {

@@ -106,7 +106,7 @@ export async function sendCallback(
   return 'failed';
 }
 
-/** What became of the callback of a payment, for the receipt of whoever paid; undefined where it has none. */
+/** The outcome of a payment's callback, for the payer's receipt; undefined where it has no callback. */
 export async function readCallback(
   { db, receiptKeys }: { readonly db: LedgerDatabase; readonly receiptKeys: ReceiptKeys },
   digest: Hex,

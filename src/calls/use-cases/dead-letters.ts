@@ -18,7 +18,7 @@ export interface DeadLetterChoice extends DeadLetterFilter {
 
 export interface DeadLetterBatch {
   readonly choice: DeadLetterChoice;
-  /** The call id behind which the batch begins. */
+  /** The call id after which the batch begins. */
   readonly after: number;
   readonly max: number;
 }
@@ -26,7 +26,7 @@ export interface DeadLetterBatch {
 export interface BatchReport<Why extends string> {
   readonly done: number;
   readonly skipped: readonly { readonly callId: number; readonly why: Why }[];
-  /** The call id behind which the next batch begins; undefined behind the last dead letter. */
+  /** The call id after which the next batch begins; undefined after the last dead letter. */
   readonly next: number | undefined;
 }
 
@@ -89,7 +89,7 @@ export async function listDeadLetters(
 /** The most that are counted: a larger number is "so many or more". */
 export const mostCounted = 10_000;
 
-/** How many dead letters behind a call id are meant. */
+/** How many dead letters after a call id are selected. */
 export async function countChosen(
   db: LedgerDatabase,
   choice: DeadLetterChoice,
@@ -111,7 +111,7 @@ function causeOf({ reason, error }: DeadLetterRow) {
 /** The dead letters of one cause. */
 export interface CauseGroup {
   readonly cause: string;
-  /** Undefined where the ledger has none. */
+  /** Undefined where the ledger has no call. */
   readonly reason: string | undefined;
   /** What their runners said, without what differs from call to call. */
   readonly words: string;
@@ -131,7 +131,7 @@ export interface CauseReport {
   readonly groups: readonly CauseGroup[];
   /** Dead letters of causes that are not listed, because there are too many causes. */
   readonly others: number;
-  /** The call id behind which the next part begins; undefined behind the last dead letter. */
+  /** The call id after which the next part begins; undefined after the last dead letter. */
   readonly next: number | undefined;
 }
 
@@ -144,7 +144,7 @@ const maxGroups = maxGrouped;
 /** The most causes that a list has. */
 const maxListed = 1_000;
 
-/** Groups dead letters by cause, from behind a call id on: `most` of them in one look. */
+/** Groups dead letters by cause, after a call id: `most` of them in one look. */
 export async function groupDeadLetters(
   db: LedgerDatabase,
   filter: DeadLetterFilter,
@@ -162,14 +162,14 @@ export async function groupDeadLetters(
 }
 
 /** Two parts as one. */
-export function joinCauses(one: CauseReport, behind: CauseReport): CauseReport {
+export function joinCauses(one: CauseReport, next: CauseReport): CauseReport {
   const found = new Map(one.groups.map((group) => [group.cause, group]));
-  let others = one.others + behind.others;
-  for (const group of behind.groups) {
+  let others = one.others + next.others;
+  for (const group of next.groups) {
     if (found.has(group.cause) || found.size < maxGroups) addGroup(found, group);
     else others += group.calls;
   }
-  return { groups: inOrder(found), others, next: behind.next };
+  return { groups: inOrder(found), others, next: next.next };
 }
 
 /** As many causes as a list has; the dead letters of the rest are counted. */

@@ -58,7 +58,7 @@ export function spelledOut(metadata: Readonly<Record<string, string>>): Record<s
   return Object.fromEntries(Object.entries(metadata).map(([name, value]) => [name.toUpperCase(), value]));
 }
 
-/** What made the call. A call that no payment has bought has none of the headers of one. */
+/** The source of the call. A call without a payment lacks the payment's headers. */
 function originMetadata({ origin, stream }: LeasedCall): Record<string, string> {
   if (origin.kind !== 'x402')
     return {
@@ -141,7 +141,7 @@ function push(
   const id = call.idempotencyKey;
   const signature = signCall({ secret: runner.tokens, id, timestampSecs: nowSecs(context), body, metadata });
   const contentType = call.contentType ? { contentType: call.contentType } : {};
-  // not signed: a proxy on the way may put a span of its own between
+  // not signed: a proxy on the way may insert its own span
   const trace = call.traceparent === undefined ? {} : { traceparent: call.traceparent };
   return peer.push({ headers: { ...metadata, ...signature, ...trace }, body, ...contentType, overflow });
 }

@@ -16,7 +16,7 @@ import {
   maxChanged,
 } from './dead-letters.ts';
 
-/** Who gives a call up, and why. */
+/** The operator who gives a call up, and the reason. */
 export type DiscardRecord = Omit<EventData<'operator_discarded'>, 'call_id'>;
 
 export type DiscardResult =
@@ -70,7 +70,7 @@ interface ReadCall {
   readonly attempt: number;
 }
 
-/** Its state is read behind its stream: whatever makes or ends a dead letter moves the version. */
+/** Its state is read after its stream: any event that makes or ends a dead letter moves the version. */
 async function readCall({ db, pool }: Ledger, callId: number): Promise<ReadCall | undefined> {
   const named = await findCall(db, callId);
   if (!named) return undefined;

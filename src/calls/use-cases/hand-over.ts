@@ -11,7 +11,7 @@ import { logAttempt, recordAttempt, undeliverable, traceAttempt } from './record
 
 /**
  * Publishes one leased call for its runner. It counts as handed over once the broker has stored it; where it has not, or may not have,
- * the lease is given back, which costs the call no attempt: a copy that was stored nevertheless gives nobody the call.
+ * the lease is given back, which costs the call no attempt: a copy that was stored nevertheless leases the call to no runner.
  */
 export async function handOver(
   context: DeliveryPorts,

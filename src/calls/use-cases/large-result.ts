@@ -79,15 +79,15 @@ export interface ByteRange {
   readonly end: number;
 }
 
-/** The result store is away, or no longer has what it was given. It is logged. */
+/** The result store is unreachable, or has lost a part. It is logged. */
 export class ResultUnreadableError extends Error {}
 
-/** Who reads a result holds so much of it. */
+/** A reader of a result holds so much of it. */
 const pieceBytes = 524_288;
 
 /**
  * The whole of a large result, piece by piece.
- * @throws where a part cannot be read, or where they are not what the ledger has: before the last piece, so that nobody takes them for whole
+ * @throws where a part cannot be read, or where they differ from the ledger's hash: before the last piece, so that no reader takes them for whole
  */
 export async function* readWhole(
   context: Pick<StoringPorts, 'results' | 'log'>,
@@ -162,7 +162,7 @@ async function readToEnd(pieces: AsyncGenerator<Buffer>): Promise<void> {
 
 /**
  * Bytes of a large result, piece by piece.
- * @throws where a part cannot be read: who reads must not take the beginning for the whole
+ * @throws where a part cannot be read: a reader must not take the beginning for the whole
  */
 async function* readParts(
   { results, log }: Pick<StoringPorts, 'results' | 'log'>,
@@ -188,7 +188,7 @@ async function* readParts(
 /** Takes a result piece by piece, and keeps it part by part: of a result of any length it holds one part. */
 export interface PartWriter {
   readonly maxBytes: number;
-  /** Undefined where the next piece may come at once, else resolves when it may. Rejects where the result store is unavailable. */
+  /** Undefined where the next piece may come immediately, else resolves when it may. Rejects where the result store is unavailable. */
   add(piece: Buffer): Promise<void> | undefined;
   /** Keeps the last part. Rejects as `add()` does. */
   finish(): Promise<StoredResult>;

@@ -65,7 +65,7 @@ export async function leaseForRunner(
       const handedOut = (await Promise.all(leased.map((call) => handOut(context, runner, call)))).filter(
         (call) => call !== undefined,
       );
-      // the runner disconnected: the calls go back at once and lose no attempt
+      // the runner disconnected: the calls go back immediately and lose no attempt
       if (signal.aborted) await Promise.all(handedOut.map((call) => returnLease(context, runner, call)));
       if (signal.aborted) return [];
       if (handedOut.length > 0) return handedOut;

@@ -8,7 +8,7 @@ interface NamedRunner {
   readonly name: string;
 }
 
-/** Who pauses or resumes a runner; `token_id` is that of the operator's token. */
+/** The operator who pauses or resumes a runner; `token_id` is that of the operator's token. */
 export type RunnerOperator = Pick<EventData<'operator_runner_resumed'>, 'operator' | 'token_id'>;
 
 type RunnerLedger = Pick<Ledger, 'pool' | 'lane'>;

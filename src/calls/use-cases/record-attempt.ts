@@ -143,7 +143,7 @@ export function isExhausted(context: AttemptPorts, call: CallLease): boolean {
 
 /** Why a call that was just leased cannot be delivered; undefined where it can. */
 export function undeliverable(context: AttemptPorts, call: LeasedCall) {
-  // an attempt that fails for the last time is recorded as such at once: this one was never reported
+  // an attempt that fails for the last time is recorded as final immediately: this one was never reported
   const silent = 'the last lease ended without an outcome';
   if (isExhausted(context, call)) return { kind: 'dead', reason: exhausted, error: silent } as const;
   const missing = 'the stored body is missing';

@@ -19,7 +19,7 @@ export type RequeueRefusal =
 
 export type RequeueResult = { readonly kind: 'requeued' } | RequeueRefusal;
 
-/** Who puts it back: the operator's token, or the operator's name. */
+/** The operator who puts it back: the operator's token, or the operator's name. */
 export type RequeuedBy = Omit<EventData<'operator_requeued'>, 'call_id'>;
 
 /** Puts a dead-lettered call back in the queue, for the operator. */
@@ -56,7 +56,7 @@ async function checkRequeue(
   const { events } = await readStream(context.pool, stream);
   const version = events.at(-1)?.version ?? 0;
   const data = { call_id: callId, ...by };
-  // nobody has paid for it
+  // no payer paid for it
   if (isTriggeredStream(stream))
     return { kind: 'possible', stream, version, events: [{ type: 'operator_requeued', data }] };
   const { payment } = foldQuote(events);

@@ -57,7 +57,7 @@ export type FoundResult =
   | { readonly kind: 'none' }
   /** It was deleted. */
   | { readonly kind: 'deleted'; readonly callId: number; readonly attempt: number }
-  /** What is stored is not what the ledger has: nobody gets it. */
+  /** The stored result differs from the ledger's hash: no client gets it. */
   | { readonly kind: 'altered' };
 
 /** Reads the result of a call, and compares it with what the ledger says of it. A large one is compared again while it is read. */

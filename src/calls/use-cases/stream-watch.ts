@@ -7,7 +7,7 @@ import { createTurns, type Turns } from '../../base/runtime/turns.ts';
 
 /** Tells those who wait for a stream that it has grown. However many wait, they cost one query a look and no connection each. */
 export interface StreamWatch {
-  /** Resolves when the stream has an event behind `version`, when its call has other progress than the seen one, when `over` aborts, or when the process shuts down. */
+  /** Resolves when the stream has an event after `version`, when its call has other progress than the seen one, when `over` aborts, or when the process shuts down. */
   grown(seen: Seen, over: AbortSignal): Promise<void>;
   /** This process has recorded an event of the stream: those who wait for it need no look. */
   noteGrown(stream: string): void;

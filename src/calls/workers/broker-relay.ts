@@ -10,7 +10,7 @@ import { createPromiseTracker } from '../../base/runtime/promise-tracker.ts';
 import { type CallLease, leaseCalls } from '../store/calls.ts';
 import { type Loop, startLoop } from '../../ledger/workers/loop.ts';
 
-/** A call that this process releases, and one that a runner takes by way of it, wakes the relay at once. */
+/** A call that this process releases, and one that a runner takes through it, wakes the relay immediately. */
 const pollMs = 1_000;
 const mostAtOnce = 200;
 const longestPublishMs = 500;
@@ -20,7 +20,7 @@ const mostLate = 5_000;
 /** A lease lasts longer than its message, so that it is given back rather than expired, which costs no attempt. */
 const spareSecs = 30;
 
-/** How many calls are handed over at once. */
+/** How many calls are handed over simultaneously. */
 interface Pace {
   most(): number;
   stored(): void;

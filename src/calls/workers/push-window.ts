@@ -1,7 +1,7 @@
 import { busyPauseMs } from '../use-cases/record-attempt.ts';
 import type { PushAnswer } from '../peers/runner/push-runner.ts';
 
-/** How many calls a runner gets at once: fewer after it has answered that it is busy, and none while it is left alone for it. */
+/** How many calls a runner gets simultaneously: fewer after it answered that it is busy, and none during the pause. */
 export interface PushWindow {
   /** How many more calls may be pushed now. */
   room(): number;
@@ -15,8 +15,8 @@ export interface PushWindow {
 const fullMs = 10_000;
 
 /**
- * A busy runner gets no more calls for the pause that it asks for, or for one that grows. Then it gets as many at once as it had, and one
- * more is tried every ten seconds. A runner that had none, because it is stopping or overloaded, gets one, and one more for each that it
+ * A busy runner gets no more calls for the pause that it asks for, or for one that grows. Then it gets as many calls simultaneously as it had, and one
+ * more is tried every ten seconds. A runner that had no calls, because it is stopping or overloaded, gets one, and one more for each that it
  * takes.
  * @param most the configured number
  * @param nowMs a monotonic clock

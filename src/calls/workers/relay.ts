@@ -9,7 +9,7 @@ import { type Loop, startLoop } from '../../ledger/workers/loop.ts';
 import { createPromiseTracker } from '../../base/runtime/promise-tracker.ts';
 import { createPushWindow, type PushWindow } from './push-window.ts';
 
-/** A call that this process releases wakes the relay at once. */
+/** A call that this process releases wakes the relay immediately. */
 const pollMs = 1_000;
 
 export interface RelayPorts extends DeliveryPorts {

@@ -19,7 +19,7 @@ import {
 } from './schemas/operator.ts';
 import { sendInvalid, sendRefusal } from '../../ledger/http/errors.ts';
 
-/** The operator's routes for many dead letters at once, in batches. */
+/** The operator's routes for many dead letters, in batches. */
 export function deadLetterBatchRoutes(current: () => JobsContext) {
   return async (app: FastifyInstance): Promise<void> => {
     const operators = operatorsOf(current());

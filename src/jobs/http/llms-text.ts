@@ -66,7 +66,7 @@ const rules = `Rules that keep you from paying twice:
 - No answer, or the connection broke: send the same request with the same \`PAYMENT-SIGNATURE\` again. It is charged once.
 - 429, or 503 with another \`code\`: \`error\` says whether anything was charged. After \`Retry-After\` seconds send the same request with the same \`PAYMENT-SIGNATURE\` again.
 - 409 \`payment_replay\`: this payment paid for another request. 415 and 422: the body is not what the job takes. 403 and 404: the job is not sold to you. That request charged nothing.
-- Prices below are as of now and no offers: only an entry of \`accepts\` in a 402 can be paid, until the offer expires.`;
+- Prices below are the present ones, not offers: only an entry of \`accepts\` in a 402 can be paid, until the offer expires.`;
 
 function jobLine(job: Price): string {
   const { service_id: service, job_index: index, name, description, x402_endpoint: endpoint } = job;

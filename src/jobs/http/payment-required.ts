@@ -99,7 +99,7 @@ interface FixedParts {
   readonly isForV1: boolean;
 }
 
-/** What an offer says of its job beside the ways to pay, as JSON. */
+/** The description of a job in an offer, without the ways to pay, as JSON. */
 interface Description {
   readonly resource: string;
   readonly extensions: string;
@@ -112,7 +112,7 @@ interface Descriptions {
 }
 
 const known = new WeakMap<readonly SettlementOption[], FixedParts>();
-/** Those of quotes that addresses name, each of which has a list of its own. */
+/** Those of quotes that addresses name, each of which has its own list. */
 const knownNamed = createBoundedCache<Hex, FixedParts>(1_000);
 
 /**
@@ -190,7 +190,7 @@ function descriptionText(resource: object, extensions: object): Description {
  */
 const maxDescribedBytes = 3_600;
 
-/** The first that fits beside the ways to pay. The shortest one does beside as many as one offer holds. */
+/** The first that fits together with the ways to pay. The shortest one always fits. */
 function fittingDescription({ longer, shortest }: Descriptions, accepts: string): Description {
   const left = maxDescribedBytes - Buffer.byteLength(accepts);
   return longer.find(({ bytes }) => bytes <= left) ?? shortest;

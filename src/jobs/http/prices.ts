@@ -50,7 +50,7 @@ export function priceRoutes(current: () => Prices) {
   };
 }
 
-/** The price is the same whether or not it can be paid now: what keeps it from being offered stands beside it. */
+/** The price is the same whether or not it can be paid now: a further field names the reason why it is not offered. */
 export function priceJson(context: Prices, job: Job): z.infer<typeof price> {
   const offered = context.offers.of(job.options);
   const input = inputJson(job);

@@ -139,7 +139,7 @@ async function sendStream(
 }
 
 /**
- * A receipt as it is, with the proof of its settlement; undefined for an unknown digest.
+ * A present receipt, with the proof of its settlement; undefined for an unknown digest.
  * @param isOpened for the payer: with the result and the proven events
  */
 export async function readProvenReceipt(

@@ -19,7 +19,7 @@ import { chargeFirst } from './charge.ts';
 import { receiptRoute } from './receipt.ts';
 import { walletReceiptsRoute } from './wallet-receipts.ts';
 
-/** The longest signature of a contract wallet, and what is beside it. */
+/** The longest signature of a contract wallet, and the other fields. */
 const bodyLimit = 16_384;
 
 /**

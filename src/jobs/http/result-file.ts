@@ -11,7 +11,7 @@ import { noteFacts } from '../../base/http/request-log.ts';
 import { addressOf, bearerToken } from '../../base/http/request-values.ts';
 import { createWaitPlaces } from '../../base/http/wait-places.ts';
 
-/** At once: each holds a piece of its result in memory. */
+/** Simultaneous downloads: each holds a piece of its result in memory. */
 const downloads = { maxWaitingRequests: 64, maxWaitingRequestsPerClient: 8 };
 
 /**

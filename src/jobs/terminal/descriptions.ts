@@ -66,7 +66,7 @@ export const jobCommands = {
     summary: 'ends the quotes that were issued before a time, in every gateway',
     forms: ['--before TIME'],
     options: { before: text('TIME', 'such as 2026-11-20T06:30:00Z'), by },
-    notes: ['payments that were started go on'],
+    notes: ['started payments continue'],
   },
   'runners pause': { summary: 'keeps calls back from a runner until it is resumed', ...aboutRunner },
   'runners resume': { summary: 'lets calls go to a paused runner again', ...aboutRunner },

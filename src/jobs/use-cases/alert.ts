@@ -52,7 +52,7 @@ const sentences: { readonly [T in TypesFollowedBy<'alert'>]: (event: EventOf<T>)
   operator_usage_implausible({ data: { upstream, model, chat_id, problem } }) {
     const fault =
       problem === 'malformed'
-        ? 'a token count that is no whole number'
+        ? 'a token count that is not a whole number'
         : 'more tokens than it was allowed to use';
     return `The upstream ${upstream} reported ${fault} for ${model}, completion ${chat_id}: at most its hold was charged; other such reports of this hour are not repeated.`;
   },

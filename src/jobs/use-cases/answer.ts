@@ -13,7 +13,7 @@ import { receiptToken, type ReceiptKeys } from '../../payments/use-cases/receipt
 import type { OfferCode } from './refusal.ts';
 import type { paymentSummary } from '../../payments/rules/payment.ts';
 
-/** A quote as it is offered: its digest, its secret, its expiry (Unix seconds) and the ways to pay it. */
+/** An offered quote: its digest, its secret, its expiry (Unix seconds) and the ways to pay it. */
 export interface OfferedQuote extends JobId {
   readonly digest: Hex;
   /** For the recipient of the offer alone. */

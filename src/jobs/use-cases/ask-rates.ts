@@ -152,7 +152,7 @@ async function recordChange(
     terms: termsOf(token),
     ...(previous === undefined ? {} : { previous_rate: previous }),
     ...(text === undefined ? { reason: problem ?? 'too_old' } : { rate: text }),
-    // as they were checked by the schema of the event
+    // as the schema of the event checked them
     sources: answers as EventData<'rate_changed'>['sources'],
   };
   const events = [{ type: 'rate_changed', data } as const];

@@ -28,7 +28,7 @@ export interface CallerPorts {
   readonly log: OperatorLog;
 }
 
-/** Who calls a restricted job, as far as this process alone can tell. */
+/** The caller of a restricted job, by the checks of this process alone. */
 export interface FoundCaller {
   readonly kind: 'found';
   readonly caller: Address;

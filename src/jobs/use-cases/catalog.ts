@@ -30,7 +30,7 @@ export interface Restriction {
   readonly serviceIdType: ServiceIdType;
 }
 
-/** A job as it is sold now: its price, also in each accepted token. */
+/** A job on sale: its present price, also in each accepted token. */
 export interface Job extends JobId {
   readonly mode: InvocationMode;
   /** Whether it can be bought. */
@@ -140,7 +140,7 @@ export function findJob(catalog: Catalog, job: JobId): Job | undefined {
   return catalog.get(jobKey(job));
 }
 
-/** The jobs that can be bought, by service and index; those behind a job, which need not be sold itself. */
+/** The jobs that can be bought, by service and index; those after a job, which itself need not be on sale. */
 export function soldJobs(catalog: Catalog, after?: JobId): Job[] {
   const sold = [...catalog.values()].filter((job) => job.isSold && (!after || compare(job, after) > 0));
   return sold.toSorted(compare);

@@ -66,7 +66,7 @@ interface VerifiedPayment extends Omit<MatchedPayment, 'kind'>, Verification {
   readonly signedBy: 'key' | 'contract';
   /** The body of a top-up that says to whose account its credit goes. */
   readonly topUpOrder: string | undefined;
-  /** What its requests to the facilitator carry beside it. */
+  /** The further fields of its requests to the facilitator. */
   readonly passedOn: PassedOn;
 }
 
@@ -110,7 +110,7 @@ export async function checkPayment(
 /** The facilitators' own reason for it. */
 const notSigned = 'invalid_exact_evm_signature';
 
-/** Why nobody can be credited with a payment; undefined where somebody can. */
+/** Why no account can be credited with a payment; undefined where one can. */
 async function whyNoCredit(
   context: CheckPorts,
   request: BoundRequest,
@@ -138,7 +138,7 @@ function canHaveCredit(
 }
 
 /**
- * What a payment's requests to the facilitator carry beside the payment: the client's extensions as they came, except for the entry
+ * The fields that a payment's requests to the facilitator carry in addition: the client's extensions as they came, except for the entry
  * by which the facilitator lists the job. That is always ours: what a client writes there would be published under our address.
  */
 function passedOn({ publicUrl }: CheckPorts, { decoded }: PaidRequest, job: Job): PassedOn {
@@ -314,7 +314,7 @@ async function checkVerified(
   if (context.tooLate()) return enqueueFailed(job, digest, 'stopping', caller);
   const { maxOutstandingCalls } = context.config.limits;
   if (openPaidCalls(context) >= maxOutstandingCalls) return enqueueFailed(job, digest, 'outbox_full', caller);
-  // one that has landed is decided at once
+  // one that has landed is decided immediately
   if (landing.kind !== 'landed' && !(await hasSettlementSlot(context, payment.payer)))
     return enqueueFailed(job, digest, 'too_many_unsettled', caller);
   return { ...verified, kind: 'checked', caller };

@@ -84,7 +84,7 @@ export function refuseDryRunByHead(context: DryRunPorts, request: OpenedRequest)
   return summed(context, withoutChecks({ ...refused('rate_limited'), retryAfterSecs }, job));
 }
 
-/** Counted without an event of its own: a full lane takes none, and clients must not fill the ledger with trials. */
+/** Counted without a separate event: a full lane takes none, and clients must not fill the ledger with trials. */
 function summed(context: DryRunPorts, run: DryRun): DryRun {
   context.requestTally.addRefusal(eventOf(run.verdict));
   return run;

@@ -15,9 +15,9 @@ export const maxWaitSecs = 60;
 export interface Following {
   readonly digest: Hex;
   readonly withResult: boolean;
-  /** How long to wait for the end; 0 gives the receipt as it is. */
+  /** How long to wait for the end; 0 gives the present receipt. */
   readonly waitSecs: number;
-  /** Also after each change of the progress, for who sees the result. */
+  /** Also after each change of the progress, for a client that may see the result. */
   readonly withProgress?: boolean;
   /** The client has left. */
   readonly signal: AbortSignal;
@@ -28,7 +28,7 @@ export interface Following {
 export type ReceiptReads = SharedReads<ReceiptReading | undefined>;
 
 /**
- * A quote's receipt as it is, and again after each change: until it is final, the time is over, the client has left or the process
+ * A quote's present receipt, and again after each change: until it is final, the time is over, the client has left or the process
  * shuts down. Nothing for an unknown digest.
  */
 export async function* followReceipt(
@@ -41,7 +41,7 @@ export async function* followReceipt(
   for (;;) {
     const read = (): Promise<ReceiptReading | undefined> => readReceipt(context, digest, withResult);
     const inTurn = (): Promise<ReceiptReading | undefined> => context.streams.turns.take(read);
-    // a read that began before the event has an older receipt: then the wait goes on, and ends at the next look
+    // a read that began before the event has an older receipt: then the wait continues, and ends at the next look
     const reading = seen === 0 ? await read() : await reads.read(`${digest}/${withResult}`, inTurn);
     if (!reading) return;
     const { call_id: callId, progress } = reading.receipt;
@@ -55,7 +55,7 @@ export async function* followReceipt(
   }
 }
 
-/** The receipt once it is final, or as it is when the waiting ends; undefined for an unknown digest. */
+/** The receipt once it is final, or at the end of the wait; undefined for an unknown digest. */
 export async function awaitReceipt(
   context: FollowPorts,
   following: Following,

@@ -57,7 +57,7 @@ export async function issueQuote(
 ): Promise<IssuedQuote | Refused> {
   const requester = parseAddress(bound.requester);
   const inputsHash = bound.inputsHash.toLowerCase();
-  if (!requester) throw new TypeError('the requester of a quote is no address');
+  if (!requester) throw new TypeError('the requester of a quote is not an address');
   if (!isHex32(inputsHash)) throw new TypeError('the inputs hash of a quote is not 32 bytes');
   const job = findJob(context.catalog, { serviceId, jobIndex });
   if (!job) return { kind: 'refused', code: 'job_not_found' };

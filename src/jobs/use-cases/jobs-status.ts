@@ -97,7 +97,7 @@ export interface ReadJobs {
   readonly runners: readonly RunnerStatus[];
 }
 
-/** The calls that have not ended, as they were read from the database. */
+/** The calls that had not ended when they were read from the database. */
 interface CallQueue {
   readonly waiting: readonly WaitingCalls[];
   readonly deliveries: readonly ServiceDeliveries[];

@@ -175,7 +175,7 @@ function checkTimely(
 
 /**
  * Version 1: the payment names no quote. The present price, or one that some gateway offered and that has not ended, only
- * fixes the amount; the payment gets a quote of its own, which no other payment can name or take.
+ * fixes the amount; the payment gets a separate quote, which no other payment can name or take.
  */
 async function matchOwnQuote(
   context: MatchPorts,

@@ -148,7 +148,7 @@ async function startUnread(
 }
 
 /**
- * The payment with the quote that it echoes. A summarised quote has no event yet; any other was recorded behind its answer, and has
+ * The payment with the quote that it echoes. A summarised quote has no event yet; any other was recorded after its answer, and has
  * no other event. Where that is wrong, the start meets another version of the quote's stream, and loses.
  */
 async function matchUnread(

@@ -47,12 +47,12 @@ export interface QuotePorts extends TermsPorts {
   readonly quoteEvents: EventAllowance;
   /** Sums refusals and quotes that are not recorded one by one. */
   readonly requestTally: RequestTally;
-  /** Quotes that are being recorded behind their answers. */
+  /** Quotes that are being recorded after their answers. */
   readonly unpaidQuotes: PromiseTracker;
   readonly log: OperatorLog;
 }
 
-/** How many quotes may be recorded behind their answers at once: what a crash can lose. A quote beyond it is recorded before. */
+/** How many quotes may wait to be recorded after their answers: a crash can lose so many. A quote beyond it is recorded before. */
 const mostBehind = 256;
 
 /** A quote for these terms, which anyone may pay for anything where they say no more. Its random salt makes its digest unique. */
@@ -127,7 +127,7 @@ function fitOptions(
 
 /**
  * Issues a quote and answers with it. Without a key that authenticates it, the quote is in the ledger before the client gets it.
- * With one it is recorded behind the answer or, beyond the ledger's allowance, summarised: its offer says which. If the facilitator
+ * With one it is recorded after the answer or, beyond the ledger's allowance, summarised: its offer says which. If the facilitator
  * settles none of the accepted tokens, there is nothing to offer and no quote is issued.
  */
 export async function quoteJob(

@@ -17,7 +17,7 @@ type RefusalEvent = Extract<LedgerEvent, { readonly type: SummedRefusal }>;
 export type RefusalRecord =
   /** Nothing: the lost append has recorded it. */
   | { readonly kind: 'none' }
-  /** Never an event of its own: that would fill the ledger at no cost to the client. */
+  /** Never a separate event: that would fill the ledger at no cost to the client. */
   | { readonly kind: 'summed'; readonly type: SummedRefusal }
   | {
       readonly kind: 'in_request';
@@ -92,7 +92,7 @@ export function unrecordedRefusal(code: ErrorRefusal['code']): ErrorRefusal {
   return { kind: 'refusal', code, record: { kind: 'none' } };
 }
 
-/** A client over its budget: its refusal becomes part of a sum, never an event of its own. */
+/** A client over its budget: its refusal becomes part of a sum, never a separate event. */
 export function rateLimited(retryAfterSecs: number): ErrorRefusal {
   const record: RefusalRecord = { kind: 'summed', type: 'request_refused' };
   return { kind: 'refusal', code: 'rate_limited', record, retryAfterSecs };

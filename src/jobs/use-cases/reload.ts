@@ -22,7 +22,7 @@ export function reloadEvent(catalog: Catalog, before: Catalog): LedgerEvent {
   };
 }
 
-/** The jobs whose mode or price differs, those that are new or gone among them. Prices in tokens follow rates, and are no change. */
+/** The jobs whose mode or price differs, those that are new or gone among them. Prices in tokens follow rates, and do not count as changes. */
 function changesOf(catalog: Catalog, before: Catalog) {
   const keys = new Set([...catalog.keys(), ...before.keys()]);
   return [...keys].toSorted().flatMap((key) => {

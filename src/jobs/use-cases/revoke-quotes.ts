@@ -9,7 +9,7 @@ export type Revocation =
 
 /**
  * Ends every quote that was issued before a time, in all gateways: the append that starts a payment compares its quote with the
- * event. Payments that were started go on.
+ * event. Started payments continue.
  */
 export async function revokeQuotes(
   { pool, lane }: Pick<Ledger, 'pool' | 'lane'>,

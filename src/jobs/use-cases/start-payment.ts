@@ -101,7 +101,7 @@ export async function startPayment(
 
 type KeptRequest = Pick<AddedCall, 'bodyId' | 'body' | 'traceparent'>;
 
-/** What is kept of a request beside its call. Stores a large body; a small one travels with the call's command. */
+/** The values of a request that are stored with its call. Stores a large body; a small one travels with the call's command. */
 export async function keepRequest(
   { pool, tracing }: { readonly pool: pg.Pool; readonly tracing?: Tracing | undefined },
   { body, contentType }: Pick<BoundRequest, 'body' | 'contentType'>,

@@ -16,7 +16,7 @@ const quietSecs = 20;
 /** The database's clock may differ so much from this machine's; a look at it may take a second. */
 const maxOffsetMs = 5_000;
 const databaseMs = 10_000;
-/** The database is away for so long before the sender tells the operator, and before every other process does. */
+/** The database is unreachable for so long before the sender tells the operator, and before every other process does. */
 const patience = { senderMs: 15_000, otherMs: 90_000 };
 
 export interface Reporting {
@@ -27,11 +27,11 @@ export interface Reporting {
   readonly repeatSecs: number;
   /** What this process sees now. Throws where it cannot look. */
   readonly conditions: () => Promise<readonly AlertCondition[]>;
-  /** How long the database is away before the operator is alerted. */
+  /** How long the database is unreachable before the operator is alerted. */
   readonly awayAfter?: typeof patience;
 }
 
-/** Reports the conditions that this process sees to the database, which tells the operator once; and tells it itself when that is away. */
+/** Reports the conditions that this process sees to the database, which tells the operator once; and alerts the operator directly when the database is unreachable. */
 export function startAlertReporter(reporting: Reporting): Loop {
   const { pool, lane, log, receivers, repeatSecs, conditions, awayAfter = patience } = reporting;
   const processId = randomUUID();

@@ -60,7 +60,7 @@ export function startAlerter({ pool, db, log }: Context, receivers: readonly Ale
   );
 }
 
-/** Sends what is queued for one receiver. Each has a loop of its own: one that does not answer delays no other. */
+/** Sends the queued messages of one receiver. Each has a separate loop: one that does not answer delays no other. */
 export function startAlertSender({ pool, log }: Context, receiver: AlertReceiver): Loop {
   const send = async (row: Awaited<ReturnType<typeof takeAlertMessages>>[number]): Promise<void> => {
     const sent = await receiver.send(messageOf(row));

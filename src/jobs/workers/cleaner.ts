@@ -23,7 +23,7 @@ const pollMs = 60_000;
 const batchSize = 200;
 const usersAtOnce = 20;
 const daySecs = 86_400;
-/** A body is of no use once its call has ended; within the hour its runner may still ask again. */
+/** A body has no use once its call has ended; within the hour its runner may still ask again. */
 const bodySecs = 3_600;
 /** The only rows with addresses of clients. The longest limit counts by UTC day, so that a row is needed for less than two. */
 const rateLimitSecs = 2 * daySecs;

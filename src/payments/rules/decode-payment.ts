@@ -134,7 +134,7 @@ function readPayload(received: unknown): SignedPart | undefined {
 
 const base64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 
-/** The header's length bounds both: a payment that is known is recognised whatever is beside it. */
+/** The header's length bounds both: a known payment is recognised whatever other fields there are. */
 const headerBounds = { maxDepth: maxPaymentHeaderBytes, maxMarks: maxPaymentHeaderBytes };
 
 const utf8 = new TextDecoder('utf-8', { fatal: true });

@@ -108,7 +108,7 @@ export function grant(known: PaymentState, wish: Wish): Granted {
       // one that was started may have been sent before its payment was taken back
       if (status !== 'settled' && !refunding) return refuse('unpaid');
       if (known.isRefunded) return refuse('refunded');
-      // whoever has sent it
+      // regardless of its sender
       if (refunding && (refunding.amount !== amount || refunding.to !== to))
         return { kind: 'refused', why: { kind: 'refund_under_way', refunding } };
       return (

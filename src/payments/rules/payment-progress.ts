@@ -131,7 +131,7 @@ function isNamedBy({ data }: EventOf<ProgressType>, { status, payment, call }: N
     return isPayment(payment, { network, asset, payer, nonce });
   }
   if (!('payment_nonce' in data)) return call?.callId === data.call_id;
-  // a call belongs to a settled payment that has none yet
+  // a call belongs to a settled payment without a call
   return status === 'settled' && payment.nonce === data.payment_nonce && !call;
 }
 

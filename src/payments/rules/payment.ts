@@ -83,7 +83,7 @@ export function checkPayment(
 }
 
 /**
- * A payment as it was signed, whether or not it is worth anything: to check whose signature it is.
+ * A signed payment, whether or not it is valid: to check whose signature it is.
  * Undefined where its fields are malformed.
  */
 export function readSignedPayment(decoded: DecodedPayment, token: PaymentToken): SignedPayment | undefined {

@@ -120,7 +120,7 @@ const finalStates: ReadonlySet<ReceiptState> = new Set([
   'expired',
 ]);
 
-/** Whether nobody needs to wait for the next state. */
+/** Whether no client needs to wait for the next state. */
 export function isFinal(state: ReceiptState): boolean {
   return finalStates.has(state);
 }

@@ -257,7 +257,7 @@ export function recordedDigest(data: EventData<'quote_issued'>): Hex {
   return digestWith(termsFromData(data), recordedOptionsHash(data.options));
 }
 
-/** The terms of a quote as they were recorded, or as its token says them. */
+/** The terms of a quote from its event or its token. */
 export function termsFromData(data: Omit<EventData<'quote_issued'>, 'options'>): Omit<Quote, 'options'> {
   return {
     serviceId: data.service_id,

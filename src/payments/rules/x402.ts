@@ -23,7 +23,7 @@ export type QuoteOfferExtra = Omit<OfferExtra, 'echo'> & {
 };
 
 /**
- * The offers of options as JSON, each as far as it is the same for every quote of them: it lacks the rest of `extra` and its two closing
+ * The offers of options as JSON, each with the part that all their quotes share: it lacks the rest of `extra` and its two closing
  * brackets. Clients echo `extra`: so a payment names its quote.
  */
 export function offerTextsV2(
@@ -65,7 +65,7 @@ export function requirementV2(
   };
 }
 
-/** What goes to the facilitator beside a payment. */
+/** The fields that go to the facilitator with a payment. */
 export interface PassedOn {
   readonly resource?: OfferedResource;
   readonly extensions?: Readonly<Record<string, unknown>>;

@@ -41,7 +41,7 @@ export async function searchPayments(
   const [lowest, highest] = ['0', 'f'].map((end) => Buffer.from(digits.padEnd(64, end), 'hex'));
   const [lowestPayer, highestPayer] = [lowest, highest].map((end) => end?.subarray(0, 20));
   const isPayer = digits.length <= 40;
-  // raw SQL: four ways of four indexes, each with a limit of its own
+  // raw SQL: four ways of four indexes, each with its own limit
   const found = sql<number>`(
     (select seq from tollbook.payment where generation = ${activeGeneration(db)}
       and transaction between ${lowest} and ${highest} order by transaction limit ${mostOfOneWay})

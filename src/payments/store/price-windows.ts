@@ -38,7 +38,7 @@ export interface PriceWindow {
 }
 
 /**
- * The price of a job in these terms, as it was offered last: by any gateway, not withdrawn, not before `revokedBefore` (Unix
+ * The last offered price of a job in these terms: by any gateway, not withdrawn, not before `revokedBefore` (Unix
  * seconds). Raw SQL, prepared: any stranger can have it looked up, by the terms that the primary key begins with.
  */
 export async function findPriceWindow(

@@ -11,7 +11,7 @@ export interface RateName {
   readonly terms: Buffer;
 }
 
-/** What one source said in a round, as it is shown. */
+/** One source's displayed answer in a round. */
 export interface ShownAnswer {
   readonly source: string;
   readonly rate?: string;
@@ -37,7 +37,7 @@ interface StoredRate {
   readonly answers: readonly ShownAnswer[];
 }
 
-/** Each configuration of a rate has rounds of its own. */
+/** Each configuration of a rate has separate rounds. */
 function taskOf({ network, asset, terms }: RateName): TaskName {
   return { kind: 'rate', queue: `${network}/${asset}`, key: terms.toString('hex') };
 }

@@ -16,7 +16,7 @@ export interface CalllessPayment extends Fingerprint {
 
 /**
  * The append that records it, in a stream that its own key names: its refund is due. Its fingerprint and its transfer are claimed, so
- * that it is recorded once, whoever finds it.
+ * that it is recorded once, whichever process finds it.
  */
 export function recoverPayment(
   payment: CalllessPayment,

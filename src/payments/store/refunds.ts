@@ -216,7 +216,7 @@ export async function listSweeps(
   return events.filter((event) => event.type === 'operator_sweep_recorded');
 }
 
-/** What operators recorded of transfers that are no payment, and took back, the newest first. */
+/** The operators' records of unexplained transfers and their reversals, the newest first. */
 export async function listTransfers(
   pool: pg.Pool,
   limit: number,

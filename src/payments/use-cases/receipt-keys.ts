@@ -44,7 +44,7 @@ export function callbackSecrets(keys: ReceiptKeys, digest: Hex): RotatingSecret 
   );
 }
 
-/** The proof in a quote's token that a gateway of this ledger made it: who knows the terms alone cannot make the token. */
+/** The proof in a quote's token that a gateway of this ledger made it: a client that knows only the terms cannot make the token. */
 export function quoteTokenProof([key]: ReceiptKeys, digest: Hex): string {
   return createHmac('sha256', key).update(`quote-token:${digest}`).digest('base64url');
 }

@@ -44,7 +44,7 @@ export interface ResolutionPorts extends SettlementPorts, LookPorts {
   readonly tracing?: Tracing | undefined;
 }
 
-/** Limits the settle requests that run at once, since each may take long. */
+/** Limits the simultaneous settle requests, since each may take long. */
 export interface SettleSlots {
   use<T>(settle: () => Promise<T>): Promise<SlotResult<T>>;
 }
@@ -77,8 +77,8 @@ const voidAfterSecs = 3_600;
 /**
  * Finds the outcome of one open settlement and records it. Paid: settled and enqueued. Never to be paid: failed. Not paid yet:
  * the same payment is settled again, which can move its money only once. Otherwise it stays open for the next attempt. Several
- * processes may do this at once, as may the request itself: stream versions and claims decide. Where the request was traced, each look
- * is a trace of its own with a link to it.
+ * processes may do this simultaneously, as may the request itself: stream versions and claims decide. Where the request was traced, each look
+ * is a separate trace with a link to it.
  */
 export function resolveSettlement(
   context: ResolutionPorts,

@@ -31,7 +31,7 @@ export async function hasSettlementSlot(context: SlotPorts, payer: Address): Pro
   const { unsettledCalls } = lane.state;
   const { maxUnsettledCalls } = config.limits;
   const mostOfPayer = Math.max(1, Math.floor(maxUnsettledCalls * payersShare));
-  // nobody has more than there are
+  // no client has more slots than there are
   if (unsettledCalls < mostOfPayer) return true;
   if ((await countUndecided(db, payer, underWaySecs(context))) >= mostOfPayer) return false;
   if (unsettledCalls < maxUnsettledCalls) return true;

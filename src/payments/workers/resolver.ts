@@ -10,7 +10,7 @@ import { type Loop, startLoop } from '../../ledger/workers/loop.ts';
 import { createPromiseTracker } from '../../base/runtime/promise-tracker.ts';
 
 const pollMs = 1_000;
-/** Settlements that are resolved at once. */
+/** Settlements that are resolved simultaneously. */
 const maxConcurrent = 16;
 /** Settle requests among them: one that hangs must not delay payments that have landed. */
 const maxConcurrentSettles = 4;

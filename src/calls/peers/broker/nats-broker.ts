@@ -18,7 +18,7 @@ export interface BrokerOptions extends BrokerHandlers {
 
 const retryMs = 1_000;
 const requestTimeoutMs = 5_000;
-/** A call that was refused is tried again sooner, as long as it is still wanted. */
+/** A call that was refused is tried again sooner, while it is still needed. */
 const refusalMs = 60_000;
 const publishAttempts = 3;
 /** A stream that loses its leader has another one after a few seconds. */
@@ -293,7 +293,7 @@ function answerLeases(
   );
 }
 
-/** Takes results until the session ends, some at once. */
+/** Takes results until the session ends, several simultaneously. */
 async function takeResults(
   { settings, onResult }: BrokerOptions,
   { stream }: Session,

@@ -113,7 +113,7 @@ async function prepareStream(
     // one server alone
     if (!/not supported in non-clustered mode/.test((error as Error).message)) throw error;
     return [
-      `the stream ${wanted.name} cannot have ${wanted.num_replicas} replicas: the broker is no cluster`,
+      `the stream ${wanted.name} cannot have ${wanted.num_replicas} replicas: the broker is not a cluster`,
     ];
   }
 }

@@ -34,7 +34,7 @@ async function discardOne(id: number, by: DiscardRecord): Promise<ExitCode> {
   const { kind } = discarded;
   if (kind === 'discarded' && discarded.isPaid)
     say(`Call ${id} is given up. Its refund is due: see \`tollbook refunds due\`.`);
-  else if (kind === 'discarded') say(`Call ${id} is given up. A trigger made it, so nobody has paid for it.`);
+  else if (kind === 'discarded') say(`Call ${id} is given up. A trigger made it, so no payer paid for it.`);
   else if (kind === 'with_runner')
     fail(
       `A runner has call ${id} under a lease and may still complete it: pause the runner and try again later.`,
@@ -53,7 +53,7 @@ async function discardMany(
     const discard = (isTried: boolean) =>
       runBatches(
         (after) => discardCalls(ledger, { choice, after, max: maxChanged, isDryRun: isTried, by }),
-        (callId) => say(`call ${callId} is skipped: is no dead letter any more`),
+        (callId) => say(`call ${callId} is skipped: is no longer a dead letter`),
       );
     const meant = await discard(true);
     if (!isDryRun && String(meant.done) !== count) {

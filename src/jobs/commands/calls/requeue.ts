@@ -8,7 +8,7 @@ import { fail, say } from '../../../base/terminal/terminal.ts';
 import { jobCommands } from '../../terminal/descriptions.ts';
 
 const whySkipped = {
-  not_dead: 'is no dead letter any more',
+  not_dead: 'is no longer a dead letter',
   refunded: 'its payment was refunded',
   refund_under_way: 'a refund of its payment is being sent',
   unpaid: 'its payment is not settled at present',

@@ -119,7 +119,7 @@ export const wellKnown = z
           description: z.string().optional(),
           mimeType: z.string(),
           accepts: z.array(unquotedV2).meta({
-            description: 'Prices as of now. They name no quote, so only those of a 402 can be paid.',
+            description: 'The present prices. They name no quote, so only those of a 402 can be paid.',
           }),
         }),
       )
@@ -243,7 +243,7 @@ export const dryRunAllowed = z
   .strictObject({ allowed: z.literal(true), ...dryRunFacts })
   .meta({ description: 'The request would be allowed.' });
 
-/** Fields of a refused dry run beside `error` and `code`; those of later checks are absent. */
+/** Fields of a refused dry run besides `error` and `code`; those of later checks are absent. */
 export const dryRunRefusal = {
   allowed: z.literal(false).optional(),
   enabled: dryRunFacts.enabled.optional(),

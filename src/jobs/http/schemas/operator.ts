@@ -69,7 +69,7 @@ const reason = z
   .string()
   .regex(/^[a-z0-9_]{1,100}$/)
   .meta({ description: 'As in the list.' });
-/** Which dead letters are meant, beside their cause. */
+/** The selected dead letters, besides their cause. */
 const filter = {
   service_id: serviceId.optional(),
   job_index: jobIndex.optional().meta({ description: 'With `service_id`: one job.' }),
@@ -90,7 +90,7 @@ const batch = {
 };
 const next = callId
   .nullable()
-  .meta({ description: 'Where the next batch begins; null behind the last dead letter.' });
+  .meta({ description: 'Where the next batch begins; null after the last dead letter.' });
 
 /** The number of a job alone says nothing: each service counts its own. */
 function namesService(chosen: { service_id?: number | undefined; job_index?: number | undefined }): boolean {
@@ -185,8 +185,7 @@ export const deadLetterCauses = z
       description: 'Dead letters of causes that are not listed: a list has 1,000 at most.',
     }),
     next: callId.nullable().meta({
-      description:
-        'Where the next part begins, which has groups of its own; null behind the last dead letter.',
+      description: 'Where the next part begins, which has its own groups; null after the last dead letter.',
     }),
   })
   .meta({

@@ -125,7 +125,7 @@ export type Receipt = z.infer<typeof receipt>;
 export const receiptQuery = z.object({
   wait_secs: z.coerce.number().int().min(0).max(maxWaitSecs).optional().meta({
     description:
-      'How long the answer may wait for the end of the call, of its payment or of the quote; 0 by default, and 60 for an event stream. It comes at once where there is nothing to wait for.',
+      'How long the answer may wait for the end of the call, of its payment or of the quote; 0 by default, and 60 for an event stream. It comes immediately where there is nothing to wait for.',
   }),
 });
 

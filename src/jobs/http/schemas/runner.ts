@@ -91,11 +91,11 @@ export const failBody = z.strictObject({
   lease_id: leaseId,
   error: z.string().max(1_000).meta({ description: 'The error, for the operator.' }),
   retry: z.boolean().meta({
-    description: 'Whether the call may be tried again; otherwise it becomes a dead letter at once.',
+    description: 'Whether the call may be tried again; otherwise it becomes a dead letter immediately.',
   }),
   retry_after_secs: z.int().min(0).max(86_400).optional().meta({
     description:
-      'The least time until it is tried again, an hour at most; the back-off may be longer. Of no effect without `retry`.',
+      'The least time until it is tried again, an hour at most; the back-off may be longer. It has no effect without `retry`.',
   }),
 });
 

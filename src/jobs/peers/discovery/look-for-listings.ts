@@ -31,7 +31,7 @@ const mostPayees = 8;
 
 /**
  * Reads a discovery service until all that is looked for was found, or the list ends. Sends no secret, follows no redirect, never
- * rejects. The whole list may have hundreds of pages; services that list by payee tell in one whether all is as it was.
+ * rejects. The whole list may have hundreds of pages; services that list by payee show in one page whether anything changed.
  */
 export async function lookForListings(terms: LookTerms, signal: AbortSignal): Promise<LookAnswer> {
   const pool = createHttpPool(terms.url, { connections: 1 });
@@ -64,7 +64,7 @@ function createSearch(terms: LookTerms, pool: HttpPool) {
   const otherPayee = new Set<string>();
   const ask = createReader(terms, pool);
 
-  /** A listing with the payees of others is not ours: whoever pays by it does not pay us. */
+  /** A listing with the payees of others is not the operator's: a client that pays by it does not pay the operator. */
   const isOurs = ({ payees: named }: ListedResource): boolean =>
     named.length === 0 || named.some((payee) => payees.has(payee));
   const note = (resources: readonly ListedResource[]): void => {
@@ -91,7 +91,7 @@ function createSearch(terms: LookTerms, pool: HttpPool) {
 
   return {
     found: () => ({ listed, otherPayee: otherPayee.difference(listed) }),
-    /** Undefined where they do not show that all is as it was. */
+    /** Undefined where they do not show that nothing changed. */
     async listsByPayee(): Promise<End | undefined> {
       for (const payTo of [...payees].slice(0, mostPayees))
         for (const list of ['merchant', 'resources']) {
@@ -101,7 +101,7 @@ function createSearch(terms: LookTerms, pool: HttpPool) {
         }
       return undefined;
     },
-    /** It ends with an empty page, or where its total says so and what follows is no further page. */
+    /** It ends with an empty page, or where its total says so and no further page follows. */
     async wholeList(): Promise<End> {
       const read = new Set<string>();
       let total: number | undefined;
@@ -177,7 +177,7 @@ type PageAnswer =
   | {
       readonly kind: 'page';
       readonly resources: readonly ListedResource[];
-      /** Of all its items, also of those that are no resources. */
+      /** Of all its items, also of those that are not resources. */
       readonly count: number;
       /** How many the whole list has, where the page says it. */
       readonly total: number | undefined;
@@ -190,7 +190,7 @@ const mostOptions = 64;
 /** Some twenty milliseconds of work; a page of real resources has a tenth of these. */
 const pageBounds = { maxDepth: 128, maxMarks: 200_000 };
 
-/** A page of a discovery service, of which nothing is trusted: what is no resource is left out. */
+/** A page of a discovery service, which is not trusted: items that are not resources are left out. */
 function readPage(answer: HttpAnswer): PageAnswer {
   if (answer.kind === 'failed') return { kind: 'problem', problem: problemOf(answer.cause) };
   const { status, headers, body } = answer;

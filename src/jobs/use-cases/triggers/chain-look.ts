@@ -15,10 +15,10 @@ export interface ChainTrigger {
 
 /** What a process remembers of a trigger from one look to the next; each process has its own. */
 export interface ReadAhead {
-  /** How many blocks it asks for at once: fewer after a node has refused a range. */
+  /** How many blocks it asks for in one request: fewer after a node has refused a range. */
   range: bigint;
   successes: number;
-  /** The ids of the blocks behind the cursor that are on record. */
+  /** The ids of the blocks after the cursor that are on record. */
   readonly fired: Set<string>;
 }
 
@@ -39,7 +39,7 @@ export interface ChainLook extends ChainContext {
   readonly save: (position: ChainPosition | undefined, head: bigint) => Promise<boolean>;
 }
 
-/** The answer of a node that has none. */
+/** The answer of a node without the block. */
 export interface Problem {
   readonly kind: 'problem';
   /** A reason code: the cause, and for the error of a node its words. */

@@ -21,7 +21,7 @@ export interface ScheduleContext {
 const fullMs = 1_000;
 
 /**
- * Fires the times of a schedule that are due, by the database's clock. Every gateway may do so at once: a time makes one call, whichever
+ * Fires the times of a schedule that are due, by the database's clock. Gateways may do so simultaneously: a time makes one call, whichever
  * process records it first. Returns in how many milliseconds the next time comes; infinite where none does.
  */
 export async function fireSchedule(

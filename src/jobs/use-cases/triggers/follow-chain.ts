@@ -17,7 +17,7 @@ import { type ChainLog, nameLogs } from '../../../base/values/triggers/chain-log
 /** A gateway that ended during a look is replaced after this time; one that looks says so in time. */
 const leaseMs = 10_000;
 const renewMs = 2_500;
-/** Then the look ends, and the next one begins at once, in whichever process. */
+/** Then the look ends, and the next one begins immediately, in any process. */
 const longestLookMs = 30_000;
 /** Where the ledger takes no further call. */
 const fullMs = 1_000;
@@ -217,7 +217,7 @@ async function firstPosition(
 }
 
 /**
- * The newest checkpoint that the chain still has, and not above the head. Where it has none of them, the height of the oldest one: what was read
+ * The newest checkpoint that the chain still has, and not above the head. Where it has lost all of them, the height of the oldest one: what was read
  * above it is read again.
  */
 async function newestCanonical({ reader }: ChainLook, position: ChainPosition, head: Block): Promise<Found> {

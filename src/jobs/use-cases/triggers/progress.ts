@@ -4,7 +4,7 @@ import type { TriggerProgress } from '../../../calls/store/trigger-cursors.ts';
 import type { ChainTrigger } from './chain-look.ts';
 import type { CronTrigger } from './fire-schedule.ts';
 
-/** How far a trigger is behind what it should have fired at. */
+/** How much a trigger lags the times or events that it should have fired at. */
 export interface TriggerLag {
   readonly name: string;
   readonly kind: 'cron' | 'chain';
@@ -85,7 +85,7 @@ function chainLag({ name, terms }: ChainTrigger, { chains, nowMs }: TriggerProgr
   };
 }
 
-/** What the operator is alerted about in triggers: one alert for each that is behind. */
+/** The alerts about triggers: one for each that lags. */
 export function triggerConditions(lags: readonly TriggerLag[]): AlertCondition[] {
   return lags
     .filter(({ isBehind }) => isBehind)

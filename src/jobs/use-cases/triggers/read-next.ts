@@ -16,7 +16,7 @@ const widestRange = 2_000n;
 /** The range is doubled after so many answers in a row. */
 const growAfter = 8;
 /**
- * So near to the head, blocks are read one by one, by their hash: a node behind the same address that lags answers a range with the logs that it
+ * So near to the head, blocks are read one by one, by their hash: a lagging node at the same address answers a range with the logs that it
  * has, and a block that it does not have not at all.
  */
 const nearBlocks = 64n;

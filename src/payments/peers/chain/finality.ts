@@ -7,7 +7,7 @@ export type BlockFinality =
   | { readonly kind: 'final'; readonly block: Block }
   /** Its height is above the last final one. */
   | { readonly kind: 'above'; readonly finalNumber: bigint }
-  /** The canonical chain has another block at its height, or the node has none there: `hash` is undefined then. */
+  /** The canonical chain has another block at its height, or the node has no block there: `hash` is undefined then. */
   | { readonly kind: 'other'; readonly hash: Hex | undefined }
   | RpcUnavailable;
 

@@ -58,7 +58,7 @@ function logsCall(
   };
 }
 
-/** The logs of one block, which the node must have: one that lags has none to answer with. */
+/** The logs of one block, which the node must have: a lagging node has no logs of it. */
 export async function askBlockLogs(
   ask: Ask,
   query: LogQuery,
@@ -100,7 +100,7 @@ export async function readLogRange(
   return { kind: 'answer', value: { last, logs: logs.value } };
 }
 
-/** By block and log index. Two logs at one place, or two blocks of one height, are no chain: `answers_differ`. */
+/** By block and log index. Two logs at one place, or two blocks of one height, are not one chain: `answers_differ`. */
 function ordered(logs: readonly ChainLog[]): RpcAnswer<readonly ChainLog[]> {
   const sorted = logs.toSorted((a, b) => Number(a.blockNumber - b.blockNumber) || a.logIndex - b.logIndex);
   const isOneChain = sorted.every((log, at) => {
@@ -111,7 +111,7 @@ function ordered(logs: readonly ChainLog[]): RpcAnswer<readonly ChainLog[]> {
   return isOneChain ? { kind: 'answer', value: sorted } : unavailable('answers_differ');
 }
 
-/** Whether a narrower range of blocks may get an answer. Each node refuses a range with a message of its own, some with an HTTP status. */
+/** Whether a narrower range of blocks may get an answer. Each node refuses a range with its own message, some with an HTTP status. */
 export function mayBeRange({ cause }: RpcUnavailable): boolean {
   return /^(?:rpc_error|status_400|status_413|too_large)$/.test(cause);
 }

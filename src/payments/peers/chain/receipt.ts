@@ -19,7 +19,7 @@ const receiptSchema = z.object({
 export type Receipt = z.infer<typeof receiptSchema>;
 
 /**
- * A receipt without its logs, which are passed over as they come: whoever takes part in a transaction decides how many there are.
+ * A receipt without its logs, which are skipped unread: the parties of a transaction decide how many there are.
  * What a transaction moved is never read from here.
  */
 export function receiptCall(transaction: Hex): RpcCall<Receipt | null> {

@@ -13,7 +13,7 @@ export interface TransactionCost {
   readonly gasUsed: bigint;
   /** Of a unit of gas. */
   readonly gasPriceWei: bigint;
-  /** What a rollup of the OP stack charged beside the gas; undefined on other chains. */
+  /** The fee that a rollup of the OP stack charged in addition to the gas; undefined on other chains. */
   readonly l1FeeWei: bigint | undefined;
   readonly block: Block;
 }

@@ -43,7 +43,7 @@ export interface TransactionSender {
   readonly address: Address;
   /**
    * Sends a call under the key's next nonce and waits up to `waitMs` until a block includes it; with 0 the answer to a call that
-   * was sent is `unknown` at once. A call that would revert is not sent, and one that is under way gets no second nonce. A call
+   * was sent is `unknown` immediately. A call that would revert is not sent, and one that is under way gets no second nonce. A call
    * whose nonce another transaction took is sent again, so only for calls that may safely run twice.
    * @param maxCostWei a call that costs more at today's fees is not sent
    */
@@ -165,7 +165,7 @@ async function awaitReceipt(
   }
 }
 
-/** No node behind the RPC knows any of them: one that lags may know a transaction, but not its receipt yet. */
+/** No node of the RPC knows any of them: one that lags may know a transaction, but not its receipt yet. */
 async function areUnknown(ask: Ask, hashes: readonly Hex[]): Promise<boolean> {
   for (const hash of hashes) {
     const answer = await ask(knownTransactionCall(hash));

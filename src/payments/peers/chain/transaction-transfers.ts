@@ -17,7 +17,7 @@ export interface TransferSelection {
   readonly from?: readonly Address[];
 }
 
-/** What a transaction moved, and the payment authorizations that moved some of it; as far as it was selected. */
+/** The selected transfers of a transaction, and the payment authorizations that made some of them. */
 export type TransactionTransfers =
   | ({
       readonly kind: 'mined';

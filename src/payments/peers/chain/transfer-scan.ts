@@ -22,9 +22,9 @@ export interface ChainScanner {
   transfers(query: TransferQuery, from: bigint, to: bigint): Promise<RpcAnswer<TransferChunk>>;
   /** An address's balance at a block; undefined where the node has no state of that block. */
   balanceAt(asset: Address, holder: Address, blockHash: Hex): Promise<RpcAnswer<bigint | undefined>>;
-  /** `decimals()` at the latest block; undefined where the contract has none. */
+  /** `decimals()` at the latest block; undefined where the contract lacks it. */
   decimals(asset: Address): Promise<RpcAnswer<number | undefined>>;
-  /** What a transaction moved, as far as it is selected. */
+  /** The selected transfers of a transaction. */
   evidence(wanted: WantedTransfers): Promise<RpcAnswer<Evidence>>;
   close(): Promise<void>;
 }

@@ -19,7 +19,7 @@ export interface Transfer extends LogPlace {
   readonly value: bigint;
 }
 
-/** Undefined for what is no ERC-20 Transfer, and for one whose encoding no token uses. */
+/** Undefined for a log that is not an ERC-20 Transfer, and for one whose encoding no token uses. */
 export function transferOf(log: Log): Transfer | undefined {
   const [, from, to] = log.topics.map(addressIn);
   if (!isTransfer(log) || !from || !to || !/^0x[0-9a-f]{64}$/.test(log.data)) return undefined;
@@ -36,7 +36,7 @@ export function placeOf({ logIndex, blockTimestamp }: Log): LogPlace {
   return { logIndex: Number(logIndex), ...time };
 }
 
-/** The address in a topic; undefined where the topic is no address. */
+/** The address in a topic; undefined where the topic is not an address. */
 export function addressIn(topic: Hex): Address | undefined {
   return topic.startsWith(`0x${'0'.repeat(24)}`) ? `0x${topic.slice(26)}` : undefined;
 }

@@ -100,7 +100,7 @@ export interface FacilitatorOptions {
   readonly authorize?: AuthorizeCall;
   readonly verifyTimeoutMs: number;
   readonly settleTimeoutMs: number;
-  /** Most connections at once (2,000): over HTTP/1.1 each payment that waits for an answer takes one. */
+  /** Most simultaneous connections (2,000): over HTTP/1.1 each payment that waits for an answer takes one. */
   readonly connections?: number;
   readonly onCircuit?: OnCircuit;
   /** The circuit's clock, in milliseconds; default `performance.now()`. */
@@ -359,14 +359,14 @@ function networkOf(network: unknown): string | undefined {
   return typeof network === 'string' && /^[a-z0-9:_-]{1,64}$/.test(network) ? network : undefined;
 }
 
-/** Undefined for a payer that is no address; an absent one is accepted. */
+/** Undefined for a payer that is not an address; an absent one is accepted. */
 function readPayer(payer: unknown): { readonly payer?: Address } | undefined {
   if (payer === undefined || payer === null) return {};
   const address = typeof payer === 'string' ? parseAddress(payer) : undefined;
   return address && { payer: address };
 }
 
-/** Absent, null and the empty string all mean none; undefined for anything else that is no hash. */
+/** Absent, null and the empty string all mean none; undefined for any other text that is not a hash. */
 function readTransaction(transaction: unknown): { readonly transaction?: Hex } | undefined {
   if (transaction === undefined || transaction === null || transaction === '') return {};
   const hash = typeof transaction === 'string' ? transaction.toLowerCase() : '';

@@ -5,9 +5,9 @@ import { ethCall, hexBytes, type BlockTag } from '../../../base/peers/rpc/eth-ca
 import { createRpc, type RpcCall } from '../../../base/peers/rpc/json-rpc.ts';
 import { problemOf, type Read } from './source-answer.ts';
 
-/** Reads contracts behind one RPC, whose chain id is checked first. Every question ends by the same deadline. */
+/** Reads contracts over one RPC, whose chain id is checked first. Every question ends by the same deadline. */
 export interface ContractReader {
-  /** Asks before anything else: the answers of another chain's node are no answers. */
+  /** Asks before anything else: the answers of another chain's node do not count. */
   checkChain(): Promise<Read<true>>;
   call<T>(call: RpcCall<T>): Promise<Read<T>>;
   /** The words of 32 bytes that a function returns; `malformed` where there are not exactly so many. */

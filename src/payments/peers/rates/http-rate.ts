@@ -8,7 +8,7 @@ import { problem } from './source-answer.ts';
 const maxResponseBytes = 256 * 1024;
 
 /**
- * Asks an HTTP endpoint for a rate. Its time is the moment of asking, unless the document has one of its own. Follows no redirect;
+ * Asks an HTTP endpoint for a rate. Its time is the moment of asking, unless the document has its own time. Follows no redirect;
  * never rejects.
  */
 export async function askHttpRate(

@@ -12,7 +12,7 @@ export interface CostOrder {
   readonly network: Caip2;
   readonly transaction: Hex;
   readonly purpose: CostPurpose;
-  /** The operator's accounts: what anybody else paid is no cost of the operator. */
+  /** The operator's accounts: a fee that anybody else paid is not a cost of the operator. */
   readonly own: ReadonlySet<string>;
   /** Undefined where a gateway records it. */
   readonly operator: string | undefined;

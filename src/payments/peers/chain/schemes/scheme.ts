@@ -28,7 +28,7 @@ export type AuthorizationFound =
   | ({ readonly kind: 'canceled' } & TransactionPlace)
   /** Used, but not for the expected transfer. */
   | ({ readonly kind: 'used_otherwise' } & TransactionPlace)
-  /** The node has no such log where it looked; a node that lags behind answers the same. */
+  /** The node has no such log where it looked; a lagging node answers the same. */
   | { readonly kind: 'absent' }
   | RpcUnavailable;
 
