@@ -86,7 +86,7 @@ test('a configuration that says what the chains say has no findings', async () =
   expect(await messages(await configured({ jobs: registry }))).toEqual(nothing);
 });
 
-test('every mistake about a token is reported at once, with what is configured and what the contract says', async () => {
+test('every mistake about a token is reported in one run, with the configured value and the contract's', async () => {
   const config = await configured({}, (text) =>
     text
       .replace('decimals = 6', 'decimals = 18')
@@ -186,7 +186,7 @@ test.each([
   ]);
 });
 
-test('answers that a contract must not give are no crash, and end no later than all questions together may', async () => {
+test('answers that a contract must not give do not crash the gateway, and end no later than all questions together may', async () => {
   const proxy = await startRpcProxy(chain.rpcUrl);
   const far = `0x${'f'.repeat(64)}`;
   const config = await configured({ rpcUrl: proxy.url });

@@ -194,7 +194,7 @@ export const testPlants: readonly TestPlant[] = [
     ],
     caughtByTest: {
       file: 'test/ledger/store/step-back.test.ts',
-      name: 'a sender whose kept answer was pruned while it slept goes on alone under another name, and no other notices',
+      name: 'a sender whose kept answer was pruned while it slept continues alone under another name, and no other notices',
     },
   },
   {
@@ -242,7 +242,7 @@ export const testPlants: readonly TestPlant[] = [
     ],
     caughtByTest: {
       file: 'test/ledger/store/migrations.test.ts',
-      name: 'each migration is committed by itself and has no limit of time, and a run after a failed one goes on there',
+      name: 'each migration is committed by itself and has no limit of time, and a run after a failed one continues there',
     },
   },
   {

@@ -41,7 +41,7 @@ test('the variables of .env.example are those that docker-compose.yml takes', ()
   expect(own.toSorted()).toEqual([...variablesOf(composeText)].toSorted());
 });
 
-test('make-env.sh gives each secret a value of its own, and does not touch a .env that is there', () => {
+test('make-env.sh gives each secret its own value, and does not touch a .env that is there', () => {
   const folder = temporaryFolder();
   const env = makeEnv(folder);
   const secrets = Object.keys(exampleEnv).filter((name) => exampleEnv[name] === '');

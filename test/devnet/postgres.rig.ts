@@ -48,7 +48,7 @@ describe('the embedded PostgreSQL', () => {
     expect(facts).toEqual({ checksums: 'on', addresses: '', encoding: 'UTF8', work_mem: '9MB', ...locale });
   });
 
-  test('ends when its parent is killed, and starts again at once', async () => {
+  test('ends when its parent is killed, and starts again immediately', async () => {
     const dir = temporaryDir();
     const { pid, killParent } = await startInChild('postgres', dir);
     expect(isAlive(pid)).toBe(true);

@@ -153,7 +153,7 @@ describe.skipIf(!hasBrowser)('the development wallet', () => {
   });
 });
 
-test('the route that signs answers pages of its own gateway alone', async () => {
+test('the route that signs answers only pages of its own gateway', async () => {
   const gateway = await startWithWallet();
   const call = { method: 'personal_sign', params: ['0x6869', address] };
   const post = (headers: Record<string, string>, body: unknown = call) =>

@@ -51,7 +51,7 @@ test('a test is missing when its title changed, when it is skipped, or when its 
   const source = `describe('one', () => { test("it's one", f); test.each([1])('each', f); test.skip('not run', f); });
     describe('two', () => { test('second', f); });`;
   expect(titlesIn(source)).toEqual(['one', "it's one", 'each', 'two', 'second']);
-  const title = 'everything that is no address counts as one client, however it is spelt';
+  const title = 'every text other than an address counts as one client, however it is spelt';
   expect([title, title.slice(1), `elsewhere › ${title}`].map(isFound)).toEqual([true, false, false]);
 });
 

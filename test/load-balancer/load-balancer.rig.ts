@@ -11,7 +11,7 @@ const missing = missingOf(['haproxy']);
 const absence = missing.length === 0 ? '' : `: NOT CHECKED, ${missing.join(', ')} NOT INSTALLED`;
 if (absence) process.stderr.write(`\n*** LOAD BALANCER${absence}\n\n`);
 
-test('only what a gateway says for want of a peer that is away, before any payment, is no failure', () => {
+test('an answer about an unreachable peer, before any payment, is the only one that does not count as a failure', () => {
   const away: Outage = { peer: 'facilitator', how: 'cut', from: 1_000, to: 2_000 };
   const exchange = { operation: 'payment', path: '/', sentAt: 1_500, endedAt: 1_600 } as const;
   const verdict = (status: number | undefined, code?: string, more: Partial<Exchange> = {}) =>

@@ -151,7 +151,7 @@ export const fromJobsToWorkers: readonly Mutation[] = [
     caughtBy: {
       tier: 'tests',
       file: 'test/finance/use-cases/reconcile/scan-transfers.test.ts',
-      name: 'goes on where it stopped, and finds the same',
+      name: 'continues where it stopped, and finds the same',
     },
   },
   {
@@ -181,7 +181,7 @@ export const fromJobsToWorkers: readonly Mutation[] = [
     caughtBy: {
       tier: 'tests',
       file: 'test/finance/use-cases/refunds/transfers.test.ts',
-      name: 'is no payment, no sweep and no refund: each transfer counts once',
+      name: 'is not a payment, sweep or refund: each transfer counts once',
     },
   },
   {

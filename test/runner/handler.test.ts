@@ -153,7 +153,7 @@ describe('a handler', () => {
     expect(calls).toMatchObject([{ outcome: 'retry', code: 'handler_failed' }]);
   });
 
-  test('requests a retry at a time of its own with RetryLater', async () => {
+  test('requests a retry at a chosen time with RetryLater', async () => {
     const { push, errors } = runnerFor(() => {
       throw new RetryLater('the model is loading', { afterSecs: 29.5 });
     });

@@ -96,7 +96,7 @@ describe.each(languages.filter((language) => !missing.get(language)))(
       await sound(database);
     });
 
-    test('goes on after the gateway was restarted, and reports what it finished meanwhile', async () => {
+    test('continues after the gateway was restarted, and reports what it finished meanwhile', async () => {
       const database = await createDatabase();
       const bind = `127.0.0.1:${await freePort()}`;
       const first = await startGateway(database, { bind });
@@ -189,7 +189,7 @@ describe.each(languages.filter((language) => !missing.get(language)))(
       expect(runner.runs()).toHaveLength(1);
     });
 
-    test('ends at once when it is stopped while it waits for a call, which the next runner gets as its first attempt', async () => {
+    test('ends immediately when it is stopped while it waits for a call, which the next runner gets as its first attempt', async () => {
       const database = await createDatabase();
       const gateway = await startGateway(database);
       const proxy = await startRudeProxy(gateway.url);

@@ -149,7 +149,7 @@ describe('polling', () => {
     await expect(runner.poll({ gatewayUrl: gateway.url, token: leaseToken })).rejects.toThrow('stopped');
   });
 
-  test('stops at once while it waits for calls', async () => {
+  test('stops immediately while it waits for calls', async () => {
     const gateway = await fakeGateway();
     const { runner, polled } = polling(gateway, () => 'x', { poll: { waitSecs: 30 } });
     await eventually(() => expect(requestCount(gateway, 'leases')).toBe(1));

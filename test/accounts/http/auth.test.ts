@@ -217,7 +217,7 @@ describe('a leak of the database', () => {
 });
 
 describe('a session', () => {
-  test('ends for all browsers of its user, in every process, at once', async () => {
+  test('ends for all browsers of its user, in every process, immediately', async () => {
     const gateway = await startIdentityGateway();
     const other = await startIdentityGateway({ database: gateway.database });
     const [first, second] = [gateway.browser(), gateway.browser()];
@@ -382,7 +382,7 @@ describe('cookies', () => {
   });
 });
 
-test('sessions, device marks and links of mails go on while the session secret is replaced, and end with the old one', async () => {
+test('sessions, device marks and links of mails remain valid while the session secret is replaced, and end with the old one', async () => {
   const log = logLines();
   const gateway = await startIdentityGateway({ logger: log.logger });
   const next = 'the-session-secret-that-follows-the-last';

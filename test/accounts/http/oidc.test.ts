@@ -148,7 +148,7 @@ describe('an OpenID provider', () => {
     expect([late.status, late.json.code]).toEqual([403, 'SESSION_NOT_FRESH']);
   });
 
-  test('leaves no access token behind', async () => {
+  test('leaves no access token', async () => {
     const both = await startBoth();
     await throughProvider(both, both.gateway.browser(), 'ada');
     const { rows } = await both.gateway.database.pool.query(

@@ -160,7 +160,7 @@ describe('guessing passwords', () => {
     });
   });
 
-  test('does not delay other work or known devices: few are hashed at once, and too many are refused', async () => {
+  test('does not delay other work or known devices: few are hashed simultaneously, and too many are refused', async () => {
     const gateway = await startIdentityGateway();
     const owner = gateway.browser();
     const email = 'ada@example.org';
@@ -221,7 +221,7 @@ describe('guessing passwords', () => {
       expect((await browser.post(path, { email, password: 'x' })).status).toBe(404);
   });
 
-  test('sends at most twenty mails a day to an address, whoever asks for them', async () => {
+  test('sends at most twenty mails a day to an address, from all clients together', async () => {
     const { database, browser, email } = await start();
     const mark = createHash('sha256').update(email).digest('base64url');
     await database.asOwner(async (owner) => {

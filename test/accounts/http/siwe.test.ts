@@ -48,7 +48,7 @@ describe('a wallet', () => {
     expect(session.json.user.id).toBe(json.user.id);
   });
 
-  test('that signs in twenty times at once for the first time is one user with twenty sessions', async () => {
+  test('that signs in twenty times simultaneously for the first time is one user with twenty sessions', async () => {
     const gateway = await start();
     const wallet = newWallet();
     const browsers = Array.from({ length: 20 }, () => gateway.browser());

@@ -14,7 +14,7 @@ test.each([
   expect(totpCode(secret, secs * 1_000)).toBe(code);
 });
 
-test('a code is good in its own step and the steps beside it, and nowhere else', () => {
+test('a code is good in its own step and the adjacent ones, and nowhere else', () => {
   const at = 1_000_000 * 30_000;
   const code = totpCode(secret, at);
   expect([-60_000, -30_000, 0, 30_000, 60_000].map((by) => totpStep(secret, code, at + by))).toEqual([
@@ -26,7 +26,7 @@ test('a code is good in its own step and the steps beside it, and nowhere else',
   ]);
 });
 
-test.each(['', '12345', '1234567', '12 456', 'abcdef', '１２３４５６'])('%j is no code', (text) => {
+test.each(['', '12345', '1234567', '12 456', 'abcdef', '１２３４５６'])('%j is not a code', (text) => {
   expect(totpStep(secret, text, 0)).toBeUndefined();
 });
 
@@ -43,7 +43,7 @@ test.each([
   expect(fromBase32(encoded.toLowerCase())?.toString() ?? '').toBe(text);
 });
 
-test('a secret that is no base32 is refused', () => {
+test('a secret that is not base32 is refused', () => {
   expect(fromBase32('MZXW1')).toBeUndefined();
 });
 

@@ -12,7 +12,7 @@ import { createDatabase, type TestDatabase } from '../../support/database.ts';
 import { expectSoundLedger } from '../../support/invariants.ts';
 
 describe('credit', () => {
-  test('for 14 admits exactly 14 of 200 at once, from two processes, and never goes below zero', async () => {
+  test('for 14 admits exactly 14 of 200 simultaneous ones, from two processes, and never goes below zero', async () => {
     const database = await createDatabase();
     const lanes = [laneOn(database), laneOn(database)];
     const accountId = await fund(database, lanes[0] as Lane, 1_400n);
@@ -131,7 +131,7 @@ async function atNoon(): Promise<TestDatabase> {
 describe('a budget', () => {
   const day: BudgetTerms = { micros: 100n, period: 'day' };
 
-  test('is never exceeded by many requests at once over two processes, whichever way their batches are written', async () => {
+  test('is never exceeded by many simultaneous requests over two processes, whichever way their batches are written', async () => {
     const database = await createDatabase();
     await standAt(database, '2026-11-30T12:00:00Z');
     const lanes = [laneOn(database), laneOn(database)];
@@ -256,7 +256,7 @@ describe('a budget', () => {
 describe('a limit', () => {
   const sixty = { subject: 'key:9', perMinute: 60 };
 
-  test('of sixty a minute admits exactly sixty of 500 at once over two processes', async () => {
+  test('of sixty a minute admits exactly sixty of 500 simultaneous ones over two processes', async () => {
     const database = await atNoon();
     const lanes = [laneOn(database), laneOn(database)];
     const outcomes = await Promise.all(

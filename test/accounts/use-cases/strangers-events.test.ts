@@ -13,7 +13,7 @@ import { allEvents, expectSoundLedger } from '../../support/invariants.ts';
 
 const gateway = useIdentityGateway();
 
-test('strangers’ refused sign-ins have events of their own up to an allowance, and beyond it one sum', async () => {
+test('strangers’ refused sign-ins have separate events up to an allowance, and beyond it one sum', async () => {
   const database = await createDatabase();
   const { pool, db } = database;
   const lane = laneOn(database);
@@ -105,7 +105,7 @@ test('the end of a session whose start was counted alone leaves no event', async
   expect(await allEvents(database.db)).toEqual([]);
 });
 
-test('a sign-up that nobody ever signs in to leaves no event', async () => {
+test('a sign-up without any sign-in leaves no event', async () => {
   const { browser, email, newEvents } = await gateway();
   const body = { email, password: goodPassword, name: 'Eve' };
   expect((await browser().post('/api/auth/sign-up/email', body)).status).toBe(200);

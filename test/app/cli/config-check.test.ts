@@ -70,7 +70,7 @@ test('without the secrets the rest of a file can be checked, and the keys that w
   expect(stderr).toMatch(/^not checked: runners\[0\]\.token$/m);
 });
 
-test('every mistake is named at once, each with its line and path', async () => {
+test('every mistake is named in one run, each with its line and path', async () => {
   const file = fileOf(badConfig('127.0.0.1:8402'));
   const { code, stdout, stderr } = await tollbook(['config', 'check', file]);
   expect({ code, stdout }).toEqual({ code: 78, stdout: '' });

@@ -103,7 +103,7 @@ test.each([
   expect(await tollbook(args)).toMatchObject({ code: 2, stdout: '', stderr: `${words}\n` });
 });
 
-test('an empty file is no export: it is neither sound nor clean nor the books of anything', async () => {
+test('an empty file is not an export: it is neither sound nor clean nor the books of anything', async () => {
   const file = path.join(temporaryFolder(), 'ledger.jsonl');
   writeFileSync(file, '');
   const given = ['--input', file, '--exported-at', '2026-02'];

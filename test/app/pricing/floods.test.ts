@@ -94,7 +94,7 @@ test('a client that opens and resets streams as fast as it can loses its connect
   expect(await server.stop()).toEqual({ requestsCut: 0 });
 });
 
-test('more requests of one connection than it may have at once are all answered, one after the other', async () => {
+test('more requests of one connection than it may have simultaneously are all answered, one after the other', async () => {
   const server = await startPricing({}, { limits: { maxStreams: 4 } });
   const session = dialHttp2(server.url);
   await once(session, 'remoteSettings');
@@ -262,7 +262,7 @@ test.each([
   },
 );
 
-test('behind a proxy that is trusted clients are told apart by what it forwards, and by nothing that they write themselves', async () => {
+test('a trusted proxy's forwarded addresses tell clients apart, and nothing that clients write does', async () => {
   const limits = { maxWaiting: 4 };
   const server = await startPricing({ signer: slowSigner }, { limits, trustProxy: ['127.0.0.0/8'] });
   const hostile = askWithoutEnd(server.url, { headers: { 'x-forwarded-for': '198.51.100.7, 203.0.113.9' } });

@@ -93,7 +93,7 @@ test('a request that is not whole at the time limit is cut and logged as cut', a
   expect(lines).toMatchObject([{ cut: true }]);
 });
 
-test('a message of 5 MB is refused before the client has sent it, and the server stops at once after it', async () => {
+test('a message of 5 MB is refused before the client has sent it, and the server stops immediately after it', async () => {
   const server = await startPricing();
   const ask = grpcClient(server.url);
   const words = 'message size 5000009 is larger than configured readMaxBytes 16384';

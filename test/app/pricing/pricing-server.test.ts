@@ -175,7 +175,7 @@ test.each([
   expect(error).toMatchObject({ code, details: expect.stringContaining(words) });
 });
 
-test('a message of 5 MB is refused, a field that is not known is ignored, and the server goes on', async () => {
+test('a message of 5 MB is refused, an unknown field is ignored, and the server continues', async () => {
   const { url } = await startPricing();
   const ask = grpcClient(url);
   const tooLarge = { code: status.RESOURCE_EXHAUSTED };
@@ -261,7 +261,7 @@ test('prices that the digest has no word for are refused', async () => {
   expect(answer.quote_details.price).toEqual(Buffer.alloc(32, 0xff));
 });
 
-test('the prices of a configuration, which are a map that cannot change, are taken as they are', async () => {
+test('the prices of a configuration, which are a map that cannot change, are taken unchanged', async () => {
   const answer = await grpcClient((await startPricing({ prices: frozenMap(prices) })).url)();
   expect(await expectSigned(answer)).toBeUndefined();
 });

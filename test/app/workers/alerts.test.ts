@@ -135,7 +135,7 @@ test('dead letters and a paused runner reach webhook, Slack and PagerDuty once f
   hanging.resolve({ status: 200 });
 });
 
-test('a database that is away is told by the process that was the sender, once, and its return resolves it', async () => {
+test('an unreachable database is reported by the process that was the sender, once, and its return resolves it', async () => {
   const database = await createDatabase();
   const sent: AlertMessage[] = [];
   const receiver = {

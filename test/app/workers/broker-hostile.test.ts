@@ -202,7 +202,7 @@ describe.skipIf(!isNatsInstalled)('a copy of a lease request', () => {
 });
 
 describe.skipIf(!isNatsInstalled)('a call whose lease ends while its message is in the broker', () => {
-  test('is driven again from the database, and a late copy of its first message gives it to nobody', async () => {
+  test('is driven again from the database, and a late copy of its first message gives it to no runner', async () => {
     const database = await createDatabase();
     const name = ownName();
     const gateway = await gatewayOn(nats(), { name, database, chain });

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { createTurns } from '../../../src/base/runtime/turns.ts';
 
-test('only so much work is done at once, in the order in which it came, and work that fails passes its turn on', async () => {
+test('only so much work runs simultaneously, in the order in which it came, and work that fails passes its turn on', async () => {
   const turns = createTurns(2);
   const [begun, running] = [[] as number[], new Set<number>()];
   let most = 0;

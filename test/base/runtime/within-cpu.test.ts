@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { withinCpuMs } from '../../../src/base/runtime/within-cpu.ts';
 import { cpuMs, maxPieceMs } from '../../support/main-thread.ts';
 
-test('work gives its result, undefined too, and an error of its own', () => {
+test('work gives its result, undefined too, and its own error', () => {
   expect(withinCpuMs(25, () => 7)).toEqual({ kind: 'done', value: 7 });
   expect(withinCpuMs(25, () => undefined)).toEqual({ kind: 'done', value: undefined });
   expect(() => withinCpuMs(25, () => JSON.parse('{'))).toThrow(SyntaxError);

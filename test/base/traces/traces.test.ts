@@ -98,7 +98,7 @@ test('one paid request is one trace, from the client through verify, settle, con
   });
 });
 
-test('a polling runner gets its span beside the call, its result is in the same trace, and a retry is a trace of its own that names the request', async () => {
+test('a polling runner gets its span with the call, its result is in the same trace, and a retry is a separate trace that names the request', async () => {
   await using collector = await startCollector();
   let attempts = 0;
   await using library = libraryRunner(() => {
@@ -151,7 +151,7 @@ backoff_cap_ms = 1`,
   });
 });
 
-test('each look after a settlement of unknown outcome is a trace of its own that names the request', async () => {
+test('each look after a settlement of unknown outcome is a separate trace that names the request', async () => {
   await using collector = await startCollector();
   const { proxy, gateway, hurry } = await behindProxy(chain, { tables: traces(collector) });
   const payment = await quoteAndSign(gateway, path, 'x');

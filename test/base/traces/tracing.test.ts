@@ -32,7 +32,7 @@ function tracingTo({ exporter }: Pick<ReturnType<typeof memory>, 'exporter'>, sa
   return createTracing({ exporter, sampleRatio, version: '0.0.0' });
 }
 
-test('a step is below the one that runs it, also after it has waited and ended, and outside of a request it is no span', async () => {
+test('a step is below the one that runs it, also after it has waited and ended, and outside of a request there is no span', async () => {
   const kept = memory();
   const tracing = tracingTo(kept);
   await traceStep(tracing, { name: 'work of its own' }, async () => {});

@@ -6,7 +6,7 @@ test('the waits double from the first to the longest', () => {
   expect(waits).toEqual([200, 400, 800, 1_000, 1_000]);
 });
 
-test('the waits grow by a factor of their own where one is given', () => {
+test('the waits grow by a given factor', () => {
   const waits = [0, 1, 2, 3].map((failures) =>
     backOffMs({ firstMs: 100, longestMs: 300, factor: 1.5 }, failures),
   );

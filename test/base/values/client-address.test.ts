@@ -14,7 +14,7 @@ test.each([
   expect(clientOf(address, 64)).toBe(client);
 });
 
-test('everything that is no address counts as one client, however it is spelt', () => {
+test('every text other than an address counts as one client, however it is spelt', () => {
   for (const text of [
     '',
     'unknown',

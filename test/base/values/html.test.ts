@@ -10,7 +10,7 @@ test('a text in a template is escaped, in an element and within quotes', () => {
 
 const item = (text: string) => html`<li>${text}</li>`;
 
-test('markup, lists of it, and nothing are shown as they are', () => {
+test('markup, lists of it, and nothing are shown unchanged', () => {
   expect(
     String(
       html`<ul>

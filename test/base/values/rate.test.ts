@@ -67,7 +67,7 @@ test('the inverse is rounded up by less than one part in 10^36', () => {
   expect(rateText(inverseRate(parseRate(`1${'0'.repeat(36)}`)!)!)).toBe(`0.${'0'.repeat(35)}1`);
 });
 
-test('an inverse of which rounding would leave fewer than 13 digits is no rate', () => {
+test('an inverse that rounding would shorten below 13 digits is not a rate', () => {
   expect(inverseRate(parseRate(`3${'0'.repeat(23)}`)!)).toBeDefined();
   expect(inverseRate(parseRate(`3${'0'.repeat(24)}`)!)).toBe(undefined);
   expect(inverseRate(parseRate(`1${'0'.repeat(37)}`)!)).toBe(undefined);

@@ -57,7 +57,7 @@ test.each([
   expect(shownRound(judgeRound(of, answers, now))).toEqual(expected);
 });
 
-test('a round without answers leaves the rate to its age, and sources that disagree end it at once', () => {
+test('a round without answers leaves the rate to its age, and sources that disagree end it immediately', () => {
   const first = afterRound(
     { rate: undefined, observedAtSecs: undefined, validUntilSecs: undefined },
     judgeRound(terms(2), [said('3200'), said('3200')], now),

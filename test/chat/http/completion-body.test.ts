@@ -31,7 +31,7 @@ test('a body of a request without credentials is parsed up to one megabyte', asy
 /** A request of ten megabytes. */
 const large = (prompt: string) => ask(`${prompt} ${'a'.repeat(10_000_000)}`, freeModel);
 
-test('a body gets memory for its whole processing, or is refused at once', async () => {
+test('a body gets memory for its whole processing, or is refused immediately', async () => {
   const gateway = await startChatGateway({ chat: 'key_per_minute = 100' });
   const key = { authorization: `Bearer ${await gateway.key()}` };
   const disconnect = new AbortController();

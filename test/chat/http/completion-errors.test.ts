@@ -382,7 +382,7 @@ test('a revoked key leaves the cache, and counts as a failed credential', async 
   expect(events.filter(({ type }) => type === 'chat_refused')).toHaveLength(1);
 });
 
-test('a malformed forwarded address is no fault: such requests count as one client', async () => {
+test('a malformed forwarded address is not a fault: such requests count as one client', async () => {
   const log = logLines();
   const gateway = await startChatGateway({
     chat: 'anonymous_per_minute = 5\nanonymous_per_day = 100',

@@ -85,7 +85,7 @@ test('an answer shortened to what the account can pay records no refusal', async
   expect((await refusals()).map(({ data }) => data)).toMatchObject([{ code: 'insufficient_funds' }]);
 });
 
-test('the budget of a key is not exceeded by many requests at once over two gateways, and a refusal says when it starts anew', async () => {
+test('the budget of a key is not exceeded by many simultaneous requests over two gateways, and a refusal says when it starts anew', async () => {
   const gateway = await startChatGateway();
   const other = await startChatGateway({ database: gateway.database });
   // each request may cost up to 1,020 micros

@@ -23,7 +23,7 @@ async function settled({ database }: ChatGateway) {
   return ends[0]?.data;
 }
 
-test('a client that leaves a stream aborts the upstream at once, and is charged for what was written', async () => {
+test('a client that leaves a stream aborts the upstream immediately, and is charged for what was written', async () => {
   const gateway = await startChatGateway({ model: { pieceMs: 20 } });
   const client = gateway.client(await gateway.key());
   const stream = await client.chat.completions.create({ ...ask('words:5000'), stream: true });
@@ -34,7 +34,7 @@ test('a client that leaves a stream aborts the upstream at once, and is charged 
   expect(await settled(gateway)).toMatchObject({ ending: 'client_left', is_estimate: true });
 });
 
-test('a client that leaves a stream before its first byte aborts the upstream at once, and is charged for the prompt only', async () => {
+test('a client that leaves a stream before its first byte aborts the upstream immediately, and is charged for the prompt only', async () => {
   const gateway = await startChatGateway();
   const key = await gateway.key(1_000_000n);
   const disconnect = new AbortController();
@@ -57,7 +57,7 @@ test('a client that leaves a stream before its first byte aborts the upstream at
   expect(Number(credits.balance)).toBeGreaterThan(0.999);
 });
 
-test('a client that abandons an answer that is no stream is charged with what the upstream wrote, as one that stays', async () => {
+test('a client that abandons an answer without a stream is charged with what the upstream wrote, as one that stays', async () => {
   const costs: unknown[] = [];
   for (const leaves of [false, true]) {
     // six seconds, in which the client leaves

@@ -39,7 +39,7 @@ async function documented(gateway: ChatGateway) {
   };
 }
 
-test("OpenAI's client lists the models, with prices and lengths beside them", async () => {
+test("OpenAI's client lists the models, with their prices and lengths", async () => {
   const gateway = await startChatGateway();
   const get = await documented(gateway);
   expect((await get('/v1/models')).json).toEqual({ object: 'list', data: [free, paid] });

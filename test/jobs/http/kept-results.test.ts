@@ -86,7 +86,7 @@ test('a result that was stored before its gateway died is the one that is record
   });
 });
 
-test('a stored result that is not the recorded one is shown to nobody, and the receipt says so', async () => {
+test('a stored result that is not the recorded one is shown to no client, and the receipt says so', async () => {
   const database = await createDatabase();
   const gateway = await start(database, leased);
   const to = await paid(gateway);

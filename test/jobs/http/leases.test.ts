@@ -392,7 +392,7 @@ test('a result over the limit is refused, and the lease continues', async () => 
   expect((await complete(1_000)).status).toBe(200);
 });
 
-test('a call whose runner disconnects during its delivery is released at once and loses no attempt', async () => {
+test('a call whose runner disconnects during its delivery is released immediately and loses no attempt', async () => {
   const database = await createDatabase();
   const gateway = await start(database, 'max_attempts = 1');
   await pay(gateway);

@@ -7,7 +7,7 @@ import { pay } from '../../app/workers/relay-support.ts';
 
 const chain = useChain();
 
-test('of many requests that wait one looks for a call that is released, and each call is answered to one of them at once', async () => {
+test('of many requests that wait one looks for a call that is released, and each call is answered to one of them immediately', async () => {
   const database = await createDatabase();
   const countLooks = () =>
     database.asOwner(async (owner) => {

@@ -99,7 +99,7 @@ test('a receipt that is waited for comes with its result when a runner of anothe
   expect([answer.status, answer.json.state, textOf(answer)]).toEqual([200, 'completed', 'done']);
 });
 
-test('a receipt that is waited for comes as it is when its time is over, and at once where the call is a dead letter', async () => {
+test('a waited-for receipt comes in its present state when its time is over, and immediately where the call is a dead letter', async () => {
   const gateway = await start(await createDatabase());
   const { path } = await paid(gateway);
   const early = await gateway.get(`${path}?wait_secs=1`);
@@ -293,7 +293,7 @@ async function eventsOf(response: Response, onText: (text: string) => void = () 
   });
 }
 
-test('an event stream has each state of a receipt until the final one with its result, and goes on where it was interrupted', async () => {
+test('an event stream has each state of a receipt until the final one with its result, and continues where it was interrupted', async () => {
   const gateway = await start(await createDatabase());
   const { path, bearer } = await paid(gateway);
   const follow = (more: Record<string, string> = {}) =>
@@ -334,7 +334,7 @@ test('a client that leaves an event stream gives its place back', async () => {
   await eventually(async () => expect((await gateway.get(`${path}?wait_secs=1`)).status).toBe(200));
 });
 
-test('three hundred clients that wait at once are all answered, with no connection to the database of their own', async () => {
+test('three hundred clients that wait simultaneously are all answered, without a database connection for each', async () => {
   const database = await createDatabase();
   const gateway = await start(database, '', { limits: { maxWaitingRequestsPerClient: 300 } });
   const { path } = await paid(gateway);

@@ -121,7 +121,7 @@ test('a nonce in upper case is refused before it is claimed, and the honest spel
 
 const base64 = (text: string | Uint8Array): string => Buffer.from(text).toString('base64');
 
-test('anything that is no payment in place of one is a 402 with a new quote', async () => {
+test('any value other than a payment in place of one is a 402 with a new quote', async () => {
   const gateway = await startTestGateway({ database: await createDatabase(), chain });
   for (const [name, value, reason] of [
     ['garbage', '!!!!', 'undecodable_payment'],

@@ -45,7 +45,7 @@ async function started({ db }: Setup['database']): Promise<number> {
   return (await allEvents(db)).filter(({ type }) => type === 'settlement_started').length;
 }
 
-test('the circuit breaker opens after repeated failures: payments are 503 at once until the facilitator answers again', async () => {
+test('the circuit breaker opens after repeated failures: payments are 503 immediately until the facilitator answers again', async () => {
   const setup = await behindProxy();
   const { proxy, database, gateway, count, circuitLogs } = setup;
   await breakDown(setup, 'verify');

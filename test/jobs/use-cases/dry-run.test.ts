@@ -176,7 +176,7 @@ test('dry runs are charged to the budget of the client address', async () => {
   expect(statuses).toEqual([200, 200, 200, 429, 429]);
 });
 
-test('a hundred dry runs at once are no more than the budget, and each is counted', async () => {
+test('a hundred simultaneous dry runs are no more than the budget, and each is counted', async () => {
   const { gateway } = await start('[limits]\nrequests_per_minute = 5');
   const headers = await callerHeaders('x');
   const runs = await Promise.all(

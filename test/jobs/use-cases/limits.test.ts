@@ -67,7 +67,7 @@ const statusesOf = (answers: readonly { readonly status: number }[]): Record<num
       .map(([status, all]) => [status, all.length]),
   );
 
-test('each request is charged to its budget before it waits for anything: a hundred at once get no more quotes', async () => {
+test('each request is charged to its budget before it waits for anything: a hundred simultaneous ones get no more quotes', async () => {
   const database = await createDatabase();
   const gateway = await startTestGateway({ database, chain, tables: tight });
   const answers = await Promise.all(Array.from({ length: 100 }, () => gateway.post(job, { body: 'x' })));
@@ -132,7 +132,7 @@ test('all clients together get no more quotes than the gateway may record: the o
   expect(await allEvents(database.db)).toHaveLength(quoted);
 });
 
-test('a summarised quote is paid as it was offered, counted once, and has no receipt before; a stopping gateway records the last sum', async () => {
+test('a summarised quote is paid on its offered terms, counted once, and has no receipt before; a stopping gateway records the last sum', async () => {
   const database = await createDatabase();
   // nothing is left of what may be recorded
   await database.pool.query(`select tollbook.take_event_allowance('quote', 1000, 5, 1000)`);

@@ -96,7 +96,7 @@ test.each([
   },
 );
 
-test('a process that runs and sees no look for much longer than the interval says that nobody looks', async () => {
+test('a process that runs and sees no look for much longer than the interval says that no process looks', async () => {
   const state = { listings: [], lookedAtSecs: nowSecs };
   expect(await told(state, 3 * hour * 1_000)).toEqual([]);
   expect(await told(state, 5 * hour * 1_000)).toEqual([

@@ -118,7 +118,7 @@ test('two gateways look in turns; a listing is gone after two conclusive looks, 
   expect(rows).toHaveLength(3);
 });
 
-test('a job that was never listed is no alert, and a gateway that stops ends its look at once for the next one', async () => {
+test('a job that was never listed raises no alert, and a gateway that stops ends its look immediately for the next one', async () => {
   const service = await startDiscoveryService([...others, ours[0]!]);
   const database = await createDatabase();
   const gateway = await startWatched(database, service, 'grace_secs = 0', 60_000);

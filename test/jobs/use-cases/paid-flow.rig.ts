@@ -4,6 +4,6 @@ import { payAtOnce } from './paid-flow-support.ts';
 
 const chain = useChain();
 
-test('two hundred different payments at once are two hundred transfers and calls in a sound ledger', async () => {
+test('two hundred simultaneous different payments are two hundred transfers and calls in a sound ledger', async () => {
   expect(await payAtOnce(chain, 200)).toBe(200);
 });

@@ -138,7 +138,7 @@ test('a second accepted token pays as well, in its own rate', async () => {
   expect((await chain.balance(payTo, chain.secondToken)) - before).toBe(BigInt(answer.json.payment.amount));
 });
 
-test('twenty identical payments at once are one transfer, one call and twenty consistent answers', async () => {
+test('twenty simultaneous identical payments are one transfer, one call and twenty consistent answers', async () => {
   const database = await createDatabase();
   const gateway = await startTestGateway({ database, chain });
   const before = await chain.balance(payTo);
@@ -154,7 +154,7 @@ test('twenty identical payments at once are one transfer, one call and twenty co
   expect(events.filter(({ type }) => type === 'enqueued')).toHaveLength(1);
 });
 
-test('identical payments at two processes at once are one transfer and one call', async () => {
+test('simultaneous identical payments at two processes are one transfer and one call', async () => {
   const database = await createDatabase();
   const gateways = [await startTestGateway({ database, chain }), await startTestGateway({ database, chain })];
   const before = await chain.balance(payTo);
@@ -170,7 +170,7 @@ test('identical payments at two processes at once are one transfer and one call'
   expect(events.filter(({ type }) => type === 'enqueued')).toHaveLength(1);
 });
 
-test('thirty different payments at once are thirty transfers and calls in a sound ledger', async () => {
+test('thirty simultaneous different payments are thirty transfers and calls in a sound ledger', async () => {
   expect(await payAtOnce(chain, 30)).toBe(30);
 });
 
@@ -220,7 +220,7 @@ test('a known payment with another body is refused, and the first request keeps 
   expect((await gateway.get('/x402/stats')).json.counters).toMatchObject({ accepted: 1, replay_denied: 2 });
 });
 
-test('one payment sent for different bodies at once pays for one of them, and that one is called', async () => {
+test('one payment sent simultaneously for different bodies pays for one of them, and that one is called', async () => {
   const database = await createDatabase();
   const gateway = await startTestGateway({ database, chain });
   for (let round = 0; round < 2; round++) {

@@ -112,7 +112,7 @@ test('a payment of the official client carries the job to the facilitator, whose
   }
 });
 
-test("a client's extensions reach the facilitator unchanged, but not an entry of its own for our job", async () => {
+test("a client's extensions reach the facilitator unchanged, but not the client's entry for our job", async () => {
   const { asked, gateway } = await start();
   const offer = offerOf(await gateway.post(job, { body, headers: json }));
   const unknown = { info: { any: [1, null, { é: 'ü' }] }, schema: { type: 'object' } };
@@ -142,7 +142,7 @@ test('a job that is not discoverable has no entry, and its payments name neither
   }
 });
 
-test('a payment with extensions that nobody reads harms nothing', async () => {
+test('a payment with extensions that no peer reads harms nothing', async () => {
   const { asked, gateway } = await start();
   for (const [name, extensions, status] of [
     ['nested beyond any use', { deep: JSON.parse('['.repeat(3_000) + ']'.repeat(3_000)) as unknown }, 202],

@@ -98,7 +98,7 @@ test('the identical payment sent again is answered with its own call', async () 
   expect(again.headers.get('payment-response')).toBe(first.headers.get('payment-response'));
 });
 
-test('copies of one payment with an id that come at once are all answered with its call', async () => {
+test('simultaneous copies of one payment with an id are all answered with its call', async () => {
   const { gateway } = await start();
   const payment = await signed(gateway);
   const answers = await Promise.all(Array.from({ length: 20 }, () => send(gateway, payment)));

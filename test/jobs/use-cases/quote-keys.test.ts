@@ -215,7 +215,7 @@ test('a quote keeps its price at a gateway with other prices and with its key as
   expect(refused).toMatchObject({ status: 402, json: { reason: 'unknown_quote' } });
 });
 
-test('an offer is paid as it was made, and its quote is recorded once whether or not it is stored by then', async () => {
+test('an offer is paid on its own terms, and its quote is recorded once whether or not it is stored by then', async () => {
   const database = await createDatabase();
   const gateway = await keyed(database);
   const pay = async () => {

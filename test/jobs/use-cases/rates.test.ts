@@ -128,7 +128,7 @@ test('the offer of a token whose source is frozen beyond its age is gone from ev
   });
 });
 
-test('sources that disagree take their token out of the offers at once, and the other token stays', async () => {
+test('sources that disagree take their token out of the offers immediately, and the other token stays', async () => {
   const [first, second] = [await startRateSource('{"rate": 3200}'), await startRateSource('{"rate": 3210}')];
   const database = await createDatabase();
   const change = withSources(httpSource(first) + httpSource(second), { keepsEuros: true });

@@ -177,7 +177,7 @@ test('a database that lacks a migration of this program makes the gateway not re
   );
 });
 
-test('while the database is away the log has one line about it, each line names version and instance, and probes are not logged', async () => {
+test('while the database is unreachable the log has one line about it, each line names version and instance, and probes are not logged', async () => {
   const database = await createDatabase();
   const file = join(temporaryFolder(), 'gateway.log');
   const gateway = await startTestGateway({ database, chain, logger: createLogger('info', file) });

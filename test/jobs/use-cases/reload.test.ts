@@ -26,7 +26,7 @@ test('a quote that was issued keeps its price and its token over a reload that r
   expect(answer).toMatchObject({ status: 202, json: { payment: { amount: '3264000', asset: chain.token } } });
 });
 
-test('a job that is disabled by a reload is refused at once, and its started payments are finished', async () => {
+test('a job that is disabled by a reload is refused immediately, and its started payments are finished', async () => {
   const database = await createDatabase();
   const proxy = await startFacilitatorProxy(chain.facilitatorUrl);
   onTestFinished(() => proxy.close());

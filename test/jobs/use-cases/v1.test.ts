@@ -90,7 +90,7 @@ test('the body of a 402 offers version 1 clients one token of each network, unde
   ]);
 });
 
-test('a version 1 payment gets a digest of its own, and leaves the quote of another client open', async () => {
+test('a version 1 payment gets its own digest, and leaves the quote of another client open', async () => {
   const gateway = await startTestGateway({ database: await createDatabase(), chain });
   const offer = offerOf(await gateway.post(job, { body: 'x' }));
   const digest = offer.accepts[0]?.extra['quoteDigest'];
@@ -106,7 +106,7 @@ test('a version 1 payment gets a digest of its own, and leaves the quote of anot
   expect(other).toMatchObject({ status: 202, json: { quote_digest: digest } });
 });
 
-test('twenty identical version 1 payments at once are one transfer and one call; replays carry no token', async () => {
+test('twenty simultaneous identical version 1 payments are one transfer and one call; replays carry no token', async () => {
   const database = await createDatabase();
   const gateway = await startTestGateway({ database, chain });
   const before = await chain.balance(payTo);

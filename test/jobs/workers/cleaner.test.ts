@@ -34,7 +34,7 @@ async function prunedEvents({ db }: TestDatabase): Promise<EventOf<'data_pruned'
   return (await allEvents(db)).filter((event) => event.type === 'data_pruned');
 }
 
-test('gateways that prune at once delete each row once, and one event says how many of what went', async () => {
+test('gateways that prune simultaneously delete each row once, and one event counts the deleted rows by kind', async () => {
   const database = await createDatabase();
   await storeResults(database, 1, 1_000);
   await storeResults(database, 1_001, 1_001);

@@ -106,7 +106,7 @@ describe('every event', () => {
     expect(types.toSorted()).toEqual(Object.keys(eventDescriptors).toSorted());
   });
 
-  test.each(types)('%s is read back as it was written', (type) => {
+  test.each(types)('%s is read back unchanged', (type) => {
     const data = encodeEventData(eventOf(type, examples[type]));
     expect(decodeLeaf(leafOf(type, data))).toEqual({
       seq: 7,
@@ -129,7 +129,7 @@ describe('every event', () => {
     expect(decodeLeaf(leafOf(type, encodes(type, lacking)()))).toMatchObject({ type });
   });
 
-  test.each(types)('%s has no field beside those of its schema', (type) => {
+  test.each(types)('%s has only the fields of its schema', (type) => {
     expect(encodes(type, { ...examples[type], surplus: 'unknown text' })).toThrow('surplus');
   });
 

@@ -73,7 +73,7 @@ test('a payment that lands after it failed keeps what it claimed', async () => {
   expect(await freeKinds(lane, key)).toEqual([]);
 });
 
-test("a caller's used nonce is a row of its own, which an auditor reads in SQL and whose unique index refuses a second one of its caller and job", async () => {
+test("a caller's used nonce is a separate row, which an auditor reads in SQL and whose unique index refuses a second one of its caller and job", async () => {
   const { database, stream, key, move } = await startedCall();
   const nonces = () => database.db.selectFrom('tollbook.caller_nonce').selectAll().execute();
   const used = { caller: '0xca11', service_id: 1, job_index: 0, nonce_sha256: key, stream };

@@ -85,7 +85,7 @@ test('calls of one key are delivered one after another in the order in which the
   expect(await ids()).toEqual([]);
 });
 
-test('a dead letter lets the others of its key go on, or keeps them until it is requeued or given up, as its policy says', async () => {
+test('a dead letter releases the others of its key, or keeps them until it is requeued or given up, as its policy says', async () => {
   const { database, lane, lease, ids } = await setUp();
   const [poison, next] = [
     await enqueue(database, lane, strict('skip')),
@@ -164,7 +164,7 @@ test('a key with several places has as many calls with runners, in order of thei
   expect(await ids()).toEqual(calls.slice(3, 5));
 });
 
-test('a call whose payment is taken back keeps its turn while that is unknown, and lets the others go on once it failed', async () => {
+test('a call whose payment is taken back keeps its turn while that is unknown, and releases the others once it failed', async () => {
   const { database, lane, ids } = await setUp();
   const [first, second] = [
     await enqueue(database, lane, strict('a')),

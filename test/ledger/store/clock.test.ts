@@ -40,7 +40,7 @@ async function addCall({ pool }: TestDatabase, lane: ReturnType<typeof laneOn>) 
   return { stream, callId: added.call_id };
 }
 
-test('after the clock was an hour ahead only the time of events stays there: a new call is due at once', async () => {
+test('after the clock was an hour ahead only the time of events stays there: a new call is due immediately', async () => {
   const { database, lane } = await laneWithHourAhead();
   const { stream, callId } = await addCall(database, lane);
   const { events } = await readStream(database.pool, stream);

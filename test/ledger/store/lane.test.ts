@@ -250,7 +250,7 @@ test('a batch that is sent twice under its number is done once and answered twic
   expect(await database.asOwner((owner) => expectSoundLedger(database.db, owner))).toHaveLength(1);
 });
 
-test('the number of a batch is no answer to another batch, and the database does not show the names of flushers', async () => {
+test('the number of a batch does not answer another batch, and the database does not show the names of flushers', async () => {
   const { pool, asOwner, db } = await createDatabase();
   const flusher = randomUUID();
   const batch = (batchNo: number) =>
@@ -348,7 +348,7 @@ test('closing finishes the queued commands and accepts no new ones', async () =>
   await expect(lane.append({ stream: newStream(), events: [refused()] })).rejects.toThrow(LaneClosedError);
 });
 
-test('closing while the database is away gives up after its grace', async () => {
+test('closing while the database is unreachable gives up after its grace', async () => {
   const lane = openLane({ url: 'postgresql://nobody@127.0.0.1:1/nothing' });
   const append = lane.append({ stream: newStream(), events: [refused()] });
   append.catch(() => {});

@@ -112,7 +112,7 @@ test('services share: each place goes to the one with the fewest calls with runn
   expect(await next(100)).toEqual(many(8).map(() => 1));
 });
 
-test('a job of a higher priority goes first within its service, and one that waits behind it gets its share of the places', async () => {
+test('a job of a higher priority goes first within its service, and one that waits after it gets its share of the places', async () => {
   const database = await createDatabase();
   const lane = laneOn(database);
   for (const _ of many(60)) await release(database, lane, { serviceId: 1, jobIndex: 0, bytes: 1 });
@@ -134,7 +134,7 @@ test('a job of a higher priority goes first within its service, and one that wai
   expect(rest).toHaveLength(60);
 });
 
-test('a job with a limit has at most so many calls with runners at once, however many processes lease, and delays no other job', async () => {
+test('a job with a limit has at most so many calls with runners simultaneously, however many processes lease, and delays no other job', async () => {
   const database = await createDatabase();
   const lane = laneOn(database);
   for (const _ of many(20)) await release(database, lane, { serviceId: 1, jobIndex: 0, bytes: 1 });

@@ -29,7 +29,7 @@ async function connect(url: string): Promise<pg.Client> {
 
 const further = { role: 'tollbook_writer', readerRole: 'tollbook_reader' };
 
-test('each migration is committed by itself and has no limit of time, and a run after a failed one goes on there', async () => {
+test('each migration is committed by itself and has no limit of time, and a run after a failed one continues there', async () => {
   const { url, pool } = await createDatabase();
   const timeout = `create table tollbook.extra as select current_setting('statement_timeout') as ms`;
   const broken = filesOf({ '0100-good': timeout, '0101-bad': 'create table tollbook.half (); select 1/0' });
@@ -59,7 +59,7 @@ test('a migration that waits for a lock holds appends up only briefly, and is ap
   expect(await migrating).toEqual(['0100-wide']);
 });
 
-test('a file that says so runs outside a transaction: an index is built while appends go on', async () => {
+test('a file that says so runs outside a transaction: an index is built while appends continue', async () => {
   const { url, pool } = await createDatabase();
   const text = `-- outside a transaction: the table is large
 drop index concurrently if exists tollbook.event_extra;
@@ -91,7 +91,7 @@ test('migrate of an older version refuses a database that a newer version has mi
   });
 });
 
-test('databases of one server have writer roles of their own, and a copy gets its own with its next migration', async () => {
+test('databases of one server have separate writer roles, and a copy gets its own with its next migration', async () => {
   const server = inject('serverUrl');
   const admin = await connect(server.replace('DATABASE', 'postgres'));
   const names = [1, 2].map(() => `test_${randomBytes(8).toString('hex')}`);

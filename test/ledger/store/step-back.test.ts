@@ -64,7 +64,7 @@ test('a lost append is noticed also when the ledger has grown past it meanwhile'
   expect(await reasonOf(lane)).toMatch(/up to 4, lacks some of them, and now ends at event 10,/);
 });
 
-test('an append that was never acknowledged may be lost: it is sent again, and the gateway goes on', async () => {
+test('an append that was never acknowledged may be lost: it is sent again, and the gateway continues', async () => {
   const database = await createDatabase();
   const lane = laneOn(database);
   await append(lane, 3);
@@ -77,7 +77,7 @@ test('an append that was never acknowledged may be lost: it is sent again, and t
   expect(await laneRow(database)).toMatchObject({ seq: 4 });
 });
 
-test('a batch that can never be recorded leaves a number without an answer, and the gateway goes on', async () => {
+test('a batch that can never be recorded leaves a number without an answer, and the gateway continues', async () => {
   const database = await createDatabase();
   const lane = laneOn(database);
   await append(lane);
@@ -117,7 +117,7 @@ const writeAsOwner = ({ asOwner }: TestDatabase, statement: (database: string) =
 const pruneAnswers = (database: TestDatabase) =>
   writeAsOwner(database, () => 'delete from tollbook.lane_batch');
 
-test('a sender whose kept answer was pruned while it slept goes on alone under another name, and no other notices', async () => {
+test('a sender whose kept answer was pruned while it slept continues alone under another name, and no other notices', async () => {
   const database = await createDatabase();
   const [sleeper, other] = [laneOn(database), laneOn(database)];
   await append(sleeper, 2);
@@ -185,7 +185,7 @@ test('a loss is noticed also by a gateway that has only read the lost event, in 
   expect(await reasonOf(reader)).toMatch(/up to 4, lacks some of them, and now ends at event 10,/);
 });
 
-test('a gateway that slept through a loss and its recovery stops alone: the recovered ledger goes on', async () => {
+test('a gateway that slept through a loss and its recovery stops alone: the recovered ledger continues', async () => {
   const database = await createDatabase();
   const sleeper = laneOn(database);
   await append(sleeper);
@@ -202,7 +202,7 @@ test('a gateway that slept through a loss and its recovery stops alone: the reco
   expect(await laneRow(database)).toMatchObject({ seq: 8, halt_reason: null });
 });
 
-test('a halt stops the process at once where the database cannot be written, and is recorded when it can', async () => {
+test('a halt stops the process immediately where the database cannot be written, and is recorded when it can', async () => {
   const database = await createDatabase();
   const [lane, other] = [laneOn(database), laneOn(database)];
   await append(lane);

@@ -7,7 +7,7 @@ import { createDatabase } from '../../support/database.ts';
 import { newStream, refused } from '../../support/events.ts';
 import { expectSoundLedger } from '../../support/invariants.ts';
 
-test('what batches have counted is added up behind them once it is 300 rows, and each sender’s last answer is kept', async () => {
+test('the counts of batches are added up after them once it is 300 rows, and each sender’s last answer is kept', async () => {
   const { pool, asOwner, db } = await createDatabase();
   const flusher = randomUUID();
   const batch = (batchNo: number) => {

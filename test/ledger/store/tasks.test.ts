@@ -57,7 +57,7 @@ test('a clock that goes back stops no task, and what a round found by the later 
   expect(await beginRound(pool, rate, 60_000)).toMatchObject({ round: 2, payload: {} });
 });
 
-test('configurations that nobody has had in force for a month leave the queue, and other queues keep theirs', async () => {
+test('configurations that no gateway has had in force for a month leave the queue, and other queues keep theirs', async () => {
   const { pool, moveClock } = await createDatabase();
   const other = { ...rate, queue: 'eip155:1/0xb6' };
   for (const name of [rate, other]) await beginRound(pool, name, 0);

@@ -63,12 +63,12 @@ describe('a payment', () => {
       expect(JSON.stringify(left)).not.toContain(secret);
   });
 
-  test('with junk beside its signature is refused', () => {
+  test('with junk next to its signature is refused', () => {
     expect(reasonFor(withPayload({ junk: null }))).toBe('unknown_payload_field');
     expect(reasonFor(withPayload({ permit2Authorization: {} }))).toBe('unknown_payload_field');
   });
 
-  test('is sent to the facilitator exactly as it was signed, without other fields', () => {
+  test('is sent to the facilitator exactly as signed, without other fields', () => {
     const request = facilitatorRequest(signedPayment, bytesOf('e5', 32));
     expect(request.paymentPayload.payload).toEqual(payload.payload);
     expect(request.paymentRequirements).toEqual(request.paymentPayload.accepted);

@@ -130,7 +130,7 @@ describe('a quote that a payment echoes', () => {
     expect(accepts({ ...terms, echo: { ...terms.echo, mac } })).toBe(false);
   });
 
-  test('is refused with any other terms: a quote forged by whoever knows all but the key', () => {
+  test('is refused with any other terms: a quote forged by an attacker who knows all but the key', () => {
     fc.assert(
       fc.property(anyOffer, anyHash, ({ quote, of }, salt) => {
         const forged = { ...quote, salt };

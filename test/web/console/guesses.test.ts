@@ -84,7 +84,7 @@ test('who has the password guesses at most a hundred codes in a day, from any nu
   expect(guesses).toBeLessThan(100);
 });
 
-test('of guesses at once none is before the count of another: three of twenty in one session are looked at', async () => {
+test('of simultaneous guesses none precedes the count of another: three of twenty in one session are looked at', async () => {
   const { gateway, ada } = await start();
   const guesser = await withPassword(gateway, ada, '198.51.100.1');
   const { fields = {} } = formsIn((await guesser.get(page)).text).find(({ action }) => action === page) ?? {};

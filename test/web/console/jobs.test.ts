@@ -47,7 +47,7 @@ test('what a reload sold otherwise than before is listed', async () => {
   expect(text).toContain('→ disabled at 0.000000000000000005');
 });
 
-test('a dry run of no job is refused as clients are, and a viewer asks for none', async () => {
+test('a dry run without a job is refused as for clients, and a viewer asks for none', async () => {
   const site = await startJobsSite(chain, echo, { tables: '[console]\n' });
   const ada = browserOf(site, await signInOperator(site));
   const action = `${page}/dry-run`;

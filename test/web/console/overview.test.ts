@@ -65,7 +65,7 @@ test('what needs a person is told with the page that deals with it', async () =>
   expect(text).toContain('It gives no useful answers.');
 });
 
-test('figures are events for who is signed in alone', async () => {
+test('figures are events only for signed-in operators', async () => {
   const site = await start();
   const ada = browserOf(site, await signInOperator(site));
   const accept = { accept: 'text/event-stream' };

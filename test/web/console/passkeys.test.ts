@@ -70,7 +70,7 @@ async function signOutAndIn(page: Page): Promise<void> {
 }
 
 describe.skipIf(!hasBrowser)('a passkey', () => {
-  test('opens the console as the first second factor, and others are added beside it', async () => {
+  test('opens the console as the first second factor, and others are added to it', async () => {
     const gateway = await startNamedConsole();
     const { page, check } = await joinWithPasskey(gateway);
     await signOutAndIn(page);

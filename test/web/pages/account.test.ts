@@ -122,7 +122,7 @@ test('a changed password ends the other sessions and keeps this one', async () =
   expect((await elsewhere.get('/account')).status).toBe(303);
 });
 
-test('sessions are listed with how they began, one ends by itself, and all of them end at once', async () => {
+test('sessions are listed with how they began, one can be ended alone, and all of them together', async () => {
   const gateway = await start();
   const browsers = [
     gateway.browser(),
@@ -202,7 +202,7 @@ test('a forgotten password is set once by the link of a mail, which leads to a p
   ).toBe('/');
 });
 
-test('a provider’s answer with another state, or without one, signs nobody in', async () => {
+test('a provider’s answer with another state, or without one, signs no user in', async () => {
   const port = await freePort();
   const oidc = await startOidc({ gatewayPort: port, people: { ada: { email, email_verified: true } } });
   const gateway = await startSite({

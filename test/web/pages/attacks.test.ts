@@ -7,7 +7,7 @@ const sessionCookie = 'tollbook.session_token';
 
 const start = useIdentityGateway(undefined, startSite);
 
-test('a page is framed by nobody, runs nothing inline and asks no other origin', async () => {
+test('a page cannot be framed, runs nothing inline and asks no other origin', async () => {
   const gateway = await start();
   const { headers, text } = await gateway.browser().get('/sign-in');
   expect(headers.get('content-security-policy')).toBe(
@@ -20,7 +20,7 @@ test('a page is framed by nobody, runs nothing inline and asks no other origin',
   expect(text).not.toMatch(/(?:src|href|action)="(?!\/|#)/);
 });
 
-test('a form without its token, with a stranger’s, or from another origin signs nobody in', async () => {
+test('a form without its token, with a stranger’s, or from another origin signs no user in', async () => {
   const gateway = await start();
   const browser = gateway.browser();
   await signUp(gateway, browser, gateway.email);

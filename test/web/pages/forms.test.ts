@@ -171,7 +171,7 @@ describe.each(sites)('every form that is registered (of jobs: $hasJobs)', ({ sta
 });
 
 describe.each(sites)('every page that is registered (of jobs: $hasJobs)', ({ start, hasJobs }) => {
-  test('is framed by nobody, is in no cache of others, and answers a hostile address without a fault', async () => {
+  test('cannot be framed, is in no shared cache, and answers a hostile address without a fault', async () => {
     const gateway = await start();
     const [user, visitor] = [gateway.browser(), gateway.browser('198.51.100.1')];
     await signInByWallet(user);
@@ -279,7 +279,7 @@ describe.skipIf(!hasBrowser)('a person with a browser', () => {
     expect(await countOf(gateway, 'tollbook.api_key')).toBe(1);
   });
 
-  test('who signs out leaves nothing behind that the back button shows', async () => {
+  test('a sign-out leaves no page that the back button shows', async () => {
     const gateway = await startShared();
     const browser = gateway.browser();
     await signUp(gateway, browser, gateway.email);

@@ -173,7 +173,7 @@ describe('what was typed', () => {
   });
 });
 
-test('a text shows the marks that would turn it around, and those that nobody sees', () => {
+test('a text shows the marks that would turn it around, and invisible ones', () => {
   expect(visibleText('a\u202eb\u2066c\u0007d\u200be\r\nf\tg')).toBe(
     String.raw`a\u{202e}b\u{2066}c\u{7}d\u{200b}e` + '\nf\tg',
   );

@@ -115,7 +115,7 @@ describe.skipIf(!hasBrowser)('a visitor with a wallet', () => {
     await tour.look('jobs-receipts-opened');
   });
 
-  test('pays once by a double click, and in two tabs at once', async () => {
+  test('pays once by a double click, and in two tabs simultaneously', async () => {
     const site = await startJobsSite(chain, echo);
     const buyer = await openBuyer(site);
     const { page, context, wallet } = buyer;
@@ -306,7 +306,7 @@ async function openByToken({ page }: Tab, digest: string, token: string): Promis
 }
 
 describe('receipts', () => {
-  test('are listed, with their results, for who has signed in with the wallet that paid, and for nobody else', async () => {
+  test('are listed, with their results, only for a user who signed in with the wallet that paid', async () => {
     const site = await startJobsSite(chain, echo);
     const [owner, other] = [await fundedWallet(chain), await fundedWallet(chain)];
     const [own, others] = [await buy(site, owner), await buy(site, other)];
@@ -349,7 +349,7 @@ describe('receipts', () => {
     expect((await browser.get(`/jobs/receipts/${one.digest}`)).text).not.toContain('>hello<');
   });
 
-  test('that a browser has opened are closed to whoever uses it after a sign-out', async () => {
+  test('that a browser has opened are closed to its next user after a sign-out', async () => {
     const site = await startJobsSite(chain, echo);
     const { digest, token } = await buy(site);
     for (const [page, action] of [

@@ -78,7 +78,7 @@ describe.skipIf(!hasBrowser)('a person with a browser', () => {
 });
 
 describe('the form of a new key', () => {
-  test('that is sent twice, also at once and to two gateways, makes one key and shows it both times', async () => {
+  test('that is sent twice, also simultaneously and to two gateways, makes one key and shows it both times', async () => {
     const gateway = await startSite();
     const other = await startSite({ database: gateway.database });
     const browser = gateway.browser();
@@ -158,7 +158,7 @@ describe('the form of a new key', () => {
   });
 });
 
-test('the keys, requests and receipts of others look like ones that do not exist, and stay as they are', async () => {
+test('the keys, requests and receipts of others look like ones that do not exist, and stay unchanged', async () => {
   const gateway = await startSite();
   const [owner, stranger] = [gateway.browser(), gateway.browser('198.51.100.1')];
   for (const browser of [owner, stranger]) await signInByWallet(browser);

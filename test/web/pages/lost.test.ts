@@ -10,7 +10,7 @@ const html = { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' };
 const { SCREENSHOTS: pictures } = processEnvironment();
 
 describe('a browser', () => {
-  test('sees a page with ways to go on where there is none, and where a form alone is taken', async () => {
+  test('sees a page with further links where there is no page, and where a form alone is taken', async () => {
     const gateway = await startSite();
     const browser = gateway.browser();
     for (const [where, status, words] of [

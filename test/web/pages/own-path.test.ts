@@ -3,9 +3,12 @@ import { ownPath, pathWith } from '../../../src/web/pages/own-path.ts';
 
 const own = 'https://books.example';
 
-test.each(['/', '/keys', '/keys/new?name=a%20b&cap=1', '/account#x'])('%s is a path of its own', (path) => {
-  expect(ownPath(path, own)).toBe(path.replace(/#.*/, ''));
-});
+test.each(['/', '/keys', '/keys/new?name=a%20b&cap=1', '/account#x'])(
+  '%s is a path of its own site',
+  (path) => {
+    expect(ownPath(path, own)).toBe(path.replace(/#.*/, ''));
+  },
+);
 
 test.each([
   undefined,

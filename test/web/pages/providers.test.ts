@@ -63,7 +63,7 @@ async function consent({ page }: Tab, login: string): Promise<void> {
 }
 
 describe.skipIf(!hasBrowser)('the button of a provider', () => {
-  test('works on a page that was made while the provider was away', async () => {
+  test('works on a page that was made while the provider was unreachable', async () => {
     const { gateway, oidc } = await startBoth({ listens: false });
     const tab = await openTab(chromium, gateway);
     await tab.page.goto('/sign-in?next=/account');
@@ -142,7 +142,7 @@ describe('a provider’s answer', () => {
     expect(await isSignedIn(browser)).toBe(false);
   });
 
-  test('that is sent again signs nobody in', async () => {
+  test('that is sent again signs no user in', async () => {
     const { gateway, oidc } = await startBoth();
     const browser = gateway.browser();
     const callback = await oidc.signIn((await press(browser)).href, 'ada');
@@ -169,7 +169,7 @@ describe('a provider’s answer', () => {
     expect(await isSignedIn(browser)).toBe(false);
   });
 
-  test('that is sent to the callback of another provider signs nobody in, and the other one does not get the code', async () => {
+  test('that is sent to the callback of another provider signs no user in, and the other one does not get the code', async () => {
     const gatewayPort = await freePort();
     const codes: string[] = [];
     const home = await startOidc({ gatewayPort, people });
@@ -208,7 +208,7 @@ describe('a provider’s answer', () => {
     expect((await owner.get('/account')).text).not.toContain('Remove home');
   });
 
-  test('that names somebody else’s account adds that account to nobody', async () => {
+  test('that names somebody else’s account adds that account to no user', async () => {
     const { gateway, oidc } = await startBoth();
     const [owner, thief] = [gateway.browser(), gateway.browser('198.51.100.1')];
     await arrive(owner, await oidc.signIn((await press(owner)).href, 'ada'));

@@ -5,7 +5,7 @@ import { fastestMs } from '../../support/fastest.ts';
 import { signInByWallet } from '../../support/identity.ts';
 import { startSite } from '../../support/site.ts';
 
-test('the page of usage is there in under 100 ms with a million completions behind it', async () => {
+test('the page of usage is there in under 100 ms with a million completions', async () => {
   const gateway = await startSite();
   const browser = gateway.browser();
   await signInByWallet(browser);

@@ -26,7 +26,7 @@ test("the webhook's body has the kind as its type, the status, a text for people
   });
 });
 
-test('Slack gets one text, without markup of its own', () => {
+test('Slack gets one text, without foreign markup', () => {
   expect(slackBody(message, 'prod')).toEqual({
     text: '[firing] prod: runner_paused echo\nThe runner &lt;echo&gt; &amp; its calls wait.',
   });

@@ -4,7 +4,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { watchCertificates } from '../../../../src/base/peers/http/certificate-watch.ts';
 import { createHttpPool } from '../../../../src/base/peers/http/http.ts';
 
-test('a peer whose TLS fails is reported by its host for 15 minutes; one that is away is not', async () => {
+test('a peer whose TLS fails is reported by its host for 15 minutes; an unreachable one is not', async () => {
   // answers a TLS greeting with something else
   const server = createServer((socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'));
   server.listen(0, '127.0.0.1');

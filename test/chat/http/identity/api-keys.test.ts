@@ -43,7 +43,7 @@ async function fundUser({ database }: IdentityGateway, userId: string, micros = 
   await grantCredit({ ...database, lane: laneOn(database) }, accountId, micros);
 }
 
-test('a disabled user is refused at once with session, key and sign-in, is charged nothing, and goes on once enabled', async () => {
+test('a disabled user is refused immediately with session, key and sign-in, is charged nothing, and is served again once enabled', async () => {
   const gateway = await startIdentityGateway();
   const { database } = gateway;
   const browser = gateway.browser();
@@ -138,7 +138,7 @@ describe('a session', () => {
     expect(events.filter(({ type }) => type === 'credit_captured')).toHaveLength(1);
   });
 
-  test('is ignored beside an explicit credential, even a wrong one', async () => {
+  test('is ignored in a request with an explicit credential, even a wrong one', async () => {
     const gateway = await start();
     const { browser } = await signedIn(gateway);
     const key = await gateway.key();

@@ -74,7 +74,7 @@ async function walletsOf(browser: Browser): Promise<string[]> {
 const remove = (browser: Browser, { address }: PrivateKeyAccount): Promise<Answer> =>
   browser.request('DELETE', `/api/wallets/${address}`);
 
-test('a wallet that was added signs in to the account, and one that was removed opens an account of its own', async () => {
+test('a wallet that was added signs in to the account, and one that was removed opens a separate account', async () => {
   const { gateway, ada } = await start();
   const wallet = newWallet();
   const added = await link(ada, wallet);
@@ -178,7 +178,7 @@ describe('a wallet is not added by a message', () => {
     expect((await ada.post('/api/wallets', body)).status).toBe(201);
   });
 
-  test('of a sign-in, and the message that adds a wallet signs nobody in', async () => {
+  test('of a sign-in, and the message that adds a wallet signs no user in', async () => {
     const { gateway, ada } = await start();
     const wallet = newWallet();
     expect((await ada.post('/api/wallets', await siweFor(ada, wallet))).json.code).toBe('siwe_mismatch');
@@ -227,7 +227,7 @@ test('a session that is older than ten minutes adds and removes no wallet', asyn
   expect(await walletsOf(ada)).toEqual([wallet.address.toLowerCase()]);
 });
 
-test('the last way to sign in stays, also where two wallets are removed at once', async () => {
+test('the last way to sign in stays, also where two wallets are removed simultaneously', async () => {
   const { gateway } = await start();
   const person = gateway.browser('198.51.100.1');
   const [first, second] = [newWallet(), newWallet()];
@@ -239,7 +239,7 @@ test('the last way to sign in stays, also where two wallets are removed at once'
   expect(await walletsOf(person)).toHaveLength(1);
 });
 
-test('a wallet of somebody else, or of nobody, is not removed', async () => {
+test('a wallet of somebody else, or an unknown one, is not removed', async () => {
   const { gateway, ada } = await start();
   const wallet = newWallet();
   const owner = gateway.browser('198.51.100.1');
@@ -249,7 +249,7 @@ test('a wallet of somebody else, or of nobody, is not removed', async () => {
   expect(await walletsOf(owner)).toEqual([wallet.address.toLowerCase()]);
 });
 
-test('of two accounts that add the same wallet at once one has it', async () => {
+test('of two accounts that add the same wallet simultaneously one has it', async () => {
   const { gateway, ada } = await start();
   const other = gateway.browser('198.51.100.1');
   await signInByWallet(other);
@@ -262,7 +262,7 @@ test('of two accounts that add the same wallet at once one has it', async () => 
   expect(answers.map(({ status }) => status).toSorted((one, two) => one - two)).toEqual([201, 409]);
 });
 
-test('a replaced session secret, kept beside the new one, still proves a nonce', async () => {
+test('a replaced session secret, kept with the new one, still proves a nonce', async () => {
   const { gateway, ada } = await start();
   const terms = await termsOf(ada);
   await gateway.replaceSecret('another-secret-of-the-gateway-of-32-characters', identitySecret);

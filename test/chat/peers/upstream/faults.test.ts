@@ -137,7 +137,7 @@ describe('a stream', () => {
     expect([...inPlace, ...begun].toSorted()).toEqual([...faultNames].toSorted());
   });
 
-  test('that is too late to begin is no stream', async () => {
+  test('that is too late to begin is not a stream', async () => {
     const { upstream } = await startModel({ firstByteTimeoutMs: 50 }, { slowMs: 60_000 });
     expect(await askStream(upstream, 'fault:slow_first_byte')).toMatchObject(failed('first_byte_timeout'));
   });

@@ -216,8 +216,8 @@ describe('of a model that fails', () => {
   });
 });
 
-describe('an upstream that is away', () => {
-  test('is so for all its models, whoever asks', () => {
+describe('an unreachable upstream', () => {
+  test('is unreachable for all its models and all callers', () => {
     const { health } = create();
     for (const model of ['m', 'n', 'o']) {
       const choice = health.choose([{ name: 'a', model, weight: 1 }], 'ann');
@@ -251,7 +251,7 @@ describe('a Retry-After', () => {
   });
 });
 
-test('whatever happens, a probe goes alone, and nobody is left out for ever', () => {
+test('whatever happens, a probe goes alone, and no upstream is left out for ever', () => {
   const anyStep = fc.record({
     waitMs: fc.nat(3000),
     voter: fc.constantFrom(undefined, 'ann', 'bob'),

@@ -214,7 +214,7 @@ describe('an abort', () => {
     await eventually(() => expect(model.calls.map(({ state }) => state)).toEqual(['dropped', 'dropped']));
   });
 
-  test('by the signal ends a stream that nobody reads, and closes its connection', async () => {
+  test('by the signal ends an unread stream, and closes its connection', async () => {
     const { model, upstream } = await startModel();
     const caller = new AbortController();
     const answer = streaming(await askStream(upstream, 'words:100000', caller.signal));
@@ -264,7 +264,7 @@ describe('an abort', () => {
   });
 });
 
-test('many streams at once each get their own bytes', async () => {
+test('many simultaneous streams each get their own bytes', async () => {
   const { upstream } = await startModel();
   const prompts = Array.from({ length: 60 }, (_, at) => `words:${50 + at}`);
   const answers = await Promise.all(

@@ -57,7 +57,7 @@ describe('a whole answer', () => {
 });
 
 describe('what goes up', () => {
-  test('is the body as it is, the key, and nothing that a caller could have sent', async () => {
+  test('is the unchanged body, the key, and nothing that a caller could have sent', async () => {
     const { model, upstream } = await startModel({ key: 'upstream-key' });
     await ask(upstream, 'hello');
     await readAll(await askStream(upstream, 'hello'));
@@ -118,7 +118,7 @@ describe('an upstream', () => {
     expect(model.calls).toHaveLength(3);
   });
 
-  test('that nobody listens for is unreachable', async () => {
+  test('without a listener is unreachable', async () => {
     const server = createTcpServer().listen(0, '127.0.0.1');
     await once(server, 'listening');
     const port = boundPort(server);
@@ -144,7 +144,7 @@ describe('an upstream', () => {
     expect(model.calls).toEqual([]);
   });
 
-  test('refuses by its status line, however the body goes on', async () => {
+  test('refuses by its status line, whatever body follows', async () => {
     const endless = await serve((_, response) => {
       response.on('drain', () => response.write(Buffer.alloc(100_000)));
       response.writeHead(422).write(Buffer.alloc(100_000));

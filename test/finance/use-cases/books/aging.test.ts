@@ -134,7 +134,7 @@ describe('tollbook aging', () => {
     expect(ended.stdout).toContain('refund due: 0.001000 USDC-84532, 1 item\n');
   });
 
-  test('refuses a date that has not come, a text that is no date, and a format that it has not', async () => {
+  test('refuses a date that has not come, a text that is not a date, and an unknown format', async () => {
     for (const [args, words] of [
       [['--as-of', '2999-01'], '--as-of is in the future'],
       [['--as-of', 'yesterday'], '--as-of is a date or time'],

@@ -169,7 +169,7 @@ test('a period is not closed by a report that calls a break explained whose expl
   expect(await close(change)).toMatchObject({ kind: 'closed' });
 });
 
-describe('a later run beside the close', () => {
+describe('a later run compared with the close', () => {
   test('is the same, whatever was recorded since', async () => {
     const { database, ledger, accountId, period, close, source, standing } = await endedPeriod();
     await close();

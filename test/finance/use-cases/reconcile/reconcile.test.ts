@@ -126,7 +126,7 @@ describe('a reconciliation of six payments', () => {
     expect(twice.networks).toMatchObject([{ completeness: 'two_passes' }]);
   });
 
-  test('that gives little at a time, or a file to go on from: the report is the same to the byte', async () => {
+  test('that gives little at a time, or a file to continue from: the report is the same to the byte', async () => {
     const books = await paid(chain);
     const proxy = await startRpcProxy(chain.rpcUrl);
     const text = reportText(await reconcile(await optionsOf(books)));

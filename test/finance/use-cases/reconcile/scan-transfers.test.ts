@@ -195,7 +195,7 @@ describe('a node that answers differently the second time', () => {
 });
 
 describe('a scan that was cut off', () => {
-  test('goes on where it stopped, and finds the same', async () => {
+  test('continues where it stopped, and finds the same', async () => {
     const file = path.join(temporaryFolder(), 'scan');
     const proxy = await cutOff(file);
     // what a killed process left half written does no harm
@@ -219,7 +219,7 @@ describe('a scan that was cut off', () => {
     expect(proxy.asked.flatMap((question) => rangeOf(question) ?? [])[0]?.from).toBe(0n);
   });
 
-  test('of another question is of no use, and stays', async () => {
+  test('of another question is not used, and stays', async () => {
     const file = path.join(temporaryFolder(), 'scan');
     await cutOff(file);
     const before = readFileSync(file, 'utf8');
@@ -229,7 +229,7 @@ describe('a scan that was cut off', () => {
     expect(readFileSync(file, 'utf8').startsWith(before)).toBe(true);
   });
 
-  test('is no proof of two passes where it was made in one', async () => {
+  test('does not prove two passes where it was made in one', async () => {
     const file = path.join(temporaryFolder(), 'scan');
     await scan(chain.rpcUrl, { resumeFile: file });
     const proxy = await behind(() => undefined);

@@ -75,7 +75,7 @@ test('after a change of the timeline an anchor decides: with all that it knows t
   });
 });
 
-test('a quiet database with known losses does not go live: the refusal leaves the ledger as it was', async () => {
+test('a quiet database with known losses does not go live: the refusal leaves the ledger unchanged', async () => {
   const database = await onRecord('timeline = 77');
   const anchor = {
     ...(await anchorOf(database, 2)),

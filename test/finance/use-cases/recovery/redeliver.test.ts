@@ -222,7 +222,7 @@ test('a lost payment is never answered with 402, and is delivered only for a new
   await database.asOwner((owner) => expectSoundLedger(database.db, owner));
 });
 
-test('a redelivery has the idempotency key of the lost call for the same body, and one of its own for another', async () => {
+test('a redelivery has the idempotency key of the lost call for the same body, and another one for another body', async () => {
   const { lost, start, recover, runner, delivered } = await lossyRestore(chain, ['same', 'lost']);
   const [same, other] = lost as [TakenPayment, TakenPayment];
   await recover();

@@ -58,7 +58,7 @@ test('a refund that a wallet has sent is recorded once it is final, and one that
   await database.asOwner((owner) => expectSoundLedger(database.db, owner));
 });
 
-test('a refund that was started for a nonce is recorded by the transaction that has spent it, which nobody has named', async () => {
+test('a refund that was started for a nonce is recorded by the transaction that has spent it, which no operator has named', async () => {
   const { database, ledger, chains, owed, typesOf } = await refunding(chain);
   const { callId: _, ...of } = await owed();
   const account = privateKeyToAccount(devnetKeys.spare);

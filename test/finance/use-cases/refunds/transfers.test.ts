@@ -122,7 +122,7 @@ describe('money that came without a payment', () => {
     ).toMatchObject({ code: 'no_return' });
   });
 
-  test('is no payment, no sweep and no refund: each transfer counts once', async () => {
+  test('is not a payment, sweep or refund: each transfer counts once', async () => {
     const { database, paid, record, sweep, came, gone, final } = await unexplainedTransfer();
     const digest = await paid();
     const [settled] = (await allEvents(database.db)).filter(({ type }) => type === 'payment_settled');

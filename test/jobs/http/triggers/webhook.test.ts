@@ -158,7 +158,7 @@ describe('a signed webhook', () => {
     await expectSound(database);
   });
 
-  test('that thirty requests carry at once to two gateways makes one call', async () => {
+  test('that thirty requests carry simultaneously to two gateways makes one call', async () => {
     const { database, runner, send } = await start({ count: 2 });
     const headers = signed('msg_1');
     const answers = await Promise.all(Array.from({ length: 30 }, () => send(headers)));
@@ -302,7 +302,7 @@ describe('a webhook is refused and makes no call', () => {
     );
   });
 
-  test('with a wrong signature and the largest body, twenty at once: the next right one is taken', async () => {
+  test('with a wrong signature and the largest body, twenty simultaneous ones: the next right one is taken', async () => {
     const { database, send } = await start();
     const large = 'x'.repeat(1_048_576);
     const wrong = { ...signedByText('w', large, env.OTHER), 'webhook-signature': `v1,${'A'.repeat(43)}=` };

@@ -178,7 +178,7 @@ test('a service that asks to be left alone is, for as long as it says', async ()
   expect(service.asked).toHaveLength(1);
 });
 
-test('a look under way ends at once where the gateway stops', async () => {
+test('a look under way ends immediately where the gateway stops', async () => {
   const service = await startDiscoveryService();
   const stopping = new AbortController();
   service.fault = () => stopping.abort();

@@ -135,7 +135,7 @@ test('a head that goes back, an unknown block and another chain leave the cursor
   expect([atomsOf(calls), calls.repeated()]).toEqual([[91], 0]);
 });
 
-test('words of a node that no column and no alert can hold change nothing: the problem is noted, and the next look goes on', async () => {
+test('words of a node that no column and no alert can hold change nothing: the problem is noted, and the next look continues', async () => {
   const database = await createDatabase();
   const calls = ledger();
   const node = await startRpcProxy(chain.url);
@@ -191,7 +191,7 @@ test('a node that has a head but no logs for five minutes is told to the operato
   expect(atomsOf(calls)).toEqual([96]);
 });
 
-test('a final block that is replaced stops the trigger and alerts the operator, who lets it go on with start_block', async () => {
+test('a final block that is replaced stops the trigger and alerts the operator, who lets it continue with start_block', async () => {
   const database = await createDatabase();
   const calls = ledger();
   const terms = mintTerms(chain);

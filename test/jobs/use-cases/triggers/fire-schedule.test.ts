@@ -187,7 +187,7 @@ test('a schedule that is changed begins at that moment, and so does the former o
   expect(fired.slice(3)).toEqual(['2026-11-23T13:00:00Z']);
 });
 
-test('while two configurations are in force at once, as in a roll-out, a time of both fires once and none is left out', async () => {
+test('while two configurations are in force simultaneously, as in a roll-out, a time of both fires once and none is left out', async () => {
   const { fired, fire, setClock: at } = await fleet();
   const [old, next] = [terms('0,20 * * * *'), terms('20,40 * * * *')];
   await at('2026-11-23 09:50:00Z');

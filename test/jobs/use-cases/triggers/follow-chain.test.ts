@@ -102,7 +102,7 @@ test('a reorg below every block that was kept in memory is found from the databa
   expect(atomsOf(calls)).toEqual([21, 22, 23, 24, 25, 26, 27, 28, 29]);
 });
 
-test('a process that ends at any event loses none: the next process goes on at the cursor and repeats only known ones', async () => {
+test('a process that ends at any event loses none: the next process continues at the cursor and repeats only known ones', async () => {
   const database = await createDatabase();
   const calls = ledger();
   const terms = mintTerms(chain, { finality: { confirmations: 0 } });
@@ -140,7 +140,7 @@ test('one process at a time looks at the chain of a trigger, and another one tak
   expect(atomsOf(calls)).toEqual([41, 42]);
 });
 
-test('a ledger that takes no further call stops the cursor, and the events go on once it does', async () => {
+test('a ledger that takes no further call stops the cursor, and the events continue once it does', async () => {
   const database = await createDatabase();
   const calls = ledger();
   const terms = mintTerms(chain, { finality: { confirmations: 0 } });
@@ -156,7 +156,7 @@ test('a ledger that takes no further call stops the cursor, and the events go on
   expect([atomsOf(calls), calls.repeated()]).toEqual([[51, 52, 53], 0]);
 });
 
-test('a trigger that gets other contracts or blocks goes on where it was: no event between the two configurations is lost', async () => {
+test('a trigger that gets other contracts or blocks continues from its place: no event between the two configurations is lost', async () => {
   const database = await createDatabase();
   const calls = ledger();
   const finality = { confirmations: 0 };

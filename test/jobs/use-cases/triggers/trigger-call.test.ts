@@ -94,7 +94,7 @@ describe('the call of a trigger', () => {
     await expectSound(database);
   });
 
-  test('is made once by a hundred processes and attempts at once, and each gets the same call', async () => {
+  test('is made once by a hundred simultaneous processes and attempts, and each gets the same call', async () => {
     const database = await createDatabase();
     const contexts = await Promise.all([1, 2, 3, 4].map(() => processOn(database)));
     const made = await Promise.all(
@@ -190,7 +190,7 @@ describe('the call of a trigger', () => {
     },
   );
 
-  test('has a limit of its own: it takes no place of a paid one, and a paid one takes none of its', async () => {
+  test('has a separate limit: it takes no place of a paid one, and a paid one takes none of its', async () => {
     const database = await createDatabase();
     const limits = '[limits]\nmax_triggered_calls = 2\nmax_outstanding_calls = 1';
     // nobody takes the calls

@@ -143,7 +143,7 @@ describe('waiting for a settlement', () => {
     expect(await chain.waitForSettlement(transaction, expected, 60_000)).toEqual(paidAt(6));
   });
 
-  test('ends at once on a contradiction', async () => {
+  test('ends immediately on a contradiction', async () => {
     const chain = await seeing([], null);
     expect(await chain.waitForSettlement(transaction, expected, 60_000)).toEqual(noUse);
   });

@@ -105,7 +105,7 @@ describe('a block', () => {
     ]);
   });
 
-  test('that is final is unavailable where the node has none, or does not support the tag', async () => {
+  test('that is final is unavailable where the node has no such block, or does not support the tag', async () => {
     const none = open((await resulting(null)).url);
     expect(await none.finalizedBlock()).toEqual({ kind: 'unavailable', cause: 'no_finalized_block' });
     const old = await startRpcStub((request) => refuse(request, { code: -32_602, message: 'invalid tag' }));
@@ -138,7 +138,7 @@ describe('a block', () => {
     expect(await chain.finalizedBlock()).toEqual({ kind: 'answer', block });
   });
 
-  test('with endless fields of its own is not read', async () => {
+  test('with endless further fields is not read', async () => {
     const fields = Object.fromEntries(Array.from({ length: 10_000 }, (_, at) => [`field${at}`, at]));
     const chain = open((await resulting({ ...header, ...fields })).url);
     expect(await chain.finalizedBlock()).toMatchObject({ kind: 'unavailable', cause: 'too_large' });

@@ -193,7 +193,7 @@ describe('an aggregator', () => {
     expect(await ask(await deploy({}), { sequencerFeed })).toBe(expected);
   });
 
-  test('whose sequencer feed is no contract gives no rate', async () => {
+  test('whose sequencer feed is not a contract gives no rate', async () => {
     expect(await ask(await deploy({}), { sequencerFeed: noContract })).toBe('malformed');
   });
 });

@@ -119,7 +119,7 @@ test('a body without an end is given up at the limit of its length, and one that
   expect(performance.now() - beganMs).toBeLessThan(soonMs(200));
 });
 
-test('an answer that is compressed, cut off or no HTTP is no rate', async () => {
+test('an answer that is compressed, cut off or not HTTP is not a rate', async () => {
   const zipped = gzipSync('{"a":[3200]}');
   expect(
     await askAt(await serve((_, to) => void to.writeHead(200, { 'content-encoding': 'gzip' }).end(zipped))),

@@ -66,7 +66,7 @@ async function final(transaction: Hex): Promise<Hex> {
 }
 
 describe('what a transaction of the operator cost', () => {
-  test('is recorded from its receipt, once, whoever records it and for whatever purpose', async () => {
+  test('is recorded from its receipt, once, for every recorder and purpose', async () => {
     const { database, record, recorded } = await setUp();
     const transaction = await final(await giveBack(chain, { amount: 5n }));
     const receipt = await receiptOf(transaction);
@@ -114,7 +114,7 @@ describe('what a transaction of the operator cost', () => {
     expect(await record(await final(failed))).toMatchObject({ kind: 'recorded' });
   });
 
-  test('has what a rollup charges beside the gas, where the receipt says it', async () => {
+  test('has a rollup's fee in addition to the gas, where the receipt says it', async () => {
     const { record, recorded } = await setUp();
     const transaction = await final(await giveBack(chain, { amount: 5n }));
     const result = { ...(await receiptOf(transaction)), l1Fee: '0x1f4' };
