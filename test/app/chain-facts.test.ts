@@ -86,7 +86,7 @@ test('a configuration that says what the chains say has no findings', async () =
   expect(await messages(await configured({ jobs: registry }))).toEqual(nothing);
 });
 
-test('every mistake about a token is reported in one run, with the configured value and the contract's', async () => {
+test('every mistake about a token is reported in one run, with the configured value and the contract’s', async () => {
   const config = await configured({}, (text) =>
     text
       .replace('decimals = 6', 'decimals = 18')

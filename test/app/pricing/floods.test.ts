@@ -262,7 +262,7 @@ test.each([
   },
 );
 
-test('a trusted proxy's forwarded addresses tell clients apart, and nothing that clients write does', async () => {
+test('a trusted proxy’s forwarded addresses tell clients apart, and nothing that clients write does', async () => {
   const limits = { maxWaiting: 4 };
   const server = await startPricing({ signer: slowSigner }, { limits, trustProxy: ['127.0.0.0/8'] });
   const hostile = askWithoutEnd(server.url, { headers: { 'x-forwarded-for': '198.51.100.7, 203.0.113.9' } });

@@ -111,7 +111,7 @@ test('a 402 is made of fixed and new parts, and is the JSON of the whole', () =>
   );
 });
 
-test('with more tokens the job's description is shorter: without schemas, without an entry, without a description; the header stays under 6 KiB', () => {
+test('with more tokens the job’s description is shorter: without schemas, without an entry, without a description; the header stays under 6 KiB', () => {
   const contentType = 'application/json';
   const inputSchema = { type: 'object', description: 'x'.repeat(300) };
   const entries = {

@@ -212,7 +212,7 @@ test('a request is shown with its prices, and once it has ended with how its cos
   expect(text).not.toContain('Input written to the cache');
 });
 
-test('an amount beyond a form's limit is shown unchanged', () => {
+test('an amount beyond a form’s limit is shown unchanged', () => {
   const ended = { ...generation, status: 'completed', cost: '1234567890.5' } as const;
   expect(String(generationView(ended, undefined, 'USD').body)).toMatch(/1234567890\.5/);
 });

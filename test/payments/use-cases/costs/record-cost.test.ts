@@ -114,7 +114,7 @@ describe('what a transaction of the operator cost', () => {
     expect(await record(await final(failed))).toMatchObject({ kind: 'recorded' });
   });
 
-  test('has a rollup's fee in addition to the gas, where the receipt says it', async () => {
+  test('has a rollup’s fee in addition to the gas, where the receipt says it', async () => {
     const { record, recorded } = await setUp();
     const transaction = await final(await giveBack(chain, { amount: 5n }));
     const result = { ...(await receiptOf(transaction)), l1Fee: '0x1f4' };
