@@ -32,7 +32,7 @@ create table tollbook.lane (
   halt_known_seq bigint,
   halt_found_seq bigint,
   halted_at timestamptz,
-  -- those of the open calls that a trigger made: they have a limit of their own
+  -- those of the open calls that a trigger made: they have a separate limit
   triggered_calls bigint not null default 0,
   primary key (lane_id, batch)
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
@@ -49,7 +49,7 @@ create table tollbook.lane_counter (
 ) with (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 2000);
 
 -- The last answer to each flusher: a batch that is sent again after a lost connection is applied once. Only the hash of a
--- flusher's id is kept: who reads this table cannot send batches in its name.
+-- flusher's id is kept: a reader of this table cannot send batches in its name.
 create table tollbook.lane_batch (
   sender_hash bytea not null,
   batch_no bigint not null,
@@ -92,9 +92,9 @@ create table tollbook.claim (
   stream bytea not null
 );
 
--- The nonces that callers have used, each once for a job: of no claim, so that an auditor can list them. The row is written with the
+-- The nonces that callers have used, each once for a job: not as claims, so that an auditor can list them. The row is written with the
 -- payment's first event and deleted once its payment can never land. A nonce is free text of its caller, which may name a person: so
--- its hash is kept, as the events have it. Whoever knows a nonce can look it up.
+-- its hash is kept, as the events have it. A caller who knows a nonce can look it up.
 create table tollbook.caller_nonce (
   caller text collate "C" not null,
   service_id bigint not null,
@@ -118,7 +118,7 @@ create table tollbook.refused_request (
 create index refused_request_age on tollbook.refused_request (refused_at);
 
 -- Keys that every gateway of this database shares and that never enter the ledger: of list cursors, and of receipt tokens where the
--- configuration names no key. The ledger's id, by which quotes of another ledger are refused, is no secret.
+-- configuration names no key. The ledger's id, by which quotes of another ledger are refused, is not secret.
 create table tollbook.secret (
   name text primary key,
   value bytea not null
@@ -210,7 +210,7 @@ create table tollbook.alert (
   primary key (kind, subject)
 );
 
--- The process that tells the operator when the database is away: the last one that held this while it was not.
+-- The process that alerts the operator when the database is unreachable: the last one that held this while it was not.
 create table tollbook.alert_sender (
   is_only boolean primary key default true check (is_only),
   process_id uuid,

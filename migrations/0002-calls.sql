@@ -33,7 +33,7 @@ create table tollbook.call (
   -- The order of calls by key: calls of one key are delivered one after another, or a few at a time. Null where a call has no key.
   -- A hash of the job and what orders its calls.
   order_key bytea,
-  -- how many calls of the key may be in delivery at once
+  -- how many calls of the key may be in delivery simultaneously
   key_limit smallint,
   -- which of these places the call has, from its turn on until it leaves the outbox
   key_slot smallint,
@@ -69,7 +69,7 @@ create index call_dead_by_job on tollbook.call (service_id, job_index, due_at) w
 create index call_unsettled on tollbook.call (status, due_at) where status in ('pending', 'watched', 'unpaid');
 -- the oldest that waits and the oldest that a runner has are found without reading the others
 create index call_age on tollbook.call (status, enqueued_at) where status in ('ready', 'leased');
--- two calls never have one place: whatever else goes wrong, no two calls of an ordered key are with runners at once
+-- two calls never have one place: whatever else goes wrong, no two calls of an ordered key are with runners simultaneously
 create unique index call_key_place on tollbook.call (order_key, key_slot) where key_slot is not null;
 create index call_key_turn on tollbook.call (order_key, key_turn) where waits;
 
@@ -140,7 +140,7 @@ create table tollbook.callback (
   stream bytea not null,
   binding bytea not null,
   url text not null,
-  -- an address in lower case: customers share what a gateway sends at once
+  -- an address in lower case: customers share a gateway's simultaneous requests
   payer text collate "C" not null,
   created_at timestamptz not null,
   -- the newest event that may be the end, and the newest one that the client was told of, or need not be told of

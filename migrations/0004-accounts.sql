@@ -73,7 +73,7 @@ create table tollbook.api_key (
   hash bytea not null unique,
   -- by which its owner recognises it: no character of the key is stored
   name text not null,
-  -- null: all models; null: no cap of its own
+  -- null: all models; null: no separate cap
   models text[],
   cap bigint check (cap >= 0),
   -- captured and held through this key: compared with the cap

@@ -1,5 +1,5 @@
 -- Users: their sessions, the credentials and wallets they sign in with. better-auth defines these tables and writes them
--- itself, so they have a schema of their own. No secret is stored in the form in which it is used.
+-- itself, so they have a separate schema. No secret is stored in the form in which it is used.
 create schema identity;
 
 create table identity."user" (
@@ -88,7 +88,7 @@ create table identity.operator (
   created_at timestamptz not null
 );
 
--- What an operator proves beside a password or a provider's word.
+-- An operator's proofs in addition to a password or a provider's answer.
 create table identity.operator_factor (
   factor_id uuid primary key default gen_random_uuid(),
   user_id uuid not null references identity."user" on delete cascade,
@@ -110,7 +110,7 @@ create table identity.operator_recovery_code (
   primary key (user_id, hash)
 );
 
--- A session whose user has proven a second factor. Found by the hash of its own token, beside that of the session.
+-- A session whose user has passed a second factor. Found by the hash of its own token, not of the session's.
 create table identity.operator_session (
   token text collate "C" primary key,
   session_id uuid not null references identity.session on delete cascade,

@@ -1,5 +1,5 @@
--- Read models for finance: derived from the events in their order, behind the lane. A rebuild fills another generation
--- beside the active one and replaces it once it has caught up.
+-- Read models for finance: derived from the events in their order, after the lane. A rebuild fills another generation
+-- next to the active one and replaces it once it has caught up.
 create table tollbook.projection (
   generation int primary key,
   seq bigint not null,

@@ -17,7 +17,7 @@ begin
   return query select account_id, is_new, recorded_at is not null from account where name = 'user:' || p_user_id;
 end $$;
 
--- No character of a key is stored beside its hash.
+-- No character of a key is stored besides its hash.
 create or replace function tollbook.create_api_key(p_account_id bigint, p_hash bytea, p_name text, p_models text[],
   p_cap bigint, p_expires_at timestamptz, p_is_of_user boolean, p_budget bigint, p_budget_period text) returns bigint
 language sql volatile security definer set search_path = tollbook, pg_temp as $$

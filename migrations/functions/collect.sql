@@ -13,7 +13,7 @@ begin
 end $$;
 
 -- A whole number of an event's data; null where it is none. The writer role can append any JSON: what cannot be read must not
--- stop a collector. Without settings of its own, it becomes a part of the statements that call it.
+-- stop a collector. Without separate settings, it becomes a part of the statements that call it.
 create or replace function tollbook.whole_number(p_text text) returns numeric language sql immutable as $$
   select case when p_text ~ '^[0-9]+$' and length(p_text) < 80 then p_text::numeric end
 $$;

@@ -1,4 +1,4 @@
--- Deletes what the database has of a user beside the ledger, whose account is closed: the user with credentials, wallets and sessions,
+-- Deletes the data outside the ledger about a user whose account is closed: the user with credentials, wallets and sessions,
 -- what links in mails are recognised by, the names of the account's keys, an operator's request ids, and the rate limits whose
 -- subjects begin with one of p_subjects. False, with nothing changed, while there is a session: its end is recorded first.
 create or replace function tollbook.erase_user(p_user_id uuid, p_account_id bigint, p_subjects text[]) returns boolean

@@ -1,5 +1,5 @@
 -- Takes up to p_wanted of the events of a kind that strangers may leave in the ledger: p_per_sec over all gateways, and p_most
--- at once. Returns how many it took.
+-- in a burst. Returns how many it took.
 create or replace function tollbook.take_event_allowance(p_kind text, p_wanted int, p_per_sec int, p_most int) returns int
 language plpgsql volatile security definer set search_path = tollbook, pg_temp as $$
 declare

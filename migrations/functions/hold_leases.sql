@@ -1,5 +1,5 @@
--- Takes and extends the leases of calls that came over a broker, many at once. The lease that a message carries is replaced by the one
--- that its runner names, so that another copy of the message gives nobody the call; the same request, sent again, changes nothing.
+-- Takes and extends the leases of calls that came over a broker, many in one call. The lease that a message carries is replaced by the one
+-- that its runner names, so that another copy of the message leases the call to no runner; the same request, sent again, changes nothing.
 -- Extending a lease names it twice. Returns the leases that are held now; the others are lost. The rows are locked in one order, so
 -- that two requests for the same calls do not wait for each other. A lease ends with the age of its call at the latest.
 create or replace function tollbook.hold_leases(p_call_ids bigint[], p_lease_ids uuid[], p_new_lease_ids uuid[], p_services bigint[], p_lease_secs int,

@@ -1,5 +1,5 @@
 -- The first day of the period of a key's budget at p_now; null without a budget. A clock that was set back over midnight by less than
--- a day goes on with the period that had begun: else the key would have its budget twice.
+-- a day continues the period that had begun: else the key would have its budget twice.
 create or replace function tollbook.budget_start(p_period text, p_known date, p_now timestamptz) returns date
 language sql immutable as $$
   select case when p_known = date_trunc(p_period, (p_now + interval '24 hours') at time zone 'UTC')::date then p_known

@@ -1,5 +1,5 @@
 -- A stream's key: the 32 bytes of a quote's digest, or the text of another stream. A text of 32 bytes ends with a NUL, which no
--- text contains, so that it is no digest. Half the bytes of the text, in every event, claim and index entry.
+-- text contains, so that it is not a digest. Half the bytes of the text, in every event, claim and index entry.
 create or replace function tollbook.stream_key(p_stream text) returns bytea language sql stable as $$
   select case
     when octet_length(p_stream) = 66 and starts_with(p_stream, '0x') and substr(p_stream, 3) !~ '[^0-9a-f]' then decode(substr(p_stream, 3), 'hex')
@@ -12,7 +12,7 @@ create or replace function tollbook.stream_name(p_key bytea) returns text langua
 $$;
 
 -- An event's leaf: the canonical JSON of its columns, its keys in order. What this returns for an event never changes: the tree
--- has its hash. Without settings of their own, these become a part of the statements that call them. The time is never infinite;
+-- has its hash. Without separate settings, these become a part of the statements that call them. The time is never infinite;
 -- where somebody made it so, the leaf still is one, so that the verifiers name it.
 create or replace function tollbook.leaf_text(p_event tollbook.event) returns text language sql stable as $$
   select '{"at":"' || coalesce(to_char(p_event.at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'), 'infinite') || '","data":' || p_event.data

@@ -34,7 +34,7 @@ language sql volatile security definer set search_path = tollbook, pg_temp as $$
   where stream = p_stream and status = 'open'
 $$;
 
--- The transaction of a payout will not land: the payout is due at once to be sent again.
+-- The transaction of a payout will not land: the payout is due immediately to be sent again.
 create or replace function tollbook.resend_payout(p_stream text, p_reason text) returns void
 language sql volatile security definer set search_path = tollbook, pg_temp as $$
   update payout set transaction = null, checks = 0, attempts = attempts + 1, last_reason = p_reason, due_at = clock()

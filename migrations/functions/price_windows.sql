@@ -1,5 +1,5 @@
 -- Begins to offer a price list to version 1 clients, also one that ended before. Prices of every list whose job or token this
--- one does not offer are withdrawn, in all gateways at once. A price without an amount offers nothing and keeps the earlier ones: its
+-- one does not offer are withdrawn, in all gateways immediately. A price without an amount offers nothing and keeps the earlier ones: its
 -- token has no current rate.
 create or replace function tollbook.offer_prices(p_list bytea, p_valid_secs int, p_prices json) returns void
 language sql volatile security definer set search_path = tollbook, pg_temp as $$

@@ -41,7 +41,7 @@ language sql volatile security definer set search_path = tollbook, pg_temp as $$
   delete from gateway_process where heartbeat_at < clock() - interval '1 day'
 $$;
 
--- A gateway has ended: nobody waits for its heartbeats.
+-- A gateway has ended: no process waits for its heartbeats.
 create or replace function tollbook.forget_gateway(p_process uuid) returns void
 language sql volatile security definer set search_path = tollbook, pg_temp as $$
   delete from gateway_process where process_id = p_process

@@ -96,7 +96,7 @@ begin
   return pruned;
 end $$;
 
--- The round of this moment. Who deletes holds its row, so that the batches of several gateways take turns.
+-- The round of this moment. The gateway that deletes holds its row, so that the batches of several gateways take turns.
 create or replace function tollbook.lock_prune_round() returns bigint
 language sql volatile set search_path = tollbook, pg_temp as $$
   select (payload->>'round')::bigint from task where kind = 'prune' for update

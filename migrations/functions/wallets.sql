@@ -1,4 +1,4 @@
--- The user of a wallet: a new one of the given id where the wallet has none. Concurrent calls return the same user. p_chain_id
+-- The user of a wallet: a new one of the given id where the wallet has no user. Concurrent calls return the same user. p_chain_id
 -- is that of a contract, and 0 for a key.
 create or replace function identity.user_of_wallet(p_address text, p_chain_id bigint, p_user_id uuid, p_name text, p_email text) returns uuid
 language plpgsql volatile set search_path = identity, pg_temp as $$
@@ -37,7 +37,7 @@ end $$;
 grant execute on function identity.link_wallet to tollbook_writer;
 
 -- Removes a wallet of a user, unless nothing would be left to sign in with: another wallet, or a credential of one of these providers.
--- Of several at once that would leave nothing, the last one is refused.
+-- Of several simultaneous removals that would leave nothing, the last one is refused.
 create or replace function identity.unlink_wallet(p_address text, p_user_id uuid, p_providers text[]) returns text
 language plpgsql volatile set search_path = identity, pg_temp as $$
 begin

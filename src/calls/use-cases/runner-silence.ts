@@ -34,7 +34,7 @@ export function createRunnerSilence(nowMs: () => number = () => performance.now(
   };
 }
 
-/** Whether a job must not be sold now: it has no runner, or its policy bounds the silence of its runners. 0 is no bound. */
+/** Whether a job must not be sold now: it has no runner, or its policy bounds the silence of its runners. 0 means no bound. */
 export function isRunnerAway(
   silence: RunnerSilence,
   job: {

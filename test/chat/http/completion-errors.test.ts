@@ -325,7 +325,7 @@ test('on a halted ledger completions are refused and no upstream is called, whil
   expect((await gateway.get('/v1/ready')).status).toBe(200);
 });
 
-test('a gateway at its request limit refuses at once', async () => {
+test('a gateway at its request limit refuses immediately', async () => {
   const gateway = await startChatGateway({ constants: { limits: { maxInFlightRequests: 1 } } });
   const disconnect = new AbortController();
   const client = gateway.client(await gateway.key());

@@ -191,7 +191,7 @@ test('a paid request whose result is not ready in time, or is a dead letter, get
   ]);
 });
 
-test('a paid request that prefers to wait is answered at once where no place to wait is free', async () => {
+test('a paid request that prefers to wait is answered immediately where no place to wait is free', async () => {
   const gateway = await start(await createDatabase(), '', { limits: { maxWaitingRequests: 1 } });
   const { path } = await paid(gateway);
   const holder = gateway.get(`${path}?wait_secs=60`);

@@ -24,7 +24,7 @@ const noMemory: SearchMemory = { get: () => undefined, set: () => undefined };
 
 /**
  * Finds a log of which there can be only one, from a time up to the latest block, newest blocks first. The value is undefined
- * where the node has none. A look that would need more requests is unavailable, and the next one goes on where it has ended, so that
+ * where the node has no such log. A look that would need more requests is unavailable, and the next one continues at its end, so that
  * some look reaches any block. One that reached the oldest block leaves nothing: a node may have left the log out.
  */
 export async function findLog<T>(

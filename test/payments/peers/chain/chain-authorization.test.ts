@@ -149,7 +149,7 @@ describe('an authorization looked up without its transaction', () => {
 // a node that answers for three blocks at a time: a look has about 750
 const isShort = ({ from, to }: Range) => to - from < 3;
 
-describe('behind thousands of blocks', () => {
+describe('thousands of blocks later', () => {
   /** More than one range, and no more: anvil mines ever more slowly. */
   const mined = 2_200;
   let expected: ExpectedTransfer;
@@ -194,7 +194,7 @@ describe('behind thousands of blocks', () => {
     expect(new Set(blocks).size).toBe(blocks.length);
   });
 
-  test('the search does not go far behind the given time', async () => {
+  test('the search does not go far beyond the given time', async () => {
     const stub = await proxy(() => false);
     expect(await open(stub.url).findAuthorization(expected, latestSecs)).toEqual({ kind: 'absent' });
     expect(stub.requests).toHaveLength(3);
