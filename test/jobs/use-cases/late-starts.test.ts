@@ -200,11 +200,11 @@ test.each([
     const send = ({ gateway }: typeof slow) => gateway.post(job, { body: 'x', headers: header(payment) });
     const before = await chain.balance(payTo);
     const { promise: isVerifying, resolve: verifies } = Promise.withResolvers<void>();
-    const { promise: refused, resolve: goOn } = Promise.withResolvers<void>();
+    const { promise: isRefused, resolve: goOn } = Promise.withResolvers<void>();
     slow.proxy.faults.verify = {
       change: async (answer) => {
         verifies();
-        await refused;
+        await isRefused;
         return answer;
       },
     };

@@ -60,6 +60,13 @@ test('a permitted payer is the caller, and the runner gets its address', async (
   await runner.close();
 });
 
+const permit = (isPermitted: boolean) =>
+  setPermitted(chain.chain, chain.registry, {
+    serviceId: 1,
+    caller: refusedCaller.address.toLowerCase() as `0x${string}`,
+    permitted: isPermitted,
+  });
+
 test('a payer who is not permitted gets a 403 and is not charged, and its receipt says refused', async () => {
   const { database, gateway } = await start();
   const payment = await paymentFor(gateway, payerJob, refusedCaller);
@@ -74,12 +81,6 @@ test('a payer who is not permitted gets a 403 and is not charged, and its receip
   expect((await gateway.get('/x402/stats')).json.counters).toMatchObject({ denied: 1, accepted: 0 });
   expect((await allEvents(database.db)).some(({ type }) => type === 'settlement_started')).toBe(false);
 
-  const permit = (isPermitted: boolean) =>
-    setPermitted(chain.chain, chain.registry, {
-      serviceId: 1,
-      caller: refusedCaller.address.toLowerCase() as `0x${string}`,
-      permitted: isPermitted,
-    });
   await permit(true);
   // a copy of what was refused is not started: its payer may have signed another payment
   expect(await send()).toMatchObject({ status: 402, json: { reason: 'request_refused' } });
