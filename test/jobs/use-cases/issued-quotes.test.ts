@@ -288,8 +288,9 @@ test('an issued quote keeps its price where the rate has moved, and is not sold 
   });
   expect(await chain.balance(payTo)).toBe(before);
 
-  // at another rate the payer pays what was quoted
-  const paid = await dearer.post(pathOf(issued), { headers: payment });
+  // at another rate the payer pays what was quoted; it signs anew after a refusal
+  const anew = header(await signOffer(asked));
+  const paid = await dearer.post(pathOf(issued), { headers: anew });
   expect(paid).toMatchObject({ status: 202, json: { quote_digest: issued.digest } });
   expect((await chain.balance(payTo)) - before).toBe(amount);
 });
