@@ -48,6 +48,9 @@ export const time = z
   .regex(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/)
   .meta({ format: 'date-time', examples: ['2026-11-20T06:30:00.000Z'] });
 
+/** A number in a query. An empty one is refused: it would be read as 0. */
+export const queryNumber = z.preprocess((text) => (text === '' ? Number.NaN : text), z.coerce.number());
+
 export const count = z.int().min(0);
 
 export const serviceId = z

@@ -1,4 +1,4 @@
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { JobsContext } from '../use-cases/context.ts';
 import {
   type CauseReport,
@@ -23,7 +23,7 @@ import { sendInvalid, sendRefusal } from '../../ledger/http/errors.ts';
 export function deadLetterBatchRoutes(current: () => JobsContext) {
   return async (app: FastifyInstance): Promise<void> => {
     const operators = operatorsOf(current());
-    const guard = { onRequest: operators.require('calls:write') };
+    const guard = { onRequest: [operators.require('calls:write'), refuseQuery] };
     app.get('/operator/dead-letters/causes', async (request, reply) => {
       const context = current();
       const access = await authorizeOperator(context, request, 'calls:read');
@@ -61,6 +61,11 @@ export function deadLetterBatchRoutes(current: () => JobsContext) {
       return reply.send(discardReportJson(report));
     });
   };
+}
+
+/** The body says which dead letters are meant: a filter in the address would be passed over, and more of them changed. */
+async function refuseQuery(request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply | undefined> {
+  return request.url.includes('?') ? sendRefusal(request, reply, 'invalid_request') : undefined;
 }
 
 /** The dead letters that a request means. */

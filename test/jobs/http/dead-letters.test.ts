@@ -52,11 +52,15 @@ async function withLane<T>(database: TestDatabase, use: (lane: Lane) => Promise<
 /** Asks as an operator who may do anything with calls. */
 async function operatorOf(database: TestDatabase, gateway: TestGateway) {
   const { token } = await withLane(database, (lane) =>
-    issueOperatorToken({ ...database, lane }, { name: 'ops', scopes: ['calls:read', 'calls:write'] }),
+    issueOperatorToken(
+      { ...database, lane },
+      { name: 'ops', scopes: ['calls:read', 'calls:write', 'audit:read'] },
+    ),
   );
   const headers = { 'content-type': 'application/json', ...bearer(token) };
   return {
     get: async (path: string) => (await gateway.get(`/operator/${path}`, bearer(token))).json,
+    read: async (path: string) => (await gateway.get(path, bearer(token))).json,
     post: async (path: string, body: object) =>
       (await gateway.post(`/operator/${path}`, { body: JSON.stringify(body), headers })).json,
   };
@@ -68,6 +72,23 @@ const typesOf = async (database: TestDatabase, callId: number) =>
     .map(({ type }) => type);
 
 const sound = (database: TestDatabase) => database.asOwner((owner) => expectSoundLedger(database.db, owner));
+
+test('a filter that is empty, or where the route reads none, is refused: it means neither service 0 nor everything', async () => {
+  const database = await createDatabase();
+  const gateway = await start(database);
+  const [first] = await deadLetters(gateway, ['no model 17']);
+  const { get, post, read } = await operatorOf(database, gateway);
+  const refused = { code: 'invalid_request' };
+  expect(await get('dead-letters/causes?service_id=')).toMatchObject(refused);
+  expect(await get('dead-letters/causes?service_id=1&job_index=')).toMatchObject(refused);
+  for (const list of ['payments', 'calls', 'totals'])
+    expect(await read(`/audit/${list}?service_id=`)).toMatchObject(refused);
+  expect(await post('dead-letters/requeue?service_id=7', {})).toMatchObject(refused);
+  const discard = { why: 'the model is gone', service_id: 1, count: 1 };
+  expect(await post('dead-letters/discard?job_index=7', discard)).toMatchObject(refused);
+  expect(await typesOf(database, first ?? 0)).not.toContain('operator_requeued');
+  expect(await typesOf(database, first ?? 0)).not.toContain('operator_discarded');
+});
 
 test('dead letters are grouped by cause, and those of one cause are requeued and others given up, each refund due once', async () => {
   const database = await createDatabase();

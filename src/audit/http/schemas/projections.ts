@@ -11,6 +11,7 @@ import {
   hex32,
   jobName,
   network,
+  queryNumber,
   quoteDigest,
   symbol,
   time,
@@ -30,7 +31,7 @@ export const paymentStates = [
   'refunded',
 ] as const;
 
-const id = z.coerce.number().int().min(0).max(Number.MAX_SAFE_INTEGER).optional();
+const id = queryNumber.pipe(z.int().min(0)).optional();
 const instant = z.iso
   .datetime({ offset: true })
   .optional()

@@ -3,7 +3,16 @@ import { failureCausePattern } from '../../../base/values/failure-cause.ts';
 import { triggerKinds } from '../../../base/values/triggers/trigger.ts';
 import { operatorTextPattern } from '../../../base/values/operator-words.ts';
 import { runnerName } from '../../../base/values/runner-name.ts';
-import { callId, count, jobIndex, jobName, quoteDigest, serviceId, time } from '../../../base/http/values.ts';
+import {
+  callId,
+  count,
+  jobIndex,
+  jobName,
+  queryNumber,
+  quoteDigest,
+  serviceId,
+  time,
+} from '../../../base/http/values.ts';
 
 export const runnerParameter = z
   .string()
@@ -154,8 +163,8 @@ export const discardReport = z.strictObject({
 export type DiscardReportJson = z.infer<typeof discardReport>;
 
 export const causesQuery = z.strictObject({
-  service_id: z.coerce.number().pipe(serviceId).optional(),
-  job_index: z.coerce.number().pipe(jobIndex).optional(),
+  service_id: queryNumber.pipe(serviceId).optional(),
+  job_index: queryNumber.pipe(jobIndex).optional(),
   reason: filter.reason,
   runner: filter.runner,
   since: filter.since,
