@@ -238,7 +238,7 @@ create table tollbook.event_allowance (
 );
 insert into tollbook.event_allowance
   values ('quote', 0, 'epoch'), ('pricing_quote', 0, 'epoch'), ('rejected_payment', 0, 'epoch'), ('refused_sign_in', 0, 'epoch'),
-    ('session', 0, 'epoch'), ('customer_session', 0, 'epoch');
+    ('session', 0, 'epoch'), ('customer_session', 0, 'epoch'), ('key', 0, 'epoch'), ('chat_refusal', 0, 'epoch'), ('customer_chat_refusal', 0, 'epoch');
 
 -- How many rows of each kind a round has deleted, and up to which time, until an event says so.
 create table tollbook.prune_sum (

@@ -8,7 +8,8 @@ language sql volatile set search_path = tollbook, pg_temp as $$
     where subject = any (p_subjects)
 $$;
 
--- Admits one completion or refuses it; a refusal charges nothing and is recorded once a minute. It counts against its subject and
+-- Admits one completion or refuses it; a refusal charges nothing and is recorded once a minute, and those of all strangers, and of all
+-- customers, up to an allowance: `is_summed` says that the gateway counts one beyond it. A request counts against its subject and
 -- against all of `others`, or, where one of them is full, against none. With `is_refused` the gateway refuses the request itself: it is
 -- only counted. With `counts_requests` a refusal for lack of credit counts too, against minutes alone. The answer names the limit that
 -- binds, of all minutes and of all days: the one that refused, or the one that leaves the least. Only tollbook.append calls it, under
@@ -31,6 +32,7 @@ declare
   available bigint;
   refused_at bigint;
   is_recorded boolean;
+  is_summed boolean := false;
   is_counted boolean := false;
   wanted record;
   full_subject text;
@@ -40,7 +42,7 @@ declare
   remaining int;
 begin
   select * into admission from json_to_record(p_admission) as a(chat_id uuid, process_id uuid, subject text,
-    per_minute int, per_day int, others json, counts_requests boolean, is_refused boolean, key_id bigint, account_id bigint, hold bigint, minimum bigint);
+    per_minute int, per_day int, others json, counts_requests boolean, is_refused boolean, refusal_events_per_sec int, key_id bigint, account_id bigint, hold bigint, minimum bigint);
   now_ms := (extract(epoch from p_now) * 1000)::bigint;
   today_left_ms := (extract(epoch from ((p_now at time zone 'UTC')::date + 1)::timestamp) * 1000)::bigint - now_ms;
 
@@ -111,8 +113,16 @@ begin
       if refused = 'counted' then remaining_today := remaining_today - 1; end if;
     end if;
     is_recorded := refused <> 'counted' and abs(now_ms - refused_at) >= 60000 and coalesce(available < admission.minimum, true);
-    if is_recorded then update rate_window set refused_at = now_ms where subject = admission.subject; end if;
-    return json_build_object('code', refused, 'is_recorded', is_recorded, 'available', available, 'retry_ms', retry_ms,
+    if is_recorded then
+      update rate_window set refused_at = now_ms where subject = admission.subject;
+      -- as many at once as tollbook.take_event_allowance and the gateways' memories hold of other kinds
+      is_summed := admission.refusal_events_per_sec > 0 and take_event_allowance(
+        case when exists (select from account where account_id = admission.account_id and recorded_at is not null)
+          then 'customer_chat_refusal' else 'chat_refusal' end,
+        1, admission.refusal_events_per_sec, 4 * greatest(50, admission.refusal_events_per_sec)) = 0;
+      is_recorded := not is_summed;
+    end if;
+    return json_build_object('code', refused, 'is_recorded', is_recorded, 'is_summed', is_summed, 'available', available, 'retry_ms', retry_ms,
       'full_subject', full_subject, 'budget_until', to_char(budget_until at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'remaining', greatest(remaining, 0),
       'reset_ms', case when refused = 'rate_limit_exceeded' then retry_ms
         else coalesce(bound[greatest(1, 1 + cardinality(bound) - per_minute)] + 60000 - now_ms, 0) end,

@@ -12,6 +12,7 @@ import { type Completions, createCompletions } from '../chat/http/make-completio
 import { chatRoutes } from '../chat/http/routes.ts';
 import { createPrepaidContract } from '../chat/peers/prepaid/prepaid-contract.ts';
 import { createUpstream, type Upstream } from '../chat/peers/upstream/upstream.ts';
+import { createRequestTally } from '../ledger/store/request-tally.ts';
 import { createUpstreamHealth } from '../chat/peers/upstream/health.ts';
 import { createBoundedCache } from '../base/values/bounded-cache.ts';
 import { createConcurrency } from '../chat/use-cases/concurrency.ts';
@@ -32,6 +33,7 @@ import { type Backlog, readHolds } from '../ledger/store/figures.ts';
 import { sendHeartbeat } from '../ledger/store/processes.ts';
 import { startChatRecoverer, startHeartbeats } from '../chat/workers/chat-recoverer.ts';
 import { startOperatorBalanceChecker } from '../chat/workers/operator-balance-checker.ts';
+import { startRequestCounter } from '../jobs/workers/request-counter.ts';
 import { startDueTimes } from '../jobs/workers/cleaner.ts';
 import { type Loop, startLoop } from '../ledger/workers/loop.ts';
 import { startSpendPayouts } from '../chat/workers/spend-payouts.ts';
@@ -83,7 +85,7 @@ export async function composeChat(
     },
     conditions: async () => (context.spending ? spendConditions(context.spending) : []),
     startOwnLoops() {
-      loops.push(startHeartbeats(context), startChatWatch(context, holds));
+      loops.push(startHeartbeats(context), startChatWatch(context, holds), startRequestCounter(context));
       const { keyUses, log } = context;
       const failureMessage = 'the last uses of API keys could not be recorded';
       const onStopped = (): Promise<void> => keyUses.write();
@@ -145,6 +147,7 @@ function createContext(
   return {
     ...shared,
     findFullLimit: lane.findFullLimit,
+    requestTally: createRequestTally(),
     config,
     settings,
     models: modelsOf(settings),

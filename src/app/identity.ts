@@ -55,6 +55,7 @@ export async function createIdentity(
     passwords: createPasswordQueue({ places: passwordsAtOnce, waitMs: passwordWaitMs }),
     refusalEvents,
     sessionEvents,
+    keyEvents: await createEventAllowance(asking, 'key', quoteEventsPerSec),
     requestTally: createRequestTally(),
     contractSignatures: createContractSignatureChecker({ timeoutMs: 3_000, gasCap: 500_000 }),
     running: createPromiseTracker(),

@@ -34,7 +34,9 @@ export interface Identity {
   readonly refusalEvents: EventAllowance;
   /** How many sessions are: of users who never had credit, and of the others. */
   readonly sessionEvents: { readonly strangers: EventAllowance; readonly customers: EventAllowance };
-  /** Sums those that are not. */
+  /** How many keys users make who never had credit. */
+  readonly keyEvents: EventAllowance;
+  /** Sums the refused sign-ins and sessions that are not. */
   readonly requestTally: RequestTally;
   readonly contractSignatures: ContractSignatureChecker;
   /** Work that no answer waits for; a shutdown does. */

@@ -1,10 +1,13 @@
 import { createHmac } from 'node:crypto';
 import type pg from 'pg';
+import { clientOf } from '../../base/values/client-address.ts';
 import { apiKeyHash, apiKeyRandomBytes, newApiKey } from '../rules/api-key.ts';
 import type { LedgerDatabase } from '../../ledger/store/database.ts';
 import type { Lane } from '../../ledger/store/lane.ts';
 import { type ApiKey, findApiKey, listKeysOf } from '../store/api-keys.ts';
+import { findAccountOpening } from '../store/credit.ts';
 import { countAttempt } from '../store/identity.ts';
+import type { Identity } from './context.ts';
 import { issueApiKey, recordCreation, revokeKey } from './api-keys.ts';
 import type { SessionUser } from './sessions.ts';
 
@@ -19,6 +22,8 @@ const maxKeys = 100;
 /** Revoked keys are not limited, so only the latest are listed. */
 const maxRevokedListed = 100;
 const createsPerMinute = 20;
+/** Of all users without credit at one client address. */
+const strangersPerMinute = 30;
 /** More than `maxKeys`: keys created at the same time may exceed it. */
 const maxListed = 1_000;
 
@@ -39,10 +44,25 @@ export type CreatedApiKey =
   /** The user has the maximum of keys that are not revoked. */
   | { readonly kind: 'too_many' };
 
-/** Counts a key that a user is about to make; returns for how many seconds the user has to wait. */
-export async function takeKeyTurn({ pool }: Pick<Ledger, 'pool'>, { userId }: SessionUser): Promise<number> {
-  const turn = await countAttempt(pool, [{ subject: `keys:${userId}`, perMinute: createsPerMinute }]);
-  return Math.ceil(turn.retryMs / 1_000);
+/**
+ * Counts a key that a user is about to make; returns for how many seconds the user has to wait. Users who never had credit share an
+ * allowance: anyone can be as many of them as they like, and each key leaves an event. It is not summed, since only its event tells a key
+ * from one that somebody has written into the database.
+ */
+export async function takeKeyTurn(
+  { pool, ipv6Prefix, keyEvents }: Pick<Identity, 'pool' | 'ipv6Prefix' | 'keyEvents'>,
+  { userId, accountId }: SessionUser,
+  address: string,
+): Promise<number> {
+  const isStranger = !(await findAccountOpening(pool, { accountId }))?.isRecorded;
+  const { retryMs } = await countAttempt(pool, [
+    { subject: `keys:${userId}`, perMinute: createsPerMinute },
+    ...(isStranger
+      ? [{ subject: `keys:${clientOf(address, ipv6Prefix)}`, perMinute: strangersPerMinute }]
+      : []),
+  ]);
+  if (retryMs > 0) return Math.ceil(retryMs / 1_000);
+  return isStranger && !keyEvents.take() ? 1 : 0;
 }
 
 /** Creates a key for a user's own account. */

@@ -44,7 +44,7 @@ export async function admit(
   const { holdMicros } = cost;
   const limits = limitsOf(context, caller, model.price === undefined);
   const spending = spendingOf(caller);
-  const outcome = await append(context, {
+  const outcome = await appendAdmission(context, {
     stream: `chat:${chatId}`,
     events: admittedEvents(caller, {
       chatId,
@@ -73,9 +73,16 @@ export async function admit(
   return refuseAdmission(context, outcome, holdMicros, limit);
 }
 
-async function append({ lane }: ChatContext, command: CreditCommand): Promise<CreditOutcome | 'lane_full'> {
+/** Sends an admission, or a request that is only counted. A refusal beyond what is recorded is summed. */
+export async function appendAdmission(
+  { lane, config, requestTally }: ChatContext,
+  command: CreditCommand & { readonly admit: Admission },
+): Promise<CreditOutcome | 'lane_full'> {
+  const admission = { ...command.admit, refusalEventsPerSec: config.limits.quoteEventsPerSec };
   try {
-    return await lane.appendCredit(command);
+    const outcome = await lane.appendCredit({ ...command, admit: admission });
+    if (outcome.detail.is_summed) requestTally.addRefusal('chat_refused');
+    return outcome;
   } catch (error) {
     if (error instanceof LaneFullError) return 'lane_full';
     throw error;

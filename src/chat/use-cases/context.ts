@@ -15,6 +15,7 @@ import type { Lane } from '../../ledger/store/lane.ts';
 import type { Concurrency } from './concurrency.ts';
 import type { HoldMarker } from './hold-marker.ts';
 import type { KeyUses } from './key-uses.ts';
+import type { RequestTally } from '../../ledger/store/request-tally.ts';
 import type { RefusalCachingLane } from './refusal-cache.ts';
 import type { UsageAlert } from './usage-alert.ts';
 
@@ -29,6 +30,8 @@ export interface ChatContext {
   readonly lane: Lane;
   /** The cached refusal of a limit that is known to be full. */
   readonly findFullLimit: RefusalCachingLane['findFullLimit'];
+  /** Sums the refusals that are not recorded by themselves. */
+  readonly requestTally: RequestTally;
   readonly pool: pg.Pool;
   readonly db: LedgerDatabase;
   /** The owner of this process's holds, for as long as its heartbeats are recorded. */

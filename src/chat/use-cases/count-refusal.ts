@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { LaneFullError } from '../../ledger/store/lane.ts';
+import { appendAdmission } from './admission.ts';
 import { refusedEvents } from './admission-events.ts';
 import type { Refused } from './answer.ts';
 import { type Caller, refuseKey, spendingOf } from './caller.ts';
@@ -21,30 +21,25 @@ export async function countRefusal(context: ChatContext, caller: Caller, refused
   if (refused.limit || status === 401 || status === 429 || status >= 500) return refused;
   const spending = spendingOf(caller);
   const chatId = randomUUID();
-  try {
-    const outcome = await context.lane.appendCredit({
-      stream: `chat:${chatId}`,
-      events: [],
-      admit: {
-        ...refusedLimits(context, caller),
-        chatId,
-        processId: context.processId,
-        isRefused: true,
-        holdMicros: 0n,
-        keyId: spending?.key_id,
-        accountId: spending?.account_id,
-      },
-      refused: refusedEvents(caller, undefined),
-    });
-    if (outcome.outcome === 'ok') throw new Error('the ledger admitted a request that was refused');
-    if (outcome.code === 'counted') return { ...refused, limit: limitStateOf(outcome.detail) };
-    if (outcome.code === 'invalid_api_key' && caller.kind === 'api_key')
-      return await refuseKey(context, caller);
-    return refuseFull(context, outcome);
-  } catch (error) {
-    if (error instanceof LaneFullError) return refused;
-    throw error;
-  }
+  const outcome = await appendAdmission(context, {
+    stream: `chat:${chatId}`,
+    events: [],
+    admit: {
+      ...refusedLimits(context, caller),
+      chatId,
+      processId: context.processId,
+      isRefused: true,
+      holdMicros: 0n,
+      keyId: spending?.key_id,
+      accountId: spending?.account_id,
+    },
+    refused: refusedEvents(caller, undefined),
+  });
+  if (outcome === 'lane_full') return refused;
+  if (outcome.outcome === 'ok') throw new Error('the ledger admitted a request that was refused');
+  if (outcome.code === 'counted') return { ...refused, limit: limitStateOf(outcome.detail) };
+  if (outcome.code === 'invalid_api_key' && caller.kind === 'api_key') return refuseKey(context, caller);
+  return refuseFull(context, outcome);
 }
 
 function refuseFull(context: ChatContext, full: Parameters<typeof refuseAdmission>[1]): Refused {

@@ -77,7 +77,9 @@ export function cacheRefusals(lane: Lane, nowMs: () => number): RefusalCachingLa
     const ofAccount = request.accountId === undefined ? undefined : shortOf(request.accountId);
     const outcome = await lane.appendCredit(command, options);
     if (outcome.outcome === 'ok') return outcome;
-    const cached = { request, refusal: outcome, requestedMs };
+    // a repetition is counted in no sum
+    const refusal = { ...outcome, detail: { ...outcome.detail, is_summed: false } };
+    const cached = { request, refusal, requestedMs };
     const { code, detail } = outcome;
     if (code === 'rate_limit_exceeded' || code === 'daily_quota_exceeded')
       full.set(detail.full_subject ?? request.subject, {

@@ -20,7 +20,7 @@ import { type MatchPorts, readNamedQuote } from './match-quote.ts';
 import type { JobsConfig } from '../../base/config/config.ts';
 import { type BoundRequest, copyKey, type JobHead, type OpenedRequest } from './job-request.ts';
 import { answerKnownPayment, type KnownPorts, type SentRequest } from './known-payment.ts';
-import { type Lane, LaneFullError } from '../../ledger/store/lane.ts';
+import { LaneFullError } from '../../ledger/store/lane.ts';
 import type { EventAllowance } from '../../ledger/store/event-allowance.ts';
 import type { RequestTally } from '../../ledger/store/request-tally.ts';
 import type { LostPayments } from '../../payments/use-cases/lost-payments.ts';
@@ -33,7 +33,7 @@ import type { ErrorRefusal, JobRefusal, OfferRefusal, RefusalRecord } from './re
 export interface RefusalPorts extends KnownPorts, MatchPorts, QuotePorts {
   readonly settings: JobsConfig;
   readonly quoteRate: QuoteRate;
-  /** How many rejected payments are recorded with a key. */
+  /** How many refusals of strangers are recorded by themselves. */
   readonly rejectionEvents: EventAllowance;
   readonly lostPayments: LostPayments;
   readonly runnerSilence: RunnerSilence;
@@ -41,7 +41,7 @@ export interface RefusalPorts extends KnownPorts, MatchPorts, QuotePorts {
 
 /**
  * The only place that records a refusal and answers. What strangers leave in the ledger is bounded: without a key for quotes, one
- * beyond the gateway's own limit is not issued; with a key it is summarised. Their refusals are then only counted. After some answers a
+ * beyond the gateway's own limit is not issued; with a key it is summarised. After some answers a
  * payer signs again, and pays twice if the refused payment has moved money. So before those the last look whether another request has
  * started the same payment comes after an append: a start that was decided before can be read by then, even where its commit took long. One
  * that is decided later is stale where the payment was refused for its time, and loses where it is of a copy of this request, which the
@@ -53,19 +53,16 @@ export async function answerRefusal(
   refusal: JobRefusal,
   paid?: SentRequest & BoundRequest,
 ): Promise<JobAnswer> {
-  const hasKey = context.quoteKeys !== undefined;
   const isNewQuote = 'job' in refusal && !refusal.named;
-  if (isNewQuote && !hasKey && !context.quoteRate.take()) {
+  if (isNewQuote && context.quoteKeys === undefined && !context.quoteRate.take()) {
     sum(context, refusal.record);
     return { kind: 'refused', code: 'overloaded', reason: 'quotes_per_second' };
   }
-  const isOnlyCounted =
-    'job' in refusal && hasKey && refusal.record.kind !== 'none' && !context.rejectionEvents.take();
   const isSignedAnew = 'job' in refusal || signedAnewStatuses.has(refusals[refusal.code].status);
   const refuses = paid && isSignedAnew ? copyKey(paid) : undefined;
   const [answer, isAppended] = await Promise.all([
     'job' in refusal ? offerJob(context, refusal) : errorAnswer(refusal),
-    isOnlyCounted ? sum(context, refusal.record) : recordRefusal(context, request, refusal, refuses),
+    recordRefusal(context, request, refusal, refuses),
   ]);
   if (paid && isSignedAnew) {
     const nothing = { stream: request.stream, events: [], refuses };
@@ -89,12 +86,13 @@ export async function answerRefusal(
 const signedAnewStatuses: ReadonlySet<number> = new Set([403, 404, 409, 415, 422]);
 
 /**
- * A client over its budget gets its answer, and its refusal is only counted; so is one that a full lane does not take. A denied
+ * A client over its budget gets its answer, and its refusal is only counted; so is one that a full lane does not take, and one beyond
+ * the allowance of strangers, who are all but a caller whose permission was checked. A denied
  * caller is recorded in the quote's own stream only while nothing else has happened to that quote. True where it was appended.
  * @param refuses the request, as `copyKey()` names it, where no copy of it may be started later
  */
 export async function recordRefusal(
-  context: { readonly lane: Lane; readonly requestTally: RequestTally },
+  context: Pick<RefusalPorts, 'lane' | 'requestTally' | 'rejectionEvents'>,
   request: Pick<OpenedRequest, 'stream' | 'charge'>,
   { record }: Pick<JobRefusal, 'record'>,
   refuses?: string,
@@ -102,6 +100,8 @@ export async function recordRefusal(
   if (record.kind === 'none') return false;
   if (record.kind === 'summed' || request.charge.waitSecs() > 0) return sum(context, record);
   const { event } = record;
+  const passed = record.kind === 'in_request' && record.passed;
+  if (!passed && !context.rejectionEvents.take()) return sum(context, record);
   try {
     if (record.kind === 'in_quote') {
       const { digest, version } = record;
@@ -113,7 +113,6 @@ export async function recordRefusal(
       });
       if (appended.outcome === 'ok') return true;
     }
-    const passed = record.kind === 'in_request' && record.passed;
     const events = passed ? [passed, event] : [event];
     await context.lane.append({ stream: request.stream, events, refuses });
     return true;

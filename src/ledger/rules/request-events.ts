@@ -22,6 +22,7 @@ const summedRefusals = [
   'dry_run_allowed',
   'dry_run_denied',
   'dry_run_error',
+  'chat_refused',
   'sign_in_refused',
   'operator_sign_in_refused',
 ] as const;

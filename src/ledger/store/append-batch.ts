@@ -134,6 +134,7 @@ function encodeAdmission(admit: Admission): string {
     })),
     counts_requests: admit.countsRequests,
     is_refused: admit.isRefused,
+    refusal_events_per_sec: admit.refusalEventsPerSec,
     key_id: admit.keyId,
     account_id: admit.accountId,
     hold: wholeMicros(admit.holdMicros),

@@ -19,6 +19,8 @@ export interface Admission extends RateLimit {
   readonly countsRequests?: boolean;
   /** The request is refused in any case: it is only counted, against the minutes. */
   readonly isRefused?: boolean;
+  /** How many refusals a second are recorded of strangers, and how many of customers; 0, or left out, for each. */
+  readonly refusalEventsPerSec?: number;
   readonly keyId: number | undefined;
   readonly accountId: number | undefined;
   /** The most micros that it may cost; 0 for a free model. */
@@ -99,6 +101,8 @@ export interface CreditDetail {
   readonly full_subject?: string | null;
   /** When the budget that refused starts anew, RFC 3339. */
   readonly budget_until?: string | null;
+  /** The refusal is not recorded, since too many are: the gateway sums it. */
+  readonly is_summed?: boolean;
   /** What could have been held; after a move, the balance. */
   readonly available?: number | null;
 }

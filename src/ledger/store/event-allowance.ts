@@ -2,7 +2,11 @@ import type pg from 'pg';
 import type { OperatorLog } from '../../base/values/operator-log.ts';
 import { callFunction } from './functions.ts';
 
-/** What strangers may cause to be recorded; beyond the allowance of its kind it is summed, in one event a second and gateway. */
+/**
+ * What strangers may cause to be recorded. Beyond the allowance of its kind it is summed, in one event a second and gateway; a quote of a
+ * pricing service and a key, which need an event, are refused. Refused completions have two kinds of their own: `tollbook.admit_chat`
+ * takes from them.
+ */
 type StrangersEvent =
   | 'quote'
   | 'pricing_quote'
@@ -11,7 +15,9 @@ type StrangersEvent =
   /** Of a user who never had credit: anyone can be as many as they like. */
   | 'session'
   /** Of the others, so that strangers cannot prevent a separate event for a customer's sign-in. */
-  | 'customer_session';
+  | 'customer_session'
+  /** Of a user who never had credit. */
+  | 'key';
 
 /** Limits the events of one kind that strangers leave in the ledger, over all gateways together. */
 export interface EventAllowance {

@@ -4,12 +4,15 @@ import { openUserAccount } from '../../../src/accounts/store/identity.ts';
 import { grantCredit } from '../../../src/accounts/use-cases/credit/credit.ts';
 import { endUserSessions, noteSession } from '../../../src/accounts/use-cases/sessions.ts';
 import { recordRefusal } from '../../../src/accounts/use-cases/sign-in-limits.ts';
+import { createUserApiKey, takeKeyTurn } from '../../../src/accounts/use-cases/user-api-keys.ts';
 import { createEventAllowance } from '../../../src/ledger/store/event-allowance.ts';
 import { createRequestTally } from '../../../src/ledger/store/request-tally.ts';
 import { laneOn } from '../../support/credit.ts';
 import { createDatabase } from '../../support/database.ts';
+import { freeModel, startChatGateway } from '../../support/chat-gateway.ts';
 import { goodPassword, useIdentityGateway } from '../../support/identity.ts';
 import { allEvents, expectSoundLedger } from '../../support/invariants.ts';
+import { eventually } from '../../support/wait.ts';
 
 const gateway = useIdentityGateway();
 
@@ -110,4 +113,78 @@ test('a sign-up without any sign-in leaves no event', async () => {
   const body = { email, password: goodPassword, name: 'Eve' };
   expect((await browser().post('/api/auth/sign-up/email', body)).status).toBe(200);
   expect(await newEvents()).toEqual([]);
+});
+
+test('refused completions of strangers leave one event each up to an allowance, and beyond it one sum; those of customers are recorded', async () => {
+  const chat = await startChatGateway({
+    chat: 'anonymous_per_minute = 1',
+    tables: '[limits]\nquote_events_per_sec = 1',
+  });
+  const { database } = chat;
+  const ask = { model: freeModel, messages: [{ role: 'user', content: 'x' }] };
+  const addresses = Array.from({ length: 300 }, (_, at) => `198.51.${Math.trunc(at / 100)}.${at % 100}`);
+  const askAll = () =>
+    Promise.all(
+      addresses.map(async (address) => (await chat.post(ask, { 'x-forwarded-for': address })).status),
+    );
+  expect(new Set(await askAll())).toEqual(new Set([200]));
+  expect(new Set(await askAll())).toEqual(new Set([429]));
+  // a repetition is in no sum
+  expect(new Set(await askAll())).toEqual(new Set([429]));
+  const poor = { ...ask, model: 'vendor/large' };
+  const bearer = { authorization: `Bearer ${await chat.key(1n)}` };
+  expect((await chat.post(poor, bearer)).status).toBe(402);
+  await eventually(async () => {
+    const events = await allEvents(database.db);
+    const refused = events.flatMap((event) => (event.type === 'chat_refused' ? [event.data.caller] : []));
+    const own = refused.filter((caller) => caller === 'anonymous').length;
+    expect(own).toBeGreaterThanOrEqual(50);
+    // a burst of 200, and one for each second that this took
+    expect(own).toBeLessThan(290);
+    expect(refused.filter((caller) => caller === 'api_key')).toHaveLength(1);
+    const sums = events.flatMap((event) =>
+      event.type === 'refusals_counted' ? [event.data.counts.chat_refused ?? 0] : [],
+    );
+    expect(sums.reduce((sum, count) => sum + count, 0)).toBe(300 - own);
+  });
+  await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+});
+
+test('keys of five hundred users without credit are made up to an allowance, and a customer makes one meanwhile', async () => {
+  const database = await createDatabase();
+  const ledger = { ...database, lane: laneOn(database) };
+  const log = { info: () => undefined, warn: () => undefined, error: () => undefined };
+  const keyEvents = await createEventAllowance({ ...database, log }, 'key', 1);
+  const identity = { pool: database.pool, ipv6Prefix: 64, keyEvents };
+  const make = async (userId: string, address: string): Promise<number> => {
+    const { accountId } = await openUserAccount(database.pool, userId);
+    const user = { sessionId: 'a session', userId, accountId };
+    const waitSecs = await takeKeyTurn(identity, user, address);
+    if (waitSecs === 0) await createUserApiKey(ledger, user, { name: 'a' });
+    return waitSecs;
+  };
+  const customer = randomUUID();
+  await grantCredit(ledger, (await openUserAccount(database.pool, customer)).accountId, 1n);
+  const waits: number[] = [];
+  for (let at = 0; at < 500; at++)
+    waits.push(await make(randomUUID(), `198.51.${Math.trunc(at / 100)}.${at % 100}`));
+  expect(await make(customer, '203.0.113.1')).toBe(0);
+  const made = waits.filter((waitSecs) => waitSecs === 0).length;
+  expect(made).toBeGreaterThanOrEqual(50);
+  expect(made).toBeLessThan(400);
+  const events = await allEvents(database.db);
+  expect(events.filter(({ type }) => type === 'key_created')).toHaveLength(made + 1);
+  await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+});
+
+test('users without credit at one address make thirty keys a minute, so that none uses up the allowance of all', async () => {
+  const { pool } = await createDatabase();
+  const identity = { pool, ipv6Prefix: 64, keyEvents: { take: () => true } };
+  const waits: number[] = [];
+  for (let at = 0; at < 31; at++) {
+    const userId = randomUUID();
+    const { accountId } = await openUserAccount(pool, userId);
+    waits.push(await takeKeyTurn(identity, { sessionId: 'a session', userId, accountId }, '203.0.113.1'));
+  }
+  expect(waits.map((waitSecs) => waitSecs > 0)).toEqual([...Array(30).fill(false), true]);
 });

@@ -55,7 +55,7 @@ export function apiKeyRoutes(identity: Identity, current: () => ChatContext) {
       const nowMs = Date.now() + context.lane.state.clockOffsetMs;
       if (unknown || (expiresAt && expiresAt.getTime() <= nowMs))
         return sendRefusal(request, reply, 'invalid_request');
-      const retryAfterSecs = await takeKeyTurn(context, user);
+      const retryAfterSecs = await takeKeyTurn(identity, user, request.ip);
       if (retryAfterSecs > 0) return sendRefusal(request, reply, 'too_many_attempts', { retryAfterSecs });
       const capMicros = cap === undefined ? undefined : parseCredit(cap);
       const budget = budgetTerms(requested);

@@ -28,7 +28,7 @@ export function keyPages(pages: Pages): void {
     const nowMs = Date.now() + context.lane.state.clockOffsetMs;
     const read = readKeyForm(fields, context.models, nowMs);
     if (read.kind === 'wrong') return newView(visit, fields, { status: 422, mistakes: read.mistakes });
-    const waitSecs = await takeKeyTurn(context, visitor);
+    const waitSecs = await takeKeyTurn(visit.site.identity, visitor, visit.request.ip);
     if (waitSecs > 0) {
       const text = `You make keys too fast. No key was made: try again in ${waitSecs} seconds.`;
       return { ...newView(visit, fields, { status: 429, text }), retryAfterSecs: waitSecs };
