@@ -12,7 +12,7 @@ export interface EchoCall {
 }
 
 export interface EchoRunnerOptions extends ListenOptions {
-  /** What the gateway signs calls to this runner with. */
+  /** The secret with which the gateway signs calls to this runner. */
   readonly secret: string;
   /** Sees each verified call before it is answered: may delay it, or fail it (status 500) by throwing. */
   readonly onCall?: (call: EchoCall) => void | Promise<void>;

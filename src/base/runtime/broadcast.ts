@@ -1,4 +1,4 @@
-/** A value that is read again and again while somebody follows it: however many follow, one reads. */
+/** A value that one reader polls for all its followers, while there are any. */
 export interface Broadcast<T> {
   /** The latest value, then each one that is read. Ends where the signal aborts, or when the process shuts down. */
   follow(signal: AbortSignal): AsyncGenerator<T, void>;

@@ -51,7 +51,7 @@ export function compileSchema(schema: Readonly<Record<string, unknown>>): Compil
 const tooMuch = `has more than ${jsonBounds.maxMarks} values, or more than ${jsonBounds.maxDepth} levels`;
 const longKeywords = /"(?:pattern|patternProperties|\$ref|\$dynamicRef)":/;
 
-/** What the check of a body found that was broken off. */
+/** The error of a check that was stopped before its end. */
 export const checkedTooLong = (): InputFault => ofBody("takes too long to check against the job's schema");
 
 function compile(schema: Readonly<Record<string, unknown>>, allErrors: boolean): ValidateFunction {

@@ -3,7 +3,7 @@ export const operatorRoles = ['viewer', 'finance', 'operator', 'admin'] as const
 
 export type OperatorRole = (typeof operatorRoles)[number];
 
-/** `viewer` reads; `finance` keeps the books; `operator` runs payments and calls; `admin` decides who else is one. */
+/** `viewer` reads; `finance` keeps the books; `operator` runs payments and calls; An `admin` appoints and removes operators. */
 export function isRole(text: string | undefined): text is OperatorRole {
   return operatorRoles.some((role) => role === text);
 }

@@ -26,7 +26,7 @@ export function startHeartbeats(
   });
 }
 
-/** Ends the holds of processes whose heartbeats are missing. This process must send its own: without them it judges none. */
+/** Ends the holds of processes whose heartbeats are missing. This process judges others only while it sends its own heartbeats. */
 export function startChatRecoverer(
   context: Pick<ChatContext, 'pool' | 'lane' | 'processId' | 'log'>,
   { silentSecs, heartbeatMs }: Presence = presence,

@@ -39,7 +39,7 @@ export interface PriceWindow {
 
 /**
  * The last offered price of a job in these terms: by any gateway, not withdrawn, not before `revokedBefore` (Unix
- * seconds). Raw SQL, prepared: any stranger can have it looked up, by the terms that the primary key begins with.
+ * seconds). Raw SQL, prepared, since any client can cause it; the terms are the beginning of the primary key.
  */
 export async function findPriceWindow(
   pool: pg.Pool,

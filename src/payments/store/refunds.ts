@@ -228,7 +228,7 @@ export async function listTransfers(
   );
 }
 
-/** What the operator paid for transactions, and what of it was taken back, the newest first. */
+/** The recorded costs of the operator's transactions, and their reversals, the newest first. */
 export async function listCosts(
   pool: pg.Pool,
   limit: number,

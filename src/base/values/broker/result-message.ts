@@ -2,7 +2,7 @@ import type { RotatingSecret } from '../rotating-secret.ts';
 import { isCallId, isLeaseId } from './lease-messages.ts';
 import { openMessage, sealMessage } from './sealed-message.ts';
 
-/** What came of a call, from its runner to the gateways. The lease is the fencing token. */
+/** The outcome of a call, from its runner to the gateways. The lease is the fencing token. */
 export interface ResultMessage {
   readonly callId: number;
   readonly leaseId: string;
