@@ -11,7 +11,7 @@ import { fail, say } from '../src/base/terminal/terminal.ts';
 import { countDeadLetters } from '../src/ledger/store/alerts.ts';
 import { readWaitingCalls } from '../src/calls/store/calls.ts';
 import { queriesOn } from '../src/ledger/store/database.ts';
-import { readDeliveries, readHolds, readOpenSettlements } from '../src/ledger/store/figures.ts';
+import { readDeliveries, readHolds, readOpenSettlements } from '../src/ledger/store/backlogs.ts';
 import { startLedger } from './ledger.ts';
 import { cpuSecs } from './processes.ts';
 import { startTollbook, type TollbookProcess } from './tollbook.ts';

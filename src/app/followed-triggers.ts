@@ -15,7 +15,7 @@ import type { Loop } from '../ledger/workers/loop.ts';
 import { startScheduleFirer } from '../jobs/workers/schedule-firer.ts';
 import { startTriggerWatch } from '../jobs/workers/trigger-watch.ts';
 import type { FeatureParts, RunningFeature } from './feature.ts';
-import { triggerFigures } from './figures.ts';
+import { triggerFigures } from './metric-values.ts';
 
 /** Of one request to a chain. */
 const timeoutMs = 10_000;

@@ -7,7 +7,7 @@ import { mapSecrets, type RotatingSecret } from '../base/values/rotating-secret.
 import type { Figure, Metrics } from '../ledger/metrics/metrics.ts';
 import { type RunningBroker, startBroker } from './broker.ts';
 import type { FeatureParts, RunningFeature } from './feature.ts';
-import { jobsFigures } from './figures.ts';
+import { jobsFigures } from './metric-values.ts';
 import { type JobRates, openJobRates } from './job-rates.ts';
 import { timedCallbacks, timedChain, timedFacilitator, timedRunner } from './timed-peers.ts';
 import { tracedLookup } from './traced-ledger.ts';

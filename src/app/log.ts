@@ -18,11 +18,11 @@ import { startHistoryChecker } from '../audit/workers/history-checker.ts';
 import { logStatus, startAnchorWatch } from '../audit/workers/anchor-watch.ts';
 import { createLastKnown } from '../base/runtime/last-known.ts';
 import { createSince } from '../base/runtime/since.ts';
-import type { Backlog } from '../ledger/store/figures.ts';
+import type { Backlog } from '../ledger/store/backlogs.ts';
 import { startSealer } from '../audit/workers/sealer.ts';
 import { startSealerWatch } from '../audit/workers/sealer-watch.ts';
 import type { FeatureParts, RunningFeature } from './feature.ts';
-import { logFigures } from './figures.ts';
+import { logFigures } from './metric-values.ts';
 
 type Parts = Pick<FeatureParts, 'config' | 'ledger' | 'logger'>;
 

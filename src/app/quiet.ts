@@ -7,7 +7,7 @@ import { healthRoutes, statsRoutes } from '../jobs/http/status.ts';
 import { logRoutes } from '../audit/http/log.ts';
 import { createApp } from '../ledger/http/app.ts';
 import { gatewayStatusRoutes } from '../accounts/http/gateway-status.ts';
-import { quietRoutes } from '../ledger/http/quiet.ts';
+import { quietRoutes } from '../ledger/http/read-only-routes.ts';
 import { createWaitPlaces } from '../base/http/wait-places.ts';
 import { createStreamWatch } from '../calls/use-cases/stream-watch.ts';
 import { readyRoutes } from '../ledger/http/ready.ts';

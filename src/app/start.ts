@@ -12,7 +12,7 @@ import { createHaltAlert } from './halt.ts';
 import { createLogger, noteHeartbeat } from './logger.ts';
 import { type Ending, shutDownGateway } from './shut-down.ts';
 import { explainStart, StartError } from './start-error.ts';
-import { ledgerFigures } from './figures.ts';
+import { ledgerFigures } from './metric-values.ts';
 import { openMetrics, type ServedMetrics } from './metrics.ts';
 import { tracedLane } from './traced-ledger.ts';
 import { type OpenTraces, openTraces } from './traces.ts';

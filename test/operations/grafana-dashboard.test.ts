@@ -26,7 +26,7 @@ const absence = hasPromtool ? '' : ': NOT CHECKED, PROMTOOL IS NOT INSTALLED (ap
 if (absence) process.stderr.write(`\n*** THE QUERIES OF THE DASHBOARD${absence}\n\n`);
 
 test('the dashboard asks only for metrics and labels that a gateway exports, and for every metric of its own that can change', async () => {
-  const figures = read('src/app/figures.ts');
+  const figures = read('src/app/metric-values.ts');
   const { body } = await createMetrics('0').text();
   const registered = [...body.matchAll(/^# TYPE (\w+) /gm)].map(([, name = '']) => name);
   const exported = new Set([...registered, ...(figures.match(/\btollbook_\w+/g) ?? [])]);

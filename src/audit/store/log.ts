@@ -5,7 +5,7 @@ import { hashBytes } from '../../base/values/log/merkle.ts';
 import { queriesOn } from '../../ledger/store/database.ts';
 import { leafBytes, streamKey } from '../../ledger/store/expressions.ts';
 import { DamagedLedgerError } from '../../ledger/store/export.ts';
-import { backlogOf, type Backlog, type BacklogRow } from '../../ledger/store/figures.ts';
+import { backlogOf, type Backlog, type BacklogRow } from '../../ledger/store/backlogs.ts';
 import { callFunction, callTableFunction } from '../../ledger/store/functions.ts';
 
 /** A signed head: the tree's size and root, and the checkpoint's text. */

@@ -2,7 +2,7 @@ import type pg from 'pg';
 import type { NoteSigner } from '../../base/values/log/checkpoint.ts';
 import type { OperatorLog } from '../../base/values/operator-log.ts';
 import { currentSigner } from '../use-cases/log/anchors.ts';
-import type { Backlog } from '../../ledger/store/figures.ts';
+import type { Backlog } from '../../ledger/store/backlogs.ts';
 import { readUnsealed } from '../store/log.ts';
 import { type Loop, startLoop } from '../../ledger/workers/loop.ts';
 

@@ -11,7 +11,7 @@ import {
   readOpenSettlements,
   readStartedRefunds,
   type ServiceDeliveries,
-} from '../../ledger/store/figures.ts';
+} from '../../ledger/store/backlogs.ts';
 import type { JobsContext } from './context.ts';
 import { openPaidCalls } from '../../ledger/store/ledger.ts';
 import { refreshOffers } from './offers.ts';

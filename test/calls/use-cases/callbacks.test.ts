@@ -12,7 +12,7 @@ import {
 } from '../../../src/calls/store/callbacks.ts';
 import { pruneRows } from '../../../src/ledger/store/pruning.ts';
 import { laneOn } from '../../support/credit.ts';
-import { readDueCallbacks } from '../../../src/ledger/store/figures.ts';
+import { readDueCallbacks } from '../../../src/ledger/store/backlogs.ts';
 import { createDatabase } from '../../support/database.ts';
 import { useChain } from '../../support/devnet.ts';
 import {

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { expect, onTestFinished, test } from 'vitest';
 import { extendLease, leaseCalls, putBody, readWaitingCalls } from '../../../src/calls/store/calls.ts';
 import { openPool } from '../../../src/ledger/store/database.ts';
-import { readDeliveries, readHolds, readOpenSettlements } from '../../../src/ledger/store/figures.ts';
+import { readDeliveries, readHolds, readOpenSettlements } from '../../../src/ledger/store/backlogs.ts';
 import { heldName, holdLeases } from '../../../src/calls/store/held-leases.ts';
 import type { Lane } from '../../../src/ledger/store/lane.ts';
 import { takeOldCalls } from '../../../src/calls/store/old-calls.ts';

@@ -16,7 +16,7 @@ import {
   symbol,
   time,
 } from '../../../base/http/values.ts';
-import { asOf, cursorQuery, next } from '../../../accounts/http/schemas/list.ts';
+import { asOf, cursorQuery, next } from '../../../accounts/http/schemas/list-cursor.ts';
 import { quoteSource, recoveredJob, refundDue } from './refunds.ts';
 
 export const paymentStates = [

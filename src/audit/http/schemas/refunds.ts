@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { refundReasons } from '../../../payments/rules/refund.ts';
-import { asOf, cursorQuery, next } from '../../../accounts/http/schemas/list.ts';
+import { asOf, cursorQuery, next } from '../../../accounts/http/schemas/list-cursor.ts';
 import {
   address,
   atoms,

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { visibleName } from '../../../ledger/rules/fields.ts';
 import { generation } from './credit.ts';
 import { credit } from '../../../accounts/http/schemas/budget.ts';
-import { asOf, next } from '../../../accounts/http/schemas/list.ts';
+import { asOf, next } from '../../../accounts/http/schemas/list-cursor.ts';
 import { currency } from './model.ts';
 import { day, usedKey } from './usage.ts';
 

@@ -3,7 +3,7 @@ import { visibleName } from '../../../ledger/rules/fields.ts';
 import { usageDimensions } from '../../store/usage.ts';
 import { credit } from '../../../accounts/http/schemas/budget.ts';
 import { currency } from './model.ts';
-import { asOf, next } from '../../../accounts/http/schemas/list.ts';
+import { asOf, next } from '../../../accounts/http/schemas/list-cursor.ts';
 
 const maxDays = 400;
 const dayMs = 86_400_000;

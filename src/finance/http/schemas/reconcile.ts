@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { address, count, decimals, network, symbol, time } from '../../../base/http/values.ts';
-import { cursorQuery, next } from '../../../accounts/http/schemas/list.ts';
+import { cursorQuery, next } from '../../../accounts/http/schemas/list-cursor.ts';
 
 export const reconciliationId = z
   .int()

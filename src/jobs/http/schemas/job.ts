@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { authModes, invocationModes } from '../../../base/values/job.ts';
 import type { PaymentRequired } from '../../use-cases/answer.ts';
 import { noOfferReasons } from '../../use-cases/offers.ts';
-import { next } from '../../../accounts/http/schemas/list.ts';
+import { next } from '../../../accounts/http/schemas/list-cursor.ts';
 import { result } from './receipt.ts';
 import { paymentSummary, requirementV1, unquotedV2, x402Scheme } from '../../../payments/http/payment.ts';
 import {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { siwxKey } from '../../../accounts/rules/siwx.ts';
-import { asOf, cursorQuery, next } from '../../../accounts/http/schemas/list.ts';
+import { asOf, cursorQuery, next } from '../../../accounts/http/schemas/list-cursor.ts';
 import { auditedPayment } from '../../../audit/http/schemas/projections.ts';
 import { address, hex32, network, time, url } from '../../../base/http/values.ts';
 

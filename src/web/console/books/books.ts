@@ -2,7 +2,7 @@ import type { Section } from '../site.ts';
 import { exportPages } from './exports.ts';
 import { logPages } from './log.ts';
 import { moneyPages } from './money.ts';
-import { booksPath } from './parts.ts';
+import { booksPath } from './books-view.ts';
 import { periodPages } from './periods.ts';
 import { reconciliationPages, runView } from './reconciliations.ts';
 import { refundsPages } from './refunds.ts';

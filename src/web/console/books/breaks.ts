@@ -17,7 +17,14 @@ import {
 } from '../../../finance/use-cases/reconcile/read-explanations.ts';
 import { selectField } from '../select-field.ts';
 import type { Console, OperatorVisit } from '../site.ts';
-import { booksPath, booksView, paymentLink, reportedAmount, transactionWithLink, words } from './parts.ts';
+import {
+  booksPath,
+  booksView,
+  paymentLink,
+  reportedAmount,
+  transactionWithLink,
+  words,
+} from './books-view.ts';
 import { reportOf, type StoredReport } from './stored-report.ts';
 
 const path = `${booksPath}/reconciliations/:id/breaks/:break`;

@@ -10,7 +10,7 @@ import { notFound, problemView } from '../../pages/problem.ts';
 import type { Answer } from '../../pages/site.ts';
 import type { Console, OperatorVisit } from '../site.ts';
 import { beginReading } from './one-at-a-time.ts';
-import { booksPath } from './parts.ts';
+import { booksPath } from './books-view.ts';
 
 const endings: Readonly<Record<BookFormat, string>> = {
   csv: 'csv',

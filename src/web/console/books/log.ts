@@ -11,7 +11,7 @@ import {
   type StoredHead,
 } from '../../../audit/store/log.ts';
 import type { Console, OperatorVisit } from '../site.ts';
-import { booksView, logPath } from './parts.ts';
+import { booksView, logPath } from './books-view.ts';
 
 type Anchored = AnchorState & { readonly name: string };
 

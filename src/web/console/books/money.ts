@@ -5,7 +5,7 @@ import { type Column, empty, shortId, table, time } from '../../pages/parts.ts';
 import type { View } from '../../pages/site.ts';
 import { listSweeps, listTransfers } from '../../../payments/store/refunds.ts';
 import type { Console, OperatorVisit } from '../site.ts';
-import { booksView, moneyPath, words } from './parts.ts';
+import { booksView, moneyPath, words } from './books-view.ts';
 
 type Sweep = EventOf<'operator_sweep_recorded'>;
 type Transfer = EventOf<'operator_transfer_recorded' | 'operator_transfer_reversed'>;

@@ -22,7 +22,7 @@ import { findReportByHash } from '../../../audit/store/reconciliations.ts';
 import type { ActionOptions, Console, OperatorVisit } from '../site.ts';
 import { balancesOf } from './balances.ts';
 import { readOneAtATime } from './one-at-a-time.ts';
-import { booksPath, booksView, periodsPath } from './parts.ts';
+import { booksPath, booksView, periodsPath } from './books-view.ts';
 import { reportOf } from './stored-report.ts';
 
 type ShowRun = (visit: OperatorVisit, mistake: string) => Promise<View>;

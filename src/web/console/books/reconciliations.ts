@@ -15,7 +15,7 @@ import type { Console, OperatorVisit } from '../site.ts';
 import { balancesOf } from './balances.ts';
 import { exportsAndClose } from './periods.ts';
 import { breakPages, itemsTable } from './breaks.ts';
-import { booksPath, booksView, words } from './parts.ts';
+import { booksPath, booksView, words } from './books-view.ts';
 import { reportOf, type StoredReport } from './stored-report.ts';
 
 const shownRows = 50;

@@ -25,7 +25,7 @@ import {
 } from '../../../finance/use-cases/refunds/send-refund.ts';
 import { readStream } from '../../../ledger/store/streams.ts';
 import type { Console, OperatorVisit } from '../site.ts';
-import { booksView, paymentLink, refundsPath, transactionWithLink } from './parts.ts';
+import { booksView, paymentLink, refundsPath, transactionWithLink } from './books-view.ts';
 import { endMistakes, recordMistakes, sendMistakes } from './refund-mistakes.ts';
 
 const path = `${refundsPath}/:digest/:nonce`;

@@ -8,7 +8,7 @@ import type { View } from '../../pages/site.ts';
 import { type ListedRefund, listRefundsDue } from '../../../finance/use-cases/refunds/list-refunds-due.ts';
 import { cursorOf } from '../cursor.ts';
 import type { Console, ConsoleSite, OperatorVisit } from '../site.ts';
-import { booksView, paymentLink, refundPath, refundsPath } from './parts.ts';
+import { booksView, paymentLink, refundPath, refundsPath } from './books-view.ts';
 import { refundPages } from './refund.ts';
 
 const shownRows = 50;

@@ -14,7 +14,7 @@ import { problemView } from '../../pages/problem.ts';
 import type { View } from '../../pages/site.ts';
 import { cursorOf } from '../cursor.ts';
 import type { Console, OperatorVisit } from '../site.ts';
-import { contextOf } from './context.ts';
+import { contextOf } from './chat-context.ts';
 
 const accountsPath = '/console/chat/accounts';
 const shownKeys = 100;

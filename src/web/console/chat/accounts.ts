@@ -6,7 +6,7 @@ import type { Answer, View } from '../../pages/site.ts';
 import { cursorOf } from '../cursor.ts';
 import type { Console, OperatorVisit } from '../site.ts';
 import { accountAction, accountView } from './account.ts';
-import { contextOf } from './context.ts';
+import { contextOf } from './chat-context.ts';
 
 export const accountsPath = '/console/chat/accounts';
 const shownRows = 50;

@@ -6,7 +6,7 @@ import { badge, type Column, count, table } from '../../pages/parts.ts';
 import type { View } from '../../pages/site.ts';
 import type { OperatorVisit, Section } from '../site.ts';
 import { accountPages, accountsPath } from './accounts.ts';
-import { contextOf } from './context.ts';
+import { contextOf } from './chat-context.ts';
 import { spendsSheet } from './spends.ts';
 
 const path = '/console/chat';

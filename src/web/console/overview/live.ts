@@ -2,7 +2,7 @@ import { eventStream } from '../../../base/http/event-stream.ts';
 import type { Answer } from '../../pages/site.ts';
 import { type Broadcast, createBroadcast } from '../../../base/runtime/broadcast.ts';
 import type { Console, ConsoleSite, OperatorVisit } from '../site.ts';
-import { type LiveFigures, readFigures } from './figures.ts';
+import { type LiveFigures, readFigures } from './overview-values.ts';
 import { type Need, readNeeds } from './needs.ts';
 
 const everyMs = 5_000;

@@ -1,7 +1,7 @@
 import { groupDeadLetters } from '../../../calls/use-cases/dead-letters.ts';
 import { pathWith } from '../../pages/own-path.ts';
 import { type FiringAlert, listFiringAlerts } from '../../../ledger/store/alerts.ts';
-import { countedUnknown, readUnknownSettlements } from '../../../ledger/store/live-figures.ts';
+import { countedUnknown, readUnknownSettlements } from '../../../ledger/store/earnings-and-latency.ts';
 import { findLastReconciliation } from '../../../audit/store/reconciliations.ts';
 import { countOpenBreaks } from '../books/open-breaks.ts';
 import type { ConsoleSite } from '../site.ts';

@@ -2,9 +2,9 @@ import { html, type Html } from '../../../base/values/html.ts';
 import { visibleText } from '../../../base/values/visible-text.ts';
 import { badge, type Column, empty, table, time, utcDay } from '../../pages/parts.ts';
 import type { View } from '../../pages/site.ts';
-import type { TokenDay } from '../../../ledger/store/live-figures.ts';
+import type { TokenDay } from '../../../ledger/store/earnings-and-latency.ts';
 import type { OperatorVisit, Section } from '../site.ts';
-import { dayName, type Figures } from './figures.ts';
+import { dayName, type Figures } from './overview-values.ts';
 import { liveEvents, needsKey, readLive } from './live.ts';
 import type { Need } from './needs.ts';
 

@@ -15,7 +15,7 @@ import { problemView } from '../../pages/problem.ts';
 import type { View } from '../../pages/site.ts';
 import type { Console, ConsoleSite, OperatorVisit } from '../site.ts';
 import { actionForms, callIdOf, paymentActions } from './actions.ts';
-import { refundPath } from '../books/parts.ts';
+import { refundPath } from '../books/books-view.ts';
 import { explorerLink } from './explorer.ts';
 import { stateBadge } from './state-badge.ts';
 import { timeline } from './timeline.ts';
@@ -141,7 +141,7 @@ function callSection(callId: number, call: CallDetails | undefined): Html {
   </section>`;
 }
 
-/** What the module checks in the browser: each leaf as it stands on this page, up to the signed head. */
+/** The data that the module checks in the browser: from each leaf on this page up to the signed head. */
 async function proofSection(site: ConsoleSite, { head, events }: PaymentHistory): Promise<Html> {
   if (!head)
     return html`<section class="sheet">

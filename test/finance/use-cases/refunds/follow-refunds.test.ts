@@ -14,7 +14,7 @@ import {
 } from '../../../../src/finance/use-cases/refunds/send-refund.ts';
 import { readStream } from '../../../../src/ledger/store/streams.ts';
 import { listStartedRefunds } from '../../../../src/payments/store/refunds.ts';
-import { readStartedRefunds } from '../../../../src/ledger/store/figures.ts';
+import { readStartedRefunds } from '../../../../src/ledger/store/backlogs.ts';
 import {
   type Proof,
   type SettlementOutcome,

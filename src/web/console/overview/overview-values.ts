@@ -1,13 +1,13 @@
 import { formatUnits } from 'viem/utils';
 import { withThousands } from '../../pages/parts.ts';
 import { readCounters } from '../../../ledger/store/counters.ts';
-import { type Backlog, readHolds, readOpenSettlements } from '../../../ledger/store/figures.ts';
+import { type Backlog, readHolds, readOpenSettlements } from '../../../ledger/store/backlogs.ts';
 import {
   type Latency,
   readLatency,
   readTokenDays,
   type TokenDay,
-} from '../../../ledger/store/live-figures.ts';
+} from '../../../ledger/store/earnings-and-latency.ts';
 import type { ConsoleSite } from '../site.ts';
 
 const shownDays = 7;

@@ -7,7 +7,7 @@ import type { AnchorLag } from '../audit/use-cases/log/anchor-lag.ts';
 import type { Figure, FigureValue } from '../ledger/metrics/metrics.ts';
 import type { Funds } from '../payments/peers/chain/transaction-sender.ts';
 import type { LastKnown } from '../base/runtime/last-known.ts';
-import type { Backlog } from '../ledger/store/figures.ts';
+import type { Backlog } from '../ledger/store/backlogs.ts';
 import type { Lane } from '../ledger/store/lane.ts';
 import type { FiringCounts } from '../jobs/use-cases/triggers/fire.ts';
 import type { TriggerLag } from '../jobs/use-cases/triggers/progress.ts';

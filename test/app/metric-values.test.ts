@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { chatStatus } from '../../src/chat/use-cases/chat-status.ts';
-import { chatFigures, logFigures } from '../../src/app/figures.ts';
+import { chatFigures, logFigures } from '../../src/app/metric-values.ts';
 import { createMetrics, type Figure } from '../../src/ledger/metrics/metrics.ts';
 import { createUpstreamHealth } from '../../src/chat/peers/upstream/health.ts';
 import { createSince } from '../../src/base/runtime/since.ts';

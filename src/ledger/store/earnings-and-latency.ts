@@ -1,7 +1,7 @@
 import { sql } from 'kysely';
 import type pg from 'pg';
 import { queriesOn } from './database.ts';
-import { type Backlog, type BacklogRow, backlogOf } from './figures.ts';
+import { type Backlog, type BacklogRow, backlogOf } from './backlogs.ts';
 import { activeGeneration } from './payments.ts';
 
 /** What was earned in one token on one day, by all jobs. */
