@@ -25,8 +25,8 @@ export const plants: readonly Plant[] = [
       {
         // the last look before a 402 would answer as pending after all
         file: 'src/jobs/use-cases/answer-refusal.ts',
-        find: `if (paid && ('job' in refusal || mayBeSignedAnew(answer))) {`,
-        replace: `if (paid && !('reason' in refusal && refusal.reason === 'timeout') && ('job' in refusal || mayBeSignedAnew(answer))) {`,
+        find: `if (paid && isSignedAnew) {`,
+        replace: `if (paid && isSignedAnew && !('reason' in refusal && refusal.reason === 'timeout')) {`,
       },
     ],
     caughtBy: ['refused_though_paid'],

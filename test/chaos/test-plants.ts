@@ -26,7 +26,7 @@ export const testPlants: readonly TestPlant[] = [
     edits: [
       {
         file: 'src/jobs/use-cases/answer-refusal.ts',
-        find: `if (!isAppended && (await append(context, nothingFor(request))).outcome === 'full')`,
+        find: `if (!isAppended && (await append(context, nothing)).outcome === 'full')`,
         replace: `if (!isAppended && context.lane.state.halt)`,
       },
     ],

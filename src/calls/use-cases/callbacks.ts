@@ -1,6 +1,5 @@
 import { callbackBody, callEnd } from '../rules/callback.ts';
-import { foldQuote, type PaymentState } from '../../payments/rules/quote-state.ts';
-import { webhookSecretText } from '../../base/values/webhook-secret.ts';
+import { foldQuote } from '../../payments/rules/quote-state.ts';
 import { backOffMs, withJitterMs } from '../../base/values/back-off.ts';
 import type { Address, Hex } from '../../base/values/primitives.ts';
 import {
@@ -8,18 +7,11 @@ import {
   customerUrl,
   sendCustomerWebhook,
 } from '../../base/peers/http/customer-webhook.ts';
-import {
-  endCallback,
-  findCallback,
-  putCallback,
-  returnCallback,
-  type TakenCallback,
-} from '../store/callbacks.ts';
+import { endCallback, putCallback, returnCallback, type TakenCallback } from '../store/callbacks.ts';
 import { readStream } from '../../ledger/store/streams.ts';
 import type pg from 'pg';
 import type { Config } from '../../base/config/config.ts';
 import type { Lane } from '../../ledger/store/lane.ts';
-import type { LedgerDatabase } from '../../ledger/store/database.ts';
 import { nowSecs } from '../../ledger/store/ledger.ts';
 import { callbackSecrets, type ReceiptKeys } from '../../payments/use-cases/receipt-keys.ts';
 
@@ -104,28 +96,4 @@ export async function sendCallback(
     return finish('given_up', sent.cause);
   await returnCallback(pool, taken, told, delayMs, sent.cause);
   return 'failed';
-}
-
-/** The outcome of a payment's callback, for the payer's receipt; undefined where it has no callback. */
-export async function readCallback(
-  { db, receiptKeys }: { readonly db: LedgerDatabase; readonly receiptKeys: ReceiptKeys },
-  digest: Hex,
-  payment: PaymentState,
-) {
-  const { binding } = payment.recovered?.redelivery ?? payment;
-  const found = binding === '' ? undefined : await findCallback(db, digest, binding as Hex);
-  if (!found) return undefined;
-  const { state, tries, lastFailure, at } = found;
-  return {
-    state,
-    tries,
-    ...(lastFailure !== undefined && { last_failure: lastFailure }),
-    ...(at && { at: at.toISOString() }),
-    secret: callbackSecretText(receiptKeys, digest),
-  };
-}
-
-/** The secret that verifies the callbacks of a quote's calls, for its client. */
-export function callbackSecretText(keys: ReceiptKeys, digest: Hex): string {
-  return webhookSecretText(callbackSecrets(keys, digest)[0]);
 }

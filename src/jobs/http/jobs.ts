@@ -8,7 +8,7 @@ import { encodeHeader } from '../../payments/rules/x402.ts';
 import { v1NameOf } from '../../payments/rules/x402-v1.ts';
 import type { JobAnswer, Refused } from '../use-cases/answer.ts';
 import type { JobsContext } from '../use-cases/context.ts';
-import { callbackSecretText } from '../../calls/use-cases/callbacks.ts';
+import { callbackSecretText } from '../../calls/use-cases/read-callback.ts';
 import { dryRun, refuseDryRunByHead, type DryRun } from '../use-cases/dry-run.ts';
 import { type JobHead, type OpenedRequest, openRequest } from '../use-cases/job-request.ts';
 import { sendPaymentRequired } from './payment-required.ts';

@@ -13,7 +13,7 @@ import {
 import { findProgress } from '../../calls/store/call-progress.ts';
 import { type CallResult, findDeletion } from '../../calls/store/calls.ts';
 import { readStream } from '../../ledger/store/streams.ts';
-import { readCallback } from '../../calls/use-cases/callbacks.ts';
+import { readCallback } from '../../calls/use-cases/read-callback.ts';
 import { findRecordedResult } from '../../calls/use-cases/result-file.ts';
 import type { Ledger } from '../../ledger/store/ledger.ts';
 import type { ReceiptPorts } from './answer.ts';
