@@ -196,7 +196,7 @@ test('a batch whose file names another payee records nothing for that payee', as
   writeFileSync(out, '{}');
   expect(await tollbook(order, env)).toMatchObject({
     code: 2,
-    stderr: expect.stringContaining('is no batch'),
+    stderr: expect.stringContaining('is not a batch'),
   });
 });
 

@@ -9,10 +9,10 @@ import { say } from '../../../../base/terminal/terminal.ts';
 import { appCommands } from '../../descriptions.ts';
 
 /** Prints every key of the operator's file, as docs/configuration-reference.md has them. */
-export function run(args: readonly string[]): Promise<ExitCode> {
+export async function run(args: readonly string[]): Promise<ExitCode> {
   readOptions(appCommands['config reference'], args);
   say(referencePage(configReference()));
-  return Promise.resolve(exitCodes.done);
+  return exitCodes.done;
 }
 
 /** The whole page, in Markdown, without the end of its last line. */
