@@ -7,7 +7,8 @@ import { startChain } from '../../src/devnet/chain.ts';
 
 function folder(): string {
   const dir = mkdtempSync(path.join(tmpdir(), 'tollbook-own-'));
-  onTestFinished(() => rmSync(dir, { recursive: true, force: true }));
+  // a logger may still be opening its file
+  onTestFinished(() => rmSync(dir, { recursive: true, force: true, maxRetries: 10, retryDelay: 20 }));
   return dir;
 }
 
