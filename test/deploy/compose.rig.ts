@@ -119,7 +119,7 @@ test('the gateway of docker-compose.yml gets every secret that its configuration
   const stopSecs = config.drainDelaySecs + config.shutdownGraceSecs;
   expect(Number(/^(\d+)s$/.exec(grace)?.[1])).toBeGreaterThan(stopSecs);
   expect(config.bindAddress).toEqual({ host: '0.0.0.0', port: 8402 });
-  const named = [...read(configFile).matchAll(/_env = "(\w+)"/g)].map(([, name = '']) => name);
+  const named = [...read(configFile).matchAll(/"env:(\w+)"/g)].map(([, name = '']) => name);
   expect(Object.keys({ ...environment }).toSorted()).toEqual(
     [...named, 'DATABASE_URL', 'PGPASSWORD'].toSorted(),
   );

@@ -69,14 +69,28 @@ test('a callback of another request than the one that was paid has no end', () =
   expect(callEnd(foldQuote(events), events, hex('2'))).toBeUndefined();
 });
 
-test('a message says what ended, and has neither the result nor the payer', () => {
-  const events = eventsOf(...paid, 'dead_lettered', 'refunded');
+function messageOf(...types: (keyof typeof steps)[]): unknown {
+  const events = eventsOf(...types);
   const state = foldQuote(events);
   const end = callEnd(state, events, binding);
   if (!end) throw new Error('there is no end');
-  expect(
-    JSON.parse(callbackBody(state, events, end, { digest: hex('1'), url: 'https://gateway.example/r' })),
-  ).toEqual({
+  return JSON.parse(callbackBody(state, events, end, { digest: hex('1'), url: 'https://gateway.example/r' }));
+}
+
+test('a message says what ended, and has neither the result nor the payer', () => {
+  expect(messageOf(...paid, 'delivered', 'completed')).toEqual({
+    type: 'payment.completed',
+    timestamp: '2026-01-01T00:00:04.000000Z',
+    data: {
+      seq: 104,
+      quote_digest: hex('1'),
+      receipt_url: 'https://gateway.example/r',
+      call_id: 7,
+      result_sha256: hex('9'),
+      result_bytes: 4,
+    },
+  });
+  expect(messageOf(...paid, 'dead_lettered', 'refunded')).toEqual({
     type: 'payment.refunded',
     timestamp: '2026-01-01T00:00:04.000000Z',
     data: {
