@@ -1,12 +1,10 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
-import { addressBudgetKey } from '../../base/runtime/budget.ts';
+import { addressBudgetKey, requestsOfBytes } from '../../base/runtime/budget.ts';
 import { RefusedBodyError } from '../../base/http/request-bodies.ts';
-import { addressOf } from '../../base/http/request-values.ts';
+import { addressOf, declaredBytesOf } from '../../base/http/request-values.ts';
 import type { Identity } from '../use-cases/context.ts';
 import { sessionOf } from '../use-cases/sessions.ts';
 
-/** To read a body and answer it costs as much as one more request for each of so many bytes. */
-const bytesOfOneRequest = 16_384;
 const bodyless: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS']);
 
 /**
@@ -17,7 +15,7 @@ export function chargeVisits(app: FastifyInstance, identity: Identity): void {
   app.addHook('onRequest', (request, _reply, done) => {
     if (bodyless.has(request.method)) return done();
     const charge = identity.budget.open();
-    charge.take(budgetKey(identity, request), 1 + Math.floor(mostBytes(request) / bytesOfOneRequest));
+    charge.take(budgetKey(identity, request), 1 + requestsOfBytes(mostBytes(request)));
     const retryAfterSecs = charge.waitSecs();
     if (retryAfterSecs > 0) done(new RefusedBodyError('too_many_attempts', retryAfterSecs));
     else done();
@@ -31,6 +29,7 @@ function budgetKey(identity: Identity, request: FastifyRequest): string {
 
 /** A body that states no length may have as many as its route takes. */
 function mostBytes({ headers, routeOptions: { bodyLimit } }: FastifyRequest): number {
-  const { 'content-length': length, 'transfer-encoding': encoding } = headers;
-  return encoding === undefined ? Math.min(Number(length ?? 0), bodyLimit) : bodyLimit;
+  return headers['transfer-encoding'] === undefined
+    ? Math.min(declaredBytesOf(headers), bodyLimit)
+    : bodyLimit;
 }

@@ -1,9 +1,10 @@
 import type { Socket } from 'node:net';
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+import type { FastifyInstance } from 'fastify';
+import { declaredBytesOf } from './request-values.ts';
 
 /** After so many refusals a connection is closed. */
 const mostRefusals = 32;
-/** To read a body that nobody wants costs as much as one more refusal for each of so many bytes. */
+/** To read the body of a refused request costs as much as one more refusal for each of so many bytes. */
 const bytesOfOneRefusal = 65_536;
 
 /**
@@ -16,13 +17,9 @@ export function closeRefusedConnections(app: FastifyInstance): void {
     if (reply.statusCode !== 429) return done();
     const { socket } = request.raw;
     const before = refusals.get(socket) ?? 0;
-    const after = before + 1 + Math.floor(declaredBytes(request) / bytesOfOneRefusal);
+    const after = before + 1 + Math.floor(declaredBytesOf(request.headers) / bytesOfOneRefusal);
     refusals.set(socket, after);
     if (before > 0 && after > mostRefusals) reply.header('connection', 'close');
     done();
   });
-}
-
-function declaredBytes({ headers }: FastifyRequest): number {
-  return Number(headers['content-length'] ?? 0);
 }

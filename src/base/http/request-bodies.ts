@@ -3,7 +3,7 @@ import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { jsonProblem } from '../values/bounded-json.ts';
 import { clientOf } from '../values/client-address.ts';
 import { createRequestField } from './request-field.ts';
-import { addressOf } from './request-values.ts';
+import { addressOf, declaredBytesOf } from './request-values.ts';
 import { type BodyReservation, createBodyMemory } from './body-memory.ts';
 
 /** Memory per chunk in addition to its bytes: a body may arrive byte by byte. */
@@ -53,8 +53,7 @@ export function createRequestBodies(maxBytes: number): RequestBodies {
   const memory = createBodyMemory({ arrivingBytes: maxBytes / 4, workingBytes: (maxBytes * 3) / 4 });
   return {
     read(request, payload, limits) {
-      const declaredBytes = Number(request.headers['content-length'] ?? 0);
-      return readBody(payload, declaredBytes, limits, (onDrop) => {
+      return readBody(payload, declaredBytesOf(request.headers), limits, (onDrop) => {
         // of a client with an IPv6 address, its /64
         const place = memory.reserve(clientOf(addressOf(request)), onDrop);
         placeField.set(request, place);

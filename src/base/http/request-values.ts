@@ -1,4 +1,5 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
+import type { IncomingHttpHeaders } from 'node:http';
 import type { FastifyRequest } from 'fastify';
 
 /** The bearer token of a request; undefined where it has no token. */
@@ -14,6 +15,11 @@ export function hasBearer(request: FastifyRequest, token: string): boolean {
 /** What tokens are compared by. */
 export function tokenHash(token: string): Buffer {
   return createHash('sha256').update(token).digest();
+}
+
+/** How long a request says that its body is, in bytes; 0 where it does not. A length that is not a number is NaN. */
+export function declaredBytesOf(headers: IncomingHttpHeaders): number {
+  return Number(headers['content-length'] ?? 0);
 }
 
 /** The id in a path; 0, which is never assigned, for a malformed one. */

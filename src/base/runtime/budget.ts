@@ -152,6 +152,13 @@ function openCharge({ waitSecs, charge, chargeRefused, refund }: Counting, isLim
   };
 }
 
+const bytesOfOneRequest = 16_384;
+
+/** To read and check a body of so many bytes costs as much as this number of further requests. */
+export function requestsOfBytes(bytes: number): number {
+  return Math.floor(bytes / bytesOfOneRequest);
+}
+
 /** The budget key of a client address: an IPv6 client owns a /64, so it is counted by that. */
 export function addressBudgetKey(address: string): string {
   return clientOf(address);

@@ -14,7 +14,7 @@ import { type JobHead, type OpenedRequest, openRequest } from '../use-cases/job-
 import { sendPaymentRequired } from './payment-required.ts';
 import { payForJob, refuseByHead, refuseUnreadBody } from '../use-cases/pay-job.ts';
 import { createRequestField } from '../../base/http/request-field.ts';
-import { addressOf } from '../../base/http/request-values.ts';
+import { addressOf, declaredBytesOf } from '../../base/http/request-values.ts';
 import { refusalOf, sendError, sendRefusal } from '../../ledger/http/errors.ts';
 import { limitInFlight } from '../../base/http/in-flight.ts';
 import type { RequestBodies } from '../../base/http/request-bodies.ts';
@@ -170,7 +170,7 @@ function jobHead(request: PaidRequest): JobHead {
     method: 'POST',
     path: `/x402/jobs/${service_id}/${job_index}`,
     contentType,
-    declaredBytes: Number(request.headers['content-length'] ?? 0),
+    declaredBytes: declaredBytesOf(request.headers),
     payment,
     quoteToken: request.query[quoteTokenParameter],
     callerHeaders: callerHeadersOf(request.headers),

@@ -2,6 +2,7 @@ import { jobKey } from '../../base/values/job.ts';
 import { isMeantAsOrder, orderFault } from '../../base/values/top-up-order.ts';
 import { encodedBody, isCarriable, isPlain, mediaTypeOf } from '../../base/values/job-input.ts';
 import { callbackFault } from '../../calls/use-cases/callbacks.ts';
+import { requestsOfBytes } from '../../base/runtime/budget.ts';
 import type { Catalog, Job } from './catalog.ts';
 import type { Config } from '../../base/config/config.ts';
 import type { Lane } from '../../ledger/store/lane.ts';
@@ -70,9 +71,6 @@ function contentTypeFault(request: OpenedRequest, { input }: Job): ErrorRefusal 
   return refusal(request, 'unsupported_media_type', { details: [`this job takes ${input.contentType}`] });
 }
 
-/** To check a body that is refused costs as much as one more request for each of so many bytes. */
-const bytesOfOneRequest = 16_384;
-
 /** A client must not pay for a body that the runner has to reject. */
 function checkInput(context: RequestPorts, request: WholeRequest, job: Job): RequestCheck {
   // of any other request the headers were enough
@@ -84,7 +82,7 @@ function checkInput(context: RequestPorts, request: WholeRequest, job: Job): Req
   const details =
     fault === undefined ? (job.input?.check?.(request.body) ?? []).map(({ text }) => text) : [fault];
   if (details.length === 0) return { kind: 'fit', job };
-  request.charge.chargeMore(Math.floor(request.body.length / bytesOfOneRequest));
+  request.charge.chargeMore(requestsOfBytes(request.body.length));
   return refusal(request, 'input_invalid', { details });
 }
 

@@ -14,7 +14,7 @@ import { limitInFlight } from '../../../base/http/in-flight.ts';
 import type { RequestBodies } from '../../../base/http/request-bodies.ts';
 import { createRequestField } from '../../../base/http/request-field.ts';
 import { noteFacts } from '../../../base/http/request-log.ts';
-import { addressOf } from '../../../base/http/request-values.ts';
+import { addressOf, declaredBytesOf } from '../../../base/http/request-values.ts';
 import { createWaitLimit } from '../../../ledger/http/wait-limit.ts';
 
 /** A request whose headers were taken. */
@@ -101,7 +101,7 @@ function open(context: JobsContext, request: WebhookRequest, reply: FastifyReply
   if (!isCarriable(request.headers['content-type'])) return refuse(request, reply, 'invalid_content_type');
   if (!isPlain(request.headers['content-encoding']))
     return refuse(request, reply, 'unsupported_media_type', { context: { details: [encodedBody] } });
-  if (Number(request.headers['content-length'] ?? 0) > trigger.maxBodyBytes)
+  if (declaredBytesOf(request.headers) > trigger.maxBodyBytes)
     return refuse(request, reply, 'body_too_large');
   openedField.set(request, { context, trigger, head: read.head, charge });
   return true;
