@@ -855,7 +855,8 @@ create function tollbook.apply_projection(p_generation integer, p_from bigint, p
 create function tollbook.are_held(p_settled text) returns boolean language plpgsql volatile; -- 6101736227a5357f
 create function tollbook.back_off(p_tries integer) returns interval language sql immutable; -- 2419fad76ab41085
 create function tollbook.begin_projection() returns integer language sql volatile security definer; -- d53f91b8f56b0cf5
-create function tollbook.begin_round(p_kind text, p_queue text, p_key text, p_lease_ms integer) returns TABLE(round integer, payload json, ok_at timestamp with time zone, begun_at timestamp with time zone) language sql volatile security definer; -- c7f91ec6309c3e45
+create function tollbook.begin_prune_round(p_lease_ms integer) returns boolean language sql volatile security definer; -- a7b1c2111d3289b8
+create function tollbook.begin_round(p_kind text, p_queue text, p_key text, p_lease_ms integer) returns TABLE(round integer, payload json, ok_at timestamp with time zone, begun_at timestamp with time zone) language sql volatile security definer; -- 311e68920772cd1f
 create function tollbook.body_hash(p_body_id uuid) returns TABLE(sha256 text, bytes bigint) language sql stable security definer; -- ebfc5825169fd403
 create function tollbook.budget_end(p_period text, p_start date) returns timestamp with time zone language sql immutable; -- 52194709abff461d
 create function tollbook.budget_start(p_period text, p_known date, p_now timestamp with time zone) returns date language sql immutable; -- b614b6b7454a61f1
@@ -989,6 +990,7 @@ grant execute on function tollbook.append(smallint,uuid,bigint,bigint,json) to t
 grant execute on function tollbook.append_uncontended(smallint,uuid,bigint,bigint,bytea,text,text,text,text,text,text,text,text,text,text,text,text,text,text,text,text,text) to tollbook_writer;
 grant execute on function tollbook.apply_projection(integer,bigint,bigint,json,json,json,json,json) to tollbook_writer;
 grant execute on function tollbook.begin_projection() to tollbook_writer;
+grant execute on function tollbook.begin_prune_round(integer) to tollbook_writer;
 grant execute on function tollbook.begin_round(text,text,text,integer) to tollbook_writer;
 grant execute on function tollbook.body_hash(uuid) to tollbook_reader;
 grant execute on function tollbook.body_hash(uuid) to tollbook_writer;

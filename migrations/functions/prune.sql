@@ -96,6 +96,12 @@ begin
   return pruned;
 end $$;
 
+-- Whether a round is due; then none is until p_lease_ms have passed. A halted ledger is not pruned.
+create or replace function tollbook.begin_prune_round(p_lease_ms int) returns boolean
+language sql volatile security definer set search_path = tollbook, pg_temp as $$
+  select case when is_halted() then false else exists (select from begin_round('prune', '', '', p_lease_ms)) end
+$$;
+
 -- The round of this moment. The gateway that deletes holds its row, so that the batches of several gateways take turns.
 create or replace function tollbook.lock_prune_round() returns bigint
 language sql volatile set search_path = tollbook, pg_temp as $$
@@ -227,5 +233,5 @@ begin
   return pruned;
 end $$;
 
-grant execute on function tollbook.prune, tollbook.note_pruned, tollbook.end_prune_round,
+grant execute on function tollbook.prune, tollbook.note_pruned, tollbook.begin_prune_round, tollbook.end_prune_round,
   tollbook.forget_prune_round, tollbook.prune_short_lived, tollbook.prune_projections to tollbook_writer;

@@ -14,15 +14,13 @@ language sql volatile security definer set search_path = tollbook, pg_temp as $$
     where kind = p_kind and queue = p_queue and key = p_key
       -- a round of the future is from before the clock went back
       and (due_at <= clock() or taken_at > clock())
-      -- a halted ledger is not pruned
-      and (p_kind <> 'prune' or not is_halted())
     returning takes, payload, ok_at, taken_at
   )
   select * from first union all select * from next
 $$;
 
 -- Ends a round, or notes how far it has come: the next one may begin in p_due_ms. False where another process has begun the next one
--- meanwhile, and where the clock went back behind this one: then nothing changes. Rows of the same queue that nobody has taken for a month are
+-- meanwhile, and where the clock went back behind this one: then nothing changes. Rows of the same queue that were not taken for a month are
 -- deleted: of configurations that are no longer in force.
 create or replace function tollbook.end_round(p_kind text, p_queue text, p_key text, p_round int, p_due_ms int, p_payload json, p_error text)
 returns boolean

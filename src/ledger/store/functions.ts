@@ -37,6 +37,7 @@ export const functionSignatures = {
   activate_projection: { takes: [int], returns: nullable(int) },
   apply_projection: { takes: [int, bigint, bigint, json, json, json, json, json], returns: boolean },
   begin_projection: { takes: [], returns: int },
+  begin_prune_round: { takes: [int], returns: boolean },
   begin_round: {
     takes: [text, text, text, int],
     rows: { round: int, payload: json, ok_at: timestamp, begun_at: timestamp },

@@ -1,7 +1,6 @@
 import type pg from 'pg';
 import type { PrunedKind } from '../rules/retention-events.ts';
 import { callFunction, callTableFunction } from './functions.ts';
-import { beginRound } from './tasks.ts';
 
 /** Kinds of rows; mails are files. */
 export type PrunedRows = Exclude<PrunedKind, 'mails'>;
@@ -29,8 +28,8 @@ export function notePruned(pool: pg.Pool, kind: PrunedKind, count: number, lifeS
 }
 
 /** True where a round is due: for one gateway, then for none until `everySecs` have passed. */
-export async function beginPruneRound(pool: pg.Pool, everySecs: number): Promise<boolean> {
-  return (await beginRound(pool, { kind: 'prune', queue: '', key: '' }, everySecs * 1_000)) !== undefined;
+export function beginPruneRound(pool: pg.Pool, everySecs: number): Promise<boolean> {
+  return callFunction(pool, 'begin_prune_round', [everySecs * 1_000]);
 }
 
 /** Ends the round; the sums by round of those that are not on record yet. */

@@ -4,7 +4,7 @@ import { callFunction, callTableFunction } from './functions.ts';
 
 /** Names the tasks that workers do in rounds, one process at a time. */
 export interface TaskName {
-  readonly kind: 'chain_trigger' | 'listing' | 'prune' | 'rate' | 'schedule';
+  readonly kind: 'chain_trigger' | 'listing' | 'rate' | 'schedule';
   /** What the task is about. Tasks of one queue belong to different configurations of it. */
   readonly queue: string;
   readonly key: string;
