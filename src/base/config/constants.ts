@@ -21,7 +21,7 @@ const constants = {
     maxWaitingRequestsPerClient: 100,
   },
   alerts: {
-    /** A condition that lasts is told to each shift of people, not each minute. */
+    /** A condition that lasts is reported to each shift of people, not each minute. */
     repeatSecs: 14_400,
     /** A settlement is confirmed within seconds; five minutes are the validity of a usual signature. */
     unresolvedAfterSecs: 300,

@@ -109,7 +109,7 @@ export const bookCommands = {
       'where a side cannot be read, nothing is stored',
     ],
     exits: {
-      finding: 'a break that nobody has explained; or the period is closed with another report',
+      finding: 'a break that no operator has explained; or the period is closed with another report',
       explained: 'there are breaks, and each is explained',
     },
   },

@@ -173,7 +173,7 @@ test.each([
     code: 'x402_disabled',
   },
   {
-    what: 'is told by its facilitator that the payer has no money',
+    what: 'has a facilitator that reports a payer without money',
     change: undefined,
     verdict: invalid,
     status: 402,

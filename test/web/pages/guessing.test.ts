@@ -80,7 +80,7 @@ describe('whether an address has an account', () => {
   } as const;
 
   test.each(Object.entries(forms))(
-    'is told by the form at %s neither in words nor in time, confirmed or not',
+    'is revealed by the form at %s neither in words nor in time, confirmed or not',
     async (page, typed) => {
       const gateway = await startSite();
       await signUp(gateway, gateway.browser(), email);

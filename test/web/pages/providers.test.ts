@@ -130,7 +130,7 @@ describe('a provider’s answer', () => {
         url.searchParams.set('error_description', 'Call 0900 666');
       },
     ],
-  ])('%s signs nobody in, and the page of the sign-in says so', async (_, edit) => {
+  ])('%s signs no user in, and the page of the sign-in says so', async (_, edit) => {
     const { gateway, oidc } = await startBoth();
     const browser = gateway.browser();
     const callback = new URL(await oidc.signIn((await press(browser)).href, 'ada'));
@@ -159,7 +159,7 @@ describe('a provider’s answer', () => {
     ['nonce', (url: URL) => url.searchParams.set('nonce', 'x'.repeat(43))],
     ['challenge', (url: URL) => url.searchParams.set('code_challenge', 'x'.repeat(43))],
     ['challenge left out', (url: URL) => url.searchParams.delete('code_challenge')],
-  ])('to a request whose %s was changed on its way signs nobody in', async (_, edit) => {
+  ])('to a request whose %s was changed on its way signs no user in', async (_, edit) => {
     const { gateway, oidc } = await startBoth();
     const browser = gateway.browser();
     const request = await press(browser);

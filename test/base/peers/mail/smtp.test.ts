@@ -43,7 +43,7 @@ test.each([
   'ada@example.org, eve@other.example',
   'ada@example.org\r\nBcc: eve@other.example',
   '<eve@other.example> ada@example.org',
-])('the address %j reaches nobody else', async (to) => {
+])('the address %j reaches no other recipient', async (to) => {
   const server = await startSmtpServer();
   await mailerAt(server.port)
     .send({ ...mail, to })
