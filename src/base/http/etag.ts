@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
 import type { FastifyReply, FastifyRequest } from 'fastify';
-import { inPieces } from './slow-readers.ts';
 
 /** A body with the name of its content; as bytes, where one copy is sent to all. */
 export interface TaggedFile {
@@ -23,9 +22,7 @@ export function sendTagged(
 ): FastifyReply {
   reply.header('etag', etag).header('cache-control', 'no-cache');
   if (matches(request.headers['if-none-match'], etag)) return reply.code(304).send();
-  reply.type(`${type}; charset=utf-8`);
-  if (typeof body === 'string') return reply.send(body);
-  return reply.header('content-length', String(body.length)).send(inPieces(body));
+  return reply.type(`${type}; charset=utf-8`).send(body);
 }
 
 function matches(header: string | undefined, etag: string): boolean {

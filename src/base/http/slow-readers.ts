@@ -3,6 +3,7 @@ import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { clientOf } from '../values/client-address.ts';
+import { RefusedBodyError } from './request-bodies.ts';
 import { addressOf } from './request-values.ts';
 
 export interface ReaderBounds {
@@ -10,9 +11,9 @@ export interface ReaderBounds {
   readonly patienceMs: number;
   /** … and cut where it has read less; 0 cuts none. */
   readonly leastBytesPerSec: number;
-  /** Of long answers in memory that a client has not read. Its oldest one is cut to keep it. */
+  /** Of long answers that a client has not read. A further `GET` is refused; for any other answer its oldest one is cut. */
   readonly maxBytesOfClient: number;
-  /** The same of all clients together: the oldest answer of all is cut. */
+  /** The same of all clients together: the oldest answer of the client with most of them is cut. */
   readonly maxBytes: number;
 }
 
@@ -40,32 +41,44 @@ interface Held {
   readonly response: ServerResponse;
 }
 
-/** Cuts clients that read their answers too slowly, and bounds the memory of unread answers: of every answer of an app. */
+/**
+ * Cuts clients that read their answers too slowly, and bounds the memory of unread answers: of every answer of an app. To refuse what can be
+ * asked for again costs less than to cut: a client that opens a new connection for each that was cut has all of their buffers filled.
+ */
 export function boundReaders(app: FastifyInstance, changed: Partial<ReaderBounds>): void {
   const bounds = { ...defaults, ...changed };
   cutSlowReaders(app, bounds);
   // in the order in which they began
   const answers = new Set<Held>();
-  const heldBytes = (ofOne?: string): number => {
+  const heldBytes = (client: string): number => {
     let sum = 0;
-    for (const { client, bytes } of answers) if (ofOne === undefined || client === ofOne) sum += bytes;
+    for (const held of answers) if (held.client === client) sum += held.bytes;
     return sum;
   };
-  const cutOldest = (ofOne?: string): void => {
-    for (const held of answers)
-      if (ofOne === undefined || held.client === ofOne) {
-        answers.delete(held);
-        return void held.response.destroy();
-      }
+  const heldOfAll = (): number => [...answers].reduce((sum, { bytes }) => sum + bytes, 0);
+  const largestClient = (): string => {
+    const clients = [...new Set([...answers].map(({ client }) => client))];
+    return clients.toSorted((a, b) => heldBytes(b) - heldBytes(a))[0] ?? '';
+  };
+  const cutOldest = (client: string): void => {
+    const held = [...answers].find((one) => one.client === client);
+    if (!held) return;
+    answers.delete(held);
+    held.response.destroy();
   };
   app.addHook('onSend', (request, reply, payload, done) => {
     const bytes = longBody(request, reply, payload);
     if (!bytes) return done(null, payload);
     const client = clientOf(addressOf(request));
     const held: Held = { client, bytes: bytes.length, response: reply.raw };
-    while (heldBytes(client) > 0 && heldBytes(client) + held.bytes > bounds.maxBytesOfClient)
-      cutOldest(client);
-    while (answers.size > 0 && heldBytes() + held.bytes > bounds.maxBytes) cutOldest();
+    const isTooMuch = (): boolean => {
+      const ofClient = heldBytes(client);
+      return ofClient > 0 && ofClient + held.bytes > bounds.maxBytesOfClient;
+    };
+    if (request.method === 'GET' && isTooMuch())
+      return done(new RefusedBodyError('too_many_attempts', bounds.patienceMs / 1_000));
+    while (isTooMuch()) cutOldest(client);
+    while (answers.size > 0 && heldOfAll() + held.bytes > bounds.maxBytes) cutOldest(largestClient());
     answers.add(held);
     reply.raw.once('close', () => answers.delete(held));
     reply.header('content-length', String(bytes.length));
@@ -89,8 +102,8 @@ function longBody(request: FastifyRequest, reply: FastifyReply, payload: unknown
   return Buffer.isBuffer(payload) && payload.length > pieceBytes ? payload : undefined;
 }
 
-/** The pieces share the bytes: none is copied. Of bytes that all clients share, a client that does not read takes no more than a piece. */
-export function inPieces(bytes: Buffer): Readable {
+/** The pieces share the bytes: none is copied. */
+function inPieces(bytes: Buffer): Readable {
   let at = 0;
   return new Readable({
     highWaterMark: pieceBytes,

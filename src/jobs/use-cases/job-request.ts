@@ -68,11 +68,16 @@ export interface PaidRequest extends BoundRequest {
   readonly decoded: DecodedPayment;
 }
 
-/** Charges the request to its client address and decodes its payment. */
-export function openRequest({ budget }: { readonly budget: Budget }, head: JobHead): OpenedRequest {
+/** Charges a request to its client address. Where that spends more than the budget, nothing of the request is to be decoded. */
+export function chargeClient(budget: Budget, clientAddress: string): Charge {
   const charge = budget.open();
+  charge.take(addressBudgetKey(clientAddress));
+  return charge;
+}
+
+/** Decodes the payment of a request that was charged. */
+export function openRequest(charge: Charge, head: JobHead): OpenedRequest {
   const client = addressBudgetKey(head.clientAddress);
-  charge.take(client);
   return { ...head, sent: sentPayment(head), stream: `request:${head.requestId}`, client, charge };
 }
 

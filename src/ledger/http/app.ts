@@ -3,6 +3,7 @@ import fastify, { type FastifyInstance, LogController } from 'fastify';
 import type { Logger } from 'pino';
 import type { Config } from '../../base/config/config.ts';
 import { openAiError } from '../../base/errors/openai-error.ts';
+import { admitInTurn } from '../../base/http/admission.ts';
 import { createCors } from '../../base/http/cors.ts';
 import { handleErrors, sendRefusal, type SendProblemPage } from './errors.ts';
 import { sendOpenAiError } from './openai-errors.ts';
@@ -74,6 +75,8 @@ export function createApp({
   boundReaders(app, { leastBytesPerSec: config.limits.leastReadBytesPerSec });
   closeRefusedConnections(app);
   logRequests(app, requests);
+  // runners share addresses, and deliver what was paid
+  admitInTurn(app, (url) => url.startsWith('/runner/'));
   parserErrors.watch(app);
   cors.watch(app);
   handleErrors(app, problemPage);

@@ -4,6 +4,7 @@ import net, { type AddressInfo, type Socket } from 'node:net';
 import fastify from 'fastify';
 import { expect, onTestFinished, test } from 'vitest';
 import { boundReaders, endInTime, type ReaderBounds } from '../../../src/base/http/slow-readers.ts';
+import { RefusedBodyError } from '../../../src/base/http/request-bodies.ts';
 import { eventually } from '../../support/wait.ts';
 
 const megabyte = 1_000_000;
@@ -20,6 +21,10 @@ async function serve(bounds: Partial<ReaderBounds>, megabytes: number) {
   boundReaders(app, { ...generous, ...bounds });
   const body = Buffer.alloc(megabytes * megabyte, 'x');
   app.get('/', (_, reply) => reply.send(body));
+  app.post('/', (_, reply) => reply.send(body));
+  app.setErrorHandler((error, _request, reply) =>
+    reply.code(error instanceof RefusedBodyError && error.code === 'too_many_attempts' ? 429 : 500).send(),
+  );
   app.get('/text', (_, reply) => reply.send('ä'.repeat(100_000)));
   await app.listen({ host: '127.0.0.1', port: 0 });
   onTestFinished(async () => {
@@ -27,11 +32,11 @@ async function serve(bounds: Partial<ReaderBounds>, megabytes: number) {
     await app.close();
   });
   const { port } = app.server.address() as AddressInfo;
-  const ask = async (localAddress = '127.0.0.1'): Promise<Socket> => {
+  const ask = async (localAddress = '127.0.0.1', method = 'GET'): Promise<Socket> => {
     const socket = net.connect({ port, host: '127.0.0.1', localAddress }).on('error', () => {});
     onTestFinished(() => void socket.destroy());
     await once(socket, 'connect');
-    socket.pause().write('GET / HTTP/1.1\r\nhost: x\r\n\r\n');
+    socket.pause().write(`${method} / HTTP/1.1\r\nhost: x\r\n\r\n`);
     return socket;
   };
   const connections = (): Promise<number> =>
@@ -48,11 +53,11 @@ test('a client that reads nothing of its answer is cut, and one that reads it ge
 });
 
 test('a client that reads less than the least rate is cut, however often it reads', async () => {
-  const { ask } = await serve({ patienceMs: 500, leastBytesPerSec: 100 * megabyte }, 100);
+  const { ask, connections } = await serve({ patienceMs: 500, leastBytesPerSec: 100 * megabyte }, 100);
   const socket = await ask();
   const timer = setInterval(() => void socket.read(1_000), 5);
   onTestFinished(() => clearInterval(timer));
-  await once(socket, 'close');
+  await eventually(async () => expect(await connections()).toBe(0));
   expect(socket.bytesRead).toBeLessThan(100 * megabyte);
 });
 
@@ -67,18 +72,41 @@ test('with a least rate of 0 a client that reads nothing is not cut while anothe
   expect(await lenient.connections()).toBe(1);
 });
 
-test('of the answers that a client does not read the oldest is cut, and those of others are not', async () => {
+test('of the answers to other requests than GET that a client does not read the oldest is cut, and those of others are not', async () => {
   const { ask, connections } = await serve({ maxBytesOfClient: 100 * megabyte }, 40);
-  await ask('127.0.0.2');
-  for (let nth = 0; nth < 5; nth++) await ask('127.0.0.3');
+  await ask('127.0.0.2', 'POST');
+  for (let nth = 0; nth < 5; nth++) await ask('127.0.0.3', 'POST');
   // two answers of 40 MB stay of the one, and the other's
   await eventually(async () => expect(await connections()).toBe(3));
 });
 
-test('of all clients together the oldest answer is cut where they read nothing', async () => {
-  const { ask, connections } = await serve({ maxBytes: 100 * megabyte }, 40);
-  for (let nth = 2; nth < 12; nth++) await ask(`127.0.0.${nth}`);
-  await eventually(async () => expect(await connections()).toBe(2));
+test('a client that does not read its long answers gets 429 for a further GET, and loses none of them', async () => {
+  const { ask, url } = await serve({ maxBytesOfClient: 100 * megabyte }, 40);
+  const statusOf = async (path = ''): Promise<number> => {
+    const { status, body: unread } = await fetch(url + path);
+    await unread?.cancel();
+    return status;
+  };
+  const held = [await ask(), await ask()];
+  await eventually(async () => expect(await statusOf()).toBe(429));
+  expect(await statusOf('/none')).toBe(404);
+  for (const answer of held) {
+    answer.resume();
+    await eventually(() => expect(answer.bytesRead).toBeGreaterThan(40 * megabyte));
+  }
+  await eventually(async () => expect(await statusOf()).toBe(200));
+});
+
+test('where all clients together read too little, the oldest answer of the one that holds most is cut', async () => {
+  const { ask, connections } = await serve({ maxBytes: 170 * megabyte }, 40);
+  const few = await ask('127.0.0.2');
+  const many = [await ask('127.0.0.3'), await ask('127.0.0.3'), await ask('127.0.0.3')];
+  await ask('127.0.0.4');
+  await eventually(async () => expect(await connections()).toBe(4));
+  few.resume();
+  await eventually(() => expect(few.bytesRead).toBeGreaterThan(40 * megabyte));
+  many[0]?.resume();
+  await eventually(() => expect(many[0]?.destroyed).toBe(true));
 });
 
 test('a long text comes whole, with its length in bytes', async () => {

@@ -4,7 +4,7 @@ import { refusals } from '../../../base/errors/refusal.ts';
 import { visibleText } from '../../../base/values/visible-text.ts';
 import { addressOf } from '../../../base/http/request-values.ts';
 import { type DryRun, dryRun, refuseDryRunByHead } from '../../../jobs/use-cases/dry-run.ts';
-import { openRequest } from '../../../jobs/use-cases/job-request.ts';
+import { chargeClient, openRequest } from '../../../jobs/use-cases/job-request.ts';
 import { badge, field, form } from '../../pages/parts.ts';
 import type { View } from '../../pages/site.ts';
 import { contextOf } from '../jobs-context.ts';
@@ -29,7 +29,8 @@ export function dryRunAction(
       const context = contextOf(visit);
       const [service = '', index = ''] = (fields.get('job') ?? '').trim().split('/', 2);
       const caller = fields.get('caller')?.trim() ?? '';
-      const opened = openRequest(context, {
+      const clientAddress = addressOf(visit.request);
+      const opened = openRequest(chargeClient(context.budget, clientAddress), {
         requestId: visit.request.id,
         job: parseJobId(service, index),
         method: 'POST',
@@ -44,7 +45,7 @@ export function dryRunAction(
           expiry: undefined,
         },
         redeliverySignature: undefined,
-        clientAddress: addressOf(visit.request),
+        clientAddress,
       });
       const run = refuseDryRunByHead(context, opened) ?? (await dryRun(context, opened, Buffer.alloc(0)));
       return show(visit, verdictOf(run, `${service}/${index}`));
