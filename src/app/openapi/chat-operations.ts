@@ -43,13 +43,21 @@ const secretHeader = {
 } as const;
 const ofChat = { tag: 'Chat', refusals: [], headers: ['X-Request-Id'] } as const;
 
-export const chatOperation: Operation = {
+const ofKey = {
   ...ofChat,
-  method: 'post',
-  path: '/v1/chat/completions',
-  id: 'createChatCompletion',
-  summary: 'Create a completion',
-  description: `OpenAI's request and answer; the answer is byte for byte that of the upstream. Without a key: models of the free tier.
+  method: 'get',
+  security: 'apiKey',
+  errors: [...everyRoute, ...callerErrors],
+} as const satisfies Partial<Operation>;
+
+export const chatOperations: readonly Operation[] = [
+  {
+    ...ofChat,
+    method: 'post',
+    path: '/v1/chat/completions',
+    id: 'createChatCompletion',
+    summary: 'Create a completion',
+    description: `OpenAI's request and answer; the answer is byte for byte that of the upstream. Without a key: models of the free tier.
 
 With \`stream\` the answer is a stream of events that ends with \`data: [DONE]\`. If the connection to the upstream breaks, it
 ends with an event \`{"error": …}\` and no \`[DONE]\`. A client that disconnects pays for the prompt and for the output so far.
@@ -59,165 +67,150 @@ released afterwards. Limits count admitted requests; a refused request counts to
 
 With a spend authorization its whole amount is paid on chain: the spend lands before the upstream is called. If nothing was
 delivered, the spend is not paid out, and the same authorization can be sent again with the same body and \`X-Payment-Secret\`.`,
-  security: 'optionalApiKey',
-  body: { schema: chatRequest },
-  requestHeaders: [spendHeader, secretHeader],
-  headers: [
-    'X-Request-Id',
-    'X-RateLimit-Limit',
-    'X-RateLimit-Remaining',
-    'X-RateLimit-Reset',
-    'RateLimit-Policy',
-    'RateLimit',
-  ],
-  answers: [
-    {
-      status: 200,
-      description: 'The answer.',
-      schema: chatCompletion,
-      events: "OpenAI's chunks. Lines that begin with a colon are comments.",
-    },
-  ],
-  errors: [
-    ...everyRoute,
-    ...callerErrors,
-    'invalid_json',
-    'missing_required_parameter',
-    'invalid_type',
-    'invalid_value',
-    'invalid_parameter_combination',
-    'unsupported_parameter',
-    'insufficient_funds',
-    'key_budget_reached',
-    'nonce_replay',
-    'spend_replay',
-    'spend_in_progress',
-    'authorization_failed',
-    'model_not_found',
-    'request_timeout',
-    'body_too_large',
-    'unsupported_media_type',
-    'daily_quota_exceeded',
-    'upstream_error',
-    'upstream_unavailable',
-    'overloaded',
-    'upstream_timeout',
-  ],
-};
-
-export const modelsOperation: Operation = {
-  ...ofChat,
-  method: 'get',
-  path: '/v1/models',
-  id: 'listModels',
-  summary: 'List the models',
-  description: "OpenAI's list with prices and context lengths.",
-  security: 'optionalApiKey',
-  answers: [{ status: 200, description: 'The list.', schema: modelList }],
-  errors: [...everyRoute, ...callerErrors],
-};
-
-export const modelOperation: Operation = {
-  ...ofChat,
-  method: 'get',
-  path: '/v1/models/{model}',
-  id: 'getModel',
-  summary: 'One model',
-  description: 'The same object as in the list.',
-  security: 'optionalApiKey',
-  answers: [{ status: 200, description: 'The model.', schema: model }],
-  errors: [...everyRoute, ...callerErrors, 'model_not_found'],
-};
-
-const ofKey = {
-  ...ofChat,
-  method: 'get',
-  security: 'apiKey',
-  errors: [...everyRoute, ...callerErrors],
-} as const satisfies Partial<Operation>;
-
-export const creditsOperation: Operation = {
-  ...ofKey,
-  path: '/v1/credits',
-  id: 'getCredits',
-  summary: "The account's credit",
-  description: 'The current credit of the account that the key spends from.',
-  answers: [{ status: 200, description: 'The credit.', schema: credits }],
-};
-
-export const keyOperation: Operation = {
-  ...ofKey,
-  path: '/v1/key',
-  id: 'getKey',
-  summary: 'The cap, budget and expiry of this key',
-  description: 'The cap and the budget of the key, how much of them is spent, and when the key expires.',
-  answers: [{ status: 200, description: 'The key.', schema: keyState }],
-};
-
-export const generationOperation: Operation = {
-  ...ofKey,
-  path: '/v1/generation',
-  id: 'getGeneration',
-  summary: 'The outcome of a completion',
-  description: 'A completion of another account is 404.',
-  query: generationQuery,
-  answers: [{ status: 200, description: 'The completion.', schema: generation }],
-  errors: [...ofKey.errors, 'not_found'],
-};
-
-export const generationsOperation: Operation = {
-  ...ofKey,
-  path: '/v1/generations',
-  id: 'listGenerations',
-  summary: 'The completions of the account',
-  description: 'The newest first, from a read model that lags the ledger by a moment (`as_of_seq`).',
-  query: generationsQuery,
-  answers: [{ status: 200, description: 'A page of completions.', schema: generations }],
-};
-
-export const generationsCsvOperation: Operation = {
-  ...ofKey,
-  path: '/v1/generations.csv',
-  id: 'listGenerationsAsCsv',
-  summary: 'The completions of the account, as CSV',
-  description:
-    'The rows of `/v1/generations`. Where there are more than `limit`, the header `Link` has the next page.',
-  query: generationsCsvQuery,
-  answers: [
-    {
-      status: 200,
-      description: 'A header and one line per row (RFC 4180).',
-      bytes: 'text/csv',
-      headers: ['Link'],
-    },
-  ],
-};
-
-export const usageOperation: Operation = {
-  ...ofKey,
-  path: '/v1/usage',
-  id: 'getUsage',
-  summary: 'What the account used',
-  description: `Requests, tokens and cost by day, model and key, from sums that lag the ledger by a moment (\`as_of_seq\`).
+    security: 'optionalApiKey',
+    body: { schema: chatRequest },
+    requestHeaders: [spendHeader, secretHeader],
+    headers: [
+      'X-Request-Id',
+      'X-RateLimit-Limit',
+      'X-RateLimit-Remaining',
+      'X-RateLimit-Reset',
+      'RateLimit-Policy',
+      'RateLimit',
+    ],
+    answers: [
+      {
+        status: 200,
+        description: 'The answer.',
+        schema: chatCompletion,
+        events: "OpenAI's chunks. Lines that begin with a colon are comments.",
+      },
+    ],
+    errors: [
+      ...everyRoute,
+      ...callerErrors,
+      'invalid_json',
+      'missing_required_parameter',
+      'invalid_type',
+      'invalid_value',
+      'invalid_parameter_combination',
+      'unsupported_parameter',
+      'insufficient_funds',
+      'key_budget_reached',
+      'nonce_replay',
+      'spend_replay',
+      'spend_in_progress',
+      'authorization_failed',
+      'model_not_found',
+      'request_timeout',
+      'body_too_large',
+      'unsupported_media_type',
+      'daily_quota_exceeded',
+      'upstream_error',
+      'upstream_unavailable',
+      'overloaded',
+      'upstream_timeout',
+    ],
+  },
+  {
+    ...ofChat,
+    method: 'get',
+    path: '/v1/models',
+    id: 'listModels',
+    summary: 'List the models',
+    description: "OpenAI's list with prices and context lengths.",
+    security: 'optionalApiKey',
+    answers: [{ status: 200, description: 'The list.', schema: modelList }],
+    errors: [...everyRoute, ...callerErrors],
+  },
+  {
+    ...ofChat,
+    method: 'get',
+    path: '/v1/models/{model}',
+    id: 'getModel',
+    summary: 'One model',
+    description: 'The same object as in the list.',
+    security: 'optionalApiKey',
+    answers: [{ status: 200, description: 'The model.', schema: model }],
+    errors: [...everyRoute, ...callerErrors, 'model_not_found'],
+  },
+  {
+    ...ofKey,
+    path: '/v1/credits',
+    id: 'getCredits',
+    summary: "The account's credit",
+    description: 'The current credit of the account that the key spends from.',
+    answers: [{ status: 200, description: 'The credit.', schema: credits }],
+  },
+  {
+    ...ofKey,
+    path: '/v1/key',
+    id: 'getKey',
+    summary: 'The cap, budget and expiry of this key',
+    description: 'The cap and the budget of the key, how much of them is spent, and when the key expires.',
+    answers: [{ status: 200, description: 'The key.', schema: keyState }],
+  },
+  {
+    ...ofKey,
+    path: '/v1/generation',
+    id: 'getGeneration',
+    summary: 'The outcome of a completion',
+    description: 'A completion of another account is 404.',
+    query: generationQuery,
+    answers: [{ status: 200, description: 'The completion.', schema: generation }],
+    errors: [...ofKey.errors, 'not_found'],
+  },
+  {
+    ...ofKey,
+    path: '/v1/usage',
+    id: 'getUsage',
+    summary: 'What the account used',
+    description: `Requests, tokens and cost by day, model and key, from sums that lag the ledger by a moment (\`as_of_seq\`).
 At most 400 days.`,
-  query: usageQuery,
-  answers: [{ status: 200, description: 'A page of sums.', schema: usage }],
-};
-
-export const usageCsvOperation: Operation = {
-  ...ofKey,
-  path: '/v1/usage.csv',
-  id: 'getUsageCsv',
-  summary: 'What the account used, as CSV',
-  description:
-    'The rows of `/v1/usage`. Where there are more than `limit`, the header `Link` has the next page.',
-  query: usageCsvQuery,
-  answers: [
-    {
-      status: 200,
-      description: 'A header and one line per row (RFC 4180).',
-      bytes: 'text/csv',
-      headers: ['Link'],
-    },
-  ],
-};
+    query: usageQuery,
+    answers: [{ status: 200, description: 'A page of sums.', schema: usage }],
+  },
+  {
+    ...ofKey,
+    path: '/v1/usage.csv',
+    id: 'getUsageCsv',
+    summary: 'What the account used, as CSV',
+    description:
+      'The rows of `/v1/usage`. Where there are more than `limit`, the header `Link` has the next page.',
+    query: usageCsvQuery,
+    answers: [
+      {
+        status: 200,
+        description: 'A header and one line per row (RFC 4180).',
+        bytes: 'text/csv',
+        headers: ['Link'],
+      },
+    ],
+  },
+  {
+    ...ofKey,
+    path: '/v1/generations',
+    id: 'listGenerations',
+    summary: 'The completions of the account',
+    description: 'The newest first, from a read model that lags the ledger by a moment (`as_of_seq`).',
+    query: generationsQuery,
+    answers: [{ status: 200, description: 'A page of completions.', schema: generations }],
+  },
+  {
+    ...ofKey,
+    path: '/v1/generations.csv',
+    id: 'listGenerationsAsCsv',
+    summary: 'The completions of the account, as CSV',
+    description:
+      'The rows of `/v1/generations`. Where there are more than `limit`, the header `Link` has the next page.',
+    query: generationsCsvQuery,
+    answers: [
+      {
+        status: 200,
+        description: 'A header and one line per row (RFC 4180).',
+        bytes: 'text/csv',
+        headers: ['Link'],
+      },
+    ],
+  },
+];

@@ -1,23 +1,32 @@
+import { z } from 'zod';
+import { accountName, keyId } from '../../chat/http/schemas/operator-credit.ts';
+import { runnerParameter } from '../../jobs/http/schemas/operator.ts';
+import { reconciliationId } from '../../finance/http/schemas/reconcile.ts';
+import { triggerName } from '../../jobs/http/schemas/trigger.ts';
+import { callId, jobIndex, serviceId } from '../../base/http/values.ts';
 import type { Feature } from '../../base/config/config.ts';
 import { type RefusalCode, refusals } from '../../base/errors/refusal.ts';
-import * as projections from './projections-operations.ts';
-import * as refunds from './refunds-operations.ts';
-import * as chat from './chat-operations.ts';
 import { componentSchemas, encodedJson, type JsonObject, schemaOf, usedComponents } from './components.ts';
 import { answerHeaders } from './headers.ts';
-import * as identity from './identity-operations.ts';
-import * as jobs from './job-operations.ts';
-import * as log from './log-operations.ts';
-import { type DescribedAnswer, type Operation, type Security, tags } from './operation.ts';
-import * as operatorCredit from './operator-credit-operations.ts';
-import * as operator from './operator-operations.ts';
-import * as reconciliations from './reconcile-operations.ts';
-import { pathParameters } from './path-parameters.ts';
-import { documentOperation } from './reference-operations.ts';
+import {
+  type DescribedAnswer,
+  ifNoneMatch,
+  notModified,
+  type Operation,
+  type Security,
+  tags,
+} from './operation.ts';
 import { openAiAnswers, refusalAnswers } from './refusals.ts';
-import * as runner from './runner-operations.ts';
-import * as status from './status-operations.ts';
-import * as triggers from './trigger-operations.ts';
+import { auditOperations } from './audit-operations.ts';
+import { chatOperations } from './chat-operations.ts';
+import { identityOperations } from './identity-operations.ts';
+import { jobOperations } from './job-operations.ts';
+import { logOperations } from './log-operations.ts';
+import { operatorCreditOperations } from './operator-credit-operations.ts';
+import { operatorOperations } from './operator-operations.ts';
+import { runnerOperations } from './runner-operations.ts';
+import { chatReadyOperation, gatewayStatusOperation, jobStatusOperations } from './status-operations.ts';
+import { webhookOperation } from './trigger-operations.ts';
 
 /** The version of this interface: the package's. */
 const version = '0.1.0';
@@ -28,84 +37,36 @@ export type Part = Feature | 'identity' | 'audit' | 'log';
 /** Every public route of each part. */
 const operationsByPart: Readonly<Record<Part, readonly Operation[]>> = {
   x402: [
-    jobs.payOperation,
-    jobs.dryRunOperation,
-    jobs.priceOperation,
-    jobs.catalogueOperation,
-    jobs.wellKnownOperation,
-    jobs.didOperation,
-    jobs.llmsOperation,
-    jobs.receiptOperation,
-    jobs.resultOperation,
-    jobs.walletReceiptsOperation,
-    jobs.receiptTokenOperation,
-    jobs.paymentTokenOperation,
-    status.healthOperation,
-    status.readyOperation,
-    status.statsOperation,
-    triggers.webhookOperation,
-    runner.leaseOperation,
-    runner.extendOperation,
-    runner.completeOperation,
-    runner.resultPartOperation,
-    runner.progressOperation,
-    runner.failOperation,
-    operator.deadLettersOperation,
-    operator.deadLetterCausesOperation,
-    operator.requeueOperation,
-    operator.requeueManyOperation,
-    operator.discardOperation,
-    operator.discardManyOperation,
-    operator.pauseOperation,
-    operator.resumeOperation,
+    ...jobOperations,
+    ...jobStatusOperations,
+    webhookOperation,
+    ...runnerOperations,
+    ...operatorOperations,
   ],
-  chat: [
-    chat.chatOperation,
-    chat.modelsOperation,
-    chat.modelOperation,
-    chat.creditsOperation,
-    chat.keyOperation,
-    chat.generationOperation,
-    chat.usageOperation,
-    chat.usageCsvOperation,
-    chat.generationsOperation,
-    chat.generationsCsvOperation,
-    status.chatReadyOperation,
-    operatorCredit.listKeysOperation,
-    operatorCredit.createKeyOperation,
-    operatorCredit.revokeKeyOperation,
-    operatorCredit.listAccountsOperation,
-    operatorCredit.grantOperation,
+  chat: [...chatOperations, chatReadyOperation, ...operatorCreditOperations],
+  identity: identityOperations,
+  audit: [gatewayStatusOperation, ...auditOperations],
+  log: logOperations,
+};
+
+const documentOperation: Operation = {
+  method: 'get',
+  path: '/openapi.json',
+  id: 'getOpenApi',
+  tag: 'Reference',
+  summary: 'This document',
+  description: 'OpenAPI 3.1. `/docs` shows it as a page.',
+  requestHeaders: [ifNoneMatch],
+  answers: [
+    {
+      status: 200,
+      description: 'The document.',
+      schema: z.looseObject({ openapi: z.literal('3.1.0') }),
+      headers: ['ETag'],
+    },
+    notModified,
   ],
-  identity: [
-    identity.authGetOperation,
-    identity.authPostOperation,
-    identity.siweNonceOperation,
-    identity.siweVerifyOperation,
-    identity.listWalletsOperation,
-    identity.walletNonceOperation,
-    identity.linkWalletOperation,
-    identity.unlinkWalletOperation,
-    identity.listKeysOperation,
-    identity.getAlertWebhookOperation,
-    identity.setAlertWebhookOperation,
-    identity.removeAlertWebhookOperation,
-    identity.createKeyOperation,
-    identity.revokeKeyOperation,
-    identity.revokeKeysOperation,
-  ],
-  audit: [
-    status.gatewayStatusOperation,
-    projections.auditPaymentsOperation,
-    projections.auditPaymentHistoryOperation,
-    projections.auditCallsOperation,
-    projections.auditCreditOperation,
-    projections.auditTotalsOperation,
-    refunds.refundsDueOperation,
-    reconciliations.listReconciliationsOperation,
-    reconciliations.reconciliationOperation,
-  ],
-  log: [log.checkpointOperation, log.tileOperation, log.proofOperation, log.consistencyOperation],
+  refusals: [],
 };
 
 export function operationsOf(parts: readonly Part[]): readonly Operation[] {
@@ -263,6 +224,42 @@ function parametersJson({ path, query, requestHeaders = [] }: Operation): readon
     })),
   ];
 }
+
+/** The parameters in paths. A malformed one is answered like an unknown one: 404, or `lease_lost`. */
+const pathParameters: ReadonlyMap<string, z.ZodType> = new Map<string, z.ZodType>([
+  ['service_id', serviceId],
+  ['job_index', jobIndex],
+  ['call_id', callId],
+  ['part', z.int().min(0).meta({ description: 'The number of the part, from 0.' })],
+  ['key_id', keyId],
+  [
+    'address',
+    z
+      .string()
+      .regex(/^0x[0-9a-fA-F]{40}$/)
+      .meta({ description: 'The address of the wallet.' }),
+  ],
+  ['runner', runnerParameter],
+  ['trigger', triggerName],
+  ['account', accountName],
+  ['reconciliation_id', reconciliationId],
+  ['action', z.string().meta({ description: 'The path of the action. Slashes are not encoded.' })],
+  ['model', z.string().meta({ description: 'The name of the model. Slashes are not encoded.' })],
+  [
+    'tile',
+    z
+      .string()
+      .regex(/^(?:\d{1,2}|entries)\/(?:x\d{3}\/)*\d{3}(?:\.p\/\d{1,3})?$/)
+      .meta({ description: 'Level and index as tlog-tiles writes them.', examples: ['0/x001/234.p/56'] }),
+  ],
+  [
+    'quote_digest',
+    z
+      .string()
+      .regex(/^0x[0-9a-fA-F]{64}$/)
+      .meta({ description: 'The digest of the quote.' }),
+  ],
+]);
 
 function pathParameter(name: string): JsonObject {
   const schema = pathParameters.get(name);

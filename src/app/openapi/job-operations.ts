@@ -24,71 +24,6 @@ import {
 import { walletQuery, walletReceipts } from '../../jobs/http/schemas/wallet.ts';
 import { ifNoneMatch, notModified, type Operation } from './operation.ts';
 
-export const priceOperation: Operation = {
-  method: 'get',
-  path: '/x402/jobs/{service_id}/{job_index}/price',
-  id: 'getPrice',
-  tag: 'Jobs',
-  summary: 'What a job costs now',
-  description: 'Issues no quote and writes nothing.',
-  requestHeaders: [ifNoneMatch],
-  answers: [{ status: 200, description: 'The price.', schema: price, headers: ['ETag'] }, notModified],
-  refusals: ['x402_disabled', 'job_not_found'],
-};
-
-export const catalogueOperation: Operation = {
-  method: 'get',
-  path: '/x402/jobs',
-  id: 'listJobs',
-  tag: 'Jobs',
-  summary: 'What is sold, and what it costs now',
-  description: 'The price of every job that is sold, in pages. Issues no quote and writes nothing.',
-  query: catalogueQuery,
-  requestHeaders: [ifNoneMatch],
-  answers: [{ status: 200, description: 'One page.', schema: catalogue, headers: ['ETag'] }, notModified],
-  refusals: ['invalid_request', 'invalid_cursor'],
-};
-
-export const wellKnownOperation: Operation = {
-  method: 'get',
-  path: '/.well-known/x402',
-  id: 'getX402Resources',
-  tag: 'Jobs',
-  summary: 'What is sold, for crawlers',
-  description: 'The first 1,000 jobs; `/x402/jobs` has all.',
-  requestHeaders: [ifNoneMatch],
-  answers: [{ status: 200, description: 'The document.', schema: wellKnown, headers: ['ETag'] }, notModified],
-  refusals: [],
-};
-
-export const didOperation: Operation = {
-  method: 'get',
-  path: '/.well-known/did.json',
-  id: 'getDidDocument',
-  tag: 'Jobs',
-  summary: 'The public keys of signed offers and receipts',
-  description:
-    'The DID document of `did:web` and the host of this address, for verifiers of the x402 extension `offer-receipt`. 404 where nothing is signed.',
-  requestHeaders: [ifNoneMatch],
-  answers: [
-    { status: 200, description: 'The document.', schema: didDocument, headers: ['ETag'] },
-    notModified,
-  ],
-  refusals: ['not_found'],
-};
-
-export const llmsOperation: Operation = {
-  method: 'get',
-  path: '/llms.txt',
-  id: 'getLlmsTxt',
-  tag: 'Jobs',
-  summary: 'What is sold and how to pay, for agents',
-  description: 'Plain text in the form of llmstxt.org. An agent that has read it can pay for a job.',
-  requestHeaders: [ifNoneMatch],
-  answers: [{ status: 200, description: 'The text.', bytes: 'text/plain', headers: ['ETag'] }, notModified],
-  refusals: [],
-};
-
 const paying = `A request without a payment gets a quote: the **402** carries it in x402 version 2 (\`PAYMENT-REQUIRED\`) and
 in version 1 (its body). Sign one of the \`accepts\` and send the same request again with \`PAYMENT-SIGNATURE\`
 (or \`X-PAYMENT\`). The **202** confirms that the call is enqueued.
@@ -162,34 +97,6 @@ const callerRefusals = [
   'permission_check_failed',
 ] as const satisfies readonly RefusalCode[];
 
-export const dryRunOperation: Operation = {
-  method: 'post',
-  path: '/x402/jobs/{service_id}/{job_index}/auth-dry-run',
-  id: 'dryRunAuthorization',
-  tag: 'Jobs',
-  summary: 'Test the authorization of a request',
-  description: `Runs the checks of a restricted job on this request and reports each. Settles nothing, enqueues nothing and consumes no
-nonce. Also works on a disabled job that has the fields of a restricted one. If the job's caller is the payer, send the payment header, or \`X-NET-CALLER\`
-alone: the caller is then asserted without proof.`,
-  requestHeaders: [...paymentHeaders, ...callerHeaders],
-  body: { bytes: true, description: 'The exact body of the later paid request.' },
-  answers: [{ status: 200, description: 'The request would be allowed.', schema: dryRunAllowed }],
-  refusals: [
-    'invalid_request',
-    'payment_invalid',
-    'x402_disabled',
-    'job_not_found',
-    'body_too_large',
-    'rate_limited',
-    'internal_error',
-    'overloaded',
-    'ledger_unavailable',
-    'ledger_inconsistent',
-    ...callerRefusals,
-  ],
-  refusalContext: dryRunRefusal,
-};
-
 const acceptedHeaders = [
   'PAYMENT-RESPONSE',
   'X-PAYMENT-RESPONSE',
@@ -202,167 +109,6 @@ const preferHeader = {
   name: 'Prefer',
   description:
     '`wait=30`: how many seconds, at most 60, the answer may wait for the result (RFC 7240). Where many wait already the answer comes immediately.',
-};
-
-export const payOperation: Operation = {
-  method: 'post',
-  path: '/x402/jobs/{service_id}/{job_index}',
-  id: 'payForJob',
-  tag: 'Jobs',
-  summary: 'Pay for a job',
-  description: paying,
-  query: payQuery,
-  requestHeaders: [...paymentHeaders, ...callerHeaders, redeliveryHeader, preferHeader, callbackHeader],
-  body: {
-    bytes: true,
-    description:
-      "The job's input, passed to its runner byte for byte. A job that restricts its input says so in `input`.",
-  },
-  answers: [
-    {
-      status: 200,
-      description:
-        'The same as the 202, with the result: the call was completed within the time of `Prefer`.',
-      schema: completed,
-      headers: acceptedHeaders,
-    },
-    {
-      status: 202,
-      description: 'The payment is settled and the call is enqueued.',
-      schema: z.union([accepted, replayed]),
-      headers: acceptedHeaders,
-    },
-  ],
-  refusals: [
-    'invalid_request',
-    'invalid_content_type',
-    'invalid_callback_url',
-    'callback_not_allowed',
-    'invalid_payment_identifier',
-    'missing_payment_identifier',
-    'payment_required',
-    'payment_invalid',
-    'quote_expired',
-    'quote_ended',
-    'x402_disabled',
-    'job_not_found',
-    'payment_replay',
-    'payment_identifier_conflict',
-    'quote_in_use',
-    'body_too_large',
-    'unsupported_media_type',
-    'input_invalid',
-    'rate_limited',
-    'internal_error',
-    'enqueue_failed',
-    'runner_unavailable',
-    'overloaded',
-    'facilitator_unavailable',
-    'no_current_rate',
-    'payment_use_unknown',
-    'ledger_unavailable',
-    'ledger_inconsistent',
-    'payment_recovered',
-    'payment_unrecorded',
-    'settlement_pending',
-    ...callerRefusals,
-  ],
-};
-
-export const receiptOperation: Operation = {
-  method: 'get',
-  path: '/x402/receipts/{quote_digest}',
-  id: 'getReceipt',
-  tag: 'Jobs',
-  summary: 'The receipt of a quote',
-  description:
-    "Readable with the digest alone; the `receipt_token` of the 202 also gives access to the runner's result.",
-  security: 'receiptToken',
-  query: receiptQuery,
-  requestHeaders: [
-    {
-      name: 'Last-Event-ID',
-      description: 'Of an event stream that was interrupted: the id of its last event.',
-    },
-  ],
-  answers: [
-    {
-      status: 200,
-      description: 'The receipt; with `Accept: text/event-stream` each state until the end.',
-      schema: receipt,
-      events:
-        'Receipts as `data`, as long as `wait_secs` permits: `state`, and `final` with the result and the proofs. Their ids are the versions of the receipt.',
-    },
-  ],
-  refusals: [
-    'invalid_request',
-    'invalid_receipt_token',
-    'receipt_not_found',
-    'too_many_waits',
-    'internal_error',
-    'ledger_unavailable',
-  ],
-};
-
-export const resultOperation: Operation = {
-  method: 'get',
-  path: '/x402/receipts/{quote_digest}/result',
-  id: 'getResult',
-  tag: 'Jobs',
-  summary: 'The bytes of a result',
-  description:
-    "The runner's result unchanged, small or large, for the `receipt_token` of the 202. The type is the runner's: treat it as untrusted.",
-  security: 'receiptToken',
-  requestHeaders: [
-    { name: 'Range', description: 'One range of bytes. Others are ignored.' },
-    { name: 'If-Range', description: 'The `ETag` that the earlier bytes had.' },
-  ],
-  answers: [
-    { status: 200, description: 'The whole.', bytes: 'application/octet-stream', headers: ['ETag'] },
-    {
-      status: 206,
-      description: 'The range.',
-      bytes: 'application/octet-stream',
-      headers: ['ETag', 'Content-Range'],
-    },
-    { status: 416, description: 'The range begins after the end.', headers: ['ETag', 'Content-Range'] },
-  ],
-  refusals: [
-    'invalid_receipt_token',
-    'result_not_stored',
-    'result_store_unavailable',
-    'too_many_waits',
-    'internal_error',
-    'ledger_unavailable',
-  ],
-};
-
-export const walletReceiptsOperation: Operation = {
-  method: 'get',
-  path: '/x402/receipts',
-  id: 'listReceiptsOfWallet',
-  tag: 'Jobs',
-  summary: 'The paid calls of a wallet',
-  description:
-    'By the x402 extension `sign-in-with-x`: the 402 has nothing to pay and a challenge; the same request with the signed challenge lists what the wallet has paid for, with the tokens of the receipts. Each challenge serves one request. A contract sees its payments on the chain that it signs for.',
-  query: walletQuery,
-  requestHeaders: [
-    {
-      name: 'SIGN-IN-WITH-X',
-      description:
-        'The message and its signature: base64 of JSON with the values of `info`, `address`, `chainId` and `type` of one of `supportedChains`, and `signature` (EIP-191 or ERC-1271).',
-    },
-  ],
-  answers: [{ status: 200, description: 'One page.', schema: walletReceipts }],
-  refusals: [
-    'invalid_request',
-    'invalid_cursor',
-    'wallet_signature_required',
-    'rate_limited',
-    'internal_error',
-    'ledger_unavailable',
-    'payer_signature_unchecked',
-  ],
 };
 
 const tokenRefusals = [
@@ -379,28 +125,276 @@ const tokenRefusals = [
 
 const tokenAnswer = { status: 200, description: 'The token.', schema: receiptToken } as const;
 
-export const receiptTokenOperation: Operation = {
-  method: 'post',
-  path: '/x402/receipts/{quote_digest}/token',
-  id: 'getReceiptToken',
-  tag: 'Jobs',
-  summary: 'The token of a receipt, for its payer',
-  description:
-    'For a payer who has lost the 202. Without `signed` the answer is 401 with a challenge; sign its `typed_data` with the account that paid.',
-  body: { schema: receiptTokenBody },
-  answers: [tokenAnswer],
-  refusals: tokenRefusals,
-};
-
-export const paymentTokenOperation: Operation = {
-  method: 'post',
-  path: '/x402/receipts/token',
-  id: 'getReceiptTokenOfPayment',
-  tag: 'Jobs',
-  summary: 'The receipt of a payment and its token, for its payer',
-  description:
-    'The same for a payer who does not know the digest: of a version 1 payment, or after the offer was lost. Says nothing about the payment before its payer has signed.',
-  body: { schema: paymentTokenBody },
-  answers: [tokenAnswer],
-  refusals: tokenRefusals,
-};
+export const jobOperations: readonly Operation[] = [
+  {
+    method: 'post',
+    path: '/x402/jobs/{service_id}/{job_index}',
+    id: 'payForJob',
+    tag: 'Jobs',
+    summary: 'Pay for a job',
+    description: paying,
+    query: payQuery,
+    requestHeaders: [...paymentHeaders, ...callerHeaders, redeliveryHeader, preferHeader, callbackHeader],
+    body: {
+      bytes: true,
+      description:
+        "The job's input, passed to its runner byte for byte. A job that restricts its input says so in `input`.",
+    },
+    answers: [
+      {
+        status: 200,
+        description:
+          'The same as the 202, with the result: the call was completed within the time of `Prefer`.',
+        schema: completed,
+        headers: acceptedHeaders,
+      },
+      {
+        status: 202,
+        description: 'The payment is settled and the call is enqueued.',
+        schema: z.union([accepted, replayed]),
+        headers: acceptedHeaders,
+      },
+    ],
+    refusals: [
+      'invalid_request',
+      'invalid_content_type',
+      'invalid_callback_url',
+      'callback_not_allowed',
+      'invalid_payment_identifier',
+      'missing_payment_identifier',
+      'payment_required',
+      'payment_invalid',
+      'quote_expired',
+      'quote_ended',
+      'x402_disabled',
+      'job_not_found',
+      'payment_replay',
+      'payment_identifier_conflict',
+      'quote_in_use',
+      'body_too_large',
+      'unsupported_media_type',
+      'input_invalid',
+      'rate_limited',
+      'internal_error',
+      'enqueue_failed',
+      'runner_unavailable',
+      'overloaded',
+      'facilitator_unavailable',
+      'no_current_rate',
+      'payment_use_unknown',
+      'ledger_unavailable',
+      'ledger_inconsistent',
+      'payment_recovered',
+      'payment_unrecorded',
+      'settlement_pending',
+      ...callerRefusals,
+    ],
+  },
+  {
+    method: 'post',
+    path: '/x402/jobs/{service_id}/{job_index}/auth-dry-run',
+    id: 'dryRunAuthorization',
+    tag: 'Jobs',
+    summary: 'Test the authorization of a request',
+    description: `Runs the checks of a restricted job on this request and reports each. Settles nothing, enqueues nothing and consumes no
+nonce. Also works on a disabled job that has the fields of a restricted one. If the job's caller is the payer, send the payment header, or \`X-NET-CALLER\`
+alone: the caller is then asserted without proof.`,
+    requestHeaders: [...paymentHeaders, ...callerHeaders],
+    body: { bytes: true, description: 'The exact body of the later paid request.' },
+    answers: [{ status: 200, description: 'The request would be allowed.', schema: dryRunAllowed }],
+    refusals: [
+      'invalid_request',
+      'payment_invalid',
+      'x402_disabled',
+      'job_not_found',
+      'body_too_large',
+      'rate_limited',
+      'internal_error',
+      'overloaded',
+      'ledger_unavailable',
+      'ledger_inconsistent',
+      ...callerRefusals,
+    ],
+    refusalContext: dryRunRefusal,
+  },
+  {
+    method: 'get',
+    path: '/x402/jobs/{service_id}/{job_index}/price',
+    id: 'getPrice',
+    tag: 'Jobs',
+    summary: 'What a job costs now',
+    description: 'Issues no quote and writes nothing.',
+    requestHeaders: [ifNoneMatch],
+    answers: [{ status: 200, description: 'The price.', schema: price, headers: ['ETag'] }, notModified],
+    refusals: ['x402_disabled', 'job_not_found'],
+  },
+  {
+    method: 'get',
+    path: '/x402/jobs',
+    id: 'listJobs',
+    tag: 'Jobs',
+    summary: 'What is sold, and what it costs now',
+    description: 'The price of every job that is sold, in pages. Issues no quote and writes nothing.',
+    query: catalogueQuery,
+    requestHeaders: [ifNoneMatch],
+    answers: [{ status: 200, description: 'One page.', schema: catalogue, headers: ['ETag'] }, notModified],
+    refusals: ['invalid_request', 'invalid_cursor'],
+  },
+  {
+    method: 'get',
+    path: '/.well-known/x402',
+    id: 'getX402Resources',
+    tag: 'Jobs',
+    summary: 'What is sold, for crawlers',
+    description: 'The first 1,000 jobs; `/x402/jobs` has all.',
+    requestHeaders: [ifNoneMatch],
+    answers: [
+      { status: 200, description: 'The document.', schema: wellKnown, headers: ['ETag'] },
+      notModified,
+    ],
+    refusals: [],
+  },
+  {
+    method: 'get',
+    path: '/.well-known/did.json',
+    id: 'getDidDocument',
+    tag: 'Jobs',
+    summary: 'The public keys of signed offers and receipts',
+    description:
+      'The DID document of `did:web` and the host of this address, for verifiers of the x402 extension `offer-receipt`. 404 where nothing is signed.',
+    requestHeaders: [ifNoneMatch],
+    answers: [
+      { status: 200, description: 'The document.', schema: didDocument, headers: ['ETag'] },
+      notModified,
+    ],
+    refusals: ['not_found'],
+  },
+  {
+    method: 'get',
+    path: '/llms.txt',
+    id: 'getLlmsTxt',
+    tag: 'Jobs',
+    summary: 'What is sold and how to pay, for agents',
+    description: 'Plain text in the form of llmstxt.org. An agent that has read it can pay for a job.',
+    requestHeaders: [ifNoneMatch],
+    answers: [{ status: 200, description: 'The text.', bytes: 'text/plain', headers: ['ETag'] }, notModified],
+    refusals: [],
+  },
+  {
+    method: 'get',
+    path: '/x402/receipts/{quote_digest}',
+    id: 'getReceipt',
+    tag: 'Jobs',
+    summary: 'The receipt of a quote',
+    description:
+      "Readable with the digest alone; the `receipt_token` of the 202 also gives access to the runner's result.",
+    security: 'receiptToken',
+    query: receiptQuery,
+    requestHeaders: [
+      {
+        name: 'Last-Event-ID',
+        description: 'Of an event stream that was interrupted: the id of its last event.',
+      },
+    ],
+    answers: [
+      {
+        status: 200,
+        description: 'The receipt; with `Accept: text/event-stream` each state until the end.',
+        schema: receipt,
+        events:
+          'Receipts as `data`, as long as `wait_secs` permits: `state`, and `final` with the result and the proofs. Their ids are the versions of the receipt.',
+      },
+    ],
+    refusals: [
+      'invalid_request',
+      'invalid_receipt_token',
+      'receipt_not_found',
+      'too_many_waits',
+      'internal_error',
+      'ledger_unavailable',
+    ],
+  },
+  {
+    method: 'get',
+    path: '/x402/receipts/{quote_digest}/result',
+    id: 'getResult',
+    tag: 'Jobs',
+    summary: 'The bytes of a result',
+    description:
+      "The runner's result unchanged, small or large, for the `receipt_token` of the 202. The type is the runner's: treat it as untrusted.",
+    security: 'receiptToken',
+    requestHeaders: [
+      { name: 'Range', description: 'One range of bytes. Others are ignored.' },
+      { name: 'If-Range', description: 'The `ETag` that the earlier bytes had.' },
+    ],
+    answers: [
+      { status: 200, description: 'The whole.', bytes: 'application/octet-stream', headers: ['ETag'] },
+      {
+        status: 206,
+        description: 'The range.',
+        bytes: 'application/octet-stream',
+        headers: ['ETag', 'Content-Range'],
+      },
+      { status: 416, description: 'The range begins after the end.', headers: ['ETag', 'Content-Range'] },
+    ],
+    refusals: [
+      'invalid_receipt_token',
+      'result_not_stored',
+      'result_store_unavailable',
+      'too_many_waits',
+      'internal_error',
+      'ledger_unavailable',
+    ],
+  },
+  {
+    method: 'get',
+    path: '/x402/receipts',
+    id: 'listReceiptsOfWallet',
+    tag: 'Jobs',
+    summary: 'The paid calls of a wallet',
+    description:
+      'By the x402 extension `sign-in-with-x`: the 402 has nothing to pay and a challenge; the same request with the signed challenge lists what the wallet has paid for, with the tokens of the receipts. Each challenge serves one request. A contract sees its payments on the chain that it signs for.',
+    query: walletQuery,
+    requestHeaders: [
+      {
+        name: 'SIGN-IN-WITH-X',
+        description:
+          'The message and its signature: base64 of JSON with the values of `info`, `address`, `chainId` and `type` of one of `supportedChains`, and `signature` (EIP-191 or ERC-1271).',
+      },
+    ],
+    answers: [{ status: 200, description: 'One page.', schema: walletReceipts }],
+    refusals: [
+      'invalid_request',
+      'invalid_cursor',
+      'wallet_signature_required',
+      'rate_limited',
+      'internal_error',
+      'ledger_unavailable',
+      'payer_signature_unchecked',
+    ],
+  },
+  {
+    method: 'post',
+    path: '/x402/receipts/{quote_digest}/token',
+    id: 'getReceiptToken',
+    tag: 'Jobs',
+    summary: 'The token of a receipt, for its payer',
+    description:
+      'For a payer who has lost the 202. Without `signed` the answer is 401 with a challenge; sign its `typed_data` with the account that paid.',
+    body: { schema: receiptTokenBody },
+    answers: [tokenAnswer],
+    refusals: tokenRefusals,
+  },
+  {
+    method: 'post',
+    path: '/x402/receipts/token',
+    id: 'getReceiptTokenOfPayment',
+    tag: 'Jobs',
+    summary: 'The receipt of a payment and its token, for its payer',
+    description:
+      'The same for a payer who does not know the digest: of a version 1 payment, or after the offer was lost. Says nothing about the payment before its payer has signed.',
+    body: { schema: paymentTokenBody },
+    answers: [tokenAnswer],
+    refusals: tokenRefusals,
+  },
+];

@@ -2,7 +2,7 @@ import type { z } from 'zod';
 import type { RefusalCode } from '../../base/errors/refusal.ts';
 import type { Operation } from './operation.ts';
 
-interface ListOperation extends Pick<Operation, 'path' | 'id' | 'tag' | 'summary'> {
+export interface ListOperation extends Pick<Operation, 'path' | 'id' | 'tag' | 'summary'> {
   /** The scope that the operator's token needs. */
   readonly scope: string;
   readonly description?: string;
@@ -37,9 +37,4 @@ export function listOperation({
     answers: [{ status: 200, description: 'One page.', schema }],
     refusals: ['invalid_request', ...operatorRefusals, ...refusals],
   };
-}
-
-/** A list of the audit API; its pages are linked by cursors. */
-export function auditListOperation(described: Omit<ListOperation, 'scope' | 'tag' | 'refusals'>): Operation {
-  return listOperation({ ...described, scope: 'audit:read', tag: 'Audit', refusals: ['invalid_cursor'] });
 }
