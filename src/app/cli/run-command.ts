@@ -2,7 +2,7 @@ import { type Command, commands } from './commands.ts';
 import { ArgumentError } from '../../base/terminal/arguments.ts';
 import { type ExitCode, exitCodes, exitLines, type OwnExits } from '../../base/terminal/exit-codes.ts';
 import { helpOf } from '../../base/terminal/command.ts';
-import { fail, say } from '../../base/terminal/terminal.ts';
+import { fail, notDone, say } from '../../base/terminal/terminal.ts';
 import { ConfigError } from '../../base/config/mistakes.ts';
 import { BooksError } from '../../finance/rules/bookkeeping/books-error.ts';
 
@@ -39,7 +39,7 @@ export async function runCommand(args: readonly string[]): Promise<ExitCode> {
     return exitCodes.done;
   }
   try {
-    const { run } = await command.load();
+    const run = await command.load();
     // an ignored filter would look like a filter without results
     if (run.length === 0 && own.length > 0)
       throw new ArgumentError(`tollbook ${fullName} takes no arguments, not ${own[0]}`);
@@ -60,8 +60,7 @@ function answerNoCommand(first: string, second: string): ExitCode {
     say(usage);
     return exitCodes.done;
   }
-  fail(noCommand(first, second));
-  return exitCodes.notDone;
+  return notDone(noCommand(first, second));
 }
 
 /** Names the commands whose names begin with the same argument. */

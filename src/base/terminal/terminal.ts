@@ -1,6 +1,6 @@
 import type { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
-import { exitCodes } from './exit-codes.ts';
+import { type ExitCode, exitCodes } from './exit-codes.ts';
 
 /** Lets a command end quietly where its reader has left, as in `tollbook calls dead | head -1`: its further output is dropped. */
 export function outlastReaders(): void {
@@ -36,6 +36,18 @@ export function say(text: string): void {
 /** Prints an error, or a note that is not part of the result, on standard error. */
 export function fail(text: string): void {
   process.stderr.write(`${text}\n`);
+}
+
+/** Says why a command was not done. */
+export function notDone(why: string): ExitCode {
+  fail(why);
+  return exitCodes.notDone;
+}
+
+/** Says which fault a command has found in its data. */
+export function finding(fault: string): ExitCode {
+  fail(fault);
+  return exitCodes.finding;
 }
 
 /** npm delivers Ctrl-C twice: only a signal that comes later than this is meant as a second one. */

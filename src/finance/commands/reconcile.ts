@@ -33,7 +33,7 @@ import { reconcileLines } from '../terminal/reconcile-table.ts';
 import { refuseUnsealed } from '../terminal/require-sealed.ts';
 import { runReconcile } from '../terminal/run-reconcile.ts';
 import { pinnedReport } from '../terminal/check-period.ts';
-import { fail, say } from '../../base/terminal/terminal.ts';
+import { notDone, say } from '../../base/terminal/terminal.ts';
 import type { ValuesOf } from '../../base/terminal/command.ts';
 import { bookCommands } from '../terminal/book-descriptions.ts';
 
@@ -47,19 +47,18 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
     const made = await makeReport(values, { ...request, config });
     if (made.kind === 'unsealed') return made.exitCode;
     const { report, isAsClosed, notStored } = made;
-    if (notStored !== undefined) {
-      fail(
+    if (notStored !== undefined)
+      return notDone(
         `the report is complete, but was not stored: ${notStored}. --no-store makes one without storing it`,
       );
-      return exitCodes.notDone;
-    }
     return isAsClosed ? exitCodeOf(report) : exitCodes.finding;
   } catch (error) {
     if (error instanceof ConfigError) throw error;
     const isArgument = error instanceof ArgumentError || error instanceof CheckpointError;
     const message = error instanceof Error ? error.message : String(error);
-    fail(isArgument || error instanceof ReconcileError ? message : `nothing was stored: ${message}`);
-    return exitCodes.notDone;
+    return notDone(
+      isArgument || error instanceof ReconcileError ? message : `nothing was stored: ${message}`,
+    );
   }
 }
 

@@ -26,7 +26,7 @@ import { publishFirstCheckpoint } from '../../audit/terminal/first-checkpoint.ts
 import { withLedger } from '../../ledger/terminal/ledger.ts';
 import { moneyText } from '../terminal/money-text.ts';
 import { startProgress } from '../../base/terminal/progress.ts';
-import { fail, say } from '../../base/terminal/terminal.ts';
+import { fail, notDone, say } from '../../base/terminal/terminal.ts';
 import { moneyCommands } from '../terminal/money-descriptions.ts';
 
 const nothingWrong = 'Nothing is wrong, as far as the anchors and the database tell';
@@ -84,8 +84,7 @@ async function recover(
   const earlier = await readRecovery(pool);
   if (!loss) {
     if (earlier && !request.isForced) return search(ledger, request, earlier, chains);
-    fail(`${nothingWrong}: nothing was changed. --force recovers nevertheless.`);
-    return exitCodes.notDone;
+    return notDone(`${nothingWrong}: nothing was changed. --force recovers nevertheless.`);
   }
   const sinceSecs = request.sinceSecs ?? loss.sinceSecs;
   if (sinceSecs === undefined)
@@ -95,17 +94,15 @@ async function recover(
   describe(loss, sinceSecs);
   if (isDryRun) return trial(ledger, request, sinceSecs, chains);
   // one that has not noticed the loss yet would halt the recovered ledger again
-  if (await doesGatewayRun(pool)) {
-    fail(
+  if (await doesGatewayRun(pool))
+    return notDone(
       'A gateway runs on this database: nothing was changed. Stop every gateway, then run the command again.',
     );
-    return exitCodes.notDone;
-  }
   const recovery = await beginRecovery(ledger, { loss, sinceSecs, operator, signer, after });
-  if (!recovery) {
-    fail('another command recovers this ledger at this moment: run the command again when that has ended');
-    return exitCodes.notDone;
-  }
+  if (!recovery)
+    return notDone(
+      'another command recovers this ledger at this moment: run the command again when that has ended',
+    );
   say(`Recovered: the ledger continues after event ${loss.keptSeq}.`);
   if (signer) await publishFirstCheckpoint(pool, config, signer);
   return search(ledger, request, recovery, chains);
@@ -205,15 +202,9 @@ async function search(
     count += recorded;
     isFinished &&= isComplete;
   }
-  if (networks === 0) {
-    fail(`${nothingWrong}: nothing was changed. --force recovers nevertheless.`);
-    return exitCodes.notDone;
-  }
+  if (networks === 0) return notDone(`${nothingWrong}: nothing was changed. --force recovers nevertheless.`);
   if (count > 0) say(`${count} payments were found and recorded: see \`tollbook refunds due\`.`);
-  if (!isFinished) {
-    fail('The recovery is not finished: run the same command again.');
-    return exitCodes.notDone;
-  }
+  if (!isFinished) return notDone('The recovery is not finished: run the same command again.');
   say('The recovery is finished: every network was searched. Start the gateways.');
   return exitCodes.done;
 }

@@ -14,7 +14,7 @@ import { withLedger } from '../../ledger/terminal/ledger.ts';
 import { tellSealing } from '../terminal/require-sealed.ts';
 import { ArgumentError, readOptions } from '../../base/terminal/arguments.ts';
 import { type ExitCode, exitCodes } from '../../base/terminal/exit-codes.ts';
-import { fail, say } from '../../base/terminal/terminal.ts';
+import { finding, notDone, say } from '../../base/terminal/terminal.ts';
 import { bookCommands } from '../terminal/book-descriptions.ts';
 
 /**
@@ -58,18 +58,14 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
 }
 
 function tellReceipt(verdict: ReceiptVerdict, isRequired: boolean): ExitCode {
-  if (verdict.kind === 'not_proven') {
-    fail(`not proven: ${verdict.reason}`);
-    return exitCodes.finding;
-  }
+  if (verdict.kind === 'not_proven') return finding(`not proven: ${verdict.reason}`);
   const { head, events, pending } = verdict;
   for (const { seq, type } of events)
     say(`event ${seq}${type === undefined ? '' : ` (${type})`} is in the log`);
   if (pending > 0) say(`${pending} more events are not in it yet`);
   say(`proven: ${head.origin}, ${head.size} events, root ${head.root.toString('base64')}`);
   if (!isRequired || pending === 0) return exitCodes.done;
-  fail(
+  return notDone(
     `not sealed: ${pending} events of the receipt are not covered. Fetch the receipt again once its proofs are there`,
   );
-  return exitCodes.notDone;
 }

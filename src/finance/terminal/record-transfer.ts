@@ -7,7 +7,7 @@ import { ArgumentError, readRpcUrls, requireChains } from '../../base/terminal/a
 import { type ExitCode, exitCodes } from '../../base/terminal/exit-codes.ts';
 import { closeChains, openChains, readConfig } from '../../audit/terminal/chains.ts';
 import { withLedger } from '../../ledger/terminal/ledger.ts';
-import { fail, say } from '../../base/terminal/terminal.ts';
+import { fail, notDone, say } from '../../base/terminal/terminal.ts';
 
 /** `--tx`: a transaction, such as that of a refund. Throws an ArgumentError where it is not a transaction hash. */
 export function readTransaction(tx: string | undefined, purpose: CostPurpose | 'cost'): Hex {
@@ -53,10 +53,7 @@ export async function recordTransfer<Code extends string>(
 ): Promise<ExitCode> {
   return withSources(sources, async (opened) => {
     const answer = await record(opened);
-    if ('code' in answer) {
-      fail(refusalText(answer, messages));
-      return exitCodes.notDone;
-    }
+    if ('code' in answer) return notDone(refusalText(answer, messages));
     for (const line of answer) say(line);
     return exitCodes.done;
   });

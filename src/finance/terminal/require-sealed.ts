@@ -4,9 +4,9 @@ import type { NoteVerifier } from '../../base/values/log/checkpoint.ts';
 import { isAsSealed } from '../../audit/use-cases/log/changed-events.ts';
 import { type Sealing, sealingInDatabase, sealingInFile } from '../../audit/use-cases/verify/sealing.ts';
 import { ArgumentError } from '../../base/terminal/arguments.ts';
-import { type ExitCode, exitCodes } from '../../base/terminal/exit-codes.ts';
+import type { ExitCode } from '../../base/terminal/exit-codes.ts';
 import { readCheckpoints, readVerifier } from '../../audit/terminal/given-proof.ts';
-import { fail } from '../../base/terminal/terminal.ts';
+import { finding, notDone } from '../../base/terminal/terminal.ts';
 
 /** What was given of the options that require that events are sealed. */
 export interface SealedValues {
@@ -57,11 +57,10 @@ export async function refuseChanged(
   pool: pg.Pool,
 ): Promise<ExitCode | undefined> {
   if (isRequired || (await isAsSealed(pool))) return undefined;
-  fail(
+  return finding(
     'The events are not all those that the log has sealed: somebody has changed, moved or removed some. Nothing is listed. ' +
       'Pay nothing before `tollbook verify` is sound.',
   );
-  return exitCodes.finding;
 }
 
 /** Prints why events are not proven; undefined where they are. */
@@ -70,17 +69,15 @@ export function tellSealing(sealing: Sealing, events: number): ExitCode | undefi
     case 'sealed':
       return undefined;
     case 'changed':
-      fail(`${sealing.words}: stop, and run tollbook verify to find what was changed`);
-      return exitCodes.finding;
+      return finding(`${sealing.words}: stop, and run tollbook verify to find what was changed`);
     case 'not_sealed': {
       const { covered } = sealing;
-      fail(
+      return notDone(
         covered === 0
           ? `not sealed: no checkpoint covers the ${events} events that were read. Configure [log], start a gateway, and run the command again`
           : `not sealed: the newest checkpoint covers ${covered} events, and ${events - covered} of the ${events} that were read are not covered. ` +
               'A gateway that runs seals them within seconds: run the command again, or give a newer --checkpoint',
       );
-      return exitCodes.notDone;
     }
   }
 }

@@ -55,7 +55,7 @@ test('no file of the commands but the table has an exit code as a number, and on
 
 test('every command refuses an option that it does not have before it does anything', async () => {
   for (const [name, { load }] of Object.entries(commands)) {
-    const { run } = await load();
+    const run = await load();
     if (run.length === 0) continue;
     const error: unknown = await run(['--no-such-option']).catch((cause: unknown) => cause);
     const isRefusal =

@@ -18,7 +18,7 @@ import { makeDemoData, removeUnfinishedDemoData } from '../start/demo-data.ts';
 import { developmentGateway, removeState } from '../start/development-config.ts';
 import { startDevnetProcess } from '../start/devnet-process.ts';
 import { whatNext } from '../start/next-steps.ts';
-import { fail, say, untilSignal } from '../../../base/terminal/terminal.ts';
+import { notDone, say, untilSignal } from '../../../base/terminal/terminal.ts';
 import { appCommands } from '../descriptions.ts';
 
 /** Runs everything on this machine, pays for one job as a check, and runs until Ctrl-C. */
@@ -31,12 +31,10 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
   const dir = path.resolve(values.dir);
   await mkdir(dir, { recursive: true });
   const lock = lockFolder(dir);
-  if (lock.kind === 'taken') {
-    fail(
+  if (lock.kind === 'taken')
+    return notDone(
       `Tollbook already runs in this folder (process ${lock.pid}). Stop it first, or use another folder: npm start -- --dir FOLDER`,
     );
-    return exitCodes.notDone;
-  }
   const stops: (() => Promise<unknown>)[] = [async () => lock.unlock()];
   try {
     await requireFreePorts([

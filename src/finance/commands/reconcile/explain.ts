@@ -12,7 +12,7 @@ import {
 import { type ExitCode, exitCodes } from '../../../base/terminal/exit-codes.ts';
 import { readReport } from '../../terminal/given-report.ts';
 import { withLedger } from '../../../ledger/terminal/ledger.ts';
-import { fail, say } from '../../../base/terminal/terminal.ts';
+import { notDone, say } from '../../../base/terminal/terminal.ts';
 import { bookCommands } from '../../terminal/book-descriptions.ts';
 
 const messages = {
@@ -38,10 +38,8 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
   const given = values.report === undefined ? undefined : [await readReport(values.report)];
   return withLedger(async ({ pool, lane }) => {
     const found = await findBreak(given ?? storedReports(pool), beginning);
-    if (found.kind !== 'found') {
-      fail(messages[found.kind === 'unknown' && given ? 'unknownInReport' : found.kind]);
-      return exitCodes.notDone;
-    }
+    if (found.kind !== 'found')
+      return notDone(messages[found.kind === 'unknown' && given ? 'unknownInReport' : found.kind]);
     await explainBreak(lane, found, explanation);
     const { itemClass, breakId } = found;
     say(

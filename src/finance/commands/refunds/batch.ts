@@ -29,7 +29,7 @@ import {
   refuseUnsealed,
   type SealedValues,
 } from '../../terminal/require-sealed.ts';
-import { fail, say } from '../../../base/terminal/terminal.ts';
+import { finding, notDone, say } from '../../../base/terminal/terminal.ts';
 import { moneyCommands } from '../../terminal/money-descriptions.ts';
 
 const mostRefunds = 500;
@@ -100,41 +100,36 @@ async function refuseSpentNonce(
   if (sender === undefined || firstNonce === undefined || !chain) return undefined;
   const latest = await chain.latestBlock();
   const spent = latest.kind === 'answer' ? await chain.readSpentNonces(sender, latest.block.hash) : latest;
-  if (spent.kind === 'unavailable') {
-    fail(`the RPC did not say which nonces of ${sender} are spent: ${spent.cause}. Nothing was started`);
-    return exitCodes.notDone;
-  }
+  if (spent.kind === 'unavailable')
+    return notDone(
+      `the RPC did not say which nonces of ${sender} are spent: ${spent.cause}. Nothing was started`,
+    );
   if (firstNonce >= spent.value) return undefined;
-  fail(
+  return notDone(
     `--nonce ${firstNonce} of ${sender} is spent already: its next one is ${spent.value}. Nothing was started, and no file was written`,
   );
-  return exitCodes.notDone;
 }
 
 /** Says why no batch can be made. */
 function refusePlan(plan: Exclude<PlanAnswer, { kind: 'planned' }>, { network }: BatchOrder): ExitCode {
   switch (plan.kind) {
     case 'changed':
-      fail(
+      return finding(
         `The events ${plan.seqs.join(', ')} are not those that the log has sealed: somebody has changed them. ${payNothing}`,
       );
-      return exitCodes.finding;
     case 'contradicted':
-      fail(
+      return finding(
         `The read models say something else about the payments that events ${plan.seqs.join(', ')} started. ${payNothing}`,
       );
-      return exitCodes.finding;
     case 'not_shown':
-      fail(
+      return finding(
         `${network} does not show the payment of quote ${plan.quotes.join(', ')}: there may be nothing to refund. No file was written. ` +
           'Pay nothing before `tollbook verify` is sound and a reconciliation has explained it.',
       );
-      return exitCodes.finding;
     case 'unavailable':
-      fail(
+      return notDone(
         `the RPC for ${network} did not say whether the payments were made: ${plan.cause}. No file was written`,
       );
-      return exitCodes.notDone;
   }
 }
 

@@ -13,7 +13,7 @@ import {
   readOptions,
 } from '../../../base/terminal/arguments.ts';
 import { type ExitCode, exitCodes } from '../../../base/terminal/exit-codes.ts';
-import { fail, say } from '../../../base/terminal/terminal.ts';
+import { notDone, say } from '../../../base/terminal/terminal.ts';
 import { moneyCommands } from '../../terminal/money-descriptions.ts';
 
 const messages: Readonly<Record<Exclude<OperatorResolutionResult['kind'], 'recorded'>, string>> = {
@@ -57,10 +57,7 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
     const { kind } = await withLedger((ledger) =>
       resolveSettlementByOperator(ledger, digest, resolution, (network) => chains.get(network)),
     );
-    if (kind !== 'recorded') {
-      fail(messages[kind]);
-      return exitCodes.notDone;
-    }
+    if (kind !== 'recorded') return notDone(messages[kind]);
     const isPaid = resolution.result.kind === 'paid';
     say(isPaid ? 'Recorded as paid; its call is released to the runner.' : 'Recorded as not paid.');
     return exitCodes.done;

@@ -1,15 +1,16 @@
-import { processEnvironment } from '../../../base/config/environment.ts';
-import { loadConfig } from '../../../base/config/load.ts';
-import { creditText } from '../../../base/values/price.ts';
-import { eraseUser, type ErasureResult } from '../../use-cases/erase-user.ts';
-import { eraseMails } from '../../../base/peers/mail/mailer.ts';
-import { ArgumentError, readOperator, readOptions } from '../../../base/terminal/arguments.ts';
-import { type ExitCode, exitCodes } from '../../../base/terminal/exit-codes.ts';
-import { withLedger } from '../../../ledger/terminal/ledger.ts';
-import { fail, say } from '../../../base/terminal/terminal.ts';
-import { accountCommands } from '../../terminal/descriptions.ts';
+import { processEnvironment } from '../../base/config/environment.ts';
+import { loadConfig } from '../../base/config/load.ts';
+import { creditText } from '../../base/values/price.ts';
+import { eraseUser, type ErasureResult } from '../use-cases/erase-user.ts';
+import { eraseMails } from '../../base/peers/mail/mailer.ts';
+import { ArgumentError, readOperator, readOptions } from '../../base/terminal/arguments.ts';
+import { type ExitCode, exitCodes } from '../../base/terminal/exit-codes.ts';
+import { withLedger } from '../../ledger/terminal/ledger.ts';
+import { fail, notDone, say } from '../../base/terminal/terminal.ts';
+import { accountCommands } from '../terminal/descriptions.ts';
+import { setUserDisabled } from '../use-cases/users.ts';
 
-export async function run(args: readonly string[]): Promise<ExitCode> {
+export async function erase(args: readonly string[]): Promise<ExitCode> {
   const { values, positionals } = readOptions(accountCommands['users erase'], args);
   const [who, ...more] = positionals;
   if (who === undefined || more.length > 0)
@@ -62,4 +63,32 @@ function refuse(result: Exclude<ErasureResult, { kind: 'erased' }>): ExitCode {
     }
   }
   return exitCodes.notDone;
+}
+
+export const disable = (args: readonly string[]): Promise<ExitCode> => changeUser(args, 'disable');
+
+export const enable = (args: readonly string[]): Promise<ExitCode> => changeUser(args, 'enable');
+
+/** The commands `users disable` and `users enable`. */
+async function changeUser(args: readonly string[], verb: 'disable' | 'enable'): Promise<ExitCode> {
+  const { values, positionals } = readOptions(accountCommands['users disable'], args);
+  const [who, ...more] = positionals;
+  if (who === undefined || more.length > 0)
+    throw new ArgumentError(`name one user: tollbook users ${verb} ID | EMAIL | WALLET`);
+  const operator = readOperator(values.by);
+  const isDisabled = verb === 'disable';
+  const change = await withLedger((ledger) => setUserDisabled(ledger, { who, operator, isDisabled }));
+  switch (change.kind) {
+    case 'changed':
+      if (isDisabled)
+        say(`User ${change.userId} is disabled, and ${change.sessionsEnded} sessions have ended.`);
+      else say(`User ${change.userId} can sign in again, and the keys are valid again.`);
+      return exitCodes.done;
+    case 'unchanged':
+      return notDone(`User ${change.userId} is ${isDisabled ? 'disabled already' : 'not disabled'}.`);
+    case 'several':
+      return notDone(`Several users have this wallet: name one by its id, ${change.userIds.join(' or ')}.`);
+    case 'unknown':
+      return notDone('There is no user with this id, email address or wallet.');
+  }
 }

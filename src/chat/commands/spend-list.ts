@@ -1,8 +1,8 @@
-import { listTroubledPayouts } from '../../store/payouts.ts';
-import { readStream } from '../../../ledger/store/streams.ts';
-import { withLedger } from '../../../ledger/terminal/ledger.ts';
-import { say } from '../../../base/terminal/terminal.ts';
-import { type ExitCode, exitCodes } from '../../../base/terminal/exit-codes.ts';
+import { listTroubledPayouts } from '../store/payouts.ts';
+import { readStream } from '../../ledger/store/streams.ts';
+import { withLedger } from '../../ledger/terminal/ledger.ts';
+import { say } from '../../base/terminal/terminal.ts';
+import { type ExitCode, exitCodes } from '../../base/terminal/exit-codes.ts';
 
 const maxRows = 1_000;
 

@@ -1,22 +1,35 @@
-import { isHex32 } from '../../../base/values/primitives.ts';
+import { isHex32 } from '../../base/values/primitives.ts';
 import {
   type UnexplainedTransferOrder,
   type UnexplainedTransferRefusal,
   recordUnexplainedTransfer,
-} from '../../use-cases/refunds/record-unexplained-transfer.ts';
-import { ArgumentError, readNetwork, readOperator, readOptions } from '../../../base/terminal/arguments.ts';
-import type { ExitCode } from '../../../base/terminal/exit-codes.ts';
-import { chainMessages } from '../../terminal/chain-messages.ts';
-import { costLine } from '../../terminal/cost-text.ts';
+  type ReversalRefusal,
+  reverseUnexplainedTransfer,
+  type UnexplainedTransferRecord,
+} from '../use-cases/refunds/record-unexplained-transfer.ts';
+import {
+  ArgumentError,
+  readNetwork,
+  readOperator,
+  readOptions,
+  readOperatorText,
+} from '../../base/terminal/arguments.ts';
+import { type ExitCode, exitCodes } from '../../base/terminal/exit-codes.ts';
+import { chainMessages } from '../terminal/chain-messages.ts';
+import { costLine } from '../terminal/cost-text.ts';
 import {
   type ChainSources,
   readChainSources,
   readLog,
   readTransaction,
   recordTransfer,
-} from '../../terminal/record-transfer.ts';
-import { useText } from '../../terminal/transfer-text.ts';
-import { moneyCommands } from '../../terminal/money-descriptions.ts';
+} from '../terminal/record-transfer.ts';
+import { moneyCommands } from '../terminal/money-descriptions.ts';
+import { withLedger } from '../../ledger/terminal/ledger.ts';
+import { notDone, say } from '../../base/terminal/terminal.ts';
+import { listTransfers } from '../../payments/store/refunds.ts';
+import { readListSpan } from '../terminal/list-span.ts';
+import { moneyText } from '../terminal/money-text.ts';
 
 const messages: Readonly<Record<UnexplainedTransferRefusal, string>> = {
   ...chainMessages,
@@ -35,7 +48,7 @@ const messages: Readonly<Record<UnexplainedTransferRefusal, string>> = {
   superseded: 'another command was recorded meanwhile: try again',
 };
 
-export async function run(args: readonly string[]): Promise<ExitCode> {
+export async function record(args: readonly string[]): Promise<ExitCode> {
   const { order, sources } = readRequest(args);
   return recordTransfer(sources, messages, async ({ ledger, chains, config }) => {
     const answer = await recordUnexplainedTransfer(ledger, order, chains, config?.jobs?.acceptedTokens ?? []);
@@ -90,4 +103,58 @@ function readUse({
   const [use, another] = uses;
   if (use && !another) return use;
   throw new ArgumentError('say what the money is by one of --suspense, --income, --returned-by TX and --own');
+}
+
+const reversalMessages: Readonly<Record<ReversalRefusal, string>> = {
+  not_recorded: 'nothing that `tollbook transfers record` recorded of that transaction stands',
+  transfer_ambiguous: 'several of its transfers are recorded: name one by --log',
+  superseded: 'another command was recorded meanwhile: try again',
+};
+
+export async function reverse(args: readonly string[]): Promise<ExitCode> {
+  const { values } = readOptions(moneyCommands['transfers reverse'], args);
+  const order = {
+    network: readNetwork(values.network),
+    transaction: readTransaction(values.tx, 'transfer'),
+    logIndex: readLog(values.log),
+    why: readOperatorText(values.why, '--why is the reason'),
+    operator: readOperator(values.by),
+  };
+  const answer = await withLedger((ledger) => reverseUnexplainedTransfer(ledger, order));
+  if (answer.kind === 'refused')
+    return notDone(
+      reversalMessages[answer.code] + (answer.detail === undefined ? '' : ` (${answer.detail})`),
+    );
+  say(`Reversed: ${useText(answer.record)}.`);
+  return exitCodes.done;
+}
+
+const maxRows = 1_000;
+
+export async function list(args: readonly string[]): Promise<ExitCode> {
+  const span = readListSpan(args);
+  const transfers = await withLedger(({ pool }) => listTransfers(pool, maxRows, span));
+  if (transfers.length === 0) say('No transfer is recorded.');
+  for (const { at, type, data } of transfers) {
+    const { network, transaction, log_index: logIndex, operator } = data;
+    const what =
+      type === 'operator_transfer_recorded' ? useText(data) : `what was recorded is reversed: ${data.why}`;
+    const when = span.zone.textOf(Date.parse(at));
+    say(`${when}  ${what}, by ${operator}\n  on ${network}, transaction ${transaction}, log ${logIndex}`);
+  }
+  return exitCodes.done;
+}
+
+const words = {
+  suspense: 'is in suspense',
+  income: 'is kept as income',
+  returned: 'was given back',
+  own: "is the operator's own",
+} as const;
+
+/** An operator's record of an unexplained transfer, as a sentence without its full stop. */
+function useText(record: UnexplainedTransferRecord): string {
+  const from = `from ${record.received_from} to ${record.pay_to}`;
+  const by = record.returned ? ` by ${record.returned.transaction}` : '';
+  return `${moneyText(record)} ${from} ${words[record.as]}${by}`;
 }

@@ -1,0 +1,132 @@
+import {
+  recordSweep,
+  type Sweep,
+  type SweepOrder,
+  type SweepRefusal,
+} from '../use-cases/refunds/record-sweep.ts';
+import { chainMessages } from '../terminal/chain-messages.ts';
+import { costLine } from '../terminal/cost-text.ts';
+import { moneyText } from '../terminal/money-text.ts';
+import { readNetwork, readOperator, readOptions, ArgumentError } from '../../base/terminal/arguments.ts';
+import { type ExitCode, exitCodes } from '../../base/terminal/exit-codes.ts';
+import {
+  type ChainSources,
+  readChainSources,
+  readTransaction,
+  recordTransfer,
+} from '../terminal/record-transfer.ts';
+import { moneyCommands } from '../terminal/money-descriptions.ts';
+import { listSweeps } from '../../payments/store/refunds.ts';
+import { withLedger } from '../../ledger/terminal/ledger.ts';
+import { readListSpan } from '../terminal/list-span.ts';
+import { notDone, say } from '../../base/terminal/terminal.ts';
+import { csvLine } from '../../base/values/csv-line.ts';
+import { type CarriedPayment, sweepParts } from '../use-cases/books/sweep-payments.ts';
+import { openDatabaseSource } from '../use-cases/books/source.ts';
+import { decimalText, type Entry } from '../../base/values/entry.ts';
+
+const messages: Readonly<Record<SweepRefusal, string>> = {
+  ...chainMessages,
+  no_sweep: 'that transaction transfers nothing from an address that receives payments',
+  refund_due:
+    'it is to a payer to whom at least as much is due as a refund; nothing was recorded: ' +
+    'use `tollbook refunds record`, or --not-a-refund if it is none',
+  transfer_claimed: 'all its transfers are already recorded for another purpose',
+};
+
+export async function record(args: readonly string[]): Promise<ExitCode> {
+  const { order, sources } = readRequest(args);
+  return recordTransfer(sources, messages, async ({ ledger, chains, config }) => {
+    const answer = await recordSweep(ledger, order, chains, config?.jobs?.acceptedTokens ?? []);
+    if (answer.kind === 'refused') return answer;
+    return [
+      ...answer.recorded.map((sweep) => `Swept: ${moneyOf(sweep)}.`),
+      ...answer.repeated.map((sweep) => `Recorded before: ${moneyOf(sweep)}.`),
+      ...answer.skipped.map(({ sweep, stream }) => `No sweep: ${moneyOf(sweep)} is recorded in ${stream}.`),
+      costLine(answer.cost),
+    ];
+  });
+}
+
+function readRequest(args: readonly string[]): { order: SweepOrder; sources: ChainSources } {
+  const { values } = readOptions(moneyCommands['sweeps record'], args);
+  const operator = readOperator(values.by);
+  const network = readNetwork(values.network);
+  const transaction = readTransaction(values.tx, 'sweep');
+  return {
+    order: { network, transaction, operator, isNoRefund: values['not-a-refund'] },
+    sources: readChainSources(values.config, values.rpc),
+  };
+}
+
+function moneyOf(sweep: Sweep): string {
+  return `${moneyText(sweep)} from ${sweep.pay_to} to ${sweep.swept_to}`;
+}
+
+const maxRows = 1_000;
+
+export async function list(args: readonly string[]): Promise<ExitCode> {
+  const span = readListSpan(args);
+  const sweeps = await withLedger(({ pool }) => listSweeps(pool, maxRows, span));
+  if (sweeps.length === 0) say('No sweep is recorded.');
+  for (const { at, data } of sweeps) {
+    const { network, operator } = data;
+    say(
+      `${span.zone.textOf(Date.parse(at))}  ${moneyText(data)} on ${network}, by ${operator}\n` +
+        `  from ${data.pay_to} to ${data.swept_to}, transaction ${data.transaction}, log ${data.log_index}`,
+    );
+  }
+  return exitCodes.done;
+}
+
+const header = ['quote_digest', 'payment_nonce', 'payer', 'transaction', 'block', 'amount', 'token'];
+
+export async function payments(args: readonly string[]): Promise<ExitCode> {
+  const { values } = readOptions(moneyCommands['sweeps payments'], args);
+  const { tx = '', log, csv } = values;
+  if (!/^0x[0-9a-f]{64}$/.test(tx))
+    throw new ArgumentError('--tx is the transaction of a sweep: 0x and 64 digits');
+  if (log !== undefined && !/^\d{1,9}$/.test(log)) throw new ArgumentError('--log is the number of a log');
+  const isOf = (name: string): boolean =>
+    log === undefined ? name.startsWith(`${tx}:`) : name === `${tx}:${log}`;
+  if (csv) process.stdout.write(csvLine(header));
+  return withLedger(async ({ pool }) => {
+    const sweeps: Entry[] = [];
+    let [count, sum] = [0, 0n];
+    for await (const part of sweepParts(await openDatabaseSource(pool), isOf)) {
+      if (part.kind === 'sweep') sweeps.push(part.entry);
+      else {
+        count += part.atoms > 0n ? 1 : -1;
+        sum += part.atoms;
+        process.stdout.write(csv ? csvLine(fieldsOf(part)) : `${fieldsOf(part).join('  ')}\n`);
+      }
+    }
+    const [sweep, another] = sweeps;
+    const move = sweep?.moves[0];
+    if (!sweep || !move || another)
+      return notDone(
+        another
+          ? 'the transaction has several sweeps: name one with --log'
+          : 'no sweep of this transaction is recorded',
+      );
+    const { commodity, atoms } = move;
+    const text = (amount: bigint): string => `${decimalText(amount, commodity.decimals)} ${commodity.symbol}`;
+    if (!csv) say(`${count} payments of ${text(sum)}; the sweep moved ${text(atoms)}.`);
+    return exitCodes.done;
+  });
+}
+
+function fieldsOf({ entry, atoms }: CarriedPayment): string[] {
+  const { payment, moves, quoteDigest = '', transaction = '', block = '' } = entry;
+  const commodity = moves[0]?.commodity;
+  const amount = decimalText(atoms, commodity?.decimals ?? 0);
+  return [
+    quoteDigest,
+    payment?.nonce ?? '',
+    payment?.payer ?? '',
+    transaction,
+    block,
+    amount,
+    commodity?.symbol ?? '',
+  ];
+}
