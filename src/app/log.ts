@@ -1,8 +1,8 @@
-import { signerOf } from '../audit/use-cases/log/signer.ts';
+import { signerOf } from '../audit/use-cases/log/configured-log.ts';
 import { checkAnchors, sealAndPublish } from '../audit/use-cases/log/anchors.ts';
 import type { AnchorLag } from '../audit/use-cases/log/anchor-lag.ts';
 import { createAnchorConditions } from '../audit/use-cases/log/conditions.ts';
-import { createKnownHead } from '../audit/use-cases/log/known-head.ts';
+import { createKnownHead } from '../audit/use-cases/log/history.ts';
 import { openLogReader } from '../audit/use-cases/log/log-reader.ts';
 import type { LogConfig } from '../base/config/config.ts';
 import { type NoteSigner } from '../base/values/log/checkpoint.ts';
@@ -12,15 +12,18 @@ import { isReceiptToken, receiptKeysOf } from '../payments/use-cases/receipt-key
 import type { Anchor } from '../audit/peers/anchors/anchor.ts';
 import { createAnchor } from '../audit/peers/anchors/create-anchor.ts';
 import { readReceiptKey } from '../ledger/store/secrets.ts';
-import { startAnchorer } from '../audit/workers/anchorer.ts';
+import {
+  startAnchorer,
+  startHistoryChecker,
+  logStatus,
+  startAnchorWatch,
+  startSealer,
+  startSealerWatch,
+} from '../audit/workers/log.ts';
 import type { Loop } from '../ledger/workers/loop.ts';
-import { startHistoryChecker } from '../audit/workers/history-checker.ts';
-import { logStatus, startAnchorWatch } from '../audit/workers/anchor-watch.ts';
 import { createLastKnown } from '../base/runtime/last-known.ts';
 import { createSince } from '../base/runtime/since.ts';
 import type { Backlog } from '../ledger/store/backlogs.ts';
-import { startSealer } from '../audit/workers/sealer.ts';
-import { startSealerWatch } from '../audit/workers/sealer-watch.ts';
 import type { FeatureParts, RunningFeature } from './feature.ts';
 import { logFigures } from './metric-values.ts';
 

@@ -10,7 +10,7 @@ import { createLostPages } from '../web/pages/lost.ts';
 import { pagesRoutes } from '../web/pages/routes.ts';
 import type { Site } from '../web/pages/site.ts';
 import { readLogGeneration } from '../audit/store/log.ts';
-import { signerOf } from '../audit/use-cases/log/signer.ts';
+import { signerOf } from '../audit/use-cases/log/configured-log.ts';
 import type { FeatureParts, RunningFeature } from './feature.ts';
 
 /** The static files of all pages. */

@@ -5,7 +5,7 @@ import { addressOf, openDatabase, openPool } from '../ledger/store/database.ts';
 import { grantedWriterRole } from '../ledger/store/writer-role.ts';
 import { LedgerInconsistentError } from '../ledger/store/halt.ts';
 import { openLane } from '../ledger/store/lane.ts';
-import { compareConfiguredAnchors } from '../audit/use-cases/log/configured-anchors.ts';
+import { compareConfiguredAnchors } from '../audit/use-cases/log/configured-log.ts';
 import { createChainWatch } from './chain-watch.ts';
 import { describeNewerDatabase, pendingMigrations } from '../ledger/store/migrations.ts';
 import { createHaltAlert } from './halt.ts';

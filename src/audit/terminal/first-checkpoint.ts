@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import { withAnchors } from '../use-cases/log/configured-anchors.ts';
+import { withAnchors } from '../use-cases/log/configured-log.ts';
 import type { Config } from '../../base/config/config.ts';
 import type { NoteSigner } from '../../base/values/log/checkpoint.ts';
 import { currentSigner, sealAndPublish } from '../use-cases/log/anchors.ts';

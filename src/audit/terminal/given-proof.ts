@@ -1,7 +1,7 @@
 import { access, constants, readdir, readFile, stat } from 'node:fs/promises';
 import path from 'node:path';
 import type pg from 'pg';
-import { signerOf } from '../use-cases/log/signer.ts';
+import { signerOf } from '../use-cases/log/configured-log.ts';
 import type { Config } from '../../base/config/config.ts';
 import { currentSigner } from '../use-cases/log/anchors.ts';
 import type { GivenCheckpoint } from '../use-cases/verify/verify.ts';

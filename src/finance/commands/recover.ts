@@ -1,6 +1,5 @@
 import type pg from 'pg';
-import { compareConfiguredAnchors } from '../../audit/use-cases/log/configured-anchors.ts';
-import { signerOf } from '../../audit/use-cases/log/signer.ts';
+import { compareConfiguredAnchors, signerOf } from '../../audit/use-cases/log/configured-log.ts';
 import type { Config } from '../../base/config/config.ts';
 import { latestValidBefore } from '../../payments/rules/payment-window.ts';
 import { parseInstant } from '../../base/values/period.ts';

@@ -1,5 +1,4 @@
-import { withAnchors } from '../../audit/use-cases/log/configured-anchors.ts';
-import { signerOf } from '../../audit/use-cases/log/signer.ts';
+import { withAnchors, signerOf } from '../../audit/use-cases/log/configured-log.ts';
 import type { Config } from '../../base/config/config.ts';
 import { goLive } from '../use-cases/recovery/go-live.ts';
 import { readOperator, readOperatorText } from '../../base/terminal/arguments.ts';

@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { signerOf } from '../../../audit/use-cases/log/signer.ts';
+import { signerOf } from '../../../audit/use-cases/log/configured-log.ts';
 import type { Config } from '../../../base/config/config.ts';
 import { type DemoKeys, demoKeys } from '../../../devnet/demo-keys.ts';
 import { type DemoOperator, openDemoOperator } from '../../../devnet/demo-operator.ts';

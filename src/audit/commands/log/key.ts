@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { signerOf } from '../../use-cases/log/signer.ts';
+import { signerOf } from '../../use-cases/log/configured-log.ts';
 import { noteSigner, originPattern } from '../../../base/values/log/checkpoint.ts';
 import { signerIn } from '../../../base/values/log/log-generation.ts';
 import { readLogGeneration } from '../../store/log.ts';

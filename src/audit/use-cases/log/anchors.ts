@@ -17,8 +17,8 @@ import {
   findDifference,
   type HeadComparison,
   type HeadDifference,
+  type KnownHead,
 } from './history.ts';
-import type { KnownHead } from './known-head.ts';
 import { sealNext } from './seal.ts';
 
 /** The log's key under its present name. */

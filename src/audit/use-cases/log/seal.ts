@@ -2,7 +2,7 @@ import type pg from 'pg';
 import { type NoteSigner, signCheckpoint } from '../../../base/values/log/checkpoint.ts';
 import { signerIn } from '../../../base/values/log/log-generation.ts';
 import { RightEdge } from '../../../base/values/log/merkle.ts';
-import type { KnownHead } from './known-head.ts';
+import type { KnownHead } from './history.ts';
 import { appendEvents } from './prove.ts';
 import { extendLog, readLogGeneration, readLogTip } from '../../store/log.ts';
 

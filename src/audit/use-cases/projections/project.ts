@@ -15,9 +15,7 @@ import {
   readProjection,
   pruneProjections,
 } from '../../../ledger/store/projection.ts';
-import { completionRowsOf } from './completion-model.ts';
-import { accountCreditOf } from './credit-model.ts';
-import { paymentRowsOf } from './read-model.ts';
+import { completionRowsOf, accountCreditOf, paymentRowsOf } from './read-model.ts';
 import { createStreamMemory, type StreamMemory } from './stream-memory.ts';
 import { usageChanges } from './usage-model.ts';
 

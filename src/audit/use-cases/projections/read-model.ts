@@ -3,6 +3,14 @@ import { refundReason } from '../../../payments/rules/refund.ts';
 import { refundedAtoms } from '../../../payments/rules/payment-progress.ts';
 import { foldQuote, jobOf, type PaymentState } from '../../../payments/rules/quote-state.ts';
 import type { CallRow, PaymentRow, WithdrawnCall } from '../../../ledger/store/projection.ts';
+import {
+  type CreditBalance,
+  foldCredit,
+  noCredit,
+  postingOf,
+} from '../../../accounts/rules/credit/postings.ts';
+import type { AccountCredit } from '../../../ledger/store/account-credit.ts';
+import type { CompletionRow } from '../../../ledger/store/completion-row.ts';
 
 const changing: ReadonlySet<string> = new Set(typesListing('readModels', 'payments'));
 
@@ -100,3 +108,57 @@ function callRow(
     ended_at: end ? end.at : null,
   };
 }
+
+/** How these events change the credit of each account that they name. */
+export function accountCreditOf(events: readonly RecordedEvent[]): AccountCredit[] {
+  const balances = foldCredit(events);
+  const names = new Map<number, string>();
+  const last = new Map<number, number>();
+  for (const event of events) {
+    if (event.type === 'credit_account_opened') names.set(event.data.account_id, event.data.name);
+    const id = event.type === 'credit_account_opened' ? event.data.account_id : postingOf(event)?.accountId;
+    if (id !== undefined) last.set(id, event.seq);
+  }
+  return [...last]
+    .toSorted(([a], [b]) => a - b)
+    .map(([id, seq]) => ({
+      account_id: id,
+      name: names.get(id) ?? null,
+      ...totalsOf(balances.get(id) ?? noCredit),
+      last_seq: seq,
+    }));
+}
+
+/** Credit from outside is negative in the books and positive in the read model. */
+function totalsOf({ available, held, granted, bought, used, expired }: CreditBalance) {
+  return {
+    balance: String(available),
+    held: String(held),
+    granted: String(-granted),
+    topped_up: String(-bought),
+    captured: String(used),
+    expired: String(expired),
+  };
+}
+
+/** The completions of accounts among whole streams, in their present state. */
+export function completionRowsOf(streams: readonly (readonly RecordedEvent[])[]): CompletionRow[] {
+  return streams.flatMap((events) => rowOf(events) ?? []);
+}
+
+/** Undefined for a stream other than an account's completion. Of two settlements of a completion the last counts. */
+function rowOf(events: readonly RecordedEvent[]): CompletionRow | undefined {
+  const [first] = events;
+  if (first?.type !== 'chat_admitted' || first.data.account_id === undefined) return undefined;
+  const { account_id, key_id = 0, model } = first.data;
+  const of = { account_id, seq: first.seq, at: first.at, chat_id: first.stream.slice('chat:'.length) };
+  const end = events.findLast(({ type }) => type === 'chat_completed' || type === 'chat_failed');
+  if (end?.type !== 'chat_completed')
+    return { ...of, key_id, model, status: end ? 'failed' : 'running', ...nothing };
+  const { ending: status, prompt_tokens, completion_tokens, cached_tokens = 0 } = end.data;
+  const { cost_micros: cost, uncovered_micros: uncovered = '0' } = end.data;
+  const tokens = { prompt_tokens, completion_tokens, cached_tokens };
+  return { ...of, key_id, model, status, ...tokens, cost: String(BigInt(cost) - BigInt(uncovered)) };
+}
+
+const nothing = { prompt_tokens: null, completion_tokens: null, cached_tokens: null, cost: null };

@@ -8,7 +8,7 @@ import { publishNewestHead } from '../../../../src/audit/use-cases/log/anchors.t
 import { readAnchorLags } from '../../../../src/audit/use-cases/log/anchor-lag.ts';
 import { createAnchorConditions } from '../../../../src/audit/use-cases/log/conditions.ts';
 import { createSince } from '../../../../src/base/runtime/since.ts';
-import { logStatus } from '../../../../src/audit/workers/anchor-watch.ts';
+import { logStatus } from '../../../../src/audit/workers/log.ts';
 import type { Anchor } from '../../../../src/audit/peers/anchors/anchor.ts';
 import { openCheckpoint, parseVerifierKey } from '../../../../src/base/values/log/checkpoint.ts';
 import { createAnchor } from '../../../../src/audit/peers/anchors/create-anchor.ts';

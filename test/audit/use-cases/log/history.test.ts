@@ -3,7 +3,7 @@ import path from 'node:path';
 import { expect, onTestFinished, test } from 'vitest';
 import { openCheckpoint, signCheckpoint } from '../../../../src/base/values/log/checkpoint.ts';
 import { findInconsistency, publishNewestHead } from '../../../../src/audit/use-cases/log/anchors.ts';
-import { createKnownHead } from '../../../../src/audit/use-cases/log/known-head.ts';
+import { createKnownHead } from '../../../../src/audit/use-cases/log/history.ts';
 import type { Anchor } from '../../../../src/audit/peers/anchors/anchor.ts';
 import { createAnchor } from '../../../../src/audit/peers/anchors/create-anchor.ts';
 import { sealNext } from '../../../../src/audit/use-cases/log/seal.ts';

@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { expect, onTestFinished, test } from 'vitest';
 import { projectNext, rebuildProjections } from '../../../../src/audit/use-cases/projections/project.ts';
-import { accountCreditOf } from '../../../../src/audit/use-cases/projections/credit-model.ts';
-import { paymentRowsOf } from '../../../../src/audit/use-cases/projections/read-model.ts';
+import { accountCreditOf, paymentRowsOf } from '../../../../src/audit/use-cases/projections/read-model.ts';
 import {
   createStreamMemory,
   type StreamMemory,

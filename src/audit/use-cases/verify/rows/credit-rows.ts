@@ -1,6 +1,6 @@
 import { topUpId, reversalId } from '../../../../accounts/rules/credit/top-up-request.ts';
 import type { EventData, RecordedEvent } from '../../../../ledger/rules/event.ts';
-import { accountCreditOf } from '../../projections/credit-model.ts';
+import { accountCreditOf } from '../../projections/read-model.ts';
 import type { AccountCredit } from '../../../../ledger/store/account-credit.ts';
 import type { ExpectedRow } from '../../../../ledger/store/stored-rows.ts';
 

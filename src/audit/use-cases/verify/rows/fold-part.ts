@@ -1,13 +1,10 @@
 import type { RecordedEvent } from '../../../../ledger/rules/event.ts';
-import { completionRowsOf } from '../../projections/completion-model.ts';
-import { paymentRowsOf } from '../../projections/read-model.ts';
+import { completionRowsOf, paymentRowsOf } from '../../projections/read-model.ts';
 import type { ExpectedResult } from '../../../../calls/store/call-rows.ts';
 import type { ExpectedRow } from '../../../../ledger/store/stored-rows.ts';
-import { holdRowOf } from './hold-rows.ts';
-import type { OutboxEntry } from './expected-call.ts';
+import type { OutboxEntry, ExpectedCall } from './expected-call.ts';
 import { paymentOf } from './payment-rows.ts';
 import { claimsOfPayment, claimsOfStream, type StreamClaim } from './stream-claims.ts';
-import { triggeredCallOf } from './triggered-call.ts';
 
 /** The rows that begin within a part of the ledger. */
 export interface LedgerPart {
@@ -99,4 +96,48 @@ function resultOf(event: RecordedEvent): ExpectedResult[] {
 /** As PostgreSQL reads bytes. */
 function bytes(hex: string | null): string | null {
   return hex === null ? null : `\\x${hex.slice(2)}`;
+}
+
+/** What the outbox must have of a stream that a trigger began; undefined for another stream. */
+function triggeredCallOf(events: readonly RecordedEvent[]): OutboxEntry | undefined {
+  const [first] = events;
+  if (first?.type !== 'call_triggered') return undefined;
+  const { data, stream } = first;
+  const { idempotency_key: payment, trigger: kind, trigger_name: name, trigger_id: id } = data;
+  const statuses = statusesOf(events);
+  const call: ExpectedCall | undefined = statuses && {
+    payment,
+    idempotencyKey: null,
+    stream,
+    job: { serviceId: data.service_id, jobIndex: data.job_index },
+    token: null,
+    caller: null,
+    trigger: { kind, name, id },
+    claims: [],
+    callId: data.call_id,
+    statuses,
+    mayBeMissing: false,
+    bodySha256: data.body_sha256,
+    bodyBytes: data.body_bytes,
+  };
+  return { payment, stream, call };
+}
+
+function statusesOf(events: readonly RecordedEvent[]): ExpectedCall['statuses'] | undefined {
+  let statuses: ExpectedCall['statuses'] | undefined = ['ready', 'leased'];
+  for (const { type } of events) {
+    if (type === 'dead_lettered') statuses = ['dead'];
+    if (type === 'operator_requeued') statuses = ['ready', 'leased'];
+    if (type === 'completed' || type === 'operator_discarded') statuses = undefined;
+  }
+  return statuses;
+}
+
+/** The row of `tollbook.chat_hold` of a completion; undefined where nothing is held for it any more, or never was. */
+function holdRowOf(events: readonly RecordedEvent[]): (ExpectedRow & { chat_id: string }) | undefined {
+  const held = events.find(({ type }) => type === 'credit_held');
+  if (held?.type !== 'credit_held') return undefined;
+  const ended = events.some(({ type }) => type === 'credit_captured' || type === 'credit_released');
+  const { chat_id, account_id, key_id = null, amount_micros: amount } = held.data;
+  return ended || amount === '0' ? undefined : { chat_id, account_id, key_id, amount };
 }
