@@ -6,8 +6,7 @@ import { grantRole } from '../../src/accounts/use-cases/operators.ts';
 import { issueOperatorToken } from '../../src/accounts/use-cases/operator-tokens.ts';
 import { noteSigner } from '../../src/base/values/log/checkpoint.ts';
 import type { EventData } from '../../src/ledger/rules/event.ts';
-import { spendAuthDigest } from '../../src/accounts/rules/spend/spend-auth.ts';
-import { authFromData } from '../../src/accounts/rules/spend/recorded-spend.ts';
+import { spendAuthDigest, authFromData } from '../../src/accounts/rules/spend/spend-auth.ts';
 import { projectNext } from '../../src/audit/use-cases/projections/project.ts';
 import {
   unexplainedTransferClaims,

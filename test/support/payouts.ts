@@ -9,10 +9,10 @@ import { createPrepaidContract, type CreditsAnswer } from '../../src/chat/peers/
 import { followPayout } from '../../src/chat/use-cases/spend/follow-payout.ts';
 import { payOutSpend } from '../../src/chat/use-cases/spend/pay-out-spend.ts';
 import { createOperatorBalance } from '../../src/chat/use-cases/spend/operator-balance.ts';
-import { createPayoutAlert } from '../../src/chat/use-cases/spend/payout-alert.ts';
+import { createPayoutAlert } from '../../src/chat/use-cases/operator-alerts.ts';
 import { sha256 } from '../../src/base/values/sha256.ts';
 import { acceptSpend } from '../../src/chat/use-cases/spend/accept-spend.ts';
-import type { SpendContext } from '../../src/chat/use-cases/spend/context.ts';
+import type { SpendContext } from '../../src/chat/use-cases/context.ts';
 import { createSpendQueue } from '../../src/chat/use-cases/spend/spend-queue.ts';
 import { earnSpend, recordAuthorized } from '../../src/chat/use-cases/spend/record-spend.ts';
 import {

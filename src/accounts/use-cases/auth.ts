@@ -7,7 +7,6 @@ import { refusals } from '../../base/errors/refusal.ts';
 import { isUserDisabled, markEmailProven, openIdentityDatabase } from '../store/identity.ts';
 import { guardAdapter } from './auth-adapter.ts';
 import { reportNewPassword, sendExistingMail, sendResetMail, sendVerificationMail } from './auth-mails.ts';
-import { tables } from './auth-tables.ts';
 import type { Identity } from './context.ts';
 import { inBackground } from '../../base/runtime/background.ts';
 import { githubIn, keepProvider, openIdPlugin, type ReachedProvider } from './auth-providers.ts';
@@ -281,3 +280,36 @@ function logFault({ log }: Identity, level: string, message: string): void {
     : 'a message that may contain personal data';
   log.warn({ text }, 'better-auth reported a fault');
 }
+
+/** The names of better-auth's tables and columns in this database. */
+const tables = {
+  user: { fields: { emailVerified: 'email_verified', createdAt: 'created_at', updatedAt: 'updated_at' } },
+  session: {
+    fields: {
+      userId: 'user_id',
+      expiresAt: 'expires_at',
+      createdAt: 'created_at',
+      updatedAt: 'updated_at',
+      ipAddress: 'ip_address',
+      userAgent: 'user_agent',
+    },
+  },
+  account: {
+    modelName: 'credential',
+    fields: {
+      userId: 'user_id',
+      accountId: 'account_id',
+      providerId: 'provider_id',
+      accessToken: 'access_token',
+      refreshToken: 'refresh_token',
+      idToken: 'id_token',
+      accessTokenExpiresAt: 'access_token_expires_at',
+      refreshTokenExpiresAt: 'refresh_token_expires_at',
+      createdAt: 'created_at',
+      updatedAt: 'updated_at',
+    },
+  },
+  verification: {
+    fields: { expiresAt: 'expires_at', createdAt: 'created_at', updatedAt: 'updated_at' },
+  },
+} as const;

@@ -4,15 +4,19 @@ import type { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { openAiError } from '../../base/errors/openai-error.ts';
 import type { AdmittedChat } from '../use-cases/admission.ts';
-import { type ChatAnswer, type Refused, refuse } from '../use-cases/answer.ts';
+import {
+  type ChatAnswer,
+  type Refused,
+  refuse,
+  type LimitLeft,
+  type LimitState,
+} from '../use-cases/answer.ts';
 import { countRefusal } from '../use-cases/count-refusal.ts';
 import { requestChat } from '../use-cases/complete-chat.ts';
 import type { ChatContext } from '../use-cases/context.ts';
-import { isPlainJson } from './completion-body.ts';
 import { callerOf } from './credentials.ts';
 import { eventStream } from '../../base/http/event-stream.ts';
 import { limitInFlight } from '../../base/http/in-flight.ts';
-import { limitHeaders } from './limit-headers.ts';
 import { type Completions, ledgerUnavailable } from './make-completion.ts';
 import { sendOpenAiError } from '../../ledger/http/openai-errors.ts';
 import { RefusedBodyError, type RequestBodies } from '../../base/http/request-bodies.ts';
@@ -120,4 +124,36 @@ async function endUnread(body: Readable, ended: Promise<void>): Promise<void> {
   await ended;
   const timer = setTimeout(() => body.destroy(new Error('the client does not read')), unreadMs);
   body.once('close', () => clearTimeout(timer));
+}
+
+/** Whether the headers declare uncompressed JSON, with or without a charset. */
+function isPlainJson(headers: {
+  readonly 'content-type'?: string | undefined;
+  readonly 'content-encoding'?: string | undefined;
+}): boolean {
+  const { 'content-type': type = '', 'content-encoding': encoding = 'identity' } = headers;
+  return /^application\/json\s*(?:;|$)/i.test(type) && encoding.toLowerCase() === 'identity';
+}
+
+const minuteSecs = 60;
+const daySecs = 86_400;
+
+/**
+ * What is left of a caller's limits, in two forms: `X-RateLimit-*`, for the limit that binds, and the IETF draft's headers, with
+ * the minute and the day each by itself.
+ * @param nowMs by the database's clock
+ */
+function limitHeaders({ minute, day }: LimitState, nowMs: number): Readonly<Record<string, string>> {
+  const windows: [string, number, LimitLeft][] = [['minute', minuteSecs, minute]];
+  if (day) windows.push(['day', daySecs, day]);
+  const bound = day && day.remaining <= minute.remaining ? day : minute;
+  return {
+    'x-ratelimit-limit': String(bound.limit),
+    'x-ratelimit-remaining': String(bound.remaining),
+    'x-ratelimit-reset': String(Math.floor(nowMs / 1_000) + bound.resetSecs),
+    'ratelimit-policy': windows.map(([name, secs, { limit }]) => `"${name}";q=${limit};w=${secs}`).join(', '),
+    ratelimit: windows
+      .map(([name, , { remaining, resetSecs }]) => `"${name}";r=${remaining};t=${resetSecs}`)
+      .join(', '),
+  };
 }

@@ -2,16 +2,20 @@ import type { ModelConfig } from '../../base/config/config.ts';
 import type { ChatRequest } from '../rules/chat-request.ts';
 import { unpricedParameter } from '../rules/unpriced-parameter.ts';
 import { openAiError } from '../../base/errors/openai-error.ts';
-import { offerOf } from './spend/payment-offer.ts';
 import { invalidSpend } from './spend/refusal.ts';
 import { type Admitted, type AdmittedChat, admit, withoutShort } from './admission.ts';
-import { admitByCredit } from './admit-by-credit.ts';
-import { admitBySpend } from './admit-by-spend.ts';
 import { type Refused, refuse } from './answer.ts';
 import { type Caller, subjectsOf } from './caller.ts';
-import type { ChatContext } from './context.ts';
-import { priceChat } from './priced-chat.ts';
+import type { ChatContext, SpendContext } from './context.ts';
 import { refuseSpend } from './refuse-spend.ts';
+import { randomUUID } from 'node:crypto';
+import { microsOfAtoms, atomsOfMicros } from '../../accounts/rules/spend/spend-auth.ts';
+import { acceptSpend } from './spend/accept-spend.ts';
+import { releaseSpend } from './spend/record-spend.ts';
+import { limitsOf, refuseFull } from './chat-limits.ts';
+import { promptTokensBound } from '../rules/prompt-bound.ts';
+import { upperBoundMicros } from '../../base/values/price.ts';
+import type { PaymentOffer } from '../../base/errors/payment-offer.ts';
 
 /** Decides whether a completion may be made: its limits are counted and its maximum cost is held in one append. */
 export async function admitChat(
@@ -80,4 +84,119 @@ function refuseLength(request: ChatRequest, maxOutputTokens: number): Refused {
   const param = request.body['max_tokens'] == null ? 'max_completion_tokens' : 'max_tokens';
   const message = `${param} is above ${maxOutputTokens}, the longest answer of this model. Nothing was charged.`;
   return refuse(openAiError('invalid_value', { param, message }));
+}
+
+/** How often the affordable length is computed again while other requests spend from the same account. */
+const maxTries = 3;
+
+/**
+ * Admits a completion that is paid from an account's credit. When the request sets no length, the answer may be as long as the
+ * account can pay for.
+ */
+async function admitByCredit(
+  context: ChatContext,
+  caller: Caller,
+  { request, model, requestedTokens, costOf }: PricedChat,
+): Promise<Admitted | Refused> {
+  for (let tries = 1, maxTokens = requestedTokens; ; tries++) {
+    const isLast = request.maxTokens !== undefined || tries === maxTries;
+    const result = await admit(
+      context,
+      caller,
+      { request, model, maxTokens },
+      { holdMicros: costOf(maxTokens), leastMicros: isLast ? undefined : costOf(1) },
+    );
+    if (result.kind !== 'short') return result;
+    if (isLast) return result.refused;
+    maxTokens = affordableTokens(result.availableMicros, maxTokens, costOf);
+    if (maxTokens === 0) return result.refused;
+  }
+}
+
+type Spender = Extract<Caller, { kind: 'spend_auth' }>;
+
+/**
+ * Admits a completion that a spend authorization pays for. A spend pays its whole amount, so that is the maximum cost of the
+ * answer. The spend is accepted first, then the limits are checked; a limit that is known to be full is refused before both.
+ */
+async function admitBySpend(
+  context: ChatContext,
+  spending: SpendContext,
+  caller: Spender,
+  chat: PricedChat,
+  body: Uint8Array,
+): Promise<Admitted | Refused> {
+  const { request, model, costOf } = chat;
+  const coveredMicros = microsOfAtoms(caller.spend.auth.amount, spending.settings.atomsPerUnit);
+  const maxTokens = coveredTokens(chat, coveredMicros);
+  if (maxTokens === 0 || costOf(maxTokens) > coveredMicros) {
+    const { amount } = offerOf(spending, costOf(request.maxTokens ?? 1));
+    const message =
+      `This request may cost up to ${amount} atoms, more than the spend authorization pays. Nothing was charged; ` +
+      'sign a larger amount, or request fewer tokens.';
+    return refuseSpend(invalidSpend('below_min_charge', message));
+  }
+  // saves accepting and releasing the spend for a request that comes too soon
+  const full = context.findFullLimit(limitsOf(context, caller, false));
+  if (full) return refuseFull(context, full, coveredMicros);
+  const chatId = randomUUID();
+  const result = await acceptSpend(spending, caller.spend, chatId, body);
+  if (result.kind !== 'accepted') return refuseSpend(result);
+  const { spend } = result;
+  const admission = withoutShort(
+    await admit(context, caller, { request, model, maxTokens }, { holdMicros: coveredMicros }, chatId),
+  );
+  if (admission.kind === 'admitted') return { ...admission, spend };
+  await releaseSpend(spending, spend, admission.error.body.error.code);
+  return admission;
+}
+
+/** The requested length where the request sets one; else the longest that the spend covers, 0 when it covers none. */
+function coveredTokens({ request, requestedTokens, costOf }: PricedChat, coveredMicros: bigint): number {
+  if (request.maxTokens !== undefined || costOf(requestedTokens) <= coveredMicros) return requestedTokens;
+  return affordableTokens(coveredMicros, requestedTokens, costOf);
+}
+
+/** A request for a model that costs credit. */
+interface PricedChat {
+  readonly request: ChatRequest;
+  readonly model: ModelConfig;
+  /** The requested length of the answer, or the model's longest one. */
+  readonly requestedTokens: number;
+  /** The maximum cost of an answer of that length. */
+  readonly costOf: (maxTokens: number) => bigint;
+}
+
+/** Undefined for a model of the free tier. */
+function priceChat(request: ChatRequest, model: ModelConfig): PricedChat | undefined {
+  const { price, contextLength, maxOutputTokens } = model;
+  if (!price) return undefined;
+  const bound = Math.min(promptTokensBound(request, contextLength), contextLength);
+  const costOf = (maxTokens: number): bigint =>
+    upperBoundMicros({ promptTokensBound: bound, maxTokens, n: request.n, price });
+  return { request, model, requestedTokens: request.maxTokens ?? maxOutputTokens, costOf };
+}
+
+/** The longest answer below `tooMany` tokens that this much credit covers; 0 when it covers none. */
+function affordableTokens(
+  availableMicros: bigint,
+  tooMany: number,
+  costOf: (maxTokens: number) => bigint,
+): number {
+  let [low, high] = [0, tooMany];
+  while (high - low > 1) {
+    const middle = Math.floor((low + high) / 2);
+    if (costOf(middle) <= availableMicros) low = middle;
+    else high = middle;
+  }
+  return low;
+}
+
+function offerOf(
+  { settings, prepaid }: Pick<SpendContext, 'settings' | 'prepaid'>,
+  costMicros: bigint,
+): PaymentOffer {
+  const { token, network, minCharge, atomsPerUnit } = settings;
+  const atoms = atomsOfMicros(costMicros, atomsPerUnit);
+  return { amount: atoms > minCharge ? atoms : minCharge, token, recipient: prepaid.operator, network };
 }

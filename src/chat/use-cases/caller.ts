@@ -8,7 +8,6 @@ import type { VerifiedSpend } from './spend/spend.ts';
 import { type SpendRequest, verifySpend } from './spend/verify-spend.ts';
 import { type Refused, refuse } from './answer.ts';
 import type { ChatContext } from './context.ts';
-import { firstByteSecs } from './first-byte-secs.ts';
 import { refuseSpend } from './refuse-spend.ts';
 
 /** What a request carries to identify its caller. */
@@ -156,4 +155,19 @@ export function subjectsOf(caller: Caller): string[] {
     ...(key === undefined ? [] : [`key:${key}`]),
     ...(caller.kind === 'spend_auth' ? [`spend:${caller.spend.auth.commitment}`] : []),
   ];
+}
+
+/**
+ * How long at most a request waits for the first byte of an answer: until every upstream of a model was tried. The answer
+ * itself may take longer, since a spend is paid out once its answer has begun.
+ */
+function firstByteSecs({ settings, models }: Pick<ChatContext, 'settings' | 'models'>): number {
+  const upstreams = new Map(settings.upstreams.map((upstream) => [upstream.name, upstream]));
+  const waitsMs = [...models.values()].map(({ targets }) =>
+    targets.reduce((sum, { upstream }) => {
+      const { connectTimeoutMs = 0, firstByteTimeoutMs = 0 } = upstreams.get(upstream) ?? {};
+      return sum + connectTimeoutMs + firstByteTimeoutMs;
+    }, 0),
+  );
+  return Math.ceil(Math.max(0, ...waitsMs) / 1_000);
 }

@@ -148,6 +148,16 @@ export function refuseAdmission(
   }
 }
 
+/** How a client is answered of whose limits one is known to be full. */
+export function refuseFull(
+  context: Pick<ChatContext, 'settings' | 'lane'>,
+  full: Parameters<typeof refuseAdmission>[1],
+  holdMicros: bigint,
+): Refused {
+  const result = refuseAdmission(context, full, holdMicros, limitStateOf(full.detail));
+  return result.kind === 'short' ? result.refused : result;
+}
+
 function numberOf(value: Figure): number {
   if (value == null) throw new Error("the ledger's answer to an admission lacks a number");
   return value;

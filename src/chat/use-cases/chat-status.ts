@@ -1,6 +1,5 @@
 import type { Since } from '../../base/runtime/since.ts';
-import type { SpendContext } from './spend/context.ts';
-import type { ChatContext } from './context.ts';
+import type { SpendContext, ChatContext } from './context.ts';
 
 interface Check {
   readonly ok: boolean;

@@ -10,12 +10,11 @@ import { countRefusal, refuseEarly } from './count-refusal.ts';
 import { type Begun, callUpstream, type ReservedSlot, reserveSlot } from './call-upstream.ts';
 import type { Caller } from './caller.ts';
 import { mayAnswerBeforeLanding } from './spend/exposure.ts';
-import type { ChatContext } from './context.ts';
+import type { ChatContext, SpendContext } from './context.ts';
 import { releaseChat, type RunningChat, settleChat, withoutRequest } from './settle-chat.ts';
 import { traceAdmission } from './trace-chat.ts';
 import { refuseSpend } from './refuse-spend.ts';
 import { earnSpend, releaseSpend } from './spend/record-spend.ts';
-import type { SpendContext } from './spend/context.ts';
 import type { AcceptedSpend } from './spend/spend.ts';
 import { within } from '../../base/runtime/within.ts';
 

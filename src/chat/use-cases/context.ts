@@ -1,5 +1,5 @@
 import type pg from 'pg';
-import type { Config, ModelConfig, ChatConfig } from '../../base/config/config.ts';
+import type { Config, ModelConfig, ChatConfig, SpendConfig } from '../../base/config/config.ts';
 import type { BoundedCache } from '../../base/values/bounded-cache.ts';
 import type { OperatorLog } from '../../base/values/operator-log.ts';
 import type { Tracing } from '../../base/values/tracing.ts';
@@ -8,7 +8,6 @@ import type { Upstream } from '../peers/upstream/upstream.ts';
 import type { UpstreamHealth } from '../peers/upstream/health.ts';
 import type { Budget } from '../../base/runtime/budget.ts';
 import type { PromiseTracker } from '../../base/runtime/promise-tracker.ts';
-import type { SpendContext } from './spend/context.ts';
 import type { ApiKey } from '../../accounts/store/api-keys.ts';
 import type { LedgerDatabase } from '../../ledger/store/database.ts';
 import type { Lane } from '../../ledger/store/lane.ts';
@@ -17,7 +16,10 @@ import type { HoldMarker } from './hold-marker.ts';
 import type { KeyUses } from './key-uses.ts';
 import type { RequestTally } from '../../ledger/store/request-tally.ts';
 import type { RefusalCachingLane } from './refusal-cache.ts';
-import type { UsageAlert } from './usage-alert.ts';
+import type { UsageAlert, PayoutAlert } from './operator-alerts.ts';
+import type { PrepaidContract } from '../peers/prepaid/prepaid-contract.ts';
+import type { OperatorBalance } from './spend/operator-balance.ts';
+import type { SpendQueue } from './spend/spend-queue.ts';
 
 /** What the use cases of model chat work with; each receives it as an argument. */
 export interface ChatContext {
@@ -55,4 +57,13 @@ export interface ChatContext {
   /** Undefined where requests are not traced. */
   readonly tracing?: Tracing | undefined;
   readonly log: OperatorLog;
+}
+
+/** What payment by spend authorizations works with. */
+export interface SpendContext extends Pick<ChatContext, 'pool' | 'lane' | 'processId' | 'running' | 'log'> {
+  readonly settings: SpendConfig;
+  readonly prepaid: PrepaidContract;
+  readonly queue: SpendQueue;
+  readonly operatorBalance: OperatorBalance;
+  readonly payoutAlert: PayoutAlert;
 }

@@ -1,15 +1,14 @@
 import { randomUUID } from 'node:crypto';
-import { appendAdmission } from './admission.ts';
-import { refusedEvents } from './admission-events.ts';
+import { appendAdmission, refusedEvents } from './admission.ts';
 import type { Refused } from './answer.ts';
 import { type Caller, refuseKey, spendingOf } from './caller.ts';
-import { limitStateOf, refuseAdmission, refusedLimits } from './chat-limits.ts';
+import { limitStateOf, refusedLimits, refuseFull } from './chat-limits.ts';
 import type { ChatContext } from './context.ts';
 
 /** The refusal of a request whose limit is known to be full, before its body is parsed: parsing costs more than refusing. */
 export function refuseEarly(context: ChatContext, caller: Caller): Refused | undefined {
   const full = context.findFullLimit(refusedLimits(context, caller));
-  return full && refuseFull(context, full);
+  return full && refuseFull(context, full, 0n);
 }
 
 /**
@@ -39,10 +38,5 @@ export async function countRefusal(context: ChatContext, caller: Caller, refused
   if (outcome.outcome === 'ok') throw new Error('the ledger admitted a request that was refused');
   if (outcome.code === 'counted') return { ...refused, limit: limitStateOf(outcome.detail) };
   if (outcome.code === 'invalid_api_key' && caller.kind === 'api_key') return refuseKey(context, caller);
-  return refuseFull(context, outcome);
-}
-
-function refuseFull(context: ChatContext, full: Parameters<typeof refuseAdmission>[1]): Refused {
-  const result = refuseAdmission(context, full, 0n, limitStateOf(full.detail));
-  return result.kind === 'short' ? result.refused : result;
+  return refuseFull(context, outcome, 0n);
 }

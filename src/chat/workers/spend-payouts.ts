@@ -1,4 +1,4 @@
-import type { SpendContext } from '../use-cases/spend/context.ts';
+import type { SpendContext } from '../use-cases/context.ts';
 import { followPayout } from '../use-cases/spend/follow-payout.ts';
 import { payOutSpend } from '../use-cases/spend/pay-out-spend.ts';
 import { collectPayouts, type NewPayout, takeNewPayouts, takeSentPayouts } from '../store/payouts.ts';
@@ -71,4 +71,20 @@ function startQueue<Due extends NewPayout>(
     onStopped: () => running.drained(),
   });
   return loop;
+}
+
+const balanceMs = 30_000;
+
+/** Refreshes whether the operator's key has ether enough for its transactions, and logs each change of that once. */
+export function startOperatorBalanceChecker({ log, operatorBalance, prepaid }: SpendContext): Loop {
+  const { operator } = prepaid;
+  return startLoop(
+    async () => {
+      if (!(await operatorBalance.refresh())) return;
+      if (operatorBalance.isLow())
+        log.warn({ operator }, 'the operator has too little ether to land and pay out spends');
+      else log.info({ operator }, 'the operator has ether again to land and pay out spends');
+    },
+    { pollMs: balanceMs, log, failureMessage: "the operator's ether balance could not be read" },
+  );
 }

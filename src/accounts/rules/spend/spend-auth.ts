@@ -6,6 +6,7 @@ import { keccak256 } from '../../../base/values/keccak.ts';
 import type { OpenAiErrorName } from '../../../base/errors/openai-error.ts';
 import { type Address, type Hex, isHex32 } from '../../../base/values/primitives.ts';
 import { parseSignature, recoverSigner } from '../../../base/values/ethereum-signature.ts';
+import type { EventData } from '../../../ledger/rules/event.ts';
 
 /** A well-formed spend authorization of a prepaid contract; its signature and terms are not checked yet. */
 export interface SpendAuth {
@@ -174,7 +175,7 @@ export function isSpendSecret(text: string): boolean {
 }
 
 /** What an operator takes. Amounts are the token's atoms. */
-export interface SpendTerms {
+interface SpendTerms {
   readonly operator: Address;
   readonly serviceId: bigint;
   readonly minCharge: bigint;
@@ -207,4 +208,28 @@ export function atomsOfMicros(amountMicros: bigint, atomsPerUnit: bigint): bigin
 /** How many micros an amount of atoms covers, rounded down. */
 export function microsOfAtoms(atoms: bigint, atomsPerUnit: bigint): bigint {
   return (atoms * microsPerUnit) / atomsPerUnit;
+}
+
+const weiPerUnit = 10n ** 18n;
+
+/**
+ * The most that the gas of one transaction for a spend may cost, in wei: so many percent of the spend's amount.
+ * @param atomsPerNativeUnit the value of 10^18 wei in the token's atoms
+ */
+export function gasBoundWei(amountAtoms: bigint, atomsPerNativeUnit: bigint, percent: number): bigint {
+  return (amountAtoms * weiPerUnit * BigInt(percent)) / (atomsPerNativeUnit * 100n);
+}
+
+/** The spend authorization that the ledger holds, complete enough to be landed again. */
+export function authFromData(data: EventData<'spend_accepted'>): SpendAuth {
+  return {
+    commitment: data.commitment as Hex,
+    serviceId: BigInt(data.service_id),
+    jobIndex: data.job_index,
+    amount: BigInt(data.amount),
+    operator: data.operator as Address,
+    nonce: BigInt(data.nonce),
+    expiry: BigInt(data.expiry),
+    signature: data.signature as Hex,
+  };
 }

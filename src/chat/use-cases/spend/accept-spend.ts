@@ -9,8 +9,8 @@ import { endExposure } from '../../store/exposure.ts';
 import { findClaim, readStream } from '../../../ledger/store/streams.ts';
 import { spendClaims } from '../../../payments/store/recorded-claims.ts';
 import { nonceUsed } from './authorize-spend.ts';
-import type { SpendContext } from './context.ts';
-import { releasedEvent } from './record-spend.ts';
+import type { SpendContext } from '../context.ts';
+import { releasedEvent, createSpendRecorder } from './record-spend.ts';
 import { invalidSpend, type SpendRefusal } from './refusal.ts';
 import {
   type AcceptedSpend,
@@ -20,7 +20,6 @@ import {
   spendStream,
   type VerifiedSpend,
 } from './spend.ts';
-import { createSpendRecorder } from './spend-recorder.ts';
 
 type Accepting = Pick<SpendContext, 'settings' | 'pool' | 'lane' | 'processId'>;
 

@@ -1,9 +1,8 @@
-import { gasBoundWei } from '../../../accounts/rules/spend/gas-bound.ts';
-import type { SpendAuth } from '../../../accounts/rules/spend/spend-auth.ts';
+import { gasBoundWei, type SpendAuth } from '../../../accounts/rules/spend/spend-auth.ts';
 import { backOffMs } from '../../../base/values/back-off.ts';
 import type { CreditsAnswer, Landed, SpendRecord } from '../../peers/prepaid/prepaid-contract.ts';
 import { pause } from '../../../base/runtime/pause.ts';
-import type { SpendContext } from './context.ts';
+import type { SpendContext } from '../context.ts';
 import { recordAuthorized } from './record-spend.ts';
 import { invalidSpend, type SpendRefusal } from './refusal.ts';
 import type { AcceptedSpend, VerifiedSpend } from './spend.ts';

@@ -1,7 +1,7 @@
 import { endExposure, exposeSpend } from '../../store/exposure.ts';
 import { inBackground } from '../../../base/runtime/background.ts';
 import { authorizeSpend } from './authorize-spend.ts';
-import type { SpendContext } from './context.ts';
+import type { SpendContext } from '../context.ts';
 import type { SpendRefusal } from './refusal.ts';
 import { type AcceptedSpend, spendStream } from './spend.ts';
 

@@ -1,4 +1,4 @@
-import { spendAuthHash } from '../../../accounts/rules/spend/spend-auth.ts';
+import { spendAuthHash, authFromData } from '../../../accounts/rules/spend/spend-auth.ts';
 import type { SentPayout } from '../../store/payouts.ts';
 import type { StreamReading } from '../../../ledger/store/streams.ts';
 import { isThisSpend } from './authorize-spend.ts';
@@ -12,7 +12,6 @@ import {
   type PayoutOutcome,
   unavailable,
 } from './payout.ts';
-import { authFromData } from '../../../accounts/rules/spend/recorded-spend.ts';
 
 /**
  * Checks a payout transaction that was sent: records the payout once its block is final, raises the fee of one that does not

@@ -1,5 +1,7 @@
 import type { Funds } from '../../../payments/peers/chain/transaction-sender.ts';
 import type { PrepaidContract } from '../../peers/prepaid/prepaid-contract.ts';
+import type { AlertCondition } from '../../../base/values/alert-condition.ts';
+import type { SpendContext } from '../context.ts';
 
 /** Whether the operator's key had ether enough, at the last refresh, to land and pay out spends. */
 export interface OperatorBalance {
@@ -29,4 +31,14 @@ export function createOperatorBalance(prepaid: Pick<PrepaidContract, 'funds'>): 
       return isLow !== wasLow;
     },
   };
+}
+
+/** What the operator is alerted about in spends now. */
+export function spendConditions({
+  operatorBalance,
+  prepaid,
+}: Pick<SpendContext, 'operatorBalance' | 'prepaid'>): AlertCondition[] {
+  if (!operatorBalance.isLow()) return [];
+  const text = `The operator's key ${prepaid.operator} has too little ether to land and pay out spends: they are refused or wait.`;
+  return [{ kind: 'low_gas', subject: `operator ${prepaid.operator}`, text }];
 }

@@ -1,10 +1,14 @@
-import { gasBoundWei } from '../../../accounts/rules/spend/gas-bound.ts';
-import { type SpendAuth, spendAuthHash } from '../../../accounts/rules/spend/spend-auth.ts';
+import {
+  gasBoundWei,
+  type SpendAuth,
+  spendAuthHash,
+  authFromData,
+} from '../../../accounts/rules/spend/spend-auth.ts';
 import type { CreditsAnswer, PrepaidContract } from '../../peers/prepaid/prepaid-contract.ts';
 import type { NewPayout } from '../../store/payouts.ts';
 import type { StreamReading } from '../../../ledger/store/streams.ts';
 import { isThisSpend } from './authorize-spend.ts';
-import type { SpendContext } from './context.ts';
+import type { SpendContext } from '../context.ts';
 import {
   type Accepted,
   advancePayout,
@@ -15,7 +19,6 @@ import {
   type PayoutOutcome,
   unavailable,
 } from './payout.ts';
-import { authFromData } from '../../../accounts/rules/spend/recorded-spend.ts';
 
 /** Transactions are sent and not waited for: a slow one delays no other payout. */
 const waitMs = 0;

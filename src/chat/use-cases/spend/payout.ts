@@ -1,14 +1,14 @@
 import type { RecordedEvent } from '../../../ledger/rules/event.ts';
 import { backOffMs } from '../../../base/values/back-off.ts';
-import type { Hex } from '../../../base/values/primitives.ts';
+import type { Hex, Caip2 } from '../../../base/values/primitives.ts';
 import type { PrepaidContract, Landed, SpendEnd } from '../../peers/prepaid/prepaid-contract.ts';
 import { endExposure } from '../../store/exposure.ts';
 import { endPayout, type NewPayout, postponePayout, resendPayout, watchPayout } from '../../store/payouts.ts';
 import { readStream, type StreamReading } from '../../../ledger/store/streams.ts';
-import type { SpendContext } from './context.ts';
+import type { SpendContext } from '../context.ts';
 import { factsIn, landedData, type SpendFacts } from './spend.ts';
-import { recordSpendCosts } from './spend-costs.ts';
-import { createSpendRecorder } from './spend-recorder.ts';
+import { createSpendRecorder } from './record-spend.ts';
+import { recordCost } from '../../../payments/use-cases/costs/record-cost.ts';
 
 export type PayingOut = Pick<SpendContext, 'pool' | 'lane' | 'log' | 'settings' | 'prepaid' | 'payoutAlert'>;
 
@@ -159,4 +159,42 @@ export async function outcomeOfEnd(prepaid: PrepaidContract, end: SpendEnd): Pro
   return finality.value === 'final'
     ? { kind: 'paid_out', landed: end }
     : { kind: 'sent', transaction: end.transaction };
+}
+
+/**
+ * Records the costs of landing a spend and of paying it out, once the spend has ended: a later transaction is final, so both are. What cannot
+ * be recorded now is logged for the operator, and delays nothing.
+ */
+async function recordSpendCosts(
+  {
+    pool,
+    lane,
+    log,
+    prepaid,
+    settings,
+  }: Pick<SpendContext, 'pool' | 'lane' | 'log' | 'prepaid' | 'settings'>,
+  events: readonly RecordedEvent[],
+): Promise<void> {
+  for (const event of events) {
+    if (event.type !== 'spend_authorized' && event.type !== 'spend_paid_out') continue;
+    const { network, transaction, operator: signedFor, chat_id } = event.data;
+    if (transaction === undefined) continue;
+    const purpose = event.type === 'spend_authorized' ? 'authorization' : 'claim';
+    const answer = await recordCost(
+      { pool, lane },
+      {
+        network: network as Caip2,
+        transaction: transaction as Hex,
+        purpose,
+        own: new Set([signedFor, prepaid.operator]),
+        operator: undefined,
+      },
+      network === settings.network ? prepaid : undefined,
+    );
+    if (answer.kind === 'refused' && answer.code !== 'foreign_payer')
+      log.warn(
+        { chat_id, network, transaction, purpose, reason: answer.code },
+        'the gas of a spend was not recorded',
+      );
+  }
 }

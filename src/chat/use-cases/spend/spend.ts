@@ -4,7 +4,7 @@ import type { SpendAuth, SpendDomain } from '../../../accounts/rules/spend/spend
 import type { Hex } from '../../../base/values/primitives.ts';
 import type { Landed } from '../../peers/prepaid/prepaid-contract.ts';
 import type { Claim } from '../../../ledger/store/append-batch.ts';
-import type { SpendRecorder } from './spend-recorder.ts';
+import type { SpendRecorder } from './record-spend.ts';
 
 /** A spend that its account's key has signed, within the operator's terms. */
 export interface VerifiedSpend {

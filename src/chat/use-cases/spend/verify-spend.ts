@@ -8,7 +8,7 @@ import {
   spendTermsRefusal,
 } from '../../../accounts/rules/spend/spend-auth.ts';
 import { countAuthFailure } from '../../../accounts/store/credit.ts';
-import type { SpendContext } from './context.ts';
+import type { SpendContext } from '../context.ts';
 import { invalidSpend, type SpendRefusal } from './refusal.ts';
 import { domainOf, type VerifiedSpend } from './spend.ts';
 

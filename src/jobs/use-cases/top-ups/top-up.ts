@@ -1,5 +1,11 @@
 import type { EventData, LedgerEvent } from '../../../ledger/rules/event.ts';
-import { reversalId, topUpId } from '../../../accounts/rules/credit/top-up-request.ts';
+import {
+  reversalId,
+  topUpId,
+  foldTopUp,
+  microsToReverse,
+  type TopUpState,
+} from '../../../accounts/rules/credit/top-up.ts';
 import type { Address } from '../../../base/values/primitives.ts';
 import type { CreditCommand } from '../../../ledger/store/append-batch.ts';
 import { findAccount } from '../../../accounts/store/credit.ts';
@@ -7,11 +13,6 @@ import type { LedgerDatabase } from '../../../ledger/store/database.ts';
 import { accountNameOf, findUser } from '../../../accounts/store/identity.ts';
 import { isAccountClosed } from '../../../accounts/store/user-erasure.ts';
 import { findCreditRequest } from '../../../accounts/store/top-ups.ts';
-import {
-  foldTopUp,
-  microsToReverse,
-  type TopUpState,
-} from '../../../accounts/rules/credit/top-up-reversal.ts';
 import { readStream } from '../../../ledger/store/streams.ts';
 import {
   accountStream,

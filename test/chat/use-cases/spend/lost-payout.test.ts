@@ -6,7 +6,7 @@ import type { Hex } from '../../../../src/base/values/primitives.ts';
 import { type SpendAuth, spendAuthHash } from '../../../../src/accounts/rules/spend/spend-auth.ts';
 import { payOutSpend } from '../../../../src/chat/use-cases/spend/pay-out-spend.ts';
 import type { PrepaidContract } from '../../../../src/chat/peers/prepaid/prepaid-contract.ts';
-import type { SpendContext } from '../../../../src/chat/use-cases/spend/context.ts';
+import type { SpendContext } from '../../../../src/chat/use-cases/context.ts';
 import { exposeSpend } from '../../../../src/chat/store/exposure.ts';
 import {
   dueSpends,

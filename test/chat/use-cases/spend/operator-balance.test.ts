@@ -4,8 +4,10 @@ import { expect, onTestFinished, test } from 'vitest';
 import { devnetKeys } from '../../../../src/devnet/accounts.ts';
 import { prepaidContractAddress } from '../../../../src/devnet/prepaid-contract.ts';
 import { createPrepaidContract } from '../../../../src/chat/peers/prepaid/prepaid-contract.ts';
-import { spendConditions } from '../../../../src/chat/use-cases/spend/conditions.ts';
-import { createOperatorBalance } from '../../../../src/chat/use-cases/spend/operator-balance.ts';
+import {
+  spendConditions,
+  createOperatorBalance,
+} from '../../../../src/chat/use-cases/spend/operator-balance.ts';
 import { reportAlerts, takeAlertMessages } from '../../../../src/ledger/store/alerts.ts';
 import { endMessage } from '../../../../src/ledger/store/tasks.ts';
 import { createDatabase } from '../../../support/database.ts';

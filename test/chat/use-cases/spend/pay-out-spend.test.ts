@@ -9,7 +9,7 @@ import { costWei } from '../../../../src/base/values/transaction-cost.ts';
 import type { Address, Hex } from '../../../../src/base/values/primitives.ts';
 import { type SpendAuth, spendAuthHash } from '../../../../src/accounts/rules/spend/spend-auth.ts';
 import type { CreditsAnswer } from '../../../../src/chat/peers/prepaid/prepaid-contract.ts';
-import type { SpendContext } from '../../../../src/chat/use-cases/spend/context.ts';
+import type { SpendContext } from '../../../../src/chat/use-cases/context.ts';
 import { listCosts } from '../../../../src/payments/store/refunds.ts';
 import { collectPayouts, takeNewPayouts, takeSentPayouts } from '../../../../src/chat/store/payouts.ts';
 import { readEvents, readStream } from '../../../../src/ledger/store/streams.ts';

@@ -1,4 +1,4 @@
-import { topUpId, reversalId } from '../../../../accounts/rules/credit/top-up-request.ts';
+import { topUpId, reversalId } from '../../../../accounts/rules/credit/top-up.ts';
 import type { EventData, RecordedEvent } from '../../../../ledger/rules/event.ts';
 import { accountCreditOf } from '../../projections/read-model.ts';
 import type { AccountCredit } from '../../../../ledger/store/account-credit.ts';

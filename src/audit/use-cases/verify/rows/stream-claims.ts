@@ -1,6 +1,5 @@
 import type { EventData, RecordedEvent } from '../../../../ledger/rules/event.ts';
-import { authFromData } from '../../../../accounts/rules/spend/recorded-spend.ts';
-import { spendAuthDigest } from '../../../../accounts/rules/spend/spend-auth.ts';
+import { authFromData, spendAuthDigest } from '../../../../accounts/rules/spend/spend-auth.ts';
 import { type Address, chainIdOf } from '../../../../base/values/primitives.ts';
 import { bytesToHex } from 'viem/utils';
 import type { AnyClaim, Claim } from '../../../../ledger/store/lane-command.ts';
