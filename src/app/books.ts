@@ -1,6 +1,5 @@
 import { projectionRoutes } from '../audit/http/projections.ts';
-import { reconciliationRoutes } from '../finance/http/reconciliations.ts';
-import { refundRoutes } from '../finance/http/refunds.ts';
+import { financeRoutes } from '../finance/http/audit.ts';
 import { ownLogReader } from '../audit/use-cases/log/log-reader.ts';
 import type { Loop } from '../ledger/workers/loop.ts';
 import { startProjector } from '../audit/workers/projector.ts';
@@ -19,8 +18,7 @@ export function composeBooks({
   return {
     async register(app) {
       await app.register(projectionRoutes(ledger, ownLogReader(pool, config.log)));
-      await app.register(refundRoutes(ledger));
-      await app.register(reconciliationRoutes(ledger));
+      await app.register(financeRoutes(ledger));
     },
     startWorkers() {
       loops.push(startProjector({ pool, log }));

@@ -17,7 +17,7 @@ import {
 import { openPublicationsOf } from '../../audit/terminal/chains.ts';
 import { type ExitCode, exitCodes } from '../../base/terminal/exit-codes.ts';
 import { costMessages, missingLine, missingMessages, recordedLine, costText } from '../terminal/cost-text.ts';
-import { readSpan, readListSpan } from '../terminal/list-span.ts';
+import { readSpan, readListSpan } from '../terminal/period-choice.ts';
 import { startProgress } from '../../base/terminal/progress.ts';
 import {
   readChainSources,

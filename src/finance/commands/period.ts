@@ -4,7 +4,7 @@ import { closePeriod, type CloseRefusalCode } from '../use-cases/periods/close-p
 import { findReportOf } from '../../audit/store/reconciliations.ts';
 import { readOperator, readOperatorText, readOptions, ArgumentError } from '../../base/terminal/arguments.ts';
 import { type ExitCode, exitCodes } from '../../base/terminal/exit-codes.ts';
-import { readReport } from '../terminal/given-report.ts';
+import { readReport, readChainCheck, checkClosed, pinnedReport } from '../terminal/check-period.ts';
 import { checkSealedOptions, refuseUnsealed } from '../terminal/require-sealed.ts';
 import { countOf } from '../../base/values/count-text.ts';
 import { withLedger } from '../../ledger/terminal/ledger.ts';
@@ -12,10 +12,7 @@ import { takeNamedPeriod, readClosed, findClosed } from '../terminal/period-choi
 import { namedPeriod, comparisonLine, periodLine, periodLines } from '../terminal/period-text.ts';
 import { fail, finding, notDone, say } from '../../base/terminal/terminal.ts';
 import { bookCommands } from '../terminal/book-descriptions.ts';
-import { reviewPeriod, reopenPeriod } from '../use-cases/periods/move-period.ts';
-import { readPeriods, findPeriods } from '../use-cases/periods/read-periods.ts';
-import { readChainCheck } from '../terminal/chain-check.ts';
-import { checkClosed, pinnedReport } from '../terminal/check-period.ts';
+import { reviewPeriod, reopenPeriod, readPeriods, findPeriods } from '../use-cases/periods/read-periods.ts';
 import type { Comparison } from '../use-cases/periods/compare-period.ts';
 import type { ClosedPeriod } from '../rules/periods/periods.ts';
 import { requireExport } from '../../audit/terminal/given-proof.ts';

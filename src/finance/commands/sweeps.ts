@@ -4,8 +4,7 @@ import {
   type SweepOrder,
   type SweepRefusal,
 } from '../use-cases/refunds/record-sweep.ts';
-import { chainMessages } from '../terminal/chain-messages.ts';
-import { costLine } from '../terminal/cost-text.ts';
+import { chainMessages, costLine } from '../terminal/cost-text.ts';
 import { moneyText } from '../terminal/money-text.ts';
 import { readNetwork, readOperator, readOptions, ArgumentError } from '../../base/terminal/arguments.ts';
 import { type ExitCode, exitCodes } from '../../base/terminal/exit-codes.ts';
@@ -18,7 +17,7 @@ import {
 import { moneyCommands } from '../terminal/money-descriptions.ts';
 import { listSweeps } from '../../payments/store/refunds.ts';
 import { withLedger } from '../../ledger/terminal/ledger.ts';
-import { readListSpan } from '../terminal/list-span.ts';
+import { readListSpan } from '../terminal/period-choice.ts';
 import { notDone, say } from '../../base/terminal/terminal.ts';
 import { csvLine } from '../../base/values/csv-line.ts';
 import { type CarriedPayment, sweepParts } from '../use-cases/books/sweep-payments.ts';

@@ -15,8 +15,7 @@ import {
   readOperatorText,
 } from '../../base/terminal/arguments.ts';
 import { type ExitCode, exitCodes } from '../../base/terminal/exit-codes.ts';
-import { chainMessages } from '../terminal/chain-messages.ts';
-import { costLine } from '../terminal/cost-text.ts';
+import { chainMessages, costLine } from '../terminal/cost-text.ts';
 import {
   type ChainSources,
   readChainSources,
@@ -28,7 +27,7 @@ import { moneyCommands } from '../terminal/money-descriptions.ts';
 import { withLedger } from '../../ledger/terminal/ledger.ts';
 import { notDone, say } from '../../base/terminal/terminal.ts';
 import { listTransfers } from '../../payments/store/refunds.ts';
-import { readListSpan } from '../terminal/list-span.ts';
+import { readListSpan } from '../terminal/period-choice.ts';
 import { moneyText } from '../terminal/money-text.ts';
 
 const messages: Readonly<Record<UnexplainedTransferRefusal, string>> = {

@@ -4,12 +4,17 @@ import type { Config } from '../../base/config/config.ts';
 import type { ClosedPeriod } from '../rules/periods/periods.ts';
 import type { ReportJson } from '../rules/reconcile/report.ts';
 import { compareReport, comparePeriod, type Comparison } from '../use-cases/periods/compare-period.ts';
-import type { LedgerSource } from '../use-cases/reconcile/ledger-source.ts';
+import { type LedgerSource, ledgerInDatabase, ledgerInFile } from '../use-cases/reconcile/ledger-source.ts';
 import { findReportByHash } from '../../audit/store/reconciliations.ts';
 import { runReconcile } from './run-reconcile.ts';
+import { ArgumentError, readRpcUrls } from '../../base/terminal/arguments.ts';
+import { readConfig } from '../../audit/terminal/chains.ts';
+import { givenVerifier, readCheckpoints } from '../../audit/terminal/given-proof.ts';
+import { readFile } from 'node:fs/promises';
+import { reasonOf } from '../../base/config/files.ts';
 
 /** The chains to compare a close with, and the ledger at the head that it names. */
-export interface ChainCheck {
+interface ChainCheck {
   readonly rpcUrls: ReadonlyMap<string, string>;
   readonly config: Config | undefined;
   readonly source: LedgerSource;
@@ -43,4 +48,57 @@ export async function checkClosed(
 export async function pinnedReport(pool: pg.Pool, { close }: ClosedPeriod): Promise<ReportJson | undefined> {
   const text = await findReportByHash(pool, close.data.report_sha256);
   return text === undefined ? undefined : (JSON.parse(text) as ReportJson);
+}
+
+interface ChainValues {
+  readonly rpc: readonly string[];
+  readonly pubkey?: string | undefined;
+  readonly config?: string | undefined;
+}
+
+type GivenLedger =
+  | { readonly pool: pg.Pool }
+  | { readonly file: string; readonly checkpoints: readonly string[] };
+
+/**
+ * The chains that the options name, and the ledger at the sealed head of the close; undefined where they name none.
+ * @throws ArgumentError, CheckpointError or ReconcileError where the options do not say enough
+ */
+export async function readChainCheck(
+  { rpc, pubkey, config: file }: ChainValues,
+  { close }: ClosedPeriod,
+  ledger: GivenLedger,
+): Promise<ChainCheck | undefined> {
+  if (file === undefined && rpc.length === 0) return undefined;
+  const rpcUrls = readRpcUrls(rpc);
+  const config = file === undefined ? undefined : await readConfig(file);
+  const verifier = await givenVerifier(pubkey, config, 'pool' in ledger ? ledger.pool : undefined);
+  if (!verifier)
+    throw new ArgumentError(
+      'the head of the close is checked with the public key: give --pubkey, or a --config with a log',
+    );
+  const { size } = close.data.head;
+  if ('pool' in ledger)
+    return { rpcUrls, config, source: await ledgerInDatabase(ledger.pool, verifier, size) };
+  const checkpoints = (await Promise.all(ledger.checkpoints.map(readCheckpoints))).flat();
+  return { rpcUrls, config, source: ledgerInFile(ledger.file, checkpoints, verifier, size) };
+}
+
+/** Reads a report of `tollbook reconcile --json`. Throws an ArgumentError where the file is none. */
+export async function readReport(file: string): Promise<ReportJson> {
+  const text = await readFile(file, 'utf8').catch((error: unknown) => {
+    throw new ArgumentError(`--report ${file} cannot be read: ${reasonOf(error)}`);
+  });
+  const report = parsed(text);
+  if (typeof report === 'object' && report !== null && 'tollbook_reconciliation' in report)
+    return report as ReportJson;
+  throw new ArgumentError(`${file} is no report of \`tollbook reconcile --json\``);
+}
+
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }

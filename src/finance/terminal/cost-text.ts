@@ -3,8 +3,22 @@ import type { MissingCost } from '../use-cases/costs/record-missing.ts';
 import { decimalText } from '../../base/values/entry.ts';
 import { costWei } from '../../base/values/transaction-cost.ts';
 import { nativeDecimals } from '../../base/values/native-coin.ts';
-import { type Refused, refused, type TransferCost } from '../use-cases/refunds/final-transfers.ts';
-import { chainMessages } from './chain-messages.ts';
+import {
+  type Refused,
+  refused,
+  type TransferCost,
+  type NoTransfers,
+} from '../use-cases/refunds/final-transfers.ts';
+
+/** Messages for a transaction whose transfers could not be read. */
+export const chainMessages: Readonly<Record<NoTransfers, string>> = {
+  network_unknown: 'no RPC of that network is configured: name one with --rpc or --config',
+  wrong_chain: 'the RPC for that network serves another chain',
+  chain_unavailable: 'the chain could not be reached; nothing was recorded',
+  transaction_unknown: 'the chain has no such transaction',
+  transaction_failed: 'that transaction failed: it moved nothing',
+  not_final: 'that transaction is not final yet: try again in a few minutes',
+};
 
 /** Why a cost could not be recorded. */
 export const costMessages: Readonly<Record<CostRefusal, string>> = {

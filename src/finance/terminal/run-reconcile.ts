@@ -1,13 +1,14 @@
 import type { Config } from '../../base/config/config.ts';
-import type { ReportJson } from '../rules/reconcile/report.ts';
+import { type ReportJson, leavesUnexplained } from '../rules/reconcile/report.ts';
 import type { Period } from '../../base/values/period.ts';
 import type { LedgerSource } from '../use-cases/reconcile/ledger-source.ts';
 import { reconcile } from '../use-cases/reconcile/reconcile.ts';
 import { openScanners } from '../../audit/terminal/chains.ts';
 import { startProgress } from '../../base/terminal/progress.ts';
+import { type ExitCode, exitCodes } from '../../base/terminal/exit-codes.ts';
 
 /** Options of a reconciliation that the ledger does not hold. */
-export interface ReconcileRequest {
+interface ReconcileRequest {
   readonly period: Period;
   readonly rpcUrls: ReadonlyMap<string, string>;
   readonly config: Config | undefined;
@@ -36,4 +37,14 @@ export async function runReconcile(request: ReconcileRequest, source: LedgerSour
     progress.end();
     await Promise.all([...chains.values()].map((chain) => chain.close()));
   }
+}
+
+/** How a command ends that has made a report. An amount that no item explains is a finding, as a break without an explanation is. */
+export function exitCodeOf(
+  report: Pick<ReportJson, 'result' | 'breaks' | 'breaks_explained' | 'accounts'>,
+): ExitCode {
+  const { result, breaks, breaks_explained: explained } = report;
+  if (leavesUnexplained(report)) return exitCodes.finding;
+  if (result !== 'breaks') return exitCodes.done;
+  return breaks === explained ? exitCodes.explained : exitCodes.finding;
 }

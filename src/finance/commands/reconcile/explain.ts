@@ -10,7 +10,7 @@ import {
   readOptions,
 } from '../../../base/terminal/arguments.ts';
 import { type ExitCode, exitCodes } from '../../../base/terminal/exit-codes.ts';
-import { readReport } from '../../terminal/given-report.ts';
+import { readReport } from '../../terminal/check-period.ts';
 import { withLedger } from '../../../ledger/terminal/ledger.ts';
 import { notDone, say } from '../../../base/terminal/terminal.ts';
 import { bookCommands } from '../../terminal/book-descriptions.ts';

@@ -15,8 +15,7 @@ import {
   readOptions,
 } from '../../../base/terminal/arguments.ts';
 import type { ExitCode } from '../../../base/terminal/exit-codes.ts';
-import { chainMessages } from '../../terminal/chain-messages.ts';
-import { costLine } from '../../terminal/cost-text.ts';
+import { chainMessages, costLine } from '../../terminal/cost-text.ts';
 import { moneyText } from '../../terminal/money-text.ts';
 import {
   type ChainSources,

@@ -1,7 +1,6 @@
 import { countOf } from '../../../base/values/count-text.ts';
 import { decimalText } from '../../../base/values/entry.ts';
 import { instantText } from '../../../base/values/period.ts';
-import type { AgingFormat } from './aging-format.ts';
 import { type AgedRow, type AgedTotal, type Aging, bucketNames } from './age-books.ts';
 import { csvLine } from '../../../base/values/csv-line.ts';
 
@@ -105,4 +104,12 @@ function totalJson({ kind, commodity, count, buckets, total }: AgedTotal) {
     atoms: String(total),
     buckets: Object.fromEntries(bucketNames.map((bucket) => [bucket, String(buckets.get(bucket) ?? 0n)])),
   };
+}
+
+/** The formats of an aging. */
+export const agingFormats = ['text', 'csv', 'json'] as const;
+type AgingFormat = (typeof agingFormats)[number];
+
+export function isAgingFormat(text: string): text is AgingFormat {
+  return (agingFormats as readonly string[]).includes(text);
 }

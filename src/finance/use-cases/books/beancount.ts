@@ -1,7 +1,7 @@
 import { decimalText, type Balance, type Commodity } from '../../../base/values/entry.ts';
 import { periodName, spanText } from '../../../base/values/period.ts';
 import type { EntryPart } from './books.ts';
-import { type JournalPosting, type JournalStyle, paymentTags } from './journal.ts';
+import { type JournalPosting, type JournalStyle, entryTags } from './journal.ts';
 import { ExportError } from './source.ts';
 
 /** Beancount rounds decimals with more digits than this. */
@@ -29,22 +29,8 @@ export const beancount: JournalStyle = {
 };
 
 function entryMetadata(part: EntryPart): string {
-  const { entry } = part;
-  const { seq, event, recordedAt, occurredAt, quoteDigest, quoteSource, transaction, block, memo } = entry;
-  return (
-    (seq === undefined ? '' : `  seq: ${seq}\n`) +
-    metadata({
-      event,
-      recorded: recordedAt,
-      occurred: occurredAt,
-      quote: quoteDigest,
-      quote_source: quoteSource,
-      transaction,
-      block,
-      memo,
-      ...paymentTags(part),
-    })
-  );
+  const { seq, memo } = part.entry;
+  return (seq === undefined ? '' : `  seq: ${seq}\n`) + metadata(entryTags(part, memo));
 }
 
 function metadata(values: Readonly<Record<string, string | undefined>>): string {

@@ -1,11 +1,12 @@
 import type { BookFormat } from '../../../base/values/format.ts';
 import { beancount } from './beancount.ts';
 import type { Books } from './books.ts';
-import { csvOf } from './csv.ts';
 import { hledger } from './hledger.ts';
 import { journalOf } from './journal.ts';
 import { parquetOf } from './parquet.ts';
 import { summaryCsv, summaryPage } from './summary.ts';
+import { csvLine } from '../../../base/values/csv-line.ts';
+import { columnsOf, rowsOf } from './rows.ts';
 
 const chunkLetters = 64 * 1_024;
 
@@ -34,5 +35,16 @@ function textOf(books: Books, format: Exclude<BookFormat, 'parquet'>): AsyncGene
       return summaryCsv(books);
     case 'summary-page':
       return summaryPage(books);
+  }
+}
+
+/** RFC 4180: a header, then one line per move, with CR LF. */
+async function* csvOf(books: Books): AsyncGenerator<string> {
+  const { period, parts } = books;
+  const columns = columnsOf(books);
+  yield csvLine(columns.map(({ name }) => name));
+  for await (const part of parts()) {
+    if (part.kind !== 'entry') continue;
+    for (const row of rowsOf(part, period)) yield csvLine(columns.map(({ of }) => String(of(row) ?? '')));
   }
 }

@@ -1,7 +1,7 @@
 import { type Balance, decimalText, type Commodity } from '../../../base/values/entry.ts';
 import { spanText } from '../../../base/values/period.ts';
 import type { EntryPart } from './books.ts';
-import { type JournalPosting, type JournalStyle, paymentTags } from './journal.ts';
+import { type JournalPosting, type JournalStyle, entryTags } from './journal.ts';
 
 /** A journal that `hledger check --strict` accepts by itself. Balances are asserted. */
 export const hledger: JournalStyle = {
@@ -29,19 +29,7 @@ function assertionsOf(title: string, balances: readonly Balance[]): string {
 
 /** Tags. Free text of operators is left out: hledger would read dates in comments. */
 function comment(part: EntryPart): string {
-  const { entry } = part;
-  const { event, recordedAt, occurredAt, quoteDigest, quoteSource, transaction, block } = entry;
-  const tags = {
-    event,
-    recorded: recordedAt,
-    occurred: occurredAt,
-    quote: quoteDigest,
-    quote_source: quoteSource,
-    transaction,
-    block,
-    ...paymentTags(part),
-  };
-  return Object.entries(tags)
+  return Object.entries(entryTags(part))
     .map(([tag, value]) => (value === undefined ? '' : `    ; ${tag}:${value}\n`))
     .join('');
 }

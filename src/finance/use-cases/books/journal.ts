@@ -156,10 +156,21 @@ class Journal {
   }
 }
 
-/** Whose and what a payment is, by the names of a journal's tags. */
-export function paymentTags({ entry, payoutBatch }: EntryPart): Readonly<Record<string, string | undefined>> {
+/** What a journal says of an entry, by the names of its tags. */
+export function entryTags(
+  { entry, payoutBatch }: EntryPart,
+  memo?: string,
+): Readonly<Record<string, string | undefined>> {
   const { payment, accountName } = entry;
   return {
+    event: entry.event,
+    recorded: entry.recordedAt,
+    occurred: entry.occurredAt,
+    quote: entry.quoteDigest,
+    quote_source: entry.quoteSource,
+    transaction: entry.transaction,
+    block: entry.block,
+    memo,
     job: payment && `${payment.serviceId}/${payment.jobIndex}`,
     call: payment?.callId === undefined ? undefined : String(payment.callId),
     nonce: payment?.nonce,

@@ -7,7 +7,7 @@ import { periodStream, type PeriodRefusal, type PeriodRefusalCode } from '../../
 import { leavesUnexplained, type ReportJson } from '../../rules/reconcile/report.ts';
 import { instantText, type Period, periodName } from '../../../base/values/period.ts';
 import { utc } from '../../../base/values/time-zone.ts';
-import { countReopened } from '../reconcile/read-explanations.ts';
+import { countReopened } from '../reconcile/explain-break.ts';
 import type { Lane } from '../../../ledger/store/lane.ts';
 import { outcomeHash, pinExports, reportHash, rootAt } from './pins.ts';
 import { readPeriods } from './read-periods.ts';

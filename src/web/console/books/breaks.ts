@@ -9,12 +9,13 @@ import { noticeOf } from '../../pages/document.ts';
 import { badge, type Column, field, form, shortId, table, time } from '../../pages/parts.ts';
 import { notFound } from '../../pages/problem.ts';
 import type { View } from '../../pages/site.ts';
-import { explainBreak, findBreak } from '../../../finance/use-cases/reconcile/explain-break.ts';
 import {
+  explainBreak,
+  findBreak,
   type Explained,
   isSaidOpen,
   readExplanations,
-} from '../../../finance/use-cases/reconcile/read-explanations.ts';
+} from '../../../finance/use-cases/reconcile/explain-break.ts';
 import { selectField } from '../select-field.ts';
 import type { Console, OperatorVisit } from '../site.ts';
 import {

@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import type { ReportJson } from '../../../finance/rules/reconcile/report.ts';
-import { isSaidOpen, readExplanations } from '../../../finance/use-cases/reconcile/read-explanations.ts';
+import { isSaidOpen, readExplanations } from '../../../finance/use-cases/reconcile/explain-break.ts';
 import { readReconciliation } from '../../../audit/store/reconciliations.ts';
 
 /** Of the breaks of a stored report, those without an explanation until now. Breaks that a report only counts are open. */

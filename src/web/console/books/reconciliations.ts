@@ -8,7 +8,7 @@ import { pathWith } from '../../pages/own-path.ts';
 import { badge, type Column, copyButton, count, empty, table, time } from '../../pages/parts.ts';
 import type { Answer, View } from '../../pages/site.ts';
 import { notFound } from '../../pages/problem.ts';
-import { readExplanations } from '../../../finance/use-cases/reconcile/read-explanations.ts';
+import { readExplanations } from '../../../finance/use-cases/reconcile/explain-break.ts';
 import { latestReconciliations, type ReconciliationRow } from '../../../audit/store/reconciliations.ts';
 import { cursorOf } from '../cursor.ts';
 import type { Console, OperatorVisit } from '../site.ts';

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { openBooks } from '../../../../src/finance/use-cases/books/books.ts';
-import { hashExports } from '../../../../src/finance/use-cases/books/hash-exports.ts';
-import { sharedParts } from '../../../../src/finance/use-cases/books/shared-parts.ts';
+import { hashExports, sharedParts } from '../../../../src/finance/use-cases/books/hash-exports.ts';
 import { openFileSource } from '../../../../src/finance/use-cases/books/source.ts';
 import { bookFormats } from '../../../../src/base/values/format.ts';
 import { hashOfText } from '../../../../src/finance/use-cases/periods/pins.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { exitCodeOf } from '../../../src/finance/terminal/reconcile-exit.ts';
+import { exitCodeOf } from '../../../src/finance/terminal/run-reconcile.ts';
 import type { ReportJson } from '../../../src/finance/rules/reconcile/report.ts';
 
 const clean = { result: 'clean', breaks: 0, breaks_explained: 0, accounts: [] } as const;

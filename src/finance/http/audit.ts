@@ -1,9 +1,11 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type pg from 'pg';
 import type { LedgerDatabase } from '../../ledger/store/database.ts';
-import { listReconciliations, readReconciliation } from '../../audit/store/reconciliations.ts';
-import { readListRequest } from '../../accounts/http/list-request.ts';
+import { listRefundsDue } from '../use-cases/refunds/list-refunds-due.ts';
+import { type RefundsDue, refundsDueQuery } from '../../audit/http/schemas/refunds.ts';
 import { sendRefusal } from '../../ledger/http/errors.ts';
+import { readListRequest } from '../../accounts/http/list-request.ts';
+import { listReconciliations, readReconciliation } from '../../audit/store/reconciliations.ts';
 import { authorizeOperator } from '../../accounts/http/operator-access.ts';
 import * as schemas from './schemas/reconcile.ts';
 
@@ -12,9 +14,33 @@ interface Ledger {
   readonly db: LedgerDatabase;
 }
 
-/** The reports of `tollbook reconcile`, for a token with the scope `audit:read`. */
-export function reconciliationRoutes(ledger: Ledger) {
+async function sendRefundsDue(
+  ledger: Ledger,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<FastifyReply> {
+  const list = await readListRequest(ledger, request, refundsDueQuery, 'refunds-due');
+  if (list.kind === 'refused') return sendRefusal(request, reply, list.code);
+  const { limit } = list.query;
+  const { asOfSeq, rows, contradicted, changed, listed } = await listRefundsDue(
+    ledger.pool,
+    list.after,
+    limit,
+  );
+  const answer: RefundsDue = {
+    as_of_seq: asOfSeq,
+    refunds_due: rows as RefundsDue['refunds_due'],
+    contradicted: [...contradicted],
+    changed: [...changed],
+    next: list.cursorAfter(listed, (seq) => seq),
+  };
+  return reply.header('cache-control', 'no-store').send(answer);
+}
+
+/** The refunds due and the reports of `tollbook reconcile`, for a token with the scope `audit:read`. */
+export function financeRoutes(ledger: Ledger) {
   return async (app: FastifyInstance): Promise<void> => {
+    app.get('/audit/refunds-due', (request, reply) => sendRefundsDue(ledger, request, reply));
     app.get('/audit/reconciliations', (request, reply) => sendList(ledger, request, reply));
     app.get<{ Params: { reconciliation_id: string } }>(
       '/audit/reconciliations/:reconciliation_id',
