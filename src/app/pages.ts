@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import type { LogConfig } from '../base/config/config.ts';
-import { consoleRoutes } from '../web/console/routes.ts';
+import { consoleRoutes } from '../web/console/console.ts';
 import { sections } from '../web/console/sections.ts';
 import type { ConsoleSite } from '../web/console/site.ts';
 import { signerIn } from '../base/values/log/log-generation.ts';

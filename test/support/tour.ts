@@ -2,7 +2,7 @@ import path from 'node:path';
 import fastify, { type FastifyInstance } from 'fastify';
 import { expect } from 'vitest';
 import { processEnvironment } from '../../src/base/config/environment.ts';
-import { consoleRoutes } from '../../src/web/console/routes.ts';
+import { consoleRoutes } from '../../src/web/console/console.ts';
 import { sections } from '../../src/web/console/sections.ts';
 import type { ConsoleSite } from '../../src/web/console/site.ts';
 import { createLostPages } from '../../src/web/pages/lost.ts';

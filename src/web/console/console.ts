@@ -10,18 +10,20 @@ import { cookieOf } from '../../accounts/use-cases/sessions.ts';
 import { ownCookieName } from '../pages/cookies.ts';
 import { isCursor, readable, unreadableView } from '../pages/filters.ts';
 import { pathWith } from '../pages/own-path.ts';
-import { type Admission, createRequests, type Frame, type Requests } from '../pages/requests.ts';
+import { type Admission, createRequests, type Frame, type Requests, acceptForms } from '../pages/requests.ts';
 import { visitorOf } from '../pages/serve.ts';
 import type { Answer, Visitor, VisitOf } from '../pages/site.ts';
 import { findOperatorOf } from '../../accounts/store/operators.ts';
-import { admittedStream } from './admitted-stream.ts';
 import { renderConsole } from './layout.ts';
 import { needsRole, notOperator } from './refused-views.ts';
 import { consoleCookie } from './sign-in/second-factor.ts';
 import type { Console, ConsoleSite, OperatorVisit } from './site.ts';
+import type { RequestBodies } from '../../base/http/request-bodies.ts';
+import { signInPages } from './sign-in/sign-in.ts';
+import { pipeline, type Readable, Transform, type TransformCallback } from 'node:stream';
 
 /** The pages and forms of the console; those of signing in, which need no role, by `requests`. */
-export function createConsole(
+function createConsole(
   site: ConsoleSite,
   app: FastifyInstance,
 ): { readonly console: Console; readonly requests: Requests<ConsoleSite> } {
@@ -125,4 +127,46 @@ function refused(visit: VisitOf<ConsoleSite>, status: 401 | 403, answer: Answer)
   if (!isAsked) return { kind: 'refused', answer };
   const json = { error: code, message: refusals[code].sentence };
   return { kind: 'refused', answer: { kind: 'data', status, json } };
+}
+
+/** The operators' console, everything below `/console`. */
+export function consoleRoutes(site: ConsoleSite, bodies: RequestBodies) {
+  return async (app: FastifyInstance): Promise<void> => {
+    acceptForms(app, site, bodies);
+    if (site.addition && !site.hasCustomerPages) await app.register(site.addition.routes(site.publicUrl));
+    const { console, requests } = createConsole(site, app);
+    signInPages(requests);
+    for (const section of site.sections) section.register(console, site);
+  };
+}
+
+/** A right that was read within this time is not read again. */
+const knownMs = 1_000;
+
+/**
+ * A stream for somebody who may lose the right to it while it lasts: the right is read again before bytes are sent. Without it the
+ * stream breaks, so that no client takes what it has for the whole.
+ */
+function admittedStream(body: Readable, isAdmitted: () => Promise<boolean>): Readable {
+  let readAtMs = performance.now();
+  const isStillAdmitted = async (): Promise<boolean> => {
+    if (performance.now() - readAtMs < knownMs) return true;
+    readAtMs = performance.now();
+    return isAdmitted();
+  };
+  const pass = async (chunk: Buffer, done: TransformCallback): Promise<void> => {
+    try {
+      if (await isStillAdmitted()) done(null, chunk);
+      else sent.destroy();
+    } catch (error) {
+      sent.destroy(error instanceof Error ? error : undefined);
+    }
+  };
+  const sent = new Transform({
+    highWaterMark: 1,
+    transform: (chunk: Buffer, _encoding, done) => void pass(chunk, done),
+  });
+  // where one of them ends, the other one does
+  pipeline(body, sent, () => undefined);
+  return sent;
 }

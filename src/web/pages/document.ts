@@ -1,8 +1,7 @@
 import { html, type Html, type Shown } from '../../base/values/html.ts';
-import type { PageAddition } from './addition.ts';
+import type { PageAddition, PageHost, View } from './site.ts';
 import type { AssetName } from './assets.ts';
 import type { Tone } from './notices.ts';
-import type { PageHost, View } from './site.ts';
 
 export interface Notice {
   readonly tone: Tone;

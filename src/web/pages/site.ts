@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream';
-import type { FastifyRequest } from 'fastify';
+import type { FastifyRequest, FastifyInstance } from 'fastify';
 import type { ChatContext } from '../../chat/use-cases/context.ts';
 import type { PagesConfig } from '../../base/config/config.ts';
 import type { Completions } from '../../chat/http/make-completion.ts';
@@ -11,7 +11,6 @@ import type { LogReader } from '../../audit/use-cases/log/log-reader.ts';
 import type { SessionUser } from '../../accounts/use-cases/sessions.ts';
 import type { User } from '../../accounts/store/identity.ts';
 import type { OperatorOfUser } from '../../accounts/store/operators.ts';
-import type { PageAddition } from './addition.ts';
 import type { AssetName, Assets } from './assets.ts';
 import type { FormToken } from './form-token.ts';
 import type { NoticeCode } from './notices.ts';
@@ -94,7 +93,7 @@ export interface View {
 }
 
 /** Leads to another page, once a form was taken. */
-export interface Redirect {
+interface Redirect {
   readonly kind: 'redirect';
   /** A path of this gateway, or the address of an identity provider. */
   readonly to: string;
@@ -110,7 +109,7 @@ export interface Data {
 }
 
 /** Bytes from elsewhere: kept as a file, and never shown by the browser. */
-export interface File {
+interface File {
   readonly kind: 'file';
   /** Letters, digits, dots and dashes. */
   readonly name: string;
@@ -120,9 +119,24 @@ export interface File {
 }
 
 /** Events that the server sends (`text/event-stream`), for the module of a page. */
-export interface Events {
+interface Events {
   readonly kind: 'events';
   readonly body: Readable;
 }
 
 export type Answer = View | Redirect | Data | File | Events;
+
+/**
+ * What a program adds to every page of a gateway that it starts itself: `npm start` its development wallet. No configuration
+ * can name one, so that a gateway in production has none.
+ */
+export interface PageAddition {
+  /** The path of a stylesheet, loaded after that of the pages. */
+  readonly stylesheet: string;
+  /** The path of a module, which runs before that of the pages. */
+  readonly script: string;
+  /** What every page says of it, above its content. */
+  readonly notice: Html;
+  /** The routes of its files and of its script's requests. */
+  readonly routes: (publicUrl: () => string) => (app: FastifyInstance) => Promise<void>;
+}

@@ -1,6 +1,8 @@
 import type { ReportJson } from '../../../finance/rules/reconcile/report.ts';
 import { readReconciliation } from '../../../audit/store/reconciliations.ts';
 import type { OperatorVisit } from '../site.ts';
+import type pg from 'pg';
+import { isSaidOpen, readExplanations } from '../../../finance/use-cases/reconcile/explain-break.ts';
 
 /** A stored report, by the number in the path. */
 export interface StoredReport {
@@ -16,4 +18,17 @@ export async function reportOf({ site, params }: OperatorVisit): Promise<StoredR
   const found = id === undefined ? undefined : await readReconciliation(site.ledger.pool, id);
   if (!found || id === undefined) return undefined;
   return { id, sha256: found.sha256, text: found.report, report: JSON.parse(found.report) as ReportJson };
+}
+
+/** Of the breaks of a stored report, those without an explanation until now. Breaks that a report only counts are open. */
+export async function countOpenBreaks(pool: pg.Pool, id: number): Promise<number> {
+  const stored = await readReconciliation(pool, id);
+  if (!stored) return 0;
+  const report = JSON.parse(stored.report) as ReportJson;
+  const ids = Object.values(report.classes ?? {}).flatMap((found) =>
+    found?.kind === 'break' ? found.items.flatMap((item) => item.break_id ?? []) : [],
+  );
+  const explanations = await readExplanations(pool, ids);
+  const explained = ids.filter((breakId) => !isSaidOpen(explanations.get(breakId)));
+  return report.breaks - explained.length;
 }

@@ -10,7 +10,7 @@ import { pathWith } from '../../pages/own-path.ts';
 import { type Column, count, table, time } from '../../pages/parts.ts';
 import type { View } from '../../pages/site.ts';
 import type { OperatorVisit, Section } from '../site.ts';
-import { contextOf } from '../jobs-context.ts';
+import { jobsOf } from '../contexts.ts';
 import { deadLetterPages, deadPath } from './dead-letters.ts';
 import { outboxPages } from './outbox.ts';
 import { runnerActions, runnersSheet } from './runners.ts';
@@ -31,7 +31,7 @@ export const callsSection: Section = {
 };
 
 async function callsView(visit: OperatorVisit): Promise<View> {
-  const context = contextOf(visit);
+  const context = jobsOf(visit);
   const [causes, runners] = await Promise.all([
     groupDeadLetters(context.db, {}, 0),
     runnersSheet(visit, context),

@@ -1,17 +1,18 @@
-import { failureCausePattern } from '../../../base/values/failure-cause.ts';
-import { includesRole } from '../../../base/values/operator-role.ts';
-import { html, type Html } from '../../../base/values/html.ts';
-import { operatorTextPattern } from '../../../base/values/operator-words.ts';
-import { visibleText } from '../../../base/values/visible-text.ts';
 import {
+  type BatchReport,
   countChosen,
   type DeadLetterChoice,
   listDeadLetters,
   maxChanged,
   mostCounted,
 } from '../../../calls/use-cases/dead-letters.ts';
+import { type RequeueRefusal, requeueCall, requeueCalls } from '../../../calls/use-cases/requeue-call.ts';
+import { failureCausePattern } from '../../../base/values/failure-cause.ts';
+import { includesRole } from '../../../base/values/operator-role.ts';
+import { html, type Html } from '../../../base/values/html.ts';
+import { operatorTextPattern } from '../../../base/values/operator-words.ts';
+import { visibleText } from '../../../base/values/visible-text.ts';
 import { discardCalls } from '../../../calls/use-cases/discard-call.ts';
-import { requeueCall, requeueCalls } from '../../../calls/use-cases/requeue-call.ts';
 import { noticeOf } from '../../pages/document.ts';
 import { type Filters, isCursor } from '../../pages/filters.ts';
 import { runnerName } from '../../../base/values/runner-name.ts';
@@ -21,9 +22,50 @@ import type { Answer, View } from '../../pages/site.ts';
 import type { DeadLetterRow } from '../../../calls/store/dead-letters.ts';
 import { cursorOf } from '../cursor.ts';
 import type { Console, OperatorVisit } from '../site.ts';
-import { type BatchesDone, runBatches, skipTexts } from './batches.ts';
-import { contextOf } from '../jobs-context.ts';
+import { jobsOf } from '../contexts.ts';
 import { callLink } from './links.ts';
+
+/** One request goes through as many batches as fit into this time; the next one begins after them. */
+const longestMs = 20_000;
+/** The most that a report lists. */
+const mostListed = 200;
+
+type SkipReason = RequeueRefusal['kind'];
+
+const skipTexts: Readonly<Record<SkipReason, string>> = {
+  not_dead: 'it is no longer a dead letter',
+  refunded: 'its payment was refunded, so it is not delivered',
+  refund_under_way: 'a refund of its payment is being sent, so it is not delivered',
+  unpaid: 'its payment is not settled at present',
+};
+
+interface BatchesDone {
+  readonly done: number;
+  readonly skips: number;
+  /** The first of them. */
+  readonly skipped: readonly { readonly callId: number; readonly why: SkipReason }[];
+  /** The call id after which there are more; undefined after the last dead letter. */
+  readonly next: number | undefined;
+}
+
+/** Goes through batch after batch. */
+async function runBatches(
+  after: number,
+  step: (after: number) => Promise<BatchReport<SkipReason>>,
+): Promise<BatchesDone> {
+  const untilMs = performance.now() + longestMs;
+  const skipped: { callId: number; why: SkipReason }[] = [];
+  let [done, skips] = [0, 0];
+  let next: number | undefined = after;
+  while (next !== undefined && performance.now() < untilMs) {
+    const report: BatchReport<SkipReason> = await step(next);
+    done += report.done;
+    skips += report.skipped.length;
+    skipped.push(...report.skipped.slice(0, mostListed - skipped.length));
+    ({ next } = report);
+  }
+  return { done, skips, skipped, next };
+}
 
 export const deadPath = '/console/calls/dead';
 const shownRows = 50;
@@ -39,7 +81,7 @@ export function deadLetterPages(console: Console): void {
     subject: (_: OperatorVisit, fields: URLSearchParams) => subjectOf(fields),
   } as const;
   console.act(`${deadPath}/requeue`, { ...many, action: 'requeue_calls' }, async (visit, { fields }) => {
-    const context = contextOf(visit);
+    const context = jobsOf(visit);
     const by = { operator: visit.operator.name };
     const choice = choiceOf(fields);
     const mistake = await countMistake(visit, fields);
@@ -60,7 +102,7 @@ export function deadLetterPages(console: Console): void {
     const mistake = await countMistake(visit, fields);
     if (mistake !== undefined) return deadView({ ...visit, query: fields }, mistake);
     const done = await runBatches(cursorOf(fields, 'after') ?? 0, (after) =>
-      discardCalls(contextOf(visit), { choice, after, max: maxChanged, isDryRun: false, by }),
+      discardCalls(jobsOf(visit), { choice, after, max: maxChanged, isDryRun: false, by }),
     );
     return reportView(visit, { fields, done, verb: 'give-up', said: 'given up' });
   });
@@ -69,7 +111,7 @@ export function deadLetterPages(console: Console): void {
     '/console/calls/:call/requeue',
     { role: 'operator', action: 'requeue_call', shownAt: deadPath, subject: ({ params }) => params['call'] },
     async (visit, { fields }): Promise<Answer> => {
-      const context = contextOf(visit);
+      const context = jobsOf(visit);
       const callId = cursorOf(new URLSearchParams(visit.params), 'call') ?? 0;
       const { kind } = await requeueCall(context, callId, { operator: visit.operator.name });
       if (kind !== 'requeued')
@@ -100,7 +142,7 @@ const readableFilters: Filters = {
 /** What is wrong with the number that a form confirms; undefined where it is how many are meant. */
 async function countMistake(visit: OperatorVisit, fields: URLSearchParams): Promise<string | undefined> {
   const confirmed = fields.get('count') ?? '';
-  const meant = await countChosen(contextOf(visit).db, choiceOf(fields), cursorOf(fields, 'after') ?? 0);
+  const meant = await countChosen(jobsOf(visit).db, choiceOf(fields), cursorOf(fields, 'after') ?? 0);
   if (confirmed === String(meant)) return undefined;
   return `${meant} dead letters are meant, and the form confirmed ${confirmed || 'no number'}. Nothing was changed: look at them and press again.`;
 }
@@ -131,7 +173,7 @@ function subjectOf(fields: URLSearchParams): string {
 
 async function deadView(visit: OperatorVisit, mistake?: string): Promise<View> {
   const { query } = visit;
-  const { db } = contextOf(visit);
+  const { db } = jobsOf(visit);
   const choice = choiceOf(query);
   const filters = filtersOf(query);
   const after = cursorOf(query, 'after');
@@ -216,7 +258,7 @@ const columns: Column<DeadLetterRow>[] = [
 /** The forms apply to the dead letters that the page showed, not to later ones. */
 async function manyForms(visit: OperatorVisit, filters: Chosen): Promise<Html> {
   const isAll = Object.values(filters).every((value) => value === undefined);
-  const { db, lane } = contextOf(visit);
+  const { db, lane } = jobsOf(visit);
   const before = new Date(Date.now() + lane.state.clockOffsetMs);
   const meant = await countChosen(db, { ...choiceOf(visit.query), before }, 0);
   const which = `${isAll ? 'all dead letters' : 'all of these'} (${meant}${meant === mostCounted ? ' or more' : ''})`;
@@ -257,7 +299,7 @@ interface Report {
 async function reportView(visit: OperatorVisit, { fields, done, verb, said }: Report): Promise<View> {
   const { skipped, next } = done;
   const filters = filtersOf(fields);
-  const left = next === undefined ? 0 : await countChosen(contextOf(visit).db, choiceOf(fields), next);
+  const left = next === undefined ? 0 : await countChosen(jobsOf(visit).db, choiceOf(fields), next);
   const [why, until] = [fields.get('why') ?? undefined, fields.get('until') ?? undefined];
   const again = { ...filters, why, until, after: String(next ?? ''), count: String(left) };
   const body = html`<p><a href="${pathWith(deadPath, filters)}">Dead letters</a></p>

@@ -9,7 +9,7 @@ import { listOutbox, type OutboxCall, type OutboxPlace, outboxPlaces } from '../
 import { cursorOf } from '../cursor.ts';
 import { selectField } from '../select-field.ts';
 import type { Console, OperatorVisit } from '../site.ts';
-import { contextOf } from '../jobs-context.ts';
+import { jobsOf } from '../contexts.ts';
 import { callLink } from './links.ts';
 
 const path = '/console/calls/outbox';
@@ -38,7 +38,7 @@ export function outboxAddress({
 }
 
 async function outboxView(visit: OperatorVisit): Promise<View> {
-  const context = contextOf(visit);
+  const context = jobsOf(visit);
   const { query } = visit;
   const place = outboxPlaces.find((one) => one === query.get('place'));
   const after = cursorOf(query, 'after');

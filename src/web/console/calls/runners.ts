@@ -6,7 +6,7 @@ import { badge, type Column, form, table, time } from '../../pages/parts.ts';
 import { problemView } from '../../pages/problem.ts';
 import { countOutbox, type OutboxCount, type OutboxPlace } from '../../../calls/store/outbox.ts';
 import type { Console, OperatorVisit } from '../site.ts';
-import { contextOf } from '../jobs-context.ts';
+import { jobsOf } from '../contexts.ts';
 import { linkedCount } from './links.ts';
 import { outboxAddress } from './outbox.ts';
 
@@ -28,7 +28,7 @@ export function runnerActions(console: Console): void {
         subject: ({ params }) => params['runner'],
       },
       async (visit) => {
-        const context = contextOf(visit);
+        const context = jobsOf(visit);
         const runner = context.config.runners.find(({ name }) => name === visit.params['runner']);
         if (!runner) return problemView(404, 'The configuration has no such runner. Nothing was changed.');
         const { kind } = await change(context, runner, { operator: visit.operator.name });

@@ -1,12 +1,30 @@
 import { html, type Html } from '../../../base/values/html.ts';
 import { type Account, findAccount, listAccounts } from '../../../accounts/store/credit.ts';
 import { pathWith } from '../../pages/own-path.ts';
-import { amount, type Column, empty, table } from '../../pages/parts.ts';
+import {
+  amount,
+  type Column,
+  empty,
+  table,
+  badge,
+  field,
+  form,
+  personName,
+  time,
+} from '../../pages/parts.ts';
 import type { Answer, View } from '../../pages/site.ts';
 import { cursorOf } from '../cursor.ts';
 import type { Console, OperatorVisit } from '../site.ts';
-import { accountAction, accountView } from './account.ts';
-import { contextOf } from './chat-context.ts';
+import { chatOf } from '../contexts.ts';
+import type { RecordedEvent } from '../../../ledger/rules/event.ts';
+import { parseCredit } from '../../../base/values/price.ts';
+import { includesRole } from '../../../base/values/operator-role.ts';
+import { operatorTextPattern } from '../../../base/values/operator-words.ts';
+import { accountStream, grantCredit } from '../../../accounts/use-cases/credit/credit.ts';
+import { type ApiKey, listKeysOf } from '../../../accounts/store/api-keys.ts';
+import { readLatestEvents } from '../../../ledger/store/streams.ts';
+import { noticeOf } from '../../pages/document.ts';
+import { problemView } from '../../pages/problem.ts';
 
 export const accountsPath = '/console/chat/accounts';
 const shownRows = 50;
@@ -19,7 +37,7 @@ export function accountPages(console: Console): void {
 }
 
 async function listOrOne(visit: OperatorVisit): Promise<Answer> {
-  const { db } = contextOf(visit);
+  const { db } = chatOf(visit);
   const name = (visit.query.get('q') ?? '').trim();
   if (name === '') return listView(visit);
   const account = await findAccount(db, { name });
@@ -28,7 +46,7 @@ async function listOrOne(visit: OperatorVisit): Promise<Answer> {
 }
 
 async function listView(visit: OperatorVisit): Promise<View> {
-  const { db, settings } = contextOf(visit);
+  const { db, settings } = chatOf(visit);
   const after = cursorOf(visit.query, 'after');
   const accounts = await listAccounts(db, { after: after ?? 0, limit: shownRows + 1 });
   const shown = accounts.slice(0, shownRows);
@@ -89,5 +107,185 @@ function columnsFor(currency: string): Column<Account>[] {
     money('Balance', ({ balanceMicros }) => balanceMicros),
     money('Held', ({ heldMicros }) => heldMicros),
     money('Used', ({ usedMicros }) => usedMicros),
+  ];
+}
+
+const shownKeys = 100;
+const shownMoves = 50;
+
+/** Grants credit, with a reason, under the operator's name. */
+function accountAction(console: Console): void {
+  console.act(
+    `${accountsPath}/:account/grant`,
+    {
+      role: 'finance',
+      action: 'grant_credit',
+      shownAt: accountsPath,
+      subject: ({ params }) => `account ${params['account'] ?? ''}`,
+    },
+    async (visit, { fields, form: token }) => {
+      const context = chatOf(visit);
+      const account = await findShown(visit);
+      if (!account) return noAccount();
+      const micros = parseCredit(fields.get('amount')?.trim() ?? '');
+      const why = fields.get('why')?.trim() ?? '';
+      if (micros === undefined || micros <= 0n) return accountView(visit, { fields, text: amountMistake });
+      if (!operatorTextPattern.test(why)) return accountView(visit, { fields, text: whyMistake });
+      const { kind } = await grantCredit(context, account.accountId, micros, {
+        by: { operator: visit.operator.name, why },
+        // a form that is sent twice grants once
+        requestId: token.id,
+        currency: context.settings.currency,
+      });
+      if (kind !== 'moved') return accountView(visit, { fields, text: moveMistakes[kind] });
+      return { kind: 'redirect', to: `${accountsPath}/${account.accountId}`, notice: 'credit_granted' };
+    },
+  );
+}
+
+const amountMistake = 'An amount is above zero, with at most six decimals. Nothing was granted.';
+const whyMistake =
+  'Why it is granted is kept for ever: 1 to 200 visible ASCII characters, without "@". Nothing was granted.';
+const moveMistakes = {
+  not_allowed: 'The balance would be above the maximum. Nothing was granted.',
+  request_id_taken: 'This form has granted another amount already. Nothing more was granted.',
+} as const;
+
+interface Mistake {
+  readonly fields: URLSearchParams;
+  readonly text: string;
+}
+
+function findShown(visit: OperatorVisit): Promise<Account | undefined> {
+  const accountId = cursorOf(new URLSearchParams(visit.params), 'account') ?? 0;
+  return findAccount(chatOf(visit).db, { accountId });
+}
+
+function noAccount(): View {
+  return problemView(404, 'There is no such account.', { title: 'Not found' });
+}
+
+/** One account: its credit, its keys, and every move of credit outside completions. */
+async function accountView(visit: OperatorVisit, mistake?: Mistake): Promise<View> {
+  const { db, pool, settings } = chatOf(visit);
+  const account = await findShown(visit);
+  if (!account) return noAccount();
+  const { accountId, name } = account;
+  const before = cursorOf(visit.query, 'before');
+  const [valid, revoked, moves] = await Promise.all([
+    listKeysOf(db, accountId, { isRevoked: false, limit: shownKeys }),
+    listKeysOf(db, accountId, { isRevoked: true, limit: shownKeys }),
+    readLatestEvents(pool, accountStream(accountId), shownMoves + 1, before),
+  ]);
+  const shown = moves.slice(0, shownMoves);
+  const next = moves.length > shownMoves ? shown.at(-1)?.version : undefined;
+  const path = `${accountsPath}/${accountId}`;
+  const body = html`<p><a href="${accountsPath}">Accounts</a></p>
+    <div class="head"><h1 class="name">${name}</h1></div>
+    ${mistake && noticeOf({ tone: 'bad', text: mistake.text })} ${creditSheet(account, settings.currency)}
+    ${includesRole(visit.operator.role, 'finance') && grantForm(visit, accountId, mistake?.fields)}
+    <section class="sheet" data-rows>
+      ${
+        valid.length + revoked.length === 0
+          ? html`<h2>Keys</h2>
+              <p class="muted">It has no keys.</p>`
+          : table('Keys', keyColumns(settings.currency), [...valid, ...revoked])
+      }
+    </section>
+    <section class="sheet" data-rows>
+      ${table('Moves of credit', moveColumns(settings.currency), shown)}
+    </section>
+    <p class="actions">
+      ${before !== undefined && html`<a class="button plain" href="${path}">The latest</a>`}
+      ${next !== undefined && html`<a class="button plain" href="${pathWith(path, { before: String(next) })}">Earlier</a>`}
+    </p>`;
+  const status = mistake ? 409 : 200;
+  return { kind: 'view', title: `Account ${name}`, section: '/console/chat', status, body };
+}
+
+function creditSheet({ balanceMicros, heldMicros, usedMicros }: Account, currency: string): Html {
+  const facts = [
+    ['Balance', balanceMicros],
+    ['Held for completions under way', heldMicros],
+    ['Used', usedMicros],
+  ] as const;
+  return html`<section class="sheet">
+    <h2>Credit</h2>
+    <dl class="facts">
+      ${facts.map(
+        ([label, micros]) =>
+          html`<dt>${label}</dt>
+            <dd>${amount(BigInt(micros), currency)}</dd>`,
+      )}
+    </dl>
+  </section>`;
+}
+
+function grantForm(visit: OperatorVisit, accountId: number, typed: URLSearchParams | undefined): Html {
+  const fields = html`${field({ label: 'Amount', name: 'amount', value: typed?.get('amount'), maxLength: 20, inputMode: 'decimal', autocomplete: 'off', hint: chatOf(visit).settings.currency })}
+    ${field({ label: 'Why', name: 'why', value: typed?.get('why'), maxLength: 200, autocomplete: 'off', hint: 'Kept for ever with your name.' })}
+    <button data-confirm="Press again: grant it">Grant credit</button>`;
+  return html`<section class="sheet">
+    <h2>Grant credit</h2>
+    ${form(visit, `${accountsPath}/${accountId}/grant`, fields)}
+  </section>`;
+}
+
+function keyColumns(currency: string): Column<ApiKey>[] {
+  return [
+    { label: 'Key', cell: ({ keyId, name }) => html`${keyId} ${personName(name)}` },
+    { label: 'State', cell: stateOf },
+    {
+      label: 'Spent',
+      isNumber: true,
+      cell: ({ spentMicros, capMicros }) =>
+        html`${amount(BigInt(spentMicros), currency)}${
+          capMicros !== undefined &&
+          html` <span class="line hint">of ${amount(BigInt(capMicros), currency)}</span>`
+        }`,
+    },
+    {
+      label: 'Budget',
+      isNumber: true,
+      cell: ({ budget }) =>
+        budget
+          ? html`${amount(BigInt(budget.spentMicros), currency)}
+              <span class="line hint">of ${amount(BigInt(budget.micros), currency)} a ${budget.period}</span>`
+          : '',
+    },
+    { label: 'Models', cell: ({ models }) => models?.join(', ') ?? 'all' },
+    { label: 'Last used', cell: ({ lastUsedAt }) => (lastUsedAt ? time(lastUsedAt) : 'never') },
+  ];
+}
+
+function stateOf({ revokedAt, expiresAt, isDisabled }: ApiKey): Html {
+  if (revokedAt) return badge('revoked');
+  if (isDisabled) return badge('user disabled', 'bad');
+  if (!expiresAt) return badge('valid', 'good');
+  return html`${badge(expiresAt < new Date() ? 'expired' : 'valid', expiresAt < new Date() ? 'plain' : 'good')}
+    <span class="line hint">until ${time(expiresAt)}</span>`;
+}
+
+function moveColumns(currency: string): Column<RecordedEvent>[] {
+  return [
+    { label: 'When', cell: ({ at }) => time(new Date(at)) },
+    { label: 'What', cell: ({ type }) => type.replace(/^credit_/, '').replaceAll('_', ' ') },
+    {
+      label: 'Amount',
+      isNumber: true,
+      cell: ({ data }) =>
+        'amount_micros' in data && typeof data.amount_micros === 'string'
+          ? amount(BigInt(data.amount_micros), currency)
+          : '',
+    },
+    {
+      label: 'By',
+      cell({ data }) {
+        if ('operator' in data && typeof data.operator === 'string') return data.operator;
+        return 'token_id' in data && data.token_id !== undefined ? html`token ${data.token_id}` : '';
+      },
+    },
+    { label: 'Why', cell: ({ data }) => ('why' in data && typeof data.why === 'string' ? data.why : '') },
+    { label: 'Record', isNumber: true, cell: ({ seq }) => seq },
   ];
 }

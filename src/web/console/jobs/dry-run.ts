@@ -7,7 +7,7 @@ import { type DryRun, dryRun, refuseDryRunByHead } from '../../../jobs/use-cases
 import { chargeClient, openRequest } from '../../../jobs/use-cases/job-request.ts';
 import { badge, field, form } from '../../pages/parts.ts';
 import type { View } from '../../pages/site.ts';
-import { contextOf } from '../jobs-context.ts';
+import { jobsOf } from '../contexts.ts';
 import type { Console, OperatorVisit } from '../site.ts';
 
 const path = '/console/jobs/dry-run';
@@ -26,7 +26,7 @@ export function dryRunAction(
       subject: (_, fields) => fields.get('job') ?? undefined,
     },
     async (visit, { fields }) => {
-      const context = contextOf(visit);
+      const context = jobsOf(visit);
       const [service = '', index = ''] = (fields.get('job') ?? '').trim().split('/', 2);
       const caller = fields.get('caller')?.trim() ?? '';
       const clientAddress = addressOf(visit.request);

@@ -12,7 +12,7 @@ import type { View } from '../../pages/site.ts';
 import { readLastEvents } from '../../../ledger/store/streams.ts';
 import { isCursor } from '../../pages/filters.ts';
 import { cursorOf } from '../cursor.ts';
-import { contextOf } from '../jobs-context.ts';
+import { jobsOf } from '../contexts.ts';
 import type { OperatorVisit, Section } from '../site.ts';
 import { dryRunAction, dryRunForm } from './dry-run.ts';
 import { peersSheet, ratesSheet } from './rates.ts';
@@ -33,7 +33,7 @@ export const jobsSection: Section = {
 };
 
 async function jobsView(visit: OperatorVisit, said?: Html): Promise<View> {
-  const context = contextOf(visit);
+  const context = jobsOf(visit);
   const reloads = await readLastEvents(context.pool, 'operator:config', shownReloads);
   const from = (cursorOf(visit.query, 'from') ?? 1) - 1;
   const jobs = [...context.catalog.values()];

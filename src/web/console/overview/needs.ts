@@ -3,7 +3,7 @@ import { pathWith } from '../../pages/own-path.ts';
 import { type FiringAlert, listFiringAlerts } from '../../../ledger/store/alerts.ts';
 import { countedUnknown, readUnknownSettlements } from '../../../ledger/store/earnings-and-latency.ts';
 import { findLastReconciliation } from '../../../audit/store/reconciliations.ts';
-import { countOpenBreaks } from '../books/open-breaks.ts';
+import { countOpenBreaks } from '../books/stored-report.ts';
 import type { ConsoleSite } from '../site.ts';
 
 /** Something that does not end without a person. */

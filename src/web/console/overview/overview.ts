@@ -1,12 +1,13 @@
 import { html, type Html } from '../../../base/values/html.ts';
 import { visibleText } from '../../../base/values/visible-text.ts';
 import { badge, type Column, empty, table, time, utcDay } from '../../pages/parts.ts';
-import type { View } from '../../pages/site.ts';
+import type { View, Answer } from '../../pages/site.ts';
 import type { TokenDay } from '../../../ledger/store/earnings-and-latency.ts';
-import type { OperatorVisit, Section } from '../site.ts';
-import { dayName, type Figures } from './overview-values.ts';
-import { liveEvents, needsKey, readLive } from './live.ts';
-import type { Need } from './needs.ts';
+import type { OperatorVisit, Section, Console, ConsoleSite } from '../site.ts';
+import { dayName, type Figures, type LiveFigures, readFigures } from './overview-values.ts';
+import { type Need, readNeeds } from './needs.ts';
+import { eventStream } from '../../../base/http/event-stream.ts';
+import { type Broadcast, createBroadcast } from '../../../base/runtime/broadcast.ts';
 
 const path = '/console';
 
@@ -111,4 +112,49 @@ function daysSheet(days: readonly TokenDay[], figures: Figures): Html {
   return html`<section class="sheet" data-rows>
     ${table('Money by day and token, days of UTC', columns, days)}
   </section>`;
+}
+
+const everyMs = 5_000;
+const keepAliveMs = 15_000;
+/** Of one process. */
+const mostWatchers = 200;
+
+interface Live extends LiveFigures {
+  readonly needs: readonly Need[];
+}
+
+async function readLive(site: ConsoleSite): Promise<Live> {
+  const needs = await readNeeds(site);
+  return { ...(await readFigures(site)), needs };
+}
+
+/** What stays the same while the same needs a person, however many calls it is. */
+function needsKey(needs: readonly Need[]): string {
+  return needs.map(({ title, path, text }) => `${title} ${path ?? text}`).join('\n');
+}
+
+/** The figures as events. One reading serves all who watch, and a watcher holds no connection of the database. */
+function liveEvents(console: Console, site: ConsoleSite): void {
+  const broadcast = createBroadcast(() => readLive(site), {
+    everyMs,
+    isStopping: site.isStopping,
+    // the pages show when their figures were read
+    onFault: (err) => site.logger.warn({ err }, 'the figures of the console could not be read'),
+  });
+  console.show('/console/live', (visit) => liveAnswer(visit, broadcast));
+}
+
+async function liveAnswer(visit: OperatorVisit, broadcast: Broadcast<Live>): Promise<Answer> {
+  if (broadcast.followers >= mostWatchers)
+    return { kind: 'data', status: 503, json: { error: 'too_many_waits' } };
+  const left = new AbortController();
+  visit.onClose(() => left.abort());
+  async function* events(): AsyncGenerator<Buffer> {
+    yield Buffer.from('retry: 2000\n\n');
+    for await (const { figures, needs } of broadcast.follow(left.signal)) {
+      const told = { figures: Object.fromEntries(figures), needs: needsKey(needs) };
+      yield Buffer.from(`data: ${JSON.stringify(told)}\n\n`);
+    }
+  }
+  return { kind: 'events', body: await eventStream(events(), { keepAliveMs, isCutShort: () => false }) };
 }

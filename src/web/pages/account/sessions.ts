@@ -7,8 +7,7 @@ import { receiptsCookie } from '../jobs/opened-receipts.ts';
 import { badge, type Column, form, table, time } from '../parts.ts';
 import { problemView } from '../problem.ts';
 import type { Pages } from '../serve.ts';
-import { askAuth } from '../sign-in/call.ts';
-import { refusedView } from '../sign-in/refusal.ts';
+import { askAuth, refusedView } from '../sign-in/call.ts';
 import { providerLabel } from '../sign-in/ways.ts';
 import type { SignedInVisit } from '../site.ts';
 

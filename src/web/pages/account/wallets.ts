@@ -8,7 +8,7 @@ import { takeAttempt } from '../../../accounts/use-cases/sign-in-limits.ts';
 import type { LinkedWallet } from '../../../accounts/store/sign-in-ways.ts';
 import { badge, form, shortId, time } from '../parts.ts';
 import type { Pages } from '../serve.ts';
-import type { Refusal } from '../sign-in/refusal.ts';
+import type { Refusal } from '../sign-in/call.ts';
 import { messageData, mismatch, refusedData, signedIn, walletSecrets } from '../sign-in/wallet.ts';
 import { walletForm } from '../sign-in/ways.ts';
 import type { SignedInVisit, View } from '../site.ts';

@@ -1,7 +1,8 @@
 import { refusals } from '../../../base/errors/refusal.ts';
 import { type AuthOutcome, callAuth } from '../../../accounts/http/auth-call.ts';
 import { authBase } from '../../../accounts/http/auth-request.ts';
-import type { PageHost, VisitOf } from '../site.ts';
+import type { PageHost, VisitOf, View, Visit } from '../site.ts';
+import { ownPath, pathWith } from '../own-path.ts';
 
 export type AuthResult =
   | { readonly kind: 'done'; readonly json: unknown; readonly cookies: readonly string[] }
@@ -70,4 +71,26 @@ function parsed(text: string): unknown {
 export function textOf(json: unknown, key: string): string {
   const value: unknown = typeof json === 'object' && json !== null ? Reflect.get(json, key) : undefined;
   return typeof value === 'string' ? value : '';
+}
+
+/** A view with a form that was refused has the refusal's status. */
+export interface Refusal {
+  readonly status: number;
+  readonly text: string;
+  readonly retryAfterSecs?: number;
+}
+
+export function refusedView(view: View, result: Refusal | undefined): View {
+  if (!result) return view;
+  const { status, retryAfterSecs } = result;
+  return { ...view, status, ...(retryAfterSecs !== undefined && { retryAfterSecs }) };
+}
+
+/** Where a sign-in leads: a page of this gateway, and nowhere else. */
+export function nextOf({ site }: Visit, values: URLSearchParams): string {
+  return ownPath(values.get('next'), site.publicUrl());
+}
+
+export function signInPath(next: string): string {
+  return pathWith('/sign-in', { next: next === '/' ? '' : next });
 }

@@ -4,8 +4,7 @@ import { field, form } from '../parts.ts';
 import { notFound } from '../problem.ts';
 import type { Pages } from '../serve.ts';
 import type { Answer, Visit } from '../site.ts';
-import { askAuth } from './call.ts';
-import { type Refusal, refusedView } from './refusal.ts';
+import { askAuth, type Refusal, refusedView } from './call.ts';
 
 /** A forgotten password: a mail with a link, and the page that it leads to. */
 export function newPasswordPages(pages: Pages): void {

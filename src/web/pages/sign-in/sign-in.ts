@@ -7,11 +7,9 @@ import { receiptsCookie } from '../jobs/opened-receipts.ts';
 import { problemView } from '../problem.ts';
 import type { Pages } from '../serve.ts';
 import type { Answer, Visit } from '../site.ts';
-import { askAuth } from './call.ts';
-import { nextOf, signInPath } from './next.ts';
+import { askAuth, nextOf, signInPath, type Refusal, refusedView } from './call.ts';
 import { newPasswordPages } from './new-password.ts';
 import { signUpPages } from './sign-up.ts';
-import { type Refusal, refusedView } from './refusal.ts';
 import { providerButtons, toProvider, walletButton } from './ways.ts';
 import { walletPages } from './wallet.ts';
 

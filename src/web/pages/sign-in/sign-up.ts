@@ -5,9 +5,7 @@ import { field, form, personName } from '../parts.ts';
 import { notFound } from '../problem.ts';
 import type { Pages } from '../serve.ts';
 import type { Answer, Visit } from '../site.ts';
-import { askAuth } from './call.ts';
-import { nextOf, signInPath } from './next.ts';
-import { type Refusal, refusedView } from './refusal.ts';
+import { askAuth, nextOf, signInPath, type Refusal, refusedView } from './call.ts';
 import { providerButtons, walletButton } from './ways.ts';
 
 /** Signing up with an address and a password. The answer is the same whether the address has an account or not. */

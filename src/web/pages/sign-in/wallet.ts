@@ -14,7 +14,7 @@ import {
 import { problemView } from '../problem.ts';
 import type { Pages } from '../serve.ts';
 import type { Data, Site } from '../site.ts';
-import { nextOf } from './next.ts';
+import { nextOf } from './call.ts';
 
 /** Signing in with a wallet: the message to sign, and its signature. */
 export function walletPages(pages: Pages): void {
