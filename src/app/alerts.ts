@@ -5,6 +5,7 @@ import { startAlerter, startAlertSender } from '../jobs/workers/alerter.ts';
 import { startFollowUpCollector } from '../jobs/workers/follow-up-collector.ts';
 import type { Loop } from '../ledger/workers/loop.ts';
 import type { FeatureParts, RunningFeature } from './feature.ts';
+import { startCleaner, startMailCleaner } from '../jobs/workers/cleaner.ts';
 
 /**
  * Tells the operator: about events of the ledger, and about conditions while they last.
@@ -37,6 +38,27 @@ export function composeAlerts(
     async stop() {
       certificates.close();
       await Promise.all(receivers.map((receiver) => receiver.close()));
+    },
+  };
+}
+
+/** Pruning, which every gateway does for all features of its ledger. */
+export function composeRetention({
+  config,
+  ledger,
+  logger: log,
+}: Pick<FeatureParts, 'config' | 'ledger' | 'logger'>): RunningFeature {
+  const loops: Loop[] = [];
+  return {
+    startOwnLoops() {
+      const dir = config.identity?.mailDir;
+      if (dir !== undefined) loops.push(startMailCleaner({ ...ledger, log }, dir, config.retention));
+    },
+    startWorkers() {
+      loops.push(startCleaner({ ...ledger, log }, config.retention));
+    },
+    async finish() {
+      await Promise.all(loops.map((loop) => loop.stop()));
     },
   };
 }

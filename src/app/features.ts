@@ -1,10 +1,11 @@
-import type { IdentityConfig } from '../base/config/config.ts';
+import type { IdentityConfig, Config } from '../base/config/config.ts';
 import type { JobsContext } from '../jobs/use-cases/context.ts';
-import { composeAlerts } from './alerts.ts';
+import { composeAlerts, composeRetention } from './alerts.ts';
 import { composeBooks } from './books.ts';
 import type { FeatureParts, RunningFeature } from './feature.ts';
 import { composeLog } from './log.ts';
-import { composeRetention } from './retention.ts';
+import { reloadConfig } from '../base/config/reload.ts';
+import type { Lane } from '../ledger/store/lane.ts';
 
 /** The features that are switched on. One that is not is not imported, and its paths are 404. */
 export async function* composeFeatures(parts: FeatureParts): AsyncGenerator<RunningFeature> {
@@ -63,4 +64,33 @@ export async function composeRecorders(
   const books = [composeBooks(parts), composeRetention(parts)];
   const recorders = [...(log ? [await composeLog(parts, log)] : []), ...books];
   return [...recorders, composeAlerts(parts, () => [...features(), ...recorders])];
+}
+
+const stream = 'operator:config';
+
+/**
+ * Puts the reloadable keys of a configuration in force in all features, all or nothing.
+ * Returns the TOML names of changed keys that require a restart.
+ * @param started the configuration that the process began with
+ * @throws where a feature would be switched off
+ */
+export async function reloadFeatures(
+  lane: Lane,
+  started: Config,
+  features: readonly RunningFeature[],
+  next: Config,
+): Promise<readonly string[]> {
+  const { config, requireRestart } = reloadConfig(started, next);
+  const reloads = features.flatMap((feature) => feature.prepareReload?.(config) ?? []);
+  for (const reload of reloads) await reload.record?.();
+  // recorded first: a configuration that cannot be recorded does not come into force
+  const recorded = reloads.flatMap(({ events = [] }) => events);
+  if (recorded.length > 0) await lane.append({ stream, events: recorded });
+  for (const reload of reloads) reload.putInForce();
+  return requireRestart;
+}
+
+/** Records that a configuration was refused; nothing changes. */
+export async function recordRefusedReload(lane: Lane, mistakes: number): Promise<void> {
+  await lane.append({ stream, events: [{ type: 'operator_config_refused', data: { mistakes } }] });
 }

@@ -1,4 +1,7 @@
 import { type Abi, type Hex, isHex } from 'viem';
+import type { Address } from '../base/values/primitives.ts';
+import { type ChainLocation, deployedAddress, deployOnce } from './deploy.ts';
+
 import artifacts from './contracts/artifacts.json' with { type: 'json' };
 
 /** A compiled contract of the devnet, from src/devnet/contracts. */
@@ -39,4 +42,23 @@ function code(name: string, text: string): Hex {
 /** A minimal check that it is an ABI; a test compares it with the compiler's output. */
 function isAbi(value: readonly object[]): value is Abi {
   return value.length > 0 && value.every((entry) => 'type' in entry);
+}
+
+/** After the prepaid contract. */
+const deployerNonce = 4;
+
+/** Where the heads of logs can be written on every devnet, deployed or not. */
+export const checkpointAnchorAddress: Address = deployedAddress(deployerNonce);
+
+/**
+ * Deploys the contract after the prepaid contract, unless a restored chain already has it.
+ * @throws when another contract has the address, or the deployer's nonces were used otherwise: deploy the prepaid contract first
+ */
+export function deployCheckpointAnchor(chain: ChainLocation): Promise<Address> {
+  return deployOnce(chain, {
+    label: 'checkpoint anchor',
+    artifact: checkpointAnchor,
+    args: [],
+    nonce: deployerNonce,
+  });
 }

@@ -1,15 +1,24 @@
-import { readFileSync, realpathSync, rmSync } from 'node:fs';
+import {
+  readFileSync,
+  realpathSync,
+  rmSync,
+  existsSync,
+  readdirSync,
+  renameSync,
+  chownSync,
+  mkdirSync,
+  writeFileSync,
+} from 'node:fs';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { errorCode } from './error-code.ts';
-import { type Account, type GuardedProcess, startGuarded } from './guarded-process.ts';
-import { postgresAccount } from './postgres-account.ts';
+import { type Account, type GuardedProcess, startGuarded, childEnv } from './guarded-process.ts';
 import { postgresBinaries } from './postgres-binaries.ts';
-import { initialize } from './postgres-cluster.ts';
-import { type ClusterPlaces, preparePlaces } from './postgres-places.ts';
-import { isWorkedIn } from './processes.ts';
+import { isWorkedIn, isAlive } from './processes.ts';
+import { spawn, spawnSync } from 'node:child_process';
+import { commonDirFor } from './common-dirs.ts';
 
-export interface EmbeddedPostgresOptions {
+interface EmbeddedPostgresOptions {
   /** The data directory; created when missing, reused when not. One instance per directory. */
   readonly dir: string;
   /** false trades safety for speed (no fsync): a killed machine may lose or break the data. */
@@ -112,4 +121,146 @@ function readPidFile(places: ClusterPlaces): string | undefined {
 
 function pidFile({ dataDir }: ClusterPlaces): string {
   return path.join(dataDir, 'postmaster.pid');
+}
+
+/**
+ * Creates the cluster, if there is none. It gets its name only when it is complete: a PG_VERSION file alone proves
+ * nothing, as initdb writes that first.
+ * @throws with initdb's own message when it fails
+ */
+async function initialize(
+  places: ClusterPlaces,
+  initdb: string,
+  durable: boolean,
+  account: Account | undefined,
+): Promise<void> {
+  removeAbandonedDrafts(places.homeDir);
+  if (existsSync(places.dataDir)) return;
+  const draft = path.join(places.homeDir, `draft-${process.pid}`);
+  makePrivate(draft, account);
+  try {
+    await runInitdb(initdb, draft, durable, account);
+    renameSync(draft, places.dataDir);
+  } finally {
+    rmSync(draft, { recursive: true, force: true });
+  }
+}
+
+function removeAbandonedDrafts(homeDir: string): void {
+  for (const entry of readdirSync(homeDir)) {
+    const owner = /^draft-(\d+)$/.exec(entry)?.[1];
+    const isAbandoned = owner !== undefined && (Number(owner) === process.pid || !isAlive(Number(owner)));
+    if (isAbandoned) rmSync(path.join(homeDir, entry), { recursive: true, force: true });
+  }
+}
+
+function runInitdb(
+  initdb: string,
+  dataDir: string,
+  durable: boolean,
+  account: Account | undefined,
+): Promise<void> {
+  const args = [
+    '-D',
+    dataDir,
+    '-U',
+    'postgres',
+    '-A',
+    'trust',
+    '-E',
+    'UTF8',
+    '--data-checksums',
+    '--no-instructions',
+  ];
+  args.push('--locale=C', '--locale-provider=builtin', '--builtin-locale=C.UTF-8');
+  if (!durable) args.push('--no-sync');
+  return new Promise((resolve, reject) => {
+    const child = spawn(initdb, args, {
+      ...account,
+      env: childEnv,
+      cwd: '/',
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
+    let log = '';
+    child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
+      log += chunk;
+    });
+    child.once('error', reject);
+    child.once('close', (code) => {
+      if (code === 0) resolve();
+      else reject(new Error(`initdb failed: ${log.trim()}`));
+    });
+  });
+}
+
+/**
+ * The account PostgreSQL has to run under: undefined means our own. It refuses to run as root, so root runs it as
+ * `postgres` or `nobody`.
+ * @throws when we are root and neither account exists
+ */
+export function postgresAccount(): Account | undefined {
+  if (process.getuid?.() !== 0) return undefined;
+  const lines = readFileSync('/etc/passwd', 'utf8').split('\n');
+  for (const name of ['postgres', 'nobody']) {
+    const [, , uid, gid] = lines.find((line) => line.startsWith(`${name}:`))?.split(':') ?? [];
+    if (uid !== undefined && gid !== undefined) return { uid: Number(uid), gid: Number(gid) };
+  }
+  throw new Error(
+    'PostgreSQL does not run as root, and there is no account "postgres" or "nobody" to run it under',
+  );
+}
+
+/** Whether the account may enter this directory, or execute this file. We ourselves always may. */
+export function isReachable(file: string, account: Account | undefined): boolean {
+  if (account === undefined) return true;
+  const probe = spawnSync('/bin/sh', ['-c', 'test -x "$1"', 'sh', file], {
+    ...account,
+    env: childEnv,
+    cwd: '/',
+  });
+  return probe.status === 0;
+}
+
+/** Where one instance keeps its things; data and socket belong to the account that runs it. */
+interface ClusterPlaces {
+  readonly homeDir: string;
+  readonly dataDir: string;
+  readonly socketDir: string;
+}
+
+/**
+ * Lays out an instance in `dir`. When the account cannot access `dir`, the instance is below /var/tmp, and the file
+ * `elsewhere` in `dir` has its path. Deleting that file, as by emptying `dir`, starts with a new instance.
+ */
+function preparePlaces(dir: string, account: Account | undefined): ClusterPlaces {
+  const wanted = path.resolve(dir);
+  mkdirSync(wanted, { recursive: true });
+  const homeDir = isReachable(wanted, account) ? wanted : homeElsewhere(wanted);
+  const socketDir = shortDir(homeDir);
+  makePrivate(socketDir, account);
+  return { homeDir, dataDir: path.join(homeDir, 'data'), socketDir };
+}
+
+function homeElsewhere(wanted: string): string {
+  const note = path.join(wanted, 'elsewhere');
+  return commonDirFor('pgdata', note, (home) => writeFileSync(note, `${home}\n`));
+}
+
+const maxSocketPathBytes = 107;
+const socketName = '.s.PGSQL.5432';
+
+/** The kernel bounds the whole path of a socket. */
+function shortDir(homeDir: string): string {
+  const inHome = path.join(homeDir, 'run');
+  if (Buffer.byteLength(path.join(inHome, socketName)) <= maxSocketPathBytes) return inHome;
+  return path.join(
+    commonDirFor('pgsocket', homeDir, () => undefined),
+    'run',
+  );
+}
+
+/** Makes a directory that only the account, and root, can enter. */
+function makePrivate(dir: string, account: Account | undefined): void {
+  mkdirSync(dir, { recursive: true, mode: 0o700 });
+  if (account !== undefined) chownSync(dir, account.uid, account.gid);
 }

@@ -11,10 +11,10 @@ import { factsOf, type ReceivedCall, readCall } from './call.ts';
 import { RunnerError } from './errors.ts';
 import type { Teller } from './hooks.ts';
 import { requireWhole } from './job.ts';
-import { keepLease } from './keep-lease.ts';
+import { keepLease } from './lease.ts';
 import { createLeaseDesk, type LeaseDesk } from './lease-desk.ts';
 import type { Outcome } from './outcome.ts';
-import { createReporterOf } from './reporter.ts';
+import { createReporterOf } from './report.ts';
 import type { Runs } from './runs.ts';
 import type { Slots } from './slots.ts';
 

@@ -1,9 +1,8 @@
 import { maxJobIndex, maxServiceId } from '../base/values/job.ts';
 import { triggerKinds } from '../base/values/triggers/trigger.ts';
 import type { JobCall, ReceivedCall, Trigger } from './call.ts';
-import type { AnySchema, OutputOf } from './input.ts';
-import { readInput } from './input.ts';
 import type { Result } from './result.ts';
+import { InvalidInput } from './errors.ts';
 
 /** Of paid calls, unless it names another trigger, or several. */
 export type Handler<Input = undefined, Kind extends Trigger = 'x402'> = (
@@ -73,4 +72,52 @@ export function requireTimeout(timeoutMs: number): void {
 export function requireWhole(name: string, value: number, least: number, most: number): void {
   if (Number.isSafeInteger(value) && value >= least && value <= most) return;
   throw new TypeError(`${name} must be a whole number from ${least} to ${most}, not ${value}`);
+}
+
+/** A Standard Schema, which zod's schemas are: only this much of it is used, so that no version is forced. */
+interface AnySchema<Output = unknown> {
+  readonly '~standard': {
+    readonly types?: { readonly output: Output } | undefined;
+    readonly validate: (value: unknown) => Checked<Output> | Promise<Checked<Output>>;
+  };
+}
+
+type Checked<Output> =
+  | { readonly value: Output; readonly issues?: undefined }
+  | { readonly issues: readonly Issue[] };
+
+interface Issue {
+  readonly message: string;
+  readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
+}
+
+/** What a handler gets as `input`; undefined where the job has no schema. */
+type OutputOf<Schema> = Schema extends AnySchema<infer Output> ? Output : undefined;
+
+const issuesTold = 5;
+/** Keys come from the client, and may be long. */
+const mistakesLength = 500;
+
+/**
+ * Parses a body as JSON and checks it.
+ * @throws InvalidInput naming the mistakes, without the values
+ */
+async function readInput(schema: AnySchema, body: Buffer): Promise<unknown> {
+  const checked = await schema['~standard'].validate(parse(body));
+  if (!checked.issues) return checked.value;
+  const mistakes = checked.issues.slice(0, issuesTold).map(sentence).join('; ');
+  throw new InvalidInput(mistakes.slice(0, mistakesLength).toWellFormed());
+}
+
+function parse(body: Buffer): unknown {
+  try {
+    return JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body));
+  } catch {
+    throw new InvalidInput('the body is not JSON in UTF-8');
+  }
+}
+
+function sentence({ message, path = [] }: Issue): string {
+  const place = path.map((step) => String(typeof step === 'object' ? step.key : step)).join('.');
+  return place === '' ? message : `${place}: ${message}`;
 }

@@ -1,8 +1,7 @@
 import { RunnerError } from './errors.ts';
 import type { Teller } from './hooks.ts';
 import { requireWhole } from './job.ts';
-import { type Extension, keepLease } from './keep-lease.ts';
-import { isRecord, type Lease, leaseMs, readLeases } from './lease.ts';
+import { type Extension, keepLease, isRecord, type Lease, leaseMs, readLeases } from './lease.ts';
 import { createLeaseClient, type LeaseAnswer, type LeaseClient } from './lease-client.ts';
 import type { Outcome } from './outcome.ts';
 import { createReporter } from './progress.ts';

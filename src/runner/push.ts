@@ -5,7 +5,7 @@ import { RunnerError } from './errors.ts';
 import type { Teller } from './hooks.ts';
 import type { Outcome, Refused, Retry } from './outcome.ts';
 import type { ReportProgress } from './progress.ts';
-import { createReporterOf } from './reporter.ts';
+import { createReporterOf } from './report.ts';
 import type { Runs } from './runs.ts';
 
 /** A pushed call, from whatever server received it. */

@@ -3,14 +3,16 @@ import { factsOf } from './call.ts';
 import { RunnerError } from './errors.ts';
 import type { Teller } from './hooks.ts';
 import type { Lease } from './lease.ts';
-import type { LeaseAnswer, LeaseClient, PostOptions } from './lease-client.ts';
+import { type LeaseAnswer, type LeaseClient, type PostOptions, createLeaseClient } from './lease-client.ts';
 import type { Outcome } from './outcome.ts';
 import type { EncodedResult } from './result.ts';
 import { partsOf, resultPartBytes } from '../base/values/result-parts.ts';
 import { backOffMs, withJitterMs } from '../base/values/back-off.ts';
 import { pause } from '../base/runtime/pause.ts';
+import { progressUrlHeader } from '../base/values/progress-token.ts';
+import { createReporter, type ReportProgress } from './progress.ts';
 
-export interface Reporting {
+interface Reporting {
   readonly client: LeaseClient;
   readonly tell: Teller;
   /** Aborts when nothing is waited for any more. */
@@ -143,4 +145,21 @@ export function traceOf({ call }: Lease) {
 
 export function about({ call }: Lease) {
   return call ? { call: factsOf(call) } : {};
+}
+
+/**
+ * Reports the progress of a call that came by itself, pushed or over a broker, to the address in its signed metadata. Undefined where a
+ * gateway of an earlier version names none.
+ * @param token proves the lease: never the runner's own
+ */
+export function createReporterOf(
+  metadata: Readonly<Record<string, string>>,
+  leaseId: string,
+  token: string,
+  ended: AbortSignal,
+): ReportProgress | undefined {
+  const url = metadata[progressUrlHeader];
+  if (url === undefined || !URL.canParse(url) || !/^https?:/.test(url)) return undefined;
+  const client = createLeaseClient(url, token);
+  return createReporter((said, options) => client.post('', { lease_id: leaseId, ...said }, options), ended);
 }

@@ -1,7 +1,7 @@
 import { Code, ConnectError, type ConnectRouter, createContextKey } from '@connectrpc/connect';
 import type { FairTurns } from './fair-turns.ts';
 import { PricingService } from './generated/pricing_pb.ts';
-import { priceMessage } from './price-answer.ts';
+import { priceMessage } from './price-messages.ts';
 import type { PriceRefusal, PricingEngine } from './pricing-engine.ts';
 
 /** What is logged of a request: ids only. */
