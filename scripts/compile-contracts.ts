@@ -5,8 +5,23 @@ import path from 'node:path';
 import { z } from 'zod';
 
 const bytecode = z.object({ object: z.string() });
+const parameter = z.object({
+  type: z.string(),
+  name: z.string(),
+  indexed: z.boolean().default(false),
+  get components(): z.ZodOptional<z.ZodArray<typeof parameter>> {
+    return z.array(parameter).optional();
+  },
+});
+const abiItem = z.object({
+  type: z.enum(['constructor', 'function', 'event', 'error']),
+  name: z.string().default(''),
+  stateMutability: z.string().default(''),
+  inputs: z.array(parameter),
+  outputs: z.array(parameter).default([]),
+});
 const contract = z.object({
-  abi: z.array(z.unknown()),
+  abi: z.array(abiItem),
   evm: z.object({ bytecode, deployedBytecode: bytecode }),
 });
 const compilerOutput = z.object({
@@ -66,7 +81,23 @@ function artifactOf(output: z.infer<typeof compilerOutput>, fileName: string): [
   if (compiled === undefined) throw new Error(`${fileName} has no contract ${name}`);
   const { abi, evm } = compiled;
   const deployedBytecode = `0x${evm.deployedBytecode.object}`;
-  return [name, { abi, bytecode: `0x${evm.bytecode.object}`, deployedBytecode }];
+  return [name, { abi: abi.map(signatureOf), bytecode: `0x${evm.bytecode.object}`, deployedBytecode }];
+}
+
+/** As Solidity writes it, which viem reads: `function balanceOf(address holder) view returns (uint256)`. */
+function signatureOf({ type, name, stateMutability, inputs, outputs }: z.infer<typeof abiItem>): string {
+  const mutability = ['', 'nonpayable'].includes(stateMutability) ? [] : [stateMutability];
+  const returns = outputs.length === 0 ? [] : [`returns ${listOf(outputs)}`];
+  const head = type === 'constructor' ? type : `${type} ${name}`;
+  return [head + listOf(inputs), ...mutability, ...returns].join(' ');
+}
+
+function listOf(parameters: readonly z.infer<typeof parameter>[]): string {
+  const texts = parameters.map(({ type, name, indexed, components }) => {
+    const full = components ? type.replace('tuple', listOf(components)) : type;
+    return [full, ...(indexed ? ['indexed'] : []), ...(name === '' ? [] : [name])].join(' ');
+  });
+  return `(${texts.join(', ')})`;
 }
 
 function main(isCheck: boolean): void {

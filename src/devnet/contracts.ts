@@ -1,4 +1,4 @@
-import { type Abi, type Hex, isHex } from 'viem';
+import { type Abi, type Hex, isHex, parseAbi } from 'viem';
 import type { Address } from '../base/values/primitives.ts';
 import { type ChainLocation, deployedAddress, deployOnce } from './deploy.ts';
 
@@ -30,18 +30,16 @@ export const multicall3 = artifact('Multicall3');
 
 function artifact(name: keyof typeof artifacts): ContractArtifact {
   const { abi, bytecode, deployedBytecode } = artifacts[name];
-  if (!isAbi(abi)) throw new Error(`${name} has no ABI`);
-  return { abi, bytecode: code(name, bytecode), deployedBytecode: code(name, deployedBytecode) };
+  return {
+    abi: parseAbi(abi),
+    bytecode: code(name, bytecode),
+    deployedBytecode: code(name, deployedBytecode),
+  };
 }
 
 function code(name: string, text: string): Hex {
   if (!isHex(text) || text === '0x') throw new Error(`${name} has no bytecode`);
   return text;
-}
-
-/** A minimal check that it is an ABI; a test compares it with the compiler's output. */
-function isAbi(value: readonly object[]): value is Abi {
-  return value.length > 0 && value.every((entry) => 'type' in entry);
 }
 
 /** After the prepaid contract. */
