@@ -1,3 +1,4 @@
+import { factList } from './tables.ts';
 import { includesRole } from '../../base/values/operator-role.ts';
 import { html, type Html } from '../../base/values/html.ts';
 import { type Notice, renderWhole } from '../pages/document.ts';
@@ -60,12 +61,6 @@ const keys: readonly (readonly [string, string])[] = [
 
 const keysDialog = html`<dialog class="sheet" aria-labelledby="keys-title" data-keys-dialog>
   <h2 id="keys-title">Keys</h2>
-  <dl class="facts">
-    ${keys.map(
-      ([key, what]) =>
-        html`<dt><kbd>${key}</kbd></dt>
-          <dd>${what}</dd>`,
-    )}
-  </dl>
+  ${factList(keys.map(([key, what]) => [html`<kbd>${key}</kbd>`, what]))}
   <form method="dialog"><button class="plain">Close</button></form>
 </dialog>`;

@@ -11,7 +11,7 @@ export function form(visit: Pick<VisitOf<PageHost>, 'token'>, action: string, bo
   </form>`;
 }
 
-export interface FieldOptions {
+interface FieldOptions {
   readonly label: string;
   readonly name: string;
   readonly type?: 'text' | 'email' | 'password' | 'date';
@@ -186,4 +186,30 @@ export function copyButton(text: string, what: string): Html {
 /** A name that a person chose: its direction does not affect the text around it, and marks that turn text around are left out. */
 export function personName(name: string): Html {
   return html`<bdi class="name">${withoutMarks(name)}</bdi>`;
+}
+
+/** A labelled choice of one value. `any`: the first entry, which chooses none. */
+export function selectField({
+  label,
+  name,
+  values,
+  value,
+  any,
+  texts = {},
+}: {
+  readonly label: string;
+  readonly name: string;
+  readonly values: readonly string[];
+  readonly value?: string | null | undefined;
+  readonly any?: string;
+  /** How values are shown, where it is not by their own words. */
+  readonly texts?: Readonly<Record<string, string>>;
+}): Html {
+  return html`<div class="field">
+    <label for="${name}">${label}</label>
+    <select id="${name}" name="${name}">
+      ${any !== undefined && html`<option value="">${any}</option>`}
+      ${values.map((one) => html`<option value="${one}" ${one === value && html`selected`}>${texts[one] ?? one.replaceAll('_', ' ')}</option>`)}
+    </select>
+  </div>`;
 }

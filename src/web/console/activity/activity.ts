@@ -1,10 +1,9 @@
+import { cursorOf, pageLinks, pageRows, tableSheet } from '../tables.ts';
 import type { RecordedEvent } from '../../../ledger/rules/event.ts';
 import { html, type Html } from '../../../base/values/html.ts';
 import { readConsoleEvents } from '../../../accounts/use-cases/operators.ts';
-import { pathWith } from '../../pages/own-path.ts';
-import { type Column, empty, table, time } from '../../pages/parts.ts';
+import { type Column, empty, time } from '../../pages/parts.ts';
 import type { View } from '../../pages/site.ts';
-import { cursorOf } from '../cursor.ts';
 import type { OperatorVisit, Section } from '../site.ts';
 
 const path = '/console/activity';
@@ -22,8 +21,7 @@ export const activitySection: Section = {
 async function activityView({ site, query }: OperatorVisit): Promise<View> {
   const before = cursorOf(query, 'before');
   const events = await readConsoleEvents(site.ledger, before, shownRows + 1);
-  const shown = events.slice(0, shownRows);
-  const next = events.length > shownRows ? shown.at(-1)?.version : undefined;
+  const { shown, next } = pageRows(events, shownRows, ({ version }) => version);
   const columns: Column<RecordedEvent>[] = [
     { label: 'When', cell: ({ at }) => time(new Date(at)) },
     { label: 'Who', cell: (event) => whoOf(event) },
@@ -38,12 +36,9 @@ async function activityView({ site, query }: OperatorVisit): Promise<View> {
     ${
       shown.length === 0
         ? empty('Nothing yet', 'Each action in the console is recorded here with who did it.')
-        : html`<section class="sheet" data-rows>${table('Actions', columns, shown)}</section>`
+        : tableSheet('Actions', columns, shown)
     }
-    <p class="actions">
-      ${before !== undefined && html`<a class="button plain" href="${path}">The latest</a>`}
-      ${next !== undefined && html`<a class="button plain" href="${pathWith(path, { before: String(next) })}">Earlier</a>`}
-    </p>`;
+    ${pageLinks(path, 'before', { isFirst: before === undefined, next }, ['The latest', 'Earlier'])}`;
   return { kind: 'view', title: 'Activity', section: path, body };
 }
 

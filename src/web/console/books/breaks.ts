@@ -1,3 +1,4 @@
+import { factList } from '../tables.ts';
 import { explanationClasses } from '../../../ledger/rules/explanation-class.ts';
 import { includesRole } from '../../../base/values/operator-role.ts';
 import type { ReportJson } from '../../../finance/rules/reconcile/report.ts';
@@ -6,7 +7,7 @@ import { html, type Html, type Shown } from '../../../base/values/html.ts';
 import { operatorTextPattern } from '../../../base/values/operator-words.ts';
 import { isHex32 } from '../../../base/values/primitives.ts';
 import { noticeOf } from '../../pages/document.ts';
-import { badge, type Column, field, form, shortId, table, time } from '../../pages/parts.ts';
+import { badge, type Column, field, form, shortId, table, time, selectField } from '../../pages/parts.ts';
 import { notFound } from '../../pages/problem.ts';
 import type { View } from '../../pages/site.ts';
 import {
@@ -16,7 +17,6 @@ import {
   isSaidOpen,
   readExplanations,
 } from '../../../finance/use-cases/reconcile/explain-break.ts';
-import { selectField } from '../select-field.ts';
 import type { Console, OperatorVisit } from '../site.ts';
 import {
   booksPath,
@@ -134,15 +134,7 @@ async function breakView(visit: OperatorVisit, mistake?: string, typed?: URLSear
     ${mistake !== undefined && noticeOf({ tone: 'bad', text: mistake })}
     <section class="sheet">
       <h2>What differs</h2>
-      <dl class="facts">
-        ${factsOf(stored.report, item).map(
-          ([name, value]) =>
-            html`<dt>${name}</dt>
-              <dd>${value}</dd>`,
-        )}
-        <dt>Its id in every report</dt>
-        <dd>${shortId(breakId, 'the id of the break')}</dd>
-      </dl>
+      ${factList([...factsOf(stored.report, item), ['Its id in every report', shortId(breakId, 'the id of the break')]])}
     </section>
     <section class="sheet">
       <h2>What was said of it</h2>

@@ -1,7 +1,8 @@
+import { tableSheet } from '../tables.ts';
 import type { EventOf } from '../../../ledger/rules/event.ts';
 import { html } from '../../../base/values/html.ts';
 import { tokenAmount } from '../../pages/jobs/token-amount.ts';
-import { type Column, empty, shortId, table, time } from '../../pages/parts.ts';
+import { type Column, empty, shortId, time } from '../../pages/parts.ts';
 import type { View } from '../../pages/site.ts';
 import { listSweeps, listTransfers } from '../../../payments/store/refunds.ts';
 import type { Console, OperatorVisit } from '../site.ts';
@@ -28,9 +29,7 @@ async function moneyView({ site }: OperatorVisit): Promise<View> {
             html`What left a payee for an account of yours is recorded by
               <code>tollbook sweeps record</code>.`,
           )
-        : html`<section class="sheet" data-rows>
-            ${table('Sweeps, the newest first', sweepColumns, sweeps)}
-          </section>`
+        : tableSheet('Sweeps, the newest first', sweepColumns, sweeps)
     }
     ${
       transfers.length === 0
@@ -38,9 +37,7 @@ async function moneyView({ site }: OperatorVisit): Promise<View> {
             'No other transfer is recorded',
             html`Money that came without a payment is recorded by <code>tollbook transfers record</code>.`,
           )
-        : html`<section class="sheet" data-rows>
-            ${table('Unexplained transfers, the newest first', transferColumns, transfers)}
-          </section>`
+        : tableSheet('Unexplained transfers, the newest first', transferColumns, transfers)
     }
     ${Math.max(sweeps.length, transfers.length) === shownRows && html`<p class="hint">The newest ${shownRows} of each: the exports have them all.</p>`}`;
   return booksView(site, moneyPath, 'Sweeps and other transfers', body);

@@ -1,3 +1,4 @@
+import { tableSheet } from '../tables.ts';
 import { BooksError } from '../../../finance/rules/bookkeeping/books-error.ts';
 import { bookFormats } from '../../../base/values/format.ts';
 import { includesRole } from '../../../base/values/operator-role.ts';
@@ -11,7 +12,7 @@ import { ExportError, openDatabaseSource } from '../../../finance/use-cases/book
 import { noticeOf } from '../../pages/document.ts';
 import type { NoticeCode } from '../../pages/notices.ts';
 import { pathWith } from '../../pages/own-path.ts';
-import { badge, type Column, copyButton, count, empty, field, form, table, time } from '../../pages/parts.ts';
+import { badge, type Column, copyButton, count, empty, field, form, time } from '../../pages/parts.ts';
 import { notFound } from '../../pages/problem.ts';
 import type { Answer, View } from '../../pages/site.ts';
 import { closePeriod } from '../../../finance/use-cases/periods/close-period.ts';
@@ -171,9 +172,7 @@ async function listView({ site }: OperatorVisit): Promise<View> {
     ${
       periods.all.length === 0
         ? empty('No period is closed', 'A period is closed on the page of its reconciliation.')
-        : html`<section class="sheet" data-rows>
-            ${table('Closed, the latest first', columns, periods.all.toReversed())}
-          </section>`
+        : tableSheet('Closed, the latest first', columns, periods.all.toReversed())
     }`;
   return booksView(site, periodsPath, 'Periods', body);
 }

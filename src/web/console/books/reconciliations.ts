@@ -1,16 +1,15 @@
+import { cursorOf, pageLinks, pageRows, tableSheet } from '../tables.ts';
 import { Readable } from 'node:stream';
 import { allClasses } from '../../../finance/rules/reconcile/reconcile.ts';
 import type { ReportJson } from '../../../finance/rules/reconcile/report.ts';
 import type { ClassJson } from '../../../finance/rules/reconcile/tally.ts';
 import { html, type Html } from '../../../base/values/html.ts';
 import { noticeOf } from '../../pages/document.ts';
-import { pathWith } from '../../pages/own-path.ts';
-import { badge, type Column, copyButton, count, empty, table, time } from '../../pages/parts.ts';
+import { badge, type Column, copyButton, count, empty, time } from '../../pages/parts.ts';
 import type { Answer, View } from '../../pages/site.ts';
 import { notFound } from '../../pages/problem.ts';
 import { readExplanations } from '../../../finance/use-cases/reconcile/explain-break.ts';
 import { latestReconciliations, type ReconciliationRow } from '../../../audit/store/reconciliations.ts';
-import { cursorOf } from '../cursor.ts';
 import type { Console, OperatorVisit } from '../site.ts';
 import { balancesOf } from './balances.ts';
 import { exportsAndClose } from './periods.ts';
@@ -33,8 +32,7 @@ export function reconciliationPages(console: Console): void {
 async function listView({ site, query }: OperatorVisit): Promise<View> {
   const before = cursorOf(query, 'before');
   const rows = await latestReconciliations(site.ledger.pool, before, shownRows + 1);
-  const shown = rows.slice(0, shownRows);
-  const next = rows.length > shownRows ? shown.at(-1)?.id : undefined;
+  const { shown, next } = pageRows(rows, shownRows, ({ id }) => id);
   const columns: Column<ReconciliationRow>[] = [
     {
       label: 'Made',
@@ -55,12 +53,9 @@ async function listView({ site, query }: OperatorVisit): Promise<View> {
             html`The command <code>tollbook reconcile</code> compares the ledger with the chains for a period,
               and stores its report here.`,
           )
-        : html`<section class="sheet" data-rows>${table('Stored reports', columns, shown)}</section>`
+        : tableSheet('Stored reports', columns, shown)
     }
-    <p class="actions">
-      ${before !== undefined && html`<a class="button plain" href="${booksPath}">The latest</a>`}
-      ${next !== undefined && html`<a class="button plain" href="${pathWith(booksPath, { before: String(next) })}">Earlier</a>`}
-    </p>`;
+    ${pageLinks(booksPath, 'before', { isFirst: before === undefined, next }, ['The latest', 'Earlier'])}`;
   return booksView(site, booksPath, 'Reconciliations', body);
 }
 
@@ -151,6 +146,7 @@ async function breaksOf(visit: OperatorVisit, { id, report }: StoredReport): Pro
   );
   const after = cursorOf(visit.query, 'after') ?? 0;
   const shown = sorted.slice(after, after + shownRows);
+  const next = after + shownRows < sorted.length ? after + shownRows : undefined;
   const ids = shown.flatMap(({ item }) => item.break_id ?? []);
   const explanations = await readExplanations(visit.site.ledger.pool, ids);
   const path = `${booksPath}/reconciliations/${id}`;
@@ -160,10 +156,7 @@ async function breaksOf(visit: OperatorVisit, { id, report }: StoredReport): Pro
       said: explanations.get(item.break_id ?? ''),
     }))}
     ${counted > all.length && html`<p class="hint">${counted - all.length} more are only counted: the report has them by sender.</p>`}
-    <p class="actions">
-      ${after > 0 && html`<a class="button plain" href="${path}">The first</a>`}
-      ${after + shownRows < sorted.length && html`<a class="button plain" href="${pathWith(path, { after: String(after + shownRows) })}">More</a>`}
-    </p>
+    ${pageLinks(path, 'after', { isFirst: after === 0, next }, ['The first', 'More'])}
   </section>`;
 }
 

@@ -1,12 +1,11 @@
+import { cursorOf, pageLinks, tableSheet } from '../tables.ts';
 import { refundReasonTexts } from '../../../payments/rules/refund.ts';
 import { html, type Html } from '../../../base/values/html.ts';
-import { pathWith } from '../../pages/own-path.ts';
 import { noticeOf } from '../../pages/document.ts';
 import { tokenAmount } from '../../pages/jobs/token-amount.ts';
-import { badge, type Column, empty, shortId, table, time } from '../../pages/parts.ts';
+import { badge, type Column, empty, shortId, time } from '../../pages/parts.ts';
 import type { View } from '../../pages/site.ts';
 import { type ListedRefund, listRefundsDue } from '../../../finance/use-cases/refunds/list-refunds-due.ts';
-import { cursorOf } from '../cursor.ts';
 import type { Console, ConsoleSite, OperatorVisit } from '../site.ts';
 import { booksView, paymentLink, refundPath, refundsPath } from './books-view.ts';
 import { refundPages } from './refund.ts';
@@ -43,14 +42,9 @@ async function listView({ site, query }: OperatorVisit): Promise<View> {
     ${
       rows.length + changed.length === 0
         ? empty('No refund is due', 'A payment whose call was given up is here a moment later.')
-        : html`<section class="sheet" data-rows>
-            ${table('Owed to payers, the oldest payment first', columns, rows)}
-          </section>`
+        : tableSheet('Owed to payers, the oldest payment first', columns, rows)
     }
-    <p class="actions">
-      ${after > 0 && html`<a class="button plain" href="${refundsPath}">The oldest</a>`}
-      ${next !== undefined && html`<a class="button plain" href="${pathWith(refundsPath, { after: String(next) })}">Later ones</a>`}
-    </p>`;
+    ${pageLinks(refundsPath, 'after', { isFirst: after === 0, next }, ['The oldest', 'Later ones'])}`;
   return booksView(site, refundsPath, 'Refunds due', body);
 }
 

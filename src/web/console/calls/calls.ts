@@ -1,3 +1,4 @@
+import { tableSheet } from '../tables.ts';
 import { html, type Html } from '../../../base/values/html.ts';
 import { visibleText } from '../../../base/values/visible-text.ts';
 import {
@@ -7,7 +8,7 @@ import {
   listed,
 } from '../../../calls/use-cases/dead-letters.ts';
 import { pathWith } from '../../pages/own-path.ts';
-import { type Column, count, table, time } from '../../pages/parts.ts';
+import { type Column, count, time } from '../../pages/parts.ts';
 import type { View } from '../../pages/site.ts';
 import type { OperatorVisit, Section } from '../site.ts';
 import { jobsOf } from '../contexts.ts';
@@ -43,22 +44,15 @@ async function callsView(visit: OperatorVisit): Promise<View> {
 
 function causesSheet({ groups, others, next }: CauseReport): Html {
   const isCut = others > 0 || next !== undefined;
-  return html`<section class="sheet" data-rows>
-    ${
-      groups.length === 0
-        ? html`<h2>Dead letters</h2>
-            <p class="muted">None at present.</p>`
-        : table('Dead letters by cause', causeColumns, groups)
-    }
-    ${
-      isCut &&
-      html`<p class="hint">
-        There are more than are grouped
-        here${others > 0 && html`, ${count(others)} of causes that are not listed`}:
-        <a href="${deadPath}">all dead letters</a>.
-      </p>`
-    }
-  </section>`;
+  const note =
+    isCut &&
+    html`<p class="hint">
+      There are more than are grouped
+      here${others > 0 && html`, ${count(others)} of causes that are not listed`}:
+      <a href="${deadPath}">all dead letters</a>.
+    </p>`;
+  const none = ['Dead letters', 'None at present.'] as const;
+  return tableSheet('Dead letters by cause', causeColumns, groups, { none, note });
 }
 
 const causeColumns: Column<CauseGroup>[] = [

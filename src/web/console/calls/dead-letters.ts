@@ -1,3 +1,4 @@
+import { cursorOf, pageLinks, tableSheet } from '../tables.ts';
 import {
   type BatchReport,
   countChosen,
@@ -17,10 +18,9 @@ import { noticeOf } from '../../pages/document.ts';
 import { type Filters, isCursor } from '../../pages/filters.ts';
 import { runnerName } from '../../../base/values/runner-name.ts';
 import { pathWith } from '../../pages/own-path.ts';
-import { type Column, count, empty, field, form, table, time } from '../../pages/parts.ts';
+import { type Column, count, empty, field, form, time } from '../../pages/parts.ts';
 import type { Answer, View } from '../../pages/site.ts';
 import type { DeadLetterRow } from '../../../calls/store/dead-letters.ts';
-import { cursorOf } from '../cursor.ts';
 import type { Console, OperatorVisit } from '../site.ts';
 import { jobsOf } from '../contexts.ts';
 import { callLink } from './links.ts';
@@ -185,14 +185,9 @@ async function deadView(visit: OperatorVisit, mistake?: string): Promise<View> {
     ${
       rows.length === 0
         ? empty('None of these', 'They were requeued, given up or completed.')
-        : html`<section class="sheet" data-rows>
-            ${table('Dead letters, the oldest first', columnsFor(visit, filters), rows)}
-          </section>`
+        : tableSheet('Dead letters, the oldest first', columnsFor(visit, filters), rows)
     }
-    <p class="actions">
-      ${after !== undefined && html`<a class="button plain" href="${pathWith(deadPath, filters)}">The oldest</a>`}
-      ${next !== undefined && html`<a class="button plain" href="${pathWith(deadPath, { ...filters, after: String(next) })}">Newer</a>`}
-    </p>
+    ${pageLinks(deadPath, 'after', { isFirst: after === undefined, next }, ['The oldest', 'Newer'], filters)}
     ${mayChange && (await manyForms(visit, filters))}`;
   return {
     kind: 'view',
@@ -307,9 +302,11 @@ async function reportView(visit: OperatorVisit, { fields, done, verb, said }: Re
     <p class="lead" role="status">${count(done.done)} ${said}, ${count(done.skips)} skipped.</p>
     ${
       skipped.length > 0 &&
-      html`<section class="sheet" data-rows>
-        ${table(done.skips > skipped.length ? `Skipped, the first ${skipped.length}` : 'Skipped', skipColumns, skipped)}
-      </section>`
+      tableSheet(
+        done.skips > skipped.length ? `Skipped, the first ${skipped.length}` : 'Skipped',
+        skipColumns,
+        skipped,
+      )
     }
     ${
       next !== undefined &&

@@ -1,13 +1,12 @@
+import { cursorOf, pageLinks, pageRows, tableSheet } from '../tables.ts';
 import { html, type Html } from '../../../base/values/html.ts';
 import { visibleText } from '../../../base/values/visible-text.ts';
 import type { JobsContext } from '../../../jobs/use-cases/context.ts';
 import { runnerName } from '../../../base/values/runner-name.ts';
 import { pathWith } from '../../pages/own-path.ts';
-import { badge, type Column, empty, table, time } from '../../pages/parts.ts';
+import { badge, type Column, empty, time, selectField } from '../../pages/parts.ts';
 import type { View } from '../../pages/site.ts';
 import { listOutbox, type OutboxCall, type OutboxPlace, outboxPlaces } from '../../../calls/store/outbox.ts';
-import { cursorOf } from '../cursor.ts';
-import { selectField } from '../select-field.ts';
 import type { Console, OperatorVisit } from '../site.ts';
 import { jobsOf } from '../contexts.ts';
 import { callLink } from './links.ts';
@@ -45,8 +44,7 @@ async function outboxView(visit: OperatorVisit): Promise<View> {
   const filter = { place, services: servicesOf(query, context) };
   const calls =
     filter.services?.length === 0 ? [] : await listOutbox(context.db, filter, after ?? 0, shownRows + 1);
-  const shown = calls.slice(0, shownRows);
-  const next = calls.length > shownRows ? shown.at(-1)?.callId : undefined;
+  const { shown, next } = pageRows(calls, shownRows, ({ callId }) => callId);
   const filters = {
     place,
     runner: query.get('runner') ?? undefined,
@@ -58,14 +56,9 @@ async function outboxView(visit: OperatorVisit): Promise<View> {
     ${
       shown.length === 0
         ? empty('No such call', 'A call leaves the outbox when it is completed or given up.')
-        : html`<section class="sheet" data-rows>
-            ${table('Calls that have not ended, the oldest first', columns, shown)}
-          </section>`
+        : tableSheet('Calls that have not ended, the oldest first', columns, shown)
     }
-    <p class="actions">
-      ${after !== undefined && html`<a class="button plain" href="${pathWith(path, filters)}">The oldest</a>`}
-      ${next !== undefined && html`<a class="button plain" href="${pathWith(path, { ...filters, after: String(next) })}">Newer</a>`}
-    </p>`;
+    ${pageLinks(path, 'after', { isFirst: after === undefined, next }, ['The oldest', 'Newer'], filters)}`;
   return { kind: 'view', title: 'Outbox', section: '/console/calls', body };
 }
 

@@ -1,8 +1,9 @@
+import { tableSheet } from '../tables.ts';
 import { includesRole } from '../../../base/values/operator-role.ts';
 import { html, type Html, type Shown } from '../../../base/values/html.ts';
 import type { JobsContext } from '../../../jobs/use-cases/context.ts';
 import { pauseRunner, readPause, resumeRunner } from '../../../calls/use-cases/pause-runner.ts';
-import { badge, type Column, form, table, time } from '../../pages/parts.ts';
+import { badge, type Column, form, time } from '../../pages/parts.ts';
 import { problemView } from '../../pages/problem.ts';
 import { countOutbox, type OutboxCount, type OutboxPlace } from '../../../calls/store/outbox.ts';
 import type { Console, OperatorVisit } from '../site.ts';
@@ -53,14 +54,7 @@ export async function runnersSheet(visit: OperatorVisit, context: JobsContext): 
   const rows = await readRunners(context);
   const mayPause = includesRole(visit.operator.role, 'operator');
   const columns = [...runnerColumns, ...(mayPause ? [pauseColumn(visit)] : [])];
-  return html`<section class="sheet" data-rows>
-    ${
-      rows.length === 0
-        ? html`<h2>Outbox</h2>
-            <p class="muted">No runner is configured.</p>`
-        : table('Outbox by runner', columns, rows)
-    }
-  </section>`;
+  return tableSheet('Outbox by runner', columns, rows, { none: ['Outbox', 'No runner is configured.'] });
 }
 
 async function readRunners(context: JobsContext): Promise<RunnerRow[]> {

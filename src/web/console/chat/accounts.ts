@@ -1,19 +1,8 @@
+import { cursorOf, factList, pageLinks, pageRows, tableSheet } from '../tables.ts';
 import { html, type Html } from '../../../base/values/html.ts';
 import { type Account, findAccount, listAccounts } from '../../../accounts/store/credit.ts';
-import { pathWith } from '../../pages/own-path.ts';
-import {
-  amount,
-  type Column,
-  empty,
-  table,
-  badge,
-  field,
-  form,
-  personName,
-  time,
-} from '../../pages/parts.ts';
+import { amount, type Column, empty, badge, field, form, personName, time } from '../../pages/parts.ts';
 import type { Answer, View } from '../../pages/site.ts';
-import { cursorOf } from '../cursor.ts';
 import type { Console, OperatorVisit } from '../site.ts';
 import { chatOf } from '../contexts.ts';
 import type { RecordedEvent } from '../../../ledger/rules/event.ts';
@@ -49,21 +38,15 @@ async function listView(visit: OperatorVisit): Promise<View> {
   const { db, settings } = chatOf(visit);
   const after = cursorOf(visit.query, 'after');
   const accounts = await listAccounts(db, { after: after ?? 0, limit: shownRows + 1 });
-  const shown = accounts.slice(0, shownRows);
-  const next = accounts.length > shownRows ? shown.at(-1)?.accountId : undefined;
+  const { shown, next } = pageRows(accounts, shownRows, ({ accountId }) => accountId);
   const list =
     shown.length === 0
       ? empty('No accounts', 'An account is opened with its first key, or by its user.')
-      : html`<section class="sheet" data-rows>
-          ${table('Accounts, the oldest first', columnsFor(settings.currency), shown)}
-        </section>`;
+      : tableSheet('Accounts, the oldest first', columnsFor(settings.currency), shown);
   return view(
     visit,
     html`${list}
-      <p class="actions">
-        ${after !== undefined && html`<a class="button plain" href="${accountsPath}">The oldest</a>`}
-        ${next !== undefined && html`<a class="button plain" href="${pathWith(accountsPath, { after: String(next) })}">Newer</a>`}
-      </p>`,
+    ${pageLinks(accountsPath, 'after', { isFirst: after === undefined, next }, ['The oldest', 'Newer'])}`,
   );
 }
 
@@ -177,28 +160,15 @@ async function accountView(visit: OperatorVisit, mistake?: Mistake): Promise<Vie
     listKeysOf(db, accountId, { isRevoked: true, limit: shownKeys }),
     readLatestEvents(pool, accountStream(accountId), shownMoves + 1, before),
   ]);
-  const shown = moves.slice(0, shownMoves);
-  const next = moves.length > shownMoves ? shown.at(-1)?.version : undefined;
+  const { shown, next } = pageRows(moves, shownMoves, ({ version }) => version);
   const path = `${accountsPath}/${accountId}`;
   const body = html`<p><a href="${accountsPath}">Accounts</a></p>
     <div class="head"><h1 class="name">${name}</h1></div>
     ${mistake && noticeOf({ tone: 'bad', text: mistake.text })} ${creditSheet(account, settings.currency)}
     ${includesRole(visit.operator.role, 'finance') && grantForm(visit, accountId, mistake?.fields)}
-    <section class="sheet" data-rows>
-      ${
-        valid.length + revoked.length === 0
-          ? html`<h2>Keys</h2>
-              <p class="muted">It has no keys.</p>`
-          : table('Keys', keyColumns(settings.currency), [...valid, ...revoked])
-      }
-    </section>
-    <section class="sheet" data-rows>
-      ${table('Moves of credit', moveColumns(settings.currency), shown)}
-    </section>
-    <p class="actions">
-      ${before !== undefined && html`<a class="button plain" href="${path}">The latest</a>`}
-      ${next !== undefined && html`<a class="button plain" href="${pathWith(path, { before: String(next) })}">Earlier</a>`}
-    </p>`;
+    ${tableSheet('Keys', keyColumns(settings.currency), [...valid, ...revoked], { none: ['Keys', 'It has no keys.'] })}
+    ${tableSheet('Moves of credit', moveColumns(settings.currency), shown)}
+    ${pageLinks(path, 'before', { isFirst: before === undefined, next }, ['The latest', 'Earlier'])}`;
   const status = mistake ? 409 : 200;
   return { kind: 'view', title: `Account ${name}`, section: '/console/chat', status, body };
 }
@@ -211,13 +181,7 @@ function creditSheet({ balanceMicros, heldMicros, usedMicros }: Account, currenc
   ] as const;
   return html`<section class="sheet">
     <h2>Credit</h2>
-    <dl class="facts">
-      ${facts.map(
-        ([label, micros]) =>
-          html`<dt>${label}</dt>
-            <dd>${amount(BigInt(micros), currency)}</dd>`,
-      )}
-    </dl>
+    ${factList(facts.map(([label, micros]) => [label, amount(BigInt(micros), currency)]))}
   </section>`;
 }
 

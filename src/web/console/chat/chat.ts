@@ -1,8 +1,8 @@
+import { factList, tableSheet } from '../tables.ts';
 import { html, type Html } from '../../../base/values/html.ts';
 import type { ChatContext } from '../../../chat/use-cases/context.ts';
 import type { ModelConfig } from '../../../base/config/models.ts';
-import { modelColumns } from '../../pages/model-columns.ts';
-import { badge, type Column, count, table, shortId, time } from '../../pages/parts.ts';
+import { badge, type Column, count, shortId, time } from '../../pages/parts.ts';
 import type { View } from '../../pages/site.ts';
 import type { OperatorVisit, Section } from '../site.ts';
 import { accountPages, accountsPath } from './accounts.ts';
@@ -29,10 +29,9 @@ async function chatView(visit: OperatorVisit): Promise<View> {
       <h1>Chat</h1>
       <a class="button plain" href="${accountsPath}">Accounts</a>
     </div>
-    <section class="sheet" data-rows>
-      ${table('Models', columnsFor(context), [...context.models.values()])}
-      <p class="hint">Upstreams as this process of the gateway sees them.</p>
-    </section>
+    ${tableSheet('Models', columnsFor(context), [...context.models.values()], {
+      note: html`<p class="hint">Upstreams as this process of the gateway sees them.</p>`,
+    })}
     ${await spendsSheet(context)} ${limitsSheet(context)}`;
   return { kind: 'view', title: 'Chat', section: path, body };
 }
@@ -71,13 +70,7 @@ function limitsSheet({ settings }: ChatContext): Html {
   ];
   return html`<section class="sheet">
     <h2>Limits of requests</h2>
-    <dl class="facts">
-      ${limits.map(
-        ([name, most]) =>
-          html`<dt>${name}</dt>
-            <dd>${most === undefined ? 'no limit' : count(most)}</dd>`,
-      )}
-    </dl>
+    ${factList(limits.map(([name, most]) => [name, most === undefined ? 'no limit' : count(most)]))}
   </section>`;
 }
 
@@ -100,15 +93,12 @@ async function spendsSheet({ pool, spending }: ChatContext): Promise<Html | unde
       return { ...payout, amount: accepted?.data.amount, commitment: accepted?.data.commitment };
     }),
   );
-  return html`<section class="sheet" data-rows>
-    ${
-      spends.length === 0
-        ? html`<h2>Spends</h2>
-            <p class="muted">Every earned spend is claimed, or will be on time.</p>`
-        : table('Spends whose claim has failed, the oldest first', columns, spends)
-    }
-    ${spending.operatorBalance.isLow() && html`<p>${badge('little ether', 'bad')} The operator’s key can hardly land and claim spends.</p>`}
-  </section>`;
+  return tableSheet('Spends whose claim has failed, the oldest first', columns, spends, {
+    none: ['Spends', 'Every earned spend is claimed, or will be on time.'],
+    note:
+      spending.operatorBalance.isLow() &&
+      html`<p>${badge('little ether', 'bad')} The operator’s key can hardly land and claim spends.</p>`,
+  });
 }
 
 const columns: Column<TroubledSpend>[] = [

@@ -1,3 +1,4 @@
+import { cursorOf, tableSheet } from '../tables.ts';
 import { formatUnits } from 'viem/utils';
 import { html, type Html } from '../../../base/values/html.ts';
 import type { RecordedEvent } from '../../../ledger/rules/event.ts';
@@ -7,11 +8,10 @@ import type { JobsContext } from '../../../jobs/use-cases/context.ts';
 import { includesRole } from '../../../base/values/operator-role.ts';
 import { pathWith } from '../../pages/own-path.ts';
 import { tokenAmount } from '../../pages/jobs/token-amount.ts';
-import { badge, type Column, count, table, time } from '../../pages/parts.ts';
+import { badge, type Column, count, time } from '../../pages/parts.ts';
 import type { View } from '../../pages/site.ts';
 import { readLastEvents } from '../../../ledger/store/streams.ts';
 import { isCursor } from '../../pages/filters.ts';
-import { cursorOf } from '../cursor.ts';
 import { jobsOf } from '../contexts.ts';
 import type { OperatorVisit, Section } from '../site.ts';
 import { dryRunAction, dryRunForm } from './dry-run.ts';
@@ -40,15 +40,7 @@ async function jobsView(visit: OperatorVisit, said?: Html): Promise<View> {
   const shown = jobs.slice(from, from + shownJobs);
   const place = (at: number): string => pathWith(path, { from: at <= 0 ? undefined : String(at + 1) });
   const body = html`<div class="head"><h1>Jobs and prices</h1></div>
-    ${said}
-    <section class="sheet" data-rows>
-      ${
-        shown.length === 0
-          ? html`<h2>Jobs</h2>
-              <p class="muted">No job has a price.</p>`
-          : table('Jobs', columnsFor(context), shown)
-      }
-    </section>
+    ${said} ${tableSheet('Jobs', columnsFor(context), shown, { none: ['Jobs', 'No job has a price.'] })}
     <p class="actions">
       ${from > 0 && html`<a class="button plain" href="${place(from - shownJobs)}">Those before</a>`}
       ${from + shownJobs < jobs.length && html`<a class="button plain" href="${place(from + shownJobs)}">The next ones</a>`}
@@ -120,15 +112,14 @@ function reloadsSheet(events: readonly RecordedEvent[]): Html {
     { label: 'What', cell: changeOf },
     { label: 'Record', isNumber: true, cell: ({ seq }) => seq },
   ];
-  return html`<section class="sheet" data-rows>
-    ${
-      events.length === 0
-        ? html`<h2>Reloads</h2>
-            <p class="muted">The configuration is that of the start: none was reloaded.</p>`
-        : table('Reloads of the configuration', columns, events)
-    }
-    ${events.length > 0 && html`<p class="hint">A reload is a signal to a process of the gateway: who may send it is decided on its machine.</p>`}
-  </section>`;
+  return tableSheet('Reloads of the configuration', columns, events, {
+    none: ['Reloads', 'The configuration is that of the start: none was reloaded.'],
+    note:
+      events.length > 0 &&
+      html`<p class="hint">
+        A reload is a signal to a process of the gateway: who may send it is decided on its machine.
+      </p>`,
+  });
 }
 
 function changeOf(event: RecordedEvent): Html | string {

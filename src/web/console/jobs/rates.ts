@@ -1,3 +1,4 @@
+import { tableSheet } from '../tables.ts';
 import { html, type Html, type Shown } from '../../../base/values/html.ts';
 import { rateText } from '../../../base/values/rate.ts';
 import { tokenName } from '../../../base/values/token.ts';
@@ -6,7 +7,7 @@ import { describeBroker } from '../../../calls/use-cases/broker-state.ts';
 import type { JobsContext } from '../../../jobs/use-cases/context.ts';
 import { listingStatus } from '../../../jobs/use-cases/listings.ts';
 import { type RateStatus, rateStatus } from '../../../jobs/use-cases/rates.ts';
-import { badge, type Column, table } from '../../pages/parts.ts';
+import { badge, type Column } from '../../pages/parts.ts';
 
 /** The rate of every accepted token: from where, and how old. */
 export function ratesSheet({ rates }: JobsContext): Html {
@@ -44,14 +45,9 @@ export function ratesSheet({ rates }: JobsContext): Html {
     },
   ];
   const tokens = rateStatus(rates);
-  return html`<section class="sheet" data-rows>
-    ${
-      tokens.length === 0
-        ? html`<h2>Rates</h2>
-            <p class="muted">No token is accepted.</p>`
-        : table('Rates, in tokens for one unit of a price', columns, tokens)
-    }
-  </section>`;
+  return tableSheet('Rates, in tokens for one unit of a price', columns, tokens, {
+    none: ['Rates', 'No token is accepted.'],
+  });
 }
 
 function ageText(secs: number): string {

@@ -1,3 +1,4 @@
+import { tableSheet } from '../tables.ts';
 import { isRole, operatorRoles } from '../../../base/values/operator-role.ts';
 import { html, type Html } from '../../../base/values/html.ts';
 import { operatorNamePattern } from '../../../base/values/operator-words.ts';
@@ -12,10 +13,9 @@ import {
 import { findOperatorNamed, type ListedOperator, listOperators } from '../../../accounts/store/operators.ts';
 import { noticeOf } from '../../pages/document.ts';
 import type { NoticeCode } from '../../pages/notices.ts';
-import { badge, type Column, field, form, personName, table } from '../../pages/parts.ts';
+import { badge, type Column, field, form, personName, selectField } from '../../pages/parts.ts';
 import type { Answer, View } from '../../pages/site.ts';
 import type { OperatorVisit, Section } from '../site.ts';
-import { selectField } from '../select-field.ts';
 
 const path = '/console/operators';
 const aboutName = {
@@ -113,7 +113,7 @@ async function operatorsView(visit: OperatorVisit, mistake?: string, typed?: URL
   ];
   const body = html`<div class="head"><h1>Operators</h1></div>
     ${mistake !== undefined && noticeOf({ tone: 'bad', text: mistake })}
-    <section class="sheet" data-rows>${table('Who may use the console', columns, operators)}</section>
+    ${tableSheet('Who may use the console', columns, operators)}
     <section class="sheet">
       <h2>Invite</h2>
       ${

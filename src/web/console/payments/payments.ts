@@ -1,3 +1,4 @@
+import { cursorOf, pageLinks, pageRows, tableSheet } from '../tables.ts';
 import { Readable } from 'node:stream';
 import { csvLine } from '../../../base/values/csv-line.ts';
 import { html, type Html } from '../../../base/values/html.ts';
@@ -5,15 +6,13 @@ import { isHex32, parseAddress } from '../../../base/values/primitives.ts';
 import { paymentStates } from '../../../audit/http/schemas/projections.ts';
 import type { Filters } from '../../pages/filters.ts';
 import { pathWith } from '../../pages/own-path.ts';
-import { type Column, empty, field, shortId, table, time } from '../../pages/parts.ts';
+import { type Column, empty, field, shortId, time, selectField } from '../../pages/parts.ts';
 import { tokenAmount } from '../../pages/jobs/token-amount.ts';
 import type { Answer, View } from '../../pages/site.ts';
 import { findStreamOfCall, searchPayments } from '../../../payments/store/payment-search.ts';
 import { type ListedPayment, listLatestPayments } from '../../../ledger/store/payments.ts';
 import { findClaim, readStream } from '../../../ledger/store/streams.ts';
 import { paymentIdClaim } from '../../../payments/store/claims.ts';
-import { cursorOf } from '../cursor.ts';
-import { selectField } from '../select-field.ts';
 import type { OperatorVisit, Section } from '../site.ts';
 import { paymentPages } from './payment.ts';
 import { stateBadge } from './state-badge.ts';
@@ -42,11 +41,7 @@ const filters: Filters = {
   to: isDay,
 };
 
-interface Shown {
-  readonly rows: readonly ListedPayment[];
-  /** The place of the next page; undefined where there is none. */
-  readonly next: number | undefined;
-}
+type Shown = ReturnType<typeof pageRows<ListedPayment>>;
 
 async function listOrOne(visit: OperatorVisit): Promise<Answer> {
   const one = await onlyOne(visit, searchText(visit));
@@ -77,12 +72,11 @@ async function readShown(visit: OperatorVisit, limit: number): Promise<Shown> {
   const payer = parseAddress(text);
   const digits = /^(?:0x)?([0-9a-f]{4,64})$/.exec(text)?.[1];
   if (text !== '' && payer === undefined)
-    return { rows: digits === undefined ? [] : await searchPayments(pool, digits, limit), next: undefined };
+    return { shown: digits === undefined ? [] : await searchPayments(pool, digits, limit), next: undefined };
   const state = paymentStates.find((one) => one === query.get('state'));
   const chosen = { payer, state, ...timesOf(query) };
   const { rows } = await listLatestPayments(pool, chosen, cursorOf(query, 'before'), limit + 1);
-  const shown = rows.slice(0, limit);
-  return { rows: shown, next: rows.length > limit ? shown.at(-1)?.seq : undefined };
+  return pageRows(rows, limit, ({ seq }) => seq);
 }
 
 /** Whole days of UTC, the last one included. */
@@ -102,7 +96,7 @@ function chosenOf({ query }: OperatorVisit): Record<string, string | undefined> 
   );
 }
 
-function listView(visit: OperatorVisit, { rows, next }: Shown): View {
+function listView(visit: OperatorVisit, { shown: rows, next }: Shown): View {
   const chosen = chosenOf(visit);
   const isFiltered = Object.values(chosen).some((value) => value !== undefined && value !== '');
   const body = html`<div class="head">
@@ -122,12 +116,9 @@ function listView(visit: OperatorVisit, { rows, next }: Shown): View {
               ? 'A part is four hexadecimal digits or more of the beginning of a quote, transaction or payer, or seven of anywhere in a transaction.'
               : 'Each payment is here a moment after it began.',
           )
-        : html`<section class="sheet" data-rows>${table('Payments', columns, rows)}</section>`
+        : tableSheet('Payments', columns, rows)
     }
-    <p class="actions">
-      ${visit.query.has('before') && html`<a class="button plain" href="${pathWith(path, chosen)}">The newest</a>`}
-      ${next !== undefined && html`<a class="button plain" href="${pathWith(path, { ...chosen, before: String(next) })}">Older</a>`}
-    </p>`;
+    ${pageLinks(path, 'before', { isFirst: !visit.query.has('before'), next }, ['The newest', 'Older'], chosen)}`;
   return { kind: 'view', title: 'Payments', section: path, body };
 }
 
@@ -203,7 +194,7 @@ const csvColumns = [
 
 /** The rows of this page and the next ones: at most 10,000. */
 async function csvOf(visit: OperatorVisit): Promise<Answer> {
-  const { rows } = await readShown(visit, csvRows);
+  const { shown: rows } = await readShown(visit, csvRows);
   const lines = rows.map((row) => csvLine(csvColumns.map((column) => String(row[column] ?? ''))));
   const bytes = Buffer.from([csvLine(csvColumns), ...lines].join(''));
   return { kind: 'file', name: 'payments.csv', bytes: Readable.from([bytes]), length: bytes.length };

@@ -1,3 +1,4 @@
+import { factList } from '../tables.ts';
 import { formatUnits } from 'viem/utils';
 import type { RecordedEvent } from '../../../ledger/rules/event.ts';
 import { html, type Html, type Shown } from '../../../base/values/html.ts';
@@ -60,13 +61,7 @@ function eventRow({ event, leaf, proof }: Entry, before: Entry | undefined): Htm
       <span class="hint">${time(new Date(event.at))}${gap !== undefined && ` · ${gapText(gap)} later`}</span>
       <span class="badge plain" data-verdict>${proof ? 'in the log' : 'not sealed yet'}</span>
     </p>
-    <dl class="facts">
-      ${factsOf(event).map(
-        ([name, value]) =>
-          html`<dt>${name}</dt>
-            <dd>${value}</dd>`,
-      )}
-    </dl>
+    ${factList(entriesOf(event.data, ''))}
     <details>
       <summary>Leaf ${event.seq - 1}</summary>
       <pre class="code" tabindex="0" data-leaf>${leaf.toString('utf8')}</pre>
@@ -82,11 +77,7 @@ function gapText(ms: number): string {
   return ms < 172_800_000 ? `${Math.round(ms / 3_600_000)} h` : `${Math.round(ms / 86_400_000)} days`;
 }
 
-/** What an event says, by name; parts of a part are named with a dot. */
-function factsOf({ data }: RecordedEvent): [string, Shown][] {
-  return entriesOf(data, '');
-}
-
+/** What an event says, by name; parts of a part are named after it. */
 function entriesOf(data: object, prefix: string): [string, Shown][] {
   const token = data as {
     readonly decimals?: unknown;

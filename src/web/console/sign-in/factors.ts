@@ -1,14 +1,15 @@
+import { tableSheet } from '../tables.ts';
 import { html, type Html } from '../../../base/values/html.ts';
 import { addFactorBeside, type NewFactor } from '../../../accounts/use-cases/second-factor.ts';
 import { noticeOf } from '../../pages/document.ts';
-import { type Column, field, table, time } from '../../pages/parts.ts';
+import { type Column, field, time } from '../../pages/parts.ts';
 import { pathWith } from '../../pages/own-path.ts';
 import type { Admission, Requests } from '../../pages/requests.ts';
 import type { Answer, View } from '../../pages/site.ts';
 import { type Factor, listFactors } from '../../../accounts/store/operators.ts';
 import type { ConsoleSite } from '../site.ts';
 import type { AnyVisit } from './next.ts';
-import { passkeyAnswerOf, passkeyFields, passkeyScript } from './passkey.ts';
+import { passkeyFields, passkeyScript } from './passkey.ts';
 import { appOffer, codeOf, passkeyOffer, prove, type ProvingVisit, textOf } from './second-factor.ts';
 
 const path = '/console/factors';
@@ -58,7 +59,7 @@ async function factorsView(
   const hasApp = factors.some(({ kind }) => kind === 'totp');
   const body = html`<h1>Your second factors</h1>
     ${text !== undefined && noticeOf({ tone: 'bad', text })}
-    <section class="sheet" data-rows>${table('Each of them opens the console', columns, factors)}</section>
+    ${tableSheet('Each of them opens the console', columns, factors)}
     <section class="sheet">
       <h2>Another one</h2>
       <p class="hint">Any of them opens the console. An admin resets them all where one was lost.</p>
