@@ -1,9 +1,10 @@
-import type { FastifyRequest } from 'fastify';
+import type { FastifyInstance, FastifyRequest } from 'fastify';
 import type pg from 'pg';
 import type { z } from 'zod';
 import { makeCursor, readCursor } from '../../ledger/rules/page-cursor.ts';
 import type { LedgerDatabase } from '../../ledger/store/database.ts';
 import { readReceiptKey } from '../../ledger/store/secrets.ts';
+import { sendRefusal } from '../../ledger/http/errors.ts';
 import { authorizeOperator } from './operator-access.ts';
 
 interface Ledger {
@@ -12,7 +13,7 @@ interface Ledger {
 }
 
 /** A request for one page of a list. */
-interface ListRequest<Q> {
+export interface ListRequest<Q> {
   readonly kind: 'list';
   readonly query: Omit<Q, 'cursor'>;
   /** The place after which the page begins. */
@@ -26,8 +27,22 @@ interface ListRefusal {
   readonly code: 'unauthorized' | 'forbidden' | 'invalid_request' | 'invalid_cursor';
 }
 
-/** Authorizes a request for a list and parses its query. The caller answers a refusal with its code. */
-export async function readListRequest<Q extends { cursor?: string | undefined; limit: number }>(
+/** GET /audit/{list}: a list in pages, for a token with the scope `audit:read`. */
+export function auditList<Q extends { cursor?: string | undefined; limit: number }>(
+  app: FastifyInstance,
+  ledger: Ledger,
+  list: string,
+  schema: z.ZodType<Q>,
+  answer: (request: ListRequest<Q>) => Promise<object>,
+): void {
+  app.get(`/audit/${list}`, async (request, reply) => {
+    const read = await readListRequest(ledger, request, schema, list);
+    if (read.kind === 'refused') return sendRefusal(request, reply, read.code);
+    return reply.header('cache-control', 'no-store').send(await answer(read));
+  });
+}
+
+async function readListRequest<Q extends { cursor?: string | undefined; limit: number }>(
   ledger: Ledger,
   request: FastifyRequest,
   schema: z.ZodType<Q>,

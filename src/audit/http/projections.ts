@@ -1,5 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type pg from 'pg';
+import type { z } from 'zod';
 import type { LogReader } from '../use-cases/log/log-reader.ts';
 import { readPaymentHistory, type PaymentHistory } from '../use-cases/projections/payment-history.ts';
 import { creditText } from '../../base/values/price.ts';
@@ -10,7 +11,7 @@ import type { LedgerDatabase } from '../../ledger/store/database.ts';
 import { listJobDays, listPaidCalls, listPayments } from '../../ledger/store/payments.ts';
 import { authorizeOperator } from '../../accounts/http/operator-access.ts';
 import { sendRefusal } from '../../ledger/http/errors.ts';
-import { readListRequest } from '../../accounts/http/list-request.ts';
+import { auditList, type ListRequest } from '../../accounts/http/list-request.ts';
 import { proofJson } from './proofs-json.ts';
 import * as schemas from './schemas/projections.ts';
 
@@ -24,7 +25,7 @@ interface Ledger {
 /** The read models and payment histories, for a token with the scope `audit:read`. */
 export function projectionRoutes(ledger: Ledger, reader: LogReader | undefined) {
   return async (app: FastifyInstance): Promise<void> => {
-    app.get('/audit/payments', (request, reply) => sendPayments(ledger, request, reply));
+    auditList(app, ledger, 'payments', schemas.paymentsQuery, (list) => readPayments(ledger, list));
     app.get<{ Params: { quote_digest: string } }>('/audit/payments/:quote_digest', async (request, reply) => {
       const access = await authorizeOperator(ledger, request, 'audit:read');
       if (access.kind === 'refused') return sendRefusal(request, reply, access.code);
@@ -33,19 +34,16 @@ export function projectionRoutes(ledger: Ledger, reader: LogReader | undefined) 
       if (!history) return sendRefusal(request, reply, 'payment_not_found');
       return reply.header('cache-control', 'no-store').send(historyJson(digest, history));
     });
-    app.get('/audit/calls', (request, reply) => sendCalls(ledger, request, reply));
-    app.get('/audit/credit', (request, reply) => sendCredit(ledger, request, reply));
+    auditList(app, ledger, 'calls', schemas.callsQuery, (list) => readCalls(ledger, list));
+    auditList(app, ledger, 'credit', schemas.creditQuery, (list) => readCredit(ledger, list));
     app.get('/audit/totals', (request, reply) => sendTotals(ledger, request, reply));
   };
 }
 
-async function sendPayments(
+async function readPayments(
   ledger: Ledger,
-  request: FastifyRequest,
-  reply: FastifyReply,
-): Promise<FastifyReply> {
-  const list = await readListRequest(ledger, request, schemas.paymentsQuery, 'payments');
-  if (list.kind === 'refused') return sendRefusal(request, reply, list.code);
+  list: ListRequest<z.infer<typeof schemas.paymentsQuery>>,
+): Promise<schemas.AuditedPayments> {
   const { limit, from, to, service_id, job_index, ...plain } = list.query;
   const filters = {
     ...plain,
@@ -55,46 +53,37 @@ async function sendPayments(
     to: to === undefined ? undefined : new Date(to),
   };
   const { asOfSeq, rows } = await listPayments(ledger.pool, filters, list.after, limit);
-  const answer: schemas.AuditedPayments = {
+  return {
     as_of_seq: asOfSeq,
     payments: rows as schemas.AuditedPayments['payments'],
     next: list.cursorAfter(rows, ({ seq }) => seq),
   };
-  return reply.header('cache-control', 'no-store').send(answer);
 }
 
-async function sendCalls(
+async function readCalls(
   ledger: Ledger,
-  request: FastifyRequest,
-  reply: FastifyReply,
-): Promise<FastifyReply> {
-  const list = await readListRequest(ledger, request, schemas.callsQuery, 'calls');
-  if (list.kind === 'refused') return sendRefusal(request, reply, list.code);
+  list: ListRequest<z.infer<typeof schemas.callsQuery>>,
+): Promise<schemas.AuditedCalls> {
   const { limit, status, service_id: serviceId, job_index: jobIndex } = list.query;
   const page = await listPaidCalls(ledger.pool, { status, serviceId, jobIndex }, list.after, limit);
-  const answer: schemas.AuditedCalls = {
+  return {
     as_of_seq: page.asOfSeq,
     calls: page.rows as schemas.AuditedCalls['calls'],
     next: list.cursorAfter(page.rows, (call) => call.call_id),
   };
-  return reply.header('cache-control', 'no-store').send(answer);
 }
 
-async function sendCredit(
+async function readCredit(
   ledger: Ledger,
-  request: FastifyRequest,
-  reply: FastifyReply,
-): Promise<FastifyReply> {
-  const list = await readListRequest(ledger, request, schemas.creditQuery, 'credit');
-  if (list.kind === 'refused') return sendRefusal(request, reply, list.code);
+  list: ListRequest<z.infer<typeof schemas.creditQuery>>,
+): Promise<schemas.AuditedCredit> {
   const { limit, account: name } = list.query;
   const { asOfSeq, rows } = await listAccountCredit(ledger.pool, { name }, list.after, limit);
-  const answer: schemas.AuditedCredit = {
+  return {
     as_of_seq: asOfSeq,
     accounts: rows.map(accountJson),
     next: list.cursorAfter(rows, (account) => account.account_id),
   };
-  return reply.header('cache-control', 'no-store').send(answer);
 }
 
 function accountJson({ name, ...row }: AccountCredit): schemas.AuditedCredit['accounts'][number] {

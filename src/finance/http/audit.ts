@@ -1,10 +1,11 @@
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import type { FastifyInstance } from 'fastify';
 import type pg from 'pg';
+import type { z } from 'zod';
 import type { LedgerDatabase } from '../../ledger/store/database.ts';
 import { listRefundsDue } from '../use-cases/refunds/list-refunds-due.ts';
 import { type RefundsDue, refundsDueQuery } from '../../audit/http/schemas/refunds.ts';
 import { sendRefusal } from '../../ledger/http/errors.ts';
-import { readListRequest } from '../../accounts/http/list-request.ts';
+import { auditList, type ListRequest } from '../../accounts/http/list-request.ts';
 import { listReconciliations, readReconciliation } from '../../audit/store/reconciliations.ts';
 import { authorizeOperator } from '../../accounts/http/operator-access.ts';
 import * as schemas from './schemas/reconcile.ts';
@@ -14,34 +15,32 @@ interface Ledger {
   readonly db: LedgerDatabase;
 }
 
-async function sendRefundsDue(
+async function readRefundsDue(
   ledger: Ledger,
-  request: FastifyRequest,
-  reply: FastifyReply,
-): Promise<FastifyReply> {
-  const list = await readListRequest(ledger, request, refundsDueQuery, 'refunds-due');
-  if (list.kind === 'refused') return sendRefusal(request, reply, list.code);
+  list: ListRequest<z.infer<typeof refundsDueQuery>>,
+): Promise<RefundsDue> {
   const { limit } = list.query;
   const { asOfSeq, rows, contradicted, changed, listed } = await listRefundsDue(
     ledger.pool,
     list.after,
     limit,
   );
-  const answer: RefundsDue = {
+  return {
     as_of_seq: asOfSeq,
     refunds_due: rows as RefundsDue['refunds_due'],
     contradicted: [...contradicted],
     changed: [...changed],
     next: list.cursorAfter(listed, (seq) => seq),
   };
-  return reply.header('cache-control', 'no-store').send(answer);
 }
 
 /** The refunds due and the reports of `tollbook reconcile`, for a token with the scope `audit:read`. */
 export function financeRoutes(ledger: Ledger) {
   return async (app: FastifyInstance): Promise<void> => {
-    app.get('/audit/refunds-due', (request, reply) => sendRefundsDue(ledger, request, reply));
-    app.get('/audit/reconciliations', (request, reply) => sendList(ledger, request, reply));
+    auditList(app, ledger, 'refunds-due', refundsDueQuery, (list) => readRefundsDue(ledger, list));
+    auditList(app, ledger, 'reconciliations', schemas.reconciliationsQuery, (list) =>
+      readReconciliations(ledger, list),
+    );
     app.get<{ Params: { reconciliation_id: string } }>(
       '/audit/reconciliations/:reconciliation_id',
       async (request, reply) => {
@@ -60,14 +59,14 @@ export function financeRoutes(ledger: Ledger) {
   };
 }
 
-async function sendList(ledger: Ledger, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
-  const list = await readListRequest(ledger, request, schemas.reconciliationsQuery, 'reconciliations');
-  if (list.kind === 'refused') return sendRefusal(request, reply, list.code);
+async function readReconciliations(
+  ledger: Ledger,
+  list: ListRequest<z.infer<typeof schemas.reconciliationsQuery>>,
+): Promise<schemas.Reconciliations> {
   const { limit } = list.query;
   const rows = await listReconciliations(ledger.pool, list.after, limit);
-  const answer: schemas.Reconciliations = {
+  return {
     reconciliations: rows,
     next: list.cursorAfter(rows, ({ id }) => id),
   };
-  return reply.header('cache-control', 'no-store').send(answer);
 }

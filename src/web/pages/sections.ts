@@ -8,5 +8,3 @@ export const sections = {
   jobs: { path: '/jobs', label: 'Jobs' },
   account: { path: '/account', label: 'Account' },
 } as const;
-
-export type SectionName = keyof typeof sections;

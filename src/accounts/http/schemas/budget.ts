@@ -12,15 +12,17 @@ export const credit = z
 /** An amount in a request; unlike amounts in answers it may have fewer decimal digits. */
 export const requestedCredit = z.string().regex(/^(?:0|[1-9]\d{0,8})(?:\.\d{1,6})?$/);
 
+export const requestedAmount = requestedCredit
+  .refine((text) => parseCredit(text) !== 0n, 'must be above 0')
+  .meta({ description: 'In the currency, above 0.', examples: ['5.00'] });
+
 const period = z
   .enum(budgetPeriods)
   .meta({ description: 'A UTC day, or a UTC month: the budget starts anew with each.', examples: ['day'] });
 
 export const requestedBudget = z
   .strictObject({
-    amount: requestedCredit
-      .refine((text) => parseCredit(text) !== 0n, 'must be above 0')
-      .meta({ description: 'In the currency, above 0.', examples: ['5.00'] }),
+    amount: requestedAmount,
     period,
   })
   .meta({
@@ -36,5 +38,15 @@ export const keyBudget = z
     starts_anew_at: time.meta({ description: 'The end of this period.' }),
   })
   .meta({ description: 'What the key may spend in each period.' });
+
+/** What a key may spend, and on what. */
+export const keyTerms = {
+  models: z.array(z.string()).nullable().meta({ description: 'The models that the key may use; null: all.' }),
+  cap: credit
+    .nullable()
+    .meta({ description: 'The most that the key may spend in total; null: no limit except the balance.' }),
+  spent: credit.meta({ description: 'Spent so far, holds included.' }),
+  budget: keyBudget.nullable(),
+};
 
 export type KeyBudgetJson = z.infer<typeof keyBudget>;

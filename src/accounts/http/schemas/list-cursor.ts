@@ -1,13 +1,9 @@
 import { z } from 'zod';
 import { count } from '../../../base/http/values.ts';
 
-const limit = z.coerce
-  .number()
-  .int()
-  .min(1)
-  .max(1_000)
-  .default(100)
-  .meta({ description: 'The most rows of one page.' });
+/** How many rows of a list a request asks for. */
+export const limitOf = (most: number, usual: number, description = 'The most rows of one page.') =>
+  z.coerce.number().int().min(1).max(most).default(usual).meta({ description });
 
 /** The query of a list whose pages are linked by cursors. */
 export const cursorQuery = {
@@ -16,7 +12,7 @@ export const cursorQuery = {
     .max(64)
     .optional()
     .meta({ description: '`next` of the previous page; valid only for the same list of the same ledger.' }),
-  limit,
+  limit: limitOf(1_000, 100),
 };
 
 /** The cursor of the next page. */

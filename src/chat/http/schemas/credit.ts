@@ -1,4 +1,4 @@
-import { credit, keyBudget } from '../../../accounts/http/schemas/budget.ts';
+import { credit, keyTerms } from '../../../accounts/http/schemas/budget.ts';
 import { z } from 'zod';
 import type { Generation } from '../../use-cases/generation.ts';
 import { currency, perMillion } from './model.ts';
@@ -22,15 +22,7 @@ export const keyState = z
       .min(1)
       .meta({ description: 'The id of the key. It is not secret.', examples: [7] }),
     name: z.string(),
-    models: z
-      .array(z.string())
-      .nullable()
-      .meta({ description: 'The models that the key may use; null: all.' }),
-    cap: credit
-      .nullable()
-      .meta({ description: 'The most that the key may spend in total; null: no limit except the balance.' }),
-    spent: credit.meta({ description: 'Spent so far, holds included.' }),
-    budget: keyBudget.nullable(),
+    ...keyTerms,
     remaining: credit.meta({
       description:
         'The amount that the key can spend now: the least of what is left of its cap, of its budget and of the balance.',

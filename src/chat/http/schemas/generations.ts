@@ -2,30 +2,21 @@ import { z } from 'zod';
 import { visibleName } from '../../../ledger/rules/fields.ts';
 import { generation } from './credit.ts';
 import { credit } from '../../../accounts/http/schemas/budget.ts';
-import { asOf, next } from '../../../accounts/http/schemas/list-cursor.ts';
+import { asOf, limitOf, next } from '../../../accounts/http/schemas/list-cursor.ts';
 import { currency } from './model.ts';
-import { day, usedKey } from './usage.ts';
+import { day, usedKey, usedKeyId } from './usage.ts';
 
 const filters = z.strictObject({
   from: day.optional().meta({ description: 'The first day (UTC) of its admission.' }),
   to: day.optional().meta({ description: 'The last day (UTC).' }),
   model: visibleName.optional().meta({ description: 'Only this model.' }),
-  key_id: z.coerce
-    .number()
-    .int()
-    .min(0)
-    .max(Number.MAX_SAFE_INTEGER)
-    .optional()
-    .meta({ description: 'Only this key; 0: requests of sessions.' }),
+  key_id: usedKeyId,
   cursor: z
     .string()
     .regex(/^[1-9]\d{0,15}$/)
     .optional()
     .meta({ description: '`next` of the previous page; valid only for the same list of the same ledger.' }),
 });
-
-const limitOf = (most: number, usual: number) =>
-  z.coerce.number().int().min(1).max(most).default(usual).meta({ description: 'The most rows of one page.' });
 
 export const generationsQuery = filters.extend({ limit: limitOf(1_000, 100) });
 export const generationsCsvQuery = filters.extend({ limit: limitOf(10_000, 10_000) });

@@ -1,13 +1,15 @@
 import { z } from 'zod';
 import { apiKeyNamePattern } from '../../../accounts/rules/api-key.ts';
 import { modelNamePattern } from '../../../ledger/rules/fields.ts';
-import { accountNamePattern, parseCredit } from '../../../base/values/price.ts';
+import { accountNamePattern } from '../../../base/values/price.ts';
 import {
   credit,
-  keyBudget,
+  keyTerms,
+  requestedAmount,
   requestedBudget,
   requestedCredit,
 } from '../../../accounts/http/schemas/budget.ts';
+import { limitOf } from '../../../accounts/http/schemas/list-cursor.ts';
 import { time } from '../../../base/http/values.ts';
 
 const id = z.int().min(1);
@@ -17,13 +19,7 @@ export const accountName = z
   .regex(accountNamePattern)
   .meta({ description: 'The account that the keys spend from.', examples: ['alice'] });
 
-const limit = z.coerce
-  .number()
-  .int()
-  .min(1)
-  .max(1_000)
-  .default(100)
-  .meta({ description: 'The most items of a page.' });
+const limit = limitOf(1_000, 100, 'The most items of a page.');
 const after = (name: string) =>
   z.coerce
     .number()
@@ -45,15 +41,7 @@ export const listedKey = z
     key_id: keyId,
     account: accountName,
     name: z.string(),
-    models: z
-      .array(z.string())
-      .nullable()
-      .meta({ description: 'The models that the key may use; null: all.' }),
-    cap: credit
-      .nullable()
-      .meta({ description: 'The most that the key may spend in total; null: no limit except the balance.' }),
-    spent: credit.meta({ description: 'Spent so far, holds included.' }),
-    budget: keyBudget.nullable(),
+    ...keyTerms,
     created_at: time,
     expires_at: time.nullable(),
     revoked_at: time.nullable(),
@@ -123,9 +111,7 @@ export const accounts = z
 
 export const grantRequest = z
   .strictObject({
-    amount: requestedCredit
-      .refine((text) => parseCredit(text) !== 0n, 'must be above 0')
-      .meta({ description: 'In the currency, above 0.', examples: ['5.00'] }),
+    amount: requestedAmount,
   })
   .meta({ description: 'The credit to grant.' });
 

@@ -3,12 +3,20 @@ import { visibleName } from '../../../ledger/rules/fields.ts';
 import { usageDimensions } from '../../store/usage.ts';
 import { credit } from '../../../accounts/http/schemas/budget.ts';
 import { currency } from './model.ts';
-import { asOf, next } from '../../../accounts/http/schemas/list-cursor.ts';
+import { asOf, limitOf, next } from '../../../accounts/http/schemas/list-cursor.ts';
 
 const maxDays = 400;
 const dayMs = 86_400_000;
 // the database has no year 0, which 29 days before the first ones may be
 export const day = z.iso.date().refine((text) => text >= '1000');
+
+export const usedKeyId = z.coerce
+  .number()
+  .int()
+  .min(0)
+  .max(Number.MAX_SAFE_INTEGER)
+  .optional()
+  .meta({ description: 'Only this key; 0: requests of sessions.' });
 
 const usageFilters = z.strictObject({
   from: day.optional().meta({ description: 'The first day (UTC); by default 29 days before `to`.' }),
@@ -23,33 +31,15 @@ const usageFilters = z.strictObject({
         'What the rows are sums by: `day`, `model` and `key` with commas between, or some of them.',
     }),
   model: visibleName.optional().meta({ description: 'Only this model.' }),
-  key_id: z.coerce
-    .number()
-    .int()
-    .min(0)
-    .max(Number.MAX_SAFE_INTEGER)
-    .optional()
-    .meta({ description: 'Only this key; 0: requests of sessions.' }),
+  key_id: usedKeyId,
   cursor: z.string().max(1_000).optional().meta({ description: '`next` of the previous page.' }),
 });
 
 export const usageQuery = usageFilters.extend({
-  limit: z.coerce
-    .number()
-    .int()
-    .min(1)
-    .max(1_000)
-    .default(100)
-    .meta({ description: 'The most rows of one page.' }),
+  limit: limitOf(1_000, 100),
 });
 export const usageCsvQuery = usageFilters.extend({
-  limit: z.coerce
-    .number()
-    .int()
-    .min(1)
-    .max(10_000)
-    .default(10_000)
-    .meta({ description: 'The most rows of one file.' }),
+  limit: limitOf(10_000, 10_000, 'The most rows of one file.'),
 });
 export type UsageQuery = z.infer<typeof usageQuery>;
 
