@@ -56,10 +56,7 @@ export function paymentForm(options: PaymentFormOptions): Html {
       </fieldset>
       <button>${button}</button>
     </form>
-    <ol class="steps" data-steps hidden>
-      ${stepsWith(delivered).map(([name, label]) => step(name, label))}
-    </ol>
-    <p class="notice" data-outcome role="status" hidden></p>
+    ${walletSteps(stepsWith(delivered))}
   </div>`;
 }
 
@@ -113,9 +110,16 @@ function stepsWith(delivered: string): readonly (readonly [name: string, label: 
   ];
 }
 
-function step(name: string, label: string): Html {
-  return html`<li data-step="${name}" data-state="open">
-    <span class="label">${label}</span> <span class="unseen" data-mark></span>
-    <span class="hint" data-detail></span>
-  </li>`;
+/** The steps that the module of a page goes through with the wallet, and their outcome. */
+export function walletSteps(steps: ReturnType<typeof stepsWith>): Html {
+  return html`<ol class="steps" data-steps hidden>
+      ${steps.map(
+        ([name, label]) =>
+          html`<li data-step="${name}" data-state="open">
+            <span class="label">${label}</span> <span class="unseen" data-mark></span>
+            <span class="hint" data-detail></span>
+          </li>`,
+      )}
+    </ol>
+    <p class="notice" data-outcome role="status" hidden></p>`;
 }

@@ -227,7 +227,8 @@ export class LedgerFacts {
     if (!this.tokens.has(name)) this.tokens.set(name, { network, asset, symbol, decimals });
   }
 
-  #start({ stream, seq, at, data }: EventOf<'settlement_started'>): void {
+  #start(event: EventOf<'settlement_started'>): void {
+    const { stream, data } = event;
     const { payment } = data;
     this.#addToken(payment);
     let known = this.#streams.get(stream);
@@ -235,82 +236,41 @@ export class LedgerFacts {
       known = { quote: undefined, payment: undefined };
       this.#streams.set(stream, known);
     }
-    const { network, asset, payer, nonce, symbol, decimals } = payment;
-    const fact: PaymentFact = {
+    known.payment = {
       ...startedProgress,
-      payment: { network, asset, payer, nonce },
-      quoteDigest: stream,
-      seq,
-      network,
-      asset,
-      payTo: payment.pay_to,
-      symbol,
-      decimals,
-      payer,
-      nonce,
-      signedAmount: BigInt(payment.amount),
-      startedAt: at,
+      ...termsOf(event, payment, payment.nonce),
       transaction: undefined,
       differs: known.quote ? termsDiffer(known.quote.options, payment) : 'quote',
     };
-    known.payment = fact;
   }
 
   #recover(event: EventOf<'payment_recovered'>): void {
-    const { stream, seq, at, data } = event;
+    const { stream, data } = event;
     this.#addToken(data);
-    const { network, asset, payer, payment_nonce: nonce, symbol, decimals, transaction } = data;
-    const fact: PaymentFact = {
+    const payment: PaymentFact = {
       ...recoveredProgress(event),
-      payment: { network, asset, payer, nonce },
-      quoteDigest: stream,
-      seq,
-      network,
-      asset,
-      payTo: data.pay_to,
-      symbol,
-      decimals,
-      payer,
-      nonce,
-      signedAmount: BigInt(data.amount),
-      startedAt: at,
-      transaction,
+      ...termsOf(event, data, data.payment_nonce),
+      transaction: data.transaction,
       differs: undefined,
     };
-    this.#streams.set(stream, { quote: undefined, payment: fact });
+    this.#streams.set(stream, { quote: undefined, payment });
   }
 
-  #refund({ data, seq, stream }: EventOf<'refunded'>): void {
-    this.#out({
-      of: 'refund',
-      seq,
-      recordedAt: this.#at,
-      network: data.network,
-      asset: data.asset,
-      payTo: data.refunded_from,
-      to: data.refunded_to,
-      amount: BigInt(data.amount),
-      transaction: data.transaction,
-      ...proofIn(data),
-      quoteDigest: stream,
-    });
+  #refund(event: EventOf<'refunded'>): void {
+    const { refunded_from: payTo, refunded_to: to } = event.data;
+    this.#out({ of: 'refund', ...this.#outOf(event), payTo, to, quoteDigest: event.stream });
   }
 
-  #sweepRecorded({ seq, data }: EventOf<'operator_sweep_recorded'>): void {
-    this.#addToken(data);
-    this.#out({
-      of: 'sweep',
-      seq,
-      recordedAt: this.#at,
-      network: data.network,
-      asset: data.asset,
-      payTo: data.pay_to,
-      to: data.swept_to,
-      amount: BigInt(data.amount),
-      transaction: data.transaction,
-      ...proofIn(data),
-      quoteDigest: undefined,
-    });
+  #sweepRecorded(event: EventOf<'operator_sweep_recorded'>): void {
+    this.#addToken(event.data);
+    const { pay_to: payTo, swept_to: to } = event.data;
+    this.#out({ of: 'sweep', ...this.#outOf(event), payTo, to, quoteDigest: undefined });
+  }
+
+  #outOf({ seq, data }: EventOf<'refunded' | 'operator_sweep_recorded'>) {
+    const { network, asset, transaction } = data;
+    const amount = BigInt(data.amount);
+    return { seq, recordedAt: this.#at, network, asset, amount, transaction, ...proofIn(data) };
   }
 
   #transferRecorded(event: EventOf<'operator_transfer_recorded' | 'operator_transfer_reversed'>): void {
@@ -418,6 +378,32 @@ export class LedgerFacts {
     const key = accountKey(account);
     sums.set(key, (sums.get(key) ?? 0n) + amount);
   }
+}
+
+/** What was signed of a payment, and where that is recorded. */
+function termsOf(
+  { stream, seq, at }: RecordedEvent,
+  terms: Pick<
+    EventData<'payment_recovered'>,
+    'network' | 'asset' | 'payer' | 'pay_to' | 'symbol' | 'decimals' | 'amount'
+  >,
+  nonce: string,
+) {
+  const { network, asset, payer, pay_to: payTo, symbol, decimals, amount } = terms;
+  return {
+    payment: { network, asset, payer, nonce },
+    quoteDigest: stream,
+    seq,
+    network,
+    asset,
+    payTo,
+    symbol,
+    decimals,
+    payer,
+    nonce,
+    signedAmount: BigInt(amount),
+    startedAt: at,
+  };
 }
 
 /** An unpaid quote is not needed after its expiry; one more hour is for payments that were being recorded. */

@@ -17,6 +17,7 @@ import { operatorTextPattern } from '../../../base/values/operator-words.ts';
 import { type Caip2, type Hex, isHex32, parseAddress } from '../../../base/values/primitives.ts';
 import type { JobsContext } from '../../../jobs/use-cases/context.ts';
 import { walletNetworks } from '../../pages/known-networks.ts';
+import { walletSteps } from '../../pages/payment.ts';
 import { noticeOf } from '../../pages/document.ts';
 import { tokenAmount } from '../../pages/jobs/token-amount.ts';
 import type { NoticeCode } from '../../pages/notices.ts';
@@ -367,15 +368,6 @@ function walletSheet(visit: OperatorVisit, { context, state }: Ways): Html {
         <button>Send ${formatUnits(remainingAtoms(state), decimals)} ${symbol} from the wallet</button>
       </form>`
     }
-    <ol class="steps" data-steps hidden>
-      ${steps.map(
-        ([name, label]) =>
-          html`<li data-step="${name}" data-state="open">
-            <span class="label">${label}</span> <span class="unseen" data-mark></span>
-            <span class="hint" data-detail></span>
-          </li>`,
-      )}
-    </ol>
-    <p class="notice" data-outcome role="status" hidden></p>
+    ${walletSteps(steps)}
   </section>`;
 }

@@ -1,11 +1,9 @@
 import { html } from '../../../base/values/html.ts';
-import { endedCookie } from '../../pages/cookies.ts';
 import { noticeOf } from '../../pages/document.ts';
 import { pathWith } from '../../pages/own-path.ts';
 import { field, form } from '../../pages/parts.ts';
-import { problemView } from '../../pages/problem.ts';
 import type { Requests } from '../../pages/requests.ts';
-import { askAuth, type Refusal, refusedView } from '../../pages/sign-in/call.ts';
+import { askAuth, type Refusal, refusedView, signOut } from '../../pages/sign-in/call.ts';
 import { providerButtons, toProvider } from '../../pages/sign-in/ways.ts';
 import type { View } from '../../pages/site.ts';
 import type { ConsoleSite } from '../site.ts';
@@ -47,14 +45,9 @@ export function signInPages(requests: Requests<ConsoleSite>): void {
     return result.kind === 'refused' ? signInView(visit, { next, result }) : toProvider(visit, result);
   });
 
-  requests.post('/console/sign-out', { shownAt: '/console' }, anyone, async (visit) => {
-    const result = await askAuth(visit, '/sign-out', {});
-    if (result.kind === 'refused' && visit.visitor)
-      return refusedView(problemView(result.status, `${result.text} You are still signed in.`), result);
-    const cookies = result.kind === 'done' ? result.cookies : [];
-    const closed = endedCookie(visit.site.publicUrl(), consoleCookie);
-    return { kind: 'redirect', to: '/console/sign-in', notice: 'signed_out', cookies: [...cookies, closed] };
-  });
+  requests.post('/console/sign-out', { shownAt: '/console' }, anyone, (visit) =>
+    signOut(visit, consoleCookie, '/console/sign-in'),
+  );
 
   secondFactorPages(requests);
   factorPages(requests);

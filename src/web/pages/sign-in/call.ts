@@ -1,7 +1,9 @@
 import { refusals } from '../../../base/errors/refusal.ts';
 import { type AuthOutcome, callAuth } from '../../../accounts/http/auth-call.ts';
 import { authBase } from '../../../accounts/http/auth-request.ts';
-import type { PageHost, VisitOf, View, Visit } from '../site.ts';
+import type { Answer, PageHost, VisitOf, View, Visit } from '../site.ts';
+import { endedCookie } from '../cookies.ts';
+import { problemView } from '../problem.ts';
 import { ownPath, pathWith } from '../own-path.ts';
 
 export type AuthResult =
@@ -93,4 +95,14 @@ export function nextOf({ site }: Visit, values: URLSearchParams): string {
 
 export function signInPath(next: string): string {
   return pathWith('/sign-in', { next: next === '/' ? '' : next });
+}
+
+/** Ends the session of a visit. The browser gives up its cookies, and one more that counts only with them. */
+export async function signOut(visit: VisitOf<PageHost>, cookie: string, to: string): Promise<Answer> {
+  const result = await askAuth(visit, '/sign-out', {});
+  if (result.kind === 'refused' && visit.visitor)
+    return refusedView(problemView(result.status, `${result.text} You are still signed in.`), result);
+  const cookies = result.kind === 'done' ? result.cookies : [];
+  const ended = endedCookie(visit.site.publicUrl(), cookie);
+  return { kind: 'redirect', to, notice: 'signed_out', cookies: [...cookies, ended] };
 }

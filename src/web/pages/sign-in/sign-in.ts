@@ -2,12 +2,10 @@ import { html, type Html } from '../../../base/values/html.ts';
 import { noticeOf } from '../document.ts';
 import { pathWith } from '../own-path.ts';
 import { field, form } from '../parts.ts';
-import { endedCookie } from '../cookies.ts';
 import { receiptsCookie } from '../jobs/opened-receipts.ts';
-import { problemView } from '../problem.ts';
 import type { Pages } from '../serve.ts';
 import type { Answer, Visit } from '../site.ts';
-import { askAuth, nextOf, signInPath, type Refusal, refusedView } from './call.ts';
+import { askAuth, nextOf, signInPath, signOut, type Refusal, refusedView } from './call.ts';
 import { newPasswordPages } from './new-password.ts';
 import { signUpPages } from './sign-up.ts';
 import { providerButtons, toProvider, walletButton } from './ways.ts';
@@ -48,14 +46,7 @@ export function signInPages(pages: Pages): void {
     return toProvider(visit, result);
   });
 
-  pages.take('/sign-out', { shownAt: '/' }, async (visit) => {
-    const result = await askAuth(visit, '/sign-out', {});
-    if (result.kind === 'refused' && visit.visitor)
-      return refusedView(problemView(result.status, `${result.text} You are still signed in.`), result);
-    const cookies = result.kind === 'done' ? result.cookies : [];
-    const closed = endedCookie(visit.site.publicUrl(), receiptsCookie);
-    return { kind: 'redirect', to: '/sign-in', notice: 'signed_out', cookies: [...cookies, closed] };
-  });
+  pages.take('/sign-out', { shownAt: '/' }, (visit) => signOut(visit, receiptsCookie, '/sign-in'));
 
   signUpPages(pages);
   newPasswordPages(pages);
