@@ -9,7 +9,7 @@ import type { Tracing } from '../base/values/tracing.ts';
 import type { AuthorizeCall } from '../payments/peers/facilitator/facilitator-auth.ts';
 import type { Mailer } from '../base/peers/mail/mailer.ts';
 import type { FeatureStatus } from '../ledger/http/status.ts';
-import type { PageAddition } from '../web/pages/site.ts';
+import type { PageAddition } from '../web/pages/visit.ts';
 import type { Readiness } from '../ledger/workers/readiness-checker.ts';
 import type { QuoteIssuer } from '../jobs/use-cases/issue-quote.ts';
 import type { Budget } from '../base/runtime/budget.ts';

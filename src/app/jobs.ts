@@ -62,7 +62,7 @@ import { createLastKnown, type LastKnown } from '../base/runtime/last-known.ts';
 import { createSince } from '../base/runtime/since.ts';
 import { logSecondSecret } from '../base/runtime/second-secret.ts';
 import { createPromiseTracker } from '../base/runtime/promise-tracker.ts';
-import { createSharedLooks } from '../base/runtime/shared-looks.ts';
+import { createSharedPolling } from '../base/runtime/shared-polling.ts';
 import type { LeasedCall } from '../calls/store/calls.ts';
 
 interface Parts extends FeatureParts {
@@ -76,7 +76,7 @@ const leasePollMs = 1_000;
 
 /** Wakes the relays, and a runner in its long poll, when a call is released. */
 function createReleases(relays: readonly Loop[], isStopping: () => boolean): Releases {
-  const leaseLooks = createSharedLooks<LeasedCall>(leasePollMs, isStopping);
+  const leaseLooks = createSharedPolling<LeasedCall>(leasePollMs, isStopping);
   return {
     leaseLooks,
     onCallReleased: () => {

@@ -24,7 +24,7 @@ import { createBudget } from '../base/runtime/budget.ts';
 import type { AuthorizeCall } from '../payments/peers/facilitator/facilitator-auth.ts';
 import type { Mailer } from '../base/peers/mail/mailer.ts';
 import type { FeatureParts, RunningFeature } from './feature.ts';
-import type { PageAddition } from '../web/pages/site.ts';
+import type { PageAddition } from '../web/pages/visit.ts';
 import { gatewayStatusRoutes } from '../accounts/http/gateway-status.ts';
 import { referenceRoutes } from './openapi/reference.ts';
 import type { FeatureStatus } from '../ledger/http/status.ts';
@@ -108,7 +108,7 @@ async function start(options: GatewayOptions): Promise<RunningGateway> {
   const role = await checkDatabase(databaseUrl, logger);
   const decision = isWanted ? wantedQuiet : await decide({ config, databaseUrl, role, logger });
   if (decision.kind === 'quiet') {
-    const { startQuietGateway } = await import('./quiet.ts');
+    const { startQuietGateway } = await import('./quiet-gateway.ts');
     return startQuietGateway({ config, databaseUrl, role, logger, reason: decision.reason, isWanted });
   }
   return startLive({ ...options, logger, role, decision });

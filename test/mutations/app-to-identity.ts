@@ -6,7 +6,7 @@ export const fromAppToIdentity: readonly Mutation[] = [
     name: 'quiet-gateway-drains-late',
     edits: [
       {
-        file: 'src/app/quiet.ts',
+        file: 'src/app/quiet-gateway.ts',
         find: 'isDraining: () => draining || stopping,',
         replace: 'isDraining: () => draining && stopping,',
       },

@@ -4,10 +4,10 @@ import { expect } from 'vitest';
 import { processEnvironment } from '../../src/base/config/environment.ts';
 import { consoleRoutes } from '../../src/web/console/console.ts';
 import { sections } from '../../src/web/console/sections.ts';
-import type { ConsoleSite } from '../../src/web/console/site.ts';
+import type { ConsoleSite } from '../../src/web/console/visit.ts';
 import { createLostPages } from '../../src/web/pages/lost.ts';
 import { pagesRoutes } from '../../src/web/pages/routes.ts';
-import type { Site } from '../../src/web/pages/site.ts';
+import type { Site } from '../../src/web/pages/visit.ts';
 import type { Tab } from './site.ts';
 
 /** With a directory in SCREENSHOTS every page is kept there as a picture: desktop and phone, light and dark. */

@@ -1,5 +1,5 @@
 import { Code, ConnectError, type ConnectRouter, createContextKey } from '@connectrpc/connect';
-import type { FairTurns } from './fair-turns.ts';
+import type { FairQueue } from './fair-queue.ts';
 import { PricingService } from './generated/pricing_pb.ts';
 import { priceMessage } from './price-messages.ts';
 import type { PriceRefusal, PricingEngine } from './pricing-engine.ts';
@@ -26,7 +26,7 @@ const codes = {
 export const askingClient = createContextKey('', { description: 'the address of the client' });
 
 /** @param turns in which the engine works for its clients */
-export function pricingRoutes(engine: PricingEngine, turns: FairTurns) {
+export function pricingRoutes(engine: PricingEngine, turns: FairQueue) {
   return (router: ConnectRouter): void => {
     router.service(PricingService, {
       async getJobPrice(message, { values }) {

@@ -6,7 +6,7 @@ import type { OperatorLog } from '../../base/values/operator-log.ts';
 import { clientOf } from '../../base/values/client-address.ts';
 import { late, within } from '../../base/runtime/within.ts';
 import { type ConnectionLimits, serveBothProtocols } from './both-protocols.ts';
-import { createFairTurns } from './fair-turns.ts';
+import { createFairQueue } from './fair-queue.ts';
 import { clientAddress, type ProxyList, proxyList } from './proxies.ts';
 import {
   answerText,
@@ -91,7 +91,7 @@ interface HandlerParts extends Pick<PricingServerOptions, 'engine' | 'log'> {
 
 /** Logs a line a request. */
 function createHandler({ engine, log, limits, open, proxies }: HandlerParts) {
-  const turns = createFairTurns({
+  const turns = createFairQueue({
     atOnce: limits.maxWaiting,
     waitingOfClient: limits.maxWaitingOfClient,
     patienceMs: limits.patienceMs,

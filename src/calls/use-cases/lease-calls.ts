@@ -9,7 +9,7 @@ import {
   type LeasedCall,
 } from '../store/calls.ts';
 import type { StoredResult } from '../store/result-uploads.ts';
-import type { SharedLooks } from '../../base/runtime/shared-looks.ts';
+import type { SharedPolling } from '../../base/runtime/shared-polling.ts';
 import type { Tracing } from '../../base/values/tracing.ts';
 import type { ResultStore } from '../peers/results/result-store.ts';
 import { checkParts } from './large-result.ts';
@@ -26,7 +26,7 @@ import {
 
 export interface LeasePorts extends LoggedPorts {
   readonly results: ResultStore | undefined;
-  readonly leaseLooks: SharedLooks<LeasedCall>;
+  readonly leaseLooks: SharedPolling<LeasedCall>;
   readonly stopping: () => boolean;
   readonly tracing?: Tracing | undefined;
 }

@@ -3,7 +3,7 @@ import { readProgressTimes } from '../store/call-progress.ts';
 import type { LedgerDatabase } from '../../ledger/store/database.ts';
 import { readGrownStreams, type SeenStream } from '../../ledger/store/streams.ts';
 import { pause } from '../../base/runtime/pause.ts';
-import { createTurns, type Turns } from '../../base/runtime/turns.ts';
+import { createConcurrencyLimit, type ConcurrencyLimit } from '../../base/runtime/concurrency-limit.ts';
 
 /** Tells those who wait for a stream that it has grown. However many wait, they cost one query a look and no connection each. */
 export interface StreamWatch {
@@ -12,7 +12,7 @@ export interface StreamWatch {
   /** This process has recorded an event of the stream: those who wait for it need no look. */
   noteGrown(stream: string): void;
   /** Those who were woken together read in turns: they must not take all connections of the database from those who pay. */
-  readonly turns: Turns;
+  readonly turns: ConcurrencyLimit;
 }
 
 /** A stream, and where progress counts too, that of its call. */
@@ -106,6 +106,6 @@ export function createStreamWatch(
       });
     },
     noteGrown: wake,
-    turns: createTurns(readsAtOnce),
+    turns: createConcurrencyLimit(readsAtOnce),
   };
 }

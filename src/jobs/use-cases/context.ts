@@ -5,7 +5,7 @@ import type { DeliveryPorts } from '../../calls/use-cases/deliver-call.ts';
 import type { LeasePorts } from '../../calls/use-cases/lease-calls.ts';
 import type { StreamWatch } from '../../calls/use-cases/stream-watch.ts';
 import type { PriceList } from '../../payments/store/price-windows.ts';
-import type { ReadLook } from '../store/listing-looks.ts';
+import type { ReadLook } from '../store/listing-rounds.ts';
 import type { DryRunPorts } from './dry-run.ts';
 import type { IssuePorts } from './issue-quote.ts';
 import type { PayPorts } from './pay-job.ts';

@@ -1,6 +1,6 @@
 import type { JobsContext } from '../use-cases/context.ts';
 import { nowSecs } from '../../ledger/store/ledger.ts';
-import { readListingLook, beginListingLook, endListingLook } from '../store/listing-looks.ts';
+import { readListingLook, beginListingLook, endListingLook } from '../store/listing-rounds.ts';
 import { type Loop, startLoop } from '../../ledger/workers/loop.ts';
 import { startRounds } from '../../ledger/workers/rounds.ts';
 import type { DiscoveryConfig } from '../../base/config/config.ts';

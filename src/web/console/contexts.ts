@@ -1,5 +1,5 @@
 import type { JobsContext } from '../../jobs/use-cases/context.ts';
-import type { OperatorVisit } from './site.ts';
+import type { OperatorVisit } from './visit.ts';
 import type { ChatContext } from '../../chat/use-cases/context.ts';
 
 /** The jobs of the configuration in force, for sections that are offered only where some are sold. */

@@ -2,9 +2,9 @@ import { factList } from './tables.ts';
 import { includesRole } from '../../base/values/operator-role.ts';
 import { html, type Html } from '../../base/values/html.ts';
 import { type Notice, renderWhole } from '../pages/document.ts';
-import { form } from '../pages/parts.ts';
-import type { View, VisitOf } from '../pages/site.ts';
-import type { ConsoleSite } from './site.ts';
+import { form } from '../pages/elements.ts';
+import type { View, VisitOf } from '../pages/visit.ts';
+import type { ConsoleSite } from './visit.ts';
 
 /** A whole document of the console. */
 export function renderConsole(visit: VisitOf<ConsoleSite>, view: View, notice: Notice | undefined): string {

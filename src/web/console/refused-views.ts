@@ -1,6 +1,6 @@
 import type { OperatorRole } from '../../base/values/operator-role.ts';
 import { html } from '../../base/values/html.ts';
-import type { View } from '../pages/site.ts';
+import type { View } from '../pages/visit.ts';
 
 export function notOperator(): View {
   return {

@@ -6,7 +6,7 @@ import { jobsSection } from './jobs/jobs.ts';
 import { operatorsSection } from './operators/operators.ts';
 import { overviewSection } from './overview/overview.ts';
 import { paymentsSection } from './payments/payments.ts';
-import type { Section } from './site.ts';
+import type { Section } from './visit.ts';
 
 /** The parts of the console, in the order of the navigation. */
 export const sections: readonly Section[] = [

@@ -1,7 +1,7 @@
 import { html, type Html, type Shown } from '../../base/values/html.ts';
 import { isCursor } from '../pages/filters.ts';
 import { pathWith } from '../pages/own-path.ts';
-import { type Column, table } from '../pages/parts.ts';
+import { type Column, table } from '../pages/elements.ts';
 
 /** A sheet with a table, and a note below it. `none`: what the sheet says where there are no rows. */
 export function tableSheet<T>(

@@ -1,5 +1,5 @@
 import { html, type Html, type Shown } from '../../base/values/html.ts';
-import type { PageAddition, PageHost, View } from './site.ts';
+import type { PageAddition, PageHost, View } from './visit.ts';
 import type { AssetName } from './assets.ts';
 import type { Tone } from './notices.ts';
 

@@ -1,6 +1,6 @@
 import type { Handle } from './requests.ts';
 import { problemView } from './problem.ts';
-import type { View } from './site.ts';
+import type { View } from './visit.ts';
 
 /** Which texts of a filter can be read, by its name. An empty text is none. */
 export type Filters = Readonly<Record<string, (text: string) => boolean>>;

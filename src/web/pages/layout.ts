@@ -1,8 +1,8 @@
 import { html, type Html } from '../../base/values/html.ts';
 import { type Notice, renderWhole } from './document.ts';
-import { form, personName } from './parts.ts';
+import { form, personName } from './elements.ts';
 import { sections } from './sections.ts';
-import type { View, Visit } from './site.ts';
+import type { View, Visit } from './visit.ts';
 
 /** A whole document of the customers' pages. */
 export function renderDocument(visit: Visit, view: View, notice: Notice | undefined): string {

@@ -4,7 +4,7 @@ import type { SendProblemPage } from '../../ledger/http/errors.ts';
 import { noteFacts } from '../../base/http/request-log.ts';
 import { lostView } from './problem.ts';
 import { sendView } from './serve.ts';
-import type { Site } from './site.ts';
+import type { Site } from './visit.ts';
 
 export interface LostPages {
   /** Learns the paths of the pages that are registered from now on. */

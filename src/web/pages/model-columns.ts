@@ -1,7 +1,7 @@
 import type { ModelConfig } from '../../base/config/config.ts';
 import { priceText } from '../../base/values/price.ts';
 import { html, type Html } from '../../base/values/html.ts';
-import { type Column, count } from './parts.ts';
+import { type Column, count } from './elements.ts';
 
 /** The columns of a model after its name: its context, and its prices in this currency. */
 export function modelColumns(currency: string): readonly Column<ModelConfig>[] {

@@ -1,7 +1,7 @@
 import { refusals } from '../../base/errors/refusal.ts';
 import { html } from '../../base/values/html.ts';
 import { sections } from './sections.ts';
-import type { View, Visitor } from './site.ts';
+import type { View, Visitor } from './visit.ts';
 
 /** A page that explains a failure. `again` is the page's own path, where a retry may help. */
 export function problemView(

@@ -15,7 +15,7 @@ import { type FormToken, makeFormToken, readFormToken } from './form-token.ts';
 import { isNotice, type NoticeCode, notices, type Tone } from './notices.ts';
 import { ownPath, pathWith } from './own-path.ts';
 import { problemView } from './problem.ts';
-import type { Answer, PageHost, Sent, View, Visitor, VisitOf } from './site.ts';
+import type { Answer, PageHost, Sent, View, Visitor, VisitOf } from './visit.ts';
 
 export type Handle<V> = (visit: V) => Answer | Promise<Answer>;
 export type Take<V> = (visit: V, sent: Sent) => Answer | Promise<Answer>;

@@ -9,7 +9,7 @@ import type { LostPages } from './lost.ts';
 import { acceptForms } from './requests.ts';
 import { createPages } from './serve.ts';
 import { signInPages } from './sign-in/sign-in.ts';
-import type { Site } from './site.ts';
+import type { Site } from './visit.ts';
 import { tryPages } from './try/try.ts';
 import { usagePages } from './usage/usage.ts';
 

@@ -6,7 +6,7 @@ import { renderDocument } from './layout.ts';
 import type { NoticeCode } from './notices.ts';
 import { pathWith } from './own-path.ts';
 import { createRequests, type FormOptions, type Frame, type Handle, type Take } from './requests.ts';
-import type { Answer, PageHost, SignedInVisit, Site, View, Visit, Visitor } from './site.ts';
+import type { Answer, PageHost, SignedInVisit, Site, View, Visit, Visitor } from './visit.ts';
 
 /** Adds pages and forms to the site. Those `forUsers` need a session. */
 export interface Pages {

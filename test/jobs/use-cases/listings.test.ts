@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { freePort } from '../../../src/devnet/ports.ts';
 import { noLook } from '../../../src/base/values/discovery/listing.ts';
-import { beginListingLook, endListingLook, readListingLook } from '../../../src/jobs/store/listing-looks.ts';
+import { beginListingLook, endListingLook, readListingLook } from '../../../src/jobs/store/listing-rounds.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
 import {
   otherItems,

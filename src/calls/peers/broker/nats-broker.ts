@@ -4,7 +4,7 @@ import type { JetStreamConfig } from '../../../base/config/jetstream.ts';
 import { brokerNames, messageOverheadBytes } from '../../../base/values/broker/names.ts';
 import { pause } from '../../../base/runtime/pause.ts';
 import { createPromiseTracker, type PromiseTracker } from '../../../base/runtime/promise-tracker.ts';
-import { createTurns } from '../../../base/runtime/turns.ts';
+import { createConcurrencyLimit } from '../../../base/runtime/concurrency-limit.ts';
 import type { Broker, BrokerHandlers, BrokerState, CallMessage, PublishAnswer } from './broker.ts';
 import { prepareStreams } from './streams.ts';
 
@@ -300,7 +300,7 @@ async function takeResults(
   { ended, handling, prepared }: { ended: AbortSignal; handling: PromiseTracker; prepared: Preparation },
 ): Promise<void> {
   const names = brokerNames(settings.name);
-  const turns = createTurns(resultsAtOnce);
+  const turns = createConcurrencyLimit(resultsAtOnce);
   const take = async (message: JsMsg): Promise<void> => {
     const runner = message.subject.split('.').at(-1) ?? '';
     const verdict = await turns.take(() => onResult(runner, message.data)).catch(() => 'again' as const);

@@ -2,9 +2,9 @@ import { cursorOf, pageLinks, pageRows, tableSheet } from '../tables.ts';
 import type { RecordedEvent } from '../../../ledger/rules/event.ts';
 import { html, type Html } from '../../../base/values/html.ts';
 import { readConsoleEvents } from '../../../accounts/use-cases/operators.ts';
-import { type Column, empty, time } from '../../pages/parts.ts';
-import type { View } from '../../pages/site.ts';
-import type { OperatorVisit, Section } from '../site.ts';
+import { type Column, empty, time } from '../../pages/elements.ts';
+import type { View } from '../../pages/visit.ts';
+import type { OperatorVisit, Section } from '../visit.ts';
 
 const path = '/console/activity';
 const shownRows = 50;

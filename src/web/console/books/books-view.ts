@@ -1,9 +1,9 @@
 import { html, type Html } from '../../../base/values/html.ts';
 import { explorerLink } from '../payments/explorer.ts';
 import { tokenAmount } from '../../pages/jobs/token-amount.ts';
-import { shortId } from '../../pages/parts.ts';
-import type { View } from '../../pages/site.ts';
-import type { ConsoleSite } from '../site.ts';
+import { shortId } from '../../pages/elements.ts';
+import type { View } from '../../pages/visit.ts';
+import type { ConsoleSite } from '../visit.ts';
 
 export const booksPath = '/console/books';
 

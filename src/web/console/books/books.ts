@@ -1,4 +1,4 @@
-import type { Section } from '../site.ts';
+import type { Section } from '../visit.ts';
 import { exportPages } from './exports.ts';
 import { logPages } from './log.ts';
 import { moneyPages } from './money.ts';

@@ -7,9 +7,9 @@ import { html, type Html, type Shown } from '../../../base/values/html.ts';
 import { operatorTextPattern } from '../../../base/values/operator-words.ts';
 import { isHex32 } from '../../../base/values/primitives.ts';
 import { noticeOf } from '../../pages/document.ts';
-import { badge, type Column, field, form, shortId, table, time, selectField } from '../../pages/parts.ts';
+import { badge, type Column, field, form, shortId, table, time, selectField } from '../../pages/elements.ts';
 import { notFound } from '../../pages/problem.ts';
-import type { View } from '../../pages/site.ts';
+import type { View } from '../../pages/visit.ts';
 import {
   explainBreak,
   findBreak,
@@ -17,7 +17,7 @@ import {
   isSaidOpen,
   readExplanations,
 } from '../../../finance/use-cases/reconcile/explain-break.ts';
-import type { Console, OperatorVisit } from '../site.ts';
+import type { Console, OperatorVisit } from '../visit.ts';
 import {
   booksPath,
   booksView,

@@ -7,8 +7,8 @@ import { type BookFormat, isBookFormat } from '../../../base/values/format.ts';
 import { type Period, periodName } from '../../../base/values/period.ts';
 import { findTimeZone, utc } from '../../../base/values/time-zone.ts';
 import { notFound, problemView } from '../../pages/problem.ts';
-import type { Answer } from '../../pages/site.ts';
-import type { Console, OperatorVisit } from '../site.ts';
+import type { Answer } from '../../pages/visit.ts';
+import type { Console, OperatorVisit } from '../visit.ts';
 import { beginReading } from './one-at-a-time.ts';
 import { booksPath } from './books-view.ts';
 

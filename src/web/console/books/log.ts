@@ -1,7 +1,7 @@
 import { readCheckpoint } from '../../../base/values/log/checkpoint.ts';
 import { html, type Html } from '../../../base/values/html.ts';
-import { badge, type Column, copyButton, count, empty, table } from '../../pages/parts.ts';
-import type { View } from '../../pages/site.ts';
+import { badge, type Column, copyButton, count, empty, table } from '../../pages/elements.ts';
+import type { View } from '../../pages/visit.ts';
 import {
   type AnchorState,
   latestHeads,
@@ -10,7 +10,7 @@ import {
   readUnsealed,
   type StoredHead,
 } from '../../../audit/store/log.ts';
-import type { Console, OperatorVisit } from '../site.ts';
+import type { Console, OperatorVisit } from '../visit.ts';
 import { booksView, logPath } from './books-view.ts';
 
 type Anchored = AnchorState & { readonly name: string };

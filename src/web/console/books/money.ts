@@ -2,10 +2,10 @@ import { tableSheet } from '../tables.ts';
 import type { EventOf } from '../../../ledger/rules/event.ts';
 import { html } from '../../../base/values/html.ts';
 import { tokenAmount } from '../../pages/jobs/token-amount.ts';
-import { type Column, empty, shortId, time } from '../../pages/parts.ts';
-import type { View } from '../../pages/site.ts';
+import { type Column, empty, shortId, time } from '../../pages/elements.ts';
+import type { View } from '../../pages/visit.ts';
 import { listSweeps, listTransfers } from '../../../payments/store/refunds.ts';
-import type { Console, OperatorVisit } from '../site.ts';
+import type { Console, OperatorVisit } from '../visit.ts';
 import { booksView, moneyPath, words } from './books-view.ts';
 
 type Sweep = EventOf<'operator_sweep_recorded'>;

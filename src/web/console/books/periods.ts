@@ -12,14 +12,14 @@ import { ExportError, openDatabaseSource } from '../../../finance/use-cases/book
 import { noticeOf } from '../../pages/document.ts';
 import type { NoticeCode } from '../../pages/notices.ts';
 import { pathWith } from '../../pages/own-path.ts';
-import { badge, type Column, copyButton, count, empty, field, form, time } from '../../pages/parts.ts';
+import { badge, type Column, copyButton, count, empty, field, form, time } from '../../pages/elements.ts';
 import { notFound } from '../../pages/problem.ts';
-import type { Answer, View } from '../../pages/site.ts';
+import type { Answer, View } from '../../pages/visit.ts';
 import { closePeriod } from '../../../finance/use-cases/periods/close-period.ts';
 import { comparePeriod } from '../../../finance/use-cases/periods/compare-period.ts';
 import { reopenPeriod, reviewPeriod, readPeriods } from '../../../finance/use-cases/periods/read-periods.ts';
 import { findReportByHash } from '../../../audit/store/reconciliations.ts';
-import type { ActionOptions, Console, OperatorVisit } from '../site.ts';
+import type { ActionOptions, Console, OperatorVisit } from '../visit.ts';
 import { balancesOf } from './balances.ts';
 import { readOneAtATime } from './one-at-a-time.ts';
 import { booksPath, booksView, periodsPath } from './books-view.ts';

@@ -21,12 +21,12 @@ import { walletSteps } from '../../pages/payment.ts';
 import { noticeOf } from '../../pages/document.ts';
 import { tokenAmount } from '../../pages/jobs/token-amount.ts';
 import type { NoticeCode } from '../../pages/notices.ts';
-import { badge, field, form, shortId, time } from '../../pages/parts.ts';
+import { badge, field, form, shortId, time } from '../../pages/elements.ts';
 import { notFound } from '../../pages/problem.ts';
-import type { Answer, Data, View } from '../../pages/site.ts';
+import type { Answer, Data, View } from '../../pages/visit.ts';
 import { readMined, requireFinal } from '../../../finance/use-cases/refunds/final-transfers.ts';
 import { readStream } from '../../../ledger/store/streams.ts';
-import type { Console, OperatorVisit } from '../site.ts';
+import type { Console, OperatorVisit } from '../visit.ts';
 import { booksView, paymentLink, refundsPath, transactionWithLink } from './books-view.ts';
 
 /** Why a wallet is not asked. */

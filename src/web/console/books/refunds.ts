@@ -3,10 +3,10 @@ import { refundReasonTexts } from '../../../payments/rules/refund.ts';
 import { html, type Html } from '../../../base/values/html.ts';
 import { noticeOf } from '../../pages/document.ts';
 import { tokenAmount } from '../../pages/jobs/token-amount.ts';
-import { badge, type Column, empty, shortId, time } from '../../pages/parts.ts';
-import type { View } from '../../pages/site.ts';
+import { badge, type Column, empty, shortId, time } from '../../pages/elements.ts';
+import type { View } from '../../pages/visit.ts';
 import { type ListedRefund, listRefundsDue } from '../../../finance/use-cases/refunds/list-refunds-due.ts';
-import type { Console, ConsoleSite, OperatorVisit } from '../site.ts';
+import type { Console, ConsoleSite, OperatorVisit } from '../visit.ts';
 import { booksView, paymentLink, refundPath, refundsPath } from './books-view.ts';
 import { refundPages } from './refund.ts';
 

@@ -1,6 +1,6 @@
 import type { ReportJson } from '../../../finance/rules/reconcile/report.ts';
 import { readReconciliation } from '../../../audit/store/reconciliations.ts';
-import type { OperatorVisit } from '../site.ts';
+import type { OperatorVisit } from '../visit.ts';
 import type pg from 'pg';
 import { isSaidOpen, readExplanations } from '../../../finance/use-cases/reconcile/explain-break.ts';
 

@@ -8,9 +8,9 @@ import {
   listed,
 } from '../../../calls/use-cases/dead-letters.ts';
 import { pathWith } from '../../pages/own-path.ts';
-import { type Column, count, time } from '../../pages/parts.ts';
-import type { View } from '../../pages/site.ts';
-import type { OperatorVisit, Section } from '../site.ts';
+import { type Column, count, time } from '../../pages/elements.ts';
+import type { View } from '../../pages/visit.ts';
+import type { OperatorVisit, Section } from '../visit.ts';
 import { jobsOf } from '../contexts.ts';
 import { deadLetterPages, deadPath } from './dead-letters.ts';
 import { outboxPages } from './outbox.ts';

@@ -18,10 +18,10 @@ import { noticeOf } from '../../pages/document.ts';
 import { type Filters, isCursor } from '../../pages/filters.ts';
 import { runnerName } from '../../../base/values/runner-name.ts';
 import { pathWith } from '../../pages/own-path.ts';
-import { type Column, count, empty, field, form, time } from '../../pages/parts.ts';
-import type { Answer, View } from '../../pages/site.ts';
+import { type Column, count, empty, field, form, time } from '../../pages/elements.ts';
+import type { Answer, View } from '../../pages/visit.ts';
 import type { DeadLetterRow } from '../../../calls/store/dead-letters.ts';
-import type { Console, OperatorVisit } from '../site.ts';
+import type { Console, OperatorVisit } from '../visit.ts';
 import { jobsOf } from '../contexts.ts';
 import { callLink } from './links.ts';
 

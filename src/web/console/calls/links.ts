@@ -1,6 +1,6 @@
 import { html, type Html } from '../../../base/values/html.ts';
 import { isHex32 } from '../../../base/values/primitives.ts';
-import { count } from '../../pages/parts.ts';
+import { count } from '../../pages/elements.ts';
 
 /** The id of a call, which leads to the payment that bought it; a trigger's call has no payment. */
 export function callLink({ callId, stream }: { readonly callId: number; readonly stream: string }): Html {

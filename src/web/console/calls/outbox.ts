@@ -4,10 +4,10 @@ import { visibleText } from '../../../base/values/visible-text.ts';
 import type { JobsContext } from '../../../jobs/use-cases/context.ts';
 import { runnerName } from '../../../base/values/runner-name.ts';
 import { pathWith } from '../../pages/own-path.ts';
-import { badge, type Column, empty, time, selectField } from '../../pages/parts.ts';
-import type { View } from '../../pages/site.ts';
+import { badge, type Column, empty, time, selectField } from '../../pages/elements.ts';
+import type { View } from '../../pages/visit.ts';
 import { listOutbox, type OutboxCall, type OutboxPlace, outboxPlaces } from '../../../calls/store/outbox.ts';
-import type { Console, OperatorVisit } from '../site.ts';
+import type { Console, OperatorVisit } from '../visit.ts';
 import { jobsOf } from '../contexts.ts';
 import { callLink } from './links.ts';
 

@@ -1,9 +1,9 @@
 import { cursorOf, factList, pageLinks, pageRows, tableSheet } from '../tables.ts';
 import { html, type Html } from '../../../base/values/html.ts';
 import { type Account, findAccount, listAccounts } from '../../../accounts/store/credit.ts';
-import { amount, type Column, empty, badge, field, form, personName, time } from '../../pages/parts.ts';
-import type { Answer, View } from '../../pages/site.ts';
-import type { Console, OperatorVisit } from '../site.ts';
+import { amount, type Column, empty, badge, field, form, personName, time } from '../../pages/elements.ts';
+import type { Answer, View } from '../../pages/visit.ts';
+import type { Console, OperatorVisit } from '../visit.ts';
 import { chatOf } from '../contexts.ts';
 import type { RecordedEvent } from '../../../ledger/rules/event.ts';
 import { parseCredit } from '../../../base/values/price.ts';

@@ -5,10 +5,10 @@ import { visibleText } from '../../../base/values/visible-text.ts';
 import { addressOf } from '../../../base/http/request-values.ts';
 import { type DryRun, dryRun, refuseDryRunByHead } from '../../../jobs/use-cases/dry-run.ts';
 import { chargeClient, openRequest } from '../../../jobs/use-cases/job-request.ts';
-import { badge, field, form } from '../../pages/parts.ts';
-import type { View } from '../../pages/site.ts';
+import { badge, field, form } from '../../pages/elements.ts';
+import type { View } from '../../pages/visit.ts';
 import { jobsOf } from '../contexts.ts';
-import type { Console, OperatorVisit } from '../site.ts';
+import type { Console, OperatorVisit } from '../visit.ts';
 
 const path = '/console/jobs/dry-run';
 

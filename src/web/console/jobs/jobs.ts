@@ -8,12 +8,12 @@ import type { JobsContext } from '../../../jobs/use-cases/context.ts';
 import { includesRole } from '../../../base/values/operator-role.ts';
 import { pathWith } from '../../pages/own-path.ts';
 import { tokenAmount } from '../../pages/jobs/token-amount.ts';
-import { badge, type Column, count, time } from '../../pages/parts.ts';
-import type { View } from '../../pages/site.ts';
+import { badge, type Column, count, time } from '../../pages/elements.ts';
+import type { View } from '../../pages/visit.ts';
 import { readLastEvents } from '../../../ledger/store/streams.ts';
 import { isCursor } from '../../pages/filters.ts';
 import { jobsOf } from '../contexts.ts';
-import type { OperatorVisit, Section } from '../site.ts';
+import type { OperatorVisit, Section } from '../visit.ts';
 import { dryRunAction, dryRunForm } from './dry-run.ts';
 import { peersSheet, ratesSheet } from './rates.ts';
 

@@ -7,7 +7,7 @@ import { describeBroker } from '../../../calls/use-cases/broker-state.ts';
 import type { JobsContext } from '../../../jobs/use-cases/context.ts';
 import { listingStatus } from '../../../jobs/use-cases/listings.ts';
 import { type RateStatus, rateStatus } from '../../../jobs/use-cases/rates.ts';
-import { badge, type Column } from '../../pages/parts.ts';
+import { badge, type Column } from '../../pages/elements.ts';
 
 /** The rate of every accepted token: from where, and how old. */
 export function ratesSheet({ rates }: JobsContext): Html {

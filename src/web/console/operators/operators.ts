@@ -13,9 +13,9 @@ import {
 import { findOperatorNamed, type ListedOperator, listOperators } from '../../../accounts/store/operators.ts';
 import { noticeOf } from '../../pages/document.ts';
 import type { NoticeCode } from '../../pages/notices.ts';
-import { badge, type Column, field, form, personName, selectField } from '../../pages/parts.ts';
-import type { Answer, View } from '../../pages/site.ts';
-import type { OperatorVisit, Section } from '../site.ts';
+import { badge, type Column, field, form, personName, selectField } from '../../pages/elements.ts';
+import type { Answer, View } from '../../pages/visit.ts';
+import type { OperatorVisit, Section } from '../visit.ts';
 
 const path = '/console/operators';
 const aboutName = {

@@ -4,7 +4,7 @@ import { type FiringAlert, listFiringAlerts } from '../../../ledger/store/alerts
 import { countedUnknown, readUnknownSettlements } from '../../../ledger/store/earnings-and-latency.ts';
 import { findLastReconciliation } from '../../../audit/store/reconciliations.ts';
 import { countOpenBreaks } from '../books/stored-report.ts';
-import type { ConsoleSite } from '../site.ts';
+import type { ConsoleSite } from '../visit.ts';
 
 /** Something that does not end without a person. */
 export interface Need {

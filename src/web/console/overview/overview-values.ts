@@ -1,5 +1,5 @@
 import { formatUnits } from 'viem/utils';
-import { withThousands } from '../../pages/parts.ts';
+import { withThousands } from '../../pages/elements.ts';
 import { readCounters } from '../../../ledger/store/counters.ts';
 import { type Backlog, readHolds, readOpenSettlements } from '../../../ledger/store/backlogs.ts';
 import {
@@ -8,7 +8,7 @@ import {
   readTokenDays,
   type TokenDay,
 } from '../../../ledger/store/earnings-and-latency.ts';
-import type { ConsoleSite } from '../site.ts';
+import type { ConsoleSite } from '../visit.ts';
 
 const shownDays = 7;
 const measuredPayments = 500;

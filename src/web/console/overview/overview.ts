@@ -1,9 +1,9 @@
 import { html, type Html } from '../../../base/values/html.ts';
 import { visibleText } from '../../../base/values/visible-text.ts';
-import { badge, type Column, empty, table, time, utcDay } from '../../pages/parts.ts';
-import type { View, Answer } from '../../pages/site.ts';
+import { badge, type Column, empty, table, time, utcDay } from '../../pages/elements.ts';
+import type { View, Answer } from '../../pages/visit.ts';
 import type { TokenDay } from '../../../ledger/store/earnings-and-latency.ts';
-import type { OperatorVisit, Section, Console, ConsoleSite } from '../site.ts';
+import type { OperatorVisit, Section, Console, ConsoleSite } from '../visit.ts';
 import { dayName, type Figures, type LiveFigures, readFigures } from './overview-values.ts';
 import { type Need, readNeeds } from './needs.ts';
 import { eventStream } from '../../../base/http/event-stream.ts';

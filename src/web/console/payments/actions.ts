@@ -12,9 +12,9 @@ import {
 import type { CallDetails } from '../../../payments/store/payment-search.ts';
 import { readStream } from '../../../ledger/store/streams.ts';
 import type { NoticeCode } from '../../pages/notices.ts';
-import { field, form } from '../../pages/parts.ts';
-import type { Answer, View } from '../../pages/site.ts';
-import type { Console, ConsoleSite, OperatorVisit } from '../site.ts';
+import { field, form } from '../../pages/elements.ts';
+import type { Answer, View } from '../../pages/visit.ts';
+import type { Console, ConsoleSite, OperatorVisit } from '../visit.ts';
 
 interface Shown {
   readonly digest: string;

@@ -10,10 +10,10 @@ import {
 import { type CallDetails, findCallDetails } from '../../../payments/store/payment-search.ts';
 import { noticeOf } from '../../pages/document.ts';
 import { tokenAmount } from '../../pages/jobs/token-amount.ts';
-import { copyButton, shortId, time } from '../../pages/parts.ts';
+import { copyButton, shortId, time } from '../../pages/elements.ts';
 import { problemView } from '../../pages/problem.ts';
-import type { View } from '../../pages/site.ts';
-import type { Console, ConsoleSite, OperatorVisit } from '../site.ts';
+import type { View } from '../../pages/visit.ts';
+import type { Console, ConsoleSite, OperatorVisit } from '../visit.ts';
 import { actionForms, callIdOf, paymentActions } from './actions.ts';
 import { refundPath } from '../books/books-view.ts';
 import { explorerLink } from './explorer.ts';

@@ -6,14 +6,14 @@ import { isHex32, parseAddress } from '../../../base/values/primitives.ts';
 import { paymentStates } from '../../../audit/http/schemas/projections.ts';
 import type { Filters } from '../../pages/filters.ts';
 import { pathWith } from '../../pages/own-path.ts';
-import { type Column, empty, field, shortId, time, selectField } from '../../pages/parts.ts';
+import { type Column, empty, field, shortId, time, selectField } from '../../pages/elements.ts';
 import { tokenAmount } from '../../pages/jobs/token-amount.ts';
-import type { Answer, View } from '../../pages/site.ts';
+import type { Answer, View } from '../../pages/visit.ts';
 import { findStreamOfCall, searchPayments } from '../../../payments/store/payment-search.ts';
 import { type ListedPayment, listLatestPayments } from '../../../ledger/store/payments.ts';
 import { findClaim, readStream } from '../../../ledger/store/streams.ts';
 import { paymentIdClaim } from '../../../payments/store/claims.ts';
-import type { OperatorVisit, Section } from '../site.ts';
+import type { OperatorVisit, Section } from '../visit.ts';
 import { paymentPages } from './payment.ts';
 import { stateBadge } from './state-badge.ts';
 

@@ -1,6 +1,6 @@
 import type { Html } from '../../../base/values/html.ts';
 import type { Tone } from '../../pages/notices.ts';
-import { badge } from '../../pages/parts.ts';
+import { badge } from '../../pages/elements.ts';
 
 const tones: Readonly<Record<string, Tone>> = {
   completed: 'good',

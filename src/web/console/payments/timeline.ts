@@ -3,7 +3,7 @@ import { formatUnits } from 'viem/utils';
 import type { RecordedEvent } from '../../../ledger/rules/event.ts';
 import { html, type Html, type Shown } from '../../../base/values/html.ts';
 import { visibleText } from '../../../base/values/visible-text.ts';
-import { shortId, time } from '../../pages/parts.ts';
+import { shortId, time } from '../../pages/elements.ts';
 import type { PaymentHistory } from '../../../audit/use-cases/projections/payment-history.ts';
 import { explorerLink } from './explorer.ts';
 

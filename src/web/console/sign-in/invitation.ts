@@ -8,13 +8,13 @@ import type { Invitation } from '../../../accounts/store/operators.ts';
 import { findUserIds, markEmailProven } from '../../../accounts/store/identity.ts';
 import { noticeOf } from '../../pages/document.ts';
 import { pathWith } from '../../pages/own-path.ts';
-import { field, form } from '../../pages/parts.ts';
+import { field, form } from '../../pages/elements.ts';
 import { problemView } from '../../pages/problem.ts';
 import type { Requests } from '../../pages/requests.ts';
 import { askAuth, type AuthResult, type Refusal, refusedView } from '../../pages/sign-in/call.ts';
 import { providerButtons } from '../../pages/sign-in/ways.ts';
-import type { Answer, View } from '../../pages/site.ts';
-import type { ConsoleSite } from '../site.ts';
+import type { Answer, View } from '../../pages/visit.ts';
+import type { ConsoleSite } from '../visit.ts';
 import { type AnyVisit, anyone } from './next.ts';
 
 const path = '/console/invitation';

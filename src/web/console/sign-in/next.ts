@@ -1,6 +1,6 @@
 import { ownPath } from '../../pages/own-path.ts';
-import type { VisitOf } from '../../pages/site.ts';
-import type { ConsoleSite } from '../site.ts';
+import type { VisitOf } from '../../pages/visit.ts';
+import type { ConsoleSite } from '../visit.ts';
 
 /** Any visit of the console, signed in or not. */
 export type AnyVisit = VisitOf<ConsoleSite>;

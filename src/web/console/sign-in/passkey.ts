@@ -1,6 +1,6 @@
 import { html, type Html } from '../../../base/values/html.ts';
 import type { PasskeyAnswer, PasskeyQuestion } from '../../../accounts/use-cases/passkeys.ts';
-import { form } from '../../pages/parts.ts';
+import { form } from '../../pages/elements.ts';
 import type { AnyVisit } from './next.ts';
 
 /** The module of pages with a form for a passkey. */

@@ -16,11 +16,11 @@ import { listFactors } from '../../../accounts/store/operators.ts';
 import { ownCookie, ownCookieName } from '../../pages/cookies.ts';
 import { noticeOf } from '../../pages/document.ts';
 import { pathWith } from '../../pages/own-path.ts';
-import { copyButton, field, form } from '../../pages/parts.ts';
+import { copyButton, field, form } from '../../pages/elements.ts';
 import type { Admission, Requests } from '../../pages/requests.ts';
-import type { Answer, View } from '../../pages/site.ts';
+import type { Answer, View } from '../../pages/visit.ts';
 import { notOperator } from '../refused-views.ts';
-import type { ConsoleSite } from '../site.ts';
+import type { ConsoleSite } from '../visit.ts';
 import { type AnyVisit, nextOf } from './next.ts';
 import { passkeyAnswerOf, passkeyFields, passkeyForm, passkeyScript } from './passkey.ts';
 

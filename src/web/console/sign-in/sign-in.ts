@@ -1,12 +1,12 @@
 import { html } from '../../../base/values/html.ts';
 import { noticeOf } from '../../pages/document.ts';
 import { pathWith } from '../../pages/own-path.ts';
-import { field, form } from '../../pages/parts.ts';
+import { field, form } from '../../pages/elements.ts';
 import type { Requests } from '../../pages/requests.ts';
 import { askAuth, type Refusal, refusedView, signOut } from '../../pages/sign-in/call.ts';
 import { providerButtons, toProvider } from '../../pages/sign-in/ways.ts';
-import type { View } from '../../pages/site.ts';
-import type { ConsoleSite } from '../site.ts';
+import type { View } from '../../pages/visit.ts';
+import type { ConsoleSite } from '../visit.ts';
 import { factorPages } from './factors.ts';
 import { invitationPages } from './invitation.ts';
 import { type AnyVisit, anyone, nextOf } from './next.ts';

@@ -8,11 +8,11 @@ import {
 } from '../../../accounts/store/sign-in-ways.ts';
 import { noticeOf } from '../document.ts';
 import type { NoticeCode } from '../notices.ts';
-import { badge, field, form, personName, shortId, time } from '../parts.ts';
+import { badge, field, form, personName, shortId, time } from '../elements.ts';
 import type { Pages } from '../serve.ts';
 import { askAuth, type Refusal, refusedView } from '../sign-in/call.ts';
 import { providerLabel, toProvider } from '../sign-in/ways.ts';
-import type { SignedInVisit, View } from '../site.ts';
+import type { SignedInVisit, View } from '../visit.ts';
 import { sessionPages, sessionsSection } from './sessions.ts';
 import { addWallet, walletPages, walletRows } from './wallets.ts';
 

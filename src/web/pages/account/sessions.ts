@@ -4,12 +4,12 @@ import { listOpenSessions, type OpenSession } from '../../../accounts/store/sign
 import { readStream } from '../../../ledger/store/streams.ts';
 import { endedCookie } from '../cookies.ts';
 import { receiptsCookie } from '../jobs/opened-receipts.ts';
-import { badge, type Column, form, table, time } from '../parts.ts';
+import { badge, type Column, form, table, time } from '../elements.ts';
 import { problemView } from '../problem.ts';
 import type { Pages } from '../serve.ts';
 import { askAuth, refusedView } from '../sign-in/call.ts';
 import { providerLabel } from '../sign-in/ways.ts';
-import type { SignedInVisit } from '../site.ts';
+import type { SignedInVisit } from '../visit.ts';
 
 const listed = 50;
 

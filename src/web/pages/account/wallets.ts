@@ -6,12 +6,12 @@ import { addressOf } from '../../../base/http/request-values.ts';
 import { issueLinkTerms, linkUserWallet, unlinkUserWallet } from '../../../accounts/use-cases/link-wallet.ts';
 import { takeAttempt } from '../../../accounts/use-cases/sign-in-limits.ts';
 import type { LinkedWallet } from '../../../accounts/store/sign-in-ways.ts';
-import { badge, form, shortId, time } from '../parts.ts';
+import { badge, form, shortId, time } from '../elements.ts';
 import type { Pages } from '../serve.ts';
 import type { Refusal } from '../sign-in/call.ts';
 import { messageData, mismatch, refusedData, signedIn, walletSecrets } from '../sign-in/wallet.ts';
 import { walletForm } from '../sign-in/ways.ts';
-import type { SignedInVisit, View } from '../site.ts';
+import type { SignedInVisit, View } from '../visit.ts';
 
 /** Adding and removing wallets; `showRefused` is the account page with the refusal. */
 export function walletPages(

@@ -3,11 +3,11 @@ import type { ModelConfig } from '../../../base/config/config.ts';
 import { listUserApiKeys } from '../../../accounts/use-cases/user-api-keys.ts';
 import { findAccount } from '../../../accounts/store/credit.ts';
 import { snippetsFor } from '../keys/snippets.ts';
-import { amount, type Column, count, empty, personName, table } from '../parts.ts';
+import { amount, type Column, count, empty, personName, table } from '../elements.ts';
 import { modelColumns } from '../model-columns.ts';
 import { pathWith } from '../own-path.ts';
 import type { Pages } from '../serve.ts';
-import type { SignedInVisit, View, Visit } from '../site.ts';
+import type { SignedInVisit, View, Visit } from '../visit.ts';
 
 /** The first page: the jobs and models on sale, and for users the state of their account. */
 export function homePages(pages: Pages): void {

@@ -4,8 +4,8 @@ import { html, type Html } from '../../../base/values/html.ts';
 import { priceJson } from '../../../jobs/http/prices.ts';
 import { type Job, soldJobs } from '../../../jobs/use-cases/catalog.ts';
 import type { JobsContext } from '../../../jobs/use-cases/context.ts';
-import { badge, empty, personName } from '../parts.ts';
-import type { View, Visit } from '../site.ts';
+import { badge, empty, personName } from '../elements.ts';
+import type { View, Visit } from '../visit.ts';
 import { tokenAmount } from './token-amount.ts';
 
 const jobsOnPage = 30;

@@ -1,6 +1,6 @@
 import { html, type Html } from '../../../base/values/html.ts';
 import type { SettlementOption } from '../../../payments/rules/quote.ts';
-import { copyButton } from '../parts.ts';
+import { copyButton } from '../elements.ts';
 
 /** What programs send: the job's address, and its input. */
 export interface Purchase {

@@ -1,6 +1,6 @@
 import { withoutMarks } from '../../../base/values/visible-text.ts';
 import { html, type Html } from '../../../base/values/html.ts';
-import { personName } from '../parts.ts';
+import { personName } from '../elements.ts';
 import type { Member, Part, Simple } from './form-parts.ts';
 import { type Mistakes, usualText, wholeName } from './form-values.ts';
 

@@ -6,7 +6,7 @@ import type { JobsContext } from '../../../jobs/use-cases/context.ts';
 import { readable } from '../filters.ts';
 import { problemView, notFound } from '../problem.ts';
 import type { Pages } from '../serve.ts';
-import type { Answer, Visit } from '../site.ts';
+import type { Answer, Visit } from '../visit.ts';
 import { catalogueView, jobPath } from './catalogue.ts';
 import { isJson, mistakesOf, type Mistakes, noMistakes, readMembers, wholeName } from './form-values.ts';
 import { firstForm, type InputForm, inputFormOf, type JobForm, jobView } from './job-view.ts';

@@ -3,7 +3,7 @@ import { cookieOf } from '../../../accounts/use-cases/sessions.ts';
 import { isReceiptToken } from '../../../payments/use-cases/receipt-keys.ts';
 import type { JobsContext } from '../../../jobs/use-cases/context.ts';
 import { ownCookie, ownCookieName } from '../cookies.ts';
-import type { Visit } from '../site.ts';
+import type { Visit } from '../visit.ts';
 
 export const receiptsCookie = 'receipts';
 /** A cookie has room for them. */

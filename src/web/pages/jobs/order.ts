@@ -6,7 +6,7 @@ import { type Job, jobUrl } from '../../../jobs/use-cases/catalog.ts';
 import type { JobsContext } from '../../../jobs/use-cases/context.ts';
 import { jobKey } from '../../../base/values/job.ts';
 import { payablesOf, paymentForm } from '../payment.ts';
-import type { View, Visit } from '../site.ts';
+import type { View, Visit } from '../visit.ts';
 import { jobName, jobPath, jobTitle } from './catalogue.ts';
 import { purchaseCommands } from './commands.ts';
 import { isJson } from './form-values.ts';

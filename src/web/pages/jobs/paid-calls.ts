@@ -3,7 +3,7 @@ import type { Receipt } from '../../../jobs/http/schemas/receipt.ts';
 import { type ListedPayment, listLatestPayments } from '../../../ledger/store/payments.ts';
 import { listWallets } from '../../../accounts/store/sign-in-ways.ts';
 import type { Ledger } from '../../../ledger/store/ledger.ts';
-import type { Visit } from '../site.ts';
+import type { Visit } from '../visit.ts';
 
 /** A wallet with which its user has signed in. */
 export interface OwnWallet {

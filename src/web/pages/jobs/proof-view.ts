@@ -1,7 +1,7 @@
 import { html, type Html } from '../../../base/values/html.ts';
 import { visibleText } from '../../../base/values/visible-text.ts';
 import type { Receipt } from '../../../jobs/http/schemas/receipt.ts';
-import { type Column, copyButton, count, shortId, table } from '../parts.ts';
+import { type Column, copyButton, count, shortId, table } from '../elements.ts';
 
 type LogProof = NonNullable<Receipt['log_proof']>;
 

@@ -3,7 +3,7 @@ import { html, type Html } from '../../../base/values/html.ts';
 import { indentedJson } from '../../../base/values/indented-json.ts';
 import { visibleText } from '../../../base/values/visible-text.ts';
 import type { Receipt } from '../../../jobs/http/schemas/receipt.ts';
-import { copyButton, count, time } from '../parts.ts';
+import { copyButton, count, time } from '../elements.ts';
 import { isJson } from './form-values.ts';
 
 /** A page shows so much of a result; the rest is in the file. */

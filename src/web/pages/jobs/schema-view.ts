@@ -2,7 +2,7 @@ import { html, type Html } from '../../../base/values/html.ts';
 import { indentedJson } from '../../../base/values/indented-json.ts';
 import { isObject } from '../../../base/values/json-object.ts';
 import { visibleText } from '../../../base/values/visible-text.ts';
-import { type Column, personName, table } from '../parts.ts';
+import { type Column, personName, table } from '../elements.ts';
 
 const maxRows = 30;
 const maxSchemaChars = 6_000;

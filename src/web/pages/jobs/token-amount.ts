@@ -1,6 +1,6 @@
 import { formatUnits } from 'viem/utils';
 import { html, type Html } from '../../../base/values/html.ts';
-import { withThousands } from '../parts.ts';
+import { withThousands } from '../elements.ts';
 
 /** An amount of a token, exact, with its network; its smallest units on hover. */
 export function tokenAmount(

@@ -3,8 +3,8 @@ import { apiKeyNamePattern } from '../../../accounts/rules/api-key.ts';
 import { html, type Html } from '../../../base/values/html.ts';
 import type { ApiKeyRequest } from '../../../accounts/use-cases/user-api-keys.ts';
 import { noticeOf } from '../document.ts';
-import { field, form } from '../parts.ts';
-import type { SignedInVisit } from '../site.ts';
+import { field, form } from '../elements.ts';
+import type { SignedInVisit } from '../visit.ts';
 
 type Mistakes = Readonly<Partial<Record<'name' | 'cap' | 'budget' | 'models' | 'expires', string>>>;
 

@@ -7,10 +7,10 @@ import {
   takeKeyTurn,
 } from '../../../accounts/use-cases/user-api-keys.ts';
 import { type ApiKey, findApiKeyById } from '../../../accounts/store/api-keys.ts';
-import { amount, badge, type Column, copyButton, empty, form, personName, table, time } from '../parts.ts';
+import { amount, badge, type Column, copyButton, empty, form, personName, table, time } from '../elements.ts';
 import { notFound } from '../problem.ts';
 import type { Pages } from '../serve.ts';
-import type { Answer, SignedInVisit, View } from '../site.ts';
+import type { Answer, SignedInVisit, View } from '../visit.ts';
 import { keyForm, readKeyForm } from './key-form.ts';
 import { snippetsFor } from './snippets.ts';
 

@@ -1,5 +1,5 @@
 import { html, type Html } from '../../../base/values/html.ts';
-import { copyButton } from '../parts.ts';
+import { copyButton } from '../elements.ts';
 
 /** Ready-made programs that ask a model; the key is in the environment, where it belongs. */
 export function snippetsFor(publicUrl: string, model: string): Html {

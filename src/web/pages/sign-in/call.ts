@@ -1,7 +1,7 @@
 import { refusals } from '../../../base/errors/refusal.ts';
 import { type AuthOutcome, callAuth } from '../../../accounts/http/auth-call.ts';
 import { authBase } from '../../../accounts/http/auth-request.ts';
-import type { Answer, PageHost, VisitOf, View, Visit } from '../site.ts';
+import type { Answer, PageHost, VisitOf, View, Visit } from '../visit.ts';
 import { endedCookie } from '../cookies.ts';
 import { problemView } from '../problem.ts';
 import { ownPath, pathWith } from '../own-path.ts';

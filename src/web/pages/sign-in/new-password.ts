@@ -1,9 +1,9 @@
 import { html } from '../../../base/values/html.ts';
 import { noticeOf } from '../document.ts';
-import { field, form } from '../parts.ts';
+import { field, form } from '../elements.ts';
 import { notFound } from '../problem.ts';
 import type { Pages } from '../serve.ts';
-import type { Answer, Visit } from '../site.ts';
+import type { Answer, Visit } from '../visit.ts';
 import { askAuth, type Refusal, refusedView } from './call.ts';
 
 /** A forgotten password: a mail with a link, and the page that it leads to. */

@@ -1,10 +1,10 @@
 import { html, type Html } from '../../../base/values/html.ts';
 import { noticeOf } from '../document.ts';
 import { pathWith } from '../own-path.ts';
-import { field, form } from '../parts.ts';
+import { field, form } from '../elements.ts';
 import { receiptsCookie } from '../jobs/opened-receipts.ts';
 import type { Pages } from '../serve.ts';
-import type { Answer, Visit } from '../site.ts';
+import type { Answer, Visit } from '../visit.ts';
 import { askAuth, nextOf, signInPath, signOut, type Refusal, refusedView } from './call.ts';
 import { newPasswordPages } from './new-password.ts';
 import { signUpPages } from './sign-up.ts';

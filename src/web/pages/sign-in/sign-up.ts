@@ -1,10 +1,10 @@
 import { html } from '../../../base/values/html.ts';
 import { noticeOf } from '../document.ts';
 import { pathWith } from '../own-path.ts';
-import { field, form, personName } from '../parts.ts';
+import { field, form, personName } from '../elements.ts';
 import { notFound } from '../problem.ts';
 import type { Pages } from '../serve.ts';
-import type { Answer, Visit } from '../site.ts';
+import type { Answer, Visit } from '../visit.ts';
 import { askAuth, nextOf, signInPath, type Refusal, refusedView } from './call.ts';
 import { providerButtons, walletButton } from './ways.ts';
 

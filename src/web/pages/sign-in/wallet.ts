@@ -13,7 +13,7 @@ import {
 } from '../../../accounts/use-cases/siwe.ts';
 import { problemView } from '../problem.ts';
 import type { Pages } from '../serve.ts';
-import type { Data, Site } from '../site.ts';
+import type { Data, Site } from '../visit.ts';
 import { nextOf } from './call.ts';
 
 /** Signing in with a wallet: the message to sign, and its signature. */

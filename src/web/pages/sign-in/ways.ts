@@ -1,7 +1,7 @@
 import { html, type Html } from '../../../base/values/html.ts';
 import { issuerOrigins } from '../../../accounts/use-cases/auth-providers.ts';
-import { form } from '../parts.ts';
-import type { Answer, PageHost, Visit, VisitOf } from '../site.ts';
+import { form } from '../elements.ts';
+import type { Answer, PageHost, Visit, VisitOf } from '../visit.ts';
 import { type AuthResult, textOf } from './call.ts';
 
 const names: Readonly<Record<string, string>> = { google: 'Google', gitlab: 'GitLab', github: 'GitHub' };

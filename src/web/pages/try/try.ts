@@ -12,7 +12,7 @@ import { poll } from '../../../base/runtime/poll.ts';
 import { noticeOf } from '../document.ts';
 import { notices } from '../notices.ts';
 import type { Pages } from '../serve.ts';
-import type { Sent, View, Visit } from '../site.ts';
+import type { Sent, View, Visit } from '../visit.ts';
 import { adviceFor } from './advice.ts';
 import { factsOf, maxFormBytes, tryView, turnView, type Typed, typedIn } from './view.ts';
 

@@ -4,8 +4,8 @@ import { parseCredit, priceText } from '../../../base/values/price.ts';
 import { html, type Html, type Shown } from '../../../base/values/html.ts';
 import { findAccount } from '../../../accounts/store/credit.ts';
 import { pathWith } from '../own-path.ts';
-import { amount, count, empty, form, personName } from '../parts.ts';
-import type { View, Visit } from '../site.ts';
+import { amount, count, empty, form, personName } from '../elements.ts';
+import type { View, Visit } from '../visit.ts';
 import { adviceList } from './advice.ts';
 
 /** So that a form without JavaScript is at most `maxFormBytes` long: three bytes a character, each as three characters. */

@@ -4,9 +4,9 @@ import { exactCostText, parseCredit, parsePrice } from '../../../base/values/pri
 import { html, type Html, type Shown } from '../../../base/values/html.ts';
 import { findApiKeyById } from '../../../accounts/store/api-keys.ts';
 import type { Tone } from '../notices.ts';
-import { amount, badge, type Column, count, field, shortId, table, time } from '../parts.ts';
+import { amount, badge, type Column, count, field, shortId, table, time } from '../elements.ts';
 import type { Pages } from '../serve.ts';
-import type { View } from '../site.ts';
+import type { View } from '../visit.ts';
 import { keyName, modelName } from './view.ts';
 
 /** One request by its id, as the API's `/v1/generation`. */

@@ -6,9 +6,9 @@ import { listUserApiKeys } from '../../../accounts/use-cases/user-api-keys.ts';
 import type { ApiKey } from '../../../accounts/store/api-keys.ts';
 import { listCompletions, type ListedCompletion } from '../../../chat/store/completions.ts';
 import { pathWith } from '../own-path.ts';
-import { amount, badge, type Column, empty, field, table, time, withThousands } from '../parts.ts';
+import { amount, badge, type Column, empty, field, table, time, withThousands } from '../elements.ts';
 import type { Pages } from '../serve.ts';
-import type { SignedInVisit, View } from '../site.ts';
+import type { SignedInVisit, View } from '../visit.ts';
 import { endings, generationForm } from './generation.ts';
 import { keyName, modelName } from './view.ts';
 

@@ -1,9 +1,9 @@
 import { html } from '../../../base/values/html.ts';
 import { listUserApiKeys } from '../../../accounts/use-cases/user-api-keys.ts';
 import { listUsage } from '../../../chat/store/usage.ts';
-import { empty, field } from '../parts.ts';
+import { empty, field } from '../elements.ts';
 import type { Pages } from '../serve.ts';
-import type { SignedInVisit, View } from '../site.ts';
+import type { SignedInVisit, View } from '../visit.ts';
 import { generationForm, generationPage } from './generation.ts';
 import { readShown, type Shown, typedDay } from './query.ts';
 import { requestsPage } from './requests.ts';

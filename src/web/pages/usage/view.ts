@@ -11,7 +11,7 @@ import {
   table,
   utcDay,
   withThousands,
-} from '../parts.ts';
+} from '../elements.ts';
 import { barChart } from './chart.ts';
 import { daysBefore, periodsOf, stepOf, totalsOf, type UsagePeriod, type UsageTotals } from './periods.ts';
 import { csvPath, type Measure, measures, pathTo, requestsPathFor, type Shown } from './query.ts';

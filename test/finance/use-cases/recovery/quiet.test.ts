@@ -177,7 +177,7 @@ test('nothing that asks a peer is loaded with a quiet gateway', async () => {
     import { registerHooks } from 'node:module';
     const seen = new Set();
     registerHooks({ load: (url, context, next) => { seen.add(url); return next(url, context); } });
-    await import(${JSON.stringify(new URL('../../../../src/app/quiet.ts', import.meta.url).href)});
+    await import(${JSON.stringify(new URL('../../../../src/app/quiet-gateway.ts', import.meta.url).href)});
     console.log([...seen].join('\\n'));
     process.exit(0);`;
   const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', program]);

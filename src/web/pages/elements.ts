@@ -2,7 +2,7 @@ import { withoutMarks } from '../../base/values/visible-text.ts';
 import { creditText } from '../../base/values/price.ts';
 import { html, type Html, type Shown } from '../../base/values/html.ts';
 import type { Tone } from './notices.ts';
-import type { PageHost, VisitOf } from './site.ts';
+import type { PageHost, VisitOf } from './visit.ts';
 
 /** A form that is sent to a path of the pages, with the token that proves where it was shown. */
 export function form(visit: Pick<VisitOf<PageHost>, 'token'>, action: string, body: Shown): Html {

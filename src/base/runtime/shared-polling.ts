@@ -1,5 +1,5 @@
 /** Requests that wait for something to be there. However many wait for the same, one of them looks at a time. */
-export interface SharedLooks<T> {
+export interface SharedPolling<T> {
   /**
    * What a look of this one found; nothing where `over` aborts first, or when the process shuts down.
    * @param key the same for callers that may share the findings
@@ -26,7 +26,7 @@ interface Group<T> {
 }
 
 /** @param pollMs how often each group looks without being told */
-export function createSharedLooks<T>(pollMs: number, isStopping: () => boolean): SharedLooks<T> {
+export function createSharedPolling<T>(pollMs: number, isStopping: () => boolean): SharedPolling<T> {
   const groups = new Map<string, Group<T>>();
 
   const want = (key: string, group: Group<T>): void => {

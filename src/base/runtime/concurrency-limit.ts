@@ -1,11 +1,11 @@
 /** Does pieces of work in the order in which they came, a few at a time. */
-export interface Turns {
+export interface ConcurrencyLimit {
   /** The outcome of the work, which begins when its turn comes. */
   take<T>(work: () => Promise<T>): Promise<T>;
 }
 
 /** @param atOnce how much work is done at the same time */
-export function createTurns(atOnce: number): Turns {
+export function createConcurrencyLimit(atOnce: number): ConcurrencyLimit {
   const waiting: (() => void)[] = [];
   let free = atOnce;
   return {

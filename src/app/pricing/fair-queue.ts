@@ -1,5 +1,5 @@
 /** Does work for clients in turn: each that waits gets the same share, however much it asks for. */
-export interface FairTurns {
+export interface FairQueue {
   /**
    * The outcome of the work, once it is this client's turn. Where work finds a shortage, it is done again when the shortage may be over; the
    * outcome is a shortage where that took too long. Undefined where so much work of this client waits already.
@@ -12,7 +12,7 @@ export interface FairTurns {
   ): Promise<T | undefined>;
 }
 
-export interface FairTurnsLimits {
+export interface FairQueueLimits {
   /** Tasks that run simultaneously. */
   readonly atOnce: number;
   /** Work of one client that waits for its turn. */
@@ -24,7 +24,7 @@ export interface FairTurnsLimits {
 /** How long after a shortage the next one in turn looks again. */
 const pauseMs = 100;
 
-export function createFairTurns({ atOnce, waitingOfClient, patienceMs }: FairTurnsLimits): FairTurns {
+export function createFairQueue({ atOnce, waitingOfClient, patienceMs }: FairQueueLimits): FairQueue {
   /** What waits, by client, in the order of their turns. */
   const waiting = new Map<string, (() => void)[]>();
   let running = 0;

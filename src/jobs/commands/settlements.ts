@@ -1,8 +1,8 @@
-import { listOpenSettlements } from '../../../payments/use-cases/open-settlements.ts';
-import { withLedger } from '../../../ledger/terminal/ledger.ts';
-import { quoteText } from '../../../payments/terminal/quote-text.ts';
-import { say } from '../../../base/terminal/terminal.ts';
-import { type ExitCode, exitCodes } from '../../../base/terminal/exit-codes.ts';
+import { listOpenSettlements } from '../../payments/use-cases/open-settlements.ts';
+import { withLedger } from '../../ledger/terminal/ledger.ts';
+import { quoteText } from '../../payments/terminal/quote-text.ts';
+import { say } from '../../base/terminal/terminal.ts';
+import { type ExitCode, exitCodes } from '../../base/terminal/exit-codes.ts';
 
 const maxRows = 1_000;
 

@@ -7,7 +7,7 @@ import type { JobsContext } from '../../jobs/use-cases/context.ts';
 import type { LogReader } from '../../audit/use-cases/log/log-reader.ts';
 import type { Filters } from '../pages/filters.ts';
 import type { FormOptions, Handle, Take } from '../pages/requests.ts';
-import type { PageHost, Visitor, VisitOf } from '../pages/site.ts';
+import type { PageHost, Visitor, VisitOf } from '../pages/visit.ts';
 import type { LedgerDatabase } from '../../ledger/store/database.ts';
 
 /** What the pages of the console are made from. */

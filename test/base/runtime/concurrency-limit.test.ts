@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest';
-import { createTurns } from '../../../src/base/runtime/turns.ts';
+import { createConcurrencyLimit } from '../../../src/base/runtime/concurrency-limit.ts';
 
 test('only so much work runs simultaneously, in the order in which it came, and work that fails passes its turn on', async () => {
-  const turns = createTurns(2);
+  const turns = createConcurrencyLimit(2);
   const [begun, running] = [[] as number[], new Set<number>()];
   let most = 0;
   const work = (number: number) =>
