@@ -176,18 +176,13 @@ function openSpending(
   const { chainId, rpcUrl, contract, operatorKey: privateKey, maxFeePerGasWei } = settings;
   const key = { privateKey, maxFeePerGasWei };
   const prepaid = createPrepaidContract({ chainId, rpcUrl, contract, ...key, timeoutMs: chainTimeoutMs });
-  const { pool, lane, processId, running, log } = shared;
   return {
+    ...shared,
     settings,
     prepaid,
     queue: createSpendQueue(maxWaitingSpends),
     operatorBalance: createOperatorBalance(prepaid),
-    payoutAlert: createPayoutAlert(lane),
-    pool,
-    lane,
-    processId,
-    running,
-    log,
+    payoutAlert: createPayoutAlert(shared.lane),
   };
 }
 

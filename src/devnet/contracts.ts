@@ -1,6 +1,4 @@
 import { type Abi, type Hex, isHex, parseAbi } from 'viem';
-import type { Address } from '../base/values/primitives.ts';
-import { type ChainLocation, deployedAddress, deployOnce } from './deploy.ts';
 
 import artifacts from './contracts/artifacts.json' with { type: 'json' };
 
@@ -40,23 +38,4 @@ function artifact(name: keyof typeof artifacts): ContractArtifact {
 function code(name: string, text: string): Hex {
   if (!isHex(text) || text === '0x') throw new Error(`${name} has no bytecode`);
   return text;
-}
-
-/** After the prepaid contract. */
-const deployerNonce = 4;
-
-/** Where the heads of logs can be written on every devnet, deployed or not. */
-export const checkpointAnchorAddress: Address = deployedAddress(deployerNonce);
-
-/**
- * Deploys the contract after the prepaid contract, unless a restored chain already has it.
- * @throws when another contract has the address, or the deployer's nonces were used otherwise: deploy the prepaid contract first
- */
-export function deployCheckpointAnchor(chain: ChainLocation): Promise<Address> {
-  return deployOnce(chain, {
-    label: 'checkpoint anchor',
-    artifact: checkpointAnchor,
-    args: [],
-    nonce: deployerNonce,
-  });
 }

@@ -86,11 +86,11 @@ const name = 'demo';
 /** Makes the demo user an admin, with a second factor whose secret is known. One from an earlier start is kept. */
 export async function openDemoOperator(
   ledger: OperatorLedger & { readonly settings: { readonly secrets: RotatingSecret } },
-  email: string,
+  userEmail: string,
   earlier: DemoOperator | undefined,
 ): Promise<DemoOperator> {
-  const [userId] = await findUserIds(ledger.pool, email);
-  if (userId === undefined) throw new Error(`there is no demo user ${email}`);
+  const [userId] = await findUserIds(ledger.pool, userEmail);
+  if (userId === undefined) throw new Error(`there is no demo user ${userEmail}`);
   const former = await findOperatorNamed(ledger.pool, name);
   if (former && earlier && fromBase32(earlier.totp_secret)) return earlier;
   const secret = randomBytes(20);

@@ -2,7 +2,7 @@ import path from 'node:path';
 import type { Address, Caip2, Hex } from '../base/values/primitives.ts';
 import { devnetAddress, devnetKeys } from './accounts.ts';
 import { type Chain, startChain } from './chain.ts';
-import { deployCheckpointAnchor } from './contracts.ts';
+import { deployCheckpointAnchor } from './checkpoint-anchor.ts';
 import { type DevnetPrepaid, deployPrepaidContract } from './prepaid-contract.ts';
 import { errorCode } from './error-code.ts';
 import { startFacilitator } from './facilitator.ts';

@@ -15,7 +15,7 @@ import path from 'node:path';
 import { z } from 'zod';
 import { ownCommonDir } from './common-dirs.ts';
 import type { Account } from './guarded-process.ts';
-import { isReachable } from './postgres.ts';
+import { isReachable } from './postgres-account.ts';
 
 export interface PostgresBinaries {
   readonly postgres: string;

@@ -6,7 +6,7 @@ import { mkdirSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { privateKeyToAddress } from 'viem/accounts';
 import { devnetKeys, lowerCase } from '../../src/devnet/accounts.ts';
-import { deployCheckpointAnchor } from '../../src/devnet/contracts.ts';
+import { deployCheckpointAnchor } from '../../src/devnet/checkpoint-anchor.ts';
 import { freePort } from '../../src/devnet/ports.ts';
 import { startEchoRunner } from '../../src/devnet/runner.ts';
 import { createRunner, job, type Runner } from '../../src/runner/index.ts';

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import { type GuardedProcess, startGuarded } from '../../src/devnet/guarded-process.ts';
-import { postgresAccount } from '../../src/devnet/postgres.ts';
+import { postgresAccount } from '../../src/devnet/postgres-account.ts';
 import type { Random } from '../chaos/random.ts';
 import { programs } from './installed.ts';
 import { createNode, type Node } from './node.ts';

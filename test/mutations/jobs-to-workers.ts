@@ -248,7 +248,7 @@ export const fromJobsToWorkers: readonly Mutation[] = [
     name: 'append-after-a-release',
     edits: [
       {
-        file: 'src/chat/use-cases/spend/record-spend.ts',
+        file: 'src/chat/use-cases/spend/spend.ts',
         find: 'if (isReleased) return false;',
         replace: '',
       },

@@ -4,7 +4,7 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import type pg from 'pg';
 import { expect, onTestFinished, test } from 'vitest';
-import { postgresAccount } from '../../src/devnet/postgres.ts';
+import { postgresAccount } from '../../src/devnet/postgres-account.ts';
 import { migrate } from '../../src/ledger/store/migrations.ts';
 import { passValidity } from '../finance/use-cases/recovery/support.ts';
 import { childEnvironment } from '../support/child-environment.ts';

@@ -1,7 +1,7 @@
 import { createTestClient, http } from 'viem';
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
 import { expect, onTestFinished } from 'vitest';
-import { checkpointAnchorAddress } from '../../src/devnet/contracts.ts';
+import { checkpointAnchorAddress } from '../../src/devnet/checkpoint-anchor.ts';
 import type { Hex } from '../../src/base/values/primitives.ts';
 import { createAnchor } from '../../src/audit/peers/anchors/create-anchor.ts';
 import { network } from '../finance/use-cases/refunds/support.ts';

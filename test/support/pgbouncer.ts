@@ -5,7 +5,7 @@ import path from 'node:path';
 import pg from 'pg';
 import { inject, onTestFinished } from 'vitest';
 import { freePort } from '../../src/devnet/ports.ts';
-import { postgresAccount } from '../../src/devnet/postgres.ts';
+import { postgresAccount } from '../../src/devnet/postgres-account.ts';
 import { isInstalled, packageEnvironment } from './installed.ts';
 import { temporaryFolder } from './program.ts';
 import { eventually } from './wait.ts';

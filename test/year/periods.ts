@@ -6,7 +6,8 @@ import type { ReportJson } from '../../src/finance/rules/reconcile/report.ts';
 import type { Period } from '../../src/base/values/period.ts';
 import { closePeriod } from '../../src/finance/use-cases/periods/close-period.ts';
 import { compareExport, comparePeriod } from '../../src/finance/use-cases/periods/compare-period.ts';
-import { reviewPeriod, readPeriods } from '../../src/finance/use-cases/periods/read-periods.ts';
+import { readPeriods } from '../../src/finance/use-cases/periods/read-periods.ts';
+import { reviewPeriod } from '../../src/finance/use-cases/periods/move-period.ts';
 import type { YearLedger } from './ledger.ts';
 import { operators } from './world.ts';
 

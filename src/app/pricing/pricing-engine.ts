@@ -6,7 +6,7 @@ import type { Address, Hex } from '../../base/values/primitives.ts';
 import { randomHex32 } from '../../base/runtime/random-hex.ts';
 import { late, within } from '../../base/runtime/within.ts';
 import type { GetJobPriceRequest } from './generated/pricing_pb.ts';
-import { type PriceRequest, readPriceRequest } from './price-messages.ts';
+import { type PriceRequest, readPriceRequest } from './price-request.ts';
 import { operatorOf, type QuoteSigner } from './signer.ts';
 import { notOffered, type X402Option } from './x402-option.ts';
 

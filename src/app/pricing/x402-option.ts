@@ -1,6 +1,6 @@
 import type { Quote } from '../../payments/rules/quote.ts';
 import type { Hex } from '../../base/values/primitives.ts';
-import type { PriceRequest } from './price-messages.ts';
+import type { PriceRequest } from './price-request.ts';
 
 /** What makes a pricing engine sell by x402: a gateway that issues its quotes. */
 export interface X402Option {

@@ -12,7 +12,8 @@ import { takeNamedPeriod, readClosed, findClosed } from '../terminal/period-choi
 import { namedPeriod, comparisonLine, periodLine, periodLines } from '../terminal/period-text.ts';
 import { fail, finding, notDone, say } from '../../base/terminal/terminal.ts';
 import { bookCommands } from '../terminal/book-descriptions.ts';
-import { reviewPeriod, reopenPeriod, readPeriods, findPeriods } from '../use-cases/periods/read-periods.ts';
+import { readPeriods, findPeriods } from '../use-cases/periods/read-periods.ts';
+import { reviewPeriod, reopenPeriod } from '../use-cases/periods/move-period.ts';
 import type { Comparison } from '../use-cases/periods/compare-period.ts';
 import type { ClosedPeriod } from '../rules/periods/periods.ts';
 import { requireExport } from '../../audit/terminal/given-proof.ts';
@@ -113,8 +114,8 @@ export async function show(args: readonly string[]): Promise<ExitCode> {
   return withLedger(async ({ pool }) => {
     const found = await readClosed(pool, positionals);
     if (found.kind === 'none') return notDone(found.words);
-    const { close, review } = found.closed;
-    if (values.json) say(JSON.stringify({ close, review: review ?? null }, undefined, 2));
+    const { close: said, review: reviewed = null } = found.closed;
+    if (values.json) say(JSON.stringify({ close: said, review: reviewed }, undefined, 2));
     else for (const line of periodLines(found.closed)) say(line);
     return exitCodes.done;
   });

@@ -32,7 +32,7 @@ import { exitCodeOf, runReconcile } from '../terminal/run-reconcile.ts';
 import { reconcileLines } from '../terminal/reconcile-table.ts';
 import { refuseUnsealed } from '../terminal/require-sealed.ts';
 import { pinnedReport } from '../terminal/check-period.ts';
-import { notDone, say } from '../../base/terminal/terminal.ts';
+import { fail, notDone, say } from '../../base/terminal/terminal.ts';
 import type { ValuesOf } from '../../base/terminal/command.ts';
 import { bookCommands } from '../terminal/book-descriptions.ts';
 

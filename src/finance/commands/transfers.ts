@@ -152,8 +152,8 @@ const words = {
 } as const;
 
 /** An operator's record of an unexplained transfer, as a sentence without its full stop. */
-function useText(record: UnexplainedTransferRecord): string {
-  const from = `from ${record.received_from} to ${record.pay_to}`;
-  const by = record.returned ? ` by ${record.returned.transaction}` : '';
-  return `${moneyText(record)} ${from} ${words[record.as]}${by}`;
+function useText(recorded: UnexplainedTransferRecord): string {
+  const from = `from ${recorded.received_from} to ${recorded.pay_to}`;
+  const by = recorded.returned ? ` by ${recorded.returned.transaction}` : '';
+  return `${moneyText(recorded)} ${from} ${words[recorded.as]}${by}`;
 }

@@ -10,7 +10,8 @@ import { findClaim, readStream } from '../../../ledger/store/streams.ts';
 import { spendClaims } from '../../../payments/store/recorded-claims.ts';
 import { nonceUsed } from './authorize-spend.ts';
 import type { SpendContext } from '../context.ts';
-import { releasedEvent, createSpendRecorder } from './record-spend.ts';
+import { releasedEvent } from './record-spend.ts';
+import { createSpendRecorder } from './spend.ts';
 import { invalidSpend, type SpendRefusal } from './refusal.ts';
 import {
   type AcceptedSpend,

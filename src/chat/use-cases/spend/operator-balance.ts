@@ -1,7 +1,6 @@
 import type { Funds } from '../../../payments/peers/chain/transaction-sender.ts';
 import type { PrepaidContract } from '../../peers/prepaid/prepaid-contract.ts';
 import type { AlertCondition } from '../../../base/values/alert-condition.ts';
-import type { SpendContext } from '../context.ts';
 
 /** Whether the operator's key had ether enough, at the last refresh, to land and pay out spends. */
 export interface OperatorBalance {
@@ -37,7 +36,10 @@ export function createOperatorBalance(prepaid: Pick<PrepaidContract, 'funds'>): 
 export function spendConditions({
   operatorBalance,
   prepaid,
-}: Pick<SpendContext, 'operatorBalance' | 'prepaid'>): AlertCondition[] {
+}: {
+  readonly operatorBalance: OperatorBalance;
+  readonly prepaid: Pick<PrepaidContract, 'operator'>;
+}): AlertCondition[] {
   if (!operatorBalance.isLow()) return [];
   const text = `The operator's key ${prepaid.operator} has too little ether to land and pay out spends: they are refused or wait.`;
   return [{ kind: 'low_gas', subject: `operator ${prepaid.operator}`, text }];

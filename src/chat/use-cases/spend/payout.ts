@@ -7,7 +7,7 @@ import { endPayout, type NewPayout, postponePayout, resendPayout, watchPayout } 
 import { readStream, type StreamReading } from '../../../ledger/store/streams.ts';
 import type { SpendContext } from '../context.ts';
 import { factsIn, landedData, type SpendFacts } from './spend.ts';
-import { createSpendRecorder } from './record-spend.ts';
+import { createSpendRecorder } from './spend.ts';
 import { recordCost } from '../../../payments/use-cases/costs/record-cost.ts';
 
 export type PayingOut = Pick<SpendContext, 'pool' | 'lane' | 'log' | 'settings' | 'prepaid' | 'payoutAlert'>;

@@ -1,10 +1,10 @@
 import type { SpendConfig } from '../../../base/config/config.ts';
-import type { EventData } from '../../../ledger/rules/event.ts';
+import type { EventData, LedgerEvent } from '../../../ledger/rules/event.ts';
 import type { SpendAuth, SpendDomain } from '../../../accounts/rules/spend/spend-auth.ts';
 import type { Hex } from '../../../base/values/primitives.ts';
 import type { Landed } from '../../peers/prepaid/prepaid-contract.ts';
 import type { Claim } from '../../../ledger/store/append-batch.ts';
-import type { SpendRecorder } from './record-spend.ts';
+import type { Lane } from '../../../ledger/store/lane.ts';
 
 /** A spend that its account's key has signed, within the operator's terms. */
 export interface VerifiedSpend {
@@ -69,4 +69,29 @@ export function factsIn(data: EventData<'spend_accepted'>): SpendFacts {
 /** Where a transaction landed, as events contain it. */
 export function landedData({ transaction, block }: Landed) {
   return { transaction, block_number: String(block.number), block_hash: block.hash };
+}
+
+/** Appends events to a spend's stream. False when another process has appended to it: this process no longer owns the spend. */
+export type SpendRecorder = (events: readonly LedgerEvent[], freed?: readonly Claim[]) => Promise<boolean>;
+
+/**
+ * A recorder for a stream at an expected version: each append waits for the one before it and expects the version that it
+ * left. Nothing is appended after a release.
+ */
+export function createSpendRecorder(lane: Lane, stream: string, version: number): SpendRecorder {
+  let expect = version;
+  let isReleased = false;
+  let last: Promise<unknown> = Promise.resolve();
+  return (events, freed = []) => {
+    const recorded = last.then(async () => {
+      if (isReleased) return false;
+      const { outcome } = await lane.append({ stream, expect, events, freed }, { urgent: true });
+      if (outcome !== 'ok') return false;
+      expect += events.length;
+      isReleased = events.some(({ type }) => type === 'spend_released');
+      return true;
+    });
+    last = recorded.catch(() => undefined);
+    return recorded;
+  };
 }

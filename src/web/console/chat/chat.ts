@@ -1,4 +1,5 @@
 import { factList, tableSheet } from '../tables.ts';
+import { modelColumns } from '../../pages/model-columns.ts';
 import { html, type Html } from '../../../base/values/html.ts';
 import type { ChatContext } from '../../../chat/use-cases/context.ts';
 import type { ModelConfig } from '../../../base/config/models.ts';

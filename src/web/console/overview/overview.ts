@@ -130,7 +130,7 @@ async function readLive(site: ConsoleSite): Promise<Live> {
 
 /** What stays the same while the same needs a person, however many calls it is. */
 function needsKey(needs: readonly Need[]): string {
-  return needs.map(({ title, path, text }) => `${title} ${path ?? text}`).join('\n');
+  return needs.map(({ title, path: to, text }) => `${title} ${to ?? text}`).join('\n');
 }
 
 /** The figures as events. One reading serves all who watch, and a watcher holds no connection of the database. */

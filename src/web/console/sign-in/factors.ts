@@ -9,7 +9,7 @@ import type { Answer, View } from '../../pages/visit.ts';
 import { type Factor, listFactors } from '../../../accounts/store/operators.ts';
 import type { ConsoleSite } from '../visit.ts';
 import type { AnyVisit } from './next.ts';
-import { passkeyFields, passkeyScript } from './passkey.ts';
+import { passkeyAnswerOf, passkeyFields, passkeyScript } from './passkey.ts';
 import { appOffer, codeOf, passkeyOffer, prove, type ProvingVisit, textOf } from './second-factor.ts';
 
 const path = '/console/factors';

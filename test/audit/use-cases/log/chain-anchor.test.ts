@@ -1,11 +1,8 @@
 import { createTestClient, type Hex, http, publicActions } from 'viem';
 import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
 import { beforeAll, expect, onTestFinished, test } from 'vitest';
-import {
-  checkpointAnchorAddress,
-  deployCheckpointAnchor,
-  checkpointAnchor,
-} from '../../../../src/devnet/contracts.ts';
+import { checkpointAnchor } from '../../../../src/devnet/contracts.ts';
+import { checkpointAnchorAddress, deployCheckpointAnchor } from '../../../../src/devnet/checkpoint-anchor.ts';
 import { deployPrepaidContract } from '../../../../src/devnet/prepaid-contract.ts';
 import { callAs, readAt } from '../../../../src/devnet/deploy.ts';
 import { sha256 } from '../../../../src/base/values/sha256.ts';

@@ -7,12 +7,8 @@ import { bookFormats, formatsEdition } from '../../../../src/base/values/format.
 import type { ReportJson } from '../../../../src/finance/rules/reconcile/report.ts';
 import { closePeriod } from '../../../../src/finance/use-cases/periods/close-period.ts';
 import { comparePeriod, compareReport } from '../../../../src/finance/use-cases/periods/compare-period.ts';
-import {
-  reopenPeriod,
-  reviewPeriod,
-  findPeriods,
-  readPeriods,
-} from '../../../../src/finance/use-cases/periods/read-periods.ts';
+import { findPeriods, readPeriods } from '../../../../src/finance/use-cases/periods/read-periods.ts';
+import { reopenPeriod, reviewPeriod } from '../../../../src/finance/use-cases/periods/move-period.ts';
 import { hashOfText, reportHash } from '../../../../src/finance/use-cases/periods/pins.ts';
 import { explainBreak } from '../../../../src/finance/use-cases/reconcile/explain-break.ts';
 import { ledgerInDatabase } from '../../../../src/finance/use-cases/reconcile/ledger-source.ts';

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { createTestClient, http, publicActions } from 'viem';
 import { beforeAll, expect, test } from 'vitest';
 import { openPublicationsOf } from '../../../../src/audit/terminal/chains.ts';
-import { checkpointAnchorAddress, deployCheckpointAnchor } from '../../../../src/devnet/contracts.ts';
+import { checkpointAnchorAddress, deployCheckpointAnchor } from '../../../../src/devnet/checkpoint-anchor.ts';
 import { deployPrepaidContract } from '../../../../src/devnet/prepaid-contract.ts';
 import type { Hex } from '../../../../src/base/values/primitives.ts';
 import { listCosts } from '../../../../src/payments/store/refunds.ts';

@@ -3,7 +3,7 @@ import { generatePrivateKey, privateKeyToAddress } from 'viem/accounts';
 import { expect, test } from 'vitest';
 import { ownAccounts } from '../../../../src/payments/use-cases/costs/own-accounts.ts';
 import { recordCost } from '../../../../src/payments/use-cases/costs/record-cost.ts';
-import { checkpointAnchorAddress, deployCheckpointAnchor } from '../../../../src/devnet/contracts.ts';
+import { checkpointAnchorAddress, deployCheckpointAnchor } from '../../../../src/devnet/checkpoint-anchor.ts';
 import { deployPrepaidContract } from '../../../../src/devnet/prepaid-contract.ts';
 import { parse, minimal, networks } from '../../../base/config/support.ts';
 import { chainsAt, network, openLedger } from '../../../finance/use-cases/refunds/support.ts';
