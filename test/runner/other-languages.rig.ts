@@ -68,6 +68,12 @@ async function lease(
 
 const sound = (database: TestDatabase) => database.asOwner((owner) => expectSoundLedger(database.db, owner));
 
+const linesOf = (text: string): unknown[] =>
+  text
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+
 describe.each(languages.filter((language) => !missing.get(language)))(
   'the runner in %s that leases calls',
   (language) => {
@@ -331,7 +337,7 @@ import base64, json, sys
 sys.dont_write_bytecode = True
 sys.path.insert(0, sys.argv[1])
 from runner import verify
-for case in json.load(open(sys.argv[2]))["cases"]:
+for case in map(json.loads, open(sys.argv[2])):
     try:
         verify(case["token"], case["headers"], base64.b64decode(case["body_base64"]), case["now_secs"])
         refusal = None
@@ -339,17 +345,12 @@ for case in json.load(open(sys.argv[2]))["cases"]:
         refusal = str(reason)
     print(json.dumps([case["name"], refusal]))
 `;
-    const vectors = new URL('../payments/rules/call-signature.vectors.json', import.meta.url).pathname;
+    const vectors = new URL('../payments/rules/call-signature.vectors.jsonl', import.meta.url).pathname;
     const { PATH = '' } = processEnvironment();
     const args = ['-c', program, new URL('.', `file://${pythonRunner}`).pathname, vectors];
     const printed = execFileSync('python3', args, { encoding: 'utf8', env: { PATH } });
-    const found = printed
-      .trim()
-      .split('\n')
-      .map((line) => JSON.parse(line) as unknown);
-    const { cases } = JSON.parse(readFileSync(vectors, 'utf8')) as {
-      cases: { name: string; refusal: string | null }[];
-    };
+    const found = linesOf(printed);
+    const cases = linesOf(readFileSync(vectors, 'utf8')) as { name: string; refusal: string | null }[];
     expect(found).toEqual(cases.map(({ name, refusal }) => [name, refusal]));
     expect(found.length).toBe(64);
   });

@@ -15,9 +15,10 @@ interface Vector {
 }
 
 /** Signed by Python's hmac module; for authors of runners in other languages. */
-const { cases } = JSON.parse(
-  readFileSync(new URL('call-signature.vectors.json', import.meta.url), 'utf8'),
-) as { cases: readonly Vector[] };
+const cases = readFileSync(new URL('call-signature.vectors.jsonl', import.meta.url), 'utf8')
+  .trimEnd()
+  .split('\n')
+  .map((line) => JSON.parse(line) as Vector);
 
 describe('of the test vectors', () => {
   test.each(cases)('a call with $name is accepted or refused as they say', (vector) => {

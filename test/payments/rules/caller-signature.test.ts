@@ -23,9 +23,10 @@ interface Vector {
 }
 
 /** Signed by viem and, apart from it, by anvil's own `personal_sign`. */
-const vectors = JSON.parse(
-  readFileSync(new URL('caller-signature.vectors.json', import.meta.url), 'utf8'),
-) as readonly Vector[];
+const vectors = readFileSync(new URL('caller-signature.vectors.jsonl', import.meta.url), 'utf8')
+  .trimEnd()
+  .split('\n')
+  .map((line) => JSON.parse(line) as Vector);
 
 test.each(vectors)('the caller signature of the golden vector "$name" is verified', (vector) => {
   const job = { serviceId: vector.service_id, jobIndex: vector.job_index };
