@@ -59,8 +59,6 @@ export interface YearChain {
   gasOf(transaction: Hex): Promise<{ readonly payer: Address; readonly wei: bigint }>;
   /** The place of the only transfer of a transaction. */
   placeOf(transaction: Hex): Promise<Proof>;
-  /** The first place in the newest block. */
-  newestPlace(): Promise<Proof>;
   /** Remembers the present block; the returned function goes back to it, so that all later blocks never were. */
   remember(): Promise<() => Promise<void>>;
   balance(token: YearToken, holder: Address, block?: bigint): Promise<bigint>;
@@ -165,14 +163,6 @@ export async function startYearChain(beginsAt: Date, payers: readonly Address[])
       const log = logs.find(({ topics }) => topics[0] === transferTopic);
       if (!log) throw new Error(`${transaction} moved nothing`);
       return placeIn(log);
-    },
-    async newestPlace() {
-      const block = (await ask('eth_getBlockByNumber', 'latest', false)) as Record<
-        'number' | 'hash' | 'timestamp',
-        Hex
-      >;
-      const { number: blockNumber, hash: blockHash, timestamp: blockTimestamp } = block;
-      return placeIn({ blockNumber, blockHash, blockTimestamp, logIndex: '0x0' });
     },
     async remember() {
       const id = await ask('evm_snapshot');

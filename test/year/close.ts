@@ -9,7 +9,7 @@ import { createScanner } from '../../src/payments/peers/chain/transfer-scan.ts';
 import { checkRows } from '../../src/audit/use-cases/verify/rows/check-rows.ts';
 import { projectToHead } from '../../src/audit/use-cases/projections/project.ts';
 import { ledgerInDatabase } from '../../src/finance/use-cases/reconcile/ledger-source.ts';
-import { reconcile, type ReconcileOptions } from '../../src/finance/use-cases/reconcile/reconcile.ts';
+import { reconcile } from '../../src/finance/use-cases/reconcile/reconcile.ts';
 import { listRefundsDue } from '../../src/finance/use-cases/refunds/list-refunds-due.ts';
 import { listAccounts } from '../../src/accounts/store/credit.ts';
 import { verifyDatabase } from '../../src/audit/use-cases/verify/verify-database.ts';
@@ -54,7 +54,6 @@ export async function reconcilePeriod(
   { ledger, chain }: Pick<World, 'ledger' | 'chain'>,
   period: Period,
   verifier: NoteVerifier | undefined,
-  accepted: ReconcileOptions['accepted'] = [],
 ): Promise<ReportJson> {
   const scanner = createScanner({ network, chainId, rpcUrl: chain.rpcUrl, timeoutMs: 60_000 });
   try {
@@ -62,7 +61,7 @@ export async function reconcilePeriod(
       period,
       source: await ledgerInDatabase(ledger.pool, verifier, undefined),
       chains: new Map([[network as string, scanner]]),
-      accepted,
+      accepted: [],
       pinned: new Map(),
       twice: false,
       resumeFile: undefined,

@@ -6,7 +6,7 @@ import { count, type Sale, type World } from './world.ts';
 
 const accounts = 6;
 /** The name is one that stays as it is in the name of an account. */
-export const model = 'Small';
+const model = 'Small';
 const perMinute = 1_000_000;
 
 /** The credit account of a customer; each top-up of a payer credits the same. */

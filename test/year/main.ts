@@ -5,8 +5,9 @@ import path from 'node:path';
 import { parseArgs } from 'node:util';
 import { startEmbeddedPostgres } from '../../src/devnet/postgres.ts';
 import { figuresOf } from './figures.ts';
-import { findPlants, plants } from './plants/check.ts';
+import { findPlants } from './plants/check.ts';
 import { makeGround } from './plants/ground.ts';
+import { plants } from './plants/plants.ts';
 import type { World, YearOptions } from './world.ts';
 import { closeWorld, makeYear, openWorld, type YearSetup } from './year.ts';
 

@@ -1,11 +1,9 @@
 import { openDatabaseSource } from '../../src/finance/use-cases/books/source.ts';
-import type { BookFormat } from '../../src/base/values/format.ts';
-import { sha256 } from '../../src/base/values/sha256.ts';
 import type { ClosedPeriod } from '../../src/finance/rules/periods/periods.ts';
 import type { ReportJson } from '../../src/finance/rules/reconcile/report.ts';
 import type { Period } from '../../src/base/values/period.ts';
 import { closePeriod } from '../../src/finance/use-cases/periods/close-period.ts';
-import { compareExport, comparePeriod } from '../../src/finance/use-cases/periods/compare-period.ts';
+import { comparePeriod } from '../../src/finance/use-cases/periods/compare-period.ts';
 import { readPeriods } from '../../src/finance/use-cases/periods/read-periods.ts';
 import { reviewPeriod } from '../../src/finance/use-cases/periods/move-period.ts';
 import type { YearLedger } from './ledger.ts';
@@ -29,18 +27,6 @@ export async function differencesSince(ledger: YearLedger, period: Period): Prom
   const source = await openDatabaseSource(ledger.pool);
   const compared = await comparePeriod(source, await standing(ledger, period));
   return compared.filter(({ result }) => result !== 'same').map(({ of }) => of);
-}
-
-/** The formats of the given exports that are not those which a closed period has pinned. */
-export async function replacedSince(
-  ledger: YearLedger,
-  period: Period,
-  given: ReadonlyMap<BookFormat, string>,
-): Promise<BookFormat[]> {
-  const closed = await standing(ledger, period);
-  return [...given]
-    .filter(([format, text]) => compareExport(closed, format, sha256(text))?.result !== 'same')
-    .map(([format]) => format);
 }
 
 async function standing(ledger: YearLedger, period: Period): Promise<ClosedPeriod> {

@@ -1,6 +1,7 @@
 import { expect, inject, test } from 'vitest';
-import { findPlants, plants } from './plants/check.ts';
+import { findPlants } from './plants/check.ts';
 import { makeGround } from './plants/ground.ts';
+import { plants } from './plants/plants.ts';
 import { closeWorld, openWorld } from './year.ts';
 
 test('each break that is planted alone into a sound month is found, with its class and its subject, and nothing besides', async () => {

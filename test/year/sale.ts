@@ -5,7 +5,6 @@ import { sha256 } from '../../src/base/values/sha256.ts';
 import { recordedDigest, zeroAddress, zeroHash } from '../../src/payments/rules/quote.ts';
 import { settlementState, startedState } from '../../src/payments/rules/settlement.ts';
 import { foldQuote, paymentOf } from '../../src/payments/rules/quote-state.ts';
-import type { Address } from '../../src/base/values/primitives.ts';
 import { orderedUuid } from '../../src/base/values/ordered-uuid.ts';
 import { recordDecision } from '../../src/payments/use-cases/record-settlement.ts';
 import { readStream } from '../../src/ledger/store/streams.ts';
@@ -17,23 +16,15 @@ import type { Fate, Sale, World } from './world.ts';
 export const topUpService = 9;
 const validSecs = 300;
 
-/** Terms of a sale that are given; the others are drawn. */
-export interface SaleTerms {
-  readonly token?: YearToken;
-  readonly payer?: Address;
-  readonly atoms?: bigint;
-}
-
 /** The n-th sale of the year, signed by its payer at the ledger's present time. A plain one is delivered without anything else. */
-export function makeSale(world: World, n: number, isPlain = false, terms: SaleTerms = {}): Sale {
+export function makeSale(world: World, n: number, isPlain = false): Sale {
   const { random, chain, payers, nowMs, options } = world;
-  const token = terms.token ?? random.pick(chain.tokens);
-  const payer = payers.find(({ address }) => address === terms.payer) ?? random.pick(payers);
+  const token = random.pick(chain.tokens);
+  const payer = random.pick(payers);
   const fate = isPlain ? 'delivered' : fateOf(n);
   const jobIndex = fate === 'top_up' ? 0 : random.between(0, 4);
   const serviceId = fate === 'top_up' ? topUpService : 1;
-  const drawn = units(token, BigInt(random.between(1, 20))) / 10n + BigInt(random.between(0, 9_999));
-  const atoms = terms.atoms ?? drawn;
+  const atoms = units(token, BigInt(random.between(1, 20))) / 10n + BigInt(random.between(0, 9_999));
   const creditMicros = fate === 'top_up' ? BigInt(random.between(1_000_000, 20_000_000)) : 0n;
   const issuedAt = Math.floor(nowMs / 1_000);
   const own = termsOf(token, atoms);

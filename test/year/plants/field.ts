@@ -1,13 +1,10 @@
-import type { BookFormat } from '../../../src/base/values/format.ts';
-import type { EventData, LedgerEvent } from '../../../src/ledger/rules/event.ts';
+import type { LedgerEvent } from '../../../src/ledger/rules/event.ts';
 import { ofPayment } from '../../../src/payments/rules/payment.ts';
-import type { Account, TokenTerms } from '../../../src/finance/rules/reconcile/reconcile.ts';
 import type { Claim } from '../../../src/ledger/store/append-batch.ts';
 import { readTransferHolders, transferClaim } from '../../../src/payments/store/claims.ts';
 import type { Period } from '../../../src/base/values/period.ts';
 import { placeData } from '../../../src/payments/rules/transfer-place.ts';
 import type { Address, Hex } from '../../../src/base/values/primitives.ts';
-import { hex32Of } from '../../support/synthetic-ledger.ts';
 import { network, payTo, type YearToken } from '../chain.ts';
 import { reconcilePeriod } from '../close.ts';
 import { closeByTwo } from '../periods.ts';
@@ -30,10 +27,6 @@ export interface Expected {
   readonly rows?: readonly string[];
   /** For each of these rows, in their order, words that say which row it is and what is wrong. */
   readonly named?: readonly string[];
-  /** So many micros of credit are revenue that no customer has bought; undefined where the ledger has no books. */
-  readonly revenue?: bigint | undefined;
-  /** The formats of the exports that were handed over and are not those of the close. */
-  readonly replaced?: readonly BookFormat[];
   /** The checkpoint that was kept before does not hold: an event that it covers was changed. */
   readonly checkpoint?: true;
   /** The code with which reconciling refuses the ledger. */
@@ -59,11 +52,6 @@ export class Field {
   readonly delivered: readonly Sale[];
   /** Payments of the month whose refund is due. */
   readonly due: readonly Sale[];
-  readonly topUps: readonly Sale[];
-  /** The tokens that the configuration names at the end of the month. */
-  readonly accepted: (TokenTerms & Account)[] = [];
-  /** Exports of the month that somebody hands over. */
-  readonly handed = new Map<BookFormat, string>();
   readonly period: Period;
   #next: number;
 
@@ -72,7 +60,6 @@ export class Field {
     this.period = period;
     this.delivered = sales.filter(({ fate, isReported }) => fate === 'delivered' && !isReported);
     this.due = sales.filter(({ booked }) => booked.dueAtoms > 0n);
-    this.topUps = sales.filter(({ fate }) => fate === 'top_up');
     this.#next = 9_000_000 + world.counts.size;
   }
 
@@ -84,15 +71,10 @@ export class Field {
   }
 
   /** A payment that the gateway has started, and that nobody has settled. */
-  async start(of: Parameters<typeof makeSale>[3] = {}): Promise<Sale> {
-    const sale = makeSale(this.world, this.#next++, true, of);
+  async start(): Promise<Sale> {
+    const sale = makeSale(this.world, this.#next++, true);
     await startSale(this.world, sale);
     return sale;
-  }
-
-  /** Signed by its payer, and unknown to the ledger. */
-  unknown(): Sale {
-    return makeSale(this.world, this.#next++, true);
   }
 
   /** The next block, with all that was sent. */
@@ -108,11 +90,6 @@ export class Field {
     const { payments } = await mineStep(this.world, this.world.nowMs + 20_000);
     await settleAll(this.world, [sale], payments);
     await deliverAll(this.world, 0);
-  }
-
-  /** Records an outcome of a payment, and lets nothing more become of it. */
-  async record(sale: Sale, outcome: Parameters<typeof recordSale>[2]): Promise<void> {
-    await recordSale(this.world, sale, outcome);
   }
 
   /** The facilitator reports this transaction, and the gateway believes it. */
@@ -171,11 +148,6 @@ export class Field {
     return { transaction, ...placeData(await this.world.chain.placeOf(transaction)) };
   }
 
-  /** In the newest block, of a transaction that was never sent. */
-  async noPlace(): Promise<Place> {
-    return { transaction: hex32Of('never sent'), ...placeData(await this.world.chain.newestPlace()) };
-  }
-
   /** Records a refund of a whole payment. */
   async refund(sale: Sale, place: Place): Promise<void> {
     await this.append(sale.digest, this.#refunded(sale, place), `refund:${sale.payment.nonce}`);
@@ -186,45 +158,6 @@ export class Field {
     const { payer, amount } = payment;
     const moved = { amount: String(amount), refunded_from: payTo, refunded_to: payer };
     return { type: 'refunded', data: { ...ofPayment(payment), ...moved, ...place, operator: operators[0] } };
-  }
-
-  swept(
-    { address: asset, symbol, decimals }: YearToken,
-    to: Address,
-    atoms: bigint,
-    place: Place,
-  ): [stream: string, event: LedgerEvent, binding: string] {
-    const data: EventData<'operator_sweep_recorded'> = {
-      network,
-      asset,
-      symbol,
-      decimals,
-      pay_to: payTo,
-      swept_to: to,
-      amount: String(atoms),
-      ...place,
-      operator: operators[0],
-    };
-    return [
-      `sweep:84532:${place.transaction}:${place.log_index}`,
-      { type: 'operator_sweep_recorded', data },
-      'sweep',
-    ];
-  }
-
-  /** The transaction of a payment that was paid. */
-  async transactionOf({ digest }: Sale): Promise<Hex> {
-    const [row] = await this.world.ledger.asOwner(
-      `select data::json->>'transaction' as transaction from tollbook.event
-       where stream = tollbook.stream_key($1) and type = 'payment_settled'`,
-      [digest],
-    );
-    return String(row?.['transaction']) as Hex;
-  }
-
-  async lastSeq(): Promise<number> {
-    const [row] = await this.world.ledger.asOwner('select max(seq)::int as seq from tollbook.event');
-    return Number(row?.['seq']);
   }
 
   /** The number of the first event of a type in a stream. */
@@ -245,28 +178,4 @@ export class Field {
     );
     if (changed.length !== 1) throw new Error(`event ${seq} does not contain ${from}`);
   }
-}
-
-/** An event that says that money came without a payment, with its stream. */
-export function transferRecorded(
-  { address: asset, symbol, decimals }: YearToken,
-  from: Address,
-  atoms: bigint,
-  place: Place,
-): [stream: string, event: LedgerEvent, binding: string] {
-  const terms = {
-    network,
-    asset,
-    symbol,
-    decimals,
-    pay_to: payTo,
-    received_from: from,
-    amount: String(atoms),
-  };
-  const data = { as: 'suspense' as const, ...terms, ...place, operator: operators[0] };
-  return [
-    `transfer:84532:${place.transaction}:${place.log_index}`,
-    { type: 'operator_transfer_recorded', data },
-    'unexplained',
-  ];
 }

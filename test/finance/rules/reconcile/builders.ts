@@ -197,3 +197,16 @@ export function refundOf(job: Job, out: ChainTransfer): LedgerEvent {
     operator: 'ada',
   });
 }
+
+/** A dead letter whose refund is recorded as whole and to its payer, and what its transaction has really moved. */
+export function refundWith(n: number, moved: Partial<ChainTransfer>, is: ItemClass): Planted {
+  const job = jobOf(n);
+  const dead = make('dead_lettered', { call_id: n + 1, attempt: 1, reason: 'attempts_exhausted' });
+  const out = { ...outTransfer(n, job.transfer.from), amount: job.transfer.amount };
+  const events = eventsOf(job, [job.started, job.settled, job.enqueued, dead, refundOf(job, out)]);
+  const expected = [
+    ['matched', job.stream],
+    [is, job.stream],
+  ] as const;
+  return { events, transfers: [job.transfer, { ...out, ...moved }], expected };
+}

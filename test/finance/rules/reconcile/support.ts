@@ -20,6 +20,7 @@ import {
   sweepOf,
   spendOf,
   refundOf,
+  refundWith,
   authorized,
 } from './builders.ts';
 import { recordedTransfers } from './recorded-transfers.ts';
@@ -130,17 +131,7 @@ export const kinds = {
     const events = eventsOf(job, [job.started, settled, job.enqueued, job.delivered, dead], 0);
     return { events, expected: [['refund_due', job.stream]] };
   },
-  refunded: (n) => {
-    const job = jobOf(n);
-    const dead = make('dead_lettered', { call_id: n + 1, attempt: 1, reason: 'attempts_exhausted' });
-    const out = { ...outTransfer(n, job.transfer.from), amount: job.transfer.amount };
-    const events = eventsOf(job, [job.started, job.settled, job.enqueued, dead, refundOf(job, out)]);
-    const expected = [
-      ['matched', job.stream],
-      ['refund', job.stream],
-    ] as const;
-    return { events, transfers: [job.transfer, out], expected };
-  },
+  refunded: (n) => refundWith(n, {}, 'refund'),
   refundedFromElsewhere: (n) => {
     const job = jobOf(n);
     const out = { ...outTransfer(n, job.transfer.from), from: vault, amount: job.transfer.amount };
@@ -346,6 +337,17 @@ export const kinds = {
       ['missing_on_chain', job.stream],
     ] as const;
     return { events, transfers: [job.transfer], evidence, expected };
+  },
+  refundedToElsewhere: (n) => refundWith(n, { to: stranger }, 'payee_mismatch'),
+  refundedLess: (n) => refundWith(n, { amount: 1n }, 'amount_mismatch'),
+  sweptToElsewhere: (n) => {
+    const out = outTransfer(n, stranger);
+    const events = sweepOf(out, { swept_to: vault });
+    return { events, transfers: [out], expected: [['payee_mismatch', out.transaction]] };
+  },
+  sweptInOtherToken: (n) => {
+    const out = { ...outTransfer(n, vault), asset: otherAsset };
+    return { events: sweepOf(out), transfers: [out], expected: [['asset_mismatch', out.transaction]] };
   },
   sweptOtherwise: (n) => {
     const out = outTransfer(n, vault);
