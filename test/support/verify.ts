@@ -5,7 +5,7 @@ import { verifyFile } from '../../src/audit/use-cases/verify/verify-file.ts';
 import { ExportVerifier, verdictLines } from '../../src/audit/use-cases/verify/verify.ts';
 import { readHead } from '../../src/audit/store/log.ts';
 import { createDatabase, type TestDatabase } from './database.ts';
-import { verifyIndependently } from './independent.ts';
+import { expectIndependent, verifyIndependently } from './independent.ts';
 import { sealAll, appendAll, testSigner, testVerifier } from './log.ts';
 import { temporaryFolder } from './program.ts';
 import { leavesOf, type StreamEvent } from './synthetic-ledger.ts';
@@ -74,12 +74,17 @@ export async function verifyBoth(dir: string, checkpoints: readonly string[] = c
   return { isSound: verdict.isSound, text: verdictLines(verdict).join('\n'), independent };
 }
 
-/** The results of the ledger check and of the independent verifier for a ledger with these events. */
-export async function verdictsOn(events: readonly StreamEvent[]) {
+/**
+ * What the ledger check finds in a ledger with these events, or `sound`. The independent verifier must call it sound as well, or wrong from the
+ * same event on; it compares a payment with its quote only where it starts, which may be the next event.
+ */
+export async function verdictOn(events: readonly StreamEvent[]): Promise<string> {
   const leaves = [...leavesOf(events, events.length)];
-  const own = firstProblem(leaves.map((leaf) => Buffer.from(leaf)))?.words;
+  const own = firstProblem(leaves.map((leaf) => Buffer.from(leaf)));
   const file = path.join(temporaryFolder(), 'export.jsonl');
   writeFileSync(file, `${leaves.join('\n')}\n`);
   const independent = await verifyIndependently(file, []);
-  return { own, independent };
+  const where = own && new RegExp(`WRONG first at event (?:${own.seq}|${own.seq + 1}):`);
+  expectIndependent(independent, own === undefined, where);
+  return own?.words ?? 'sound';
 }

@@ -1,17 +1,13 @@
 import { expect, test } from 'vitest';
 import type { LedgerEvent } from '../../../src/ledger/rules/event.ts';
-import { firstProblem } from '../../support/first-problem.ts';
-import { hex32Of, leavesOf, type StreamEvent } from '../../support/synthetic-ledger.ts';
+import { hex32Of, type StreamEvent } from '../../support/synthetic-ledger.ts';
+import { customer } from '../../support/synthetic-people.ts';
+import { verdictOn } from '../../support/verify.ts';
 
 const streamEvent = (stream: string, type: string, data: object): StreamEvent => ({
   stream,
   event: { type, data } as LedgerEvent,
 });
-
-/** The first problem that the check reports in a ledger with these events. */
-function problemOf(events: readonly StreamEvent[]): string | undefined {
-  return firstProblem([...leavesOf(events, events.length)].map((leaf) => Buffer.from(leaf)))?.words;
-}
 
 const uuidOf = (n: number): string => `00000000-0000-4000-8000-${String(n).padStart(12, '0')}`;
 const account = (type: string, data: object = {}, id = 7): StreamEvent =>
@@ -54,6 +50,13 @@ const completed = (n = 1, more: object = {}): StreamEvent =>
     cost_micros: '30',
     ...more,
   });
+const refusedChat = chat(1, 'chat_refused', {
+  caller: 'api_key',
+  key_id: 3,
+  account_id: 7,
+  code: 'insufficient_funds',
+  model: 'small',
+});
 const failed = chat(1, 'chat_failed', { reason: 'no_upstream', model: 'small' });
 const held = [...funded, admitted(), moved('credit_held', 60)];
 
@@ -96,6 +99,7 @@ const started = session('session_started', { method: 'password', expires_at: 1 }
 const ended = session('session_ended', { reason: 'ended' });
 
 test.each<[string, StreamEvent[]]>([
+  ['two customers with credit, chats, spends and sessions', [...customer(0), ...customer(1)]],
   [
     'a completion that cost less than it held',
     [...held, completed(), moved('credit_captured', 30), moved('credit_released', 30)],
@@ -139,9 +143,7 @@ test.each<[string, StreamEvent[]]>([
     [userStep('user_disabled'), userStep('user_enabled'), userStep('user_disabled')],
   ],
   ['a key whose revocation is recorded before its creation', [key('key_revoked'), created]],
-])('the ledger check accepts %s', (_, events) => {
-  expect(problemOf(events)).toBeUndefined();
-});
+])('both verifiers accept %s', async (_, events) => expect(await verdictOn(events)).toBe('sound'));
 
 test.each<[string, StreamEvent[], RegExp]>([
   [
@@ -191,6 +193,33 @@ test.each<[string, StreamEvent[], RegExp]>([
     [...funded, account('credit_expired', { amount_micros: '101' })],
     /-1 micros available/,
   ],
+  [
+    'a completion that is charged to another account',
+    [
+      ...held,
+      account('credit_account_opened', { name: 'bob' }, 8),
+      completed(),
+      chat(1, 'credit_captured', { ...moved('credit_captured', 60).event.data, account_id: 8 }),
+    ],
+    /account 8 has -60 micros held/,
+  ],
+  [
+    'a correction of more than was captured',
+    [...held, completed(), moved('credit_captured', 60), moved('credit_corrected', 61)],
+    /more credit is returned than was captured/,
+  ],
+  ['a hold of a completion that was refused', [...funded, refusedChat, moved('credit_held', 60)], /./],
+  [
+    'a session that ends in the stream of another',
+    [
+      started,
+      {
+        ...ended,
+        event: { ...ended.event, data: { ...ended.event.data, session_id: uuidOf(7) } } as LedgerEvent,
+      },
+    ],
+    /do not match the entity of its stream/,
+  ],
   ['two spends with the same nonce', [accepted(), accepted(2)], /one nonce pays once/],
   [
     'a landed spend that pays for another request',
@@ -235,6 +264,4 @@ test.each<[string, StreamEvent[], RegExp]>([
     [admitted(), chat(1, 'enqueued', { call_id: 1, payment_nonce: hex32Of('n') })],
     /not the stream of a quote/,
   ],
-])('the ledger check rejects %s', (_, events, words) => {
-  expect(problemOf(events)).toMatch(words);
-});
+])('both verifiers reject %s', async (_, events, words) => expect(await verdictOn(events)).toMatch(words));
