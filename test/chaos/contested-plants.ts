@@ -1,30 +1,24 @@
-import type { Plant } from './plant.ts';
+import type { PlantRow } from './plant.ts';
 
 /** Bugs of refunds, and of payments whose nonce is used by others than the gateway. */
-export const contestedPlants: readonly Plant[] = [
+export const contestedPlants: readonly PlantRow[] = [
   {
     name: 'refund-started-before-its-payment-is-final',
-    edits: [
-      {
-        file: 'src/finance/use-cases/refunds/send-refund.ts',
-        find: `  if (early)\n`,
-        replace: `  if (early && early.code !== 'not_final')\n`,
-      },
-    ],
+    file: 'src/finance/use-cases/refunds/send-refund.ts',
+    find: `  if (early)\n`,
+    replace: `  if (early && early.code !== 'not_final')\n`,
     caughtBy: ['refunded_too_early', 'refunded_though_unpaid'],
     reachedBy: { kind: 'reluctant', scenarios: 16 },
   },
   {
     name: 'refund-started-whatever-was-recorded-since',
-    edits: [
-      {
-        file: 'src/finance/use-cases/refunds/send-refund.ts',
-        find: `    stream: of.quoteDigest,
+    file: 'src/finance/use-cases/refunds/send-refund.ts',
+    find: `    stream: of.quoteDigest,
     expect: version,
     events: granted.events,`,
-        replace: `    stream: of.quoteDigest,
+    replace: `    stream: of.quoteDigest,
     events: granted.events,`,
-      },
+    also: [
       {
         // makes the operators meet often
         file: 'src/finance/use-cases/refunds/make-batch.ts',
@@ -38,26 +32,18 @@ export const contestedPlants: readonly Plant[] = [
   },
   {
     name: 'refused-payment-that-landed-is-not-recorded',
-    edits: [
-      {
-        file: 'src/jobs/use-cases/answer-refusal.ts',
-        find: `  const { outcome } = await context.lane.append(command, { urgent: true });
+    file: 'src/jobs/use-cases/answer-refusal.ts',
+    find: `  const { outcome } = await context.lane.append(command, { urgent: true });
   if (outcome !== 'ok') return 'payment_unrecorded';`,
-        replace: `  if (command.events.length === 0) return 'payment_unrecorded';`,
-      },
-    ],
+    replace: `  if (command.events.length === 0) return 'payment_unrecorded';`,
     caughtBy: ['transfer_without_call'],
     reachedBy: { kind: 'taken_quote', scenarios: 12 },
   },
   {
     name: 'failed-payment-is-not-looked-up-again',
-    edits: [
-      {
-        file: 'src/payments/use-cases/resolve-settlement.ts',
-        find: `  if (!chain) return 'not_landed';`,
-        replace: `  if (chain !== null) return 'not_landed';`,
-      },
-    ],
+    file: 'src/payments/use-cases/resolve-settlement.ts',
+    find: `  if (!chain) return 'not_landed';`,
+    replace: `  if (chain !== null) return 'not_landed';`,
     caughtBy: ['refused_though_paid'],
     reachedBy: { kind: 'long_landing', scenarios: 16, runs: 40 },
   },

@@ -1,4 +1,4 @@
-import type { Bug } from '../support/planted-copy.ts';
+import type { Bug, BugRow } from '../support/planted-copy.ts';
 import type { ViolationKind } from './checks/violation.ts';
 import type { ChaosOptions } from './chaos.ts';
 
@@ -9,3 +9,6 @@ export interface Plant extends Bug {
   /** The runs that reach it; left out, any. The options of the command come first. */
   readonly reachedBy?: Partial<Pick<ChaosOptions, 'kind' | 'having' | 'scenarios' | 'runs'>>;
 }
+
+/** A plant as its table has it. */
+export type PlantRow = Omit<Plant, 'edits'> & BugRow;

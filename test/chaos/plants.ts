@@ -1,27 +1,27 @@
-import type { Edit } from '../support/planted-copy.ts';
+import { type Edit, withEdits } from '../support/planted-copy.ts';
 import { contestedPlants } from './contested-plants.ts';
 import { creditPlants } from './credit-plants.ts';
-import type { Plant } from './plant.ts';
+import type { Plant, PlantRow } from './plant.ts';
 
 /** A payment that may still land frees its payer's id for it and its caller nonce. */
-const freedAtWatch: readonly Edit[] = ['binding text)', 'nonce_sha256 text)'].map((columns) => ({
+const freedAtWatch = (columns: string): Edit => ({
   file: 'migrations/functions/append.sql',
   find: `${columns}\n      where decided.outcome = 'ok' and decided.op = 'remove'`,
   replace: `${columns}\n      where decided.outcome = 'ok' and decided.op in ('watch', 'remove')`,
-}));
+});
+const freedPaymentId = freedAtWatch('binding text)');
+const freedNonce = freedAtWatch('nonce_sha256 text)');
 
-export const plants: readonly Plant[] = [
+const rows: readonly PlantRow[] = [
   {
     name: '402-on-settle-timeout',
-    edits: [
-      {
-        file: 'src/jobs/use-cases/pay-job.ts',
-        find: `      case 'unknown':
+    file: 'src/jobs/use-cases/pay-job.ts',
+    find: `      case 'unknown':
         return pending;`,
-        replace: `      case 'unknown':
+    replace: `      case 'unknown':
         if (settled.reason === 'timeout') return offerRefusal(job, 'payment_invalid', settled.reason);
         return pending;`,
-      },
+    also: [
       {
         // the last look before a 402 would answer as pending after all
         file: 'src/jobs/use-cases/answer-refusal.ts',
@@ -33,23 +33,17 @@ export const plants: readonly Plant[] = [
   },
   {
     name: 'started-after-its-end',
-    edits: [
-      {
-        file: 'src/jobs/use-cases/start-payment.ts',
-        find: `    endsAt: endOf(context, checked),`,
-        replace: `    endsAt: checked.landing.kind === 'landed' ? endOf(context, checked) : undefined,`,
-      },
-    ],
+    file: 'src/jobs/use-cases/start-payment.ts',
+    find: `    endsAt: endOf(context, checked),`,
+    replace: `    endsAt: checked.landing.kind === 'landed' ? endOf(context, checked) : undefined,`,
     caughtBy: ['started_after_its_end', 'refused_though_paid'],
     reachedBy: { kind: 'last_moment', runs: 60 },
   },
   {
     name: 'enqueued-before-the-append',
-    edits: [
-      {
-        file: 'src/payments/use-cases/settle-payment.ts',
-        find: `  const outcome = await requestSettlement(context, started, { source }, passedOn);`,
-        replace: `  const { payment, call } = started.state;
+    file: 'src/payments/use-cases/settle-payment.ts',
+    find: `  const outcome = await requestSettlement(context, started, { source }, passedOn);`,
+    replace: `  const { payment, call } = started.state;
   if (call.kind !== 'waiting') throw new Error('its call does not wait');
   const { callId } = call;
   await context.lane.append(
@@ -67,110 +61,79 @@ export const plants: readonly Plant[] = [
     state: { ...started.state, call: { kind: 'with_runner' } },
   };
   const outcome = await requestSettlement(context, started, { source }, passedOn);`,
-      },
-    ],
     caughtBy: ['illegal_transition', 'call_without_transfer'],
   },
   {
     name: 'nonce-released-on-unknown',
-    edits: [
-      {
-        file: 'src/payments/rules/settlement.ts',
-        find: `  if (!settledPayer) return record([unknown]);`,
-        replace: `  if (!settledPayer) return record([unknown], { call: waiting(state, 'watch') });`,
-      },
-      ...freedAtWatch,
-    ],
+    file: 'src/payments/rules/settlement.ts',
+    find: `  if (!settledPayer) return record([unknown]);`,
+    replace: `  if (!settledPayer) return record([unknown], { call: waiting(state, 'watch') });`,
+    also: [freedPaymentId, freedNonce],
     caughtBy: ['nonce_used_twice'],
   },
   {
     name: 'credentials-freed-while-the-payment-may-land',
-    edits: freedAtWatch,
+    ...freedPaymentId,
+    also: [freedNonce],
     caughtBy: ['nonce_used_twice', 'payment_id_used_twice'],
     reachedBy: { kind: 'spent_nonce', scenarios: 10 },
   },
   {
     name: 'rejected-while-its-use-is-unknown',
-    edits: [
-      {
-        file: 'src/jobs/use-cases/check-payment.ts',
-        find: `return refusal(request, 'payment_use_unknown', { digest });`,
-        replace: `return rejected;`,
-      },
-    ],
+    file: 'src/jobs/use-cases/check-payment.ts',
+    find: `return refusal(request, 'payment_use_unknown', { digest });`,
+    replace: `return rejected;`,
     caughtBy: ['refused_though_paid'],
     reachedBy: { kind: 'exact', having: 'outages', runs: 200 },
   },
   {
     name: 'started-though-invalid',
-    edits: [
-      {
-        file: 'src/jobs/use-cases/check-payment.ts',
-        find: `return refusal(request, 'payment_use_unknown', { digest });`,
-        replace: `return verifiedBy('signature');`,
-      },
-    ],
+    file: 'src/jobs/use-cases/check-payment.ts',
+    find: `return refusal(request, 'payment_use_unknown', { digest });`,
+    replace: `return verifiedBy('signature');`,
     caughtBy: ['started_though_invalid'],
     reachedBy: { having: 'siege', runs: 200 },
   },
   {
     name: 'required-believes-the-facilitator',
-    edits: [
-      {
-        file: 'src/payments/use-cases/settle-payment.ts',
-        find: `      ? { kind: 'unknown', reason: 'not_on_chain', transaction }`,
-        replace: `      ? { kind: 'settled', transaction, proof: undefined }`,
-      },
-    ],
+    file: 'src/payments/use-cases/settle-payment.ts',
+    find: `      ? { kind: 'unknown', reason: 'not_on_chain', transaction }`,
+    replace: `      ? { kind: 'settled', transaction, proof: undefined }`,
     caughtBy: ['call_without_transfer'],
     reachedBy: { runs: 200 },
   },
   {
     name: 'reorg-not-noticed',
-    edits: [
-      {
-        file: 'src/payments/workers/confirmer.ts',
-        find: `        at.hash === settlement.blockHash ||`,
-        replace: `        at.hash !== undefined ||`,
-      },
-    ],
+    file: 'src/payments/workers/confirmer.ts',
+    find: `        at.hash === settlement.blockHash ||`,
+    replace: `        at.hash !== undefined ||`,
     caughtBy: ['call_without_transfer', 'wrong_evidence'],
     reachedBy: { having: 'reorgs', runs: 200 },
   },
   {
     name: 'unpaid-call-delivered-again',
-    edits: [
-      {
-        file: 'migrations/functions/append.sql',
-        find: `else case call.status when 'unpaid' then 'pending' else 'ready' end end,`,
-        replace: `else 'ready' end,`,
-      },
-    ],
+    file: 'migrations/functions/append.sql',
+    find: `else case call.status when 'unpaid' then 'pending' else 'ready' end end,`,
+    replace: `else 'ready' end,`,
     caughtBy: ['illegal_transition'],
     reachedBy: { having: 'reorgs', runs: 200 },
   },
   {
     name: 'settled-again-without-a-fence',
-    edits: [
-      {
-        file: 'src/payments/use-cases/resolve-settlement.ts',
-        find: `  if (known.status === 'settling') {
+    file: 'src/payments/use-cases/resolve-settlement.ts',
+    find: `  if (known.status === 'settling') {
     const recorded`,
-        replace: `  if (known.status !== 'settling' && known.status !== 'settlement_unknown') {
+    replace: `  if (known.status !== 'settling' && known.status !== 'settlement_unknown') {
     const recorded`,
-      },
-    ],
     caughtBy: ['refused_though_paid'],
     reachedBy: { runs: 60 },
   },
   {
     name: 'one-log-proves-two-payments',
-    edits: [
-      {
-        file: 'src/payments/peers/chain/schemes/eip3009/authorization-logs.ts',
-        find: `isUse(log) && log.topics[2] === expected.nonce`,
-        replace: `isUse(log) && log.topics[2] !== undefined`,
-      },
+    file: 'src/payments/peers/chain/schemes/eip3009/authorization-logs.ts',
+    find: `isUse(log) && log.topics[2] === expected.nonce`,
+    replace: `isUse(log) && log.topics[2] !== undefined`,
+    also: [
       {
         file: 'src/payments/rules/settlement.ts',
         find: `    claims: proof ? [transferOf(payment, transaction, proof.logIndex)] : [],`,
@@ -181,13 +144,11 @@ export const plants: readonly Plant[] = [
   },
   {
     name: 'resolver-and-request-both-enqueue',
-    edits: [
-      {
-        // makes resolver and request meet often
-        file: 'src/jobs/use-cases/start-payment.ts',
-        find: `const firstLookMs = 5_000;`,
-        replace: `const firstLookMs = 0;`,
-      },
+    // makes resolver and request meet often
+    file: 'src/jobs/use-cases/start-payment.ts',
+    find: `const firstLookMs = 5_000;`,
+    replace: `const firstLookMs = 0;`,
+    also: [
       {
         file: 'src/payments/use-cases/record-settlement.ts',
         find: `      if (current.version === started.version) return { kind: 'superseded' };
@@ -203,13 +164,11 @@ export const plants: readonly Plant[] = [
   },
   {
     name: 'due-times-by-the-stamp',
-    edits: [
-      {
-        file: 'migrations/functions/append.sql',
-        find: `  stamp := greatest(moment, head.at);`,
-        replace: `  stamp := greatest(moment, head.at);
+    file: 'migrations/functions/append.sql',
+    find: `  stamp := greatest(moment, head.at);`,
+    replace: `  stamp := greatest(moment, head.at);
   moment := stamp;`,
-      },
+    also: [
       {
         file: 'migrations/functions/append_uncontended.sql',
         find: `  stamp := greatest(moment, head.at);`,
@@ -228,42 +187,34 @@ export const plants: readonly Plant[] = [
   },
   {
     name: 'one-client-opens-the-circuit',
-    edits: [
-      {
-        file: 'src/payments/peers/facilitator/circuit-breaker.ts',
-        find: `(provokedBy === undefined || areIndependent())`,
-        replace: `(provokedBy === undefined || areIndependent() || isOpen === false)`,
-      },
-    ],
+    file: 'src/payments/peers/facilitator/circuit-breaker.ts',
+    find: `(provokedBy === undefined || areIndependent())`,
+    replace: `(provokedBy === undefined || areIndependent() || isOpen === false)`,
     caughtBy: ['sales_stopped'],
     reachedBy: { having: 'siege', runs: 60 },
   },
   {
     name: 'client-addresses-without-a-budget',
-    edits: [{ file: 'src/jobs/use-cases/job-request.ts', find: `  charge.take(client);\n`, replace: `` }],
+    file: 'src/jobs/use-cases/job-request.ts',
+    find: `  charge.take(client);\n`,
+    replace: ``,
     caughtBy: ['ledger_flooded'],
     reachedBy: { having: 'siege', runs: 60 },
   },
   {
     name: 'runner-token-checked-after-the-body',
-    edits: [
-      {
-        file: 'src/jobs/http/runner-auth.ts',
-        find: `app.addHook('onRequest',`,
-        replace: `app.addHook('preHandler',`,
-      },
-    ],
+    file: 'src/jobs/http/runner-auth.ts',
+    find: `app.addHook('onRequest',`,
+    replace: `app.addHook('preHandler',`,
     caughtBy: ['body_awaited'],
     reachedBy: { having: 'siege', runs: 60 },
   },
   {
     name: 'lost-payment-offered-again',
-    edits: [
-      {
-        file: 'src/jobs/use-cases/answer-refusal.ts',
-        find: `    if (charged) return { kind: 'refused', code: charged };\n`,
-        replace: ``,
-      },
+    file: 'src/jobs/use-cases/answer-refusal.ts',
+    find: `    if (charged) return { kind: 'refused', code: charged };\n`,
+    replace: ``,
+    also: [
       {
         // a quote that authenticates itself is known though the ledger lost it
         file: 'src/jobs/use-cases/check-payment.ts',
@@ -276,25 +227,19 @@ export const plants: readonly Plant[] = [
   },
   {
     name: 'quote-binding-not-checked',
-    edits: [
-      {
-        file: 'src/jobs/use-cases/match-quote.ts',
-        find: `  if (binding.kind === 'broken') return rejectedPayment(job, { ...named, reason: binding.reason });\n`,
-        replace: ``,
-      },
-    ],
+    file: 'src/jobs/use-cases/match-quote.ts',
+    find: `  if (binding.kind === 'broken') return rejectedPayment(job, { ...named, reason: binding.reason });\n`,
+    replace: ``,
     caughtBy: ['binding_broken'],
     reachedBy: { kind: 'bound_rivals', scenarios: 10 },
   },
   {
     name: 'recovered-payment-delivered-without-a-new-signature',
-    edits: [
-      {
-        file: 'src/jobs/use-cases/redeliver.ts',
-        find: `
+    file: 'src/jobs/use-cases/redeliver.ts',
+    find: `
     (await checkSignature(context, request, decoded, known)) ??`,
-        replace: ``,
-      },
+    replace: ``,
+    also: [
       {
         // otherwise the event's schema refuses it
         file: 'src/jobs/use-cases/redeliver.ts',
@@ -307,12 +252,10 @@ export const plants: readonly Plant[] = [
   },
   {
     name: 'lost-appends-ignored',
-    edits: [
-      {
-        file: 'src/ledger/store/flusher.ts',
-        find: `appendStatement(laneId, flusherId, number, acknowledged.batchNo, commands)`,
-        replace: `appendStatement(laneId, flusherId, number, 0, commands)`,
-      },
+    file: 'src/ledger/store/flusher.ts',
+    find: `appendStatement(laneId, flusherId, number, acknowledged.batchNo, commands)`,
+    replace: `appendStatement(laneId, flusherId, number, 0, commands)`,
+    also: [
       {
         file: 'src/ledger/store/flusher.ts',
         find: `uncontendedStatement(laneId, flusherId, number, acknowledged.batchNo, commands)`,
@@ -329,16 +272,14 @@ export const plants: readonly Plant[] = [
   },
   {
     name: 'halt-not-shared',
-    edits: [
-      {
-        file: 'migrations/functions/batch.sql',
-        find: `if head.halt_reason is not null and is_recovery is not true then`,
-        replace: `if false then`,
-      },
-    ],
+    file: 'migrations/functions/batch.sql',
+    find: `if head.halt_reason is not null and is_recovery is not true then`,
+    replace: `if false then`,
     caughtBy: ['loss_not_noticed', 'charged_after_halt', 'transfer_without_call', 'wrong_work'],
     reachedBy: { having: 'loss', runs: 60 },
   },
   ...contestedPlants,
   ...creditPlants,
 ];
+
+export const plants: readonly Plant[] = rows.map(withEdits);

@@ -1,43 +1,28 @@
-import type { Mutation } from './mutation.ts';
+import type { MutationRow } from './mutation.ts';
 
 /** The first twenty. */
-export const fromAppToIdentity: readonly Mutation[] = [
+export const fromAppToIdentity: readonly MutationRow[] = [
   {
     name: 'quiet-gateway-drains-late',
-    edits: [
-      {
-        file: 'src/app/quiet-gateway.ts',
-        find: 'isDraining: () => draining || stopping,',
-        replace: 'isDraining: () => draining && stopping,',
-      },
-    ],
-    caughtBy: {
-      tier: 'tests',
-      file: 'test/finance/use-cases/recovery/quiet.test.ts',
-      name: 'a quiet gateway that drains says so to its load balancer, and still serves reads',
-    },
+    file: 'src/app/quiet-gateway.ts',
+    find: 'isDraining: () => draining || stopping,',
+    replace: 'isDraining: () => draining && stopping,',
+    testFile: 'test/finance/use-cases/recovery/quiet.test.ts',
+    testName: 'a quiet gateway that drains says so to its load balancer, and still serves reads',
   },
   {
     name: 'books-complete-a-moment-later',
-    edits: [
-      {
-        file: 'src/finance/use-cases/books/source.ts',
-        find: 'isCompleteTo: (toMs) => toMs <= nowMs,',
-        replace: 'isCompleteTo: (toMs) => toMs < nowMs,',
-      },
-    ],
-    caughtBy: {
-      tier: 'tests',
-      file: 'test/finance/use-cases/books/source.test.ts',
-      name: 'a ledger has all events before the moment of its read or export, and is not said to have any later ones',
-    },
+    file: 'src/finance/use-cases/books/source.ts',
+    find: 'isCompleteTo: (toMs) => toMs <= nowMs,',
+    replace: 'isCompleteTo: (toMs) => toMs < nowMs,',
+    testFile: 'test/finance/use-cases/books/source.test.ts',
+    testName:
+      'a ledger has all events before the moment of its read or export, and is not said to have any later ones',
   },
   {
     name: 'completion-is-not-recorded',
-    edits: [
-      {
-        file: 'src/chat/use-cases/settle-chat.ts',
-        find: `recordInBackground(context, chat, async () => {
+    file: 'src/chat/use-cases/settle-chat.ts',
+    find: `recordInBackground(context, chat, async () => {
     const { usage, written } = end.progress;
     const counted = usage ?? (await estimateAside(chat.prompt, written));
     const cost = costOf(chat, counted);
@@ -55,190 +40,109 @@ export const fromAppToIdentity: readonly Mutation[] = [
         problem,
       });
   });`,
-        replace: '',
-      },
-    ],
-    caughtBy: {
-      tier: 'tests',
-      file: 'test/chat/http/completions.test.ts',
-      name: `OpenAI's client gets a completion, and its account is charged the cost`,
-    },
+    replace: '',
+    testFile: 'test/chat/http/completions.test.ts',
+    testName: `OpenAI's client gets a completion, and its account is charged the cost`,
   },
   {
     name: 'one-explained-break-is-not-said',
-    edits: [
-      {
-        file: 'src/finance/terminal/reconcile-table.ts',
-        find: `return explained > 0 && explained < breaks ? \`, \${explained} of them explained\` : '';`,
-        replace: `return explained > 1 && explained < breaks ? \`, \${explained} of them explained\` : '';`,
-      },
-    ],
-    caughtBy: {
-      tier: 'tests',
-      file: 'test/app/cli/explain.test.ts',
-      name: 'a break that is explained stays so in every later run, and the exit code tells explained from open',
-    },
+    file: 'src/finance/terminal/reconcile-table.ts',
+    find: `return explained > 0 && explained < breaks ? \`, \${explained} of them explained\` : '';`,
+    replace: `return explained > 1 && explained < breaks ? \`, \${explained} of them explained\` : '';`,
+    testFile: 'test/app/cli/explain.test.ts',
+    testName:
+      'a break that is explained stays so in every later run, and the exit code tells explained from open',
   },
   {
     name: 'missing-value-is-called-wrong',
-    edits: [
-      {
-        file: 'src/base/config/table.ts',
-        find: `if (raw === undefined) report.mistake(at, 'is missing');`,
-        replace: `if (raw !== undefined) report.mistake(at, 'is missing');`,
-      },
-    ],
-    caughtBy: {
-      tier: 'tests',
-      file: 'test/base/config/top-ups.test.ts',
-      name: 'are refused at a rate of zero, with their line',
-    },
+    file: 'src/base/config/table.ts',
+    find: `if (raw === undefined) report.mistake(at, 'is missing');`,
+    replace: `if (raw !== undefined) report.mistake(at, 'is missing');`,
+    testFile: 'test/base/config/top-ups.test.ts',
+    testName: 'are refused at a rate of zero, with their line',
   },
   {
     name: 'console-links-to-what-a-role-cannot-see',
-    edits: [
-      {
-        file: 'src/web/console/layout.ts',
-        find: `const links = site.sections
+    file: 'src/web/console/layout.ts',
+    find: `const links = site.sections
     .filter(({ role = 'viewer' }) => includesRole(held, role))`,
-        replace: 'const links = site.sections',
-      },
-    ],
-    caughtBy: {
-      tier: 'tests',
-      file: 'test/web/console/roles.test.ts',
-      name: 'the list of operators is for admins: viewer',
-    },
+    replace: 'const links = site.sections',
+    testFile: 'test/web/console/roles.test.ts',
+    testName: 'the list of operators is for admins: viewer',
   },
   {
     name: 'cost-is-recorded-twice',
-    edits: [
-      {
-        file: 'src/payments/use-cases/costs/record-cost.ts',
-        find: `if (last?.type === 'transaction_cost_recorded') return { kind: 'repeated', cost: last.data };`,
-        replace: '',
-      },
-    ],
-    caughtBy: {
-      tier: 'tests',
-      file: 'test/finance/use-cases/costs/record-missing.test.ts',
-      name: `\`costs record --missing\` records the cost of every transaction of the operator that the ledger names, once, and names those that it could not record`,
-    },
+    file: 'src/payments/use-cases/costs/record-cost.ts',
+    find: `if (last?.type === 'transaction_cost_recorded') return { kind: 'repeated', cost: last.data };`,
+    replace: '',
+    testFile: 'test/finance/use-cases/costs/record-missing.test.ts',
+    testName: `\`costs record --missing\` records the cost of every transaction of the operator that the ledger names, once, and names those that it could not record`,
   },
   {
     name: 'token-of-a-grant-is-left-out',
-    edits: [
-      {
-        file: 'src/accounts/use-cases/credit/credit.ts',
-        find: '...(tokenId === undefined ? {} : { token_id: tokenId }),',
-        replace: '...(tokenId !== undefined ? {} : { token_id: tokenId }),',
-      },
-    ],
-    caughtBy: {
-      tier: 'tests',
-      file: 'test/chat/http/operator-credit.test.ts',
-      name: 'an operator creates a key and grants credit, and the key buys completions until it is revoked',
-    },
+    file: 'src/accounts/use-cases/credit/credit.ts',
+    find: '...(tokenId === undefined ? {} : { token_id: tokenId }),',
+    replace: '...(tokenId !== undefined ? {} : { token_id: tokenId }),',
+    testFile: 'test/chat/http/operator-credit.test.ts',
+    testName: 'an operator creates a key and grants credit, and the key buys completions until it is revoked',
   },
   {
     name: 'devnet-mints-nothing',
-    edits: [
-      { file: 'src/devnet/deploy.ts', find: 'await callAs(chain, generatePrivateKey(), call);', replace: '' },
-    ],
-    caughtBy: {
-      tier: 'tests',
-      file: 'test/devnet/registry.test.ts',
-      name: 'the registry is deployed at one address, on an older chain too, and keeps its changes',
-    },
+    file: 'src/devnet/deploy.ts',
+    find: 'await callAs(chain, generatePrivateKey(), call);',
+    replace: '',
+    testFile: 'test/devnet/registry.test.ts',
+    testName: 'the registry is deployed at one address, on an older chain too, and keeps its changes',
   },
   {
     name: 'period-may-have-an-empty-head',
-    edits: [
-      {
-        file: 'src/ledger/rules/period-events.ts',
-        find: 'size: count.min(1),',
-        replace: 'size: count.min(0),',
-      },
-    ],
-    caughtBy: {
-      tier: 'tests',
-      file: 'test/ledger/rules/event.test.ts',
-      name: 'is refused with a close at the head of an empty log',
-    },
+    file: 'src/ledger/rules/period-events.ts',
+    find: 'size: count.min(1),',
+    replace: 'size: count.min(0),',
+    testFile: 'test/ledger/rules/event.test.ts',
+    testName: 'is refused with a close at the head of an empty log',
   },
   {
     name: 'totp-secret-gets-a-letter',
-    edits: [
-      {
-        file: 'src/accounts/rules/totp.ts',
-        find: `return bits === 0 ? text : text + (alphabet[(value << (5 - bits)) & 31] ?? '');`,
-        replace: `return bits !== 0 ? text : text + (alphabet[(value << (5 - bits)) & 31] ?? '');`,
-      },
-    ],
-    caughtBy: {
-      tier: 'tests',
-      file: 'test/accounts/rules/totp.test.ts',
-      name: 'an authenticator app reads issuer, name and secret of the address',
-    },
+    file: 'src/accounts/rules/totp.ts',
+    find: `return bits === 0 ? text : text + (alphabet[(value << (5 - bits)) & 31] ?? '');`,
+    replace: `return bits !== 0 ? text : text + (alphabet[(value << (5 - bits)) & 31] ?? '');`,
+    testFile: 'test/accounts/rules/totp.test.ts',
+    testName: 'an authenticator app reads issuer, name and secret of the address',
   },
   {
     name: 'causes-without-a-right',
-    edits: [
-      {
-        file: 'src/jobs/http/dead-letter-batches.ts',
-        find: `if (access.kind === 'refused') return sendRefusal(request, reply, access.code);`,
-        replace: '',
-      },
-    ],
-    caughtBy: {
-      tier: 'tests',
-      file: 'test/app/openapi/rights.test.ts',
-      name: 'no operation that needs credentials answers a request without them, and none for operators answers one whose token lacks the right',
-    },
+    file: 'src/jobs/http/dead-letter-batches.ts',
+    find: `if (access.kind === 'refused') return sendRefusal(request, reply, access.code);`,
+    replace: '',
+    testFile: 'test/app/openapi/rights.test.ts',
+    testName:
+      'no operation that needs credentials answers a request without them, and none for operators answers one whose token lacks the right',
   },
   {
     name: 'stream-answers-at-once',
-    edits: [
-      {
-        file: 'src/jobs/http/receipt.ts',
-        find: 'if (waitSecs === 0 && !isStream) {',
-        replace: 'if (waitSecs === 0 || !isStream) {',
-      },
-    ],
-    caughtBy: {
-      tier: 'tests',
-      file: 'test/jobs/use-cases/await-receipt.test.ts',
-      name: 'a receipt that is waited for comes with its result when a runner of another gateway has completed the call',
-    },
+    file: 'src/jobs/http/receipt.ts',
+    find: 'if (waitSecs === 0 && !isStream) {',
+    replace: 'if (waitSecs === 0 || !isStream) {',
+    testFile: 'test/jobs/use-cases/await-receipt.test.ts',
+    testName:
+      'a receipt that is waited for comes with its result when a runner of another gateway has completed the call',
   },
   {
     name: 'remaining-completions-are-never-none',
-    edits: [
-      {
-        file: 'src/app/openapi/headers.ts',
-        find: `schema: { type: 'integer', minimum: 0 },`,
-        replace: `schema: { type: 'integer', minimum: 1 },`,
-      },
-    ],
-    caughtBy: {
-      tier: 'tests',
-      file: 'test/chat/http/completion-limits.test.ts',
-      name: 'the last completion of a minute and the refusal after it have the limit headers that the document describes',
-    },
+    file: 'src/app/openapi/headers.ts',
+    find: `schema: { type: 'integer', minimum: 0 },`,
+    replace: `schema: { type: 'integer', minimum: 1 },`,
+    testFile: 'test/chat/http/completion-limits.test.ts',
+    testName:
+      'the last completion of a minute and the refusal after it have the limit headers that the document describes',
   },
   {
     name: 'unnamed-sender-is-a-known-device',
-    edits: [
-      {
-        file: 'src/accounts/use-cases/password-queue.ts',
-        find: `const unnamed: PasswordSender = { client: '', isKnownDevice: false };`,
-        replace: `const unnamed: PasswordSender = { client: '', isKnownDevice: true };`,
-      },
-    ],
-    caughtBy: {
-      tier: 'tests',
-      file: 'test/accounts/use-cases/password-queue.test.ts',
-      name: 'a password whose sender is not known has no place before known devices',
-    },
+    file: 'src/accounts/use-cases/password-queue.ts',
+    find: `const unnamed: PasswordSender = { client: '', isKnownDevice: false };`,
+    replace: `const unnamed: PasswordSender = { client: '', isKnownDevice: true };`,
+    testFile: 'test/accounts/use-cases/password-queue.test.ts',
+    testName: 'a password whose sender is not known has no place before known devices',
   },
 ];

@@ -1,4 +1,4 @@
-import type { Bug } from '../support/planted-copy.ts';
+import type { Bug, BugRow } from '../support/planted-copy.ts';
 
 export type Tier = 'tests' | 'rigs';
 
@@ -14,4 +14,10 @@ export interface Catcher {
 export interface Mutation extends Bug {
   /** Absent until `npm run mutations -- --full` has found it. */
   readonly caughtBy?: Catcher;
+}
+
+/** A mutation as its table has it. */
+export interface MutationRow extends BugRow {
+  readonly testFile?: string;
+  readonly testName?: string;
 }

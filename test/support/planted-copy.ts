@@ -17,6 +17,17 @@ export interface Bug {
   readonly edits: readonly Edit[];
 }
 
+/** A bug as a row of a table: most have one edit. */
+export interface BugRow extends Edit {
+  readonly name: string;
+  readonly also?: readonly Edit[];
+}
+
+/** The row with its edits in a list. */
+export function withEdits<T extends BugRow>({ file, find, replace, also = [], ...more }: T) {
+  return { ...more, edits: [{ file, find, replace }, ...also] };
+}
+
 /** The text after an edit. Throws unless the text to replace occurs exactly once. */
 export function applyEdit(text: string, { file, find, replace }: Edit): string {
   const times = text.split(find).length - 1;
