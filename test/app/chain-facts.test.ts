@@ -1,7 +1,5 @@
-import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import http from 'node:http';
-import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { encodeAbiParameters, parseAbiParameters, toFunctionSelector } from 'viem/utils';
 import { expect, onTestFinished, test } from 'vitest';
@@ -17,6 +15,7 @@ import { startRateSource } from '../support/rate-source.ts';
 import { type Lie, startRpcProxy } from '../support/rpc-proxy.ts';
 import { eventually } from '../support/wait.ts';
 import { soonMs } from '../support/time-limits.ts';
+import { listening } from '../support/listening.ts';
 
 const chain = useChain();
 
@@ -66,13 +65,7 @@ async function startPeer(
     onRequest();
     if (body !== undefined) response.writeHead(status, { 'content-type': 'text/html' }).end(body);
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return listening(server);
 }
 
 const asked = (name: string) => toFunctionSelector(name);

@@ -13,6 +13,7 @@ import { createDevelopmentWallet } from '../../src/devnet/wallet/wallet.ts';
 import { hasBrowser, useBrowser } from '../support/browser.ts';
 import { useChain } from '../support/devnet.ts';
 import type { IdentityOptions } from '../support/identity.ts';
+import { authorizationTypes } from '../support/payer.ts';
 import { openTab, startSite, type Tab } from '../support/site.ts';
 import { root } from '../support/pages.ts';
 
@@ -36,14 +37,7 @@ const authorization = (id: number) => ({
       { name: 'chainId', type: 'uint256' },
       { name: 'verifyingContract', type: 'address' },
     ],
-    TransferWithAuthorization: [
-      { name: 'from', type: 'address' },
-      { name: 'to', type: 'address' },
-      { name: 'value', type: 'uint256' },
-      { name: 'validAfter', type: 'uint256' },
-      { name: 'validBefore', type: 'uint256' },
-      { name: 'nonce', type: 'bytes32' },
-    ],
+    ...authorizationTypes,
   },
   primaryType: 'TransferWithAuthorization',
   domain: { name: 'USD Coin', version: '2', chainId: id, verifyingContract: chain.token },

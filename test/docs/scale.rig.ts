@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { createDatabase, type TestDatabase } from '../support/database.ts';
+import { type TestDatabase } from '../support/database.ts';
 import { useChain } from '../support/devnet.ts';
-import { runnerSecret, startTestGateway } from '../support/gateway.ts';
+import { runnerSecret, startWithDatabase } from '../support/gateway.ts';
 import { readPage } from '../support/pages.ts';
 import { eventually } from '../support/wait.ts';
 
@@ -30,9 +30,7 @@ async function rateOf(database: TestDatabase): Promise<number> {
 }
 
 test('lease requests that wait together cost no more statements a second than the page says, and no connection', async () => {
-  const database = await createDatabase();
-  const gateway = await startTestGateway({
-    database,
+  const { database, gateway } = await startWithDatabase({
     chain,
     tables: '[[runners]]\nservices = [1]\nmode = "lease"\ntoken = "env:RUNNER_TOKEN"',
   });

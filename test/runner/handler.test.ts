@@ -1,46 +1,21 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import {
-  type CallReport,
   createRunner,
   type Handler,
   job,
   type JobCall,
-  type PushAnswer,
   Refuse,
   type Result,
   RetryLater,
-  type Runner,
   type RunnerError,
   type RunnerOptions,
 } from '../../src/runner/index.ts';
 import { eventually } from '../support/wait.ts';
-import { type CallChange, gate, keyOf, pushed, quoteDigest, secret, textOf } from './support.ts';
-
-interface Tried {
-  readonly runner: Runner;
-  readonly calls: CallReport[];
-  readonly errors: RunnerError[];
-  readonly push: (change?: CallChange) => Promise<PushAnswer>;
-}
-
-function runnerOf(options: RunnerOptions): Tried {
-  const calls: CallReport[] = [];
-  const errors: RunnerError[] = [];
-  const runner = createRunner({
-    onCall: (report) => calls.push(report),
-    onError: (error) => errors.push(error),
-    ...options,
-  });
-  return { runner, calls, errors, push: (change) => runner.handle(pushed(change), { secret }) };
-}
+import { errorOf, gate, keyOf, quoteDigest, runnerOf, textOf, type Tried } from './support.ts';
 
 function runnerFor(handler: Handler, options: Omit<RunnerOptions, 'jobs'> = {}): Tried {
   return runnerOf({ ...options, jobs: [job({ serviceId: 1, jobIndex: 0, on: { x402: handler } })] });
-}
-
-function errorOf(answer: PushAnswer): unknown {
-  return [answer.status, (JSON.parse(textOf(answer)) as { code: string }).code];
 }
 
 describe('a handler', () => {

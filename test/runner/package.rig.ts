@@ -9,7 +9,13 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vit
 import { processEnvironment } from '../../src/base/config/environment.ts';
 import { createDatabase } from '../support/database.ts';
 import { useChain } from '../support/devnet.ts';
-import { type Answer, runnerSecret, startTestGateway, type TestGateway } from '../support/gateway.ts';
+import {
+  type Answer,
+  runnerSecret,
+  startTestGateway,
+  type TestGateway,
+  startWithDatabase,
+} from '../support/gateway.ts';
 import { expectSoundLedger } from '../support/invariants.ts';
 import { readPage } from '../support/pages.ts';
 import { payFor } from '../support/payer.ts';
@@ -310,8 +316,7 @@ describe('the packed packages', () => {
   });
 
   test('runs the polling runner of docs/runners.md: the calls of a killed process return, and each completes once', async () => {
-    const database = await createDatabase();
-    const gateway = await startTestGateway({ database, chain, tables: pollerTable });
+    const { database, gateway } = await startWithDatabase({ chain, tables: pollerTable });
     const env = { GATEWAY_URL: gateway.url, RUNNER_TOKEN: runnerSecret };
     const paid = [
       await payFor(gateway, '/x402/jobs/1/0', 'hello'),

@@ -1,4 +1,4 @@
-import { afterEach } from 'vitest';
+import { onTestFinished } from 'vitest';
 import {
   type CallReport,
   createRunner,
@@ -11,11 +11,6 @@ import {
 } from '../../src/runner/index.ts';
 import { type FakeGateway, type FakeGatewayOptions, leaseToken, startFakeGateway } from './fake-gateway.ts';
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
-});
-
 export interface Polling {
   readonly gateway: FakeGateway;
   readonly runner: Runner;
@@ -26,7 +21,7 @@ export interface Polling {
 
 export async function fakeGateway(options?: FakeGatewayOptions): Promise<FakeGateway> {
   const gateway = await startFakeGateway(options);
-  cleanups.push(() => gateway.close());
+  onTestFinished(() => gateway.close());
   return gateway;
 }
 
@@ -46,7 +41,7 @@ export function polling(
   });
   const polled = runner.poll({ gatewayUrl: gateway.url, token: leaseToken, ...options.poll });
   polled.catch(() => {});
-  cleanups.push(() => runner.stop({ graceMs: 0 }));
+  onTestFinished(() => runner.stop({ graceMs: 0 }));
   return { gateway, runner, errors, calls, polled };
 }
 

@@ -1,5 +1,13 @@
 import { signCall } from '../../src/base/values/call-signature.ts';
-import type { PushAnswer, PushRequest } from '../../src/runner/index.ts';
+import {
+  type CallReport,
+  createRunner,
+  type PushAnswer,
+  type PushRequest,
+  type Runner,
+  type RunnerError,
+  type RunnerOptions,
+} from '../../src/runner/index.ts';
 
 export const secret = 'a secret of sixteen characters or more';
 export const quoteDigest = `0x${'ab'.repeat(32)}`;
@@ -80,4 +88,27 @@ export function textOf(answer: PushAnswer): string {
 export function gate(): { readonly open: () => void; readonly opened: Promise<void> } {
   const { promise, resolve } = Promise.withResolvers<void>();
   return { open: resolve, opened: promise };
+}
+
+/** A runner, what its hooks were told, and how a call is pushed to it. */
+export interface Tried {
+  readonly runner: Runner;
+  readonly calls: CallReport[];
+  readonly errors: RunnerError[];
+  readonly push: (change?: CallChange) => Promise<PushAnswer>;
+}
+
+export function runnerOf(options: RunnerOptions): Tried {
+  const calls: CallReport[] = [];
+  const errors: RunnerError[] = [];
+  const runner = createRunner({
+    onCall: (report) => calls.push(report),
+    onError: (error) => errors.push(error),
+    ...options,
+  });
+  return { runner, calls, errors, push: (change) => runner.handle(pushed(change), { secret }) };
+}
+
+export function errorOf(answer: PushAnswer): unknown {
+  return [answer.status, (JSON.parse(textOf(answer)) as { code: string }).code];
 }

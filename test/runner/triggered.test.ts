@@ -1,38 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { signCall } from '../../src/base/values/call-signature.ts';
-import {
-  type CallReport,
-  createRunner,
-  type Handler,
-  job,
-  type PushAnswer,
-  type Runner,
-  type RunnerError,
-  type RunnerOptions,
-} from '../../src/runner/index.ts';
-import { type CallChange, keyOf, metadataOf, pushed, quoteDigest, secret, textOf } from './support.ts';
-
-interface Tried {
-  readonly runner: Runner;
-  readonly calls: CallReport[];
-  readonly errors: RunnerError[];
-  readonly push: (change?: CallChange) => Promise<PushAnswer>;
-}
-
-function runnerOf(options: RunnerOptions): Tried {
-  const calls: CallReport[] = [];
-  const errors: RunnerError[] = [];
-  const runner = createRunner({
-    onCall: (report) => calls.push(report),
-    onError: (error) => errors.push(error),
-    ...options,
-  });
-  return { runner, calls, errors, push: (change) => runner.handle(pushed(change), { secret }) };
-}
-
-function errorOf(answer: PushAnswer): unknown {
-  return [answer.status, (JSON.parse(textOf(answer)) as { code: string }).code];
-}
+import { type Handler, job } from '../../src/runner/index.ts';
+import { errorOf, keyOf, metadataOf, quoteDigest, runnerOf, secret } from './support.ts';
 
 describe('a call that a trigger made', () => {
   test('has what a paid call has, with the name and id of its trigger instead of a payment', async () => {

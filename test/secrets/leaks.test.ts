@@ -1,9 +1,8 @@
 import { createHmac } from 'node:crypto';
 import { createServer } from 'node:http';
-import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import type { Hex } from '../../src/base/values/primitives.ts';
 import { signCall, verifyCall } from '../../src/base/values/call-signature.ts';
 import { issueApiKey } from '../../src/accounts/use-cases/api-keys.ts';
@@ -17,6 +16,7 @@ import { logLines } from '../support/log-lines.ts';
 import { header, quoteAndSign } from '../support/payer.ts';
 import { eventually } from '../support/wait.ts';
 import { configuredSecrets, startWholeGateway, type WholeGateway } from '../support/whole-gateway.ts';
+import { listening } from '../support/listening.ts';
 
 const chain = useChain();
 const job = '/x402/jobs/1/0';
@@ -171,16 +171,11 @@ test('no secret appears in a log line, an answer, an error or the database of a 
     response.end(
       JSON.stringify({ error: { message: `Incorrect API key provided: ${headers.authorization}` } }),
     );
-  }).listen(0, '127.0.0.1');
-  await once(upstream, 'listening');
-  onTestFinished(() => {
-    upstream.close().closeAllConnections();
   });
-  const address = upstream.address();
-  const port = typeof address === 'object' ? address?.port : 0;
+  const at = await listening(upstream);
   const gateway = await startWholeGateway(chain, {
     logger: log.logger,
-    upstreamUrl: `http://127.0.0.1:${port}/v1`,
+    upstreamUrl: `${at}/v1`,
   });
   const issued = await useAll(gateway, seen);
   await gateway.stop();

@@ -1,8 +1,6 @@
 import { createHash, createHmac } from 'node:crypto';
-import { once } from 'node:events';
 import http from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { onTestFinished } from 'vitest';
+import { listening } from './listening.ts';
 
 export interface Bucket {
   readonly url: string;
@@ -36,13 +34,8 @@ export async function startBucket(): Promise<Bucket> {
         .end(Buffer.from(text, 'latin1'));
     });
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  bucket.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const at = await listening(server);
+  bucket.url = at;
   return bucket;
 }
 

@@ -9,13 +9,19 @@ import type { Admission, CreditCommand, CreditOutcome } from '../../src/ledger/s
 import { listAccounts } from '../../src/accounts/store/credit.ts';
 import { writerRole } from '../../src/ledger/store/database.ts';
 import { type Lane, openLane } from '../../src/ledger/store/lane.ts';
-import type { TestDatabase } from './database.ts';
+import { createDatabase, type TestDatabase } from './database.ts';
 import { expectSoundLedger } from './invariants.ts';
 
 export function laneOn(database: Pick<TestDatabase, 'url'>): Lane {
   const lane = openLane({ url: database.url, role: writerRole });
   onTestFinished(() => lane.close());
   return lane;
+}
+
+/** A fresh database, and a lane on it. */
+export async function databaseWithLane(): Promise<{ database: TestDatabase; lane: Lane }> {
+  const database = await createDatabase();
+  return { database, lane: laneOn(database) };
 }
 
 /** What asks for a completion, as the use case would; `credit_held` is among its events where it holds credit. */

@@ -1,6 +1,7 @@
 import { once } from 'node:events';
 import http, { type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { whenOver } from './shared.ts';
 
 type Operation = 'verify' | 'settle' | 'supported';
 
@@ -33,7 +34,7 @@ export const failsBeforeBroadcast = {
   },
 } as const;
 
-/** A proxy between a gateway and a real facilitator that injects faults on command. */
+/** A proxy between a gateway and a real facilitator that injects faults on command, until the test is over. */
 export interface FacilitatorProxy {
   readonly url: string;
   readonly faults: Partial<Record<Operation, Fault>>;
@@ -60,11 +61,13 @@ export async function startFacilitatorProxy(target: string): Promise<Facilitator
     seen,
     admits: () => true,
     async close() {
+      if (!server.listening) return;
       server.closeAllConnections();
       server.close();
       await once(server, 'close');
     },
   };
+  whenOver(() => proxy.close());
   return proxy;
 }
 

@@ -4,7 +4,7 @@ import type { ConstantChanges } from '../../src/base/config/constants.ts';
 import { parseConfig } from '../../src/base/config/load.ts';
 import { type GatewayOptions, type RunningGateway, startGateway } from '../../src/app/start.ts';
 import type { TestChain } from './devnet.ts';
-import { gatewayConnections, type TestDatabase } from './database.ts';
+import { createDatabase, gatewayConnections, type TestDatabase } from './database.ts';
 import { metered } from './meter.ts';
 import { untilMinuteLasts } from './budget-minute.ts';
 import { whenOver } from './shared.ts';
@@ -166,6 +166,14 @@ export async function startTestGateway(options: TestGatewayOptions): Promise<Tes
   whenOver(() => gateway.stop());
   await untilMinuteLasts(config);
   return { ...gateway, ...clientOf(gateway.url) };
+}
+
+/** A gateway on a fresh database. */
+export async function startWithDatabase(
+  options: Omit<TestGatewayOptions, 'database'>,
+): Promise<{ database: TestDatabase; gateway: TestGateway }> {
+  const database = await createDatabase();
+  return { database, gateway: await startTestGateway({ database, ...options }) };
 }
 
 export function clientOf(url: string): GatewayClient {

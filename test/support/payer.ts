@@ -31,6 +31,18 @@ export interface Authorization {
   nonce: string;
 }
 
+/** The typed data of EIP-3009. */
+export const authorizationTypes = {
+  TransferWithAuthorization: [
+    { name: 'from', type: 'address' },
+    { name: 'to', type: 'address' },
+    { name: 'value', type: 'uint256' },
+    { name: 'validAfter', type: 'uint256' },
+    { name: 'validBefore', type: 'uint256' },
+    { name: 'nonce', type: 'bytes32' },
+  ],
+} as const;
+
 export const payer = privateKeyToAccount(devnetKeys.payer);
 
 export function offerOf(answer: Answer): Offer {
@@ -69,16 +81,7 @@ export async function signOffer(offer: Offer, options: SignOptions = {}) {
       chainId: Number(accepted.network.split(':')[1]),
       verifyingContract: accepted.asset,
     },
-    types: {
-      TransferWithAuthorization: [
-        { name: 'from', type: 'address' },
-        { name: 'to', type: 'address' },
-        { name: 'value', type: 'uint256' },
-        { name: 'validAfter', type: 'uint256' },
-        { name: 'validBefore', type: 'uint256' },
-        { name: 'nonce', type: 'bytes32' },
-      ],
-    },
+    types: authorizationTypes,
     primaryType: 'TransferWithAuthorization',
     message: {
       from: authorization.from as Hex,

@@ -1,7 +1,5 @@
-import { once } from 'node:events';
 import http from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { onTestFinished } from 'vitest';
+import { listening } from './listening.ts';
 
 export interface RpcQuestion {
   readonly id: unknown;
@@ -30,12 +28,7 @@ export async function startRpcProxy(rpcUrl: string): Promise<{ readonly url: str
     };
     void answer();
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  proxy.url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const at = await listening(server);
+  proxy.url = at;
   return proxy;
 }

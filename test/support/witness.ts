@@ -1,7 +1,5 @@
-import { once } from 'node:events';
 import http from 'node:http';
-import { onTestFinished } from 'vitest';
-import { boundPort } from '../../src/devnet/ports.ts';
+import { listening } from './listening.ts';
 
 /** A server in the place of every peer: it answers nothing useful, and keeps what it was asked. */
 export interface Witness {
@@ -17,11 +15,6 @@ export async function startWitness(): Promise<Witness> {
     request.resume();
     response.writeHead(503).end();
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return { url: `http://127.0.0.1:${boundPort(server)}`, asked };
+  const at = await listening(server);
+  return { url: at, asked };
 }

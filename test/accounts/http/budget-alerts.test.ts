@@ -1,14 +1,13 @@
-import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { Webhook } from 'standardwebhooks';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { grantCredit } from '../../../src/accounts/use-cases/credit/credit.ts';
 import { findApiKeyById } from '../../../src/accounts/store/api-keys.ts';
 import { admission, codeOf, laneOn, settle } from '../../support/credit.ts';
 import { documentOf } from '../../support/documented.ts';
 import { type IdentityGateway, signIn, signUp, startIdentityGateway } from '../../support/identity.ts';
 import { eventually } from '../../support/wait.ts';
+import { listening } from '../../support/listening.ts';
 
 describe('the budget of a key', () => {
   test('is reported at 50, 80 and 100 percent by mail and signed webhook, once each, also after a failure', async () => {
@@ -28,11 +27,9 @@ describe('the budget of a key', () => {
         isFailing = false;
         response.end();
       });
-    }).listen(0, '127.0.0.1');
-    await once(receiver, 'listening');
-    onTestFinished(() => void receiver.close());
-    const { port } = receiver.address() as AddressInfo;
-    const url = `http://127.0.0.1:${port}/alerts`;
+    });
+    const at = await listening(receiver);
+    const url = `${at}/alerts`;
     const set = await browser.post('/api/alert-webhook', { url });
     expect(check('POST', '/api/alert-webhook', set)).toEqual([]);
     expect((await browser.get('/api/alert-webhook')).json).toEqual({ url });

@@ -7,7 +7,16 @@ import { findAccount, markHoldsStarted } from '../../../src/accounts/store/credi
 import type { Lane } from '../../../src/ledger/store/lane.ts';
 import { sendHeartbeat } from '../../../src/ledger/store/processes.ts';
 import { clockAt } from '../../support/append-ways.ts';
-import { admission, codeOf, expectBooks, fund, laneOn, settle, settlement } from '../../support/credit.ts';
+import {
+  admission,
+  codeOf,
+  expectBooks,
+  fund,
+  laneOn,
+  settle,
+  settlement,
+  databaseWithLane,
+} from '../../support/credit.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
 import { expectSoundLedger } from '../../support/invariants.ts';
 
@@ -32,8 +41,7 @@ describe('credit', () => {
   });
 
   test('is captured at its cost and the rest is free again, once', async () => {
-    const database = await createDatabase();
-    const lane = laneOn(database);
+    const { database, lane } = await databaseWithLane();
     const accountId = await fund(database, lane, 1_000n);
     const command = admission({ accountId, holdMicros: 300n });
     await lane.appendCredit(command);
@@ -48,8 +56,7 @@ describe('credit', () => {
   });
 
   test('that a refusal names is what there is', async () => {
-    const database = await createDatabase();
-    const lane = laneOn(database);
+    const { database, lane } = await databaseWithLane();
     const accountId = await fund(database, lane, 70n);
     const refused = await lane.appendCredit(admission({ accountId, holdMicros: 100n }));
     expect(refused).toMatchObject({ code: 'insufficient_funds', detail: { available: 70 } });
@@ -94,8 +101,7 @@ describe('a key', () => {
   });
 
   test('expires at its time by the clock of the database', async () => {
-    const database = await createDatabase();
-    const lane = laneOn(database);
+    const { database, lane } = await databaseWithLane();
     const { keyId } = await keyOf(database, lane, undefined, new Date(Date.now() + 100_000));
     expect(codeOf(await lane.appendCredit(admission({ keyId })))).toBe('ok');
     await database.moveClock(101);
@@ -103,8 +109,7 @@ describe('a key', () => {
   });
 
   test('spends no more than its own cap, and what is released can be spent again', async () => {
-    const database = await createDatabase();
-    const lane = laneOn(database);
+    const { database, lane } = await databaseWithLane();
     const { accountId, keyId } = await keyOf(database, lane, 100n);
     const first = admission({ accountId, keyId, holdMicros: 60n });
     expect(codeOf(await lane.appendCredit(first))).toBe('ok');
@@ -157,8 +162,7 @@ describe('a budget', () => {
   });
 
   test('starts anew at midnight UTC or on the first of the month, without what is still held, and says when', async () => {
-    const database = await createDatabase();
-    const lane = laneOn(database);
+    const { database, lane } = await databaseWithLane();
     await standAt(database, '2026-11-30T23:59:59Z');
     const daily = await keyOf(database, lane, undefined, undefined, day);
     const monthly = await keyOf(database, lane, undefined, undefined, { micros: 100n, period: 'month' });
@@ -192,8 +196,7 @@ describe('a budget', () => {
   });
 
   test('is not there twice where the clock steps back over midnight', async () => {
-    const database = await createDatabase();
-    const lane = laneOn(database);
+    const { database, lane } = await databaseWithLane();
     const key = await keyOf(database, lane, undefined, undefined, day);
     const codes: string[] = [];
     for (const at of ['11-30T23:59:59', '12-01T00:00:01', '11-30T23:59:58', '12-01T00:00:02']) {
@@ -204,8 +207,7 @@ describe('a budget', () => {
   });
 
   test('counts the hold of a process that ended, and takes the excess back that this process returns', async () => {
-    const database = await createDatabase();
-    const lane = laneOn(database);
+    const { database, lane } = await databaseWithLane();
     await standAt(database, '2026-11-30T12:00:00Z');
     const key = await keyOf(database, lane, undefined, undefined, day);
     const { admit, ...command } = admission({ ...key, holdMicros: 100n });
@@ -230,8 +232,7 @@ describe('a budget', () => {
   test.each(['written', 'decided'])(
     'does not stop the settlement of a hold from before the clock was days ahead, which is %s',
     async (way) => {
-      const database = await createDatabase();
-      const lane = laneOn(database);
+      const { database, lane } = await databaseWithLane();
       const key = await keyOf(database, lane, undefined, undefined, day);
       const held: Admission[] = [];
       for (const [at, holdMicros] of [
@@ -308,8 +309,7 @@ describe('a limit', () => {
   });
 
   test('lets one more pass a minute after the first, and names the wait until then', async () => {
-    const database = await createDatabase();
-    const lane = laneOn(database);
+    const { database, lane } = await databaseWithLane();
     const three = { subject: 'key:9', perMinute: 3 };
     for (const at of ['12:00:00', '12:00:20', '12:00:40']) {
       await standAt(database, `2026-11-30T${at}Z`);
@@ -339,8 +339,7 @@ describe('a limit', () => {
   });
 
   test('that refuses tells where every limit stands, and when it admits again itself', async () => {
-    const database = await createDatabase();
-    const lane = laneOn(database);
+    const { database, lane } = await databaseWithLane();
     const both = { subject: 'ip:192.0.2.1', perMinute: 2, perDay: 5 };
     for (const at of ['12:00:00', '12:00:10']) {
       await standAt(database, `2026-11-30T${at}Z`);
@@ -366,8 +365,7 @@ describe('a limit', () => {
   });
 
   test('is not charged for what credit refuses', async () => {
-    const database = await createDatabase();
-    const lane = laneOn(database);
+    const { database, lane } = await databaseWithLane();
     const accountId = await fund(database, lane, 1n);
     const one = { subject: 'key:4', perMinute: 1, accountId };
     expect(codeOf(await lane.appendCredit(admission({ ...one, holdMicros: 2n })))).toBe('insufficient_funds');
@@ -376,8 +374,7 @@ describe('a limit', () => {
 });
 
 async function refusalScene() {
-  const database = await createDatabase();
-  const lane = laneOn(database);
+  const { database, lane } = await databaseWithLane();
   const told = async () =>
     (await expectBooks(database)).flatMap((event) =>
       event.type === 'chat_refused' ? [event.data.code] : [],

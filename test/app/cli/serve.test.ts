@@ -142,7 +142,6 @@ test('a call whose gateway was killed between its settlement and its answer is e
   const database = await createDatabase();
   const runner = await startTestRunner(() => done);
   const proxy = await startFacilitatorProxy(chain.facilitatorUrl);
-  onTestFinished(() => proxy.close());
   const file = configFile(runner, proxy.url);
   const killed = await serve(database, runner, file);
   const landed = new Promise<void>((resolve) => {

@@ -1,16 +1,16 @@
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { issueOperatorToken } from '../../../src/accounts/use-cases/operator-tokens.ts';
 import { writerRole } from '../../../src/ledger/store/database.ts';
 import { openLane } from '../../../src/ledger/store/lane.ts';
-import { createDatabase, type TestDatabase } from '../../support/database.ts';
+import { type TestDatabase } from '../../support/database.ts';
 import { useChain } from '../../support/devnet.ts';
 import { type CheckAnswer, documentOf } from '../../support/documented.ts';
 import { startFacilitatorProxy } from '../../support/facilitator-proxy.ts';
 import {
   type Answer,
-  startTestGateway,
   type TestGateway,
   type TestGatewayOptions,
+  startWithDatabase,
 } from '../../support/gateway.ts';
 import { header, offerOf, quoteAndSign, signOffer } from '../../support/payer.ts';
 import { startRpcProxy } from '../../support/rpc-proxy.ts';
@@ -36,8 +36,7 @@ interface Documented extends TestGateway {
 
 /** A gateway whose every answer is held against its own document. */
 async function start(options: Partial<TestGatewayOptions> = {}): Promise<Documented> {
-  const database = await createDatabase();
-  const gateway = await startTestGateway({ database, chain, ...options });
+  const { database, gateway } = await startWithDatabase({ chain, ...options });
   const check = await documentOf(gateway);
   return {
     ...gateway,
@@ -207,7 +206,6 @@ invocation_mode = "public_paid"\ninput_schema_file = "schema.json"`,
 
 test('a client that has to wait is answered as the document says', async () => {
   const proxy = await startFacilitatorProxy(chain.facilitatorUrl);
-  onTestFinished(() => proxy.close());
   const rpc = await startRpcProxy(chain.rpcUrl);
   const gateway = await start({
     chain: { ...chain, token: chain.token, secondToken: chain.secondToken, rpcUrl: rpc.url },

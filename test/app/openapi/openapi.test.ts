@@ -18,7 +18,7 @@ import { gatewayStatusRoutes } from '../../../src/accounts/http/gateway-status.t
 import { referenceRoutes } from '../../../src/app/openapi/reference.ts';
 import { createDatabase } from '../../support/database.ts';
 import { useChain } from '../../support/devnet.ts';
-import { startTestGateway, testConfig } from '../../support/gateway.ts';
+import { testConfig, startWithDatabase } from '../../support/gateway.ts';
 import { identitySecret } from '../../support/identity.ts';
 import { testSeed } from '../../support/log.ts';
 import { oneModel } from '../../support/chat-gateway.ts';
@@ -127,8 +127,7 @@ test('every code of the closed table belongs to a route, or to what comes before
 });
 
 test('the document is of this version, and says where this gateway is reached', async () => {
-  const database = await createDatabase();
-  const gateway = await startTestGateway({ database, chain });
+  const { gateway } = await startWithDatabase({ chain });
   const { status, json, headers } = await gateway.get('/openapi.json');
   expect(status).toBe(200);
   expect(headers.get('content-type')).toBe('application/json; charset=utf-8');

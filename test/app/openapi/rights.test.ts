@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest';
 import { oneModel } from '../../support/chat-gateway.ts';
-import { createDatabase } from '../../support/database.ts';
 import { useChain } from '../../support/devnet.ts';
-import { startTestGateway } from '../../support/gateway.ts';
+import { startWithDatabase } from '../../support/gateway.ts';
 import { operatorOf } from '../../support/operator.ts';
 import { identitySecret } from '../../support/identity.ts';
 
@@ -30,9 +29,7 @@ function protectedIn(paths: Readonly<Record<string, Methods>>): readonly Protect
 }
 
 test('no operation that needs credentials answers a request without them, and none for operators answers one whose token lacks the right', async () => {
-  const database = await createDatabase();
-  const gateway = await startTestGateway({
-    database,
+  const { database, gateway } = await startWithDatabase({
     chain,
     top: 'features = ["x402", "chat"]',
     tables: `${oneModel('http://127.0.0.1:1/v1')}

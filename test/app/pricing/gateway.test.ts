@@ -13,7 +13,7 @@ import { booksFrom, readCsv } from '../../finance/use-cases/books/support.ts';
 import { laneOn } from '../../support/credit.ts';
 import { createDatabase } from '../../support/database.ts';
 import { useChain } from '../../support/devnet.ts';
-import { payTo, startTestGateway } from '../../support/gateway.ts';
+import { payTo, startTestGateway, startWithDatabase } from '../../support/gateway.ts';
 import { expectIndependent, verifyIndependently } from '../../support/independent.ts';
 import { allEvents } from '../../support/invariants.ts';
 import { complaintsOf, isAbsent } from '../../support/journal-tools.ts';
@@ -139,8 +139,7 @@ test('a job that x402 does not sell has a price all the same, and the answer say
 });
 
 test('where the ledger takes no quote the engine answers none', async () => {
-  const database = await createDatabase();
-  const gateway = await startTestGateway({ database, chain });
+  const { gateway } = await startWithDatabase({ chain });
   const ask = grpcClient((await startPricing({ x402: gateway.quotes })).url);
   await gateway.stop();
   await expect(ask()).rejects.toThrow('UNAVAILABLE');

@@ -5,22 +5,14 @@ import { describe, expect, test } from 'vitest';
 import { brokerNames } from '../../../src/base/values/broker/names.ts';
 import { sealResult } from '../../../src/base/values/broker/result-message.ts';
 import { openLeaseAnswer, sealLeaseRequest } from '../../../src/base/values/broker/lease-messages.ts';
-import { createDatabase, type TestDatabase } from '../../support/database.ts';
+import { type TestDatabase } from '../../support/database.ts';
 import { useChain } from '../../support/devnet.ts';
 import { runnerSecret } from '../../support/gateway.ts';
 import { expectSoundLedger } from '../../support/invariants.ts';
 import { logLines } from '../../support/log-lines.ts';
 import { isNatsInstalled } from '../../support/nats.ts';
 import { eventually } from '../../support/wait.ts';
-import {
-  connectTo,
-  consuming,
-  gatewayOn,
-  managerOn,
-  nextMessageOn,
-  ownName,
-  useNats,
-} from './broker-support.ts';
+import { connectTo, consuming, startOnBroker, managerOn, nextMessageOn, useNats } from './broker-support.ts';
 import { pay, reachesState, typesOf } from './relay-support.ts';
 
 const chain = useChain();
@@ -74,9 +66,7 @@ async function leaseOf({ pool }: TestDatabase) {
 
 describe.skipIf(!isNatsInstalled)('others on the broker', () => {
   test('cannot forge a call or change one: a runner runs what the gateway signed and nothing else', async () => {
-    const database = await createDatabase();
-    const name = ownName();
-    const gateway = await gatewayOn(nats(), { name, database, chain });
+    const { database, name, gateway } = await startOnBroker(nats(), { chain });
     const call = await pay(gateway, 'the body');
     const message = await nextMessage(name);
     const bodies: string[] = [];
@@ -98,9 +88,7 @@ describe.skipIf(!isNatsInstalled)('others on the broker', () => {
   });
 
   test('cannot run a call twice with a copy of its message: the first runner that takes it has it alone', async () => {
-    const database = await createDatabase();
-    const name = ownName();
-    const gateway = await gatewayOn(nats(), { name, database, chain });
+    const { database, name, gateway } = await startOnBroker(nats(), { chain });
     const call = await pay(gateway);
     const message = await nextMessage(name);
     await repeatMessage(name, message);
@@ -123,10 +111,8 @@ describe.skipIf(!isNatsInstalled)('others on the broker', () => {
   });
 
   test('cannot complete a call: a result that the runner did not sign, or of another lease, is not taken', async () => {
-    const database = await createDatabase();
-    const name = ownName();
     const log = logLines();
-    const gateway = await gatewayOn(nats(), { name, database, chain, logger: log.logger });
+    const { database, name, gateway } = await startOnBroker(nats(), { chain, logger: log.logger });
     const call = await pay(gateway);
     await nextMessage(name);
     const { call_id: callId, lease_id: leaseId } = await leaseOf(database);
@@ -149,9 +135,7 @@ describe.skipIf(!isNatsInstalled)('others on the broker', () => {
   });
 
   test('cannot take a call, or read an answer of the gateway as one to another request', async () => {
-    const database = await createDatabase();
-    const name = ownName();
-    const gateway = await gatewayOn(nats(), { name, database, chain });
+    const { database, name, gateway } = await startOnBroker(nats(), { chain });
     await pay(gateway);
     await nextMessage(name);
     const { call_id: callId, lease_id: leaseId } = await leaseOf(database);
@@ -177,9 +161,7 @@ describe.skipIf(!isNatsInstalled)('others on the broker', () => {
 
 describe.skipIf(!isNatsInstalled)('a copy of a lease request', () => {
   test('that is older than a few minutes does not extend the lease of a runner that is gone', async () => {
-    const database = await createDatabase();
-    const name = ownName();
-    const gateway = await gatewayOn(nats(), { name, database, chain });
+    const { database, name, gateway } = await startOnBroker(nats(), { chain });
     await pay(gateway);
     await nextMessage(name);
     const { call_id: callId, lease_id: leaseId } = await leaseOf(database);
@@ -203,9 +185,7 @@ describe.skipIf(!isNatsInstalled)('a copy of a lease request', () => {
 
 describe.skipIf(!isNatsInstalled)('a call whose lease ends while its message is in the broker', () => {
   test('is driven again from the database, and a late copy of its first message gives it to no runner', async () => {
-    const database = await createDatabase();
-    const name = ownName();
-    const gateway = await gatewayOn(nats(), { name, database, chain });
+    const { database, name, gateway } = await startOnBroker(nats(), { chain });
     const call = await pay(gateway);
     const first = await nextMessage(name);
     await database.moveClock(200);
@@ -231,9 +211,10 @@ describe.skipIf(!isNatsInstalled)('a call whose lease ends while its message is 
   });
 
   test('is given back without losing an attempt where no runner takes it in time', async () => {
-    const database = await createDatabase();
-    const name = ownName();
-    const gateway = await gatewayOn(nats(), { name, database, chain, jetStream: 'take_within_secs = 5' });
+    const { database, name, gateway } = await startOnBroker(nats(), {
+      chain,
+      jetStream: 'take_within_secs = 5',
+    });
     const call = await pay(gateway);
     // handed over anew, each time with the same idempotency key
     await eventually(async () => {
@@ -247,10 +228,8 @@ describe.skipIf(!isNatsInstalled)('a call whose lease ends while its message is 
   });
 
   test('is not completed by the runner that lost it: its late result changes nothing', async () => {
-    const database = await createDatabase();
-    const name = ownName();
     const log = logLines();
-    const gateway = await gatewayOn(nats(), { name, database, chain, logger: log.logger });
+    const { database, name, gateway } = await startOnBroker(nats(), { chain, logger: log.logger });
     const call = await pay(gateway);
     let release: (() => void) | undefined;
     const held = new Promise<void>((resolve) => (release = resolve));

@@ -11,7 +11,7 @@ import {
   type RunnerOptions,
 } from '../../../src/runner/index.ts';
 import { brokerNames } from '../../../src/base/values/broker/names.ts';
-import type { TestDatabase } from '../../support/database.ts';
+import { createDatabase, type TestDatabase } from '../../support/database.ts';
 import type { TestChain } from '../../support/devnet.ts';
 import {
   runnerSecret,
@@ -85,6 +85,15 @@ ${delivery}
   const gateway = await startTestGateway({ ...options, tables });
   await brokerIs(gateway, options.database, isBrokerUp);
   return gateway;
+}
+
+/** A gateway on a fresh database, which hands the calls of service 1 to a broker under a name of its own. */
+export async function startOnBroker(
+  nats: Pick<NatsCluster, 'urls'>,
+  options: Omit<Parameters<typeof gatewayOn>[1], 'name' | 'database'>,
+) {
+  const [database, name] = [await createDatabase(), ownName()];
+  return { database, name, gateway: await gatewayOn(nats, { name, database, ...options }) };
 }
 
 const operators = new WeakMap<TestDatabase, Promise<{ readonly authorization: string }>>();

@@ -11,7 +11,16 @@ import { expectSoundLedger } from '../../support/invariants.ts';
 import { logLines } from '../../support/log-lines.ts';
 import { isNatsInstalled } from '../../support/nats.ts';
 import { eventually } from '../../support/wait.ts';
-import { brokerIs, connectTo, consuming, gatewayOn, managerOn, ownName, useNats } from './broker-support.ts';
+import {
+  brokerIs,
+  connectTo,
+  consuming,
+  gatewayOn,
+  startOnBroker,
+  managerOn,
+  ownName,
+  useNats,
+} from './broker-support.ts';
 import { pay, type PaidCall, reachesState, typesOf } from './relay-support.ts';
 
 const chain = useChain();
@@ -55,10 +64,8 @@ describe.skipIf(!isNatsInstalled)('a broker in trouble', () => {
   });
 
   test('whose stream was deleted has it again a second later, once a slow server has removed the files of the old one', async () => {
-    const database = await createDatabase();
-    const name = ownName();
     const log = logLines();
-    await gatewayOn(nats(), { name, database, chain, logger: log.logger });
+    const { name } = await startOnBroker(nats(), { chain, logger: log.logger });
     const manager = await managerOn(nats());
     const { callStream } = brokerNames(name);
     const beforeMs = Date.now();
@@ -76,9 +83,10 @@ describe.skipIf(!isNatsInstalled)('a broker in trouble', () => {
   test.each(['stream', 'consumer'] as const)(
     'whose %s was deleted has it again without a restart, and every call is done',
     async (what) => {
-      const database = await createDatabase();
-      const name = ownName();
-      const gateway = await gatewayOn(nats(), { name, database, chain, jetStream: 'take_within_secs = 5' });
+      const { database, name, gateway } = await startOnBroker(nats(), {
+        chain,
+        jetStream: 'take_within_secs = 5',
+      });
       const manager = await managerOn(nats());
       const { callStream } = brokerNames(name);
       const inside = await pay(gateway);
@@ -96,9 +104,7 @@ describe.skipIf(!isNatsInstalled)('a broker in trouble', () => {
 
 describe.skipIf(!isNatsInstalled)('a broken runner on a broker', () => {
   test('whose token is wrong keeps no call from the runners of the right one', async () => {
-    const database = await createDatabase();
-    const name = ownName();
-    const gateway = await gatewayOn(nats(), { name, database, chain });
+    const { database, name, gateway } = await startOnBroker(nats(), { chain });
     const connection = await connectTo(nats());
     const refused: string[] = [];
     const broken = createRunner({
@@ -122,9 +128,7 @@ describe.skipIf(!isNatsInstalled)('a broken runner on a broker', () => {
   });
 
   test('whose result became too large for the broker gives its call back as a dead letter instead of holding it for ever', async () => {
-    const database = await createDatabase();
-    const name = ownName();
-    const gateway = await gatewayOn(nats(), { name, database, chain });
+    const { database, name, gateway } = await startOnBroker(nats(), { chain });
     const connection = await connectTo(nats());
     const stream = jetstream(connection);
     const told: string[] = [];

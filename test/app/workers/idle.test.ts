@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { createDatabase, type TestDatabase } from '../../support/database.ts';
+import { type TestDatabase } from '../../support/database.ts';
 import { useChain } from '../../support/devnet.ts';
-import { startTestGateway } from '../../support/gateway.ts';
+import { startWithDatabase } from '../../support/gateway.ts';
 import { eventually } from '../../support/wait.ts';
 
 const chain = useChain();
@@ -15,8 +15,7 @@ async function transactionsOf({ pool }: TestDatabase): Promise<number> {
 }
 
 test('the workers of a gateway that has nothing to do pause: its database gets fewer than 60 transactions a second', async () => {
-  const database = await createDatabase();
-  const gateway = await startTestGateway({ database, chain });
+  const { database, gateway } = await startWithDatabase({ chain });
   await eventually(async () => expect(await gateway.get('/x402/ready')).toMatchObject({ status: 200 }));
   const before = await transactionsOf(database);
   const sinceMs = performance.now();

@@ -1,6 +1,4 @@
-import { once } from 'node:events';
 import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { expect, onTestFinished, test } from 'vitest';
 import { refusals } from '../../../src/base/errors/refusal.ts';
 import { useBrowser, hasBrowser } from '../../support/browser.ts';
@@ -9,6 +7,7 @@ import { useChain } from '../../support/devnet.ts';
 import { startTestGateway } from '../../support/gateway.ts';
 import { header, offerOf, signOffer } from '../../support/payer.ts';
 import { ask as question, freeModel, startChatGateway } from '../../support/chat-gateway.ts';
+import { listening } from '../../support/listening.ts';
 
 const chain = useChain();
 const job = '/x402/jobs/1/0';
@@ -136,12 +135,10 @@ async function openShop() {
   const shop = createServer((_request, response) => {
     response.writeHead(200, { 'content-type': 'text/html' }).end('<!doctype html><title>shop</title>');
   });
-  shop.listen(0, '127.0.0.1');
-  await once(shop, 'listening');
-  onTestFinished(() => void shop.close());
+  const at = await listening(shop);
   const tab = await page.browser.newPage();
   onTestFinished(() => tab.close());
-  await tab.goto(`http://127.0.0.1:${(shop.address() as AddressInfo).port}/`);
+  await tab.goto(`${at}/`);
   return tab;
 }
 

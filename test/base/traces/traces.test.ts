@@ -7,7 +7,12 @@ import { ask, paidModel, startChatGateway } from '../../support/chat-gateway.ts'
 import { type Collector, type ReceivedSpan, startCollector } from '../../support/collector.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
 import { useChain } from '../../support/devnet.ts';
-import { runnerSecret, startTestGateway, type TestGateway } from '../../support/gateway.ts';
+import {
+  runnerSecret,
+  startTestGateway,
+  type TestGateway,
+  startWithDatabase,
+} from '../../support/gateway.ts';
 import { logLines } from '../../support/log-lines.ts';
 import { header, payFor, payer, quoteAndSign } from '../../support/payer.ts';
 import { eventually } from '../../support/wait.ts';
@@ -106,9 +111,7 @@ test('a polling runner gets its span with the call, its result is in the same tr
     if (attempts === 1) throw new RetryLater();
     return 'done';
   });
-  const database = await createDatabase();
-  const gateway = await startTestGateway({
-    database,
+  const { gateway } = await startWithDatabase({
     chain,
     tables: `${traces(collector)}
 [[runners]]
@@ -189,9 +192,7 @@ async function leavesOf(database: TestDatabase): Promise<string> {
 
 test('a trace has no wallet, digest, secret, path or body, and the ledger nothing of a trace', async () => {
   await using collector = await startCollector();
-  const database = await createDatabase();
-  const gateway = await startTestGateway({
-    database,
+  const { database, gateway } = await startWithDatabase({
     chain,
     top: 'quote_key = "env:QUOTE_KEY"',
     tables: traces(collector),

@@ -1,10 +1,9 @@
-import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { expect, onTestFinished } from 'vitest';
+import { expect } from 'vitest';
 import type { Answer, GatewayClient } from '../../support/gateway.ts';
 import { header, type Payment, quoteAndSign } from '../../support/payer.ts';
 import { asRunner, type Leased, leased, type Paid } from './large-results-support.ts';
+import { listening } from '../../support/listening.ts';
 
 export const job = '/x402/jobs/1/0';
 export const allowed = `${leased}\n[callbacks]\n`;
@@ -37,13 +36,8 @@ export async function startReceiver(
       answer(response, callback);
     });
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, received };
+  const at = await listening(server);
+  return { url: at, received };
 }
 
 export const callTo = (url: string): Record<string, string> => ({ 'x-net-callback-url': url });

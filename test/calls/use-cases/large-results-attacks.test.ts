@@ -1,9 +1,7 @@
-import { once } from 'node:events';
 import { createServer, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { resultPartBytes } from '../../../src/base/values/result-parts.ts';
 import { createResultStore } from '../../../src/calls/peers/results/create-result-store.ts';
 import { eraseResults } from '../../../src/accounts/store/user-erasure.ts';
@@ -32,6 +30,7 @@ import {
   sweep,
   starter,
 } from './large-results-support.ts';
+import { listening } from '../../support/listening.ts';
 
 const start = starter(useChain());
 
@@ -244,13 +243,7 @@ async function rawRunner(answer: (response: ServerResponse, attempt: number) => 
   const server = createServer((request, response) => {
     request.resume().once('end', () => answer(response, ++attempts));
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  return listening(server);
 }
 
 const quickly = '[delivery]\nbackoff_base_ms = 50\nbackoff_cap_ms = 100\n';

@@ -15,6 +15,7 @@ import {
   brokerIs,
   consuming,
   gatewayOn,
+  startOnBroker,
   managerOn,
   nextMessageOn,
   ownName,
@@ -33,9 +34,7 @@ function expectSound(database: TestDatabase) {
 
 describe.skipIf(!isNatsInstalled)('calls that go over a broker', () => {
   test('a runner gets its call with all of its metadata, and its result is on the receipt', async () => {
-    const database = await createDatabase();
-    const name = ownName();
-    const gateway = await gatewayOn(nats(), { name, database, chain });
+    const { database, name, gateway } = await startOnBroker(nats(), { chain });
     const { calls, errors } = await consuming(
       nats(),
       name,
@@ -53,9 +52,7 @@ describe.skipIf(!isNatsInstalled)('calls that go over a broker', () => {
   });
 
   test('a message has exactly the names of metadata that the documents spell', async () => {
-    const database = await createDatabase();
-    const name = ownName();
-    const gateway = await gatewayOn(nats(), { name, database, chain });
+    const { name, gateway } = await startOnBroker(nats(), { chain });
     const call = await pay(gateway, 'a body');
     const { headers, data } = await nextMessageOn(nats(), name);
     const names = headers?.keys().filter((key) => !/^(?:nats-|webhook-|content-type$)/i.test(key)) ?? [];
@@ -83,9 +80,7 @@ describe.skipIf(!isNatsInstalled)('calls that go over a broker', () => {
   });
 
   test('who has paid sees what the handler says of its call while it works', async () => {
-    const database = await createDatabase();
-    const name = ownName();
-    const gateway = await gatewayOn(nats(), { name, database, chain });
+    const { name, gateway } = await startOnBroker(nats(), { chain });
     const finish = Promise.withResolvers<string>();
     await consuming(nats(), name, (given) => {
       given.progress({ fraction: 0.5, message: 'half' });
@@ -100,9 +95,7 @@ describe.skipIf(!isNatsInstalled)('calls that go over a broker', () => {
   });
 
   test('a call that its handler cannot do now is delivered again, and one that it refuses is a dead letter with its words', async () => {
-    const database = await createDatabase();
-    const name = ownName();
-    const gateway = await gatewayOn(nats(), { name, database, chain });
+    const { database, name, gateway } = await startOnBroker(nats(), { chain });
     await consuming(nats(), name, ({ body, attempt }) => {
       if (body.toString() === 'no') throw new Refuse('never');
       if (attempt === 1) throw new RetryLater('later');
@@ -198,9 +191,10 @@ describe.skipIf(!isNatsInstalled)('while the broker is away or wrong', () => {
   });
 
   test('a paused runner takes no call from the broker, and gets it once it is resumed', async () => {
-    const database = await createDatabase();
-    const name = ownName();
-    const gateway = await gatewayOn(nats(), { name, database, chain, jetStream: 'take_within_secs = 5' });
+    const { database, name, gateway } = await startOnBroker(nats(), {
+      chain,
+      jetStream: 'take_within_secs = 5',
+    });
     const call = await pay(gateway);
     await eventually(async () =>
       expect((await readCalls(database)).map(({ status }) => status)).toEqual(['leased']),

@@ -1,16 +1,15 @@
-import { once } from 'node:events';
-import { createServer } from 'node:net';
+import { createServer } from 'node:http';
 import { expect, onTestFinished, test } from 'vitest';
-import { boundPort } from '../../../src/devnet/ports.ts';
 import { startModelUpstream } from '../../../src/devnet/model-upstream.ts';
 import { createDatabase } from '../../support/database.ts';
 import { useChain } from '../../support/devnet.ts';
 import { documentOf } from '../../support/documented.ts';
-import { startTestGateway, testConfig } from '../../support/gateway.ts';
+import { startTestGateway, testConfig, startWithDatabase } from '../../support/gateway.ts';
 import { allEvents } from '../../support/invariants.ts';
 import { header, quoteAndSign } from '../../support/payer.ts';
 import { ask, freeModel, oneModel, startChatGateway } from '../../support/chat-gateway.ts';
 import { eventually } from '../../support/wait.ts';
+import { listening } from '../../support/listening.ts';
 
 const chain = useChain();
 const bothOn = 'features = ["x402", "chat"]';
@@ -23,9 +22,7 @@ const nowhere = 'http://127.0.0.1:9/v1';
 async function startBoth(upstreamUrl?: string) {
   const model = await startModelUpstream({ port: 0 });
   onTestFinished(() => model.close());
-  const database = await createDatabase();
-  const gateway = await startTestGateway({
-    database,
+  const { database, gateway } = await startWithDatabase({
     chain,
     top: bothOn,
     tables: oneModel(upstreamUrl ?? model.url),
@@ -89,12 +86,7 @@ test('a feature that is off has no paths and no error format', async () => {
 
 test('while paid jobs are off, a configuration with all their keys contacts no facilitator, chain, runner or discovery service, and has no path of theirs', async () => {
   const connections: string[] = [];
-  const peer = async (name: string) => {
-    const server = createServer(() => connections.push(name)).listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    onTestFinished(() => void server.close());
-    return `http://127.0.0.1:${boundPort(server)}`;
-  };
+  const peer = (name: string) => listening(createServer().on('connection', () => connections.push(name)));
   const facilitatorUrl = await peer('facilitator');
   const [rpcUrl, runnerUrl] = [await peer('rpc'), await peer('runner')];
   const watched = `[discovery]\nurl = "${await peer('discovery service')}"\n`;

@@ -7,8 +7,16 @@ import type { Admission } from '../../../src/ledger/store/append-batch.ts';
 import { findAccount, markHoldsStarted } from '../../../src/accounts/store/credit.ts';
 import { sendHeartbeat } from '../../../src/ledger/store/processes.ts';
 import type { Lane } from '../../../src/ledger/store/lane.ts';
-import { admission, codeOf, expectBooks, fund, laneOn, settle } from '../../support/credit.ts';
-import { createDatabase, type TestDatabase } from '../../support/database.ts';
+import {
+  admission,
+  codeOf,
+  expectBooks,
+  fund,
+  laneOn,
+  settle,
+  databaseWithLane,
+} from '../../support/credit.ts';
+import { type TestDatabase } from '../../support/database.ts';
 import { logLines } from '../../support/log-lines.ts';
 import { presence } from '../../../src/base/values/presence.ts';
 
@@ -56,22 +64,24 @@ const chatEvents = (events: readonly RecordedEvent[], { chatId }: Pick<Admission
   events.filter(({ stream }) => stream === `chat:${chatId}`).map(({ type, data }) => ({ type, data }));
 
 async function setUp() {
-  const database = await createDatabase();
-  const lane = laneOn(database);
+  const { database, lane } = await databaseWithLane();
   const accountId = await fund(database, lane, 1_000n);
   const owner = { processId: randomUUID() };
   return { database, lane, accountId, owner, ...timeOf(database) };
 }
 
+/** The same with a process that looks after its holds; both have had a heartbeat. */
+async function withRecoverer() {
+  const all = await setUp();
+  const recoverer = recovererOn(all.database);
+  await all.pass(0, all.owner, recoverer);
+  return { ...all, recoverer, holdOne: () => hold(all.lane, all.accountId, all.owner.processId) };
+}
+
 describe('the hold of a process without heartbeats', () => {
   test('is captured when the upstream had begun to answer, and released otherwise', async () => {
-    const { database, lane, accountId, owner, pass } = await setUp();
-    const recoverer = recovererOn(database);
-    await pass(0, owner, recoverer);
-    const [started, waiting] = [
-      await hold(lane, accountId, owner.processId),
-      await hold(lane, accountId, owner.processId),
-    ];
+    const { database, accountId, pass, recoverer, holdOne } = await withRecoverer();
+    const [started, waiting] = [await holdOne(), await holdOne()];
     await markHoldsStarted(database.pool, [started.chatId]);
     await pass(16, recoverer);
     expect(await recoverer.recover()).toBe(2);
@@ -104,10 +114,8 @@ describe('the hold of a process without heartbeats', () => {
   });
 
   test('is kept while a heartbeat is recent enough', async () => {
-    const { database, lane, accountId, owner, pass } = await setUp();
-    const recoverer = recovererOn(database);
-    await pass(0, owner, recoverer);
-    await hold(lane, accountId, owner.processId);
+    const { owner, pass, recoverer, holdOne } = await withRecoverer();
+    await holdOne();
     await pass(60, owner, recoverer);
     await pass(14, recoverer);
     expect(await recoverer.recover()).toBe(0);
@@ -154,11 +162,9 @@ describe('the hold of a process without heartbeats', () => {
   });
 
   test('is ended once when its owner settles it at the same time', async () => {
-    const { database, lane, accountId, owner, pass } = await setUp();
-    const recoverer = recovererOn(database);
-    await pass(0, owner, recoverer);
+    const { database, lane, accountId, pass, recoverer, holdOne } = await withRecoverer();
     const held: Admission[] = [];
-    for (let at = 0; at < 10; at++) held.push(await hold(lane, accountId, owner.processId));
+    for (let at = 0; at < 10; at++) held.push(await holdOne());
     await markHoldsStarted(
       database.pool,
       held.map(({ chatId }) => chatId),
@@ -180,10 +186,8 @@ describe('the hold of a process without heartbeats', () => {
   test.each(['started', 'waiting'])(
     'is kept when its owner has a heartbeat again meanwhile: %s',
     async (state) => {
-      const { database, lane, accountId, owner, pass } = await setUp();
-      const recoverer = recovererOn(database);
-      await pass(0, owner, recoverer);
-      const { chatId } = await hold(lane, accountId, owner.processId);
+      const { database, lane, accountId, owner, pass, recoverer, holdOne } = await withRecoverer();
+      const { chatId } = await holdOne();
       if (state === 'started') await markHoldsStarted(database.pool, [chatId]);
       await pass(16, recoverer);
       const late: Lane = {
@@ -202,10 +206,8 @@ describe('the hold of a process without heartbeats', () => {
   );
 
   test('is kept by a process whose own heartbeats were missing meanwhile', async () => {
-    const { database, lane, accountId, owner, pass, stopClock } = await setUp();
-    const recoverer = recovererOn(database);
-    await pass(0, owner, recoverer);
-    await hold(lane, accountId, owner.processId);
+    const { database, lane, pass, stopClock, recoverer, holdOne } = await withRecoverer();
+    await holdOne();
     await pass(16, recoverer);
     const late: Lane = {
       ...recoverer.lane,
@@ -219,13 +221,8 @@ describe('the hold of a process without heartbeats', () => {
   });
 
   test('that was captured in full is corrected once, when its owner reports the actual cost', async () => {
-    const { database, lane, accountId, owner, pass } = await setUp();
-    const recoverer = recovererOn(database);
-    await pass(0, owner, recoverer);
-    const [started, waiting] = [
-      await hold(lane, accountId, owner.processId),
-      await hold(lane, accountId, owner.processId),
-    ];
+    const { database, lane, accountId, pass, recoverer, holdOne } = await withRecoverer();
+    const [started, waiting] = [await holdOne(), await holdOne()];
     await markHoldsStarted(database.pool, [started.chatId]);
     await pass(16, recoverer);
     expect(await recoverer.recover()).toBe(2);

@@ -2,14 +2,12 @@ import { describe, expect, test } from 'vitest';
 import { cacheRefusals } from '../../../src/chat/use-cases/refusal-cache.ts';
 import type { Admission } from '../../../src/ledger/store/append-batch.ts';
 import type { Lane } from '../../../src/ledger/store/lane.ts';
-import { admission, codeOf, expectBooks, fund, laneOn, settle } from '../../support/credit.ts';
-import { createDatabase } from '../../support/database.ts';
+import { admission, codeOf, expectBooks, fund, settle, databaseWithLane } from '../../support/credit.ts';
 import { ask, freeModel, startChatGateway } from '../../support/chat-gateway.ts';
 
 /** A lane that counts what reaches it, behind a refusal cache whose clock the test advances. */
 async function setUp() {
-  const database = await createDatabase();
-  const lane = laneOn(database);
+  const { database, lane } = await databaseWithLane();
   let appended = 0;
   let nowMs = 1_000;
   const counted: Lane = {

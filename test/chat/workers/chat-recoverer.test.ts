@@ -9,8 +9,8 @@ import { findAccount } from '../../../src/accounts/store/credit.ts';
 import { openPool, writerRole } from '../../../src/ledger/store/database.ts';
 import type { Lane } from '../../../src/ledger/store/lane.ts';
 import { startChatRecoverer, startHeartbeats } from '../../../src/chat/workers/chat-recoverer.ts';
-import { admission, expectBooks, fund, laneOn } from '../../support/credit.ts';
-import { createDatabase, type TestDatabase } from '../../support/database.ts';
+import { admission, expectBooks, fund, databaseWithLane } from '../../support/credit.ts';
+import { type TestDatabase } from '../../support/database.ts';
 import { startSilentProxy } from '../../support/silent-proxy.ts';
 import { eventually } from '../../support/wait.ts';
 
@@ -60,8 +60,7 @@ async function seenAt({ pool }: TestDatabase, processId: string): Promise<string
 }
 
 async function scene() {
-  const database = await createDatabase();
-  const lane = laneOn(database);
+  const { database, lane } = await databaseWithLane();
   return { database, lane, accountId: await fund(database, lane, 1_000n) };
 }
 

@@ -10,7 +10,7 @@ import { openCheckpoint } from '../../../src/base/values/log/checkpoint.ts';
 import { createDatabase } from '../../support/database.ts';
 import { useChain } from '../../support/devnet.ts';
 import { documentOf } from '../../support/documented.ts';
-import { startTestGateway } from '../../support/gateway.ts';
+import { startTestGateway, startWithDatabase } from '../../support/gateway.ts';
 import { testSeed, testVerifier } from '../../support/log.ts';
 import { payFor } from '../../support/payer.ts';
 import { propertyRuns } from '../../support/property-runs.ts';
@@ -300,9 +300,7 @@ function rootOf(leaf: Buffer, index: number, size: number, path: readonly string
 }
 
 test('a receipt proves its settlement up to a signed tree head, and a changed event proves nothing', async () => {
-  const database = await createDatabase();
-  const gateway = await startTestGateway({
-    database,
+  const { gateway } = await startWithDatabase({
     chain,
     tables: '[log]\norigin = "jobs.example/log"\nkey = "env:LOG_KEY"\nseal_every_ms = 100',
     env: { LOG_KEY: testSeed.toString('hex') },

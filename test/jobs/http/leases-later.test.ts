@@ -1,16 +1,13 @@
 import { expect, test } from 'vitest';
-import { createDatabase } from '../../support/database.ts';
 import { useChain } from '../../support/devnet.ts';
-import { startTestGateway } from '../../support/gateway.ts';
+import { startWithDatabase } from '../../support/gateway.ts';
 import { payFor } from '../../support/payer.ts';
 
 const chain = useChain();
 const token = 'a-secret-of-the-test-runner-of-length';
 
 test('a failure that asks for a time is not leased again before it, and waits for an hour at most', async () => {
-  const database = await createDatabase();
-  const gateway = await startTestGateway({
-    database,
+  const { database, gateway } = await startWithDatabase({
     chain,
     tables:
       '[[runners]]\nname = "poller"\nservices = [1]\nmode = "lease"\ntoken = "env:RUNNER_TOKEN"\n[delivery]\nbackoff_base_ms = 1',

@@ -1,4 +1,4 @@
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { backUp } from '../../support/backup.ts';
 import { createDatabase } from '../../support/database.ts';
 import { useChain } from '../../support/devnet.ts';
@@ -24,7 +24,6 @@ const halted = { status: 503, json: { code: 'ledger_inconsistent' } };
 test('gateways whose database was replaced by an older copy stop selling, say why, alert, and charge no payment', async () => {
   const database = await createDatabase();
   const proxy = await startFacilitatorProxy(chain.facilitatorUrl);
-  onTestFinished(() => proxy.close());
   const receiver = await startTestRunner(() => ({ status: 204 }));
   const options = {
     database,

@@ -1,7 +1,11 @@
 import { expect, test } from 'vitest';
-import { createDatabase } from '../../support/database.ts';
 import { useChain } from '../../support/devnet.ts';
-import { payTo, startTestGateway, type TestGatewayOptions } from '../../support/gateway.ts';
+import {
+  payTo,
+  startTestGateway,
+  type TestGatewayOptions,
+  startWithDatabase,
+} from '../../support/gateway.ts';
 import { allEvents } from '../../support/invariants.ts';
 import { header, offerOf, signOffer } from '../../support/payer.ts';
 
@@ -15,9 +19,7 @@ const schema = {
 };
 
 async function start(tables = '', keyed: Partial<TestGatewayOptions> = {}) {
-  const database = await createDatabase();
-  const gateway = await startTestGateway({
-    database,
+  const { database, gateway } = await startWithDatabase({
     chain,
     jobs: `[job_prices.1]
 0 = "1000000000000000"

@@ -24,6 +24,7 @@ import {
   runnerSecret,
   startTestGateway,
   type TestGateway,
+  startWithDatabase,
 } from '../../support/gateway.ts';
 import { allEvents, expectSoundLedger } from '../../support/invariants.ts';
 import { root } from '../../support/pages.ts';
@@ -43,8 +44,7 @@ async function issue(gateway: TestGateway, request: Partial<QuoteRequest> = {}):
 }
 
 test('a quote that a program gets for its pricing service is recorded before it is returned', async () => {
-  const database = await createDatabase();
-  const gateway = await startTestGateway({ database, chain });
+  const { database, gateway } = await startWithDatabase({ chain });
   const requester = '0xABCDEFabcdefABCDEFabcdefABCDEFabcdefABCD';
   const inputsHash = `0x${'1f'.repeat(32)}` as const;
   const { quote, digest, endpoint } = await issue(gateway, { requester, inputsHash });
@@ -64,8 +64,10 @@ test('a quote that a program gets for its pricing service is recorded before it 
 });
 
 test('a quote that cannot be sold is refused with the reason, and nothing is recorded', async () => {
-  const database = await createDatabase();
-  const gateway = await startTestGateway({ database, chain, tables: '[limits]\nquote_events_per_sec = 1' });
+  const { database, gateway } = await startWithDatabase({
+    chain,
+    tables: '[limits]\nquote_events_per_sec = 1',
+  });
   expect(await gateway.quotes?.issue({ ...open, jobIndex: 9 })).toMatchObject({ code: 'job_not_found' });
   expect(await gateway.quotes?.issue({ ...open, jobIndex: 2 })).toMatchObject({ code: 'x402_disabled' });
   await expect(gateway.quotes?.issue({ ...open, requester: '0x12' })).rejects.toThrow('requester');
@@ -85,8 +87,7 @@ test('a quote that cannot be sold is refused with the reason, and nothing is rec
 });
 
 test('a bound quote is paid only by its requester and for its body, and any other payment of it charges nothing', async () => {
-  const database = await createDatabase();
-  const gateway = await startTestGateway({ database, chain });
+  const { database, gateway } = await startWithDatabase({ chain });
   const asked = offerOf(await gateway.post(job, { body: 'x' }));
   const accepts = (digest: string) =>
     asked.accepts.map((one) => ({ ...one, extra: { ...one.extra, quoteDigest: digest } }));

@@ -10,7 +10,13 @@ import { createDatabase, type TestDatabase } from '../../support/database.ts';
 import { newStream, refused } from '../../support/events.ts';
 import { useChain } from '../../support/devnet.ts';
 import { startFacilitatorProxy } from '../../support/facilitator-proxy.ts';
-import { payTo, startTestGateway, type TestGateway, type TestGatewayOptions } from '../../support/gateway.ts';
+import {
+  type Answer,
+  payTo,
+  startTestGateway,
+  type TestGateway,
+  type TestGatewayOptions,
+} from '../../support/gateway.ts';
 import { expectSoundLedger } from '../../support/invariants.ts';
 import { header, offerOf, quoteAndSign, signOffer, v1Header } from '../../support/payer.ts';
 import { appendsWait, holdLane, holdOpen } from './lane-lock.ts';
@@ -39,26 +45,44 @@ async function twoGateways(
   return [await startTestGateway(options), await startTestGateway(options)];
 }
 
+/**
+ * The answers to a request and, after a time, its repetition to the other gateway, both of which wait for the ledger until it is released:
+ * the repetition's first.
+ */
+async function held(
+  database: TestDatabase,
+  [first, second]: readonly [TestGateway, TestGateway],
+  send: (gateway: TestGateway) => Promise<Answer>,
+  { secs, release }: { readonly secs: number; readonly release: () => Promise<unknown> },
+): Promise<[again: Answer, started: Answer]> {
+  const started = send(first);
+  await appendsWait(database, 1);
+  await database.moveClock(secs);
+  const sentAgain = send(second);
+  await appendsWait(database, 2);
+  await release();
+  return [await sentAgain, await started];
+}
+
+/** No settlement was started, and the payee has what it had before. */
+async function expectUnsettled(database: TestDatabase, before: bigint): Promise<void> {
+  expect((await chain.balance(payTo)) - before).toBe(0n);
+  const events = await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+  expect(events.filter(({ type }) => type === 'settlement_started')).toEqual([]);
+}
+
 const atTwicePrice = (text: string): string => text.replaceAll('"1000000000000000"', '"2000000000000000"');
 
 test('a payment whose start waits for the ledger past the end of its quote is refused by every gateway, and never settled', async () => {
   const database = await createDatabase();
-  const [first, second] = await twoGateways(database);
-  const payment = await quoteAndSign(first, job, 'x');
+  const gateways = await twoGateways(database);
+  const payment = await quoteAndSign(gateways[0], job, 'x');
   const before = await chain.balance(payTo);
   const release = await holdLane(database);
   const send = ({ post }: TestGateway) => post(job, { body: 'x', headers: header(payment) });
-  const started = send(first);
-  await appendsWait(database, 1);
-  await database.moveClock(61);
-  const sentAgain = send(second);
-  await appendsWait(database, 2);
-  await release();
-  for (const answer of [await sentAgain, await started])
+  for (const answer of await held(database, gateways, send, { secs: 61, release }))
     expect(answer).toMatchObject({ status: 402, json: { code: 'quote_expired' } });
-  expect((await chain.balance(payTo)) - before).toBe(0n);
-  const events = await database.asOwner((owner) => expectSoundLedger(database.db, owner));
-  expect(events.filter(({ type }) => type === 'settlement_started')).toEqual([]);
+  await expectUnsettled(database, before);
 });
 
 test.each([
@@ -82,26 +106,24 @@ test.each([
   async ({ path, validSecs, callerSecs, code }) => {
     const database = await createDatabase();
     const options = { jobs: restrictedJobs(chain), top: ttlSecs(300) };
-    const [first, second] = await twoGateways(database, options);
+    const gateways = await twoGateways(database, options);
     const nowSecs = Math.floor(Date.now() / 1_000);
     const account = privateKeyToAccount(devnetKeys.permittedCaller);
     const signed = { validBefore: String(nowSecs + validSecs) };
-    const payment = await quoteAndSign(first, path, 'x', path === job ? { account, signed } : { signed });
+    const payment = await quoteAndSign(
+      gateways[0],
+      path,
+      'x',
+      path === job ? { account, signed } : { signed },
+    );
     const caller = callerSecs === undefined ? {} : await callerHeaders('x', { expiry: nowSecs + callerSecs });
     const before = await chain.balance(payTo);
     const release = await holdLane(database);
     const headers = { ...header(payment), ...caller };
     const send = ({ post }: TestGateway) => post(path, { body: 'x', headers });
-    const started = send(first);
-    await appendsWait(database, 1);
-    await database.moveClock(30);
-    const sentAgain = send(second);
-    await appendsWait(database, 2);
-    await release();
-    for (const answer of [await sentAgain, await started]) expect(answer.json).toMatchObject({ code });
-    expect((await chain.balance(payTo)) - before).toBe(0n);
-    const events = await database.asOwner((owner) => expectSoundLedger(database.db, owner));
-    expect(events.filter(({ type }) => type === 'settlement_started')).toEqual([]);
+    for (const answer of await held(database, gateways, send, { secs: 30, release }))
+      expect(answer.json).toMatchObject({ code });
+    await expectUnsettled(database, before);
   },
 );
 
@@ -114,11 +136,11 @@ test('a payment whose start was decided in time and is committed late is never r
        language sql as 'select 0'`,
     ),
   );
-  const [first, second] = await twoGateways(database);
-  const payment = await quoteAndSign(first, job, 'x');
+  const gateways = await twoGateways(database);
+  const payment = await quoteAndSign(gateways[0], job, 'x');
   // a gateway that has seen the quote reads the ledger first
   const forged = { ...payment, payload: { ...payment.payload, signature: `0x${'1b'.repeat(65)}` } };
-  expect((await second.post(job, { body: 'x', headers: header(forged) })).status).toBe(402);
+  expect((await gateways[1].post(job, { body: 'x', headers: header(forged) })).status).toBe(402);
   const before = await chain.balance(payTo);
   await database.asOwner((owner) =>
     owner.query(
@@ -129,13 +151,8 @@ test('a payment whose start was decided in time and is committed late is never r
   );
   const release = await holdOpen(database, 'select pg_advisory_xact_lock(1)');
   const send = ({ post }: TestGateway) => post(job, { body: 'x', headers: header(payment) });
-  const started = send(first);
-  await appendsWait(database, 1);
-  await database.moveClock(61);
-  const sentAgain = send(second);
-  await appendsWait(database, 2);
-  await release();
-  expect([(await started).status, (await sentAgain).status]).toEqual([202, 202]);
+  const answers = await held(database, gateways, send, { secs: 61, release });
+  expect(answers.map(({ status }) => status)).toEqual([202, 202]);
   expect((await chain.balance(payTo)) - before).toBe(price);
   await database.asOwner((owner) => expectSoundLedger(database.db, owner));
 });
@@ -145,18 +162,12 @@ test('a version 1 payment of an earlier price whose start waits for the ledger p
   const [earlier, other] = await twoGateways(database);
   const { accepted, payload } = await signOffer(offerOf(await earlier.post(job, { body: 'x' })));
   await Promise.all([earlier.stop(), other.stop()]);
-  const [first, second] = await twoGateways(database, { change: atTwicePrice });
+  const gateways = await twoGateways(database, { change: atTwicePrice });
   const before = await chain.balance(payTo);
   const headers = v1Header({ x402Version: 1, scheme: accepted.scheme, network: 'base-sepolia', payload });
   const send = ({ post }: TestGateway) => post(job, { body: 'x', headers });
   const release = await holdLane(database);
-  const started = send(first);
-  await appendsWait(database, 1);
-  await database.moveClock(75);
-  const sentAgain = send(second);
-  await appendsWait(database, 2);
-  await release();
-  for (const answer of [await sentAgain, await started])
+  for (const answer of await held(database, gateways, send, { secs: 75, release }))
     expect(answer).toMatchObject({ status: 402, json: { code: 'payment_invalid' } });
   expect((await chain.balance(payTo)) - before).toBe(0n);
   await database.asOwner((owner) => expectSoundLedger(database.db, owner));
@@ -185,7 +196,6 @@ test.each([
     const database = await createDatabase();
     const start = async (config?: (text: string) => string) => {
       const proxy = await startFacilitatorProxy(chain.facilitatorUrl);
-      onTestFinished(() => proxy.close());
       const options = { database, chain, facilitatorUrl: proxy.url, top: ttlSecs(300) };
       const env = { QUOTE_KEY: 'the-key-of-quotes-of-the-test-gateway' };
       return {

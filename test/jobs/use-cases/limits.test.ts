@@ -1,10 +1,10 @@
 import http from 'node:http';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { readCounters } from '../../../src/ledger/store/counters.ts';
 import { createDatabase } from '../../support/database.ts';
 import { useChain } from '../../support/devnet.ts';
 import { startFacilitatorProxy } from '../../support/facilitator-proxy.ts';
-import { payTo, startTestGateway } from '../../support/gateway.ts';
+import { payTo, startTestGateway, startWithDatabase } from '../../support/gateway.ts';
 import { allEvents, expectSoundLedger } from '../../support/invariants.ts';
 import { header, type Offer, offerOf, payFor, quoteAndSign, signOffer } from '../../support/payer.ts';
 import { eventually } from '../../support/wait.ts';
@@ -18,8 +18,7 @@ const keyed = {
 const tight = '[limits]\nrequests_per_minute = 5\nmax_body_bytes = 1000';
 
 test('oversized bodies and used payments are recorded only within the budget', async () => {
-  const database = await createDatabase();
-  const gateway = await startTestGateway({ database, chain, tables: tight });
+  const { database, gateway } = await startWithDatabase({ chain, tables: tight });
   const payment = await quoteAndSign(gateway, job, 'mine');
   expect((await gateway.post(job, { body: 'mine', headers: header(payment) })).status).toBe(202);
   const events = (await allEvents(database.db)).length;
@@ -43,8 +42,7 @@ test('oversized bodies and used payments are recorded only within the budget', a
 });
 
 test('dry runs over the budget are counted, and a stopping gateway records the last sums', async () => {
-  const database = await createDatabase();
-  const gateway = await startTestGateway({ database, chain, tables: tight });
+  const { database, gateway } = await startWithDatabase({ chain, tables: tight });
   const statuses = new Map<number, number>();
   for (let i = 0; i < 30; i++) {
     const { status } = await gateway.post(`${i % 2 === 0 ? job : '/x402/jobs/7/7'}/auth-dry-run`, {
@@ -68,8 +66,7 @@ const statusesOf = (answers: readonly { readonly status: number }[]): Record<num
   );
 
 test('each request is charged to its budget before it waits for anything: a hundred simultaneous ones get no more quotes', async () => {
-  const database = await createDatabase();
-  const gateway = await startTestGateway({ database, chain, tables: tight });
+  const { database, gateway } = await startWithDatabase({ chain, tables: tight });
   const answers = await Promise.all(Array.from({ length: 100 }, () => gateway.post(job, { body: 'x' })));
   expect(statusesOf(answers)).toEqual({ 402: 5, 429: 95 });
   expect((await allEvents(database.db)).filter(({ type }) => type === 'quote_issued')).toHaveLength(5);
@@ -90,7 +87,6 @@ const from = (address: string) => ({ 'x-forwarded-for': address });
 
 test('a payment that ends as settlement_pending is charged to its client address and to its payer', async () => {
   const proxy = await startFacilitatorProxy(chain.facilitatorUrl);
-  onTestFinished(() => proxy.close());
   const gateway = await startTestGateway({
     database: await createDatabase(),
     chain,
@@ -116,8 +112,10 @@ test('a payment that ends as settlement_pending is charged to its client address
 });
 
 test('all clients together get no more quotes than the gateway may record: the others get 503, and nothing is recorded', async () => {
-  const database = await createDatabase();
-  const gateway = await startTestGateway({ database, chain, constants: { limits: { quotesPerSecond: 5 } } });
+  const { database, gateway } = await startWithDatabase({
+    chain,
+    constants: { limits: { quotesPerSecond: 5 } },
+  });
   const ask = (client: number) =>
     gateway.post(job, { body: 'x', headers: { 'x-forwarded-for': `10.0.0.${client}` } });
   const startedAt = performance.now();
@@ -240,7 +238,6 @@ test.each([
 
 test('requests beyond the limit of concurrent requests get a Retry-After', async () => {
   const proxy = await startFacilitatorProxy(chain.facilitatorUrl);
-  onTestFinished(() => proxy.close());
   const { promise: held, resolve: release } = Promise.withResolvers<void>();
   const gateway = await startTestGateway({
     database: await createDatabase(),
@@ -266,10 +263,7 @@ test('requests beyond the limit of concurrent requests get a Retry-After', async
 
 test('if the facilitator does not verify, the gateway refuses an invalid signature of the payer', async () => {
   const proxy = await startFacilitatorProxy(chain.facilitatorUrl);
-  onTestFinished(() => proxy.close());
-  const database = await createDatabase();
-  const gateway = await startTestGateway({
-    database,
+  const { database, gateway } = await startWithDatabase({
     chain,
     facilitatorUrl: proxy.url,
     top: 'facilitator_verify = false',
@@ -302,8 +296,7 @@ test('a gateway that cannot listen fails with a reason and stops its workers', a
 });
 
 test('while the ledger is unavailable requests are refused, nothing is charged, and a shutdown does not wait forever', async () => {
-  const database = await createDatabase();
-  const gateway = await startTestGateway({ database, chain, top: 'shutdown_grace_secs = 1' });
+  const { database, gateway } = await startWithDatabase({ chain, top: 'shutdown_grace_secs = 1' });
   const payment = await quoteAndSign(gateway, job, 'x');
   const before = await chain.balance(payTo);
   await database.away(true);
@@ -319,8 +312,7 @@ test('while the ledger is unavailable requests are refused, nothing is charged, 
 });
 
 test('the same request succeeds once the ledger is available again', async () => {
-  const database = await createDatabase();
-  const gateway = await startTestGateway({ database, chain });
+  const { database, gateway } = await startWithDatabase({ chain });
   const payment = await quoteAndSign(gateway, job, 'x');
   await database.away(true);
   await gateway.post(job, { body: 'x', headers: header(payment) });

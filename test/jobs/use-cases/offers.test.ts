@@ -1,5 +1,5 @@
 import { toFunctionSelector } from 'viem/utils';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { createDatabase } from '../../support/database.ts';
 import { useChain } from '../../support/devnet.ts';
 import { documentOf } from '../../support/documented.ts';
@@ -37,7 +37,6 @@ const settles = (...networks: string[]): Fault => ({
 /** A gateway with two tokens at home and one elsewhere; `supported` is the facilitator's first answer. */
 async function start(supported: Fault, top = '', rpcUrl = chain.rpcUrl) {
   const proxy = await startFacilitatorProxy(chain.facilitatorUrl);
-  onTestFinished(() => proxy.close());
   proxy.faults.supported = supported;
   const database = await createDatabase();
   const { lines, logger } = logLines();

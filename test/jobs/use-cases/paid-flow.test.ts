@@ -12,6 +12,7 @@ import {
   testConfig,
   type TestGateway,
   type TestGatewayOptions,
+  startWithDatabase,
 } from '../../support/gateway.ts';
 import { logLines } from '../../support/log-lines.ts';
 import { expectSoundLedger } from '../../support/invariants.ts';
@@ -139,8 +140,7 @@ test('a second accepted token pays as well, in its own rate', async () => {
 });
 
 test('twenty simultaneous identical payments are one transfer, one call and twenty consistent answers', async () => {
-  const database = await createDatabase();
-  const gateway = await startTestGateway({ database, chain });
+  const { database, gateway } = await startWithDatabase({ chain });
   const before = await chain.balance(payTo);
   const payment = await quoteAndSign(gateway, job, 'same');
   const answers = await Promise.all(
@@ -204,8 +204,7 @@ test('a replay that echoes the secret of its offer gets the whole answer; any ot
 });
 
 test('a known payment with another body is refused, and the first request keeps its call', async () => {
-  const database = await createDatabase();
-  const gateway = await startTestGateway({ database, chain });
+  const { gateway } = await startWithDatabase({ chain });
   const payment = await quoteAndSign(gateway, job, 'mine');
   expect((await gateway.post(job, { body: 'mine', headers: header(payment) })).status).toBe(202);
   const before = await chain.balance(payTo);
@@ -221,8 +220,7 @@ test('a known payment with another body is refused, and the first request keeps 
 });
 
 test('one payment sent simultaneously for different bodies pays for one of them, and that one is called', async () => {
-  const database = await createDatabase();
-  const gateway = await startTestGateway({ database, chain });
+  const { gateway } = await startWithDatabase({ chain });
   for (let round = 0; round < 2; round++) {
     const before = await chain.balance(payTo);
     const payment = await quoteAndSign(gateway, job, 'mine');
@@ -275,8 +273,7 @@ test('of two payments for one quote one is accepted, and the other is not charge
 });
 
 test('a retry gets its own answer after the quote expired, the job was disabled, or its price was removed', async () => {
-  const database = await createDatabase();
-  const gateway = await startTestGateway({ database, chain });
+  const { database, gateway } = await startWithDatabase({ chain });
   const payment = await quoteAndSign(gateway, job, 'mine');
   const first = await gateway.post(job, { body: 'mine', headers: header(payment) });
   expect(first.status).toBe(202);
@@ -313,8 +310,7 @@ test('a quote keeps its price until it expires, even if the price changes', asyn
 });
 
 test('an expired quote is refused, and a new one is offered', async () => {
-  const database = await createDatabase();
-  const gateway = await startTestGateway({ database, chain });
+  const { database, gateway } = await startWithDatabase({ chain });
   const payment = await quoteAndSign(gateway, job, 'x');
   await database.moveClock(301);
   const answer = await gateway.post(job, { body: 'x', headers: header(payment) });

@@ -1,6 +1,4 @@
-import { once } from 'node:events';
 import http from 'node:http';
-import type { AddressInfo } from 'node:net';
 import type { PaymentPayload, PaymentRequired, PaymentRequirements } from '@x402/core/types';
 import { ExactEvmScheme } from '@x402/evm/exact/client';
 import { decodePaymentResponseHeader } from '@x402/core/http';
@@ -18,12 +16,13 @@ import {
 } from '@x402/extensions/offer-receipt';
 import { extractDiscoveryInfo, validateDiscoveryExtension } from '@x402/extensions/bazaar';
 import { wrapFetchWithPayment, x402Client } from '@x402/fetch';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { documentOf } from '../../support/documented.ts';
 import { createDatabase } from '../../support/database.ts';
 import { useChain } from '../../support/devnet.ts';
 import { startTestGateway, type TestGatewayOptions } from '../../support/gateway.ts';
 import { header, offerOf, payer, signOffer, v1Header } from '../../support/payer.ts';
+import { listening } from '../../support/listening.ts';
 
 const chain = useChain();
 const job = '/x402/jobs/1/0';
@@ -58,10 +57,7 @@ async function start(policy = '', options: Partial<TestGatewayOptions> = {}) {
     response.writeHead(answer.status, json).end(await answer.text());
   };
   const server = http.createServer((request, response) => void forward(request, response));
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  onTestFinished(() => void server.close());
-  const facilitatorUrl = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const facilitatorUrl = await listening(server);
   const gateway = await startTestGateway({
     database: await createDatabase(),
     chain,

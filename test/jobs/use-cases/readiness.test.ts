@@ -11,7 +11,7 @@ import { createDatabase, type TestDatabase } from '../../support/database.ts';
 import { useChain } from '../../support/devnet.ts';
 import { documentOf } from '../../support/documented.ts';
 import { startFacilitatorProxy } from '../../support/facilitator-proxy.ts';
-import { payTo, startTestGateway, type TestGateway } from '../../support/gateway.ts';
+import { payTo, startTestGateway, type TestGateway, startWithDatabase } from '../../support/gateway.ts';
 import { operatorOf } from '../../support/operator.ts';
 import { logLines } from '../../support/log-lines.ts';
 import { header, payFor, quoteAndSign } from '../../support/payer.ts';
@@ -54,7 +54,6 @@ const isReady = async (gateway: TestGateway): Promise<boolean> =>
 test("one customer's stale call and an absent facilitator leave two gateways ready, and the returning runner drains the call", async () => {
   const database = await createDatabase();
   const proxy = await startFacilitatorProxy(chain.facilitatorUrl);
-  onTestFinished(() => proxy.close());
   const model = await startModelUpstream({ port: 0 });
   onTestFinished(() => model.close());
   const options = {
@@ -139,8 +138,7 @@ test('a gateway is not ready while its database can only be read, and is ready a
 });
 
 test('a full disk, which an append or the heartbeat meets first, makes a gateway not ready', async () => {
-  const database = await createDatabase();
-  const gateway = await startTestGateway({ database, chain });
+  const { database, gateway } = await startWithDatabase({ chain });
   await eventually(async () => expect(await isReady(gateway)).toBe(true));
   for (const table of ['event', 'gateway_process']) {
     await database.asOwner((owner) =>
@@ -163,8 +161,7 @@ test('a full disk, which an append or the heartbeat meets first, makes a gateway
 });
 
 test('a database that lacks a migration of this program makes the gateway not ready; a newer one does not', async () => {
-  const database = await createDatabase();
-  const gateway = await startTestGateway({ database, chain });
+  const { database, gateway } = await startWithDatabase({ chain });
   const change = (text: string) => database.asOwner((owner) => owner.query(text));
   await change(`insert into tollbook.migration values ('9999-of-the-next-version', now())`);
   await eventually(async () => expect(await isReady(gateway)).toBe(true));

@@ -5,7 +5,7 @@ import type { Address } from '../../../src/base/values/primitives.ts';
 import { permitted, refusedCaller, restrictedJobs } from '../../support/caller.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
 import { useChain } from '../../support/devnet.ts';
-import { payTo, startTestGateway, type TestGateway } from '../../support/gateway.ts';
+import { payTo, startTestGateway, type TestGateway, startWithDatabase } from '../../support/gateway.ts';
 import { expectSoundLedger } from '../../support/invariants.ts';
 import { landPayment } from '../../support/onchain.ts';
 import { header, offerOf, type Payment, quoteAndSign, signOffer, v1Header } from '../../support/payer.ts';
@@ -49,8 +49,7 @@ async function expectRefundDue(
 
 describe('a payment that is refused and has landed all the same is on record, and its refund is due:', () => {
   test('another payment has taken its quote', async () => {
-    const database = await createDatabase();
-    const gateway = await startTestGateway({ database, chain });
+    const { database, gateway } = await startWithDatabase({ chain });
     const offer = offerOf(await gateway.post(job, { body: 'x' }));
     const [first, second] = [await signOffer(offer), await signOffer(offer)];
     expect((await send(gateway, second)).status).toBe(202);
@@ -59,8 +58,7 @@ describe('a payment that is refused and has landed all the same is on record, an
   });
 
   test('another payment has taken its nonce in another token of its quote', async () => {
-    const database = await createDatabase();
-    const gateway = await startTestGateway({ database, chain });
+    const { database, gateway } = await startWithDatabase({ chain });
     const offer = offerOf(await gateway.post(job, { body: 'x' }));
     const dollars = await signOffer(offer);
     const { nonce } = dollars.payload.authorization;
@@ -72,8 +70,7 @@ describe('a payment that is refused and has landed all the same is on record, an
 
   test('another payment has its identifier', async () => {
     const id = 'pay_7d5d747be160e280504c099d984bcfe0';
-    const database = await createDatabase();
-    const gateway = await startTestGateway({ database, chain });
+    const { database, gateway } = await startWithDatabase({ chain });
     const carrying = (payment: Payment): Payment =>
       ({ ...payment, extensions: { 'payment-identifier': { info: { required: false, id } } } }) as Payment;
     const first = carrying(await quoteAndSign(gateway, job, 'x'));
@@ -84,8 +81,7 @@ describe('a payment that is refused and has landed all the same is on record, an
   });
 
   test('its caller is not permitted', async () => {
-    const database = await createDatabase();
-    const gateway = await startTestGateway({ database, chain, jobs: restrictedJobs(chain) });
+    const { database, gateway } = await startWithDatabase({ chain, jobs: restrictedJobs(chain) });
     await chain.mint(refusedCaller.address.toLowerCase() as Address, 10_000_000n);
     const payment = await quoteAndSign(gateway, job, 'x', { account: refusedCaller });
     expect(await send(gateway, payment)).toMatchObject({
@@ -98,8 +94,7 @@ describe('a payment that is refused and has landed all the same is on record, an
 });
 
 test('a second payment of a quote never takes it, not even after the quote has expired and the payment has landed', async () => {
-  const database = await createDatabase();
-  const gateway = await startTestGateway({ database, chain });
+  const { database, gateway } = await startWithDatabase({ chain });
   const offer = offerOf(await gateway.post(job, { body: 'x' }));
   const [first, second] = [await signOffer(offer), await signOffer(offer)];
   const paid = await send(gateway, first);
@@ -113,8 +108,7 @@ test('a second payment of a quote never takes it, not even after the quote has e
 
 test('a landed payment that names no offer of this ledger is not recorded as due: another ledger may have delivered it', async () => {
   const other = await startTestGateway({ database: await createDatabase(), chain });
-  const database = await createDatabase();
-  const gateway = await startTestGateway({ database, chain });
+  const { database, gateway } = await startWithDatabase({ chain });
   const payment = await quoteAndSign(other, job, 'x');
   await landPayment(chain.rpcUrl, payment);
   expect(await send(gateway, payment)).toMatchObject({ status: 503, json: { code: 'payment_unrecorded' } });
@@ -145,8 +139,7 @@ describe('a landed payment is public, and buys nothing for a stranger who sends 
   });
 
   test("with the offer of its payer, but not that offer's secret", async () => {
-    const database = await createDatabase();
-    const gateway = await startTestGateway({ database, chain });
+    const { database, gateway } = await startWithDatabase({ chain });
     const payment = await quoteAndSign(gateway, job, 'x');
     const { offerSecret: _, ...extra } = payment.accepted.extra;
     await landPayment(chain.rpcUrl, payment);
@@ -156,8 +149,7 @@ describe('a landed payment is public, and buys nothing for a stranger who sends 
   });
 
   test('nor for its payer, where the operator says that another ledger has the payee as well', async () => {
-    const database = await createDatabase();
-    const gateway = await startTestGateway({ database, chain, top: 'pay_to_exclusive = false' });
+    const { database, gateway } = await startWithDatabase({ chain, top: 'pay_to_exclusive = false' });
     const payment = await quoteAndSign(gateway, job, 'x');
     await landPayment(chain.rpcUrl, payment);
     expect(await send(gateway, payment)).toMatchObject({ status: 503, json: { code: 'payment_unrecorded' } });
@@ -279,8 +271,7 @@ test('a landed payment buys its call also where its offer is of a moment at whic
 });
 
 test('a refused payment is recorded also where it landed long before it is presented', async () => {
-  const database = await createDatabase();
-  const gateway = await startTestGateway({ database, chain });
+  const { database, gateway } = await startWithDatabase({ chain });
   const offer = offerOf(await gateway.post(job, { body: 'x' }));
   const [first, second] = [await signOffer(offer), await signOffer(offer)];
   expect((await send(gateway, first)).status).toBe(202);

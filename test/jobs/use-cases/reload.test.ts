@@ -1,8 +1,8 @@
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { createDatabase } from '../../support/database.ts';
 import { useChain } from '../../support/devnet.ts';
 import { startFacilitatorProxy } from '../../support/facilitator-proxy.ts';
-import { startTestGateway, testConfig } from '../../support/gateway.ts';
+import { startTestGateway, testConfig, startWithDatabase } from '../../support/gateway.ts';
 import { allEvents } from '../../support/invariants.ts';
 import { header, offerOf, quoteAndSign, signOffer } from '../../support/payer.ts';
 import { job, reloadUnderLoad, sold } from './reload-support.ts';
@@ -16,8 +16,7 @@ test('reloads under load: no request sees a mixed configuration', async () => {
 const onlyEuros = (text: string): string => text.replace(/\[\[accepted_tokens\]\][^[]+/, '');
 
 test('a quote that was issued keeps its price and its token over a reload that removes both', async () => {
-  const database = await createDatabase();
-  const gateway = await startTestGateway({ database, chain });
+  const { database, gateway } = await startWithDatabase({ chain });
   const offer = offerOf(await gateway.post(job, { body: 'x' }));
   await gateway.reload(
     await testConfig({ database, chain, change: onlyEuros, jobs: sold('5000000000000000') }),
@@ -29,7 +28,6 @@ test('a quote that was issued keeps its price and its token over a reload that r
 test('a job that is disabled by a reload is refused immediately, and its started payments are finished', async () => {
   const database = await createDatabase();
   const proxy = await startFacilitatorProxy(chain.facilitatorUrl);
-  onTestFinished(() => proxy.close());
   const options = { database, chain, facilitatorUrl: proxy.url };
   const gateway = await startTestGateway(options);
   const [started, late] = [await quoteAndSign(gateway, job, 'x'), await quoteAndSign(gateway, job, 'x')];
@@ -46,8 +44,7 @@ test('a job that is disabled by a reload is refused immediately, and its started
 });
 
 test('a reload returns the TOML names of changed keys that require a restart', async () => {
-  const database = await createDatabase();
-  const gateway = await startTestGateway({ database, chain });
+  const { database, gateway } = await startWithDatabase({ chain });
   const other = await testConfig({
     database,
     chain,
@@ -62,8 +59,7 @@ test('a reload returns the TOML names of changed keys that require a restart', a
 });
 
 test('a refused configuration is recorded, and changes nothing', async () => {
-  const database = await createDatabase();
-  const gateway = await startTestGateway({ database, chain });
+  const { database, gateway } = await startWithDatabase({ chain });
   const before = (await gateway.get(`${job}/price`)).json;
   await gateway.refuseReload(3);
   expect((await allEvents(database.db)).at(-1)).toMatchObject({

@@ -1,8 +1,12 @@
-import { expect, onTestFinished, test } from 'vitest';
-import { createDatabase } from '../../support/database.ts';
+import { expect, test } from 'vitest';
 import { useChain } from '../../support/devnet.ts';
 import { failsBeforeBroadcast, startFacilitatorProxy } from '../../support/facilitator-proxy.ts';
-import { payTo, startTestGateway, type TestGatewayOptions } from '../../support/gateway.ts';
+import {
+  payTo,
+  startTestGateway,
+  type TestGatewayOptions,
+  startWithDatabase,
+} from '../../support/gateway.ts';
 import { expectSoundLedger } from '../../support/invariants.ts';
 import { header, offerOf, quoteAndSign, signOffer } from '../../support/payer.ts';
 
@@ -12,9 +16,7 @@ const price = 3_264_000n;
 
 async function behindProxy(options: Partial<TestGatewayOptions> = {}) {
   const proxy = await startFacilitatorProxy(chain.facilitatorUrl);
-  onTestFinished(() => proxy.close());
-  const database = await createDatabase();
-  const gateway = await startTestGateway({ database, chain, facilitatorUrl: proxy.url, ...options });
+  const { database, gateway } = await startWithDatabase({ chain, facilitatorUrl: proxy.url, ...options });
   return { proxy, database, gateway };
 }
 

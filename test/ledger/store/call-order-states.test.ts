@@ -3,8 +3,8 @@ import { expect, test } from 'vitest';
 import { sha256 } from '../../../src/base/values/sha256.ts';
 import { leaseCalls, putBody } from '../../../src/calls/store/calls.ts';
 import type { CallChange } from '../../../src/ledger/store/lane-command.ts';
-import { laneOn } from '../../support/credit.ts';
-import { createDatabase, type TestDatabase } from '../../support/database.ts';
+import { databaseWithLane } from '../../support/credit.ts';
+import { type TestDatabase } from '../../support/database.ts';
 import { newStream, paidWith, refused } from '../../support/events.ts';
 import { propertyRuns } from '../../support/property-runs.ts';
 
@@ -32,8 +32,7 @@ async function wrongCalls({ pool }: TestDatabase): Promise<unknown[]> {
 test.each([21, 22, 23])(
   'whatever becomes of the calls of a key, none waits while it has a place under its policy, and each gets its turn in the end (seed %i)',
   async (seed) => {
-    const database = await createDatabase();
-    const lane = laneOn(database);
+    const { database, lane } = await databaseWithLane();
     let state = seed;
     const random = (below: number): number => {
       state = (state * 1_103_515_245 + 12_345) % 2_147_483_648;

@@ -6,8 +6,8 @@ import { openPool } from '../../../src/ledger/store/database.ts';
 import { takeOldCalls } from '../../../src/calls/store/old-calls.ts';
 import type { Lane } from '../../../src/ledger/store/lane.ts';
 import type { CallChange, CallOrder } from '../../../src/ledger/store/lane-command.ts';
-import { laneOn } from '../../support/credit.ts';
-import { createDatabase, type TestDatabase } from '../../support/database.ts';
+import { databaseWithLane } from '../../support/credit.ts';
+import { type TestDatabase } from '../../support/database.ts';
 import { newStream, paidWith, refused } from '../../support/events.ts';
 import { propertyRuns } from '../../support/property-runs.ts';
 
@@ -45,8 +45,7 @@ const end = (
   change(lane, op === 'retry' ? { op, callId, leaseId, delayMs: 0 } : { op, callId, leaseId });
 
 async function setUp() {
-  const database = await createDatabase();
-  const lane = laneOn(database);
+  const { database, lane } = await databaseWithLane();
   const lease = (max = 100) => leaseCalls(database.pool, [1], max, 60);
   return { database, lane, lease, ids: async () => (await lease()).map(({ callId }) => callId) };
 }

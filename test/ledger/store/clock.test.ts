@@ -6,7 +6,8 @@ import { leaseCalls, pullDueTimes, putBody } from '../../../src/calls/store/call
 import { readLogTip, takeAnchor } from '../../../src/audit/store/log.ts';
 import { readStream } from '../../../src/ledger/store/streams.ts';
 import { takeUnsettled } from '../../../src/payments/store/unsettled.ts';
-import { admission, codeOf, fund, laneOn } from '../../support/credit.ts';
+import type { Lane } from '../../../src/ledger/store/lane.ts';
+import { admission, codeOf, fund, databaseWithLane } from '../../support/credit.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
 import { paidWith, newStream, refused } from '../../support/events.ts';
 
@@ -14,8 +15,7 @@ const hourSecs = 3_600;
 
 /** A lane whose last event is stamped an hour ahead, because the clock was for a moment. */
 async function laneWithHourAhead() {
-  const database = await createDatabase();
-  const lane = laneOn(database);
+  const { database, lane } = await databaseWithLane();
   await database.moveClock(hourSecs);
   const at = await appendedAt(database, { stream: newStream(), events: [refused()] }, lane);
   expect(at - Date.now()).toBeGreaterThan(3_500_000);
@@ -23,13 +23,13 @@ async function laneWithHourAhead() {
   return { database, lane };
 }
 
-async function appendedAt({ pool }: TestDatabase, command: LaneCommand, lane: ReturnType<typeof laneOn>) {
+async function appendedAt({ pool }: TestDatabase, command: LaneCommand, lane: Lane) {
   expect(await lane.append(command)).toMatchObject({ outcome: 'ok' });
   const { events } = await readStream(pool, command.stream);
   return Date.parse(events.at(-1)?.at ?? '');
 }
 
-async function addCall({ pool }: TestDatabase, lane: ReturnType<typeof laneOn>) {
+async function addCall({ pool }: TestDatabase, lane: Lane) {
   const bodyId = randomUUID();
   await putBody(pool, bodyId, undefined, Buffer.from('{}'));
   const stream = newStream();
@@ -90,8 +90,7 @@ test('after the clock was an hour ahead a key that has not expired is valid, and
 });
 
 test('a call that was recorded while the clock was an hour ahead is due once the clock is right again', async () => {
-  const database = await createDatabase();
-  const lane = laneOn(database);
+  const { database, lane } = await databaseWithLane();
   await database.moveClock(hourSecs);
   const [pending, ready, leased] = [
     await addCall(database, lane),
@@ -112,8 +111,7 @@ test('a call that was recorded while the clock was an hour ahead is due once the
 });
 
 test('a call that a busy runner asked to have later stays as late when due times are set right', async () => {
-  const database = await createDatabase();
-  const lane = laneOn(database);
+  const { database, lane } = await databaseWithLane();
   const { stream, callId } = await addCall(database, lane);
   await lane.append({ stream, events: [refused()], call: { op: 'release', callId } });
   const [lease] = await leaseCalls(database.pool, [1], 1, 60);

@@ -22,6 +22,7 @@ import {
 } from '../../support/events.ts';
 import { expectSoundLedger } from '../../support/invariants.ts';
 import { eventually } from '../../support/wait.ts';
+import { databaseWithLane } from '../../support/credit.ts';
 
 function laneOn(database: TestDatabase, options: Partial<LaneOptions> = {}) {
   const lane = openLane({ url: database.url, role: writerRole, ...options });
@@ -41,8 +42,7 @@ const paymentClaim = (key: string, binding: string): Claim => ({
 const outcomes = (all: readonly AppendOutcome[]): string[] => all.map(({ outcome }) => outcome).toSorted();
 
 test('a command is recorded in its stream, and its leaf is canonical JSON that holds its place', async () => {
-  const database = await createDatabase();
-  const lane = laneOn(database);
+  const { database, lane } = await databaseWithLane();
   const stream = randomHex32();
   const event = quoteIssued();
   const appended = { outcome: 'ok', version: 1, seq: 1 };
@@ -56,8 +56,7 @@ test('a command is recorded in its stream, and its leaf is canonical JSON that h
 });
 
 test('an append that may wait shares the batch of the next one, and is recorded soon where none comes', async () => {
-  const database = await createDatabase();
-  const lane = laneOn(database);
+  const { database, lane } = await databaseWithLane();
   const append = (mayWaitMs = 0) => lane.append({ stream: newStream(), events: [refused()] }, { mayWaitMs });
   const batches = async (): Promise<number> =>
     (await database.pool.query<{ batch: number }>('select batch from tollbook.lane')).rows[0]?.batch ?? 0;
@@ -77,8 +76,7 @@ test('an append that may wait shares the batch of the next one, and is recorded 
 });
 
 test('a command that expects another version is stale and records nothing', async () => {
-  const database = await createDatabase();
-  const lane = laneOn(database);
+  const { database, lane } = await databaseWithLane();
   const stream = newStream();
   await lane.append({ stream, expect: 0, events: [refused()] });
   expect(await lane.append({ stream, expect: 0, events: [refused()] })).toEqual({ outcome: 'stale' });
@@ -90,8 +88,7 @@ test('a command that expects another version is stale and records nothing', asyn
 });
 
 test('a command that loses a claim records only the refusal of that kind, and its result names the holder', async () => {
-  const database = await createDatabase();
-  const lane = laneOn(database);
+  const { database, lane } = await databaseWithLane();
   const [holder, loser, silent] = [newStream(), newStream(), newStream()];
   const contested = newStream();
   await lane.append({
@@ -122,8 +119,7 @@ test('a command that loses a claim records only the refusal of that kind, and it
 });
 
 test('a freed claim can be taken again, but only its own stream can free it', async () => {
-  const database = await createDatabase();
-  const lane = laneOn(database);
+  const { lane } = await databaseWithLane();
   const [first, stranger] = [newStream(), newStream()];
   const claims = [claimOf('q')];
   await lane.append({ stream: first, events: [refused()], claims });
@@ -219,8 +215,7 @@ test('a poison command fails alone: the rest of its batch is recorded', async ()
 });
 
 test('an event that breaks its schema is refused before it reaches the database', async () => {
-  const database = await createDatabase();
-  const lane = laneOn(database);
+  const { lane } = await databaseWithLane();
   const event = { type: 'request_refused', data: { code: 'Free text!' } } as const;
   await expect(lane.append({ stream: newStream(), events: [event] })).rejects.toThrow(/pattern/);
 });
@@ -264,8 +259,7 @@ test('the number of a batch does not answer another batch, and the database does
 });
 
 test('connections killed under load lose nothing and repeat nothing', async () => {
-  const database = await createDatabase();
-  const lane = laneOn(database);
+  const { database, lane } = await databaseWithLane();
   const streams = Array.from({ length: 1_000 }, newStream);
   let done = 0;
   const appends = Promise.all(
@@ -313,8 +307,7 @@ test('a client that disappears in the middle of its message does not stop the ot
 });
 
 test('a lane whose row is locked waits, and continues when the lock is released', async () => {
-  const database = await createDatabase();
-  const lane = laneOn(database);
+  const { database, lane } = await databaseWithLane();
   await database.asOwner(async (owner) => {
     await owner.query('begin; select from tollbook.lane for update');
     const waiting = lane.append({ stream: newStream(), events: [refused()] });
@@ -329,8 +322,7 @@ test('a lane whose row is locked waits, and continues when the lock is released'
 });
 
 test('times in the ledger never go back, even when the clock does', async () => {
-  const database = await createDatabase();
-  const lane = laneOn(database);
+  const { database, lane } = await databaseWithLane();
   await database.moveClock(3_600);
   await lane.append({ stream: newStream(), events: [refused()] });
   await database.moveClock(-3_600);
@@ -358,8 +350,7 @@ test('closing while the database is unreachable gives up after its grace', async
 });
 
 test('a held call cannot be leased before it is released, and a lost lease fences its holder', async () => {
-  const database = await createDatabase();
-  const lane = laneOn(database);
+  const { database, lane } = await databaseWithLane();
   const stream = newStream();
   const bodyId = randomUUID();
   await putBody(database.pool, bodyId, 'text/plain', Buffer.from('body'));
@@ -396,8 +387,7 @@ test('a held call cannot be leased before it is released, and a lost lease fence
 });
 
 test('a call that is being leased at this moment delays its own command, not the lane', async () => {
-  const database = await createDatabase();
-  const lane = laneOn(database);
+  const { database, lane } = await databaseWithLane();
   const stream = newStream();
   const held = await lane.append({
     stream,

@@ -6,7 +6,7 @@ import { readDeliveries, readHolds, readOpenSettlements } from '../../../src/led
 import { heldName, holdLeases } from '../../../src/calls/store/held-leases.ts';
 import type { Lane } from '../../../src/ledger/store/lane.ts';
 import { takeOldCalls } from '../../../src/calls/store/old-calls.ts';
-import { laneOn } from '../../support/credit.ts';
+import { laneOn, databaseWithLane } from '../../support/credit.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
 import { paidWith, newStream, refused } from '../../support/events.ts';
 
@@ -31,8 +31,7 @@ async function release(
 }
 
 test('a call waits while it is due and no valid lease holds it: one whose lease has expired too, by service', async () => {
-  const database = await createDatabase();
-  const lane = laneOn(database);
+  const { database, lane } = await databaseWithLane();
   const [first, , other] = [
     await release(database, lane, { serviceId: 1, bytes: 1 }),
     await release(database, lane, { serviceId: 1, bytes: 1 }),
@@ -87,8 +86,7 @@ test('the figures have live leases and calls whose delivery failed by service, a
 });
 
 test('a lease of many calls stops once their bodies have 16 MiB, so that paid bodies do not exhaust memory', async () => {
-  const database = await createDatabase();
-  const lane = laneOn(database);
+  const { database, lane } = await databaseWithLane();
   for (let count = 0; count < 3; count++) await release(database, lane, { serviceId: 1, bytes: 9 * 2 ** 20 });
   const lease = async () => (await leaseCalls(database.pool, [1], 100, 60)).length;
   expect([await lease(), await lease(), await lease()]).toEqual([2, 1, 0]);
@@ -97,8 +95,7 @@ test('a lease of many calls stops once their bodies have 16 MiB, so that paid bo
 const many = (count: number) => Array.from({ length: count }, (_, index) => index);
 
 test('services share: each place goes to the one with the fewest calls with runners, whatever waits and however old it is', async () => {
-  const database = await createDatabase();
-  const lane = laneOn(database);
+  const { database, lane } = await databaseWithLane();
   for (const _ of many(12)) await release(database, lane, { serviceId: 1, bytes: 1 });
   await database.moveClock(600);
   for (const _ of many(4)) await release(database, lane, { serviceId: 7, bytes: 1 });
@@ -113,8 +110,7 @@ test('services share: each place goes to the one with the fewest calls with runn
 });
 
 test('a job of a higher priority goes first within its service, and one that waits after it gets its share of the places', async () => {
-  const database = await createDatabase();
-  const lane = laneOn(database);
+  const { database, lane } = await databaseWithLane();
   for (const _ of many(60)) await release(database, lane, { serviceId: 1, jobIndex: 0, bytes: 1 });
   for (const _ of many(60)) await release(database, lane, { serviceId: 1, jobIndex: 1, bytes: 1 });
   const jobs = [{ serviceId: 1, jobIndex: 1, priority: 5, maxConcurrent: undefined }];
@@ -135,8 +131,7 @@ test('a job of a higher priority goes first within its service, and one that wai
 });
 
 test('a job with a limit has at most so many calls with runners simultaneously, however many processes lease, and delays no other job', async () => {
-  const database = await createDatabase();
-  const lane = laneOn(database);
+  const { database, lane } = await databaseWithLane();
   for (const _ of many(20)) await release(database, lane, { serviceId: 1, jobIndex: 0, bytes: 1 });
   for (const _ of many(6)) await release(database, lane, { serviceId: 1, jobIndex: 1, bytes: 1 });
   const jobs = [{ serviceId: 1, jobIndex: 0, priority: 9, maxConcurrent: 3 }];
@@ -171,8 +166,7 @@ test('a job with a limit has at most so many calls with runners simultaneously, 
 });
 
 test('a call that a busy runner did not take counts as not delivered, although it lost no attempt', async () => {
-  const database = await createDatabase();
-  const lane = laneOn(database);
+  const { database, lane } = await databaseWithLane();
   const callId = await release(database, lane, { serviceId: 1, bytes: 1 });
   const [call] = await leaseCalls(database.pool, [1], 1, 60);
   const returned = { op: 'return_lease', callId, leaseId: call?.leaseId ?? '', delayMs: 30_000 } as const;

@@ -4,7 +4,7 @@ import { checkApiKey } from '../../../src/accounts/store/credit.ts';
 import { sendHeartbeat } from '../../../src/ledger/store/processes.ts';
 import { pruneRows, pruneShortLived } from '../../../src/ledger/store/pruning.ts';
 import type { Lane } from '../../../src/ledger/store/lane.ts';
-import { admission, codeOf, laneOn } from '../../support/credit.ts';
+import { admission, codeOf, laneOn, databaseWithLane } from '../../support/credit.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
 
 const daySecs = 86_400;
@@ -27,8 +27,7 @@ async function subjects({ pool }: TestDatabase): Promise<string[]> {
 }
 
 test('only rate limits that were not used for two days are deleted', async () => {
-  const database = await createDatabase();
-  const lane = laneOn(database);
+  const { database, lane } = await databaseWithLane();
   for (const subject of ['ip:idle', 'ip:busy']) await admit(lane, subject);
   await checkApiKey(database.pool, 'auth:idle', 20, noKey);
   await checkApiKey(database.pool, 'auth:busy', 20, noKey);
@@ -55,8 +54,7 @@ test('only processes that ended more than a day ago are deleted', async () => {
 });
 
 test('pruning deletes at most the given number of rows, and skips locked ones', async () => {
-  const database = await createDatabase();
-  const lane = laneOn(database);
+  const { database, lane } = await databaseWithLane();
   await Promise.all(Array.from({ length: 25 }, (_, at) => admit(lane, `ip:${at}`)));
   await database.moveClock(4 * daySecs);
   await database.asOwner(async (owner) => {

@@ -4,7 +4,7 @@ import { endExposure, exposeSpend } from '../../../src/chat/store/exposure.ts';
 import { readHeads, recordAnchor } from '../../../src/audit/store/log.ts';
 import type { CreditMove } from '../../../src/ledger/store/append-batch.ts';
 import { pruneRows, type PrunedRows } from '../../../src/ledger/store/pruning.ts';
-import { codeOf, fund, laneOn } from '../../support/credit.ts';
+import { codeOf, fund, databaseWithLane } from '../../support/credit.ts';
 import { createDatabase } from '../../support/database.ts';
 import { newStream } from '../../support/events.ts';
 import { appendRefusals, sealAll, testSigner } from '../../support/log.ts';
@@ -54,8 +54,7 @@ test('of the tree heads older than 30 days those stay that are the newest, ancho
 });
 
 test("an operator's request id moves credit once within 400 days, a top-up's for ever", async () => {
-  const database = await createDatabase();
-  const lane = laneOn(database);
+  const { database, lane } = await databaseWithLane();
   const accountId = await fund(database, lane, 0n);
   const move = async (requestId: string) => {
     const credit: CreditMove = { op: 'grant', accountId, amountMicros: 5n, requestId };

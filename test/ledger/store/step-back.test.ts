@@ -10,6 +10,7 @@ import { newStream, refused } from '../../support/events.ts';
 import { beginGeneration } from '../../support/log.ts';
 import { expectSoundLedger } from '../../support/invariants.ts';
 import { eventually } from '../../support/wait.ts';
+import { databaseWithLane } from '../../support/credit.ts';
 
 function laneOn(database: TestDatabase): Lane {
   const lane = openLane({ url: database.url, role: writerRole });
@@ -54,8 +55,7 @@ test('a gateway whose database lost an acknowledged append stops at its next one
 });
 
 test('a lost append is noticed also when the ledger has grown past it meanwhile', async () => {
-  const database = await createDatabase();
-  const lane = laneOn(database);
+  const { database, lane } = await databaseWithLane();
   await append(lane);
   const restore = await backUp(database);
   await append(lane, 3);
@@ -65,8 +65,7 @@ test('a lost append is noticed also when the ledger has grown past it meanwhile'
 });
 
 test('an append that was never acknowledged may be lost: it is sent again, and the gateway continues', async () => {
-  const database = await createDatabase();
-  const lane = laneOn(database);
+  const { database, lane } = await databaseWithLane();
   await append(lane, 3);
   const restore = await backUp(database);
   await database.away(true);
@@ -78,8 +77,7 @@ test('an append that was never acknowledged may be lost: it is sent again, and t
 });
 
 test('a batch that can never be recorded leaves a number without an answer, and the gateway continues', async () => {
-  const database = await createDatabase();
-  const lane = laneOn(database);
+  const { database, lane } = await databaseWithLane();
   await append(lane);
   const poison = { stream: 'a stream with blanks', events: [refused()] };
   await expect(lane.append(poison)).rejects.toThrow(/check constraint/);
@@ -89,8 +87,7 @@ test('a batch that can never be recorded leaves a number without an answer, and 
 });
 
 test('the row of a running process is never pruned, also when the clock steps by days', async () => {
-  const database = await createDatabase();
-  const lane = laneOn(database);
+  const { database, lane } = await databaseWithLane();
   await append(lane);
   await database.moveClock(3 * 86_400);
   await pruneShortLived(database.pool, 1_000);
@@ -137,8 +134,7 @@ test('a sender whose kept answer was pruned while it slept continues alone under
 });
 
 test('an append that was under way when its sender slept may have been recorded: it is refused as such, and the next one is not', async () => {
-  const database = await createDatabase();
-  const lane = laneOn(database);
+  const { database, lane } = await databaseWithLane();
   await append(lane);
   const setReadOnly = (isSo: boolean) =>
     writeAsOwner(database, (name) => `alter database ${name} set default_transaction_read_only = ${isSo}`);

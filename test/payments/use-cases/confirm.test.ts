@@ -135,38 +135,35 @@ async function deliveredUnpaid(react: (delivery: Delivery) => Reaction | Promise
   return { ...setup, payment, types, disproved, statuses };
 }
 
+async function expectSecondAttemptOncePaid(setup: Awaited<ReturnType<typeof deliveredUnpaid>>) {
+  const { proxy, database, gateway, runner, payment } = setup;
+  await database.moveClock(700);
+  expect(await setup.statuses()).toEqual(['pending']);
+  expect(runner.deliveries).toHaveLength(1);
+  proxy.faults.settle = 'pass';
+  await reaches(gateway, payment, 'completed', database);
+  expect(runner.deliveries.map(({ attempt }) => attempt)).toEqual([1, 2]);
+  await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+}
+
 describe('the call of a payment that is disproved', () => {
   const later = { status: 429, headers: { 'retry-after': '600' } };
 
   test('is not delivered again while it waits for its next attempt, and is as soon as its payment is settled', async () => {
     const setup = await deliveredUnpaid(({ attempt }) => (attempt === 1 ? later : { status: 200 }));
-    const { proxy, database, gateway, runner, payment } = setup;
     await eventually(async () => expect(await setup.types()).toContain('delivery_failed'));
     expect(await setup.disproved()).toMatchObject({ call: 'withdrawn' });
-    await database.moveClock(700);
-    expect(await setup.statuses()).toEqual(['pending']);
-    expect(runner.deliveries).toHaveLength(1);
-    proxy.faults.settle = 'pass';
-    await reaches(gateway, payment, 'completed', database);
-    expect(runner.deliveries.map(({ attempt }) => attempt)).toEqual([1, 2]);
-    await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+    await expectSecondAttemptOncePaid(setup);
   });
 
   test('is not delivered again after the attempt that its runner has, and is as soon as its payment is settled', async () => {
     const held = Promise.withResolvers<Reaction>();
     const setup = await deliveredUnpaid(({ attempt }) => (attempt === 1 ? held.promise : { status: 200 }));
-    const { proxy, database, gateway, runner, payment } = setup;
     expect(await setup.disproved()).toMatchObject({ call: 'kept' });
     expect(await setup.statuses()).toEqual(['unpaid']);
     held.resolve(later);
     await eventually(async () => expect(await setup.types()).toContain('delivery_failed'));
-    await database.moveClock(700);
-    expect(await setup.statuses()).toEqual(['pending']);
-    expect(runner.deliveries).toHaveLength(1);
-    proxy.faults.settle = 'pass';
-    await reaches(gateway, payment, 'completed', database);
-    expect(runner.deliveries.map(({ attempt }) => attempt)).toEqual([1, 2]);
-    await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+    await expectSecondAttemptOncePaid(setup);
   });
 
   test('is delivered once where its payment is settled while its runner still has it', async () => {

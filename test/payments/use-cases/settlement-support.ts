@@ -1,7 +1,5 @@
-import { once } from 'node:events';
 import http from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { expect, onTestFinished } from 'vitest';
+import { expect } from 'vitest';
 import type { ConstantChanges } from '../../../src/base/config/constants.ts';
 import type { EventType } from '../../../src/ledger/rules/event.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
@@ -13,6 +11,7 @@ import { header, type Payment } from '../../support/payer.ts';
 import { type Delivery, type Reaction, startTestRunner } from '../../support/runner.ts';
 import { askNode } from '../../support/tokens.ts';
 import { eventually } from '../../support/wait.ts';
+import { listening } from '../../support/listening.ts';
 
 export const job = '/x402/jobs/1/0';
 export const price = 3_264_000n;
@@ -48,7 +47,6 @@ export async function behindProxy(
   }: Behind = {},
 ) {
   const proxy = await startFacilitatorProxy(chain.facilitatorUrl);
-  onTestFinished(() => proxy.close());
   const runner = await startTestRunner(react);
   const database = await createDatabase();
   const setup = {
@@ -117,11 +115,6 @@ export async function startReceiver() {
     };
     void receive();
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  return { alerts, url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/alerts` };
+  const at = await listening(server);
+  return { alerts, url: `${at}/alerts` };
 }

@@ -1,4 +1,4 @@
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { readStream } from '../../../src/ledger/store/streams.ts';
 import { hasBrowser, useBrowser } from '../../support/browser.ts';
 import { browserOf, operatorTab, signInOperator } from '../../support/console.ts';
@@ -168,7 +168,6 @@ test('an operator gives a call up with a reason, under their name', async () => 
 test('an operator resolves an unknown settlement by its transaction; one that does not carry it is refused', async () => {
   const rpc = await startRpcProxy(chain.rpcUrl);
   const proxy = await startFacilitatorProxy(chain.facilitatorUrl);
-  onTestFinished(() => proxy.close());
   const behind = { ...chain, rpcUrl: rpc.url, facilitatorUrl: proxy.url } as TestChain;
   const site = await startJobsSite(behind, echo, { tables: '[console]\n' });
   const paid = await quoteAndSign(site, '/x402/jobs/1/1', 'x');

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { hasPaid } from '../../../src/web/pages/jobs/paid-calls.ts';
 import { listLatestPayments } from '../../../src/ledger/store/payments.ts';
 import { hasBrowser, useBrowser } from '../../support/browser.ts';
@@ -256,7 +256,6 @@ test.skipIf(!hasBrowser)(
   'an order whose payment failed on its way to the chain is paid by another signature then',
   async () => {
     const proxy = await startFacilitatorProxy(chain.facilitatorUrl);
-    onTestFinished(() => proxy.close());
     const site = await startJobsSite(chain, echo, { facilitatorUrl: proxy.url });
     const { page, context } = await openTab(chromium, site);
     const { account, payer } = await fundedWallet(chain);

@@ -6,7 +6,7 @@ import {
 } from '../../../../src/accounts/use-cases/credit/credit.ts';
 import type { Lane } from '../../../../src/ledger/store/lane.ts';
 import { findAccount, listAccounts } from '../../../../src/accounts/store/credit.ts';
-import { admission, expectBooks, fund, laneOn } from '../../../support/credit.ts';
+import { admission, expectBooks, fund, laneOn, databaseWithLane } from '../../../support/credit.ts';
 import { createDatabase } from '../../../support/database.ts';
 
 const moved = (balanceMicros: bigint) => ({ kind: 'moved', balanceMicros });
@@ -44,8 +44,7 @@ describe('an account', () => {
 
 describe('credit', () => {
   test("is granted and expired to the micro, and the operator's token is recorded", async () => {
-    const database = await createDatabase();
-    const lane = laneOn(database);
+    const { database, lane } = await databaseWithLane();
     const accountId = await openCreditAccount({ ...database, lane }, 'alice');
     expect(await grantCredit({ ...database, lane }, accountId, 5_000_001n, { tokenId: 7 })).toEqual(
       moved(5_000_001n),
@@ -60,8 +59,7 @@ describe('credit', () => {
   });
 
   test('cannot be expired while it is held, or beyond the balance', async () => {
-    const database = await createDatabase();
-    const lane = laneOn(database);
+    const { database, lane } = await databaseWithLane();
     const accountId = await fund(database, lane, 100n);
     await lane.appendCredit(admission({ accountId, holdMicros: 70n }));
     expect(await expireCredit({ lane }, accountId, 31n)).toEqual({ kind: 'not_allowed' });
@@ -84,8 +82,7 @@ describe('credit', () => {
   });
 
   test('never exceeds the maximum balance', async () => {
-    const database = await createDatabase();
-    const lane = laneOn(database);
+    const { database, lane } = await databaseWithLane();
     const most = BigInt(Number.MAX_SAFE_INTEGER);
     const accountId = await fund(database, lane, most - 1n);
     // what is held or used comes to the same
@@ -125,8 +122,7 @@ describe('credit', () => {
   });
 
   test('that could not be moved under an idempotency key can be moved under it later', async () => {
-    const database = await createDatabase();
-    const lane = laneOn(database);
+    const { database, lane } = await databaseWithLane();
     const accountId = await fund(database, lane, 5n);
     const asked = { requestId: 'expired-when-granted' };
     expect(await expireCredit({ lane }, accountId, 6n, asked)).toEqual({ kind: 'not_allowed' });
@@ -136,8 +132,7 @@ describe('credit', () => {
   });
 
   test('is moved only in an existing account, by an amount above zero', async () => {
-    const database = await createDatabase();
-    const lane = laneOn(database);
+    const { database, lane } = await databaseWithLane();
     expect(await grantCredit({ ...database, lane }, 12_345, 1n)).toEqual({ kind: 'not_allowed' });
     await expect(grantCredit({ ...database, lane }, 1, 0n)).rejects.toThrow(RangeError);
     await expect(expireCredit({ lane }, 1, -1n)).rejects.toThrow(RangeError);

@@ -1,9 +1,7 @@
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
-import { once } from 'node:events';
-import type { AddressInfo } from 'node:net';
 import path from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
+import { expect, test } from 'vitest';
 import { publishNewestHead } from '../../../../src/audit/use-cases/log/anchors.ts';
 import { readAnchorLags } from '../../../../src/audit/use-cases/log/anchor-lag.ts';
 import { createAnchorConditions } from '../../../../src/audit/use-cases/log/conditions.ts';
@@ -28,6 +26,7 @@ import {
 import { logLines } from '../../../support/log-lines.ts';
 import { startTollbook, temporaryFolder, tollbook } from '../../../support/program.ts';
 import { eventually } from '../../../support/wait.ts';
+import { listening } from '../../../support/listening.ts';
 
 const origin = testSigner.name;
 const place = 'jobs.example_log';
@@ -173,13 +172,8 @@ async function startHook(
       response.end();
     });
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  onTestFinished(() => {
-    server.closeAllConnections();
-    server.close();
-  });
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/hook`;
+  const at = await listening(server);
+  const url = `${at}/hook`;
   return { table: `[[log.anchors]]\nkind = "webhook"\nlocation = "${url}"\nevery_ms = 20`, received };
 }
 

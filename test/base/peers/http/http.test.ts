@@ -1,20 +1,15 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse, type Server } from 'node:http';
 import { createServer as createTcpServer, type Server as TcpServer, type Socket } from 'node:net';
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test, onTestFinished } from 'vitest';
 import { createHttpPool, type HttpPool, type HttpRequest } from '../../../../src/base/peers/http/http.ts';
 import { holdDeadlines } from '../../../support/deadlines.ts';
 import { eventually } from '../../../support/wait.ts';
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
-});
-
 async function listen(server: Server | TcpServer): Promise<number> {
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
-  cleanups.push(() => server.close());
+  onTestFinished(() => void server.close());
   const address = server.address();
   const port = typeof address === 'object' ? address?.port : undefined;
   return port ?? 0;
@@ -26,7 +21,7 @@ type Listener = (request: IncomingMessage, response: ServerResponse) => unknown;
 async function serve(listener: Listener): Promise<string> {
   const server = createServer((request, response) => void listener(request, response));
   const port = await listen(server);
-  cleanups.push(() => server.closeAllConnections());
+  onTestFinished(() => server.closeAllConnections());
   return `http://127.0.0.1:${port}`;
 }
 
@@ -34,7 +29,7 @@ async function serve(listener: Listener): Promise<string> {
 async function serveTcp(onSocket: (socket: Socket) => void): Promise<number> {
   return listen(
     createTcpServer((socket) => {
-      cleanups.push(() => socket.destroy());
+      onTestFinished(() => void socket.destroy());
       socket.on('error', () => undefined);
       onSocket(socket);
     }),
@@ -43,7 +38,7 @@ async function serveTcp(onSocket: (socket: Socket) => void): Promise<number> {
 
 function open(url: string, connections?: number): HttpPool {
   const pool = createHttpPool(url, { connections });
-  cleanups.push(() => pool.close());
+  onTestFinished(() => pool.close());
   return pool;
 }
 

@@ -4,6 +4,7 @@ import { Webhook as Library } from 'standardwebhooks';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { createWebhook, type Webhook, type WebhookOptions } from '../../../../src/base/peers/http/webhook.ts';
 import { holdDeadlines } from '../../../support/deadlines.ts';
+import { freePort } from '../../../../src/devnet/ports.ts';
 
 /** What it returns is not waited for. */
 type Listener = (request: IncomingMessage, response: ServerResponse) => unknown;
@@ -138,11 +139,7 @@ describe('a receiver that', () => {
     expect(await hanging.send(message)).toEqual({ kind: 'failed', cause: 'timeout' });
     const closing = await serve((request) => request.socket.destroy());
     expect(await closing.send(message)).toEqual({ kind: 'failed', cause: 'connection' });
-    const server = createServer().listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    const address = server.address();
-    const port = typeof address === 'object' ? address?.port : undefined;
-    await once(server.close(), 'close');
+    const port = await freePort();
     expect(await connect(port).send(message)).toEqual({ kind: 'failed', cause: 'connection' });
   });
 

@@ -1,6 +1,5 @@
-import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { onTestFinished } from 'vitest';
+import { listening } from '../../../support/listening.ts';
 
 /** One JSON-RPC request that reached the stub, to be answered, or not. */
 export interface RpcRequest {
@@ -32,15 +31,10 @@ export async function startRpcStub(answer: Answering, chainId: string | null = '
     for (const watch of watchers) watch();
     answer(request, requests.length - 1);
   };
-  const server = createServer((incoming, response) => void take(incoming, response)).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  onTestFinished(() => {
-    server.close().closeAllConnections();
-  });
-  const address = server.address();
-  const port = typeof address === 'object' ? address?.port : undefined;
+  const server = createServer((incoming, response) => void take(incoming, response));
+  const at = await listening(server);
   return {
-    url: `http://127.0.0.1:${port}/v2/key?a=b`,
+    url: `${at}/v2/key?a=b`,
     requests,
     arrived: (count) =>
       new Promise((resolve) => {

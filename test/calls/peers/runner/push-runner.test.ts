@@ -1,17 +1,13 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test, onTestFinished } from 'vitest';
 import {
   createPushRunner,
   type PushRunner,
   type PushRunnerOptions,
 } from '../../../../src/calls/peers/runner/push-runner.ts';
 import { holdDeadlines } from '../../../support/deadlines.ts';
-
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
-});
+import { freePort } from '../../../../src/devnet/ports.ts';
 
 /** What it returns is not waited for. */
 type Listener = (request: IncomingMessage, response: ServerResponse) => unknown;
@@ -19,7 +15,7 @@ type Listener = (request: IncomingMessage, response: ServerResponse) => unknown;
 async function serve(listener: Listener, options?: Partial<PushRunnerOptions>): Promise<PushRunner> {
   const server = createServer((request, response) => void listener(request, response)).listen(0, '127.0.0.1');
   await once(server, 'listening');
-  cleanups.push(() => server.close().closeAllConnections());
+  onTestFinished(() => server.close().closeAllConnections());
   const address = server.address();
   const port = typeof address === 'object' ? address?.port : undefined;
   return connect(port, options);
@@ -28,7 +24,7 @@ async function serve(listener: Listener, options?: Partial<PushRunnerOptions>): 
 function connect(port: number | undefined, options?: Partial<PushRunnerOptions>): PushRunner {
   const url = `http://127.0.0.1:${port}/calls?a=b`;
   const runner = createPushRunner({ url, timeoutMs: 20_000, maxResultBytes: 1000, ...options });
-  cleanups.push(() => runner.close());
+  onTestFinished(() => runner.close());
   return runner;
 }
 
@@ -237,11 +233,7 @@ describe('a runner that', () => {
   });
 
   test('is not there is tried again', async () => {
-    const server = createServer().listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    const address = server.address();
-    const port = typeof address === 'object' ? address?.port : undefined;
-    await once(server.close(), 'close');
+    const port = await freePort();
     expect(await connect(port).push(call)).toMatchObject({
       kind: 'retry',
       reason: 'connection',

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { afterEach } from 'vitest';
+import { onTestFinished } from 'vitest';
 import {
   type ModelUpstream,
   type ModelUpstreamOptions,
@@ -14,14 +14,9 @@ import {
   type UpstreamOptions,
 } from '../../../../src/chat/peers/upstream/upstream.ts';
 
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
-});
-
 /** Runs behind the test, the last one first. */
 export function cleanUp(cleanup: () => unknown): void {
-  cleanups.push(cleanup);
+  onTestFinished(async () => void (await cleanup()));
 }
 
 /** A client whose time-outs no healthy answer meets. */

@@ -372,11 +372,17 @@ async function expire({ database }: Payouts): Promise<void> {
 }
 const forAMinute = async () => ({ expiry: (await chainNow()).timestamp + 60n });
 
-test('a payout transaction whose landing was not observed is recorded later', async () => {
+/** An earned spend that has landed and expires in a minute. */
+async function landedForAMinute() {
   const payouts = await setUp();
   const auth = await (await spends.account()).sign(await forAMinute());
   await spends.withCredits((prepaid) => prepaid.authorizeSpend(auth, 10_000));
   await earned(payouts, auth);
+  return { payouts, auth };
+}
+
+test('a payout transaction whose landing was not observed is recorded later', async () => {
+  const { payouts, auth } = await landedForAMinute();
   const claim = await payouts.spending.prepaid.claimPayment(spendAuthHash(auth), operator, 10_000);
   await expire(payouts);
   await runOnce(payouts);
@@ -386,10 +392,7 @@ test('a payout transaction whose landing was not observed is recorded later', as
 });
 
 test('a spend that its account reclaimed is lost and not taken for a payout', async () => {
-  const payouts = await setUp();
-  const auth = await (await spends.account()).sign(await forAMinute());
-  await spends.withCredits((prepaid) => prepaid.authorizeSpend(auth, 10_000));
-  await earned(payouts, auth);
+  const { payouts, auth } = await landedForAMinute();
   await expire(payouts);
   await callAs(spends.chain.chain, devnetKeys.secondSpare, {
     address: prepaidContractAddress,
@@ -404,10 +407,7 @@ test('a spend that its account reclaimed is lost and not taken for a payout', as
 });
 
 test('a spend is lost when its payout transaction is reorganized out after the expiry', async () => {
-  const payouts = await setUp();
-  const auth = await (await spends.account()).sign(await forAMinute());
-  await spends.withCredits((prepaid) => prepaid.authorizeSpend(auth, 10_000));
-  await earned(payouts, auth);
+  const { payouts, auth } = await landedForAMinute();
   await runOnce(payouts);
   await reorgFrom(await claimBlock(payouts));
   await expire(payouts);
@@ -415,10 +415,7 @@ test('a spend is lost when its payout transaction is reorganized out after the e
 });
 
 test('an expired spend is lost and logged as lost', async () => {
-  const payouts = await setUp();
-  const auth = await (await spends.account()).sign(await forAMinute());
-  await spends.withCredits((prepaid) => prepaid.authorizeSpend(auth, 10_000));
-  await earned(payouts, auth);
+  const { payouts, auth } = await landedForAMinute();
   await node().increaseTime({ seconds: 100 });
   await node().mine({ blocks: 1 });
   await runOnce(payouts);

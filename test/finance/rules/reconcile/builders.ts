@@ -210,3 +210,19 @@ export function refundWith(n: number, moved: Partial<ChainTransfer>, is: ItemCla
   ] as const;
   return { events, transfers: [job.transfer, { ...out, ...moved }], expected };
 }
+
+/** A facilitator named the transaction of another payment of the same payer and amount, which went on so. */
+export function reportNaming(n: number, goesOn: (other: Job) => LedgerEvent[], is: ItemClass): Planted {
+  const [job, other] = [jobOf(n), jobOf(n + 150_000)];
+  const named = settledWith(job, { ...reportedOnly, transaction: other.transfer.transaction });
+  const expected = [
+    ['matched', job.stream],
+    [is, other.stream],
+  ] as const;
+  return {
+    events: [...eventsOf(job, completedWith(job, named)), ...eventsOf(other, goesOn(other))],
+    transfers: [job.transfer, other.transfer],
+    authorizations: [authorized(job), authorized(other)],
+    expected,
+  };
+}

@@ -21,6 +21,7 @@ import {
   spendOf,
   refundOf,
   refundWith,
+  reportNaming,
   authorized,
 } from './builders.ts';
 import { recordedTransfers } from './recorded-transfers.ts';
@@ -199,40 +200,10 @@ export const kinds = {
     ] as const;
     return { events, transfers: [job.transfer], expected };
   },
-  /** A facilitator named the transaction of another payment of the same payer and amount; the nonce tells them apart. */
-  reportNamedThatOfAnother: (n) => {
-    const [job, other] = [jobOf(n), jobOf(n + 150_000)];
-    const named = settledWith(job, { ...reportedOnly, transaction: other.transfer.transaction });
-    const events = [
-      ...eventsOf(job, completedWith(job, named)),
-      ...eventsOf(other, completedWith(other, settledWith(other, reportedOnly))),
-    ];
-    const expected = [
-      ['matched', job.stream],
-      ['matched', other.stream],
-    ] as const;
-    return {
-      events,
-      transfers: [job.transfer, other.transfer],
-      authorizations: [authorized(job), authorized(other)],
-      expected,
-    };
-  },
-  reportNamedThatOfAnUnknownOne: (n) => {
-    const [job, other] = [jobOf(n), jobOf(n + 150_000)];
-    const named = settledWith(job, { ...reportedOnly, transaction: other.transfer.transaction });
-    const events = [...eventsOf(job, completedWith(job, named)), ...eventsOf(other, [other.started])];
-    const expected = [
-      ['matched', job.stream],
-      ['unknown', other.stream],
-    ] as const;
-    return {
-      events,
-      transfers: [job.transfer, other.transfer],
-      authorizations: [authorized(job), authorized(other)],
-      expected,
-    };
-  },
+  /** The nonce tells them apart. */
+  reportNamedThatOfAnother: (n) =>
+    reportNaming(n, (other) => completedWith(other, settledWith(other, reportedOnly)), 'matched'),
+  reportNamedThatOfAnUnknownOne: (n) => reportNaming(n, (other) => [other.started], 'unknown'),
   /** Its payer has paid the payee the same amount in that transaction, by an authorization that no event names. */
   reportNamedAForeignAuthorization: (n) => {
     const job = jobOf(n);

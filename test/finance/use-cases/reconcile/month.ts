@@ -76,7 +76,6 @@ export async function reconcileMonth(
     status: body.toString().startsWith('dead') ? 400 : 200,
   }));
   const proxy = await startFacilitatorProxy(chain.facilitatorUrl);
-  onTestFinished(() => proxy.close());
   const setup = { database, chain, runnerUrl: runner.url };
 
   // all but two are honest, and two of these end as dead letters

@@ -10,7 +10,7 @@ import { oneModel } from '../../../support/chat-gateway.ts';
 import { becomeCopy } from '../../../support/copy.ts';
 import { createDatabase, type TestDatabase } from '../../../support/database.ts';
 import { useChain } from '../../../support/devnet.ts';
-import { startTestGateway, type TestGateway } from '../../../support/gateway.ts';
+import { startTestGateway, type TestGateway, startWithDatabase } from '../../../support/gateway.ts';
 import { allEvents } from '../../../support/invariants.ts';
 import { operatorOf } from '../../../support/operator.ts';
 import { header, payFor, quoteAndSign } from '../../../support/payer.ts';
@@ -164,8 +164,7 @@ every_ms = 20`,
 });
 
 test('a quiet gateway that drains says so to its load balancer, and still serves reads', async () => {
-  const database = await createDatabase();
-  const gateway = await startTestGateway({ database, chain, quiet: true, top: 'drain_delay_secs = 0' });
+  const { gateway } = await startWithDatabase({ chain, quiet: true, top: 'drain_delay_secs = 0' });
   expect(await gateway.get('/x402/ready')).toMatchObject({ json: { draining: false } });
   await gateway.drain();
   expect(await gateway.get('/x402/ready')).toMatchObject({ status: 503, json: { draining: true } });

@@ -1,6 +1,6 @@
 import { writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { projectToHead } from '../../../../src/audit/use-cases/projections/project.ts';
 import { recordRefund } from '../../../../src/finance/use-cases/refunds/record-refund.ts';
 import { devnetAddress, devnetKeys } from '../../../../src/devnet/accounts.ts';
@@ -279,7 +279,6 @@ describe('a refund is refused', () => {
 
   test('of a payment that only a lying facilitator reported', async () => {
     const facilitator = await startFacilitatorProxy(chain.facilitatorUrl);
-    onTestFinished(() => facilitator.close());
     facilitator.faults.settle = {
       answer: { success: true, transaction: nowhere, network, payer: payerAddress },
     };

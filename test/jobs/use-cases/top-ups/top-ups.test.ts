@@ -33,7 +33,6 @@ const lie = { answer: { success: true, transaction: nowhere, network: 'eip155:84
 
 async function facilitatorThatLies() {
   const proxy = await startFacilitatorProxy(chain.facilitatorUrl);
-  onTestFinished(() => proxy.close());
   return proxy;
 }
 

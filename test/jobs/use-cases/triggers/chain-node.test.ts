@@ -12,6 +12,15 @@ beforeAll(async () => {
 });
 afterAll(() => chain.stop());
 
+/** A follower of the chain through a node that can lie. */
+async function behindProxy() {
+  const database = await createDatabase();
+  const calls = ledger();
+  const node = await startRpcProxy(chain.url);
+  const terms = mintTerms({ ...chain, url: node.url }, { finality: { confirmations: 0 } });
+  return { database, calls, node, terms, ...follower(database, terms, calls) };
+}
+
 test('a node that refuses ranges is asked for shorter ones, down to single blocks, without a gap', async () => {
   const database = await createDatabase();
   const calls = ledger();
@@ -76,11 +85,7 @@ test('a range with more logs than a process can read without a pause for others 
 });
 
 test('logs that were not asked for are not believed: the cursor stays, and the operator sees why', async () => {
-  const database = await createDatabase();
-  const calls = ledger();
-  const node = await startRpcProxy(chain.url);
-  const terms = mintTerms({ ...chain, url: node.url }, { finality: { confirmations: 0 } });
-  const { look, lag } = follower(database, terms, calls);
+  const { calls, node, look, lag } = await behindProxy();
   await look();
   const reached = (await lag())?.block;
   await chain.mint(81);
@@ -110,11 +115,7 @@ test('logs that were not asked for are not believed: the cursor stays, and the o
 });
 
 test('a head that goes back, an unknown block and another chain leave the cursor where it is', async () => {
-  const database = await createDatabase();
-  const calls = ledger();
-  const node = await startRpcProxy(chain.url);
-  const terms = mintTerms({ ...chain, url: node.url }, { finality: { confirmations: 0 } });
-  const { look, lag } = follower(database, terms, calls);
+  const { database, calls, node, terms, look, lag } = await behindProxy();
   await look();
   await chain.mint(91);
   await look();
@@ -136,11 +137,7 @@ test('a head that goes back, an unknown block and another chain leave the cursor
 });
 
 test('words of a node that no column and no alert can hold change nothing: the problem is noted, and the next look continues', async () => {
-  const database = await createDatabase();
-  const calls = ledger();
-  const node = await startRpcProxy(chain.url);
-  const terms = mintTerms({ ...chain, url: node.url }, { finality: { confirmations: 0 } });
-  const { look, lag } = follower(database, terms, calls);
+  const { calls, node, look, lag } = await behindProxy();
   await look();
   await chain.mint(94);
   node.lie = () => ({ error: { code: -32_000, message: 'no\u0000\n\u202e\ud800 room' } });
@@ -152,11 +149,7 @@ test('words of a node that no column and no alert can hold change nothing: the p
 });
 
 test('a node whose head stays below the cursor is a problem, so that a head that never was is told to the operator', async () => {
-  const database = await createDatabase();
-  const calls = ledger();
-  const node = await startRpcProxy(chain.url);
-  const terms = mintTerms({ ...chain, url: node.url }, { finality: { confirmations: 0 } });
-  const { look, lag } = follower(database, terms, calls);
+  const { database, node, look, lag } = await behindProxy();
   const head = (await chainBlock(chain, await chain.height())) as Record<string, unknown>;
   const invented = { ...head, number: '0xffffffff', timestamp: '0xffffffffff' };
   node.lie = ({ method, params }) =>
@@ -171,11 +164,7 @@ test('a node whose head stays below the cursor is a problem, so that a head that
 });
 
 test('a node that has a head but no logs for five minutes is told to the operator, however often it is asked', async () => {
-  const database = await createDatabase();
-  const calls = ledger();
-  const node = await startRpcProxy(chain.url);
-  const terms = mintTerms({ ...chain, url: node.url }, { finality: { confirmations: 0 } });
-  const { look, lag } = follower(database, terms, calls);
+  const { database, calls, node, look, lag } = await behindProxy();
   await look();
   await chain.mint(96);
   node.lie = ({ method }) =>

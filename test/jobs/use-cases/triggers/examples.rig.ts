@@ -2,9 +2,8 @@ import { execFile } from 'node:child_process';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { expect, onTestFinished, test } from 'vitest';
-import { createDatabase } from '../../../support/database.ts';
 import { useChain } from '../../../support/devnet.ts';
-import { runnerSecret, startTestGateway } from '../../../support/gateway.ts';
+import { runnerSecret, startWithDatabase } from '../../../support/gateway.ts';
 import { isInstalled, packageEnvironment } from '../../../support/installed.ts';
 import { destroy, spawnProgram } from '../../../support/program.ts';
 import { eventually } from '../../../support/wait.ts';
@@ -32,8 +31,7 @@ const hasTools = isInstalled('curl') && isInstalled('openssl', 'version');
 test.skipIf(!hasTools)(
   'examples/send-webhook.sh triggers the job of examples/webhook-runner.ts, once however often it is sent',
   async () => {
-    const database = await createDatabase();
-    const gateway = await startTestGateway({ database, chain, tables, env });
+    const { database, gateway } = await startWithDatabase({ chain, tables, env });
     const runner = spawnProgram([process.execPath, 'examples/webhook-runner.ts'], root, {
       GATEWAY_URL: gateway.url,
       RUNNER_TOKEN: runnerSecret,
@@ -70,9 +68,7 @@ test.skipIf(!hasTools)(
 test('the runner of the examples does the calls of a schedule and those of the events of a contract', async () => {
   const events = await startEventChain();
   onTestFinished(() => events.stop());
-  const database = await createDatabase();
-  const gateway = await startTestGateway({
-    database,
+  const { database, gateway } = await startWithDatabase({
     chain,
     tables: `
 [[runners]]

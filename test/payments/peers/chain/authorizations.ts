@@ -6,6 +6,7 @@ import { testToken } from '../../../../src/devnet/contracts.ts';
 import { deployTokens, devnetTokens } from '../../../../src/devnet/token.ts';
 import type { Address, Hex } from '../../../../src/base/values/primitives.ts';
 import type { ExpectedTransfer } from '../../../../src/payments/rules/payment.ts';
+import { authorizationTypes } from '../../../support/payer.ts';
 
 const payer = privateKeyToAccount(devnetKeys.payer);
 const sender = privateKeyToAccount(devnetKeys.spare);
@@ -53,18 +54,13 @@ export async function startAuthorizationChain(): Promise<AuthorizationChain> {
     }),
     async use({ payTo: to, value, nonce }) {
       const message = { from: payer.address, to, value, validAfter: 0n, validBefore: 1n << 64n, nonce };
-      const types = {
-        TransferWithAuthorization: [
-          { name: 'from', type: 'address' },
-          { name: 'to', type: 'address' },
-          { name: 'value', type: 'uint256' },
-          { name: 'validAfter', type: 'uint256' },
-          { name: 'validBefore', type: 'uint256' },
-          { name: 'nonce', type: bytes32 },
-        ],
-      } as const;
       const primaryType = 'TransferWithAuthorization';
-      const signature = await payer.signTypedData({ domain, types, primaryType, message });
+      const signature = await payer.signTypedData({
+        domain,
+        types: authorizationTypes,
+        primaryType,
+        message,
+      });
       return send('transferWithAuthorization', [...Object.values(message), signature]);
     },
     async cancel({ nonce }) {

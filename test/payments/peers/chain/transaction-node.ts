@@ -1,9 +1,9 @@
-import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { toEventSelector } from 'viem';
 import { onTestFinished } from 'vitest';
 import type { ExpectedTransfer } from '../../../../src/payments/rules/payment.ts';
 import { createChain, type Chain } from '../../../../src/payments/peers/chain/chain.ts';
+import { listening } from '../../../support/listening.ts';
 
 /** Its result is not awaited. */
 type Listener = (request: IncomingMessage, response: ServerResponse, text: string) => unknown;
@@ -15,14 +15,9 @@ export async function serve(listener: Listener, timeoutMs = 20_000, hidesId = fa
     if (hidesId || !text.includes('eth_chainId')) return listener(request, response, text);
     return response.end(JSON.stringify({ jsonrpc: '2.0', id: 1, result: '0x14a34' }));
   };
-  const server = createServer((request, response) => void take(request, response, '')).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  onTestFinished(() => {
-    server.close().closeAllConnections();
-  });
-  const address = server.address();
-  const port = typeof address === 'object' ? address?.port : undefined;
-  const rpcUrl = `http://127.0.0.1:${port}/v2/key?a=b`;
+  const server = createServer((request, response) => void take(request, response, ''));
+  const at = await listening(server);
+  const rpcUrl = `${at}/v2/key?a=b`;
   const chain = createChain({ chainId: 84532, rpcUrl, timeoutMs });
   onTestFinished(() => chain.close());
   return chain;

@@ -6,6 +6,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { createFacilitator } from '../../../../src/payments/peers/facilitator/facilitator.ts';
 import type { AuthorizeCall } from '../../../../src/payments/peers/facilitator/facilitator-auth.ts';
 import { holdDeadlines, passTime } from '../../../support/deadlines.ts';
+import { listening } from '../../../support/listening.ts';
 
 const request = { x402Version: 2, paymentPayload: {}, paymentRequirements: {} } as const;
 const answers: Readonly<Record<string, object>> = {
@@ -139,16 +140,14 @@ test('nothing is sent where the signer returns an invalid header', async () => {
 
 test('signing and sending share one time-out', async () => {
   const asked = Promise.withResolvers<void>();
-  const server = createServer(() => asked.resolve()).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  onTestFinished(() => server.close().closeAllConnections());
-  const { port } = server.address() as AddressInfo;
+  const server = createServer(() => asked.resolve());
+  const at = await listening(server);
   const timeoutMs = 100_000;
   const signer: AuthorizeCall = () => {
     passTime(0.6 * timeoutMs);
     return Promise.resolve({});
   };
-  const facilitator = connect(`http://127.0.0.1:${port}`, signer, undefined, timeoutMs);
+  const facilitator = connect(at, signer, undefined, timeoutMs);
   const deadlines = holdDeadlines();
   const settling = facilitator.settle(request);
   await asked.promise;

@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import { afterEach, describe, expect, test } from 'vitest';
+import { describe, expect, test, onTestFinished } from 'vitest';
 import {
   failuresToOpen,
   longestPauseMs,
@@ -12,11 +12,7 @@ import type {
 import { createFacilitator } from '../../../../src/payments/peers/facilitator/facilitator.ts';
 import { holdDeadlines } from '../../../support/deadlines.ts';
 import { eventually } from '../../../support/wait.ts';
-
-const cleanups: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const cleanup of cleanups.splice(0).toReversed()) await cleanup();
-});
+import { freePort } from '../../../../src/devnet/ports.ts';
 
 /** What it returns is not waited for. */
 type Listener = (request: IncomingMessage, response: ServerResponse) => unknown;
@@ -24,7 +20,7 @@ type Listener = (request: IncomingMessage, response: ServerResponse) => unknown;
 async function serve(listener: Listener, options?: Partial<FacilitatorOptions>): Promise<Facilitator> {
   const server = createServer((request, response) => void listener(request, response)).listen(0, '127.0.0.1');
   await once(server, 'listening');
-  cleanups.push(() => server.close().closeAllConnections());
+  onTestFinished(() => server.close().closeAllConnections());
   const address = server.address();
   const port = typeof address === 'object' ? address?.port : undefined;
   return connect(`http://127.0.0.1:${port}/x402/`, options);
@@ -37,7 +33,7 @@ function connect(url: string, options?: Partial<FacilitatorOptions>): Facilitato
     settleTimeoutMs: 20_000,
     ...options,
   });
-  cleanups.push(() => facilitator.close());
+  onTestFinished(() => facilitator.close());
   return facilitator;
 }
 
@@ -410,10 +406,6 @@ function withoutError(answer: object): object {
 }
 
 async function deadUrl(): Promise<string> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const address = server.address();
-  const port = typeof address === 'object' ? address?.port : undefined;
-  await once(server.close(), 'close');
+  const port = await freePort();
   return `http://127.0.0.1:${port}`;
 }

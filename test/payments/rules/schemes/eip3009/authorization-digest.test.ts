@@ -5,18 +5,8 @@ import { expect, test } from 'vitest';
 import { authorizationDigest } from '../../../../../src/payments/rules/schemes/eip3009/authorization-digest.ts';
 import { isSignedByPayer, type SignedPayment } from '../../../../../src/payments/rules/payment.ts';
 import type { Address, Hex } from '../../../../../src/base/values/primitives.ts';
+import { authorizationTypes } from '../../../../support/payer.ts';
 import { signedPayment } from '../../payment-support.ts';
-
-const types = {
-  TransferWithAuthorization: [
-    { name: 'from', type: 'address' },
-    { name: 'to', type: 'address' },
-    { name: 'value', type: 'uint256' },
-    { name: 'validAfter', type: 'uint256' },
-    { name: 'validBefore', type: 'uint256' },
-    { name: 'nonce', type: 'bytes32' },
-  ],
-} as const;
 
 function typedData(payment: SignedPayment) {
   const { payer: from, payTo: to, amount: value, validAfter, validBefore, nonce } = payment;
@@ -27,7 +17,7 @@ function typedData(payment: SignedPayment) {
     verifyingContract: payment.asset,
   };
   const message = { from, to, value, validAfter, validBefore, nonce };
-  return { domain, types, primaryType: 'TransferWithAuthorization', message } as const;
+  return { domain, types: authorizationTypes, primaryType: 'TransferWithAuthorization', message } as const;
 }
 
 const hex = (bytes: number) =>
