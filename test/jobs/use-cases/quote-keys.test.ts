@@ -13,7 +13,7 @@ import { offerSecret, receiptKeysOf } from '../../../src/payments/use-cases/rece
 import { revokeQuotes } from '../../../src/jobs/use-cases/revoke-quotes.ts';
 import { writerRole } from '../../../src/ledger/store/database.ts';
 import { readLedgerId } from '../../../src/ledger/store/secrets.ts';
-import { laneOn } from '../../support/credit.ts';
+import { laneOn, databaseWithLane } from '../../support/credit.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
 import { useChain } from '../../support/devnet.ts';
 import { startFacilitatorProxy } from '../../support/facilitator-proxy.ts';
@@ -25,7 +25,7 @@ import {
   type TestGatewayOptions,
 } from '../../support/gateway.ts';
 import { allEvents, expectSoundLedger } from '../../support/invariants.ts';
-import { header, type Offer, offerOf, payer, signOffer } from '../../support/payer.ts';
+import { header, type Offer, offerOf, signOffer } from '../../support/payer.ts';
 import { eventually } from '../../support/wait.ts';
 
 const chain = useChain();
@@ -150,11 +150,9 @@ test('a quote that does not authenticate itself and is not stored buys nothing',
   const before = await chain.balance(payTo);
   const past = nowSecs() - 600;
   const bad: Record<string, Minted> = {
+    // what else a quote must say is in test/payments/rules/quote-echo.test.ts
     'of another key': { key: 'a-key-of-quotes-that-no-gateway-has--' },
     'of another ledger': { realm: { ledgerId: '00' } },
-    'of another generation': { realm: { generation: 2 } },
-    'of another lane': { realm: { lane: 2 } },
-    'of another gateway': { realm: { origin: 'http://staging.example' } },
     'of another job': { quote: { jobIndex: 1 } },
     expired: { quote: { issuedAt: past, expiresAt: past + 300 } },
   };
@@ -179,16 +177,12 @@ test('a quote that does not authenticate itself and is not stored buys nothing',
       accepts: [{ ...first, extra: { ...first.extra, quote: { ...quote, ...change } as never } }],
     });
   await send('with a forged MAC', await changed({ mac: randomBytes(32).toString('base64url') }));
-  await send('with another requester', await changed({ requester: payer.address.toLowerCase() }));
-  await send('with another hash of inputs', await changed({ inputsHash: `0x${'11'.repeat(32)}` }));
-  await send('with another expiry', await changed({ expiresAt: nowSecs() + 86_400 }));
-  await send('with an unknown field', await changed({ free: true }));
   const unknown = '402 unknown_quote';
   expect(codes).toEqual({
     ...Object.fromEntries(Object.keys(codes).map((name) => [name, unknown])),
     expired: '402 quote_expired',
   });
-  expect(Object.keys(codes)).toHaveLength(13);
+  expect(Object.keys(codes)).toHaveLength(6);
   expect(await chain.balance(payTo)).toBe(before);
   expect((await allEvents(database.db)).filter(({ type }) => type === 'settlement_started')).toEqual([]);
 });
@@ -232,7 +226,6 @@ test('an offer is paid on its own terms, and its quote is recorded once whether 
 test('a quote that is revoked buys nothing in any gateway, even while its payment is being verified', async () => {
   const database = await createDatabase();
   const proxy = await startFacilitatorProxy(chain.facilitatorUrl);
-  onTestFinished(() => proxy.close());
   const gateway = await keyed(database, { facilitatorUrl: proxy.url });
   const before = await chain.balance(payTo);
   const lane = laneOn(database);
@@ -277,9 +270,7 @@ async function mayReadClaims(database: TestDatabase, isAllowed: boolean): Promis
 test('a payment whose quote authenticates itself starts unread; a repetition reaches the facilitator once for each gateway', async () => {
   const database = await createDatabase();
   const proxy = await startFacilitatorProxy(chain.facilitatorUrl);
-  onTestFinished(() => proxy.close());
   const otherProxy = await startFacilitatorProxy(chain.facilitatorUrl);
-  onTestFinished(() => otherProxy.close());
   const gateway = await keyed(database, { facilitatorUrl: proxy.url });
   const other = await keyed(database, { facilitatorUrl: otherProxy.url });
   const before = await chain.balance(payTo);
@@ -323,8 +314,7 @@ test('a payment whose quote authenticates itself starts unread; a repetition rea
 });
 
 test('an append on a revoked quote is stale, whichever way its batch is written', async () => {
-  const database = await createDatabase();
-  const lane = laneOn(database);
+  const { database, lane } = await databaseWithLane();
   onTestFinished(() => lane.close());
   const start = (stream: string, issuedAt: number, isDecided = false) =>
     lane.append({

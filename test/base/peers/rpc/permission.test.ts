@@ -132,6 +132,8 @@ describe('the answer is unavailable, never a refusal, when', () => {
     ['is a page', 200, '<!doctype html><p>Welcome</p>', 'malformed'],
     ['is empty', 200, '', 'malformed'],
     ['is of another call', 200, JSON.stringify({ ...good, id: 2 }), 'malformed'],
+    ['is of another JSON-RPC version', 200, JSON.stringify({ ...good, jsonrpc: '1.0' }), 'malformed'],
+    ['errs in its own way', 200, JSON.stringify({ jsonrpc: '2.0', id: 1, error: 'no' }), 'malformed'],
     ['is of no call', 200, JSON.stringify({ ...good, id: null }), 'malformed'],
     ['is a batch', 200, JSON.stringify([good]), 'malformed'],
     ['is cut', 200, JSON.stringify(good).slice(0, -1), 'malformed'],

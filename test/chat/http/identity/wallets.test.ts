@@ -115,11 +115,8 @@ test('a wallet that signs in to another account stays there, and its user is tol
 describe('a wallet is not added by a message', () => {
   test.each<[string, Partial<SiweMessage>]>([
     ['for another domain', { domain: 'other.example' }],
-    ['for another place', { uri: 'https://other.example' }],
-    ['for another chain', { chainId: 5 }],
     ['that says something else', { statement: 'Sign in. This costs nothing and moves no tokens.' }],
     ['with a nonce that was never issued', { nonce: 'a'.repeat(96) }],
-    ['that is too old', { issuedAt: new Date(Date.now() - 600_000).toISOString() }],
   ])('%s', async (_, otherwise) => {
     const { ada } = await start();
     const { status, json } = await link(ada, newWallet(), otherwise);

@@ -1,4 +1,3 @@
-import { stringToHex } from 'viem';
 import { generatePrivateKey } from 'viem/accounts';
 import { describe, expect, it, test } from 'vitest';
 import {
@@ -26,22 +25,11 @@ const spends = useSpendChain();
 const domain = () => ({ chainId: spends.chain.chain.chainId, contract: prepaidContractAddress });
 const nowSecs = () => BigInt(Math.floor(Date.now() / 1_000));
 
-/** The other signature of the same key over the same digest. */
-function highTwin({ signature, ...auth }: SpendAuth): SpendAuth {
-  const order = 0xfffffffffffffffffffffffffffffffebaaedce6af48a03bbfd25e8cd0364141n;
-  const s = (order - BigInt(`0x${signature.slice(66, 130)}`)).toString(16).padStart(64, '0');
-  const v = signature.endsWith('1b') ? '1c' : '1b';
-  return { ...auth, signature: `0x${signature.slice(2, 66)}${s}${v}` };
-}
-
 describe('a refused spend keeps its nonce and calls no upstream', () => {
   type Make = (account: SpendAccount) => Promise<SpendAuth>;
+  /** One for each check; the others of each are in test/accounts/rules/spend/spend-auth.test.ts. */
   const faults: [string, string, Make][] = [
     ['for another operator', '400 operator_mismatch', (a) => a.sign({ operator: prepaidContractAddress })],
-    ['for another service', '400 service_id_mismatch', (a) => a.sign({ serviceId: 2n })],
-    ['below the minimum charge', '400 below_min_charge', (a) => a.sign({ amount: 999n })],
-    ['above the maximum spend', '400 exceeds_max_spend', (a) => a.sign({ amount: 50_000_001n })],
-    ['of amount zero', '400 invalid_amount', (a) => a.sign({ amount: 0n })],
     ['below the maximum cost of the request', '400 below_min_charge', (a) => a.sign({ amount: 3_000n })],
     ['above the balance', '402 insufficient_balance', (a) => a.sign({ amount: 5_000_001n })],
     ['expired a second ago', '402 invalid_spend_auth', (a) => a.sign({ expiry: nowSecs() - 1n })],
@@ -51,33 +39,11 @@ describe('a refused spend keeps its nonce and calls no upstream', () => {
       '402 invalid_spend_auth',
       (a) => a.sign({ expiry: nowSecs() + 435n }),
     ],
-    ['with a high s', '402 invalid_spend_auth', async (a) => highTwin(await a.sign())],
-    [
-      'with a v of 0 or 1',
-      '402 invalid_spend_auth',
-      async (a) => {
-        const auth = await a.sign();
-        const v = auth.signature.endsWith('1b') ? '00' : '01';
-        return { ...auth, signature: `0x${auth.signature.slice(2, 132 - 2)}${v}` };
-      },
-    ],
     [
       'for another chain',
       '402 signer_mismatch',
       (a) => signSpend({ ...domain(), chainId: 1 }, a.key, { commitment: a.commitment }),
     ],
-    [
-      'for another contract',
-      '402 signer_mismatch',
-      (a) => signSpend({ ...domain(), contract: operator }, a.key, { commitment: a.commitment }),
-    ],
-    ['of an unknown account', '402 signer_mismatch', () => signSpend(domain(), generatePrivateKey())],
-    [
-      'with an edited amount',
-      '402 signer_mismatch',
-      async (a) => ({ ...(await a.sign()), amount: 1_000_001n }),
-    ],
-    ['with an edited nonce', '402 signer_mismatch', async (a) => ({ ...(await a.sign()), nonce: 1n })],
   ];
   it.each(faults)('%s', async (_, code, make) => {
     const gateway = await spends.gateway();
@@ -93,19 +59,6 @@ test('a spend with the earliest allowed expiry is accepted', async () => {
   const gateway = await spends.gateway();
   const account = await spends.account();
   expect((await ask(gateway, await account.sign({ expiry: nowSecs() + 445n }))).status).toBe(200);
-});
-
-test('a truncated spend header is refused at every length', async () => {
-  const gateway = await spends.gateway();
-  const header = spendHeader(await (await spends.account()).sign());
-  const above = header.replace(/"amount":"\d+"/, `"amount":"${2n ** 256n}"`);
-  const send = (text: string) => gateway.post(chat(), { 'x-payment-signature': text });
-  for (const cut of [1, 10, 100, header.length - 1])
-    expect(await codeOf(await send(header.slice(0, cut)))).toBe('402 invalid_spend_auth');
-  expect(await codeOf(await send(stringToHex(header).slice(0, -2)))).toBe('402 invalid_spend_auth');
-  expect(await codeOf(await send('0x'))).toBe('402 invalid_spend_auth');
-  expect(await codeOf(await send(above))).toBe('400 invalid_amount');
-  expect((await send(stringToHex(header))).status).toBe(200);
 });
 
 test('a spend from an account of another token is refused', async () => {

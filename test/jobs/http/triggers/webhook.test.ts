@@ -157,21 +157,7 @@ describe('a signed webhook', () => {
     expect(await madeCalls(database)).toHaveLength(2);
     await expectSound(database);
   });
-
-  test('that thirty requests carry simultaneously to two gateways makes one call', async () => {
-    const { database, runner, send } = await start({ count: 2 });
-    const headers = signed('msg_1');
-    const answers = await Promise.all(Array.from({ length: 30 }, () => send(headers)));
-    expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([202]));
-    expect(new Set(answers.map(({ text }) => text)).size).toBe(1);
-    expect(answers.filter(({ headers: of }) => of.get('idempotent-replayed') === null)).toHaveLength(1);
-    expect(await madeCalls(database)).toHaveLength(1);
-    await eventually(() => expect(runner.deliveries).toHaveLength(1));
-    await expectSound(database);
-  });
 });
-
-const now = () => String(Math.floor(Date.now() / 1_000));
 
 test('a webhook is taken with either of two secrets that a reload has set, and the log says when the second one was used', async () => {
   const database = await createDatabase();
@@ -216,6 +202,7 @@ secret = ${second === undefined ? '"file:first"' : '["file:first", "file:second"
 
 describe('a webhook is refused and makes no call', () => {
   const body = '{"order":1}';
+  /** What else of its headers is wrong is in test/base/values/call-signature.test.ts. */
   const cases: readonly [
     string,
     () => Record<string, string>,
@@ -224,39 +211,10 @@ describe('a webhook is refused and makes no call', () => {
     { body?: string; to?: string }?,
   ][] = [
     ['without headers', () => ({}), 400, 'invalid_webhook'],
-    ['without an id', () => ({ ...signed('a'), 'webhook-id': '' }), 400, 'invalid_webhook'],
-    ['with a dot in its id', () => signed(`a.${now()}`), 400, 'invalid_webhook'],
-    ['with an id of 201 characters', () => signed('a'.repeat(201)), 400, 'invalid_webhook'],
-    [
-      'with a time that is none',
-      () => ({ ...signed('a'), 'webhook-timestamp': '1e9' }),
-      400,
-      'invalid_webhook',
-    ],
     ['with an old time', () => signed('a', body, { ageSecs: 400 }), 401, 'webhook_signature_mismatch'],
-    ['with a time ahead', () => signed('a', body, { ageSecs: -400 }), 401, 'webhook_signature_mismatch'],
-    [
-      'with the id of another',
-      () => ({ ...signed('a'), 'webhook-id': 'b' }),
-      401,
-      'webhook_signature_mismatch',
-    ],
-    ['with another body', () => signed('a', '{"order":2}'), 401, 'webhook_signature_mismatch'],
     [
       'signed with the secret of another trigger',
       () => signedByText('a', body, env.OTHER),
-      401,
-      'webhook_signature_mismatch',
-    ],
-    [
-      'signed with the text of a secret in base64',
-      () => signedByText('a', body, secret),
-      401,
-      'webhook_signature_mismatch',
-    ],
-    [
-      'with an empty signature',
-      () => ({ ...signed('a'), 'webhook-signature': 'v1,' }),
       401,
       'webhook_signature_mismatch',
     ],

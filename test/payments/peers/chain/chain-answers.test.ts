@@ -92,28 +92,16 @@ describe('the chain id', () => {
 
 describe('an RPC is unavailable when it', () => {
   const ok = { jsonrpc: '2.0', id: 1, result: '0x14a34' };
+  /** What else no RPC may answer is in test/base/peers/rpc/permission.test.ts. */
   test.each([
     [
       'answers with an error',
       200,
-      { jsonrpc: '2.0', id: 1, error: { code: -32000, message: 'no' } },
+      { ...ok, result: undefined, error: { code: -32000, message: 'no' } },
       'rpc_error',
     ],
-    [
-      'cannot read the request',
-      200,
-      { jsonrpc: '2.0', id: null, error: { code: -32700, message: 'no' } },
-      'rpc_error',
-    ],
-    ['errs in its own way', 200, { jsonrpc: '2.0', id: 1, error: 'no' }, 'malformed'],
-    ['answers another call', 200, { ...ok, id: 2 }, 'malformed'],
-    ['answers no call', 200, { jsonrpc: '2.0', result: '0x14a34' }, 'malformed'],
     ['answers with another JSON-RPC version', 200, { ...ok, jsonrpc: '1.0' }, 'malformed'],
-    ['answers a batch', 200, [ok], 'malformed'],
     ['limits', 429, ok, 'status_429'],
-    ['redirects', 302, ok, 'status_302'],
-    ['shows a page', 200, '<html>', 'malformed'],
-    ['is too long', 200, { ...ok, padding: 'x'.repeat(65_536) }, 'too_large'],
   ])('%s', async (_, status, answer, cause) => {
     const chain = await serve(
       (_request, response) => response.writeHead(status).end(JSON.stringify(answer)),
