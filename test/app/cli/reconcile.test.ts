@@ -10,7 +10,7 @@ import { useChain } from '../../support/devnet.ts';
 import { documentOf } from '../../support/documented.ts';
 import { payTo, type TestGateway } from '../../support/gateway.ts';
 import { testSigner } from '../../support/log.ts';
-import { tollbook, withoutProgress } from '../../support/program.ts';
+import { withoutProgress } from '../../support/program.ts';
 import { endOfPeriod, exceptionsIn, exportSealed, itemsOf, paid } from '../../support/reconcile.ts';
 import { startRpcProxy } from '../../support/rpc-proxy.ts';
 import { sendTokens } from '../../support/tokens.ts';
@@ -125,16 +125,6 @@ test('a period without blocks, such as one of a wrong year, is refused with that
   const stderr =
     'nothing was compared, and nothing was stored: no chain has a block in the period, and the ledger has nothing there. Is the year right?\n';
   expect({ ...ended, stderr: withoutProgress(ended.stderr) }).toMatchObject({ code: 2, stdout: '', stderr });
-});
-
-test.each([
-  [['--from', '2999-01', '--to', '2999-02'], /the period is in the future/],
-  [['--from', '2026-01', '--to', '2026-02', '--rpc', 'base=http://x'], /--rpc is NETWORK=URL/],
-  [['--from', '2026-01', '--to', '2026-02', '--checkpoint', 'x'], /--checkpoint goes with --input/],
-])('wrong arguments end with exit code 2: %s', async (args, words) => {
-  const ended = await tollbook(['reconcile', ...args]);
-  expect(ended).toMatchObject({ code: 2, stdout: '' });
-  expect(ended.stderr).toMatch(words);
 });
 
 test('a source that cannot be read ends with exit code 2 and its error, and no report is stored', async () => {

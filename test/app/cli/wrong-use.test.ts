@@ -11,96 +11,62 @@ import { withClient } from '../../support/database.ts';
 import { testSigner } from '../../support/log.ts';
 import { spawnProgram, temporaryFolder, tollbook } from '../../support/program.ts';
 
-const period = ['--from', '2026-01', '--to', '2026-02'];
-const key = ['--pubkey', testSigner.verifierKeys[0]];
+const period = '--from 2026-01 --to 2026-02';
+const key = `--pubkey ${testSigner.verifierKeys[0]}`;
 const digest = `0x${'a'.repeat(64)}`;
 
 test.each([
-  [['exprt'], 'tollbook has no command exprt; `tollbook --help` lists them all'],
-  [
-    ['refunds', 'list'],
-    'tollbook has no command refunds list; there is: refunds due, refunds batch, refunds abandon, refunds record',
-  ],
+  ['exprt', 'tollbook has no command exprt; `tollbook --help` lists them all'],
   // an ignored filter would look like a filter without results
-  [['period', 'list', '--from', '2026-01'], 'tollbook period list takes no arguments, not --from'],
-  [['verify', 'absent.jsonl', ...key], 'the export absent.jsonl cannot be read: there is no such file'],
-  [['verify', '--checkpoint', 'absent'], 'without --pubkey a checkpoint proves nothing'],
-  [['verify', '--pubkey', 'absent'], '--pubkey absent is neither a key nor a file: there is no such file'],
+  ['period list --from 2026-01', 'tollbook period list takes no arguments, not --from'],
+  [`verify absent.jsonl ${key}`, 'the export absent.jsonl cannot be read: there is no such file'],
+  ['verify --checkpoint absent', 'without --pubkey a checkpoint proves nothing'],
+  ['verify --pubkey absent', '--pubkey absent is neither a key nor a file: there is no such file'],
   [
-    ['reconcile', ...period, '--input', 'absent.jsonl'],
+    `reconcile ${period} --input absent.jsonl`,
     'the export absent.jsonl cannot be read: there is no such file',
   ],
   [
-    ['reconcile', ...period, '--input', 'package.json', '--checkpoint', 'absent', ...key],
+    `reconcile ${period} --input package.json --checkpoint absent ${key}`,
     '--checkpoint absent cannot be read: there is no such file',
   ],
   [
-    ['refunds', 'record', '--quote-digest', digest, '--tx', digest],
+    `refunds record --quote-digest ${digest} --tx ${digest}`,
     "an RPC is missing: name one with --rpc NETWORK=URL, or the gateway's configuration with --config FILE",
   ],
+  [`reconcile ${period} --checkpoint x`, '--checkpoint goes with --input: the database has its own'],
   [
-    ['sweeps', 'record', '--network', 'eip155:1', '--tx', digest, '--rpc', 'http://127.0.0.1:1'],
+    `sweeps record --network eip155:1 --tx ${digest} --rpc http://127.0.0.1:1`,
     '--rpc is NETWORK=URL, such as eip155:8453=URL',
   ],
   [
-    [
-      'export',
-      '--format',
-      'csv',
-      ...period,
-      '--input',
-      '/dev/null',
-      '--exported-at',
-      '2026-02',
-      '--out',
-      '/absent/a.csv',
-    ],
+    `export --format csv ${period} --input /dev/null --exported-at 2026-02 --out /absent/a.csv`,
     '--out /absent/a.csv cannot be written: its folder does not exist or is not writable',
   ],
   [
-    [
-      'refunds',
-      'batch',
-      '--network',
-      'eip155:1',
-      '--out',
-      '/absent/a.json',
-      '--rpc',
-      'eip155:1=http://127.0.0.1:1',
-    ],
+    'refunds batch --network eip155:1 --out /absent/a.json --rpc eip155:1=http://127.0.0.1:1',
     '--out /absent/a.json cannot be written: its folder does not exist or is not writable',
   ],
   [
-    [
-      'refunds',
-      'batch',
-      '--network',
-      'eip155:1',
-      '--out',
-      'batch.json',
-      '--safe',
-      'docs',
-      '--rpc',
-      'eip155:1=http://127.0.0.1:1',
-    ],
+    'refunds batch --network eip155:1 --out batch.json --safe docs --rpc eip155:1=http://127.0.0.1:1',
     '--safe docs cannot be written: it is a folder',
   ],
-  [['export', '--out', 'docs'], '--out docs cannot be written: it is a folder'],
+  ['export --out docs', '--out docs cannot be written: it is a folder'],
   // a month of a slow chain takes long
   [
-    ['reconcile', ...period, '--rpc', 'eip155:1=http://127.0.0.1:1', '--json', '/absent/a.json'],
+    `reconcile ${period} --rpc eip155:1=http://127.0.0.1:1 --json /absent/a.json`,
     '--json /absent/a.json cannot be written: its folder does not exist or is not writable',
   ],
   [
-    ['reconcile', ...period, '--rpc', 'eip155:1=http://127.0.0.1:1', '--csv', 'docs'],
+    `reconcile ${period} --rpc eip155:1=http://127.0.0.1:1 --csv docs`,
     '--csv docs cannot be written: it is a folder',
   ],
   [
-    ['reconcile', ...period, '--rpc', 'eip155:1=http://127.0.0.1:1', '--input', 'docs'],
+    `reconcile ${period} --rpc eip155:1=http://127.0.0.1:1 --input docs`,
     'the export docs cannot be read: it is a folder',
   ],
 ])('wrong arguments are refused with one line and exit code 2: %s', async (args, words) => {
-  expect(await tollbook(args)).toMatchObject({ code: 2, stdout: '', stderr: `${words}\n` });
+  expect(await tollbook(args.split(' '))).toMatchObject({ code: 2, stdout: '', stderr: `${words}\n` });
 });
 
 test('an empty file is not an export: it is neither sound nor clean nor the books of anything', async () => {
@@ -109,9 +75,9 @@ test('an empty file is not an export: it is neither sound nor clean nor the book
   const given = ['--input', file, '--exported-at', '2026-02'];
   for (const args of [
     ['verify', file],
-    ['reconcile', ...period, '--input', file, '--rpc', 'eip155:1=http://127.0.0.1:1'],
+    ['reconcile', ...period.split(' '), '--input', file, '--rpc', 'eip155:1=http://127.0.0.1:1'],
     ['period', 'check', '2026-01', '--input', file],
-    ['export', '--format', 'csv', ...period, ...given],
+    ['export', '--format', 'csv', ...period.split(' '), ...given],
     ['aging', '--as-of', '2026-01', ...given],
   ])
     expect(await tollbook(args)).toMatchObject({
@@ -119,15 +85,6 @@ test('an empty file is not an export: it is neither sound nor clean nor the book
       stdout: '',
       stderr: `the export ${file} is empty: it was not written to its end. Export the ledger again\n`,
     });
-});
-
-test('an unreachable database is reported in one line, without its password', async () => {
-  const ended = await tollbook(['refunds', 'due'], {
-    DATABASE_URL: 'postgresql://ada:secret@127.0.0.1:1/books',
-  });
-  const words =
-    'the database that DATABASE_URL names cannot be used: connect ECONNREFUSED 127.0.0.1:1. Nothing was done: check the URL, and that its server runs';
-  expect(ended).toMatchObject({ code: 2, stdout: '', stderr: `${words}\n` });
 });
 
 test('a database without a ledger is reported in one line that says what to do', async () => {
@@ -154,7 +111,7 @@ test('a checkpoint stays valid with empty lines at its end, which editors and sh
   writeFileSync(ledger, `${JSON.stringify({ counters: {}, export: 1, seq: 0 })}\n`);
   const head = { origin: testSigner.name, size: 0, root: createHash('sha256').digest() };
   writeFileSync(file, `${signCheckpoint(head, testSigner)}\n\n`);
-  const { code, stdout } = await tollbook(['verify', ledger, '--checkpoint', file, ...key]);
+  const { code, stdout } = await tollbook(['verify', ledger, '--checkpoint', file, ...key.split(' ')]);
   expect({ code, stdout }).toEqual({ code: 0, stdout: expect.stringContaining(`ok     ${file}`) });
 });
 

@@ -121,17 +121,4 @@ describe('top-ups', () => {
     );
     expect((await parse(unproven('confirm = "never"'), {}, variables)).config.topUps).toHaveLength(1);
   });
-
-  it('report all their mistakes at once, together with other mistakes', async () => {
-    const messages = await wrongsOf({
-      people: '',
-      prices: '',
-      policies: policy('disabled'),
-      runners: '[[runners]]\nservices = [9]\nmode = "lease"\n',
-      topUps: topUp('currency_per_token = { EURC = "x" }'),
-    });
-    const texts = messages.join('\n');
-    for (const part of ['needs [identity]', 'has no price', 'is disabled', 'runners[0]', 'EURC', 'token'])
-      expect(texts).toContain(part);
-  });
 });

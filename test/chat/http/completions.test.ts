@@ -71,13 +71,6 @@ test('tools are passed to the upstream unchanged, and their calls come back, who
   expect(sent).toMatchObject({ tools, seed: 7, temperature: 0.1, model: 'devnet-large' });
 });
 
-test('numbers are passed to the upstream unchanged', async () => {
-  const gateway = await startChatGateway();
-  const body = `{"model":"${freeModel}","messages":[{"role":"user","content":"x"}],"seed":12345678901234567890,"top_p":1.0}`;
-  expect((await gateway.post(body)).status).toBe(200);
-  expect(gateway.model.calls[0]?.body).toContain('"seed":12345678901234567890');
-});
-
 test('only the body is passed to the upstream: no credential, cookie or other header of the client', async () => {
   const gateway = await startChatGateway();
   const answer = await gateway.post(ask('hello'), {

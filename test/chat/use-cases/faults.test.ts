@@ -4,7 +4,7 @@ import { type Fault, faultNames } from '../../../src/devnet/model-faults.ts';
 import { startModelUpstream } from '../../../src/devnet/model-upstream.ts';
 import { allEvents } from '../../support/invariants.ts';
 import { expectBooks } from '../../support/credit.ts';
-import { ask, freeModel, startChatGateway, type ChatGateway } from '../../support/chat-gateway.ts';
+import { ask, startChatGateway, type ChatGateway } from '../../support/chat-gateway.ts';
 import { eventually } from '../../support/wait.ts';
 
 /** How a completion ends for its client, and in the ledger. */
@@ -180,14 +180,4 @@ test('the failing requests of one caller do not close a model to other callers',
   for (let time = 0; time < 8; time++)
     expect((await gateway.post(ask('fault:status_500'), mallory)).status).toBe(502);
   expect((await gateway.post(ask('hello'), ann)).status).toBe(200);
-});
-
-test('a rate-limited model does not affect the other models of its upstream', async () => {
-  const gateway = await startChatGateway({ model: { retryAfterSecs: 60 } });
-  const key = { authorization: `Bearer ${await gateway.key()}` };
-  expect((await gateway.post(ask('fault:rate_limited'), key)).status).toBe(503);
-  const refused = await gateway.post(ask('hello'), key);
-  expect(refused.status).toBe(503);
-  expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(30);
-  expect((await gateway.post(ask('hello', freeModel), key)).status).toBe(200);
 });

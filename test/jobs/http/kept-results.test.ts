@@ -6,17 +6,12 @@ import { useChain } from '../../support/devnet.ts';
 import { expectSoundLedger } from '../../support/invariants.ts';
 import {
   asRunner,
-  complete,
   download,
-  inFolder,
   leased,
   type Leased,
   leaseOne,
-  named,
-  newFolder,
   type Paid,
   paid,
-  sendAll,
   starter,
 } from '../../calls/use-cases/large-results-support.ts';
 
@@ -52,22 +47,6 @@ test('of completions of one lease that come together the first is kept, and it i
     const { recorded, hash, length } = await shown(database, gateway, to);
     expect(recorded).toMatchObject({ result_sha256: hash, result_bytes: length });
     expect(sha256(Buffer.from(receipt.result.body_base64, 'base64'))).toBe(hash);
-  }
-});
-
-test('a large and a small completion of one lease that come together leave the first, as the ledger has it', async () => {
-  const database = await createDatabase();
-  const gateway = await start(database, leased + inFolder(await newFolder()));
-  for (const isLargeFirst of [true, false]) {
-    const to = await paid(gateway);
-    const lease = await leaseOne(gateway);
-    const [large, small] = [Buffer.alloc(100_000, 7), Buffer.from(isLargeFirst ? 'small' : '')];
-    await sendAll(gateway, lease, large);
-    const ways = [() => complete(gateway, lease, named(large)), () => completeInline(gateway, lease, small)];
-    const answers = await Promise.all((isLargeFirst ? ways : ways.toReversed()).map((way) => way()));
-    expect(answers.map(({ status }) => status)).toEqual([200, 200]);
-    const { recorded, hash, length } = await shown(database, gateway, to);
-    expect(recorded).toMatchObject({ result_sha256: hash, result_bytes: length });
   }
 });
 

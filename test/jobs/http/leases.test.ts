@@ -297,21 +297,6 @@ test('services are served in turn: a long queue of one does not hold up another'
   expect(rest).toHaveLength(2);
 });
 
-test('ten concurrent runners never hold the same call', async () => {
-  const database = await createDatabase();
-  const gateway = await start(database);
-  await Promise.all(Array.from({ length: 20 }, () => pay(gateway)));
-  const leases = await Promise.all(Array.from({ length: 10 }, () => lease(gateway, { max: 3 })));
-  const calls = leases.flatMap(({ json }) => json.calls as { call_id: number; lease_id: string }[]);
-  expect(new Set(calls.map(({ call_id }) => call_id)).size).toBe(calls.length);
-  await Promise.all(
-    calls.map(({ call_id, lease_id }) => ask(gateway, `/runner/calls/${call_id}/complete`, { lease_id })),
-  );
-  const { json } = await gateway.get('/x402/stats');
-  expect(json.counters.completed).toBe(calls.length);
-  await database.asOwner((owner) => expectSoundLedger(database.db, owner));
-});
-
 test('another runner sees neither the calls nor the leases of this one', async () => {
   const gateway = await start(await createDatabase());
   await pay(gateway);

@@ -334,28 +334,6 @@ test('a client that leaves an event stream gives its place back', async () => {
   await eventually(async () => expect((await gateway.get(`${path}?wait_secs=1`)).status).toBe(200));
 });
 
-test('three hundred clients that wait simultaneously are all answered, without a database connection for each', async () => {
-  const database = await createDatabase();
-  const gateway = await start(database, '', { limits: { maxWaitingRequestsPerClient: 300 } });
-  const { path } = await paid(gateway);
-  const waiting: Promise<Answer>[] = [];
-  // not more at once than the system's queue of new connections takes
-  while (waiting.length < 300) {
-    waiting.push(...Array.from({ length: 100 }, () => gateway.get(`${path}?wait_secs=60`)));
-    await eventually(() => expect(gateway.openRequests()).toBe(waiting.length));
-  }
-  const sessions = await database.asOwner((owner) =>
-    owner.query(
-      `select count(*)::int as open, count(*) filter (where state = 'active')::int as busy
-      from pg_stat_activity where datname = current_database() and pid <> pg_backend_pid()`,
-    ),
-  );
-  expect(sessions.rows[0].open).toBeLessThan(40);
-  await complete(gateway, await leaseOne(gateway));
-  const states = (await Promise.all(waiting)).map(({ json }) => json.state);
-  expect(states).toEqual(Array(300).fill('completed'));
-});
-
 test('three hundred who wait for one receipt read it once when they are woken, and each has its result', async () => {
   const database = await createDatabase();
   const gateway = await start(database);

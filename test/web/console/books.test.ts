@@ -67,19 +67,6 @@ test.skipIf(!hasBrowser)(
   },
 );
 
-test('a viewer sees the books, and explains nothing', async () => {
-  const { site, path, said } = await startWithBreak();
-  const viewer = browserOf(site, await signInOperator(site, { name: 'vera', role: 'viewer' }));
-  const { text } = await viewer.get(path);
-  expect(text).toContain('What differs');
-  expect(formsIn(text).map(({ action }) => action)).toEqual(['/console/sign-out']);
-  const fields = { ...formsIn(text)[0]?.fields, as: 'other', note: 'x' };
-  const page = await postForm(viewer, `${path}/explain`, fields);
-  const data = await postForm(viewer, `${path}/explain`, fields, { accept: 'application/json' });
-  expect([page.status, data.status, data.json?.error]).toEqual([403, 403, 'forbidden']);
-  expect(await said()).toEqual([]);
-});
-
 test('an explanation without a note, or of an unknown category or break, is not recorded', async () => {
   const { site, path, said } = await startWithBreak();
   const ada = browserOf(site, await signInOperator(site, { role: 'finance' }));

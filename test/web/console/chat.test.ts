@@ -71,15 +71,3 @@ test('a grant without an amount or a reason changes nothing, and one that is sen
   expect((await findAccount(gateway.database.db, { accountId }))?.balanceMicros).toBe(1_000_000);
   expect((await grace.get('/console/chat/accounts?q=nobody')).text).toContain('No such account');
 });
-
-test('a viewer sees accounts and grants nothing', async () => {
-  const { gateway, accountId, path } = await startWithAccount();
-  const viewer = browserOf(gateway, await signInOperator(gateway, { name: 'vera', role: 'viewer' }));
-  const { text } = await viewer.get(path);
-  expect(text).toContain('build &#60;b&#62;server&#60;/b&#62;');
-  const [own] = formsIn(text);
-  expect(own?.action).toBe('/console/sign-out');
-  const sent = { ...own?.fields, amount: '1', why: 'x' };
-  expect((await postForm(viewer, `${path}/grant`, sent)).status).toBe(403);
-  expect((await findAccount(gateway.database.db, { accountId }))?.balanceMicros).toBe(0);
-});

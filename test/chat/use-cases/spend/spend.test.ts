@@ -305,15 +305,6 @@ test('a nonce spent elsewhere first buys nothing, even with the same hash on the
   expect(gateway.model.calls).toHaveLength(0);
 });
 
-test('a spend above the balance of its account buys nothing', async () => {
-  const gateway = await spends.gateway();
-  const account = await spends.account(1_500_000n);
-  const [first, second] = [await account.sign(), await account.sign({ nonce: 1n })];
-  await spends.withCredits((credits) => credits.authorizeSpend(first, 10_000));
-  expect(await codeOf(await ask(gateway, second))).toBe('402 insufficient_balance');
-  expect(gateway.model.calls).toHaveLength(0);
-});
-
 test('of two spends that exceed the balance together one is served', async () => {
   const gateway = await spends.gateway();
   const account = await spends.account(1_500_000n);
