@@ -1,13 +1,8 @@
-import { smallAnswerBytes } from './eth-call.ts';
 import { type Rpc, type RpcAnswer, type RpcCall, unavailable } from './json-rpc.ts';
 import { quantity } from './rpc-values.ts';
+import { shortCall } from './eth-call.ts';
 
-export const chainIdCall: RpcCall<bigint> = {
-  method: 'eth_chainId',
-  params: [],
-  result: quantity,
-  maxResponseBytes: smallAnswerBytes,
-};
+export const chainIdCall = shortCall('eth_chainId', [], quantity);
 
 /** Calls an RPC only once its `eth_chainId` has matched: answers of another chain's node are `wrong_chain`. */
 export function askRightChain(

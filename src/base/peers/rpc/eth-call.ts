@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { Address, Hex } from '../../values/primitives.ts';
 import { RpcError, type RpcCall } from './json-rpc.ts';
+import { longAnswer } from './answer-reader.ts';
 
 /** The parameters of an `eth_call`. */
 export interface ContractCall {
@@ -13,6 +14,20 @@ export interface ContractCall {
 
 /** Enough for an answer of one ABI word or an error. */
 export const smallAnswerBytes = 64 * 1024;
+
+/** A call whose answer is short. */
+export function shortCall<T>(method: string, params: readonly unknown[], result: z.ZodType<T>): RpcCall<T> {
+  return { method, params, result, maxResponseBytes: smallAnswerBytes };
+}
+
+/** A call whose answer others may make long: of it an outline is read. */
+export function outlinedCall<T>(
+  method: string,
+  params: readonly unknown[],
+  result: z.ZodType<T>,
+): RpcCall<T> {
+  return { method, params, result, reading: longAnswer };
+}
 
 export const abiFalse = `0x${'0'.repeat(64)}`;
 export const abiTrue = `0x${'0'.repeat(63)}1`;
@@ -33,25 +48,16 @@ export function ethCall<T>(
   at: BlockTag = 'latest',
 ): RpcCall<T> {
   const limit = gas === undefined ? {} : { gas: `0x${gas.toString(16)}` };
-  return {
-    method: 'eth_call',
-    params: [{ to, data, ...limit }, at],
-    result,
-    maxResponseBytes: smallAnswerBytes,
-  };
+  return shortCall('eth_call', [{ to, data, ...limit }, at], result);
 }
 
 /** Contracts have at most 24 KiB, on some chains ten times as much, and hexadecimal doubles it. */
 const maxCodeBytes = 1024 * 1024;
 
 /** The code of an account: `0x` where it has no code. */
-export function codeCall(account: Address): RpcCall<string> {
-  return {
-    method: 'eth_getCode',
-    params: [account, 'latest'],
-    result: hexBytes,
-    maxResponseBytes: maxCodeBytes,
-  };
+export function codeCall(account: Address, at: BlockTag = 'latest'): RpcCall<string> {
+  const params = [account, at];
+  return { method: 'eth_getCode', params, result: hexBytes, maxResponseBytes: maxCodeBytes };
 }
 
 /** An address as a topic or an ABI word. */

@@ -13,6 +13,9 @@ export const quantity = z
   .regex(/^0x[0-9a-f]{1,16}$/i)
   .transform(BigInt);
 
+/** A count that a number holds exactly. */
+export const safeQuantity = quantity.transform(Number).refine((number) => Number.isSafeInteger(number));
+
 /** Lower-cased. */
 export const address = z
   .string()

@@ -1,11 +1,15 @@
 import { toEventSelector } from 'viem/utils';
 import type { Address, Hex } from '../../../base/values/primitives.ts';
-import { type Ask, askTaggedBlock, type BlockAnswer } from '../../../payments/peers/chain/blocks.ts';
-import { askFinality } from '../../../payments/peers/chain/finality.ts';
+import {
+  type Ask,
+  askTaggedBlock,
+  type BlockAnswer,
+  askFinality,
+} from '../../../payments/peers/chain/blocks.ts';
 import { findLog } from '../../../payments/peers/chain/find-log.ts';
 import { singleLogCall } from '../../../payments/peers/chain/logs.ts';
 import type { RpcAnswer, RpcUnavailable } from '../../../base/peers/rpc/json-rpc.ts';
-import { blockOf, receiptCall } from '../../../payments/peers/chain/receipt.ts';
+import { blockOf, receiptCall } from '../../../payments/peers/chain/transactions.ts';
 
 /** A transaction and its block, which was canonical at the time of the call. */
 export interface Landed {

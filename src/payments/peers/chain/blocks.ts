@@ -1,6 +1,5 @@
 import { z } from 'zod';
 import type { Hex } from '../../../base/values/primitives.ts';
-import { longAnswer } from '../../../base/peers/rpc/answer-reader.ts';
 import {
   unavailable,
   type RpcAnswer,
@@ -8,6 +7,7 @@ import {
   type RpcUnavailable,
 } from '../../../base/peers/rpc/json-rpc.ts';
 import { bytes32, quantity, toQuantity } from '../../../base/peers/rpc/rpc-values.ts';
+import { outlinedCall } from '../../../base/peers/rpc/eth-call.ts';
 
 export interface Block {
   readonly number: bigint;
@@ -49,13 +49,8 @@ function blockCall<T extends Block>(
   schema: z.ZodType<T>,
   isRequested: (block: Block) => boolean,
 ): RpcCall<T | null> {
-  return {
-    method: 'eth_getBlockByNumber',
-    params: [at, false],
-    result: schema.refine(isRequested).nullable(),
-    // the list of its transactions is passed over
-    reading: longAnswer,
-  };
+  // the list of its transactions is passed over
+  return outlinedCall('eth_getBlockByNumber', [at, false], schema.refine(isRequested).nullable());
 }
 
 /** The canonical block at a height; null where there is none. */
@@ -111,4 +106,32 @@ async function isOlder(ask: Ask, number: bigint, timestampSecs: number): Promise
   if (answer.kind === 'unavailable') return answer;
   if (answer.value === null) return unavailable('missing_block');
   return { kind: 'answer', value: answer.value.timestampSecs < timestampSecs };
+}
+
+/** Whether a block that a node has named is final. */
+export type BlockFinality =
+  | { readonly kind: 'final'; readonly block: Block }
+  /** Its height is above the last final one. */
+  | { readonly kind: 'above'; readonly finalNumber: bigint }
+  /** The canonical chain has another block at its height, or the node has no block there: `hash` is undefined then. */
+  | { readonly kind: 'other'; readonly hash: Hex | undefined }
+  | RpcUnavailable;
+
+/**
+ * Compares hashes: another block may have the same number.
+ * @param askFinalized may share its request with others
+ */
+export async function askFinality(
+  ask: Ask,
+  askFinalized: () => Promise<BlockAnswer>,
+  { number, hash }: Pick<Block, 'number' | 'hash'>,
+): Promise<BlockFinality> {
+  const finalized = await askFinalized();
+  if (finalized.kind === 'unavailable') return finalized;
+  if (finalized.block.number < number) return { kind: 'above', finalNumber: finalized.block.number };
+  const at = await askBlock(ask, number);
+  if (at.kind === 'unavailable') return at;
+  return at.value?.hash === hash
+    ? { kind: 'final', block: at.value }
+    : { kind: 'other', hash: at.value?.hash };
 }

@@ -5,11 +5,11 @@ import { createRpc, type RpcAnswer, type RpcUnavailable } from '../../../base/pe
 import { askRightChain, chainIdCall } from '../../../base/peers/rpc/chain-id.ts';
 import type { AuthorizationFound, SettlementAnswer } from './schemes/scheme.ts';
 import { chainSchemes } from './schemes/schemes.ts';
-import { knownTransactionCall } from './known-transaction.ts';
+import { knownTransactionCall, type SignedBy, signedByCall } from './transactions.ts';
 import { type CostReading, readCost } from './transaction-cost.ts';
 import type { SearchedBlocks } from './find-log.ts';
 import { findTransfers, type FoundTransfer, type WantedTransfers } from './find-transfers.ts';
-import { readSpentNonces, type SignedBy, signedByCall } from './sender-nonce.ts';
+import { readSpentNonces } from './sender-nonce.ts';
 import { readTransactionTransfers, type TransactionTransfers } from './transaction-transfers.ts';
 import { createBoundedCache } from '../../../base/values/bounded-cache.ts';
 import { poll } from '../../../base/runtime/poll.ts';

@@ -8,7 +8,7 @@ import {
   type RpcUnavailable,
   unavailable,
 } from '../../../base/peers/rpc/json-rpc.ts';
-import { quantity, toQuantity } from '../../../base/peers/rpc/rpc-values.ts';
+import { toQuantity, safeQuantity } from '../../../base/peers/rpc/rpc-values.ts';
 import { type Ask, askBlock, type Block } from './blocks.ts';
 import { logSchema } from './logs.ts';
 
@@ -26,9 +26,7 @@ const rangeLogsBytes = 2 * 1024 * 1024;
 const maxLogBytes = 1024 * 1024;
 
 const placedLog = logSchema
-  .extend({
-    logIndex: quantity.transform(Number).refine((index) => Number.isSafeInteger(index)),
-  })
+  .extend({ logIndex: safeQuantity })
   .transform(({ address, topics, data, blockNumber, blockHash, transactionHash, logIndex }): ChainLog => ({
     address,
     topics,

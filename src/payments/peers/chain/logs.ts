@@ -2,8 +2,9 @@ import { z } from 'zod';
 import type { Address, Hex } from '../../../base/values/primitives.ts';
 import { longAnswer } from '../../../base/peers/rpc/answer-reader.ts';
 import { hexBytes, smallAnswerBytes } from '../../../base/peers/rpc/eth-call.ts';
-import type { RpcCall } from '../../../base/peers/rpc/json-rpc.ts';
+import { type RpcCall, type RpcAnswer, unavailable } from '../../../base/peers/rpc/json-rpc.ts';
 import { address, bytes32, noBlockHash, quantity, toQuantity } from '../../../base/peers/rpc/rpc-values.ts';
+import type { Ask } from './blocks.ts';
 
 export const logSchema = z.object({
   address,
@@ -81,4 +82,19 @@ function fits({ addresses, topics }: LogFilter, log: Log): boolean {
     return topic !== undefined && (allowed === null || allowed.includes(topic));
   });
   return isOfTopics && (addresses?.includes(log.address) ?? true);
+}
+
+/** The logs of a transaction that a filter selects, in their order: those of its block, read by its hash. */
+export async function readTransactionLogs(
+  ask: Ask,
+  transaction: Hex,
+  filter: LogFilter,
+  blockHash: Hex,
+): Promise<RpcAnswer<readonly Log[]>> {
+  const isOwn = (log: Log): Log | undefined => (log.transactionHash === transaction ? log : undefined);
+  const answer = await ask(logsCall(filter, { blockHash }, isOwn));
+  if (answer.kind === 'unavailable') return answer;
+  const logs = answer.value.toSorted((a, b) => Number(a.logIndex - b.logIndex));
+  const isTwice = logs.some(({ logIndex }, at) => logIndex === logs[at - 1]?.logIndex);
+  return isTwice ? unavailable('inconsistent') : { kind: 'answer', value: logs };
 }

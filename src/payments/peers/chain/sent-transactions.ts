@@ -1,17 +1,17 @@
 import type { LocalAccount } from 'viem';
 import { keccak256 } from 'viem/utils';
 import type { Address, Hex } from '../../../base/values/primitives.ts';
-import { smallAnswerBytes } from '../../../base/peers/rpc/eth-call.ts';
 import {
   type RpcAnswer,
   type RpcCall,
   type RpcUnavailable,
   RpcError,
 } from '../../../base/peers/rpc/json-rpc.ts';
-import { bytes32, quantity } from '../../../base/peers/rpc/rpc-values.ts';
+import { bytes32, safeQuantity } from '../../../base/peers/rpc/rpc-values.ts';
 import type { Ask } from './blocks.ts';
-import { type KnownTransaction, ownTransactionCall } from './known-transaction.ts';
+import { type KnownTransaction, ownTransactionCall } from './transactions.ts';
 import { type Fees, raisedFees, readFees } from './transaction-fees.ts';
+import { shortCall } from '../../../base/peers/rpc/eth-call.ts';
 
 export interface ContractCall {
   readonly to: Address;
@@ -197,21 +197,11 @@ export function latestOf({ hashes }: Sent): Hex {
 }
 
 export function countCall(address: Address, at: 'latest' | 'pending'): RpcCall<number> {
-  return {
-    method: 'eth_getTransactionCount',
-    params: [address, at],
-    result: quantity.transform(Number).refine((count) => Number.isSafeInteger(count)),
-    maxResponseBytes: smallAnswerBytes,
-  };
+  return shortCall('eth_getTransactionCount', [address, at], safeQuantity);
 }
 
 function sendCall(raw: Hex): RpcCall<Hex> {
-  return {
-    method: 'eth_sendRawTransaction',
-    params: [raw],
-    result: bytes32,
-    maxResponseBytes: smallAnswerBytes,
-  };
+  return shortCall('eth_sendRawTransaction', [raw], bytes32);
 }
 
 /** Nodes tell these cases apart only by their messages: those of geth, Nethermind, Erigon, Besu and anvil. */

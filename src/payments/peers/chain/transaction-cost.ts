@@ -1,11 +1,10 @@
 import { z } from 'zod';
 import type { Address, Hex } from '../../../base/values/primitives.ts';
-import { longAnswer } from '../../../base/peers/rpc/answer-reader.ts';
-import type { RpcCall, RpcUnavailable } from '../../../base/peers/rpc/json-rpc.ts';
+import type { RpcUnavailable } from '../../../base/peers/rpc/json-rpc.ts';
 import { address, bytes32, quantity } from '../../../base/peers/rpc/rpc-values.ts';
-import { type Ask, askTaggedBlock, type Block, type BlockAnswer } from './blocks.ts';
-import { askFinality } from './finality.ts';
-import { blockOf } from './receipt.ts';
+import { type Ask, askTaggedBlock, type Block, type BlockAnswer, askFinality } from './blocks.ts';
+import { blockOf } from './transactions.ts';
+import { outlinedCall } from '../../../base/peers/rpc/eth-call.ts';
 
 /** What a transaction cost, successful or not, and who sent it and paid for it. */
 export interface TransactionCost {
@@ -37,22 +36,14 @@ const costSchema = z.object({
   blockHash: bytes32.nullable(),
 });
 
-function costCall(transaction: Hex): RpcCall<z.infer<typeof costSchema> | null> {
-  return {
-    method: 'eth_getTransactionReceipt',
-    params: [transaction],
-    result: costSchema.refine(({ transactionHash }) => transactionHash === transaction).nullable(),
-    reading: longAnswer,
-  };
-}
-
 /** The cost of a transaction in a final, canonical block; `askFinalized` may share its request with others. */
 export async function readCost(
   ask: Ask,
   transaction: Hex,
   askFinalized: () => Promise<BlockAnswer> = () => askTaggedBlock(ask, 'finalized'),
 ): Promise<CostReading> {
-  const answer = await ask(costCall(transaction));
+  const own = costSchema.refine(({ transactionHash }) => transactionHash === transaction);
+  const answer = await ask(outlinedCall('eth_getTransactionReceipt', [transaction], own.nullable()));
   if (answer.kind === 'unavailable') return answer;
   const receipt = answer.value;
   const place = blockOf(receipt);

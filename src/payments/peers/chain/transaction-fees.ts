@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { longAnswer } from '../../../base/peers/rpc/answer-reader.ts';
-import { smallAnswerBytes } from '../../../base/peers/rpc/eth-call.ts';
 import type { RpcAnswer, RpcCall } from '../../../base/peers/rpc/json-rpc.ts';
 import { quantity } from '../../../base/peers/rpc/rpc-values.ts';
 import type { Ask } from './blocks.ts';
+import { shortCall } from '../../../base/peers/rpc/eth-call.ts';
+import { outlinedCall } from '../../../base/peers/rpc/eth-call.ts';
 
 /** What a transaction offers for a unit of gas, in wei. */
 export type Fees =
@@ -25,12 +25,8 @@ export interface TodaysFees {
  */
 export async function readFees(ask: Ask, mostWei?: bigint): Promise<RpcAnswer<TodaysFees>> {
   const atMost = (wei: bigint): bigint => (mostWei !== undefined && mostWei < wei ? mostWei : wei);
-  const block = await ask({
-    method: 'eth_getBlockByNumber',
-    params: ['latest', false],
-    result: z.looseObject({ baseFeePerGas: quantity.nullish() }),
-    reading: longAnswer,
-  });
+  const withFee = z.looseObject({ baseFeePerGas: quantity.nullish() });
+  const block = await ask(outlinedCall('eth_getBlockByNumber', ['latest', false], withFee));
   if (block.kind === 'unavailable') return block;
   const base = block.value.baseFeePerGas ?? undefined;
   if (base === undefined) {
@@ -68,5 +64,5 @@ export function raisedFees(offered: Fees, today: Fees): Fees | undefined {
 }
 
 function priceCall(method: 'eth_gasPrice' | 'eth_maxPriorityFeePerGas'): RpcCall<bigint> {
-  return { method, params: [], result: quantity, maxResponseBytes: smallAnswerBytes };
+  return shortCall(method, [], quantity);
 }

@@ -1,7 +1,7 @@
 import { privateKeyToAccount } from 'viem/accounts';
 import { z } from 'zod';
 import type { Address, Hex } from '../../../base/values/primitives.ts';
-import { isExecutionFailure, smallAnswerBytes } from '../../../base/peers/rpc/eth-call.ts';
+import { isExecutionFailure, shortCall } from '../../../base/peers/rpc/eth-call.ts';
 import {
   type Rpc,
   type RpcAnswer,
@@ -11,8 +11,7 @@ import {
 } from '../../../base/peers/rpc/json-rpc.ts';
 import { quantity } from '../../../base/peers/rpc/rpc-values.ts';
 import type { Ask } from './blocks.ts';
-import { knownTransactionCall } from './known-transaction.ts';
-import { blockOf, receiptCall } from './receipt.ts';
+import { knownTransactionCall, blockOf, receiptCall } from './transactions.ts';
 import {
   type ContractCall,
   countCall,
@@ -175,22 +174,13 @@ async function areUnknown(ask: Ask, hashes: readonly Hex[]): Promise<boolean> {
 }
 
 function balanceCall(address: Address): RpcCall<bigint> {
-  return {
-    method: 'eth_getBalance',
-    params: [address, 'latest'],
-    result: z
-      .string()
-      .regex(/^0x[0-9a-f]{1,64}$/i)
-      .transform(BigInt),
-    maxResponseBytes: smallAnswerBytes,
-  };
+  const wei = z
+    .string()
+    .regex(/^0x[0-9a-f]{1,64}$/i)
+    .transform(BigInt);
+  return shortCall('eth_getBalance', [address, 'latest'], wei);
 }
 
 function estimateCall(from: Address, to: Address, data: Hex): RpcCall<bigint> {
-  return {
-    method: 'eth_estimateGas',
-    params: [{ from, to, data }],
-    result: quantity,
-    maxResponseBytes: smallAnswerBytes,
-  };
+  return shortCall('eth_estimateGas', [{ from, to, data }], quantity);
 }

@@ -2,11 +2,9 @@ import type { Address, Hex } from '../../../base/values/primitives.ts';
 import { addressWord } from '../../../base/peers/rpc/eth-call.ts';
 import type { RpcAnswer, RpcUnavailable } from '../../../base/peers/rpc/json-rpc.ts';
 import type { Ask } from './blocks.ts';
-import { findTransaction } from './known-transaction.ts';
-import type { Log } from './logs.ts';
-import { type BlockPlace, receiptCall } from './receipt.ts';
+import { findTransaction, type BlockPlace, receiptCall } from './transactions.ts';
+import { type Log, readTransactionLogs } from './logs.ts';
 import { authorizationEvents, authorizationsIn, type PaymentAuthorization } from './schemes/schemes.ts';
-import { readTransactionLogs } from './transaction-logs.ts';
 import { type Transfer, transferOf, transferred } from './transfers.ts';
 
 /** Which of a transaction's transfers are read. */

@@ -6,7 +6,7 @@ import { addressWord, ethCall, hexBytes, isExecutionFailure } from '../../../bas
 import { createRpc, type RpcAnswer, unavailable } from '../../../base/peers/rpc/json-rpc.ts';
 import { askRightChain } from '../../../base/peers/rpc/chain-id.ts';
 import { withRetries } from '../../../base/peers/rpc/retries.ts';
-import type { BlockPlace } from './receipt.ts';
+import type { BlockPlace } from './transactions.ts';
 import { readTransactionTransfers, type TransferSelection } from './transaction-transfers.ts';
 import { readChunk, type TransferChunk, type TransferQuery } from './transfer-chunk.ts';
 

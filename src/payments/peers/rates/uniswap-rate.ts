@@ -4,9 +4,7 @@ import { meanTick, rateOfTick } from '../../rules/rates/tick-price.ts';
 import type { SourceAnswer } from '../../../base/values/round.ts';
 import type { Address, Hex } from '../../../base/values/primitives.ts';
 import type { UniswapRateSource } from '../../../base/values/token.ts';
-import { longAnswer } from '../../../base/peers/rpc/answer-reader.ts';
-import { uintWord } from '../../../base/peers/rpc/eth-call.ts';
-import type { RpcCall } from '../../../base/peers/rpc/json-rpc.ts';
+import { uintWord, outlinedCall } from '../../../base/peers/rpc/eth-call.ts';
 import { bytes32, quantity } from '../../../base/peers/rpc/rpc-values.ts';
 import { contractReader, type ContractReader, signed } from './contract-reader.ts';
 import { beyondSecs, problem, type Read } from './source-answer.ts';
@@ -19,17 +17,11 @@ const [token0, token1, decimals] = ['token0()', 'token1()', 'decimals()'].map(to
 const observe = toFunctionSelector('observe(uint32[])');
 const maxDecimals = 36n;
 
-interface Block {
-  readonly hash: Hex;
-  readonly timestamp: bigint;
-}
-
-const latestBlock: RpcCall<Block> = {
-  method: 'eth_getBlockByNumber',
-  params: ['latest', false],
-  result: z.object({ hash: bytes32, timestamp: quantity.refine((secs) => secs < beyondSecs) }),
-  reading: longAnswer,
-};
+const latestBlock = outlinedCall(
+  'eth_getBlockByNumber',
+  ['latest', false],
+  z.object({ hash: bytes32, timestamp: quantity.refine((secs) => secs < beyondSecs) }),
+);
 
 /**
  * Asks a pool for its mean price over a window that ends at the chain's newest block; the time is that of the block, so that a node

@@ -5,7 +5,7 @@ import type { RpcCall, RpcUnavailable } from '../../../../base/peers/rpc/json-rp
 import type { Ask } from '../blocks.ts';
 import type { SearchMemory } from '../find-log.ts';
 import type { Log } from '../logs.ts';
-import type { BlockPlace } from '../receipt.ts';
+import type { BlockPlace } from '../transactions.ts';
 import type { LogPlace } from '../transfers.ts';
 
 /** What the logs of a transaction show of a payment. */
