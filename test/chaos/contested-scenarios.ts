@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { sha256 } from '../../src/base/values/sha256.ts';
-import { redeliveryTypedData } from '../../src/payments/rules/redelivery-signature.ts';
+import { redeliveryTypedData } from '../../src/payments/rules/payer-signatures.ts';
 import type { Address, Caip2, Hex } from '../../src/base/values/primitives.ts';
 import { signOffer } from '../support/payer.ts';
 import { askForOffer } from './client.ts';

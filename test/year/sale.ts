@@ -1,6 +1,5 @@
-import { paidCallKey } from '../../src/payments/rules/call-key.ts';
+import { paidCallKey, ofPayment, paymentFromData } from '../../src/payments/rules/payment.ts';
 import type { EventData } from '../../src/ledger/rules/event.ts';
-import { ofPayment, paymentFromData } from '../../src/payments/rules/payment.ts';
 import { sha256 } from '../../src/base/values/sha256.ts';
 import { recordedDigest, zeroAddress, zeroHash } from '../../src/payments/rules/quote.ts';
 import { settlementState, startedState } from '../../src/payments/rules/settlement.ts';

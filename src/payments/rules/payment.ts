@@ -7,7 +7,8 @@ import type { PaymentWindow } from './payment-window.ts';
 import type { SettlementOption } from './quote.ts';
 import type { InvalidPayment, SchemePayment, SchemeTransfer, SignedTerms } from './schemes/scheme.ts';
 import { schemes } from './schemes/schemes.ts';
-import { type TransferMethod } from '../../base/values/transfer-method.ts';
+import type { TransferMethod } from '../../base/values/transfer-method.ts';
+import { type JobId, jobKey } from '../../base/values/job.ts';
 
 /** Identifies a payment, however its text was spelt: unique among the ledger's claims. */
 export interface Fingerprint {
@@ -203,4 +204,20 @@ export function ofPayment({ network, asset, payer, nonce }: Fingerprint) {
 export function paymentSummary(payment: SignedPaymentData, transaction: string) {
   const { network, asset, symbol, amount, payer } = payment;
   return { network, asset, symbol, amount, payer, transaction };
+}
+
+/** What a payment buys: a job with a body. */
+export interface BoughtCall {
+  /** The hash of the payment's fingerprint, hex with 0x. */
+  readonly payment: string;
+  readonly job: JobId;
+  readonly bodySha256: string;
+}
+
+/**
+ * The idempotency key of a paid call. A payment that the ledger lost, and that its payer has delivered for another body or job, has another
+ * key: no runner takes that call for one that it knows. Its text begins with a hash, and that of a firing with a bracket: none has the key of the other.
+ */
+export function paidCallKey({ payment, job, bodySha256 }: BoughtCall): Hex {
+  return sha256(`${payment}/${jobKey(job)}/${bodySha256}`);
 }

@@ -2,7 +2,7 @@ import type { LedgerEvent } from '../../ledger/rules/event.ts';
 import type { Address, Caip2, Hex } from '../../base/values/primitives.ts';
 import { ofPayment, paymentFromData, type SignedPayment } from './payment.ts';
 import type { PaymentState } from './quote-state.ts';
-import { placeData, type PlacedTransfer } from './transfer-place.ts';
+import { placeData, type PlacedTransfer } from './chain-transfer.ts';
 
 /** All that a decision about a settlement depends on. */
 export interface SettlementState {

@@ -1,6 +1,6 @@
 import type { EventData } from '../../ledger/rules/event.ts';
 import type { Fingerprint } from '../rules/payment.ts';
-import { placeData, type PlacedTransfer } from '../rules/transfer-place.ts';
+import { placeData, type PlacedTransfer } from '../rules/chain-transfer.ts';
 import type { LaneCommand } from '../../ledger/store/lane-command.ts';
 import { paymentClaim, paymentKey, transferClaim } from './claims.ts';
 

@@ -1,6 +1,6 @@
 import { createHmac, createSecretKey, type KeyObject } from 'node:crypto';
 import { areEqualSecrets } from '../../base/values/equal-secrets.ts';
-import type { ReceiptRequest } from '../rules/receipt-signature.ts';
+import type { ReceiptRequest } from '../rules/payer-signatures.ts';
 import type { OperatorLog } from '../../base/values/operator-log.ts';
 import type { Hex } from '../../base/values/primitives.ts';
 import { mapSecrets, type RotatingSecret } from '../../base/values/rotating-secret.ts';

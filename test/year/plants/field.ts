@@ -3,7 +3,7 @@ import { ofPayment } from '../../../src/payments/rules/payment.ts';
 import type { Claim } from '../../../src/ledger/store/append-batch.ts';
 import { readTransferHolders, transferClaim } from '../../../src/payments/store/claims.ts';
 import type { Period } from '../../../src/base/values/period.ts';
-import { placeData } from '../../../src/payments/rules/transfer-place.ts';
+import { placeData } from '../../../src/payments/rules/chain-transfer.ts';
 import type { Address, Hex } from '../../../src/base/values/primitives.ts';
 import { network, payTo, type YearToken } from '../chain.ts';
 import { reconcilePeriod } from '../close.ts';

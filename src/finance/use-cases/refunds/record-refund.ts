@@ -11,7 +11,7 @@ import type { Hex } from '../../../base/values/primitives.ts';
 import type { BatchedRefund, RefundBatch } from '../../rules/refund-batch.ts';
 import { remainingAtoms } from '../../../payments/rules/refund.ts';
 import { foldQuote, type PaymentState, type QuoteState } from '../../../payments/rules/quote-state.ts';
-import { placeData } from '../../../payments/rules/transfer-place.ts';
+import { placeData } from '../../../payments/rules/chain-transfer.ts';
 import type { Transfer } from '../../../payments/peers/chain/chain.ts';
 import { refundClaim } from '../../../payments/store/recorded-claims.ts';
 import { listPayees } from '../../../payments/store/refunds.ts';

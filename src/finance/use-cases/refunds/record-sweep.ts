@@ -1,6 +1,6 @@
 import type { EventData } from '../../../ledger/rules/event.ts';
 import { type Caip2, chainIdOf, type Hex } from '../../../base/values/primitives.ts';
-import { placeData } from '../../../payments/rules/transfer-place.ts';
+import { placeData } from '../../../payments/rules/chain-transfer.ts';
 import type { LedgerDatabase } from '../../../ledger/store/database.ts';
 import type { Lane } from '../../../ledger/store/lane.ts';
 import { findRefundsDueTo, type KnownPayee } from '../../../payments/store/refunds.ts';

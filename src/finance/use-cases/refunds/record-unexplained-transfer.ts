@@ -1,6 +1,6 @@
 import type pg from 'pg';
 import type { EventData, LedgerEvent, RecordedEvent } from '../../../ledger/rules/event.ts';
-import { placeData } from '../../../payments/rules/transfer-place.ts';
+import { placeData } from '../../../payments/rules/chain-transfer.ts';
 import { foldQuote } from '../../../payments/rules/quote-state.ts';
 import { type Address, type Caip2, chainIdOf, type Hex } from '../../../base/values/primitives.ts';
 import type { Transfer } from '../../../payments/peers/chain/chain.ts';

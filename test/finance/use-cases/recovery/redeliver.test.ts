@@ -3,7 +3,7 @@ import { keccak256, stringToBytes } from 'viem/utils';
 import { expect, test } from 'vitest';
 import { devnetKeys } from '../../../../src/devnet/accounts.ts';
 import { privateKeyToAccount } from 'viem/accounts';
-import { paidCallKey } from '../../../../src/payments/rules/call-key.ts';
+import { paidCallKey } from '../../../../src/payments/rules/payment.ts';
 import { sha256 } from '../../../../src/base/values/sha256.ts';
 import { quoteDigest, zeroAddress, zeroHash } from '../../../../src/payments/rules/quote.ts';
 import { writeQuoteToken } from '../../../../src/payments/rules/quote-token.ts';

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { expect, vi } from 'vitest';
 import { run } from '../../../../src/finance/commands/recover.ts';
 import { sha256 } from '../../../../src/base/values/sha256.ts';
-import { redeliveryTypedData } from '../../../../src/payments/rules/redelivery-signature.ts';
+import { redeliveryTypedData } from '../../../../src/payments/rules/payer-signatures.ts';
 import type { Address, Hex } from '../../../../src/base/values/primitives.ts';
 import { paymentKey } from '../../../../src/payments/store/claims.ts';
 import { createScanner } from '../../../../src/payments/peers/chain/transfer-scan.ts';

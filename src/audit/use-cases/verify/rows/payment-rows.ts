@@ -1,7 +1,6 @@
 import type { EventData, RecordedEvent } from '../../../../ledger/rules/event.ts';
-import { paidCallKey } from '../../../../payments/rules/call-key.ts';
+import { paidCallKey, type Fingerprint, paymentFromData } from '../../../../payments/rules/payment.ts';
 import type { JobId } from '../../../../base/values/job.ts';
-import { type Fingerprint, paymentFromData } from '../../../../payments/rules/payment.ts';
 import type { Caip2, Hex } from '../../../../base/values/primitives.ts';
 import { claimKey, type EncodedClaim, encodeClaim } from '../../../../ledger/store/claim-key.ts';
 import type { AnyClaim, Claim } from '../../../../ledger/store/lane-command.ts';

@@ -1,9 +1,99 @@
 import { bytesToHex } from 'viem/utils';
 import { parseSignature, recoverSigner } from '../../../../base/values/ethereum-signature.ts';
-import type { PaymentScheme } from '../scheme.ts';
+import type { PaymentScheme, InvalidPayment, OfferTerms, ParsedPayload, SignedTerms } from '../scheme.ts';
 import { authorizationDigest } from './authorization-digest.ts';
-import { type AuthorizationPayload, checkPayload, parsePayload, readTerms } from './payload.ts';
 import { z } from 'zod';
+import { type Hex, isHex32, parseAddress } from '../../../../base/values/primitives.ts';
+import { type PaymentWindow, windowError } from '../../payment-window.ts';
+
+const text = z.string().max(10_000);
+const payloadSchema = z.looseObject({
+  signature: text,
+  authorization: z.looseObject({
+    from: text,
+    to: text,
+    value: text,
+    validAfter: text,
+    validBefore: text,
+    nonce: text,
+  }),
+});
+
+export interface AuthorizationPayload extends ParsedPayload {
+  /** The client's own spelling, unknown fields included, for the strict check. */
+  readonly received: z.infer<typeof payloadSchema>;
+}
+
+export function parsePayload(payload: unknown): AuthorizationPayload | undefined {
+  const parsed = payloadSchema.safeParse(payload);
+  if (!parsed.success) return undefined;
+  const { authorization, signature } = parsed.data;
+  const payer = parseAddress(authorization.from);
+  const nonce = authorization.nonce.toLowerCase();
+  return payer && isHex32(nonce)
+    ? { payer, nonce, value: authorization.value, signature, received: parsed.data }
+    : undefined;
+}
+
+const payloadKeys = new Set(['signature', 'authorization']);
+const authorizationKeys = new Set(['from', 'to', 'value', 'validAfter', 'validBefore', 'nonce']);
+const decimal = /^(?:0|[1-9]\d{0,77})$/;
+/** The end of a signature that is valid only after its wallet was deployed (ERC-6492): no part of the paid flow deploys. */
+const erc6492Suffix = '6492'.repeat(16);
+const signatureHex = /^0x(?:[0-9a-fA-F]{2}){65,4096}$/;
+
+export function readTerms({ received }: AuthorizationPayload): SignedTerms | undefined {
+  const { authorization, signature } = received;
+  const payTo = parseAddress(authorization.to);
+  const numbers = [authorization.value, authorization.validAfter, authorization.validBefore];
+  if (!payTo || !numbers.every(isUint256) || !signatureHex.test(signature)) return undefined;
+  return {
+    payTo,
+    amount: BigInt(authorization.value),
+    validAfter: BigInt(authorization.validAfter),
+    validBefore: BigInt(authorization.validBefore),
+    signature: signature.toLowerCase() as Hex,
+  };
+}
+
+/** As the token's contract takes it: a longer number has no digest that could be signed. */
+function isUint256(number: string): boolean {
+  return decimal.test(number) && BigInt(number) < 2n ** 256n;
+}
+
+export function checkPayload(
+  { received, nonce }: AuthorizationPayload,
+  offer: OfferTerms,
+  window: PaymentWindow,
+): SignedTerms | InvalidPayment {
+  const { authorization } = received;
+  if (Object.keys(received).some((key) => !payloadKeys.has(key))) return invalid('unknown_payload_field');
+  if (Object.keys(authorization).some((key) => !authorizationKeys.has(key)))
+    return invalid('unknown_payload_field');
+  if (authorization.nonce !== nonce) return invalid('nonce_not_lower_case');
+  for (const name of ['value', 'validAfter', 'validBefore'] as const) {
+    if (!decimal.test(authorization[name])) return invalid('not_a_decimal');
+  }
+  if (!signatureHex.test(received.signature)) return invalid('malformed_signature');
+  if (received.signature.endsWith(erc6492Suffix)) return invalid('erc6492_signature');
+  if (parseAddress(authorization.to) !== offer.payTo) return invalid('recipient_mismatch');
+  if (BigInt(authorization.value) !== offer.amount) return invalid('authorization_value_mismatch');
+  const validAfter = BigInt(authorization.validAfter);
+  const validBefore = BigInt(authorization.validBefore);
+  const untimely = windowError(validAfter, validBefore, window);
+  if (untimely) return invalid(untimely);
+  return {
+    payTo: offer.payTo,
+    amount: offer.amount,
+    validAfter,
+    validBefore,
+    signature: received.signature.toLowerCase() as Hex,
+  };
+}
+
+function invalid(reason: string): InvalidPayment {
+  return { invalid: reason };
+}
 
 /** How payers sign and what offers add, for the API's description: stricter than what is read from clients. */
 const tokenDomain = z.strictObject({
