@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { z } from 'zod';
-import { receiptTypedData } from '../../payments/rules/receipt-signature.ts';
+import { receiptTypedData } from '../../payments/rules/payer-signatures.ts';
 import { type Hex, isHex32 } from '../../base/values/primitives.ts';
 import type { JobsContext } from '../use-cases/context.ts';
 import type { LogReader } from '../../audit/use-cases/log/log-reader.ts';

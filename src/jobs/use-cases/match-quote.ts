@@ -13,6 +13,7 @@ import type { Hex } from '../../base/values/primitives.ts';
 import { type AcceptedToken, tokenName } from '../../base/values/token.ts';
 import { payableInV1 } from '../../payments/rules/x402-v1.ts';
 import {
+  checkBinding,
   fullOptions,
   optionFromJson,
   quoteDigest,
@@ -20,7 +21,6 @@ import {
   type SettlementOption,
   termsFromData,
 } from '../../payments/rules/quote.ts';
-import { checkBinding } from '../../payments/rules/quote-binding.ts';
 import { emptyQuoteState, foldQuote, type QuoteState } from '../../payments/rules/quote-state.ts';
 import { authenticQuote, type QuoteKeys, type QuoteRealm } from '../../payments/rules/quote-echo.ts';
 import { logSecondSecret } from '../../base/runtime/second-secret.ts';

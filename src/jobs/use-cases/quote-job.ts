@@ -2,6 +2,7 @@ import type { JobsConfig } from '../../base/config/config.ts';
 import type { JobId } from '../../base/values/job.ts';
 import { type QuoteKeys, type QuoteRealm, writeQuoteEcho } from '../../payments/rules/quote-echo.ts';
 import {
+  checkBinding,
   type Quote,
   quoteDigest,
   quoteToData,
@@ -24,7 +25,6 @@ import { offerSecret, type ReceiptKeys, isQuoteTokenProof } from '../../payments
 import { randomHex32 } from '../../base/runtime/random-hex.ts';
 import type { Hex } from '../../base/values/primitives.ts';
 import type { OfferRefusal } from './refusal.ts';
-import { checkBinding } from '../../payments/rules/quote-binding.ts';
 import { foldQuote, isOpen } from '../../payments/rules/quote-state.ts';
 import { readRevocation } from '../store/quote-revocations.ts';
 import { readStream } from '../../ledger/store/streams.ts';

@@ -1,6 +1,6 @@
 import { paymentFromData, type PaymentName } from '../../payments/rules/payment.ts';
 import { foldQuote, paidPayment } from '../../payments/rules/quote-state.ts';
-import { type ReceiptRequest, receiptRequestDigest } from '../../payments/rules/receipt-signature.ts';
+import { type ReceiptRequest, receiptRequestDigest } from '../../payments/rules/payer-signatures.ts';
 import { transferMethods } from '../../base/values/transfer-method.ts';
 import type { Address, Caip2, Hex } from '../../base/values/primitives.ts';
 import { readStream } from '../../ledger/store/streams.ts';

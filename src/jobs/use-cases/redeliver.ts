@@ -1,9 +1,7 @@
-import { paidCallKey } from '../../payments/rules/call-key.ts';
+import { nameOf, ofPayment, paidCallKey, paymentFromData } from '../../payments/rules/payment.ts';
 import type { DecodedPayment } from '../../payments/rules/decode-payment.ts';
-import { nameOf, ofPayment, paymentFromData } from '../../payments/rules/payment.ts';
-import { redeliveryDigest } from '../../payments/rules/redelivery-signature.ts';
-import { termsFromData } from '../../payments/rules/quote.ts';
-import { type BindingCheck, checkBinding } from '../../payments/rules/quote-binding.ts';
+import { redeliveryDigest } from '../../payments/rules/payer-signatures.ts';
+import { type BindingCheck, checkBinding, termsFromData } from '../../payments/rules/quote.ts';
 import { readQuoteToken } from '../../payments/rules/quote-token.ts';
 import { foldQuote, type PaymentState, paymentOf } from '../../payments/rules/quote-state.ts';
 import { grant } from '../../payments/rules/deliver-or-refund.ts';

@@ -1,10 +1,9 @@
 import { readTopUpOrder } from '../../base/values/top-up-order.ts';
-import { paidCallKey } from '../../payments/rules/call-key.ts';
+import { ofPayment, paidCallKey, paymentToData } from '../../payments/rules/payment.ts';
 import { jobKey } from '../../base/values/job.ts';
 import type { LedgerEvent } from '../../ledger/rules/event.ts';
 import { settleEndSecs, settleMarginSecs, sharedAppendMs } from '../../payments/rules/payment-window.ts';
 import { startedState } from '../../payments/rules/settlement.ts';
-import { ofPayment, paymentToData } from '../../payments/rules/payment.ts';
 import { orderedUuid } from '../../base/values/ordered-uuid.ts';
 import type { Hex } from '../../base/values/primitives.ts';
 import type { AnyClaim, AppendOutcome, CallChange, LaneCommand } from '../../ledger/store/append-batch.ts';
