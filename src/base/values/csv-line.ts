@@ -4,12 +4,18 @@ export function csvLine(fields: readonly string[]): string {
 }
 
 /**
- * Spreadsheets evaluate a field that begins like a formula, with full-width signs too: an apostrophe before it makes it text. Some end a
- * field at a semicolon or a tab, whatever the quotes say: the text after one begins a field as well.
+ * Where a field can begin, with what spreadsheets pass over before a formula: blanks, controls, marks and characters without width. Some
+ * end a field at a semicolon or a tab, whatever the quotes say: the text after one begins a field as well.
  */
+const beginning =
+  /^[=+\-@＝＋－＠﹦﹢﹣﹫]|[;\s\u2800\p{C}\p{M}\p{Z}\p{Default_Ignorable_Code_Point}]+[=+\-@＝＋－＠﹦﹢﹣﹫]?/gu;
+
+/** Spreadsheets evaluate a field that begins like a formula, with full-width and small signs too: an apostrophe before it makes it text. */
 export function csvField(text: string): string {
-  const safe = text
-    .replaceAll(/(?<=[;\t\r\n])(?=\s*[=+\-@＝＋－＠])/g, "'")
-    .replace(/^(?=\s*[=+\-@＝＋－＠]|[\t\r\n])/, "'");
+  const safe = text.replaceAll(beginning, (found, at: number) => {
+    const isFormula = /[=+\-@＝＋－＠﹦﹢﹣﹫]$/.test(found);
+    const first = at === 0 && (isFormula || /[\t\r\n]/.test(found)) ? "'" : '';
+    return first + (isFormula ? found.replaceAll(/[;\t\r\n]/g, "$&'") : found);
+  });
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
