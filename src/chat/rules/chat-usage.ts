@@ -2,7 +2,7 @@ import { isJsonObject, type JsonObject } from '../../base/values/exact-json.ts';
 
 /** The tokens of an answer as its upstream counts them; zero is a valid count. */
 export interface ChatUsage {
-  /** All of the prompt, those of a cache included. */
+  /** All of the prompt, those of a cache and of cited sources included. */
   readonly promptTokens: number;
   /** All that the model wrote, its reasoning included. */
   readonly completionTokens: number;
@@ -44,13 +44,16 @@ export function readUsage(value: unknown): UsageReading {
   const cached = largest(promptParts, cachedNames);
   const written = largest(promptParts, writtenNames);
   const reasoning = largest([value['completion_tokens_details'], value], ['reasoning_tokens']);
+  // Perplexity's, which no other count includes
+  const cited = largest([value], ['citation_tokens']) ?? 0;
+  const above = isCount(total) ? Math.max(0, total - prompt - completion) : 0;
   const { ofCache, ofReasoning } = besideOf({
-    beside: isCount(total) ? Math.max(0, total - prompt - completion) : 0,
+    beside: above >= cited ? above - cited : above,
     completion,
     reasoning,
     cache: (cached ?? 0) + (written ?? 0),
   });
-  const promptTokens = prompt + ofCache;
+  const promptTokens = Math.min(prompt + cited + ofCache, Number.MAX_SAFE_INTEGER);
   const cachedTokens = cached !== undefined && cached <= promptTokens ? cached : undefined;
   const isWritten = written !== undefined && written <= promptTokens - (cachedTokens ?? 0);
   return {

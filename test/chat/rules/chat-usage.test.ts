@@ -204,7 +204,7 @@ const forms: readonly VendorForm[] = [
     read: { promptTokens: 300, completionTokens: 20, cachedTokens: 0, cacheWriteTokens: 250 },
   },
   {
-    vendor: 'Perplexity, whose reasoning is beside the completion and not in the total',
+    vendor: 'Perplexity, whose sources and reasoning are beside the two counts and not in the total',
     usage: {
       prompt_tokens: 33,
       completion_tokens: 7163,
@@ -214,7 +214,17 @@ const forms: readonly VendorForm[] = [
       reasoning_tokens: 73_994,
       cost: { total_cost: 0.41 },
     },
-    read: { promptTokens: 33, completionTokens: 81_157 },
+    read: { promptTokens: 20_049, completionTokens: 81_157 },
+  },
+  {
+    vendor: 'Perplexity, if its total counted the sources',
+    usage: { prompt_tokens: 33, completion_tokens: 500, total_tokens: 20_549, citation_tokens: 20_016 },
+    read: { promptTokens: 20_049, completionTokens: 500 },
+  },
+  {
+    vendor: 'Perplexity, whose other models report no sources',
+    usage: { prompt_tokens: 33, completion_tokens: 500, total_tokens: 533, search_context_size: 'low' },
+    read: { promptTokens: 33, completionTokens: 500 },
   },
   {
     vendor: 'SGLang, whose reasoning is at the top and among the completion',
@@ -357,6 +367,7 @@ describe('the usage of a chat answer', () => {
       cached_tokens: count,
       cache_creation_input_tokens: count,
       reasoning_tokens: count,
+      citation_tokens: count,
     });
     fc.assert(
       fc.property(record, (given) => {
@@ -366,9 +377,11 @@ describe('the usage of a chat answer', () => {
         expect(promptTokens).toBeGreaterThanOrEqual(given.prompt_tokens);
         expect(completionTokens).toBeGreaterThanOrEqual(given.completion_tokens);
         expect(BigInt(cachedTokens) + BigInt(cacheWriteTokens)).toBeLessThanOrEqual(BigInt(promptTokens));
-        const parts = [given.prompt_tokens, given.completion_tokens, given.reasoning_tokens].map(BigInt);
+        const { prompt_tokens, completion_tokens, reasoning_tokens, citation_tokens } = given;
+        const parts = [prompt_tokens, completion_tokens, reasoning_tokens, citation_tokens].map(BigInt);
         const sum = parts.reduce((one, other) => one + other, 0n);
-        const most = sum > BigInt(given.total_tokens) ? sum : BigInt(given.total_tokens);
+        const above = BigInt(given.total_tokens) + BigInt(citation_tokens);
+        const most = sum > above ? sum : above;
         expect(BigInt(promptTokens) + BigInt(completionTokens)).toBeLessThanOrEqual(most);
         expect([promptTokens, completionTokens].every(Number.isSafeInteger)).toBe(true);
       }),
