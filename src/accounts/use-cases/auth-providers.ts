@@ -1,16 +1,12 @@
 import type { BetterAuthPlugin } from 'better-auth/types';
 import { addOAuthServerContext, getOAuthState } from 'better-auth/api';
-import {
-  createAuthorizationURL,
-  type OAuthProvider,
-  validateAuthorizationCode,
-  validateToken,
-} from 'better-auth/oauth2';
+import { createAuthorizationURL, type OAuthProvider, verifyJwsAccessToken } from 'better-auth/oauth2';
 import { z } from 'zod';
 import type { ProviderConfig } from '../../base/config/config.ts';
-import { jsonValue } from '../../base/values/bounded-json.ts';
-import { createHttpPool } from '../../base/peers/http/http.ts';
+import { askProvider } from '../peers/provider-answers.ts';
 import type { Identity } from './context.ts';
+import { githubProvider } from './github-provider.ts';
+import { tokensFor } from './provider-tokens.ts';
 
 /** An identity provider that has just answered. */
 export interface ReachedProvider extends ProviderConfig {
@@ -18,8 +14,7 @@ export interface ReachedProvider extends ProviderConfig {
   readonly metadata?: Metadata;
 }
 
-const timeoutMs = 3_000;
-const maxResponseBytes = 262_144;
+const metadataTimeoutMs = 3_000;
 
 const discovery = z.object({
   issuer: z.string(),
@@ -47,15 +42,10 @@ const idTokenClaims = person.extend({
   azp: z.string().optional(),
 });
 
-type Claims = z.output<typeof idTokenClaims>;
+/** The library reads the keys that a token names. */
+const keySet = z.object({ keys: z.array(z.looseObject({ kty: z.string() })) });
 
-/** GitHub has no OpenID Connect; better-auth knows how GitHub reports which email address is verified. */
-export function githubIn(providers: readonly ReachedProvider[]) {
-  const github = providers.find(({ issuer }) => issuer === undefined);
-  if (!github) return {};
-  const { clientId, clientSecret } = github;
-  return { github: { clientId, clientSecret, disableIdTokenSignIn: true } };
-}
+type Claims = z.output<typeof idTokenClaims>;
 
 /** The origins of the issuers: known without asking them, and those at which most of them sign people in. */
 export function issuerOrigins(providers: readonly ProviderConfig[]): readonly string[] {
@@ -64,22 +54,19 @@ export function issuerOrigins(providers: readonly ProviderConfig[]): readonly st
 }
 
 /**
- * The OpenID providers. Not the library's own plugin: that one reads the metadata once more without comparing the issuer, and
+ * The providers. Not the library's own plugin for OpenID: that one reads the metadata once more without comparing the issuer, and
  * where a provider sends no ID token it believes whatever the userinfo endpoint says.
  */
-export function openIdPlugin(
+export function providersPlugin(
   { log }: Pick<Identity, 'log'>,
   providers: readonly ReachedProvider[],
 ): BetterAuthPlugin {
-  const reached = providers.flatMap((provider) =>
-    provider.metadata ? [openIdProvider(log, provider, provider.metadata)] : [],
-  );
-  return {
-    id: 'openid',
-    init: ({ socialProviders }) => ({
-      context: { socialProviders: [...reached, ...socialProviders].map(boundToState) },
-    }),
-  };
+  const socialProviders = providers
+    .map((provider): OAuthProvider =>
+      provider.metadata ? openIdProvider(log, provider, provider.metadata) : githubProvider(provider),
+    )
+    .map(boundToState);
+  return { id: 'providers', init: () => ({ context: { socialProviders } }) };
 }
 
 /** Adds to the state of a sign-in the provider with which it was begun. */
@@ -119,15 +106,8 @@ function openIdProvider(log: Identity['log'], provider: ProviderConfig, metadata
         redirectURI,
         nonce: idTokenNonce,
       }),
-    validateAuthorizationCode: ({ code, codeVerifier, redirectURI }) =>
-      validateAuthorizationCode({
-        code,
-        codeVerifier,
-        redirectURI,
-        options: { clientId, clientSecret },
-        tokenEndpoint: metadata.token_endpoint,
-        authentication: takesBasic ? 'basic' : 'post',
-      }),
+    validateAuthorizationCode: (brought) =>
+      tokensFor(provider, brought, metadata.token_endpoint, takesBasic ? 'basic' : 'post'),
     async getUserInfo({ idToken, accessToken, expectedIdTokenNonce }) {
       const claims = await verifiedClaims(provider, metadata, idToken, expectedIdTokenNonce);
       if (!claims) {
@@ -151,7 +131,10 @@ async function verifiedClaims(
 ): Promise<Claims | undefined> {
   if (idToken === undefined || nonce === undefined) return undefined;
   try {
-    const { payload } = await validateToken(idToken, jwks_uri, { issuer, audience: clientId });
+    const payload = await verifyJwsAccessToken(idToken, {
+      jwksFetch: async () => keySet.parse(await askProvider(jwks_uri)),
+      verifyOptions: { issuer, audience: clientId },
+    });
     const claims = idTokenClaims.parse(payload);
     const isForThis = claims.nonce === nonce && (claims.azp ?? clientId) === clientId;
     return isForThis ? claims : undefined;
@@ -163,7 +146,9 @@ async function verifiedClaims(
 /** What the provider says about a user whose ID token has no email address; undefined where that is about another user. */
 async function userInfo({ userinfo_endpoint }: Metadata, sub: string, accessToken: string | undefined) {
   if (userinfo_endpoint === undefined || accessToken === undefined) return undefined;
-  const answer = await readJson(userinfo_endpoint, { authorization: `Bearer ${accessToken}` });
+  const answer = await askProvider(userinfo_endpoint, {
+    headers: { authorization: `Bearer ${accessToken}` },
+  });
   const info = person.extend({ sub: z.literal(sub) }).safeParse(answer);
   return info.data;
 }
@@ -175,7 +160,8 @@ export async function reachProvider(
 ): Promise<ReachedProvider | undefined> {
   const { name, issuer } = provider;
   if (issuer === undefined) return provider;
-  const answer = discovery.safeParse(await readJson(`${issuer}/.well-known/openid-configuration`));
+  const place = `${issuer}/.well-known/openid-configuration`;
+  const answer = discovery.safeParse(await askProvider(place, { timeoutMs: metadataTimeoutMs }));
   if (!answer.success) {
     log.warn({ provider: name }, 'an identity provider does not answer: users cannot sign in through it');
     return undefined;
@@ -195,19 +181,4 @@ export async function reachProvider(
     return undefined;
   }
   return { ...provider, metadata };
-}
-
-/** The JSON of a 200; no redirect is followed. Undefined for every other answer. */
-async function readJson(url: string, headers: Readonly<Record<string, string>> = {}): Promise<unknown> {
-  const { pathname, search } = new URL(url);
-  const pool = createHttpPool(url, { connections: 1 });
-  const answer = await pool.request({
-    method: 'GET',
-    path: pathname + search,
-    headers: { accept: 'application/json', ...headers },
-    timeoutMs,
-    maxResponseBytes,
-  });
-  await pool.close();
-  return answer.kind === 'response' && answer.status === 200 ? jsonValue(answer.body) : undefined;
 }

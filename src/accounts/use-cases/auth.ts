@@ -9,7 +9,7 @@ import { guardAdapter } from './auth-adapter.ts';
 import { reportNewPassword, sendExistingMail, sendResetMail, sendVerificationMail } from './auth-mails.ts';
 import type { Identity } from './context.ts';
 import { inBackground } from '../../base/runtime/background.ts';
-import { githubIn, keepProvider, openIdPlugin, type ReachedProvider } from './auth-providers.ts';
+import { keepProvider, providersPlugin, type ReachedProvider } from './auth-providers.ts';
 import type { PasswordSender } from './password-queue.ts';
 import { cookiePrefix, freshSecs, isHttps, noteSession } from './sessions.ts';
 import { isUnreachable } from './wallet-user.ts';
@@ -118,8 +118,7 @@ function optionsOf(identity: Identity, providers: readonly ReachedProvider[]) {
       autoSignInAfterVerification: false,
       expiresIn: 3_600,
     },
-    socialProviders: githubIn(providers),
-    plugins: [openIdPlugin(identity, providers)],
+    plugins: [providersPlugin(identity, providers)],
     databaseHooks: {
       user: {
         create: {

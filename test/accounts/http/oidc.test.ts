@@ -167,6 +167,20 @@ describe('an OpenID provider', () => {
   );
 });
 
+const longAt =
+  (at: string): NonNullable<Tamper> =>
+  (path, body) => {
+    if (path === at) body['more'] = 'x'.repeat(262_144);
+  };
+const deepAt =
+  (at: string): NonNullable<Tamper> =>
+  (path, body) => {
+    if (path !== at) return;
+    let deep: unknown = 0;
+    for (let levels = 0; levels < 128; levels++) deep = [deep];
+    body['more'] = deep;
+  };
+
 describe("a provider's callback is refused", () => {
   test.each([
     ['without a state', (url: URL) => url.searchParams.delete('state')],
@@ -217,6 +231,12 @@ describe("a provider's callback is refused", () => {
         if (path === '/me') body['sub'] = 'eve';
       },
     ],
+    ['is longer than any that is read', longAt('/token')],
+    ['is nested deeper than any that is read', deepAt('/token')],
+    ['is followed by keys longer than any that are read', longAt('/jwks')],
+    ['is followed by keys nested deeper than any that are read', deepAt('/jwks')],
+    ['is followed by a profile longer than any that is read', longAt('/me')],
+    ['is followed by a profile nested deeper than any that is read', deepAt('/me')],
   ])('when the answer to its code %s', async (_, tamper) => {
     const both = await startBoth({}, { tamper });
     const browser = both.gateway.browser();
