@@ -12,7 +12,7 @@ export type Reported = { readonly kind: 'reported' | 'skipped' | 'lease_lost' };
 export interface ProgressDesk {
   report(
     context: { readonly pool: pg.Pool },
-    runner: Pick<RunnerConfig, 'tokens' | 'services'>,
+    runner: Pick<RunnerConfig, 'name' | 'tokens' | 'services'>,
     lease: LeaseName,
     progress: Pick<CallProgress, 'fraction' | 'message'>,
   ): Promise<Reported>;
@@ -34,11 +34,11 @@ const everyMs = 500;
 const maxLeases = 10_000;
 
 export function createProgressDesk(now: () => number = Date.now): ProgressDesk {
-  /** When each lease reported last, the oldest first. */
+  /** When each runner reported of a lease last, the oldest first: another's reports, of a lease that it does not hold, are its own. */
   const reportedAt = new Map<string, number>();
   return {
     async report({ pool }, runner, lease, { fraction, message }) {
-      const key = `${lease.callId}/${lease.leaseId}`;
+      const key = `${runner.name}/${lease.callId}/${lease.leaseId}`;
       const at = now();
       if (at - (reportedAt.get(key) ?? 0) < everyMs) return { kind: 'skipped' };
       reportedAt.delete(key);

@@ -8,7 +8,7 @@ import { runnerSecret, startTestGateway, type TestGateway } from '../../support/
 import { expectSoundLedger } from '../../support/invariants.ts';
 import { eventually } from '../../support/wait.ts';
 import { startTestRunner } from '../../support/runner.ts';
-import { asRunner, leased, leaseOne, paid, type Paid, starter } from './large-results-support.ts';
+import { asRunner, leased, leaseOne, otherToken, paid, type Paid, starter } from './large-results-support.ts';
 
 const chain = useChain();
 const start = starter(chain);
@@ -95,7 +95,7 @@ test('a runner reports no progress of a call of another runner, also where it kn
   const report = (services: readonly number[]) =>
     createProgressDesk().report(
       database,
-      { tokens: ['a-token'], services },
+      { name: 'one', tokens: ['a-token'], services },
       { callId, leaseId },
       {
         fraction: 0.5,
@@ -105,6 +105,18 @@ test('a runner reports no progress of a call of another runner, also where it kn
   expect(await report([2])).toEqual({ kind: 'lease_lost' });
   expect((await gateway.get(to.path, to.bearer)).json).not.toHaveProperty('progress');
   expect(await report([1])).toEqual({ kind: 'reported' });
+});
+
+test("a runner that knows the id of another's lease cannot suppress its progress", async () => {
+  const database = await createDatabase();
+  const gateway = await start(database, leased);
+  const to = await paid(gateway);
+  const { call_id, lease_id } = await leaseOne(gateway);
+  const say = (bearer?: string) =>
+    asRunner(gateway, `/runner/calls/${call_id}/progress`, { lease_id, fraction: 0.5 }, bearer);
+  expect((await say(otherToken)).json).toMatchObject({ code: 'lease_lost' });
+  expect((await say()).json).toEqual({ status: 'reported' });
+  expect((await gateway.get(to.path, to.bearer)).json.progress).toMatchObject({ fraction: 0.5 });
 });
 
 test('progress that comes too often is passed over without the database', async () => {
@@ -121,7 +133,7 @@ test('progress that comes too often is passed over without the database', async 
   const desk = createProgressDesk(() => nowMs);
   const lease = { callId: 1, leaseId: '00000000-0000-4000-8000-000000000000' };
   const report = () =>
-    desk.report({ pool }, { tokens: ['a-token'], services: [1] }, lease, {
+    desk.report({ pool }, { name: 'one', tokens: ['a-token'], services: [1] }, lease, {
       fraction: 0.5,
       message: undefined,
     });
