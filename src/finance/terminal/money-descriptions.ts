@@ -144,7 +144,8 @@ export const moneyCommands = {
       ),
     },
     notes: [
-      'the transaction transfers what is left of the payment, in its token, to the payer, from any account',
+      'the transaction transfers what is left of the payment, in its token, to the payer, from any account;',
+      'a refund that was started for a nonce of a sender is recorded by that transaction alone',
     ],
   },
   'sweeps record': {

@@ -49,6 +49,8 @@ const messages: Readonly<Record<RefundRefusal, string>> = {
   moved_nothing: 'that transfer is from an address to itself',
   before_payment: 'that transfer is older than the payment',
   transfer_claimed: 'that transfer is already recorded for another purpose',
+  other_sender:
+    'its refund was started for another transaction: record that one, or give it up first with `tollbook refunds abandon`',
   superseded: 'another command was recorded meanwhile: try again',
 };
 

@@ -115,6 +115,7 @@ export function rememberAnswers(chains: Chains): Chains {
         finalizedBlock: remembered(() => chain.finalizedBlock()),
         blockHashAt: remembered((number) => chain.blockHashAt(number)),
         readSpentNonces: remembered((sender, blockHash) => chain.readSpentNonces(sender, blockHash)),
+        readSignedBy: remembered((transaction) => chain.readSignedBy(transaction)),
         readTransfers: remembered((transaction, assets) => chain.readTransfers(transaction, assets)),
         readCost: remembered((transaction) => chain.readCost(transaction)),
       },

@@ -75,6 +75,8 @@ export type RefundRefusal =
   | 'before_payment'
   /** The transfer is a payment, a sweep or another refund. */
   | 'transfer_claimed'
+  /** The refund was started for a nonce of a sender, and this is another transaction. */
+  | 'other_sender'
   | 'superseded';
 
 export type RefundAnswer =
@@ -153,6 +155,7 @@ async function tryRefund(ledger: Ledger, order: RefundOrder, chains: Chains): Pr
     return nameOtherToken(chains, order, payment, { to, otherwise: chosen });
   }
   const notYet =
+    (await checkSender(chains, known, order.transaction, chosen.transfer)) ??
     (await requireFinal(chains, payment.network, mined)) ??
     (await checkPaidBefore(chains, known, payment, mined));
   if (notYet) return notYet;
@@ -247,6 +250,25 @@ function chooseTransfer(
     : refused('no_transfer', `of ${asset} to ${wanted}`);
 }
 
+/**
+ * A refund that was started for a nonce is sent under no other: an equal transfer may be another refund's, and its own could land after it.
+ * The transaction of a Safe is signed by any account, and moves the Safe's tokens.
+ */
+async function checkSender(
+  chains: Chains,
+  { payment: { network }, refunding }: PaymentState,
+  transaction: Hex,
+  transfer: Transfer,
+): Promise<Refused<RefundRefusal> | undefined> {
+  const { sender, senderNonce } = refunding ?? {};
+  if (sender === undefined || senderNonce === undefined) return undefined;
+  const signed = await chains.get(network)?.readSignedBy(transaction);
+  if (signed?.kind !== 'answer') return refused('chain_unavailable', signed?.cause ?? network);
+  const by = signed.value;
+  const isOwn = by?.sender === sender ? by.nonce === senderNonce : transfer.from === sender;
+  return isOwn ? undefined : refused('other_sender', `nonce ${senderNonce} of ${sender}`);
+}
+
 /** Where nothing of the payment's token went there, the transaction may have moved another token. */
 async function nameOtherToken(
   chains: Chains,
@@ -327,6 +349,7 @@ const notInThisOne: ReadonlySet<RefundRefusal> = new Set([
   'other_amount',
   'other_token',
   'transfer_claimed',
+  'other_sender',
 ]);
 
 /**

@@ -88,6 +88,7 @@ const recordMistakes: Readonly<Record<RefundRefusal, string>> = {
   moved_nothing: 'This transfer is from an address to itself.',
   before_payment: 'This transfer is older than the payment.',
   transfer_claimed: 'This transfer is already recorded for another purpose.',
+  other_sender: 'Its refund was started for another transaction: record that one, or give it up first.',
   superseded: 'Another command was recorded meanwhile; try again.',
 };
 

@@ -1,11 +1,15 @@
 import { numberToHex } from 'viem';
 import { describe, expect, test } from 'vitest';
-import { devnetAddress } from '../../../../src/devnet/accounts.ts';
+import { devnetAddress, devnetKeys } from '../../../../src/devnet/accounts.ts';
 import { multicall3Address } from '../../../../src/devnet/chain.ts';
 import { foldQuote } from '../../../../src/payments/rules/quote-state.ts';
 import { requeueCall } from '../../../../src/calls/use-cases/requeue-call.ts';
 import { projectToHead } from '../../../../src/audit/use-cases/projections/project.ts';
 import { listRefundsDue } from '../../../../src/finance/use-cases/refunds/list-refunds-due.ts';
+import { recordBatch } from '../../../../src/finance/use-cases/refunds/record-refund.ts';
+import { startRefund } from '../../../../src/finance/use-cases/refunds/send-refund.ts';
+import { transferCall } from '../../../../src/finance/rules/refund-batch.ts';
+import type { Hex } from '../../../../src/base/values/primitives.ts';
 import { listPayments } from '../../../../src/ledger/store/payments.ts';
 import { readStream } from '../../../../src/ledger/store/streams.ts';
 import { useChain } from '../../../support/devnet.ts';
@@ -14,7 +18,7 @@ import { allEvents, expectSoundLedger } from '../../../support/invariants.ts';
 import { transferMany } from '../../../support/onchain.ts';
 import { startRpcProxy } from '../../../support/rpc-proxy.ts';
 import { askNode } from '../../../support/tokens.ts';
-import { chainsAt, giveBack, payerAddress, price, refunding } from './support.ts';
+import { chainsAt, giveBack, network, payerAddress, price, refunding, transactionCount } from './support.ts';
 
 const chain = useChain();
 const part = 1_000_000n;
@@ -116,6 +120,67 @@ describe('a payment that is refunded in part', () => {
     expect(codes.toSorted()).toEqual(['recorded', 'too_much', 'too_much']);
     expect((await allEvents(database.db)).filter(({ type }) => type === 'refunded')).toHaveLength(1);
     await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+  });
+});
+
+/** Two equal refunds that two operators have started, and their transactions. */
+async function startedTwice() {
+  const started = await refunding(chain);
+  const { ledger, chains, owed, final } = started;
+  const [{ callId: _, ...ada }, { callId: __, ...bob }] = [await owed(), await owed()];
+  const sent: Hex[] = [];
+  for (const [of, role] of [
+    [ada, 'spare'],
+    [{ ...bob, operator: 'bob' }, 'secondSpare'],
+  ] as const) {
+    const sender = devnetAddress(role);
+    const senderNonce = await transactionCount(chain.rpcUrl, sender);
+    expect(await startRefund(ledger, { ...of, sender, senderNonce }, chains)).toMatchObject({
+      kind: 'started',
+    });
+    sent.push(await giveBack(chain, { key: devnetKeys[role] }));
+  }
+  return { ...started, ada, bob, sent: [await final(sent[0]!), await final(sent[1]!)] as const };
+}
+
+describe('of equal refunds to one payer that two operators have started, each under a nonce of their own,', () => {
+  test('each is recorded by its own transaction alone', async () => {
+    const { database, record, ada, bob, sent } = await startedTwice();
+    expect(await record(ada.quoteDigest, sent[1])).toMatchObject({
+      code: 'other_sender',
+      detail: expect.stringMatching(`^nonce \\d+ of ${devnetAddress('spare')}$`),
+    });
+    expect(await record(bob.quoteDigest, sent[1])).toMatchObject({ kind: 'recorded', remaining: 0n });
+    expect(await record(ada.quoteDigest, sent[0])).toMatchObject({ kind: 'recorded', remaining: 0n });
+    await database.asOwner((owner) => expectSoundLedger(database.db, owner));
+  });
+
+  test('none is recorded by a transaction of its sender under another nonce', async () => {
+    const { record, ada, final } = await startedTwice();
+    const again = await final(await giveBack(chain, { key: devnetKeys.spare }));
+    expect(await record(ada.quoteDigest, again)).toMatchObject({ code: 'other_sender' });
+  });
+
+  test('a file of both takes for each its own of the named transactions, in any order', async () => {
+    const { ledger, chains, ada, bob, sent } = await startedTwice();
+    const refunds = [ada, bob].map(({ quoteDigest, paymentNonce }) => ({
+      quote_digest: quoteDigest,
+      payment_nonce: paymentNonce,
+      asset: chain.token,
+      symbol: 'USDC',
+      decimals: 6,
+      to: payerAddress,
+      amount: String(price),
+      call: transferCall(chain.token, payerAddress, price),
+    }));
+    const batch = { version: 1, network, as_of_seq: 0, refunds } as const;
+    const order = { batch, transactions: sent.toReversed(), operator: 'ada' };
+    for await (const { answer } of recordBatch(ledger, order, chains))
+      expect(answer).toMatchObject({ kind: 'recorded' });
+    const states = [];
+    for (const { quoteDigest } of [ada, bob])
+      states.push(foldQuote((await readStream(ledger.pool, quoteDigest)).events).payment?.refunds[0]);
+    expect(states).toMatchObject(sent.map((transaction) => ({ transaction })));
   });
 });
 
