@@ -25,8 +25,8 @@ export function customerUrl(text: string, withLoopback: boolean): URL | undefine
   if (!url || text.length > maxUrlChars || url.username !== '' || url.password !== '') return undefined;
   const host = hostOf(url);
   if (isLoopback(host)) return withLoopback && /^https?:$/.test(url.protocol) ? url : undefined;
-  const isCallable = url.protocol === 'https:' && (!/^[\d.]+$|:/.test(host) || isPublicAddress(host));
-  return isCallable ? url : undefined;
+  if (url.protocol !== 'https:' || /(?:^|\.)localhost\.?$/.test(host)) return undefined;
+  return !/^[\d.]+$|:/.test(host) || isPublicAddress(host) ? url : undefined;
 }
 
 function isLoopback(host: string): boolean {

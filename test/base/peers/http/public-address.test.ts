@@ -29,7 +29,17 @@ const addresses: [string, boolean][] = [
     'fe80::1',
     'fd00::1',
     '::ffff:127.0.0.1',
+    '::127.0.0.1',
+    '::ffff:0:127.0.0.1',
     '64:ff9b::7f00:1',
+    '64:ff9b:1::7f00:1',
+    'fd00:ec2::254',
+    '100.100.100.200',
+    '168.63.129.16',
+    '192.0.0.192',
+    'ff02::1',
+    '2001:db8::1',
+    '5f00::1',
     '2002:7f00:1::',
     '2001:0:7f00::1',
     'localhost',
@@ -153,4 +163,50 @@ test('no customer on the gateway’s own machine is called, unless the operator 
     expect(customerUrl('https://hooks.example', withLoopback)?.href).toBe('https://hooks.example/');
     expect(customerAddresses(withLoopback)('10.0.0.1')).toBe(false);
   }
+});
+
+test.each([
+  'https://0.0.0.0/',
+  'https://[::]/',
+  'https://[::ffff:127.0.0.1]/',
+  'https://[64:ff9b::10.0.0.1]/',
+  'https://2130706433/',
+  'https://0x7f000001/',
+  'https://0x7f.1/',
+  'https://0177.0.0.1/',
+  'https://127.1/',
+  'https://127.0.0.1./',
+  'https://localhost./',
+  'https://api.localhost/',
+  'https://LOCALHOST/',
+  'https://１２７.0.0.1/',
+  'https://①27.0.0.1/',
+  'https://169.254.169.254/latest/',
+  'https://[fd00:ec2::254]/',
+  'https://user@hooks.example/',
+  'https://user:secret@hooks.example/',
+  'https://hooks.example@127.0.0.1/',
+  'http://93.184.215.14/',
+  'ftp://hooks.example/',
+  'https://',
+  `https://hooks.example/${'x'.repeat(2_000)}`,
+])('no customer can name %s', (url) => {
+  expect(customerUrl(url, false)).toBeUndefined();
+});
+
+test('no redirect of a receiver is followed, and its message is not delivered', async () => {
+  const called: string[] = [];
+  const server = createServer((request, response) => {
+    called.push(request.url ?? '');
+    response.writeHead(307, { location: '/inside' }).end();
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(() => void server.close());
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}/outside`;
+  const message = { id: 'callback-1', timestampSecs: 1, body: '{}' };
+  expect(await sendCustomerWebhook({ url, secret: 'x' }, message, customerAddresses(true))).toEqual({
+    kind: 'failed',
+    cause: 'status_307',
+  });
+  expect(called).toEqual(['/outside']);
 });
