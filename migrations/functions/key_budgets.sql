@@ -34,16 +34,36 @@ language sql volatile set search_path = tollbook, pg_temp as $$
   where starts_with(account.name, 'user:') and closed_at is null
 $$;
 
--- Takes up to p_max messages of a channel that are due, with the webhook and the names of this moment. Where the process ends while it sends
--- them they are due again after five minutes, longer than sending takes, so that no other process sends them meanwhile.
+-- Takes up to p_max messages of a channel that are due, with the webhook and the names of this moment: those of each account in turn, and at
+-- most two of one, whose receiver may never answer; the least tried ones first. Where the process ends while it sends them they are due
+-- again after five minutes, longer than sending takes, so that no other process sends them meanwhile. After three days they are given up.
 create or replace function tollbook.take_budget_messages(p_channel text, p_max int)
 returns table (message_id bigint, account_id bigint, account text, key_id bigint, key_name text, percent int, used bigint, budget bigint,
   budget_period text, budget_from date, until timestamptz, tries int, url text, secret text, created_at timestamptz)
 language sql volatile security definer set search_path = tollbook, pg_temp as $$
+  delete from task where kind = 'budget_message' and queue = p_channel and created_at < clock() - interval '3 days';
+  with first as materialized (
+    select task_id, takes, payload ->> 'account_id' as owner from task
+    where kind = 'budget_message' and queue = p_channel
+      -- a time of the future is from before the clock went back
+      and (due_at <= clock() or coalesce(taken_at, created_at) > clock())
+    order by takes, task_id limit 1000
+  ), shared as materialized (
+    select first.*, row_number() over (partition by owner order by takes, task_id) as turn from first
+  ), due as materialized (
+    select task.task_id from shared join task on task.task_id = shared.task_id
+    -- another process may have taken it meanwhile
+    where shared.turn <= 2 and task.takes = shared.takes
+    order by shared.turn, shared.takes, shared.task_id limit p_max for update of task skip locked
+  ), taken as (
+    update task set takes = takes + 1, taken_at = clock(), due_at = clock() + interval '5 minutes'
+    from due where task.task_id = due.task_id
+    returning task.task_id, task.payload, task.takes as tries, task.created_at
+  )
   select taken.task_id, told.account_id, account.name, told.key_id, api_key.name, told.percent, told.used, told.budget,
     told.budget_period, told.budget_from, budget_end(told.budget_period, told.budget_from), taken.tries, hook.url, hook.secret,
     taken.created_at
-  from take_messages('budget_message', p_channel, p_max, 300000) taken
+  from taken
   cross join lateral json_to_record(taken.payload) as told(account_id bigint, key_id bigint, percent int, used bigint, budget bigint,
     budget_period text, budget_from date)
   join account using (account_id) left join api_key on api_key.key_id = told.key_id

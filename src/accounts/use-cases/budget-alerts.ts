@@ -36,7 +36,7 @@ export async function setUserWebhook(
 export async function sendBudgetAlerts(identity: Identity, channel: 'mail' | 'webhook'): Promise<boolean> {
   const due = await takeBudgetMessages(identity.pool, channel, atOnce[channel]);
   await Promise.all(due.map((message) => sendOne(identity, channel, message)));
-  return due.length === atOnce[channel];
+  return due.length > 0;
 }
 
 async function sendOne(

@@ -1,9 +1,11 @@
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import { Webhook } from 'standardwebhooks';
-import { describe, expect, test } from 'vitest';
-import { grantCredit } from '../../../src/accounts/use-cases/credit/credit.ts';
+import { describe, expect, onTestFinished, test } from 'vitest';
+import { grantCredit, openCreditAccount } from '../../../src/accounts/use-cases/credit/credit.ts';
+import { takeBudgetMessages } from '../../../src/accounts/store/budget-alerts.ts';
 import { findApiKeyById } from '../../../src/accounts/store/api-keys.ts';
 import { admission, codeOf, laneOn, settle } from '../../support/credit.ts';
+import { createDatabase } from '../../support/database.ts';
 import { documentOf } from '../../support/documented.ts';
 import { type IdentityGateway, signIn, signUp, startIdentityGateway } from '../../support/identity.ts';
 import { eventually } from '../../support/wait.ts';
@@ -88,6 +90,38 @@ describe('the budget of a key', () => {
     expect(rows).toEqual([]);
     expect((await browser.request('DELETE', '/api/alert-webhook')).json).toEqual({ url: null });
   });
+});
+
+test('of each account messages about budgets are taken in turn, and at most two of one, whose receiver may never answer', async () => {
+  const database = await createDatabase();
+  const { pool } = database;
+  const ledger = { pool, lane: laneOn(database) };
+  const put = (accountId: number, count: number) =>
+    database.asOwner((owner) =>
+      owner.query(
+        `insert into tollbook.task (kind, queue, key, created_at, ok_at, due_at, payload)
+         select 'budget_message', 'webhook', gen_random_uuid()::text, now(), now(), now(),
+           json_build_object('account_id', $1::bigint, 'key_id', 1, 'percent', 50, 'used', 1, 'budget', 2,
+             'budget_period', 'day', 'budget_from', '2026-11-20')
+         from generate_series(1, $2)`,
+        [accountId, count],
+      ),
+    );
+  const accounts: number[] = [];
+  for (const name of ['user:tarpit', 'user:ada', 'user:eve'])
+    accounts.push(await openCreditAccount(ledger, name));
+  const [tarpit = 0, ada = 0, eve = 0] = accounts;
+  await put(tarpit, 40);
+  await put(ada, 3);
+  await put(eve, 1);
+  const take = async (max: number) =>
+    (await takeBudgetMessages(pool, 'webhook', max))
+      .map(({ account_id: id }) => id)
+      .toSorted((a, b) => a - b);
+  expect(await take(3)).toEqual([tarpit, ada, eve]);
+  expect(await take(16)).toEqual([tarpit, tarpit, ada, ada]);
+  expect(await take(16)).toEqual([tarpit, tarpit]);
+  expect(await takeBudgetMessages(pool, 'mail', 1)).toEqual([]);
 });
 
 async function accountOfKey({ db }: IdentityGateway['database'], keyId: number): Promise<number> {
