@@ -94,8 +94,9 @@ export async function openDemoOperator(
   const former = await findOperatorNamed(ledger.pool, name);
   if (former && earlier && fromBase32(earlier.totp_secret)) return earlier;
   const secret = randomBytes(20);
-  await grantRole(ledger, { name, userId, role: 'admin', by: { name: 'devnet', at: 'command' } });
-  if (former) await removeFactors(ledger, { name, by: 'devnet' });
+  const by = { name: 'devnet', at: 'command' } as const;
+  await grantRole(ledger, { name, userId, role: 'admin', by });
+  if (former) await removeFactors(ledger, { name, by });
   await keepTotp(ledger, { name, userId }, secret, 0);
   return { name, totp_secret: base32(secret) };
 }

@@ -50,12 +50,14 @@ export async function withdraw(args: readonly string[]): Promise<ExitCode> {
 }
 
 export async function resetFactor(args: readonly string[]): Promise<ExitCode> {
-  const named = readNamedOperator(args, 'reset-factor');
-  if (await withLedger((ledger) => removeFactors(ledger, named))) {
-    say(`${named.name} has no second factor any more: the next sign-in to the console sets one up.`);
+  const { name, by } = readNamedOperator(args, 'reset-factor');
+  const change = { name, by: { name: by, at: 'command' } } as const;
+  const { kind } = await withLedger((ledger) => removeFactors(ledger, change));
+  if (kind === 'removed') {
+    say(`${name} has no second factor any more: the next sign-in to the console sets one up.`);
     return exitCodes.done;
   }
-  return notDone(`There is no operator ${named.name}.`);
+  return notDone(`There is no operator ${name}.`);
 }
 
 /** The operator whom a command is about, and who runs it. Throws an ArgumentError where none is named. */

@@ -197,22 +197,53 @@ export async function listFactors(pool: pg.Pool, userId: string): Promise<Factor
   }));
 }
 
+/**
+ * Adds a second factor.
+ * @param within the session that asks: nothing is added, and false returned, once it may not use the console any more
+ */
 export async function addFactor(
   pool: pg.Pool,
   factor: Omit<Factor, 'factorId' | 'createdAt'> & { readonly userId: string },
-): Promise<void> {
-  await queriesOn(pool)
+  within?: string,
+): Promise<boolean> {
+  const db = queriesOn(pool);
+  const { userId, kind, credentialId = null, key, lastStep } = factor;
+  const row = {
+    factor_id: sql<string>`gen_random_uuid()`,
+    user_id: userId,
+    kind,
+    credential_id: credentialId,
+    key,
+    last_step: lastStep,
+    created_at: now,
+  };
+  if (within === undefined) {
+    await db.insertInto('identity.operator_factor').values(row).execute();
+    return true;
+  }
+  const { numInsertedOrUpdatedRows } = await db
     .insertInto('identity.operator_factor')
-    .values({
-      factor_id: sql<string>`gen_random_uuid()`,
-      user_id: factor.userId,
-      kind: factor.kind,
-      credential_id: factor.credentialId ?? null,
-      key: factor.key,
-      last_step: factor.lastStep,
-      created_at: now,
-    })
-    .execute();
+    .columns(['factor_id', 'user_id', 'kind', 'credential_id', 'key', 'last_step', 'created_at'])
+    .expression((from) =>
+      // locked: it ends before this, or after what is added can be removed
+      from
+        .selectFrom('identity.operator_session')
+        .select([
+          row.factor_id.as('factor_id'),
+          sql<string>`${userId}::uuid`.as('user_id'),
+          sql<'totp' | 'passkey'>`${kind}::text`.as('kind'),
+          sql<string | null>`${credentialId}::text`.as('credential_id'),
+          sql<Buffer>`${key}::bytea`.as('key'),
+          sql<number>`${lastStep}::bigint`.as('last_step'),
+          now.as('created_at'),
+        ])
+        .where('session_id', '=', within)
+        .where('expires_at', '>', now)
+        .limit(1)
+        .forShare(),
+    )
+    .executeTakeFirstOrThrow();
+  return numInsertedOrUpdatedRows === 1n;
 }
 
 /** Uses up a step of a factor, and those before it. False where it was used before: of two simultaneous calls one is true. */

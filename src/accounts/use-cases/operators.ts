@@ -140,18 +140,22 @@ async function takeRoleOf(
   return taken;
 }
 
-/** Removes the second factors of an operator who has lost them; the next sign-in adds a new one. False for an unknown name. */
+/** Removes the second factors of an operator who has lost them; the next sign-in adds a new one. What they opened ends. */
 export async function removeFactors(
   ledger: OperatorLedger,
-  { name, by: operator }: { readonly name: string; readonly by: string },
-): Promise<boolean> {
+  { name, by }: { readonly name: string; readonly by: RoleChanger },
+): Promise<{ readonly kind: 'removed' | 'unknown' | 'not_admin' }> {
+  if (by.at === 'console' && !(await isAdmin(ledger.pool, by.name))) return { kind: 'not_admin' };
   const { userId } = (await findOperatorNamed(ledger.pool, name)) ?? {};
-  if (userId === undefined) return false;
+  if (userId === undefined) return { kind: 'unknown' };
+  // first, so that no session adds another one
   await endOperatorSessions(ledger.pool, userId);
   await recordInConsole(ledger, {
     type: 'operator_factors_removed',
-    data: { name, user_id: userId, operator },
+    data: { name, user_id: userId, operator: by.name },
   });
   await deleteFactors(ledger.pool, userId);
-  return true;
+  // again, so that no proof that came meanwhile outlives them
+  await endOperatorSessions(ledger.pool, userId);
+  return { kind: 'removed' };
 }

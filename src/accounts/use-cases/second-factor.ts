@@ -3,6 +3,7 @@ import { base32, totpStep, totpUri } from '../rules/totp.ts';
 import type { RotatingSecret } from '../../base/values/rotating-secret.ts';
 import {
   addFactor,
+  endOperatorSessions,
   listFactors,
   putRecoveryCodes,
   startOperatorSession,
@@ -86,7 +87,8 @@ export async function addFirstFactor(
   );
   await keep();
   await guess.right();
-  return { kind: 'proven', token: await begin(identity, prover, added.kind, hours), recoveryCodes: codes };
+  const token = await begin(identity, prover, added.kind, hours);
+  return token === undefined ? { kind: 'wrong' } : { kind: 'proven', token, recoveryCodes: codes };
 }
 
 /** Adds another second factor for a user who passed one in this session. */
@@ -98,40 +100,40 @@ export async function addFactorBeside(
   const guess = await countGuess(identity, prover, 'other');
   if (guess.kind === 'limited') return guess;
   const keep = await checkNew(identity, prover, added);
-  if (!keep) return { kind: 'wrong' };
-  await keep();
+  if (!keep || !(await keep(prover.sessionId))) return { kind: 'wrong' };
   await guess.right();
   return { kind: 'added' };
 }
 
-/** What keeps a new factor that was proven; undefined where it was not. */
+/** What keeps a new factor that was proven, within a session while it may use the console; undefined where it was not proven. */
 async function checkNew(
   identity: Identity,
   prover: Prover,
   added: NewFactor,
-): Promise<(() => Promise<void>) | undefined> {
+): Promise<((within?: string) => Promise<boolean>) | undefined> {
   if (added.kind === 'passkey') {
     const passkey = await checkNewPasskey(identity, prover, added);
-    return passkey && (() => keepPasskey(identity, prover, passkey));
+    return passkey && ((within) => keepPasskey(identity, prover, passkey, within));
   }
   const secret = offeredBytes(identity, prover.userId, added.sealed);
   const step = secret && totpStep(secret, added.code, nowMsOf(identity));
   return secret === undefined || step === undefined
     ? undefined
-    : () => keepTotp(identity, prover, secret, step);
+    : (within) => keepTotp(identity, prover, secret, step, within);
 }
 
 async function keepPasskey(
   ledger: Identity,
   { name, userId }: Prover,
   { credentialId, publicKey }: NewPasskey,
-): Promise<void> {
+  within: string | undefined,
+): Promise<boolean> {
   await recordInConsole(ledger, {
     type: 'operator_factor_added',
     data: { name, user_id: userId, factor: 'passkey' },
   });
   const key = sealedKey(ledger.settings.secrets, userId, publicKey);
-  await addFactor(ledger.pool, { userId, kind: 'passkey', credentialId, key, lastStep: 0 });
+  return addFactor(ledger.pool, { userId, kind: 'passkey', credentialId, key, lastStep: 0 }, within);
 }
 
 /** Adds the secret of one-time codes. The ledger has it before it counts. */
@@ -140,13 +142,14 @@ export async function keepTotp(
   { name, userId }: Pick<Prover, 'name' | 'userId'>,
   secret: Buffer,
   lastStep: number,
-): Promise<void> {
+  within?: string,
+): Promise<boolean> {
   await recordInConsole(ledger, {
     type: 'operator_factor_added',
     data: { name, user_id: userId, factor: 'totp' },
   });
   const key = seal(ledger.settings.secrets, secretOf(userId), secret);
-  await addFactor(ledger.pool, { userId, kind: 'totp', credentialId: undefined, key, lastStep });
+  return addFactor(ledger.pool, { userId, kind: 'totp', credentialId: undefined, key, lastStep }, within);
 }
 
 /** Starts a session of the console for a user with a code of the second factor, a recovery code or a passkey. */
@@ -167,7 +170,8 @@ export async function proveFactor(
     return { kind: 'wrong' };
   }
   if (typeof checked !== 'string') return checked;
-  return { kind: 'proven', token: await begin(identity, prover, checked, hours) };
+  const token = await begin(identity, prover, checked, hours);
+  return token === undefined ? { kind: 'wrong' } : { kind: 'proven', token };
 }
 
 /** A signature is not found by trying: whatever else is limited, a passkey is taken. */
@@ -211,20 +215,22 @@ async function takeTotp(identity: Identity, userId: string, code: string): Promi
   return false;
 }
 
-/** The event is recorded before the session may do anything. */
+/** The event is recorded before the session may do anything. Undefined where the factors were removed meanwhile. */
 async function begin(
   ledger: OperatorLedger,
   { name, userId, sessionId }: Prover,
   factor: FactorKind,
   hours: number,
-): Promise<string> {
+): Promise<string | undefined> {
   const token = randomBytes(32).toString('base64url');
   await recordInConsole(ledger, {
     type: 'operator_signed_in',
     data: { name, user_id: userId, factor, session_id: sessionId },
   });
   await startOperatorSession(ledger.pool, { tokenHash: operatorTokenHash(token), sessionId, hours });
-  return token;
+  if ((await listFactors(ledger.pool, userId)).length > 0) return token;
+  await endOperatorSessions(ledger.pool, userId);
+  return undefined;
 }
 
 /** The database stores only this hash of the token. */

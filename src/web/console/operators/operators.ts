@@ -57,8 +57,8 @@ export const operatorsSection: Section = {
 
     console.act(`${path}/factors`, { ...aboutName, action: 'remove_factors' }, async (visit, { fields }) => {
       const name = fields.get('name') ?? '';
-      await removeFactors(visit.site.ledger, { name, by: visit.operator.name });
-      return done('factors_removed');
+      const { kind } = await removeFactors(visit.site.ledger, { name, by: changerOf(visit) });
+      return kind === 'not_admin' ? operatorsView(visit, mistakes[kind]) : done('factors_removed');
     });
   },
 };
