@@ -1,6 +1,6 @@
 import { grantCredit, expireCredit, findCreditAccount } from '../use-cases/credit/credit.ts';
 import { type ExitCode, exitCodes } from '../../base/terminal/exit-codes.ts';
-import { creditText, parseCredit, requestIdPattern } from '../../base/values/price.ts';
+import { accountNamePattern, creditText, parseCredit, requestIdPattern } from '../../base/values/price.ts';
 import { ArgumentError, readOptions } from '../../base/terminal/arguments.ts';
 import { withLedger } from '../../ledger/terminal/ledger.ts';
 import { notDone, say } from '../../base/terminal/terminal.ts';
@@ -33,9 +33,9 @@ async function moveCredit(
   refused: string,
 ): Promise<ExitCode> {
   const { values, positionals } = readOptions(accountCommands['credit grant'], args);
-  const [account = '', text = '', ...more] = positionals;
+  const [account = '', text = ''] = positionals;
   const amountMicros = parseCredit(text);
-  if (account === '' || !amountMicros || more.length > 0)
+  if (!accountNamePattern.test(account) || !amountMicros)
     throw new ArgumentError(
       `name an account and an amount: tollbook credit ${verb} ACCOUNT AMOUNT; the amount is above 0, with at most ` +
         'nine digits before the point and six after it, such as 5.00',

@@ -59,6 +59,8 @@ function readBudget(text: string | undefined): BudgetTerms | undefined {
 export async function list(args: readonly string[]): Promise<ExitCode> {
   const { values } = readOptions(accountCommands['keys list'], args);
   const { account } = values;
+  if (account !== undefined && !accountNamePattern.test(account))
+    throw new ArgumentError('--account NAME: 1 to 128 letters, digits, or any of . _ : + -');
   const keys = await withLedger(async ({ pool, db }) => {
     if (account === undefined) return listApiKeys(db);
     const accountId = await findCreditAccount({ pool }, account);

@@ -11,8 +11,8 @@ import { withdrawRole, removeFactors } from '../use-cases/operators.ts';
 
 export async function invite(args: readonly string[]): Promise<ExitCode> {
   const { values, positionals } = readOptions(accountCommands['operators invite'], args);
-  const [name, ...more] = positionals;
-  if (name === undefined || more.length > 0 || !operatorNamePattern.test(name))
+  const [name] = positionals;
+  if (name === undefined || !operatorNamePattern.test(name))
     throw new ArgumentError(
       'an operator needs a name, which the ledger keeps for ever: 1 to 64 letters, digits, dots, dashes, underscores',
     );
@@ -66,8 +66,8 @@ function readNamedOperator(
   verb: string,
 ): { readonly name: string; readonly by: string } {
   const { values, positionals } = readOptions(accountCommands['operators withdraw'], args);
-  const [name, ...more] = positionals;
-  if (name === undefined || more.length > 0)
+  const [name] = positionals;
+  if (name === undefined || !operatorNamePattern.test(name))
     throw new ArgumentError(`name one operator: tollbook operators ${verb} NAME`);
   return { name, by: readOperator(values.by) };
 }

@@ -54,8 +54,10 @@ function standing({ revokedAt, expiresAt, createdAt }: OperatorToken): string {
   return expiresAt ? `until ${expiresAt.toISOString()}` : `since ${createdAt.toISOString()}`;
 }
 
-export async function revoke([text]: readonly string[]): Promise<ExitCode> {
-  const id = readId(text, 'name the token: tollbook tokens revoke ID, as `tollbook tokens list` shows it');
+export async function revoke([text, ...more]: readonly string[]): Promise<ExitCode> {
+  const expected = 'name one token: tollbook tokens revoke ID, as `tollbook tokens list` shows it';
+  if (more.length > 0) throw new ArgumentError(expected);
+  const id = readId(text, expected);
   const done = await withLedger((ledger) => revokeOperatorToken(ledger, id));
   if (done) say(`Token ${id} is revoked in every process.`);
   else fail(`There is no active token ${id}.`);

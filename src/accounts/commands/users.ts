@@ -12,9 +12,8 @@ import { setUserDisabled } from '../use-cases/users.ts';
 
 export async function erase(args: readonly string[]): Promise<ExitCode> {
   const { values, positionals } = readOptions(accountCommands['users erase'], args);
-  const [who, ...more] = positionals;
-  if (who === undefined || more.length > 0)
-    throw new ArgumentError('name one user: tollbook users erase ID | EMAIL | WALLET');
+  const [who] = positionals;
+  if (!who) throw new ArgumentError('name one user: tollbook users erase ID | EMAIL | WALLET');
   const operator = readOperator(values.by);
   const mailDir = values.config === undefined ? undefined : await mailDirOf(values.config);
   const { forfeit: forfeits, results: withResults } = values;
@@ -72,9 +71,8 @@ export const enable = (args: readonly string[]): Promise<ExitCode> => changeUser
 /** The commands `users disable` and `users enable`. */
 async function changeUser(args: readonly string[], verb: 'disable' | 'enable'): Promise<ExitCode> {
   const { values, positionals } = readOptions(accountCommands['users disable'], args);
-  const [who, ...more] = positionals;
-  if (who === undefined || more.length > 0)
-    throw new ArgumentError(`name one user: tollbook users ${verb} ID | EMAIL | WALLET`);
+  const [who] = positionals;
+  if (!who) throw new ArgumentError(`name one user: tollbook users ${verb} ID | EMAIL | WALLET`);
   const operator = readOperator(values.by);
   const isDisabled = verb === 'disable';
   const change = await withLedger((ledger) => setUserDisabled(ledger, { who, operator, isDisabled }));

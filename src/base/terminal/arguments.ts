@@ -5,7 +5,7 @@ import { parseArgs } from 'node:util';
 import { plainHttpWarning } from '../config/hosts.ts';
 import { operatorNamePattern, operatorTextPattern } from '../values/operator-words.ts';
 import { type Caip2, chainIdOf } from '../values/primitives.ts';
-import { type CommandDescription, type Options, takesPositionals, type ValuesOf } from './command.ts';
+import { type CommandDescription, mostArguments, type Options, type ValuesOf } from './command.ts';
 import { fail } from './terminal.ts';
 
 const dayMs = 86_400_000;
@@ -15,21 +15,27 @@ const maxDays = 3_650;
 export class ArgumentError extends Error {}
 
 /**
- * Reads a command's arguments by its description. Throws an ArgumentError where an option that has one value is given twice:
- * `parseArgs` of node:util would silently take the last.
+ * Reads a command's arguments by its description. Throws an ArgumentError where it takes fewer, where the value of an option is empty,
+ * or where one that has one value is given twice: `parseArgs` of node:util would silently take the last.
  */
 export function readOptions<Described extends CommandDescription & { readonly options: Options }>(
   described: Described,
   args: readonly string[],
 ): { readonly values: ValuesOf<Described>; readonly positionals: readonly string[] } {
   const options: Options = described.options;
-  const allowPositionals = takesPositionals(described);
+  const most = mostArguments(described);
+  const allowPositionals = most > 0;
   const given = { args: [...args], options: options as Described['options'], allowPositionals };
   const { values, positionals } = parseArgs<typeof given>(given);
+  if (positionals.length > most)
+    throw new ArgumentError(`one argument too many: ${JSON.stringify(positionals[most])}`);
   const { tokens } = parseArgs({ ...given, options: { ...options }, strict: false, tokens: true });
   const names = new Set<string>();
   for (const token of tokens) {
-    if (token.kind !== 'option' || options[token.name]?.multiple === true) continue;
+    if (token.kind !== 'option') continue;
+    if (token.value === '' && options[token.name]?.default !== '')
+      throw new ArgumentError(`--${token.name} is empty: leave it out, or say which`);
+    if (options[token.name]?.multiple === true) continue;
     if (names.has(token.name)) throw new ArgumentError(`--${token.name} is given twice: give it once`);
     names.add(token.name);
   }
@@ -40,6 +46,13 @@ export function readOptions<Described extends CommandDescription & { readonly op
 export function readId(text: string | undefined, expected: string): number {
   if (text === undefined || !/^[1-9]\d{0,14}$/.test(text)) throw new ArgumentError(expected);
   return Number(text);
+}
+
+/** The whole number of an option, from 1 on. Throws an ArgumentError where the text is none. */
+export function readCount(option: string, text: string, most: number): number {
+  const count = Number(text);
+  if (/^[1-9]\d{0,8}$/.test(text) && count <= most) return count;
+  throw new ArgumentError(`--${option} is a whole number from 1 to ${most}`);
 }
 
 /** The operator that `--by` names, else the account on this machine. Throws an ArgumentError where the name is invalid. */
@@ -69,10 +82,7 @@ export function readPort(option: string, text: string): number {
 /** `--days`: how long a token or a key is valid. Undefined: without end. Throws an ArgumentError where it is out of bounds. */
 export function readExpiry(days: string | undefined): Date | undefined {
   if (days === undefined) return undefined;
-  const count = Number(days);
-  if (!Number.isInteger(count) || count < 1 || count > maxDays)
-    throw new ArgumentError(`--days is a whole number from 1 to ${maxDays}`);
-  return new Date(Date.now() + count * dayMs);
+  return new Date(Date.now() + readCount('days', days, maxDays) * dayMs);
 }
 
 /** `--network`. Throws an ArgumentError where it is not the CAIP-2 name of an EVM chain. */

@@ -55,9 +55,10 @@ export const zone = text('ZONE', 'where days and months begin, such as Europe/Be
 
 const readerSuffices = 'DATABASE_URL may be of a user with the reader role alone (docs/operations/roles.md).';
 
-/** Whether a command takes arguments without a name. */
-export function takesPositionals({ forms = [] }: CommandDescription): boolean {
-  return forms.some((form) => /^[^-]/.test(form));
+/** How many arguments without a name a command takes: those before the first option of a form, of which ` | ` separates alternatives. */
+export function mostArguments({ forms = [] }: CommandDescription): number {
+  const alternatives = forms.flatMap((form) => form.replace(/(?:^| )\(?--.*$/, '').split(' | '));
+  return Math.max(0, ...alternatives.map((words) => words.split(' ').filter((word) => word !== '').length));
 }
 
 /** The help of one command. */

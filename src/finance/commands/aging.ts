@@ -14,7 +14,8 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
   const { format, input, 'as-of': asOf } = values;
   if (!isAgingFormat(format)) throw new ArgumentError(`--format is ${agingFormats.join(', ')}`);
   if (asOf === undefined && input !== undefined) throw new ArgumentError('--input needs --as-of');
-  const asOfMs = asOf === undefined ? undefined : parseInstant(asOf, readZone(values.tz));
+  const zone = readZone(values.tz);
+  const asOfMs = asOf === undefined ? undefined : parseInstant(asOf, zone);
   if (asOf !== undefined && asOfMs === undefined)
     throw new ArgumentError('--as-of is a date or time: 2026-11, 2026-11-01 or 2026-11-01T08:00:00Z');
   const currency = readCurrency(values);

@@ -4,11 +4,17 @@ import { closePeriod, type CloseRefusalCode } from '../use-cases/periods/close-p
 import { findReportOf } from '../../audit/store/reconciliations.ts';
 import { readOperator, readOperatorText, readOptions, ArgumentError } from '../../base/terminal/arguments.ts';
 import { type ExitCode, exitCodes } from '../../base/terminal/exit-codes.ts';
-import { readReport, readChainCheck, checkClosed, pinnedReport } from '../terminal/check-period.ts';
+import {
+  readReport,
+  openChainCheck,
+  readGivenChains,
+  checkClosed,
+  pinnedReport,
+} from '../terminal/check-period.ts';
 import { checkSealedOptions, refuseUnsealed } from '../terminal/require-sealed.ts';
 import { countOf } from '../../base/values/count-text.ts';
 import { withLedger } from '../../ledger/terminal/ledger.ts';
-import { takeNamedPeriod, readClosed, findClosed } from '../terminal/period-choice.ts';
+import { checkPeriodName, takeNamedPeriod, readClosed, findClosed } from '../terminal/period-choice.ts';
 import { namedPeriod, comparisonLine, periodLine, periodLines } from '../terminal/period-text.ts';
 import { fail, finding, notDone, say } from '../../base/terminal/terminal.ts';
 import { bookCommands } from '../terminal/book-descriptions.ts';
@@ -64,7 +70,9 @@ export async function close(args: readonly string[]): Promise<ExitCode> {
 
 export async function review(args: readonly string[]): Promise<ExitCode> {
   const { values, positionals } = readOptions(bookCommands['period review'], args);
+  checkPeriodName(positionals);
   const operator = readOperator(values.by ?? '');
+  const given = await readGivenChains(values);
   return withLedger(async ({ pool, lane }) => {
     const found = await readClosed(pool, positionals);
     if (found.kind === 'none') return notDone(found.words);
@@ -72,7 +80,7 @@ export async function review(args: readonly string[]): Promise<ExitCode> {
     // a review that cannot be recorded needs no reading of the ledger
     const early = (await readPeriods(pool)).periods.refuseReview(closed.period, operator);
     if (early) return notDone(`${namedPeriod(closed)} was not reviewed: ${early.message}`);
-    const chains = await readChainCheck(values, closed, { pool });
+    const chains = await openChainCheck(given, closed, { pool });
     const pinned = await pinnedReport(pool, closed);
     const comparisons = await checkClosed(closed, await openDatabaseSource(pool), chains, pinned);
     for (const comparison of comparisons) say(comparisonLine(comparison));
@@ -88,6 +96,7 @@ export async function review(args: readonly string[]): Promise<ExitCode> {
 
 export async function reopen(args: readonly string[]): Promise<ExitCode> {
   const { values, positionals } = readOptions(bookCommands['period reopen'], args);
+  checkPeriodName(positionals);
   const reason = readOperatorText(values.reason, '--reason says why it is opened again');
   const operator = readOperator(values.by ?? '');
   return withLedger(async ({ pool, lane }) => {
@@ -111,6 +120,7 @@ export async function list(): Promise<ExitCode> {
 
 export async function show(args: readonly string[]): Promise<ExitCode> {
   const { values, positionals } = readOptions(bookCommands['period show'], args);
+  checkPeriodName(positionals);
   return withLedger(async ({ pool }) => {
     const found = await readClosed(pool, positionals);
     if (found.kind === 'none') return notDone(found.words);
@@ -125,15 +135,19 @@ type Values = ValuesOf<(typeof bookCommands)['period check']>;
 
 export async function check(args: readonly string[]): Promise<ExitCode> {
   const { values, positionals } = readOptions(bookCommands['period check'], args);
+  checkPeriodName(positionals);
   const { input } = values;
   if (input === undefined && values.checkpoint.length > 0)
     throw new ArgumentError('--checkpoint goes with --input: the database has its own');
-  if (input !== undefined) return checkFile(input, values, positionals);
+  const given = await readGivenChains(values);
+  const report = await givenReport(values);
+  if (input !== undefined)
+    return checkFile(input, { checkpoints: values.checkpoint, given, report }, positionals);
   return withLedger(async ({ pool }) => {
     const found = await readClosed(pool, positionals);
     if (found.kind === 'none') return notDone(found.words);
-    const chains = await readChainCheck(values, found.closed, { pool });
-    const pinned = (await givenReport(values)) ?? (await pinnedReport(pool, found.closed));
+    const chains = await openChainCheck(given, found.closed, { pool });
+    const pinned = report ?? (await pinnedReport(pool, found.closed));
     return verdict(
       found.closed,
       await checkClosed(found.closed, await openDatabaseSource(pool), chains, pinned),
@@ -141,13 +155,23 @@ export async function check(args: readonly string[]): Promise<ExitCode> {
   });
 }
 
-async function checkFile(file: string, values: Values, positionals: readonly string[]): Promise<ExitCode> {
+interface Given {
+  readonly checkpoints: readonly string[];
+  readonly given: Awaited<ReturnType<typeof readGivenChains>>;
+  readonly report: ReportJson | undefined;
+}
+
+async function checkFile(
+  file: string,
+  { checkpoints, given, report }: Given,
+  positionals: readonly string[],
+): Promise<ExitCode> {
   await requireExport(file);
   const source = openFileSource(file, Date.now());
   const closed = findClosed(await findPeriods(source), positionals);
   if (!closed) return notDone(`${positionals[0]} is not closed in ${file}`);
-  const chains = await readChainCheck(values, closed, { file, checkpoints: values.checkpoint });
-  return verdict(closed, await checkClosed(closed, source, chains, await givenReport(values)));
+  const chains = await openChainCheck(given, closed, { file, checkpoints });
+  return verdict(closed, await checkClosed(closed, source, chains, report));
 }
 
 async function givenReport({ report }: Values) {

@@ -15,7 +15,12 @@ import { compareReport } from '../use-cases/periods/compare-period.ts';
 import { findPeriods, readPeriods } from '../use-cases/periods/read-periods.ts';
 import { storeReconciliation } from '../../audit/store/reconciliations.ts';
 import { readConfig } from '../../audit/terminal/chains.ts';
-import { givenVerifier, readCheckpoints, requireExport } from '../../audit/terminal/given-proof.ts';
+import {
+  givenVerifier,
+  readCheckpoints,
+  readVerifier,
+  requireExport,
+} from '../../audit/terminal/given-proof.ts';
 import { withLedger } from '../../ledger/terminal/ledger.ts';
 import {
   ArgumentError,
@@ -42,6 +47,8 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
     const request = readRequest(values);
     if (values.csv !== undefined) await requireWritable('csv', values.csv);
     if (values.json !== undefined && values.json !== '-') await requireWritable('json', values.json);
+    if (values.resume !== undefined) await requireWritable('resume', values.resume);
+    if (values.pubkey !== undefined) await readVerifier(values.pubkey);
     const config = values.config === undefined ? undefined : await readConfig(values.config);
     const made = await makeReport(values, { ...request, config });
     if (made.kind === 'unsealed') return made.exitCode;

@@ -23,7 +23,7 @@ import { bookCommands } from '../terminal/book-descriptions.ts';
  */
 export async function run(args: readonly string[]): Promise<ExitCode> {
   const { values, positionals } = readOptions(bookCommands.verify, args);
-  const [file, ...more] = positionals;
+  const [file] = positionals;
   const { 'require-sealed': isRequired } = values;
   const verifier = values.pubkey === undefined ? undefined : await readVerifier(values.pubkey);
   if (values.receipt !== undefined) {
@@ -31,7 +31,6 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
       throw new ArgumentError('--receipt is checked with --pubkey alone');
     return tellReceipt(verifyReceipt(await readReceiptFile(values.receipt), verifier), isRequired);
   }
-  if (more.length > 0) throw new ArgumentError(`one export, not ${more[0]} as well`);
   if (values.checkpoint.length > 0 && !verifier)
     throw new ArgumentError('without --pubkey a checkpoint proves nothing');
   if (file !== undefined) await requireExport(file);

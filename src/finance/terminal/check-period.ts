@@ -8,8 +8,9 @@ import { type LedgerSource, ledgerInDatabase, ledgerInFile } from '../use-cases/
 import { findReportByHash } from '../../audit/store/reconciliations.ts';
 import { runReconcile } from './run-reconcile.ts';
 import { ArgumentError, readRpcUrls } from '../../base/terminal/arguments.ts';
+import type { NoteVerifier } from '../../base/values/log/checkpoint.ts';
 import { readConfig } from '../../audit/terminal/chains.ts';
-import { givenVerifier, readCheckpoints } from '../../audit/terminal/given-proof.ts';
+import { givenVerifier, readCheckpoints, readVerifier } from '../../audit/terminal/given-proof.ts';
 import { readFile } from 'node:fs/promises';
 import { reasonOf } from '../../base/config/files.ts';
 
@@ -60,19 +61,46 @@ type GivenLedger =
   | { readonly pool: pg.Pool }
   | { readonly file: string; readonly checkpoints: readonly string[] };
 
+/** What the options say of the chains. */
+interface GivenChains extends Omit<ChainCheck, 'source'> {
+  readonly verifier: NoteVerifier | undefined;
+}
+
 /**
- * The chains that the options name, and the ledger at the sealed head of the close; undefined where they name none.
+ * The chains that the options name, before the ledger is opened; undefined where they name none.
+ * @throws ArgumentError, CheckpointError or ConfigError where they cannot be read
+ */
+export async function readGivenChains({
+  rpc,
+  pubkey,
+  config: file,
+}: ChainValues): Promise<GivenChains | undefined> {
+  if (file === undefined && rpc.length === 0) {
+    if (pubkey === undefined) return undefined;
+    throw new ArgumentError(
+      '--pubkey goes with --rpc or --config: without a chain nothing is compared with it',
+    );
+  }
+  return {
+    rpcUrls: readRpcUrls(rpc),
+    config: file === undefined ? undefined : await readConfig(file),
+    verifier: pubkey === undefined ? undefined : await readVerifier(pubkey),
+  };
+}
+
+/**
+ * The chains that the options name, and the ledger at the sealed head of the close.
  * @throws ArgumentError, CheckpointError or ReconcileError where the options do not say enough
  */
-export async function readChainCheck(
-  { rpc, pubkey, config: file }: ChainValues,
+export async function openChainCheck(
+  given: GivenChains | undefined,
   { close }: ClosedPeriod,
   ledger: GivenLedger,
 ): Promise<ChainCheck | undefined> {
-  if (file === undefined && rpc.length === 0) return undefined;
-  const rpcUrls = readRpcUrls(rpc);
-  const config = file === undefined ? undefined : await readConfig(file);
-  const verifier = await givenVerifier(pubkey, config, 'pool' in ledger ? ledger.pool : undefined);
+  if (!given) return undefined;
+  const { rpcUrls, config } = given;
+  const pool = 'pool' in ledger ? ledger.pool : undefined;
+  const verifier = given.verifier ?? (await givenVerifier(undefined, config, pool));
   if (!verifier)
     throw new ArgumentError(
       'the head of the close is checked with the public key: give --pubkey, or a --config with a log',

@@ -44,9 +44,14 @@ function periodOf(reading: PeriodReading): Period {
   throw new ArgumentError(reading.refusal.message);
 }
 
-function takeName([name, another]: readonly string[]): string {
-  if (name !== undefined && another === undefined) return name;
+function takeName([name]: readonly string[]): string {
+  if (name !== undefined) return name;
   throw new ArgumentError('name one period: a month such as 2026-10, or its two ends, 2026-10-01/2026-11-01');
+}
+
+/** Throws an ArgumentError where the arguments of a command do not name one period: before the command opens anything. */
+export function checkPeriodName(positionals: readonly string[]): void {
+  periodOf(parseNamedPeriod(takeName(positionals), Infinity));
 }
 
 /**

@@ -32,9 +32,12 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
   const [service = '', index = '', body = ''] = positionals;
   const job = parseJobId(service, index);
   const key = await readKey(values['key-file']);
-  const ttlSecs = Number(values['ttl-secs']);
   if (!job) throw new ArgumentError("which job? tollbook auth-dry-run SERVICE JOB 'BODY'");
-  if (!Number.isInteger(ttlSecs)) throw new ArgumentError('--ttl-secs is a whole number of seconds');
+  if (!/^-?\d{1,9}$/.test(values['ttl-secs']))
+    throw new ArgumentError('--ttl-secs is a whole number of seconds');
+  const ttlSecs = Number(values['ttl-secs']);
+  if (!/^https?:\/\/\S+$/.test(values.url) || !URL.canParse(values.url))
+    throw new ArgumentError('--url is the URL of the gateway, such as http://127.0.0.1:8402');
   if (!key)
     throw new ArgumentError(
       `set the caller's private key in ${keyVariable} or in --key-file FILE, never as an argument`,

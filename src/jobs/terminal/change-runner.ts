@@ -14,8 +14,8 @@ const verbs = {
 /** The commands `runners pause` and `runners resume`. */
 export async function changeRunner(args: readonly string[], verb: keyof typeof verbs): Promise<ExitCode> {
   const { values, positionals } = readOptions(jobCommands['runners pause'], args);
-  const [name, ...more] = positionals;
-  if (name === undefined || !runnerName.test(name) || more.length > 0)
+  const [name] = positionals;
+  if (name === undefined || !runnerName.test(name))
     throw new ArgumentError(`name the runner: tollbook runners ${verb} NAME`);
   const operator = readOperator(values.by);
   const { change, done, unchanged } = verbs[verb];

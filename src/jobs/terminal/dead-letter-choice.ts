@@ -1,3 +1,4 @@
+import { runnerName } from '../../base/values/runner-name.ts';
 import { failureCausePattern } from '../../base/values/failure-cause.ts';
 import { parseInstant } from '../../base/values/period.ts';
 import type { BatchReport, DeadLetterChoice } from '../../calls/use-cases/dead-letters.ts';
@@ -18,6 +19,10 @@ export function readChoice(values: ChoiceValues): DeadLetterChoice | undefined {
     throw new ArgumentError('--job is SERVICE/JOB, such as 3/0, and stands in place of --service');
   if (cause !== undefined && !failureCausePattern.test(cause))
     throw new ArgumentError('--cause is a cause as `tollbook calls dead --by-cause` shows it');
+  if (reason !== undefined && !/^[a-z0-9_]{1,100}$/.test(reason))
+    throw new ArgumentError('--reason is a reason as `tollbook calls dead` shows it');
+  if (runner !== undefined && !runnerName.test(runner))
+    throw new ArgumentError('--runner is the name of a runner, as in the configuration');
   const named = service ?? jobService;
   return {
     serviceId: named === undefined ? undefined : Number(named),

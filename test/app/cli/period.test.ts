@@ -101,7 +101,7 @@ const close = (...args: string[]) => ['close', ...args];
 test('a command of periods names one period that is over, and persons and reasons that the ledger can keep', async () => {
   for (const [args, words] of [
     [close('2026-13', '--by', 'ada'), /"2026-13" is not a period/],
-    [close('2026-10', '2026-11', '--by', 'ada'), /name one period/],
+    [close('2026-10', '2026-11', '--by', 'ada'), /one argument too many: "2026-11"/],
     [close('2026-10/2026-10', '--by', 'ada'), /the period is empty/],
     [close('2026-11/2026-10', '--by', 'ada'), /reversed/],
     [close('2026-10', '--by', 'ada', '--tz', 'Berlin'), /there is none of the name Berlin/],

@@ -16,8 +16,7 @@ import { configReference, type KeyReference, type TableReference } from '../../.
 export async function check(args: readonly string[]): Promise<ExitCode> {
   const { values, positionals } = readOptions(appCommands['config check'], args);
   const [file] = positionals;
-  if (file === undefined || positionals.length > 1)
-    throw new ArgumentError('name the file: tollbook config check FILE');
+  if (file === undefined) throw new ArgumentError('name the file: tollbook config check FILE');
   const env = processEnvironment();
   const options = { withoutSecrets: values['no-secrets'] };
   const { config, warnings, skippedSecrets } = await loadConfig(file, env, options);

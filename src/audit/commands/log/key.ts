@@ -13,8 +13,10 @@ import { auditCommands } from '../../terminal/descriptions.ts';
 /** Makes a key; with a configuration, prints the public keys of its log, the newest generation last. */
 export async function run(args: readonly string[]): Promise<ExitCode> {
   const { values, positionals } = readOptions(auditCommands['log key'], args);
-  if (values.config !== undefined) return printKeys(values.config);
   const [origin] = positionals;
+  if (values.config !== undefined && origin !== undefined)
+    throw new ArgumentError('name a new log by ORIGIN, or the one of a configuration by --config');
+  if (values.config !== undefined) return printKeys(values.config);
   if (origin === undefined || !originPattern.test(origin))
     throw new ArgumentError('name the log: tollbook log key ORIGIN, such as jobs.example/log');
   const seed = randomBytes(32);

@@ -24,8 +24,8 @@ const messages = {
 
 export async function run(args: readonly string[]): Promise<ExitCode> {
   const { values, positionals } = readOptions(bookCommands['reconcile explain'], args);
-  const [beginning = '', another] = positionals;
-  if (another !== undefined || !/^0x[0-9a-f]{8,64}$/.test(beginning))
+  const [beginning = ''] = positionals;
+  if (!/^0x[0-9a-f]{8,64}$/.test(beginning))
     throw new ArgumentError(
       'name one break by its id, or the first digits of it: 0x and 8 to 64 hexadecimal digits',
     );

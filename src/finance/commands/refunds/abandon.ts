@@ -54,7 +54,7 @@ async function readRequest(args: readonly string[]): Promise<Request> {
   const { values } = readOptions(moneyCommands['refunds abandon'], args);
   const quoteDigest = values['quote-digest']?.toLowerCase();
   const paymentNonce = values.payment?.toLowerCase();
-  if ((values.batch === undefined) === (quoteDigest === undefined))
+  if ((values.batch === undefined) === (quoteDigest === undefined && paymentNonce === undefined))
     throw new ArgumentError('name the refunds by --batch FILE, or one by --quote-digest and --payment');
   const refunds: RefundOf[] = [];
   if (values.batch !== undefined)

@@ -15,6 +15,7 @@ import {
 import type { SendRefusal } from '../../use-cases/refunds/send-refund.ts';
 import {
   ArgumentError,
+  readCount,
   readNetwork,
   readOperator,
   readOptions,
@@ -152,13 +153,11 @@ interface Request {
 function readRequest(args: readonly string[]): Request {
   const { values } = readOptions(moneyCommands['refunds batch'], args);
   const { out, safe, from, nonce, config, rpc } = values;
-  const max = Number(values.max);
   checkSealedOptions(values);
   const network = readNetwork(values.network);
   if (out === undefined)
     throw new ArgumentError('--out is missing: the file of the batch, which is needed to record its refunds');
-  if (!Number.isInteger(max) || max < 1 || max > mostRefunds)
-    throw new ArgumentError(`--max is a whole number from 1 to ${mostRefunds}`);
+  const max = readCount('max', values.max, mostRefunds);
   const sender = from === undefined ? undefined : parseAddress(from);
   if (from !== undefined && !sender)
     throw new ArgumentError(

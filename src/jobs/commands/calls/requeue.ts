@@ -26,9 +26,8 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
   return requeueMany(choice ?? {}, isDryRun);
 }
 
-async function requeueOne([text, ...more]: readonly string[]): Promise<ExitCode> {
+async function requeueOne([text]: readonly string[]): Promise<ExitCode> {
   const expected = 'name the call: tollbook calls requeue CALL_ID, as `tollbook calls dead` shows it';
-  if (more.length > 0) throw new ArgumentError(expected);
   const id = readId(text, expected);
   const { kind } = await withLedger((ledger) => requeueCall(ledger, id));
   if (kind === 'requeued') say(`Call ${id} is queued again.`);
