@@ -1,6 +1,6 @@
 import { createServer, type IncomingHttpHeaders } from 'node:http';
 import { Webhook } from 'standardwebhooks';
-import { describe, expect, onTestFinished, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { grantCredit, openCreditAccount } from '../../../src/accounts/use-cases/credit/credit.ts';
 import { takeBudgetMessages } from '../../../src/accounts/store/budget-alerts.ts';
 import { findApiKeyById } from '../../../src/accounts/store/api-keys.ts';
