@@ -9,19 +9,21 @@ import {
 import { maxResultHeader } from '../../base/values/result-parts.ts';
 import { lastWords } from '../../base/values/last-words.ts';
 import type { PushAnswer, PushRunner } from '../peers/runner/push-runner.ts';
-import type { LeasedCall } from '../store/calls.ts';
+import type { LeasedCall, CallLease } from '../store/calls.ts';
 import type { StoredResult } from '../store/result-uploads.ts';
 import { passTurn } from './call-order.ts';
 import type { Tracing } from '../../base/values/tracing.ts';
 import type { ResultStore } from '../peers/results/result-store.ts';
 import { nowSecs } from '../../ledger/store/ledger.ts';
 import { createPartWriter, type PartWriter } from './large-result.ts';
+import type { Broker } from '../peers/broker/broker.ts';
+import { findUntaken, heldName } from '../store/held-leases.ts';
 import {
   type LoggedPorts,
-  logAttempt,
   recordAttempt,
   undeliverable,
   traceAttempt,
+  endAttempt,
 } from './record-attempt.ts';
 
 export interface DeliveryPorts extends LoggedPorts {
@@ -77,9 +79,23 @@ function originMetadata({ origin, stream }: LeasedCall): Record<string, string> 
   };
 }
 
-/** Where a runner that has not leased a call itself says how far it is. */
-export function progressUrl({ publicUrl }: Pick<DeliveryPorts, 'publicUrl'>, { callId }: LeasedCall): string {
-  return `${publicUrl()}/runner/calls/${callId}/progress`;
+/** What a runner gets that has not leased a call itself: its metadata with the lease and where it says how far it is, and their signature. */
+function signed(
+  context: DeliveryPorts,
+  { tokens }: RunnerConfig,
+  call: LeasedCall,
+  maxResultBytes: number,
+  more: Readonly<Record<string, string>> = {},
+) {
+  const { idempotencyKey: id, callId, leaseId, body = Buffer.alloc(0) } = call;
+  const metadata = {
+    ...callMetadata(call, maxResultBytes),
+    [leaseHeader]: leaseId,
+    [progressUrlHeader]: `${context.publicUrl()}/runner/calls/${callId}/progress`,
+    ...more,
+  };
+  const timestampSecs = nowSecs(context);
+  return { metadata, body, signature: signCall({ secret: tokens, id, timestampSecs, body, metadata }) };
 }
 
 /** Pushes one leased call to its runner and records the outcome. */
@@ -92,8 +108,7 @@ export async function deliverCall(
   const deliver = async (traced: LeasedCall): Promise<PushAnswer> => {
     const answer = await attempt(context, runner, peer, traced);
     const outcome = 'error' in answer ? { ...answer, error: lastWords(answer.error, runner.tokens) } : answer;
-    const recorded = await recordAttempt(context, call, outcome, { isFirstNews: true, runner: runner.name });
-    logAttempt(context.log, call, outcome, runner.name, recorded);
+    await endAttempt(context, call, outcome, { isFirstNews: true, runner: runner.name });
     return answer;
   };
   return traceAttempt(context.tracing, runner.name, call, deliver, (answer) => ({
@@ -131,17 +146,84 @@ function push(
   call: LeasedCall,
   overflow: PartWriter | undefined,
 ): Promise<PushAnswer> {
-  const { body = Buffer.alloc(0) } = call;
-  const metadata = {
-    ...callMetadata(call, maxResultBytesOf(context.config)),
-    [leaseHeader]: call.leaseId,
-    [progressUrlHeader]: progressUrl(context, call),
-    [progressTokenHeader]: progressToken(runner.tokens[0], call),
-  };
-  const id = call.idempotencyKey;
-  const signature = signCall({ secret: runner.tokens, id, timestampSecs: nowSecs(context), body, metadata });
+  const token = { [progressTokenHeader]: progressToken(runner.tokens[0], call) };
+  const { metadata, signature, body } = signed(
+    context,
+    runner,
+    call,
+    maxResultBytesOf(context.config),
+    token,
+  );
   const contentType = call.contentType ? { contentType: call.contentType } : {};
   // not signed: a proxy on the way may insert its own span
   const trace = call.traceparent === undefined ? {} : { traceparent: call.traceparent };
   return peer.push({ headers: { ...metadata, ...signature, ...trace }, body, ...contentType, overflow });
+}
+
+/**
+ * Publishes one leased call for its runner. It counts as handed over once the broker has stored it; where it has not, or may not have,
+ * the lease is given back, which costs the call no attempt: a copy that was stored nevertheless leases the call to no runner.
+ */
+export async function handOver(
+  context: DeliveryPorts,
+  runner: RunnerConfig,
+  broker: Pick<Broker, 'publish'>,
+  call: LeasedCall,
+): Promise<'handed_over' | 'not_stored' | 'dead'> {
+  const dead = undeliverable(context, call);
+  if (dead) {
+    await endAttempt(context, call, dead, { isFirstNews: true, runner: runner.name });
+    return 'dead';
+  }
+  await passTurn(context, call);
+  const publish = (traced: LeasedCall) => broker.publish(messageOf(context, runner, traced));
+  const answer = await traceAttempt(context.tracing, runner.name, call, publish, (ended) => ({
+    error: ended.kind === 'stored' ? undefined : 'not_handed_over',
+  }));
+  if (answer.kind === 'stored') return 'handed_over';
+  await giveBack(context, runner, call, `the broker: ${answer.reason}`);
+  return 'not_stored';
+}
+
+function messageOf(context: DeliveryPorts, runner: RunnerConfig, call: LeasedCall) {
+  const { serviceId, jobIndex, contentType, traceparent } = call;
+  const { maxResultBytes } = context.config.delivery;
+  const { metadata, signature, body } = signed(context, runner, call, maxResultBytes);
+  const headers = {
+    ...spelledOut(metadata),
+    ...signature,
+    ...(contentType === undefined ? {} : { 'content-type': contentType }),
+    ...(traceparent === undefined ? {} : { traceparent }),
+  };
+  return { runner: runner.name, serviceId, jobIndex, messageId: messageId(call), headers, body };
+}
+
+/**
+ * The idempotency key. A broker stores one message with an id in some minutes, so that a later attempt, which is due earlier, needs an id of
+ * its own.
+ */
+function messageId({ idempotencyKey, attempt }: LeasedCall): string {
+  return attempt === 1 ? idempotencyKey : `${idempotencyKey}.${attempt}`;
+}
+
+/** Gives back those of the leases that no runner has taken. */
+export async function giveBackUntaken(
+  context: DeliveryPorts,
+  runner: RunnerConfig,
+  leases: readonly CallLease[],
+): Promise<void> {
+  const untaken = await findUntaken(context.db, leases);
+  const left = leases.filter(({ callId, leaseId }) => untaken.has(heldName(callId, leaseId)));
+  for (const call of left) await giveBack(context, runner, call, 'no runner took it from the broker');
+}
+
+async function giveBack(
+  context: DeliveryPorts,
+  runner: RunnerConfig,
+  call: CallLease,
+  error: string,
+): Promise<void> {
+  const outcome = { kind: 'not_taken', error } as const;
+  const recorded = await recordAttempt(context, call, outcome, { isFirstNews: false, runner: runner.name });
+  if (recorded.kind === 'recorded') context.onCallReleased();
 }

@@ -22,6 +22,7 @@ import {
   recordAttempt,
   undeliverable,
   traceAttempt,
+  endAttempt,
 } from './record-attempt.ts';
 
 export interface LeasePorts extends LoggedPorts {
@@ -102,7 +103,7 @@ async function recordHandOut(
 ): Promise<LeasedCall | undefined> {
   const dead = undeliverable(context, call);
   if (dead) {
-    logAttempt(context.log, call, dead, runner, await record(context, call, dead, runner));
+    await endAttempt(context, call, dead, { isFirstNews: false, runner });
     return undefined;
   }
   const { callId, leaseId, attempt } = call;
@@ -118,19 +119,9 @@ async function recordHandOut(
 }
 
 async function returnLease(context: LeasePorts, runner: string, call: LeasedCall): Promise<void> {
-  await record(context, call, { kind: 'runner_left' }, runner);
+  // the ledger has its `delivered` already, or does not need it
+  await recordAttempt(context, call, { kind: 'runner_left' }, { isFirstNews: false, runner });
   context.onCallReleased();
-}
-
-/** The ledger has the `delivered` of a leased call already, or does not need it. */
-function record(
-  context: LeasePorts,
-  call: CallLease,
-  outcome: AttemptOutcome,
-  runner: string,
-  isFirstNews = false,
-): Promise<LeaseResult> {
-  return recordAttempt(context, call, outcome, { isFirstNews, runner });
 }
 
 /** A lease as its holder names it. */
@@ -171,14 +162,8 @@ export async function completeStored(
     if (checked.kind === 'mismatch') return { kind: 'result_mismatch' };
     if (checked.kind === 'unavailable') return { kind: 'result_store_unavailable' };
   }
-  const result = Buffer.alloc(0);
-  return finishLease(context, runner, lease, {
-    kind: 'completed',
-    contentType,
-    result,
-    resultOmitted: false,
-    stored,
-  });
+  const completed = { kind: 'completed', result: Buffer.alloc(0), resultOmitted: false } as const;
+  return finishLease(context, runner, lease, { ...completed, contentType, stored });
 }
 
 /** Extends a lease, at most to the end of its call's age. Lost also if it never was this runner's. */
@@ -207,7 +192,8 @@ export async function finishLease(
   const call = await findRunnerLease(context, runner, { callId, leaseId });
   if (call) {
     // the `delivered` of a call that came over a broker is recorded with its outcome, as that of a push
-    const recorded = await record(context, call, outcome, runner.name, runner.mode === 'jetstream');
+    const attempt = { isFirstNews: runner.mode === 'jetstream', runner: runner.name };
+    const recorded = await recordAttempt(context, call, outcome, attempt);
     if (recorded.kind === 'recorded') {
       logAttempt(context.log, call, outcome, runner.name, recorded);
       return recorded;

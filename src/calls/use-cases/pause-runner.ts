@@ -1,5 +1,5 @@
 import type { EventData, LedgerEvent } from '../../ledger/rules/event.ts';
-import { noteGone } from '../store/runners.ts';
+import { noteGone } from '../store/calls.ts';
 import { readLastEvent } from '../../ledger/store/streams.ts';
 import type { OperatorLog } from '../../base/values/operator-log.ts';
 import type { Ledger } from '../../ledger/store/ledger.ts';

@@ -94,6 +94,18 @@ export async function recordAttempt(
   return { kind: 'recorded', deadReason: step.call.op === 'dead_letter' ? step.call.reason : undefined };
 }
 
+/** The same, and logs what became of it. */
+export async function endAttempt(
+  context: LoggedPorts,
+  call: CallLease,
+  outcome: AttemptOutcome,
+  attempt: Attempt,
+): Promise<LeaseResult> {
+  const recorded = await recordAttempt(context, call, outcome, attempt);
+  logAttempt(context.log, call, outcome, attempt.runner, recorded);
+  return recorded;
+}
+
 /** Logs what became of an attempt; a dead letter with what the operator needs to know about it. */
 export function logAttempt(
   log: OperatorLog,

@@ -1,7 +1,7 @@
 import type { RunnerConfig } from '../../base/config/config.ts';
 import type { RelayPorts } from './relay.ts';
 import { jobTurns } from '../use-cases/call-order.ts';
-import { giveBackUntaken, handOver } from '../use-cases/hand-over.ts';
+import { giveBackUntaken, handOver } from '../use-cases/deliver-call.ts';
 import { isRunnerPaused } from '../use-cases/pause-runner.ts';
 import type { Broker } from '../peers/broker/broker.ts';
 import { backOffMs } from '../../base/values/back-off.ts';

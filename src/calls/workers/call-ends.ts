@@ -1,6 +1,6 @@
 import { type Loop, startLoop } from '../../ledger/workers/loop.ts';
 import { takeOldCalls } from '../store/old-calls.ts';
-import { type LoggedPorts, logAttempt, recordAttempt, tooOld } from '../use-cases/record-attempt.ts';
+import { type LoggedPorts, tooOld, endAttempt } from '../use-cases/record-attempt.ts';
 import { discardByPolicy, type PolicyPorts } from '../use-cases/discard-call.ts';
 import { removeUnusedUploads } from '../use-cases/large-result.ts';
 
@@ -24,15 +24,12 @@ export function startOldCallEnder(current: () => LoggedPorts): Loop {
  * lease: their refund is due. Returns whether there may be more. Top-ups are ended by their own worker, which knows whether credit was given.
  */
 async function endOldCalls(context: LoggedPorts): Promise<boolean> {
-  const { pool, log, config } = context;
+  const { pool, config } = context;
   const { maxCallAgeSecs: maxAgeSecs } = config.delivery;
   const calls = await takeOldCalls(pool, { except: config.topUps, max: atOnce, maxAgeSecs, leaseSecs });
+  const outcome = { kind: 'dead', reason: tooOld } as const;
   await Promise.all(
-    calls.map(async (call) => {
-      const outcome = { kind: 'dead', reason: tooOld } as const;
-      const recorded = await recordAttempt(context, call, outcome, { isFirstNews: true, runner: undefined });
-      logAttempt(log, call, outcome, undefined, recorded);
-    }),
+    calls.map((call) => endAttempt(context, call, outcome, { isFirstNews: true, runner: undefined })),
   );
   return calls.length === atOnce;
 }

@@ -1,7 +1,7 @@
 import type { AlertCondition } from '../../base/values/alert-condition.ts';
 import { countDeadLetters, countedDeadLetters } from '../../ledger/store/alerts.ts';
 import type { JobsContext } from './context.ts';
-import { brokerConditions } from '../../calls/use-cases/broker-state.ts';
+import { describeBroker } from '../../calls/peers/broker/broker.ts';
 import { listingStatus, type GoneListing, type ListingStatus } from './listings.ts';
 import { readPause } from '../../calls/use-cases/pause-runner.ts';
 import { rateStatus } from './rates.ts';
@@ -68,6 +68,18 @@ function openCircuit({ facilitator, settings }: JobsContext): AlertCondition[] {
   const { host } = new URL(settings.facilitatorUrl);
   const text = `The facilitator ${host} gives no useful answers: payments are refused with 503 until it does.`;
   return [{ kind: 'circuit_open', subject: host, text }];
+}
+
+/** While the broker takes no calls, those of its runners wait. */
+function brokerConditions({ brokerState, config }: JobsContext): AlertCondition[] {
+  const state = brokerState();
+  const detail = state && describeBroker(state);
+  if (detail === undefined) return [];
+  const text =
+    'The broker takes no calls: those of its runners wait in the database, and none is lost or refunded. ' +
+    'Look at its servers and at `/status`.';
+  const subject = config.jetstream?.name ?? 'jetstream';
+  return [{ kind: 'broker_trouble', subject, text, details: { detail } }];
 }
 
 /** More are counted. */

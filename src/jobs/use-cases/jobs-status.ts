@@ -17,7 +17,7 @@ import { openPaidCalls } from '../../ledger/store/ledger.ts';
 import { refreshOffers } from './offers.ts';
 import { listingStatus } from './listings.ts';
 import { rateStatus } from './rates.ts';
-import { describeBroker } from '../../calls/use-cases/broker-state.ts';
+import { describeBroker } from '../../calls/peers/broker/broker.ts';
 import { isRunnerPaused } from '../../calls/use-cases/pause-runner.ts';
 
 interface Check {

@@ -8,6 +8,20 @@ export type BrokerState =
   /** It answers, and did not store the last call: its stream is full, for instance. */
   | { readonly kind: 'refusing'; readonly detail: string };
 
+/** What is wrong with the broker; undefined where nothing is. */
+export function describeBroker(state: BrokerState): string | undefined {
+  switch (state.kind) {
+    case 'ready':
+      return undefined;
+    case 'away':
+      return `away: ${state.detail}`;
+    case 'wrong':
+      return `contradicts the configuration: ${state.mistakes.join('; ')}`;
+    case 'refusing':
+      return `does not store calls: ${state.detail}`;
+  }
+}
+
 /** A call for one runner. */
 export interface CallMessage {
   readonly runner: string;

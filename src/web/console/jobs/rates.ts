@@ -3,7 +3,7 @@ import { html, type Html, type Shown } from '../../../base/values/html.ts';
 import { rateText } from '../../../base/values/rate.ts';
 import { tokenName } from '../../../base/values/token.ts';
 import { visibleText } from '../../../base/values/visible-text.ts';
-import { describeBroker } from '../../../calls/use-cases/broker-state.ts';
+import { describeBroker } from '../../../calls/peers/broker/broker.ts';
 import type { JobsContext } from '../../../jobs/use-cases/context.ts';
 import { listingStatus } from '../../../jobs/use-cases/listings.ts';
 import { type RateStatus, rateStatus } from '../../../jobs/use-cases/rates.ts';
