@@ -1,8 +1,7 @@
 import { openAlertReceivers } from '../base/peers/alerts/receiver.ts';
 import { watchCertificates } from '../base/peers/http/certificate-watch.ts';
 import { startAlertReporter } from '../jobs/workers/alert-reporter.ts';
-import { startAlerter, startAlertSender } from '../jobs/workers/alerter.ts';
-import { startFollowUpCollector } from '../jobs/workers/follow-up-collector.ts';
+import { startAlerter, startAlertSender, startFollowUpCollector } from '../jobs/workers/alerter.ts';
 import type { Loop } from '../ledger/workers/loop.ts';
 import type { FeatureParts, RunningFeature } from './feature.ts';
 import { startCleaner, startMailCleaner } from '../jobs/workers/cleaner.ts';

@@ -10,10 +10,8 @@ import { createFiringCounts, type Fire } from '../jobs/use-cases/triggers/fire.t
 import type { CronTrigger } from '../jobs/use-cases/triggers/fire-schedule.ts';
 import { triggerConditions, triggerLags } from '../jobs/use-cases/triggers/progress.ts';
 import type { TriggerContext } from '../jobs/use-cases/triggers/trigger-call.ts';
-import { startChainFollower } from '../jobs/workers/chain-follower.ts';
+import { startChainFollower, startScheduleFirer, startTriggerWatch } from '../jobs/workers/triggers.ts';
 import type { Loop } from '../ledger/workers/loop.ts';
-import { startScheduleFirer } from '../jobs/workers/schedule-firer.ts';
-import { startTriggerWatch } from '../jobs/workers/trigger-watch.ts';
 import type { FeatureParts, RunningFeature } from './feature.ts';
 import { triggerFigures } from './metric-values.ts';
 

@@ -1,6 +1,5 @@
 import type { FastifyInstance } from 'fastify';
-import { leaseRoutes } from '../jobs/http/leases.ts';
-import { progressRoute } from '../jobs/http/progress.ts';
+import { leaseRoutes, progressRoute } from '../jobs/http/leases.ts';
 import { resultRoute } from '../jobs/http/result-file.ts';
 import { resultPartRoute } from '../jobs/http/result-parts.ts';
 import { paidJobRoutes } from '../jobs/http/jobs.ts';

@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { flattenError, type ZodType } from 'zod';
+import type { ZodType } from 'zod';
 import type { Config, RunnerConfig } from '../../base/config/config.ts';
 import { lastWords } from '../../base/values/last-words.ts';
 import { callMetadata, maxResultBytesOf, spelledOut } from '../../calls/use-cases/deliver-call.ts';
@@ -15,10 +15,10 @@ import {
 import type { AttemptOutcome, LeaseResult } from '../../calls/use-cases/record-attempt.ts';
 import { boundedWaitMs } from '../../base/peers/http/retry-after.ts';
 import type { LeasedCall } from '../../calls/store/calls.ts';
-import { sendRefusal } from '../../ledger/http/errors.ts';
+import { sendRefusal, sendInvalid } from '../../ledger/http/errors.ts';
 import { leftSignal } from '../../base/http/left-signal.ts';
-import { idOf } from '../../base/http/request-values.ts';
-import { requireRunner } from './runner-auth.ts';
+import { idOf, bearerToken } from '../../base/http/request-values.ts';
+import { requireRunner, runnerFinder } from './runner-auth.ts';
 import {
   completeBody,
   extendBody,
@@ -26,7 +26,9 @@ import {
   leaseBody,
   type CompleteBody,
   type LeasedCallJson,
+  progressBody,
 } from './schemas/runner.ts';
+import { createProgressDesk, runnerOfLease } from '../../calls/use-cases/progress.ts';
 
 /** The lease API for runners that poll. Every route requires the bearer token of a runner with `mode = "lease"`. */
 export function leaseRoutes(current: () => JobsContext) {
@@ -39,10 +41,7 @@ export function leaseRoutes(current: () => JobsContext) {
       app.post<{ Params: { call_id?: string } }>(path, { bodyLimit }, async (request, reply) => {
         const runner = runnerOf(request);
         const body = schema.safeParse(request.body);
-        if (!body.success) {
-          const facts = { details: flattenError(body.error) };
-          return sendRefusal(request, reply, 'invalid_request', { context: facts });
-        }
+        if (!body.success) return sendInvalid(request, reply, body.error);
         return handle({ runner, body: body.data, request, reply, callId: idOf(request.params.call_id) });
       });
     };
@@ -143,5 +142,31 @@ function leasedCallJson(config: Config, call: LeasedCall): LeasedCallJson {
     body_base64: (call.body ?? Buffer.alloc(0)).toString('base64'),
     lease_expires_at: call.leaseUntil.toISOString(),
     ...(call.traceparent === undefined ? {} : { traceparent: call.traceparent }),
+  };
+}
+
+/**
+ * POST /runner/calls/{call_id}/progress: what a runner says of a call while it works on it, for the client that waits. One that leases its
+ * calls has its token; any other has a token of the call's lease alone.
+ */
+export function progressRoute(current: () => JobsContext) {
+  return async (app: FastifyInstance): Promise<void> => {
+    const runnerOf = runnerFinder(current);
+    const desk = createProgressDesk();
+    app.post<{ Params: { call_id: string } }>(
+      '/runner/calls/:call_id/progress',
+      { bodyLimit: 4_096 },
+      async (request, reply) => {
+        const ofLeases = runnerOf(request);
+        const body = progressBody.safeParse(request.body);
+        if (!body.success) return sendInvalid(request, reply, body.error);
+        const { lease_id: leaseId, fraction, message } = body.data;
+        const lease = { callId: idOf(request.params.call_id), leaseId };
+        const runner = ofLeases ?? runnerOfLease(current().config, lease, bearerToken(request) ?? '');
+        if (!runner) return sendRefusal(request, reply, 'unauthorized');
+        const { kind } = await desk.report(current(), runner, lease, { fraction, message });
+        return kind === 'lease_lost' ? sendRefusal(request, reply, kind) : reply.send({ status: kind });
+      },
+    );
   };
 }

@@ -1,5 +1,4 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { z } from 'zod';
 import { isFinal } from '../../payments/rules/quote-state.ts';
 import { type Hex, isHex32 } from '../../base/values/primitives.ts';
 import type { OperatorLog } from '../../base/values/operator-log.ts';
@@ -17,7 +16,7 @@ import { createSharedReads, type SharedReads } from '../../base/runtime/shared-r
 import type { LogReader } from '../../audit/use-cases/log/log-reader.ts';
 import { decodeLeaf } from '../../ledger/rules/event.ts';
 import { proofsJson } from '../../audit/http/proofs-json.ts';
-import { sendRefusal } from '../../ledger/http/errors.ts';
+import { sendRefusal, sendInvalid } from '../../ledger/http/errors.ts';
 import { noteFacts } from '../../base/http/request-log.ts';
 import { eventStream } from '../../base/http/event-stream.ts';
 import { leftSignal } from '../../base/http/left-signal.ts';
@@ -65,10 +64,7 @@ export function receiptRoute(given: ReceiptParts) {
       if (!isHex32(digest)) return sendRefusal(request, reply, 'receipt_not_found');
       noteFacts(request, { quote_digest: digest });
       const query = receiptQuery.safeParse(request.query);
-      if (!query.success) {
-        const facts = { details: z.flattenError(query.error) };
-        return sendRefusal(request, reply, 'invalid_request', { context: facts });
-      }
+      if (!query.success) return sendInvalid(request, reply, query.error);
       const token = bearerToken(request);
       if (token !== undefined && !isReceiptToken(context.receiptKeys, digest, token, context.log)) {
         return sendRefusal(request, reply, 'invalid_receipt_token');

@@ -11,7 +11,7 @@ import {
   type ReceiptAccess,
   type SignedChallenge,
 } from '../use-cases/receipt-request.ts';
-import { sendRefusal } from '../../ledger/http/errors.ts';
+import { sendRefusal, sendInvalid } from '../../ledger/http/errors.ts';
 import { noteFacts } from '../../base/http/request-log.ts';
 import type { WaitPlaces } from '../../base/http/wait-places.ts';
 import { paymentTokenBody, type ReceiptToken, receiptTokenBody } from './schemas/receipt.ts';
@@ -54,10 +54,6 @@ export function receiptRoutes(current: () => JobsContext, log: LogReader | undef
       return sendAccess(context, request, reply, access);
     });
   };
-}
-
-function sendInvalid(request: FastifyRequest, reply: FastifyReply, error: z.ZodError): FastifyReply {
-  return sendRefusal(request, reply, 'invalid_request', { context: { details: z.flattenError(error) } });
 }
 
 function signedIn({ signed }: z.infer<typeof receiptTokenBody>): SignedChallenge | undefined {

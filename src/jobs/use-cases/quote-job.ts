@@ -26,7 +26,7 @@ import { randomHex32 } from '../../base/runtime/random-hex.ts';
 import type { Hex } from '../../base/values/primitives.ts';
 import type { OfferRefusal } from './refusal.ts';
 import { foldQuote, isOpen } from '../../payments/rules/quote-state.ts';
-import { readRevocation } from '../store/quote-revocations.ts';
+import { readRevocation } from './revoke-quotes.ts';
 import { readStream } from '../../ledger/store/streams.ts';
 import type pg from 'pg';
 import type { WholeRequest } from './job-request.ts';

@@ -7,7 +7,13 @@ import type { AlertReceiver } from '../../base/peers/alerts/receiver.ts';
 import { queueAlert, type QueuedAlert, takeAlertMessages } from '../../ledger/store/alerts.ts';
 import type { LedgerDatabase } from '../../ledger/store/database.ts';
 import { endMessage } from '../../ledger/store/tasks.ts';
-import { endFollowUps, type FollowUp, readEvent, takeFollowUps } from '../../payments/store/follow-ups.ts';
+import {
+  endFollowUps,
+  type FollowUp,
+  readEvent,
+  takeFollowUps,
+  collectFollowUps,
+} from '../../payments/store/follow-ups.ts';
 import { type Loop, startLoop } from '../../ledger/workers/loop.ts';
 
 const pollMs = 2_000;
@@ -83,4 +89,16 @@ function messageOf(row: Awaited<ReturnType<typeof takeAlertMessages>>[number]): 
   // a database that was restored gives the numbers out again
   const id = row.id ?? `tollbook-${kind}-${Math.floor(at.getTime() / 1_000)}-${messageId}`;
   return { id, kind, subject, status, text, details: Object(row.details), since, at };
+}
+
+const collectMs = 500;
+const maxEvents = 5_000;
+
+/** Reads new events of the ledger, for all processes, and creates their follow-ups. */
+export function startFollowUpCollector({ pool, log }: Omit<Context, 'db'>): Loop {
+  return startLoop(async () => (await collectFollowUps(pool, maxEvents)) === maxEvents, {
+    pollMs: collectMs,
+    log,
+    failureMessage: 'follow-ups could not be collected from the ledger',
+  });
 }

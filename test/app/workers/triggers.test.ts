@@ -3,8 +3,7 @@ import { readSchedule } from '../../../src/base/values/triggers/cron-schedule.ts
 import { createEventReader } from '../../../src/payments/peers/chain/event-reader.ts';
 import { LedgerInconsistentError } from '../../../src/ledger/store/halt.ts';
 import { createFiringCounts, type Fire } from '../../../src/jobs/use-cases/triggers/fire.ts';
-import { startChainFollower } from '../../../src/jobs/workers/chain-follower.ts';
-import { startScheduleFirer } from '../../../src/jobs/workers/schedule-firer.ts';
+import { startChainFollower, startScheduleFirer } from '../../../src/jobs/workers/triggers.ts';
 import { createDatabase } from '../../support/database.ts';
 import { logLines } from '../../support/log-lines.ts';
 import { eventually } from '../../support/wait.ts';
