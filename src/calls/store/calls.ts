@@ -206,17 +206,7 @@ export async function findLeasedCall(
     values: [callId, leaseId],
   });
   const [row] = rows;
-  return (
-    row && {
-      callId: row.call_id,
-      leaseId,
-      attempt: row.attempt,
-      failures: row.failures,
-      stream: row.stream,
-      serviceId: row.service_id,
-      jobIndex: row.job_index,
-    }
-  );
+  return row && callLeaseOf({ ...row, lease_id: leaseId });
 }
 
 /** Whether this lease completed the call: its runner may send the completion again. */

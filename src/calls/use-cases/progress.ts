@@ -6,18 +6,6 @@ import { type CallProgress, reportProgress } from '../store/call-progress.ts';
 import type pg from 'pg';
 import type { LeaseName } from './lease-calls.ts';
 
-export type Reported = { readonly kind: 'reported' | 'skipped' | 'lease_lost' };
-
-/** Takes what runners say of their calls, a few times a second for each: the rest is passed over, without the database. */
-export interface ProgressDesk {
-  report(
-    context: { readonly pool: pg.Pool },
-    runner: Pick<RunnerConfig, 'name' | 'tokens' | 'services'>,
-    lease: LeaseName,
-    progress: Pick<CallProgress, 'fraction' | 'message'>,
-  ): Promise<Reported>;
-}
-
 /** The runner for whose lease this token was made, of those that do not lease their calls; undefined where it was made for none. */
 export function runnerOfLease(
   { runners }: Pick<Config, 'runners'>,
@@ -33,11 +21,17 @@ export function runnerOfLease(
 const everyMs = 500;
 const maxLeases = 10_000;
 
-export function createProgressDesk(now: () => number = Date.now): ProgressDesk {
+/** Takes what runners say of their calls, a few times a second for each: the rest is passed over, without the database. */
+export function createProgressDesk(now: () => number = Date.now) {
   /** When each runner reported of a lease last, the oldest first: another's reports, of a lease that it does not hold, are its own. */
   const reportedAt = new Map<string, number>();
   return {
-    async report({ pool }, runner, lease, { fraction, message }) {
+    async report(
+      { pool }: { readonly pool: pg.Pool },
+      runner: Pick<RunnerConfig, 'name' | 'tokens' | 'services'>,
+      lease: LeaseName,
+      { fraction, message }: Pick<CallProgress, 'fraction' | 'message'>,
+    ): Promise<{ readonly kind: 'reported' | 'skipped' | 'lease_lost' }> {
       const key = `${runner.name}/${lease.callId}/${lease.leaseId}`;
       const at = now();
       if (at - (reportedAt.get(key) ?? 0) < everyMs) return { kind: 'skipped' };

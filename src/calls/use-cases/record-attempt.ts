@@ -27,6 +27,12 @@ export interface LoggedPorts extends AttemptPorts {
   readonly log: OperatorLog;
 }
 
+interface Setback {
+  readonly reason: string;
+  readonly retryAfterMs?: number;
+  readonly error?: string;
+}
+
 /** The outcome of one attempt. Reasons are machine-readable codes; `error` is the runner's text, for the operator. */
 export type AttemptOutcome =
   | {
@@ -37,19 +43,9 @@ export type AttemptOutcome =
       /** The result is in the result store; `result` is empty. */
       readonly stored?: StoredResult | undefined;
     }
-  | {
-      readonly kind: 'retry';
-      readonly reason: string;
-      readonly retryAfterMs?: number;
-      readonly error?: string;
-    }
+  | ({ readonly kind: 'retry' } & Setback)
   /** The runner had no room for the call. */
-  | {
-      readonly kind: 'busy';
-      readonly reason: string;
-      readonly retryAfterMs?: number;
-      readonly error?: string;
-    }
+  | ({ readonly kind: 'busy' } & Setback)
   | { readonly kind: 'dead'; readonly reason: string; readonly error?: string }
   /** The runner disconnected before it got the call. */
   | { readonly kind: 'runner_left' }

@@ -1,22 +1,17 @@
 import type { WaitingCalls } from '../store/calls.ts';
 
-/** For how long the runners of a service have taken nothing, although calls wait for them. */
-export interface RunnerSilence {
-  /** Takes what a background check has read. */
-  observe(waiting: readonly WaitingCalls[]): void;
-  /** Whole seconds; 0 while no call of the service waits or a runner works on one. */
-  secsOf(serviceId: number): number;
-}
+export type RunnerSilence = ReturnType<typeof createRunnerSilence>;
 
 /**
- * Runners take the oldest call first: while the same call stays the oldest, and none is leased, they take nothing. A process that
+ * For how long the runners of a service have taken nothing, although calls wait for them. Runners take the oldest call first: while the same call stays the oldest, and none is leased, they take nothing. A process that
  * starts counts from when the call was due.
  * @param nowMs a monotonic clock
  */
-export function createRunnerSilence(nowMs: () => number = () => performance.now()): RunnerSilence {
+export function createRunnerSilence(nowMs: () => number = () => performance.now()) {
   let heads: ReadonlyMap<number, { readonly callId: number; readonly sinceMs: number }> | undefined;
   return {
-    observe(waiting) {
+    /** Takes what a background check has read. */
+    observe(waiting: readonly WaitingCalls[]): void {
       const before = heads;
       const silent = waiting.filter(({ isLeased }) => !isLeased);
       heads = new Map(
@@ -27,7 +22,8 @@ export function createRunnerSilence(nowMs: () => number = () => performance.now(
         }),
       );
     },
-    secsOf(serviceId) {
+    /** Whole seconds; 0 while no call of the service waits or a runner works on one. */
+    secsOf(serviceId: number): number {
       const head = heads?.get(serviceId);
       return head ? Math.floor((nowMs() - head.sinceMs) / 1_000) : 0;
     },

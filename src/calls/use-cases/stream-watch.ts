@@ -1,22 +1,11 @@
-import type pg from 'pg';
 import { readProgressTimes } from '../store/call-progress.ts';
-import type { LedgerDatabase } from '../../ledger/store/database.ts';
 import { readGrownStreams, type SeenStream } from '../../ledger/store/streams.ts';
 import { pause } from '../../base/runtime/pause.ts';
-import { createConcurrencyLimit, type ConcurrencyLimit } from '../../base/runtime/concurrency-limit.ts';
-
-/** Tells those who wait for a stream that it has grown. However many wait, they cost one query a look and no connection each. */
-export interface StreamWatch {
-  /** Resolves when the stream has an event after `version`, when its call has other progress than the seen one, when `over` aborts, or when the process shuts down. */
-  grown(seen: Seen, over: AbortSignal): Promise<void>;
-  /** This process has recorded an event of the stream: those who wait for it need no look. */
-  noteGrown(stream: string): void;
-  /** Those who were woken together read in turns: they must not take all connections of the database from those who pay. */
-  readonly turns: ConcurrencyLimit;
-}
+import { createConcurrencyLimit } from '../../base/runtime/concurrency-limit.ts';
+import type { Ledger } from '../../ledger/store/ledger.ts';
 
 /** A stream, and where progress counts too, that of its call. */
-export interface Seen extends SeenStream {
+interface Seen extends SeenStream {
   /** `atMs`: when the progress was reported that the reader has seen; 0 for none. */
   readonly progress?: { readonly callId: number; readonly atMs: number } | undefined;
 }
@@ -33,10 +22,10 @@ const progressEvery = 10;
 
 const readsAtOnce = 4;
 
-export function createStreamWatch(
-  { pool, db }: { readonly pool: pg.Pool; readonly db: LedgerDatabase },
-  isStopping: () => boolean,
-): StreamWatch {
+export type StreamWatch = ReturnType<typeof createStreamWatch>;
+
+/** Tells those who wait for a stream that it has grown. However many wait, they cost one query a look and no connection each. */
+export function createStreamWatch({ pool, db }: Pick<Ledger, 'pool' | 'db'>, isStopping: () => boolean) {
   const waits = new Map<string, Set<Wait>>();
   let isLooking = false;
   /** The ledger's last place at the last look. */
@@ -83,7 +72,8 @@ export function createStreamWatch(
   };
 
   return {
-    grown({ stream, version, progress }, over) {
+    /** Resolves when the stream has an event after `version`, when its call has other progress than the seen one, when `over` aborts, or when the process shuts down. */
+    grown({ stream, version, progress }: Seen, over: AbortSignal): Promise<void> {
       return new Promise((resolve) => {
         if (over.aborted || isStopping()) return resolve();
         const all = waits.get(stream) ?? new Set();
@@ -105,7 +95,9 @@ export function createStreamWatch(
         if (!isLooking) void lookWhileAwaited();
       });
     },
+    /** This process has recorded an event of the stream: those who wait for it need no look. */
     noteGrown: wake,
+    /** Those who were woken together read in turns: they must not take all connections of the database from those who pay. */
     turns: createConcurrencyLimit(readsAtOnce),
   };
 }

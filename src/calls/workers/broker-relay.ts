@@ -20,26 +20,19 @@ const mostLate = 5_000;
 /** A lease lasts longer than its message, so that it is given back rather than expired, which costs no attempt. */
 const spareSecs = 30;
 
-/** How many calls are handed over simultaneously. */
-interface Pace {
-  most(): number;
-  stored(): void;
-  refused(): void;
-}
-
-/** Each call that the broker does not store is an event in the ledger: after one it is tried with one call, after a growing pause. */
-function createPace(): Pace {
+/** How many calls are handed over simultaneously. Each call that the broker does not store is an event in the ledger: after one it is tried with one call, after a growing pause. */
+function createPace() {
   let most = mostAtOnce;
   /** In a row; several in one pause are one. */
   let refusals = 0;
   let pausedUntilMs = -Infinity;
   return {
-    most: () => (performance.now() < pausedUntilMs ? 0 : most),
-    stored() {
+    most: (): number => (performance.now() < pausedUntilMs ? 0 : most),
+    stored(): void {
       refusals = 0;
       most = Math.min(mostAtOnce, most * 2);
     },
-    refused() {
+    refused(): void {
       most = 1;
       if (performance.now() < pausedUntilMs) return;
       pausedUntilMs = performance.now() + backOffMs(refusedBackOff, refusals);

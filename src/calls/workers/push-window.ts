@@ -1,27 +1,19 @@
 import { busyPauseMs } from '../use-cases/record-attempt.ts';
 import type { PushAnswer } from '../peers/runner/push-runner.ts';
 
-/** How many calls a runner gets simultaneously: fewer after it answered that it is busy, and none during the pause. */
-export interface PushWindow {
-  /** How many more calls may be pushed now. */
-  room(): number;
-  /** A call is pushed. */
-  began(): void;
-  /** It was answered. */
-  ended(answer: PushAnswer): void;
-}
-
 /** For so long the number of calls that a busy runner had is taken as all that it has room for. */
 const fullMs = 10_000;
 
+export type PushWindow = ReturnType<typeof createPushWindow>;
+
 /**
- * A busy runner gets no more calls for the pause that it asks for, or for one that grows. Then it gets as many calls simultaneously as it had, and one
+ * How many calls a runner gets simultaneously. A busy runner gets no more calls for the pause that it asks for, or for one that grows. Then it gets as many calls simultaneously as it had, and one
  * more is tried every ten seconds. A runner that had no calls, because it is stopping or overloaded, gets one, and one more for each that it
  * takes.
  * @param most the configured number
  * @param nowMs a monotonic clock
  */
-export function createPushWindow(most: number, nowMs: () => number = () => performance.now()): PushWindow {
+export function createPushWindow(most: number, nowMs: () => number = () => performance.now()) {
   let running = 0;
   let limit = most;
   /** Busy answers in a row. */
@@ -29,11 +21,12 @@ export function createPushWindow(most: number, nowMs: () => number = () => perfo
   let pausedUntilMs = -Infinity;
   let full = { calls: most, untilMs: -Infinity };
   return {
-    room: () => (nowMs() < pausedUntilMs ? 0 : Math.max(0, limit - running)),
-    began() {
+    /** How many more calls may be pushed now. */
+    room: (): number => (nowMs() < pausedUntilMs ? 0 : Math.max(0, limit - running)),
+    began(): void {
       running += 1;
     },
-    ended(answer) {
+    ended(answer: PushAnswer): void {
       running -= 1;
       if (answer.kind === 'busy') {
         // several that were refused together are one refusal

@@ -52,14 +52,8 @@ function rates(context: JobsContext): AlertCondition[] {
       state === 'missing'
         ? `${name} is not offered: it has no current rate. Look at its sources.`
         : `The fixed rate of ${name} is old: set the present one and reload, or allow a longer age.`;
-    return [
-      {
-        kind: state === 'missing' ? 'no_current_rate' : 'rate_old',
-        subject: name,
-        text,
-        details: { detail },
-      },
-    ];
+    const kind = state === 'missing' ? 'no_current_rate' : 'rate_old';
+    return [{ kind, subject: name, text, details: { detail } }];
   });
 }
 
@@ -92,12 +86,11 @@ export function listingConditions(status: ListingStatus | undefined): AlertCondi
   const lost = [...services].filter(([, { gone }]) => gone.length > 0);
   const hasSome = [...services.values()].some(({ listed, missed }) => listed.length + missed.length > 0);
   const gone = lost.flatMap(([, { gone: jobs }]) => jobs);
-  const conditions = hasSome
-    ? lost.map(([service, { gone: jobs }]) => listingMissing(host, service, jobs))
-    : gone.length > 0
-      ? [listingGone(host, gone)]
-      : [];
-  return unknown === undefined ? conditions : [...conditions, discoveryUnknown(host, unknown)];
+  return [
+    ...(hasSome ? lost.map(([service, { gone: jobs }]) => listingMissing(host, service, jobs)) : []),
+    ...(!hasSome && gone.length > 0 ? [listingGone(host, gone)] : []),
+    ...(unknown === undefined ? [] : [discoveryUnknown(host, unknown)]),
+  ];
 }
 
 function listingGone(host: string, gone: readonly GoneListing[]): AlertCondition {

@@ -12,9 +12,10 @@ import {
   failed,
   findDelegatedCaller,
   passed,
+  type FoundCaller,
 } from './authorize-caller.ts';
 import { LaneFullError } from '../../ledger/store/lane.ts';
-import { type Catalog, findJob, type Job, type Restriction } from './catalog.ts';
+import { type Catalog, findJob, type Job } from './catalog.ts';
 import type { RequestTally } from '../../ledger/store/request-tally.ts';
 import { bindRequest, type BoundRequest, type OpenedRequest } from './job-request.ts';
 import {
@@ -114,30 +115,24 @@ function withoutChecks(verdict: DryRunVerdict, job: Job | undefined): DryRun {
 async function runChecks(context: DryRunPorts, request: BoundRequest, job: Job): Promise<DryRun> {
   const { restriction } = job;
   if (!restriction) return withoutChecks(job.isSold ? { kind: 'allowed' } : refused('x402_disabled'), job);
-  return restriction.authMode === 'payer_is_caller'
-    ? runPayer(context, request, job, restriction)
-    : runDelegated(context, request, job, restriction);
-}
-
-async function runPayer(
-  context: DryRunPorts,
-  request: BoundRequest,
-  job: Job,
-  restriction: Restriction,
-): Promise<DryRun> {
-  const payer = await payerOf(context, request, job);
-  if (payer.kind === 'failed') return withChecks(job, [failed('caller', payer.code)]);
-  const { caller, isAsserted } = payer;
-  const detail = isAsserted ? `${caller}, asserted and not proven` : `${caller} signed the payment`;
-  const checks: DryRunCheck[] = [passed('caller', detail)];
-  const found = { kind: 'found', caller, claim: undefined, isProven: !isAsserted } as const;
+  const isDelegated = restriction.authMode === 'delegated_caller_signature';
+  const found = isDelegated
+    ? findDelegatedCaller(context, request, job)
+    : await payerOf(context, request, job);
+  if (found.kind === 'failed') return withChecks(job, [failed('caller', found.code)]);
+  const { caller, isProven } = found;
+  const isAsserted = !isDelegated && !isProven;
+  const checks: DryRunCheck[] = [passed('caller', detailOf(found, isDelegated))];
   for await (const check of checkCaller(context, request, job, restriction, found)) checks.push(check);
   return { ...withChecks(job, checks), caller, isAsserted };
 }
 
-type Payer =
-  | { readonly kind: 'found'; readonly caller: Address; readonly isAsserted: boolean }
-  | { readonly kind: 'failed'; readonly code: RefusalCode };
+function detailOf({ caller, claim, isProven }: FoundCaller, isDelegated: boolean): string {
+  if (isDelegated) return `${caller}, until ${new Date((claim?.expiry ?? 0) * 1_000).toISOString()}`;
+  return isProven ? `${caller} signed the payment` : `${caller}, asserted and not proven`;
+}
+
+type Payer = FoundCaller | { readonly kind: 'failed'; readonly code: RefusalCode };
 
 /** The payer in the payment header, by its own signature; without a payment, the address in X-NET-CALLER. */
 async function payerOf(context: DryRunPorts, request: BoundRequest, job: Job): Promise<Payer> {
@@ -147,7 +142,11 @@ async function payerOf(context: DryRunPorts, request: BoundRequest, job: Job): P
   const { caller: header } = request.callerHeaders;
   if (header === undefined) return { kind: 'failed', code: 'missing_caller' };
   const caller = parseCaller(header);
-  return caller ? { kind: 'found', caller, isAsserted: true } : { kind: 'failed', code: 'invalid_caller' };
+  return caller ? payer(caller, false) : { kind: 'failed', code: 'invalid_caller' };
+}
+
+function payer(caller: Address, isProven: boolean): FoundCaller {
+  return { kind: 'found', caller, claim: undefined, isProven };
 }
 
 async function provenPayer(context: DryRunPorts, decoded: DecodedPayment, job: Job): Promise<Payer> {
@@ -157,30 +156,15 @@ async function provenPayer(context: DryRunPorts, decoded: DecodedPayment, job: J
   const signed = await checkSignature(context, payment);
   switch (signed.kind) {
     case 'signed':
-      return { kind: 'found', caller: payment.payer, isAsserted: false };
+      return payer(payment.payer, true);
     case 'unchecked':
       // the paid flow relies on the facilitator here, which a dry run does not ask
-      return { kind: 'found', caller: payment.payer, isAsserted: true };
+      return payer(payment.payer, false);
     case 'not_signed':
       return { kind: 'failed', code: 'payment_invalid' };
     case 'unavailable':
       return { kind: 'failed', code: 'facilitator_unavailable' };
   }
-}
-
-async function runDelegated(
-  context: DryRunPorts,
-  request: BoundRequest,
-  job: Job,
-  restriction: Restriction,
-): Promise<DryRun> {
-  const found = findDelegatedCaller(context, request, job);
-  if (found.kind === 'failed') return withChecks(job, [failed('caller', found.code)]);
-  const { caller, claim } = found;
-  const until = new Date((claim?.expiry ?? 0) * 1_000).toISOString();
-  const checks: DryRunCheck[] = [passed('caller', `${caller}, until ${until}`)];
-  for await (const check of checkCaller(context, request, job, restriction, found)) checks.push(check);
-  return { ...withChecks(job, checks), caller };
 }
 
 /** The first failed check decides, as it would in the paid flow. */

@@ -2,33 +2,12 @@ import { schemes } from '../../payments/rules/schemes/schemes.ts';
 import type { SettlementOption } from '../../payments/rules/quote.ts';
 import { type AcceptedToken, tokenName } from '../../base/values/token.ts';
 import type {
-  Facilitator,
   SupportedAnswer,
   SupportedKind,
+  Facilitator,
 } from '../../payments/peers/facilitator/facilitator.ts';
 import type { OperatorLog } from '../../base/values/operator-log.ts';
-
-/**
- * The options that can be offered: those in tokens with a current rate whose contracts do not contradict the configuration, on
- * networks that the facilitator settles, by its last answer. Before its first answer that is every option; while it cannot be reached, its last
- * answer applies.
- */
-export interface Offers {
-  /** Those of these options that can be offered: the same list object while facilitator, chains and rates allow the same. */
-  of(options: readonly SettlementOption[]): readonly SettlementOption[];
-  /** Why none of these options can be offered. */
-  whyNone(options: readonly SettlementOption[]): NoOfferReason;
-  /** Whether the facilitator settles such payments, by version 2 of x402. */
-  isSettled(payment: Payable): boolean;
-  /** Whether the token's contract contradicts the configuration: then no payment in it is started. */
-  isWrong(token: TokenName): boolean;
-  /** Whether the token has a current rate: then its present price may be paid. */
-  hasRate(token: TokenName): boolean;
-  /** Those of these tokens that are not offered since they have no current rate. */
-  withoutRate(tokens: readonly AcceptedToken[]): readonly NotOffered[];
-  /** Applies the facilitator's answer. Logs each token once when it leaves the offers, and when it returns. */
-  follow(kinds: readonly SupportedKind[], tokens: readonly AcceptedToken[]): void;
-}
+import type { JobsConfig } from '../../base/config/config.ts';
 
 /** Why a job has a price but no offer, for programs. */
 export const noOfferReasons = [
@@ -36,7 +15,6 @@ export const noOfferReasons = [
   'tokens_contradict_their_contracts',
   'no_current_rate',
 ] as const;
-export type NoOfferReason = (typeof noOfferReasons)[number];
 
 /** A token that the gateway accepts and cannot offer now, as clients read it. */
 export interface NotOffered extends TokenName {
@@ -50,8 +28,12 @@ type Payable = Pick<SettlementOption, 'network' | 'transferMethod'>;
 const noTokens: ReadonlySet<string> = new Set();
 const none: readonly NotOffered[] = [];
 
+export type Offers = ReturnType<typeof createOffers>;
+
 /**
- * The tokens are named `network/asset`, and each set is the same object while nothing changes.
+ * The options that can be offered: those in tokens with a current rate whose contracts do not contradict the configuration, on
+ * networks that the facilitator settles, by its last answer. Before its first answer that is every option; while it cannot be reached, its last
+ * answer applies. The tokens are named `network/asset`, and each set is the same object while nothing changes.
  * @param wrongTokens those that contradict the configuration
  * @param unratedTokens those without a current rate
  */
@@ -59,7 +41,7 @@ export function createOffers(
   log: OperatorLog,
   wrongTokens: () => ReadonlySet<string> = () => noTokens,
   unratedTokens: () => ReadonlySet<string> = () => noTokens,
-): Offers {
+) {
   let settled: ReadonlySet<string> | undefined;
   let withdrawn = new Set<string>();
   let wrong = wrongTokens();
@@ -67,12 +49,15 @@ export function createOffers(
   // the hash of an offer is cached by its list of options: the same offer must be the same list object
   let lists = new WeakMap<readonly SettlementOption[], readonly SettlementOption[]>();
 
+  /** Whether the facilitator settles such payments, by version 2 of x402. */
   const isSettled = ({ network, transferMethod }: Payable): boolean => {
     const { x402Scheme } = schemes[transferMethod];
     return !settled || settled.has(`${x402Scheme} ${network}`) || settled.has(`${x402Scheme} eip155:*`);
   };
 
+  /** Whether the token's contract contradicts the configuration: then no payment in it is started. */
   const isWrong = (token: TokenName): boolean => wrongTokens().has(tokenName(token));
+  /** Whether the token has a current rate: then its present price may be paid. */
   const hasRate = (token: TokenName): boolean => !unratedTokens().has(tokenName(token));
   const isOffered = (option: SettlementOption): boolean =>
     isSettled(option) && !isWrong(option) && hasRate(option);
@@ -81,13 +66,15 @@ export function createOffers(
     isSettled,
     isWrong,
     hasRate,
-    withoutRate: (tokens) =>
+    /** Those of these tokens that are not offered since they have no current rate. */
+    withoutRate: (tokens: readonly AcceptedToken[]): readonly NotOffered[] =>
       unratedTokens().size === 0
         ? none
         : tokens
             .filter((token) => !hasRate(token))
             .map(({ network, asset, symbol }) => ({ network, asset, symbol, reason: 'no_current_rate' })),
-    of(options) {
+    /** Those of these options that can be offered: the same list object while facilitator, chains and rates allow the same. */
+    of(options: readonly SettlementOption[]): readonly SettlementOption[] {
       if (wrong !== wrongTokens() || unrated !== unratedTokens()) {
         wrong = wrongTokens();
         unrated = unratedTokens();
@@ -100,11 +87,13 @@ export function createOffers(
       }
       return list;
     },
-    whyNone(options) {
+    /** Why none of these options can be offered. */
+    whyNone(options: readonly SettlementOption[]): (typeof noOfferReasons)[number] {
       if (options.some((option) => !isWrong(option) && hasRate(option))) return 'settles_no_accepted_token';
       return unratedTokens().size > 0 ? 'no_current_rate' : 'tokens_contradict_their_contracts';
     },
-    follow(kinds, tokens) {
+    /** Applies the facilitator's answer. Logs each token once when it leaves the offers, and when it returns. */
+    follow(kinds: readonly SupportedKind[], tokens: readonly AcceptedToken[]): void {
       const kindsV2 = kinds.filter(({ x402Version }) => x402Version === 2);
       const pairs = new Set(kindsV2.map(({ scheme, network }) => `${scheme} ${network}`));
       if (!settled || pairs.symmetricDifference(settled).size > 0) {
@@ -127,18 +116,16 @@ export function createOffers(
   };
 }
 
-interface OfferSources {
-  readonly facilitator: Facilitator;
-  readonly offers: Offers;
-  readonly settings: { readonly acceptedTokens: readonly AcceptedToken[] };
-}
-
 /** Asks the facilitator what it settles and updates the offers. Never throws. */
 export async function refreshOffers({
   facilitator,
   offers,
   settings,
-}: OfferSources): Promise<SupportedAnswer> {
+}: {
+  readonly facilitator: Facilitator;
+  readonly offers: Offers;
+  readonly settings: Pick<JobsConfig, 'acceptedTokens'>;
+}): Promise<SupportedAnswer> {
   const answer = await facilitator.supported();
   if (answer.kind === 'kinds') offers.follow(answer.kinds, settings.acceptedTokens);
   return answer;

@@ -1,18 +1,16 @@
-/** Limits the quotes of one process to all clients together, where each is an event that the ledger keeps for good. */
-export interface QuoteRate {
-  /** Whether one more quote may be issued now; counts it if so. */
-  take(): boolean;
-}
+export type QuoteRate = ReturnType<typeof createQuoteRate>;
 
 /**
- * A bucket that holds one second's worth of quotes and is refilled steadily.
+ * Limits the quotes of one process to all clients together, where each is an event that the ledger keeps for good: a bucket that holds one
+ * second's worth of quotes and is refilled steadily.
  * @param perSecond 0 for no limit
  */
-export function createQuoteRate(perSecond: number, nowMs: () => number = () => performance.now()): QuoteRate {
+export function createQuoteRate(perSecond: number, nowMs: () => number = () => performance.now()) {
   let left = perSecond;
   let filledAt = nowMs();
   return {
-    take() {
+    /** Whether one more quote may be issued now; counts it if so. */
+    take(): boolean {
       if (perSecond === 0) return true;
       const now = nowMs();
       left = Math.min(perSecond, left + ((now - filledAt) * perSecond) / 1_000);

@@ -62,28 +62,23 @@ export function withoutRate(
   return { names, untilSecs };
 }
 
-/** The rates in force in this process. A rate ends by the database's clock, without any message. */
-export interface Rates {
-  readonly view: () => RateView;
-  /** Together with the prices that follow from it. */
-  putInForce(view: RateView): void;
-  /** The tokens without a current rate, as `network/asset`: the same set while nothing changes. */
-  missing(): ReadonlySet<string>;
-  readonly nowSecs: () => number;
-}
+export type Rates = ReturnType<typeof createRates>;
 
-export function createRates(first: RateView, nowSecs: () => number): Rates {
+/** The rates in force in this process. A rate ends by the database's clock, without any message. */
+export function createRates(first: RateView, nowSecs: () => number) {
   let view = first;
   let known: ReadonlySet<string> = new Set();
   let untilSecs = -Infinity;
   return {
     nowSecs,
-    view: () => view,
-    putInForce(next) {
+    view: (): RateView => view,
+    /** Together with the prices that follow from it. */
+    putInForce(next: RateView): void {
       view = next;
       untilSecs = -Infinity;
     },
-    missing() {
+    /** The tokens without a current rate, as `network/asset`: the same set while nothing changes. */
+    missing(): ReadonlySet<string> {
       const now = nowSecs();
       if (now < untilSecs) return known;
       const found = withoutRate(view, now);

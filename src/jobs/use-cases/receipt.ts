@@ -46,9 +46,7 @@ export async function readReceipt(context: ReceiptReader, digest: Hex, withResul
     ...(paid?.settled ? { payment: paymentSummary(paid.payment, paid.settled.transaction) } : {}),
     ...(paid && paid.refunds.length > 0 ? { refunds: paid.refunds.map(refundJson) } : {}),
     events: events.map(({ type, at }) => ({ type, at })),
-    ...(withResult ? await progressOf(context, paid?.call) : withoutProgress),
-    ...(withResult ? await resultOf(context, digest, paid?.call) : withoutResult),
-    ...(withResult ? await callbackOf(context, digest, paid) : withoutCallback),
+    ...(withResult ? await payersPart(context, digest, paid) : nothing),
   };
   return { receipt, version: state.version };
 }
@@ -57,7 +55,16 @@ function refundJson({ amount, transaction, at }: Refund) {
   return { amount: String(amount), transaction: transaction as Hex, at };
 }
 
-const withoutProgress: Partial<Awaited<ReturnType<typeof progressOf>>> = {};
+const nothing: Partial<Awaited<ReturnType<typeof payersPart>>> = {};
+
+/** What is for those who have the receipt token. */
+async function payersPart(context: ReceiptReader, digest: Hex, paid: PaymentState | undefined) {
+  return {
+    ...(await progressOf(context, paid?.call)),
+    ...(await resultOf(context, digest, paid?.call)),
+    ...(await callbackOf(context, digest, paid)),
+  };
+}
 
 /** What the runner last said of a call that it works on. */
 async function progressOf({ db }: Pick<ReceiptReader, 'db'>, call: CallState | undefined) {
@@ -70,16 +77,12 @@ async function progressOf({ db }: Pick<ReceiptReader, 'db'>, call: CallState | u
   return { progress: { ...said, at: at.toISOString() } };
 }
 
-const withoutCallback: Partial<Awaited<ReturnType<typeof callbackOf>>> = {};
-
 /** What became of the callback that the paid request named; not asked for where there can be none. */
 async function callbackOf(context: ReceiptReader, digest: Hex, paid: PaymentState | undefined) {
   const isAllowed = context.config.callbacks !== undefined;
   const callback = paid && isAllowed ? await readCallback(context, digest, paid) : undefined;
   return callback ? { callback } : {};
 }
-
-const withoutResult: Partial<Awaited<ReturnType<typeof resultOf>>> = {};
 
 /** The result, or why there is none any more. */
 async function resultOf(
@@ -97,11 +100,8 @@ async function resultOf(
       return { result: null, result_altered: true as const };
     case 'deleted': {
       const deletedAt = await findDeletion(context.db, found.callId, found.attempt);
-      return {
-        result: null,
-        result_pruned: true as const,
-        ...(deletedAt && { result_pruned_at: deletedAt.toISOString() }),
-      };
+      const at = deletedAt && { result_pruned_at: deletedAt.toISOString() };
+      return { result: null, result_pruned: true as const, ...at };
     }
   }
 }

@@ -83,8 +83,12 @@ export function refusal(
     ...(job ? { service_id: job.serviceId, job_index: job.jobIndex } : {}),
     ...(digest ? { quote_digest: digest } : {}),
   };
-  const record: RefusalRecord = { kind: 'in_request', event: { type: 'request_refused', data } };
-  return { kind: 'refusal', code, record, ...told };
+  return { ...inRequest(code, { type: 'request_refused', data }), ...told };
+}
+
+/** Recorded in the stream of the request. */
+function inRequest(code: ErrorRefusal['code'], event: RefusalEvent): ErrorRefusal {
+  return { kind: 'refusal', code, record: { kind: 'in_request', event } };
 }
 
 /** Refused, and recorded already. */
@@ -130,13 +134,12 @@ export function paymentReplay({ network, payer, nonce, terms }: DecodedPayment):
       ...(terms?.quoteDigest ? { quote_digest: terms.quoteDigest } : {}),
     },
   };
-  return { kind: 'refusal', code: 'payment_replay', record: { kind: 'in_request', event } };
+  return inRequest('payment_replay', event);
 }
 
 /** A caller's nonce that another payment has used. */
 export function callerNonceReplay(digest: Hex, payment: SignedPayment, used: UsedNonce): ErrorRefusal {
-  const event = nonceReplayDenied(digest, payment, used);
-  return { kind: 'refusal', code: 'signature_replay', record: { kind: 'in_request', event } };
+  return inRequest('signature_replay', nonceReplayDenied(digest, payment, used));
 }
 
 export function paymentReplayDenied(
@@ -190,9 +193,8 @@ export function callerDenied(
   const { serviceId: service_id, jobIndex: job_index } = job;
   const data = { code, service_id, job_index, ...(caller ? { caller } : {}), quote_digest: digest };
   const event: RefusalEvent = { type: 'auth_denied', data };
-  const record: RefusalRecord =
-    version === undefined ? { kind: 'in_request', event } : { kind: 'in_quote', event, digest, version };
-  return { kind: 'refusal', code, record };
+  if (version === undefined) return inRequest(code, event);
+  return { kind: 'refusal', code, record: { kind: 'in_quote', event, digest, version } };
 }
 
 /** A caller that is proven and permitted. */

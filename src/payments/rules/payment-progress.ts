@@ -18,7 +18,7 @@ export interface PaymentProgress {
   readonly isOverdue: boolean;
   readonly call?: CallState | undefined;
   /** Also after its call was withdrawn. */
-  readonly wasEnqueued?: boolean;
+  readonly wasEnqueued?: boolean | undefined;
   /** What was returned of it, in order: it stays settled. */
   readonly refunds: readonly Refund[];
   /** The whole payment was returned. */

@@ -21,10 +21,6 @@ export interface Fingerprint {
 
 /** A payment whose every field was checked against its quote's option. Amounts and times as integers. */
 export interface SignedPayment extends Fingerprint, SchemePayment {
-  readonly network: Caip2;
-  readonly asset: Address;
-  readonly payer: Address;
-  readonly nonce: Hex;
   readonly x402Version: 1 | 2;
   readonly symbol: string;
   readonly decimals: number;

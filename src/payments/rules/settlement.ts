@@ -5,15 +5,11 @@ import type { PaymentState } from './quote-state.ts';
 import { placeData, type PlacedTransfer } from './chain-transfer.ts';
 
 /** All that a decision about a settlement depends on. */
-export interface SettlementState {
+export interface SettlementState extends Pick<
+  PaymentState,
+  'status' | 'reason' | 'settled' | 'isOverdue' | 'wasEnqueued'
+> {
   readonly payment: SignedPayment;
-  readonly status: PaymentState['status'];
-  /** Why it failed or is unknown. */
-  readonly reason?: string | undefined;
-  readonly settled?: PaymentState['settled'];
-  readonly isOverdue: boolean;
-  /** Its call was enqueued before, and withdrawn. */
-  readonly wasEnqueued?: boolean | undefined;
   /** A part of it was refunded, or all: no call is released for it. */
   readonly wasRefunded?: boolean | undefined;
   readonly call: SettlementCall;

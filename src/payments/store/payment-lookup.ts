@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { decodeLeaf } from '../../ledger/rules/event.ts';
 import type { PaymentName } from '../rules/payment.ts';
-import { type StreamReading } from '../../ledger/store/streams.ts';
+import type { StreamReading } from '../../ledger/store/streams.ts';
 import { paymentClaimKeys } from './claims.ts';
 
 /** What the ledger knows about a payment as it arrives. */
@@ -12,11 +12,6 @@ export interface KnownPayment {
   readonly quote: StreamReading;
   /** Quotes issued before this time, in Unix seconds, are revoked; 0 for none. */
   readonly revokedBefore: number;
-}
-
-/** Looks up payments as they arrive, those that arrive together in one statement. */
-export interface PaymentLookup {
-  find(payment: PaymentName, quoteDigest: string | undefined): Promise<KnownPayment>;
 }
 
 interface Asked {
@@ -59,7 +54,10 @@ const lookUpPayments = `
   ) found on true
   order by found.ord, found.version`;
 
-export function createPaymentLookup(pool: pg.Pool): PaymentLookup {
+export type PaymentLookup = ReturnType<typeof createPaymentLookup>;
+
+/** Looks up payments as they arrive, those that arrive together in one statement. */
+export function createPaymentLookup(pool: pg.Pool) {
   let waiting: Asked[] = [];
 
   const flush = (): void => {
@@ -70,7 +68,7 @@ export function createPaymentLookup(pool: pg.Pool): PaymentLookup {
   };
 
   return {
-    find(payment, quoteDigest = '') {
+    find(payment: PaymentName, quoteDigest = ''): Promise<KnownPayment> {
       return new Promise((resolve, reject) => {
         if (waiting.push({ payment, quoteDigest, resolve, reject }) === 1) setImmediate(flush);
       });

@@ -41,17 +41,15 @@ export async function checkSignature(
   if (isSignedByPayer(payment)) return { kind: 'signed', by: 'key' };
   const { network, payer, signature, transferMethod } = payment;
   const digest = schemes[transferMethod].digest(payment);
-  switch (await askContract(context, network, payer, digest, signature)) {
-    case 'valid':
-      return { kind: 'signed', by: 'contract' };
-    case 'invalid':
-      return { kind: 'not_signed' };
-    case 'no_rpc':
-      return { kind: 'unchecked' };
-    case 'unavailable':
-      return { kind: 'unavailable' };
-  }
+  return byContract[await askContract(context, network, payer, digest, signature)];
 }
+
+const byContract = {
+  valid: { kind: 'signed', by: 'contract' },
+  invalid: { kind: 'not_signed' },
+  no_rpc: { kind: 'unchecked' },
+  unavailable: { kind: 'unavailable' },
+} as const;
 
 /**
  * The token that a payment is in; undefined where it is none of these. A version 1 payment names only its network: where that has several
@@ -89,29 +87,17 @@ export interface PayerSignature {
   readonly signature: string;
 }
 
-export type PayerSignatureCheck =
-  | { readonly kind: 'signed' | 'malformed' | 'not_signed' }
-  /** The payer may be a contract, and its chain does not answer. */
-  | { readonly kind: 'unavailable' };
-
-/** Whether a signature is the payer's: by its key, or by its contract (ERC-1271). */
+/** Whether a signature is the payer's: by its key, or by its contract (ERC-1271), whose chain may be unavailable. */
 export async function checkPayerSignature(
   context: SignaturePorts,
   { network, payer, digest, signature }: PayerSignature,
-): Promise<PayerSignatureCheck> {
+): Promise<{ readonly kind: 'signed' | 'malformed' | 'not_signed' | 'unavailable' }> {
   if (signature.length > maxSignatureChars || !signatureForm.test(signature)) return { kind: 'malformed' };
   const parsed = parseSignature(signature);
   if (parsed && recoverSigner(hexToBytes(digest), parsed) === payer) return { kind: 'signed' };
   const answer = await askContract(context, network, payer, digest, signature.toLowerCase() as Hex);
-  switch (answer) {
-    case 'valid':
-      return { kind: 'signed' };
-    case 'invalid':
-    case 'no_rpc':
-      return { kind: 'not_signed' };
-    case 'unavailable':
-      return { kind: 'unavailable' };
-  }
+  if (answer === 'unavailable') return { kind: answer };
+  return { kind: answer === 'valid' ? 'signed' : 'not_signed' };
 }
 
 /** What the payer's contract says of its signature over a digest (ERC-1271). */

@@ -44,15 +44,8 @@ export interface ResolutionPorts extends SettlementPorts, LookPorts {
   readonly tracing?: Tracing | undefined;
 }
 
-/** Limits the simultaneous settle requests, since each may take long. */
-export interface SettleSlots {
-  use<T>(settle: () => Promise<T>): Promise<SlotResult<T>>;
-}
-
-export type SlotResult<T> =
-  | { readonly kind: 'done'; readonly result: T }
-  /** All slots are taken. */
-  | { readonly kind: 'busy' };
+/** Limits the simultaneous settle requests, since each may take long: undefined where all slots are taken. */
+export type SettleSlots = <T>(settle: () => Promise<T>) => Promise<T | undefined>;
 
 /** A payment without an outcome, with all that is needed to find it. */
 interface Unresolved {
@@ -211,10 +204,8 @@ async function findOutcome(
       return { kind: 'void', reason: 'authorization_expired' };
     if (!maySettle(context, unresolved)) return stillOpen(known, 'no_rpc');
     // without a chain, the facilitator's answer is the only evidence
-    const again = await slots.use(() => settleAgain(context, unresolved));
-    return again.kind === 'done' && again.result.kind === 'settled'
-      ? again.result
-      : { kind: 'open', reason: 'no_rpc' };
+    const again = await slots(() => settleAgain(context, unresolved));
+    return again?.kind === 'settled' ? again : { kind: 'open', reason: 'no_rpc' };
   }
   // a nonce that was used long before the quote is found by looking further back each time
   const sinceSecs = (quote.quote?.issued_at ?? 0) - Math.floor(open.ageSecs) * furtherBack;
@@ -229,9 +220,8 @@ async function findOutcome(
     case 'unused': {
       if (!maySettle(context, unresolved)) return stillOpen(known, 'not_settled');
       // the answer alone proves nothing: its failure may be the first request's success, and a success is on the chain
-      const again = await slots.use(() => settleAgain(context, unresolved));
-      const isProven = again.kind === 'done' && again.result.kind === 'settled' && again.result.proof;
-      return isProven ? again.result : stillOpen(known, 'not_settled');
+      const again = await slots(() => settleAgain(context, unresolved));
+      return again?.kind === 'settled' && again.proof ? again : stillOpen(known, 'not_settled');
     }
   }
 }

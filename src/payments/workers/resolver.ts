@@ -47,24 +47,20 @@ export function startResolver(current: () => ResolutionPorts): Loop {
     pollMs,
     log: current().log,
     failureMessage: 'open settlements could not be read',
-    async onStopped() {
-      await running.drained();
-    },
+    onStopped: () => running.drained(),
   });
   return loop;
 }
 
 function createSlots(count: number): SettleSlots {
   let free = count;
-  return {
-    async use(settle) {
-      if (free === 0) return { kind: 'busy' };
-      free -= 1;
-      try {
-        return { kind: 'done', result: await settle() };
-      } finally {
-        free += 1;
-      }
-    },
+  return async (settle) => {
+    if (free === 0) return undefined;
+    free -= 1;
+    try {
+      return await settle();
+    } finally {
+      free += 1;
+    }
   };
 }

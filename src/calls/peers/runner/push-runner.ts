@@ -29,18 +29,12 @@ export type PushAnswer =
       /** The result is in the push's `overflow`: `result` is empty. */
       readonly hasOverflowed?: true;
     }
+  /** `busy`: the runner has no room for the call at this moment: nothing is wrong with either. */
   | {
-      readonly kind: 'retry';
+      readonly kind: 'retry' | 'busy';
       readonly reason: string;
       readonly retryAfterMs?: number;
       /** What was said, as it came. */
-      readonly error: string;
-    }
-  /** The runner has no room for the call at this moment: nothing is wrong with either. */
-  | {
-      readonly kind: 'busy';
-      readonly reason: string;
-      readonly retryAfterMs?: number;
       readonly error: string;
     }
   | { readonly kind: 'dead'; readonly reason: string; readonly error: string };

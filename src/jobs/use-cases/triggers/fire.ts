@@ -19,15 +19,12 @@ export type Fire = (firing: NewFiring) => Promise<FiringAnswer>;
 /** What became of the firings of this process, by trigger: `skipped` are missed times, `foreign` logs of another event. */
 export type FiringOutcome = FiringAnswer | 'skipped' | 'foreign';
 
-export interface FiringCounts {
-  add(trigger: string, outcome: FiringOutcome, count?: number): void;
-  all(): readonly { readonly trigger: string; readonly outcome: FiringOutcome; readonly count: number }[];
-}
+export type FiringCounts = ReturnType<typeof createFiringCounts>;
 
-export function createFiringCounts(): FiringCounts {
+export function createFiringCounts() {
   const counts = new Map<string, { trigger: string; outcome: FiringOutcome; count: number }>();
   return {
-    add(trigger, outcome, count = 1) {
+    add(trigger: string, outcome: FiringOutcome, count = 1): void {
       const key = `${outcome} ${trigger}`;
       const known = counts.get(key) ?? { trigger, outcome, count: 0 };
       counts.set(key, { ...known, count: known.count + count });

@@ -1,8 +1,7 @@
-import type { ChainLog } from '../../../base/values/triggers/chain-log.ts';
 import type { Finality } from '../../../base/values/triggers/trigger-terms.ts';
 import type { Caip2 } from '../../../base/values/primitives.ts';
 import { askRightChain } from '../../../base/peers/rpc/chain-id.ts';
-import { createRpc, type RpcAnswer, unavailable } from '../../../base/peers/rpc/json-rpc.ts';
+import { createRpc, unavailable } from '../../../base/peers/rpc/json-rpc.ts';
 import {
   type Ask,
   askBlock,
@@ -10,26 +9,8 @@ import {
   askTaggedBlock,
   type Block,
   type BlockAnswer,
-  type LinkedBlock,
 } from './blocks.ts';
-import { askBlockLogs, type LogQuery, type LogRange, readLogRange } from './log-range.ts';
-
-/** Reads the events of contracts on one chain. Answers come from the configured chain, or are unavailable. */
-export interface EventReader {
-  readonly network: Caip2;
-  /** The newest block whose logs count. */
-  head(finality: Finality): Promise<BlockAnswer>;
-  /** The canonical block at a height; null where there is none. */
-  blockAt(number: bigint): Promise<RpcAnswer<Block | null>>;
-  /** The same, with its parent. */
-  linkedBlockAt(number: bigint): Promise<RpcAnswer<LinkedBlock | null>>;
-  /** The logs of one block in their order; unavailable where the node does not have that very block. */
-  blockLogs(query: LogQuery, block: Block): Promise<RpcAnswer<readonly ChainLog[]>>;
-  /** The logs of a range in their order, both ends included; `answers_differ` where the chain changed meanwhile. */
-  logRange(query: LogQuery, from: bigint, to: bigint): Promise<RpcAnswer<LogRange>>;
-  /** Waits for running requests, then drops the connections. */
-  close(): Promise<void>;
-}
+import { askBlockLogs, type LogQuery, readLogRange } from './log-range.ts';
 
 export interface EventReaderOptions {
   readonly network: Caip2;
@@ -39,14 +20,20 @@ export interface EventReaderOptions {
   readonly timeoutMs: number;
 }
 
-/** @throws TypeError for an invalid URL */
-export function createEventReader({ network, chainId, rpcUrl, timeoutMs }: EventReaderOptions): EventReader {
+export type EventReader = ReturnType<typeof createEventReader>;
+
+/**
+ * Reads the events of contracts on one chain. Answers come from the configured chain, or are unavailable.
+ * @throws TypeError for an invalid URL
+ */
+export function createEventReader({ network, chainId, rpcUrl, timeoutMs }: EventReaderOptions) {
   const rpc = createRpc(rpcUrl);
   const askWithin = askRightChain(rpc, chainId);
   const ask: Ask = (call) => askWithin(call, timeoutMs);
   return {
     network,
-    async head(finality) {
+    /** The newest block whose logs count. */
+    async head(finality: Finality): Promise<BlockAnswer> {
       if (finality === 'final') return askTaggedBlock(ask, 'finalized');
       const latest = await askTaggedBlock(ask, 'latest');
       if (latest.kind === 'unavailable' || finality.confirmations === 0) return latest;
@@ -55,10 +42,11 @@ export function createEventReader({ network, chainId, rpcUrl, timeoutMs }: Event
       if (answer.kind === 'unavailable') return answer;
       return answer.value ? { kind: 'answer', block: answer.value } : unavailable('missing_block');
     },
-    blockAt: (number) => askBlock(ask, number),
-    linkedBlockAt: (number) => askLinkedBlock(ask, number),
-    blockLogs: (query, block) => askBlockLogs(ask, query, block),
-    logRange: (query, from, to) => readLogRange(ask, query, from, to),
-    close: () => rpc.close(),
+    blockAt: (number: bigint) => askBlock(ask, number),
+    linkedBlockAt: (number: bigint) => askLinkedBlock(ask, number),
+    blockLogs: (query: LogQuery, block: Block) => askBlockLogs(ask, query, block),
+    logRange: (query: LogQuery, from: bigint, to: bigint) => readLogRange(ask, query, from, to),
+    /** Waits for running requests, then drops the connections. */
+    close: (): Promise<void> => rpc.close(),
   };
 }

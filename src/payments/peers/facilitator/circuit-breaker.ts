@@ -36,23 +36,6 @@ export type OnCircuit = (
   change: { readonly state: 'open'; readonly cause: string } | { readonly state: 'closed' },
 ) => void;
 
-/**
- * Five consecutive failures open the circuit for 5 to 30 seconds: calls to the peer are refused. A payment can provoke a
- * failure on purpose, even a time-out, so these failures must be confirmed: by three payers and three clients among them, or
- * by a failure that no payment can provoke. That is one of `supported`, which anyone may ask at any time, or one where nothing
- * reached the peer.
- */
-export interface CircuitBreaker {
-  isOpen(): boolean;
-  /** Whether the peer should be asked `supported` now: to confirm failures, or to close the circuit after its pause. */
-  needsProbe(): boolean;
-  /**
-   * Begins a call; the caller reports once, through the returned function, how the call ended. Undefined where the call must
-   * not be made: only `verify` is refused. Settling is always allowed, since money may depend on its outcome.
-   */
-  begin(call: CircuitCall): ((end: CallEnd) => void) | undefined;
-}
-
 export interface CircuitBreakerOptions {
   /** A clock that never goes back, in milliseconds. */
   readonly now?: () => number;
@@ -67,13 +50,18 @@ interface Failures {
 }
 
 /**
+ * Five consecutive failures open the circuit for 5 to 30 seconds: calls to the peer are refused. A payment can provoke a
+ * failure on purpose, even a time-out, so these failures must be confirmed: by three payers and three clients among them, or
+ * by a failure that no payment can provoke. That is one of `supported`, which anyone may ask at any time, or one where nothing
+ * reached the peer.
+ *
  * A success of any call closes the circuit, one of `supported` only after the pause. A success of `settle` resets the failures
  * of both operations, one of `verify` those of verify.
  */
 export function createCircuitBreaker({
   now = () => performance.now(),
   onCircuit = () => {},
-}: CircuitBreakerOptions = {}): CircuitBreaker {
+}: CircuitBreakerOptions = {}) {
   let verifying = noFailures();
   let settling = noFailures();
   let isOpen = false;
@@ -133,9 +121,14 @@ export function createCircuitBreaker({
   };
 
   return {
-    isOpen: () => isOpen,
-    needsProbe: () => (isOpen ? now() >= pauseEndsAt : count() >= failuresToOpen),
-    begin(call) {
+    isOpen: (): boolean => isOpen,
+    /** Whether the peer should be asked `supported` now: to confirm failures, or to close the circuit after its pause. */
+    needsProbe: (): boolean => (isOpen ? now() >= pauseEndsAt : count() >= failuresToOpen),
+    /**
+     * Begins a call; the caller reports once, through the returned function, how the call ended. Undefined where the call must
+     * not be made: only `verify` is refused. Settling is always allowed, since money may depend on its outcome.
+     */
+    begin(call: CircuitCall): ((end: CallEnd) => void) | undefined {
       if (isOpen && call === 'verify') return undefined;
       const begunAt = changes;
       return (end) => {

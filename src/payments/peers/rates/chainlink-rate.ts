@@ -57,5 +57,5 @@ async function checkSequencer(
   const [, answer, startedAt = 0n] = read.value;
   const isTrusted =
     answer === 0n && startedAt > 0n && startedAt + BigInt(sequencerGraceSecs) < BigInt(nowSecs);
-  return isTrusted ? { kind: 'read', value: true } : { kind: 'problem', problem: 'sequencer_down' };
+  return isTrusted ? { kind: 'read', value: true } : problem('sequencer_down');
 }

@@ -69,18 +69,14 @@ async function readAddress(reader: ContractReader, contract: Address, getter: He
   const read = await reader.words(contract, getter, 1);
   if (read.kind === 'problem') return read;
   const digits = (read.value[0] ?? 0n).toString(16).padStart(40, '0');
-  return digits.length === 40
-    ? { kind: 'read', value: `0x${digits}` }
-    : { kind: 'problem', problem: 'malformed' };
+  return digits.length === 40 ? { kind: 'read', value: `0x${digits}` } : problem('malformed');
 }
 
 async function readDecimals(reader: ContractReader, token: Address): Promise<Read<number>> {
   const read = await reader.words(token, decimals, 1);
   if (read.kind === 'problem') return read;
   const [word = maxDecimals + 1n] = read.value;
-  return word <= maxDecimals
-    ? { kind: 'read', value: Number(word) }
-    : { kind: 'problem', problem: 'malformed' };
+  return word <= maxDecimals ? { kind: 'read', value: Number(word) } : problem('malformed');
 }
 
 /** The sums of ticks at the window's begin and end. */
@@ -95,6 +91,6 @@ async function readTicks(
   const read = await reader.words(contract, `${observe}${words.join('')}`, 8, at);
   if (read.kind === 'problem') return read;
   const [ticksAt, , length, before = 0n, after = 0n] = read.value;
-  if (ticksAt !== 64n || length !== 2n) return { kind: 'problem', problem: 'malformed' };
+  if (ticksAt !== 64n || length !== 2n) return problem('malformed');
   return { kind: 'read', value: [signed(before), signed(after)] };
 }

@@ -36,8 +36,6 @@ export interface SignedTerms {
 
 /** A signed payment as a scheme sees it. */
 export interface SchemePayment extends OfferTerms, SignedTerms {
-  readonly payTo: Address;
-  readonly amount: bigint;
   readonly payer: Address;
   readonly nonce: Hex;
 }
