@@ -6,7 +6,7 @@ export const fromJobsToWorkers: readonly MutationRow[] = [
     name: 'triggered-call-needs-a-payment',
     file: 'src/calls/use-cases/requeue-call.ts',
     find: `if (isTriggeredStream(stream))
-    return { kind: 'possible', stream, version, events: [{ type: 'operator_requeued', data }] };`,
+    return { kind: 'possible', command: { stream, expect, events: [{ type: 'operator_requeued', data }] } };`,
     replace: '',
     testFile: 'test/jobs/use-cases/triggers/trigger-call.test.ts',
     testName:

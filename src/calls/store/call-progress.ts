@@ -1,19 +1,12 @@
 import type pg from 'pg';
 import type { LedgerDatabase } from '../../ledger/store/database.ts';
 import { callFunction } from '../../ledger/store/functions.ts';
-
-/** What a runner last said of a call that it works on. */
-export interface CallProgress {
-  /** From 0 to 1. */
-  readonly fraction: number | undefined;
-  readonly message: string | undefined;
-  readonly at: Date;
-}
+import type { CallLease } from './calls.ts';
 
 /** Keeps the last progress of a call; false where another lease holds it, or none, or where it is of none of these services. */
 export function reportProgress(
   pool: pg.Pool,
-  { callId, leaseId }: { readonly callId: number; readonly leaseId: string },
+  { callId, leaseId }: Pick<CallLease, 'callId' | 'leaseId'>,
   services: readonly number[],
   { fraction, message }: Pick<CallProgress, 'fraction' | 'message'>,
 ): Promise<boolean> {
@@ -21,8 +14,10 @@ export function reportProgress(
   return callFunction(pool, 'report_progress', held);
 }
 
-/** What the holder of a call's lease last said; undefined where it has said nothing. */
-export async function findProgress(db: LedgerDatabase, callId: number): Promise<CallProgress | undefined> {
+export type CallProgress = NonNullable<Awaited<ReturnType<typeof findProgress>>>;
+
+/** What the holder of a call's lease last said, `fraction` from 0 to 1; undefined where it has said nothing. */
+export async function findProgress(db: LedgerDatabase, callId: number) {
   const row = await db
     .selectFrom('tollbook.call_progress as progress')
     .innerJoin('tollbook.call as call', (join) =>

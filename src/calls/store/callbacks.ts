@@ -22,17 +22,6 @@ export interface TakenCallback extends CallbackName {
   readonly payer: string;
 }
 
-/** What became of a callback so far. */
-export interface CallbackRecord {
-  /** `waiting`: for the end of the call. */
-  readonly state: 'waiting' | 'due' | 'delivered' | 'given_up';
-  readonly tries: number;
-  /** Of the last try, where it failed: a machine-readable code. */
-  readonly lastFailure: string | undefined;
-  /** When the last message was delivered or given up. */
-  readonly at: Date | undefined;
-}
-
 const bytesOf = (hex: Hex): Buffer => Buffer.from(hex.slice(2), 'hex');
 
 /** Keeps a callback, before its payment is started. */
@@ -108,11 +97,7 @@ export function eraseCallbacks(pool: pg.Pool, payers: readonly string[], max: nu
 }
 
 /** The outcome of the callback of a request for a quote; undefined where it has no callback. */
-export async function findCallback(
-  db: LedgerDatabase,
-  digest: Hex,
-  binding: Hex,
-): Promise<CallbackRecord | undefined> {
+export async function findCallback(db: LedgerDatabase, digest: Hex, binding: Hex) {
   const row = await db
     .selectFrom('tollbook.callback')
     .select(['due_at', 'tries', 'outcome', 'outcome_at', 'last_failure'])
@@ -121,9 +106,12 @@ export async function findCallback(
     .executeTakeFirst();
   if (!row) return undefined;
   return {
-    state: row.due_at ? 'due' : (row.outcome ?? 'waiting'),
+    /** `waiting`: for the end of the call. */
+    state: row.due_at ? ('due' as const) : (row.outcome ?? ('waiting' as const)),
     tries: row.tries,
+    /** Of the last try, where it failed: a machine-readable code. */
     lastFailure: row.last_failure ?? undefined,
+    /** When the last message was delivered or given up. */
     at: row.outcome_at ?? undefined,
   };
 }

@@ -3,10 +3,8 @@ import type { JobId } from '../../base/values/job.ts';
 import type { Firing, TriggerKind } from '../../base/values/triggers/trigger.ts';
 import type { LedgerDatabase } from '../../ledger/store/database.ts';
 import { callFunction } from '../../ledger/store/functions.ts';
-import type { StoredResult } from './result-uploads.ts';
 import { textLiteral } from '../../ledger/store/text-literal.ts';
 
-/** The lease of a call. */
 export interface CallLease {
   readonly callId: number;
   readonly leaseId: string;
@@ -54,7 +52,6 @@ export interface LeasedCall extends CallLease {
   readonly body: Buffer | undefined;
 }
 
-/** What made a call. */
 export type LeasedOrigin =
   | {
       readonly kind: 'x402';
@@ -228,21 +225,10 @@ export async function readRefusals(db: LedgerDatabase, callId: number): Promise<
   return (await calls.executeTakeFirst())?.refusals ?? 0;
 }
 
-export interface CallResult {
-  readonly contentType: string | undefined;
-  /** Empty where the result is in the result store. */
-  readonly body: Buffer;
-  /** The lease that completed the call. */
-  readonly leaseId: string;
-  /** What is in the result store. */
-  readonly stored: StoredResult | undefined;
-}
+export type CallResult = NonNullable<Awaited<ReturnType<typeof readResult>>>;
 
-export async function readResult(
-  db: LedgerDatabase,
-  callId: number,
-  attempt: number,
-): Promise<CallResult | undefined> {
+/** The result of an attempt. `stored`: what is in the result store, and then `body` is empty. */
+export async function readResult(db: LedgerDatabase, callId: number, attempt: number) {
   const row = await db
     .selectFrom('tollbook.call_result as result')
     .leftJoin('tollbook.result_upload as upload', (join) =>
@@ -310,20 +296,10 @@ export async function findCall(db: LedgerDatabase, callId: number) {
     .executeTakeFirst();
 }
 
-/** The calls of a service that a runner could take: due, and not leased or with a lease that has expired. */
-export interface WaitingCalls {
-  readonly serviceId: number;
-  /** At most 10,000; with more than ten services fewer, 100,000 in all. */
-  readonly calls: number;
-  /** The one that has been waiting longest. */
-  readonly oldestCallId: number;
-  readonly oldestMs: number;
-  /** Whether a runner has another call of the service now. */
-  readonly isLeased: boolean;
-}
+export type WaitingCalls = Awaited<ReturnType<typeof readWaitingCalls>>[number];
 
-/** By service, only those where a call waits. */
-export async function readWaitingCalls(pool: pg.Pool): Promise<WaitingCalls[]> {
+/** By service the calls that a runner could take: due, and not leased or with a lease that has expired. Only services where one waits. */
+export async function readWaitingCalls(pool: pg.Pool) {
   // raw SQL: jumps from job to job in the index, so that a long queue is not read to its end
   const { rows } = await pool.query<WaitingRow>(`
     with recursive job as (
@@ -351,9 +327,11 @@ export async function readWaitingCalls(pool: pg.Pool): Promise<WaitingCalls[]> {
     group by job.service_id, now order by job.service_id`);
   return rows.map((row) => ({
     serviceId: row.service_id,
+    /** At most 10,000; with more than ten services fewer, 100,000 in all. */
     calls: row.calls,
     oldestCallId: row.call_id,
     oldestMs: Math.round(row.waiting_ms),
+    /** Whether a runner has another call of the service now. */
     isLeased: row.is_leased,
   }));
 }

@@ -15,17 +15,7 @@ export interface DeadLetterFilter {
 }
 
 /** A dead letter, as far as its cause needs it. */
-export interface DeadLetterRow {
-  readonly callId: number;
-  /** That of its quote, or its own where a trigger made it. */
-  readonly stream: string;
-  readonly serviceId: number;
-  readonly jobIndex: number;
-  readonly reason: string | null;
-  readonly runner: string | null;
-  readonly error: string | null;
-  readonly deadSince: Date;
-}
+export type DeadLetterRow = Awaited<ReturnType<typeof findDeadLetters>>[number];
 
 /** Up to `max` dead letters after a call id, in the order of their ids. */
 export async function findDeadLetters(
@@ -33,7 +23,7 @@ export async function findDeadLetters(
   { serviceId, jobIndex, reason, runner, since, before }: DeadLetterFilter,
   afterCallId: number,
   max: number,
-): Promise<DeadLetterRow[]> {
+) {
   return db
     .selectFrom('tollbook.call')
     .select([

@@ -24,17 +24,7 @@ export async function takeOldCalls(
   return rows.map(callLeaseOf);
 }
 
-/** How long the oldest call is in each open state; undefined where there is none. */
-export interface OldestCalls {
-  /** Since its start: its payment has no known outcome. */
-  readonly undecidedMs: number | undefined;
-  /** Since its start: its payment failed and may still land. */
-  readonly watchedMs: number | undefined;
-  /** Since it was enqueued: no runner has it, in whatever order or after whatever pause it waits. */
-  readonly enqueuedMs: number | undefined;
-  /** Since it was enqueued: a runner has it. */
-  readonly leasedMs: number | undefined;
-}
+export type OldestCalls = Awaited<ReturnType<typeof readOldestCalls>>;
 
 export const noOldestCalls: OldestCalls = {
   undecidedMs: undefined,
@@ -43,7 +33,8 @@ export const noOldestCalls: OldestCalls = {
   leasedMs: undefined,
 };
 
-export async function readOldestCalls(pool: pg.Pool): Promise<OldestCalls> {
+/** How long the oldest call is in each open state, from its start or since it was enqueued; undefined where there is none. */
+export async function readOldestCalls(pool: pg.Pool) {
   // raw SQL: the first entry of each state in the index, so that a long queue is not read; of payments without an outcome there are few
   const { rows } = await pool.query<{ status: string; age_ms: number }>(`
     select state.status, extract(epoch from tollbook.clock() - oldest.enqueued_at)::float8 * 1000 as age_ms
@@ -56,8 +47,11 @@ export async function readOldestCalls(pool: pg.Pool): Promise<OldestCalls> {
     from tollbook.call where status in ('pending', 'watched', 'unpaid') group by 1`);
   const ages = new Map(rows.map(({ status, age_ms: ageMs }) => [status, Math.max(0, Math.round(ageMs))]));
   return {
+    /** Its payment has no known outcome. */
     undecidedMs: ages.get('undecided'),
+    /** Its payment failed and may still land. */
     watchedMs: ages.get('watched'),
+    /** No runner has it, in whatever order or after whatever pause it waits. */
     enqueuedMs: ages.get('ready'),
     leasedMs: ages.get('leased'),
   };

@@ -12,16 +12,13 @@ function openCalls(db: LedgerDatabase) {
   return db.selectFrom('tollbook.call').where('status', 'in', ['ready', 'leased']);
 }
 
-export interface OutboxCount {
-  readonly serviceId: number;
-  readonly place: OutboxPlace;
-  readonly calls: number;
-  /** When the first of them is due: since when it has been waiting, its lease ends, or it is delivered again. */
-  readonly first: Date;
-}
+export type OutboxCount = Awaited<ReturnType<typeof countOutbox>>[number];
 
-/** The outbox by service and place. Reads every call of it: `[limits] max_outstanding_calls` bounds how many there are. */
-export function countOutbox(db: LedgerDatabase): Promise<OutboxCount[]> {
+/**
+ * The outbox by service and place, and when the first call of each is due. Reads every call of it: `[limits] max_outstanding_calls` bounds
+ * how many there are.
+ */
+export function countOutbox(db: LedgerDatabase) {
   return openCalls(db)
     .select(['service_id as serviceId', place.as('place')])
     .select(({ fn }) => [fn.countAll<number>().as('calls'), fn.min('due_at').as('first')])
@@ -35,30 +32,10 @@ export interface OutboxFilter {
   readonly services?: readonly number[] | undefined;
 }
 
-export interface OutboxCall {
-  readonly callId: number;
-  /** That of its quote, or its own where a trigger made it. */
-  readonly stream: string;
-  readonly serviceId: number;
-  readonly jobIndex: number;
-  readonly place: OutboxPlace;
-  readonly attempt: number;
-  readonly failures: number;
-  readonly createdAt: Date;
-  readonly dueAt: Date;
-  /** Of the last attempt that ended, and what its runner said. */
-  readonly reason: string | null;
-  readonly runner: string | null;
-  readonly error: string | null;
-}
+export type OutboxCall = Awaited<ReturnType<typeof listOutbox>>[number];
 
 /** Up to `max` calls of the outbox after a call id, the oldest first. */
-export function listOutbox(
-  db: LedgerDatabase,
-  filter: OutboxFilter,
-  afterCallId: number,
-  max: number,
-): Promise<OutboxCall[]> {
+export function listOutbox(db: LedgerDatabase, filter: OutboxFilter, afterCallId: number, max: number) {
   return openCalls(db)
     .select(['call_id as callId', 'stream', 'service_id as serviceId', 'job_index as jobIndex'])
     .select(['attempt', 'failures', 'created_at as createdAt', 'due_at as dueAt', place.as('place')])

@@ -131,16 +131,11 @@ export function renewChainLook(
   return renewRound(pool, chainTask(cursor), look, leaseMs);
 }
 
-export interface ChainMove {
-  readonly look: number;
-  readonly position: ChainPosition | undefined;
-  /** The newest block that counts. */
-  readonly head: bigint | undefined;
-  /** When the next look may begin. */
+/** `dueMs`: when the next look may begin. `problem`: why this one did not end well; undefined where it did. */
+type ChainMove = Pick<BegunChainLook, 'look' | 'position' | 'head'> & {
   readonly dueMs: number;
-  /** Why the look did not end well; undefined where it did. */
   readonly problem: string | undefined;
-}
+};
 
 /** Notes how far a look has come. False where another gateway has begun the next one. */
 export function moveChainCursor(
@@ -172,34 +167,17 @@ function headOf({ head }: StoredChain): bigint | undefined {
   return head === undefined ? undefined : BigInt(head);
 }
 
-/** How far a schedule has come. */
-export interface CronProgress extends CursorName {
-  readonly handledUntilMs: number;
-}
-
-/** How far a trigger has read its chain. */
-export interface ChainProgress extends ChainCursorName {
-  readonly cursor: Checkpoint | undefined;
-  readonly head: bigint | undefined;
-  readonly okAtMs: number;
-  readonly problem: string | undefined;
-}
-
-export interface TriggerProgress {
-  readonly schedules: readonly CronProgress[];
-  readonly chains: readonly ChainProgress[];
-  /** The database's time, in Unix milliseconds. */
-  readonly nowMs: number;
-}
+export type TriggerProgress = Awaited<ReturnType<typeof readTriggerProgress>>;
 
 /** How far all triggers are, of all configurations. */
-export async function readTriggerProgress(pool: pg.Pool): Promise<TriggerProgress> {
+export async function readTriggerProgress(pool: pg.Pool) {
   const [clock, schedules, chains] = await Promise.all([
     pool.query<{ now: Date }>('select tollbook.clock() as now'),
     readTasks<StoredSchedule>(pool, { kind: 'schedule' }),
     readTasks<StoredChain>(pool, { kind: 'chain_trigger' }),
   ]);
   return {
+    /** The database's time, in Unix milliseconds. */
     nowMs: clock.rows[0]?.now.getTime() ?? 0,
     schedules: schedules.map(({ queue, key, payload, okAt }) => ({
       trigger: queue,

@@ -77,7 +77,7 @@ export async function listDeadLetters(
     const rows = await findDeadLetters(db, filter, next, size);
     for (const row of rows) {
       next = row.callId;
-      if (cause !== undefined && causeOf(row).key !== cause) continue;
+      if (cause !== undefined && failureCause(row.reason, row.error).key !== cause) continue;
       found.push(row);
       if (found.length === max) return { rows: found, next };
     }
@@ -102,10 +102,6 @@ export async function countChosen(
     next = page.next;
   }
   return Math.min(count, mostCounted);
-}
-
-function causeOf({ reason, error }: DeadLetterRow) {
-  return failureCause(reason, error);
 }
 
 /** The dead letters of one cause. */
@@ -183,7 +179,7 @@ function inOrder(found: ReadonlyMap<string, CauseGroup>): CauseGroup[] {
 }
 
 function groupOf(row: DeadLetterRow): CauseGroup {
-  const { key, words } = causeOf(row);
+  const { key, words } = failureCause(row.reason, row.error);
   return {
     cause: key,
     reason: row.reason ?? undefined,

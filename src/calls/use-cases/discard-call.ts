@@ -55,23 +55,17 @@ async function discardDeadLetter(
   context: Ledger,
   callId: number,
   by: DiscardRecord,
-): Promise<{ readonly kind: 'discarded' } | { readonly kind: 'not_dead' }> {
+): Promise<BatchStep<'not_dead'>> {
   const call = await readCall(context, callId);
-  if (call?.status !== 'dead') return { kind: 'not_dead' };
+  if (call?.status !== 'dead') return { kind: 'skipped', why: 'not_dead' };
   const outcome = await append(context, call, by, []);
-  return outcome === 'ok' ? { kind: 'discarded' } : discardDeadLetter(context, callId, by);
+  return outcome === 'ok' ? { kind: 'done' } : discardDeadLetter(context, callId, by);
 }
 
-interface ReadCall {
-  readonly callId: number;
-  readonly stream: string;
-  readonly version: number;
-  readonly status: string;
-  readonly attempt: number;
-}
+type ReadCall = NonNullable<Awaited<ReturnType<typeof readCall>>>;
 
 /** Its state is read after its stream: any event that makes or ends a dead letter moves the version. */
-async function readCall({ db, pool }: Ledger, callId: number): Promise<ReadCall | undefined> {
+async function readCall({ db, pool }: Ledger, callId: number) {
   const named = await findCall(db, callId);
   if (!named) return undefined;
   const { events } = await readStream(pool, named.stream);
@@ -106,22 +100,9 @@ export type DiscardReport = BatchReport<'not_dead'>;
 /** Gives up one batch of the dead letters that are meant. */
 export async function discardCalls(context: Ledger, batch: DiscardBatch): Promise<DiscardReport> {
   return changeDeadLetters(context.db, batch, async (callId) =>
-    batch.isDryRun ? { kind: 'done' } : discardOne(context, callId, batch.by),
+    batch.isDryRun ? { kind: 'done' } : discardDeadLetter(context, callId, batch.by),
   );
 }
-
-/** Gives one dead letter up. */
-async function discardOne(
-  context: Ledger,
-  callId: number,
-  by: DiscardRecord,
-): Promise<BatchStep<'not_dead'>> {
-  const { kind } = await discardDeadLetter(context, callId, by);
-  return kind === 'discarded' ? { kind: 'done' } : { kind: 'skipped', why: 'not_dead' };
-}
-
-/** Who gave a call up, for the record, where the policy of its job did. */
-const operator = 'policy';
 
 export interface PolicyPorts extends Ledger {
   readonly settings: JobsConfig;
@@ -141,7 +122,9 @@ export async function discardByPolicy(context: PolicyPorts): Promise<boolean> {
     const job = jobKey(policy);
     const why = `the policy of job ${job} gives dead letters up after ${discardAfterSecs} seconds`;
     const old = await findOldDeadLetters(context.db, { serviceId, jobIndex }, before, maxChanged);
-    const { done } = await changeEach(old, (callId) => discardOne(context, callId, { why, operator }));
+    const { done } = await changeEach(old, (callId) =>
+      discardDeadLetter(context, callId, { why, operator: 'policy' }),
+    );
     if (done > 0) context.log.info({ job, calls: done }, 'dead letters given up by the policy of their job');
     isMore ||= old.length === maxChanged;
   }

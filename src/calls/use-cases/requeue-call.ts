@@ -1,4 +1,4 @@
-import type { EventData, LedgerEvent } from '../../ledger/rules/event.ts';
+import type { EventData } from '../../ledger/rules/event.ts';
 import { grant } from '../../payments/rules/deliver-or-refund.ts';
 import { foldQuote } from '../../payments/rules/quote-state.ts';
 import { isTriggeredStream } from '../../base/values/triggers/trigger.ts';
@@ -6,6 +6,7 @@ import { findCall } from '../store/calls.ts';
 import { readStream } from '../../ledger/store/streams.ts';
 import type { Ledger } from '../../ledger/store/ledger.ts';
 import { type BatchReport, changeDeadLetters, type DeadLetterBatch } from './dead-letters.ts';
+import type { LaneCommand } from '../../ledger/store/append-batch.ts';
 
 /** Why a call is not put back in the queue. */
 export type RequeueRefusal =
@@ -30,18 +31,10 @@ export async function requeueCall(
 ): Promise<RequeueResult> {
   const found = await checkRequeue(context, callId, by);
   if (found.kind !== 'possible') return found;
-  const { stream, version: expect, events } = found;
   // a refund that was started or recorded meanwhile moves the stream
-  const { outcome } = await context.lane.append({ stream, expect, events, call: { op: 'requeue', callId } });
+  const { outcome } = await context.lane.append({ ...found.command, call: { op: 'requeue', callId } });
   if (outcome === 'stale') return requeueCall(context, callId, by);
   return { kind: outcome === 'ok' ? 'requeued' : 'not_dead' };
-}
-
-interface PossibleRequeue {
-  readonly kind: 'possible';
-  readonly stream: string;
-  readonly version: number;
-  readonly events: readonly LedgerEvent[];
 }
 
 /** Whether a call could be put back in the queue at this moment. */
@@ -49,20 +42,24 @@ async function checkRequeue(
   context: Ledger,
   callId: number,
   by: RequeuedBy = {},
-): Promise<PossibleRequeue | RequeueRefusal> {
+): Promise<
+  | { readonly kind: 'possible'; readonly command: Pick<LaneCommand, 'stream' | 'expect' | 'events'> }
+  | RequeueRefusal
+> {
   const call = await findCall(context.db, callId);
   if (call?.status !== 'dead') return { kind: 'not_dead' };
   const { stream } = call;
   const { events } = await readStream(context.pool, stream);
-  const version = events.at(-1)?.version ?? 0;
+  const expect = events.at(-1)?.version ?? 0;
   const data = { call_id: callId, ...by };
   // no payer paid for it
   if (isTriggeredStream(stream))
-    return { kind: 'possible', stream, version, events: [{ type: 'operator_requeued', data }] };
+    return { kind: 'possible', command: { stream, expect, events: [{ type: 'operator_requeued', data }] } };
   const { payment } = foldQuote(events);
   if (payment?.call?.callId !== callId) return { kind: 'unpaid' };
   const granted = grant(payment, { kind: 'requeue', data });
-  if (granted.kind === 'record') return { kind: 'possible', stream, version, events: granted.events };
+  if (granted.kind === 'record')
+    return { kind: 'possible', command: { stream, expect, events: granted.events } };
   const { kind } = granted.why;
   return { kind: kind === 'refunded' || kind === 'refund_under_way' ? kind : 'unpaid' };
 }

@@ -55,7 +55,6 @@ export type FoundResult =
   | { readonly kind: 'found'; readonly result: CallResult }
   /** The call is not completed, or its runner's result was not kept. */
   | { readonly kind: 'none' }
-  /** It was deleted. */
   | { readonly kind: 'deleted'; readonly callId: number; readonly attempt: number }
   /** The stored result differs from the ledger's hash: no client gets it. */
   | { readonly kind: 'altered' };

@@ -1,3 +1,4 @@
+import type { z } from 'zod';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { JobsContext } from '../use-cases/context.ts';
 import {
@@ -5,9 +6,10 @@ import {
   type DeadLetterBatch,
   groupDeadLetters,
   listed,
+  type BatchReport,
 } from '../../calls/use-cases/dead-letters.ts';
-import { discardCalls, type DiscardReport } from '../../calls/use-cases/discard-call.ts';
-import { requeueCalls, type RequeueReport } from '../../calls/use-cases/requeue-call.ts';
+import { discardCalls } from '../../calls/use-cases/discard-call.ts';
+import { requeueCalls } from '../../calls/use-cases/requeue-call.ts';
 import { authorizeOperator, operatorsOf } from '../../accounts/http/operator-access.ts';
 import {
   causesQuery,
@@ -45,7 +47,8 @@ export function deadLetterBatchRoutes(current: () => JobsContext) {
         by: { token_id: operators.of(request).tokenId },
       });
       context.onCallReleased();
-      return reply.send(requeueReportJson(report));
+      const answer: RequeueReportJson = { requeued: report.done, ...skipsOf(report) };
+      return reply.send(answer);
     });
 
     app.post('/operator/dead-letters/discard', guard, async (request, reply) => {
@@ -58,7 +61,8 @@ export function deadLetterBatchRoutes(current: () => JobsContext) {
       if (!isDryRun && meant.done !== count)
         return sendRefusal(request, reply, 'count_differs', { context: { meant: meant.done } });
       const report = isDryRun ? meant : await discardCalls(current(), { ...batch, isDryRun: false });
-      return reply.send(discardReportJson(report));
+      const answer: DiscardReportJson = { discarded: report.done, ...skipsOf(report) };
+      return reply.send(answer);
     });
   };
 }
@@ -69,17 +73,7 @@ async function refuseQuery(request: FastifyRequest, reply: FastifyReply): Promis
 }
 
 /** The dead letters that a request means. */
-function batchOf(asked: {
-  readonly service_id?: number | undefined;
-  readonly job_index?: number | undefined;
-  readonly reason?: string | undefined;
-  readonly runner?: string | undefined;
-  readonly since?: string | undefined;
-  readonly before?: string | undefined;
-  readonly cause?: string | undefined;
-  readonly after: number;
-  readonly limit: number;
-}): DeadLetterBatch {
+function batchOf(asked: Omit<z.infer<typeof requeueRequest>, 'dry_run'>): DeadLetterBatch {
   const { service_id: serviceId, job_index: jobIndex, reason, runner, since, before, cause } = asked;
   const times = { since: timeOf(since), before: timeOf(before) };
   const choice = { serviceId, jobIndex, reason, runner, cause, ...times };
@@ -90,14 +84,9 @@ function timeOf(text: string | undefined): Date | undefined {
   return text === undefined ? undefined : new Date(text);
 }
 
-function requeueReportJson({ done, skipped, next }: RequeueReport): RequeueReportJson {
+function skipsOf<Why extends string>({ skipped, next }: BatchReport<Why>) {
   const skips = skipped.map(({ callId, why }) => ({ call_id: callId, why }));
-  return { requeued: done, skipped: skips, next: next ?? null };
-}
-
-function discardReportJson({ done, skipped, next }: DiscardReport): DiscardReportJson {
-  const skips = skipped.map(({ callId, why }) => ({ call_id: callId, why }));
-  return { discarded: done, skipped: skips, next: next ?? null };
+  return { skipped: skips, next: next ?? null };
 }
 
 function causesJson({ groups, others, next }: CauseReport): DeadLetterCausesJson {

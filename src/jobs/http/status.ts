@@ -4,7 +4,6 @@ import { readCounters } from '../../ledger/store/counters.ts';
 import { readyRoutes } from '../../ledger/http/ready.ts';
 import type { ReadinessJson, Stats } from '../../ledger/http/status.ts';
 
-/** Health and readiness. */
 export function healthRoutes(readiness: () => ReadinessJson) {
   return async (app: FastifyInstance): Promise<void> => {
     app.get('/x402/health', async (_request, reply) => reply.type('text/plain; charset=utf-8').send('ok'));

@@ -28,14 +28,10 @@ export function endListingLook(
   return endRound(pool, taskOf(url), { round: look, dueMs, payload: state });
 }
 
-export interface ReadLook {
-  /** When the next look may begin, in Unix seconds. */
-  readonly dueAtSecs: number;
-  readonly state: ListingState;
-}
+export type ReadLook = Awaited<ReturnType<typeof readListingLook>>;
 
-/** What the looks at a discovery service have shown. */
-export async function readListingLook(pool: pg.Pool, url: string): Promise<ReadLook> {
+/** What the looks at a discovery service have shown, and when the next one may begin, in Unix seconds. */
+export async function readListingLook(pool: pg.Pool, url: string) {
   const [task] = await readTasks<ListingState>(pool, taskOf(url));
   if (!task) return { dueAtSecs: 0, state: noLook };
   return { dueAtSecs: task.dueAt.getTime() / 1_000, state: { ...noLook, ...task.payload } };

@@ -11,7 +11,6 @@ const verbs = {
   resume: { change: resumeRunner, done: 'gets calls again', unchanged: 'is not paused' },
 } as const;
 
-/** The commands `runners pause` and `runners resume`. */
 export async function changeRunner(args: readonly string[], verb: keyof typeof verbs): Promise<ExitCode> {
   const { values, positionals } = readOptions(jobCommands['runners pause'], args);
   const [name] = positionals;

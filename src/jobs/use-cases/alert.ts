@@ -18,15 +18,8 @@ export function unreadableAlert({ seq, stream }: Pick<RecordedEvent, 'seq' | 'st
     `Event ${seq} of the stream ${stream} cannot be read by this version, so what follows from it is not done and the read models pass ` +
     `over its stream. If a newer version wrote it, update every gateway and run \`tollbook projections rebuild\`; else another ` +
     `program has appended it with the gateway's role.`;
-  const id = `tollbook-unreadable-${seq}`;
-  return {
-    id,
-    kind: 'unreadable_event',
-    subject: String(seq),
-    status: 'firing',
-    text,
-    details: { seq, stream },
-  };
+  const of = { id: `tollbook-unreadable-${seq}`, kind: 'unreadable_event', subject: String(seq) };
+  return { ...of, status: 'firing', text, details: { seq, stream } };
 }
 
 const sentences: { readonly [T in TypesFollowedBy<'alert'>]: (event: EventOf<T>) => string } = {

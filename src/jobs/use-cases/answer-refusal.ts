@@ -141,7 +141,6 @@ function errorAnswer(refusal: ErrorRefusal): Refused {
 /** How a payment is refused whose payer is charged, or may be. */
 type ChargedCode = 'payment_recovered' | 'payment_unrecorded' | 'payment_use_unknown';
 
-/** A payment that is refused. */
 interface RefusedPayment {
   readonly job: JobHead['job'];
   readonly decoded: DecodedPayment;

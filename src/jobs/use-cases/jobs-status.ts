@@ -28,73 +28,12 @@ interface Check {
   readonly since?: string;
 }
 
-/** What of the paid jobs works, for the operator. A payment is refused by itself where its own way is broken. */
-export interface JobsStatus {
-  readonly status: 'ok' | 'degraded';
-  readonly since: string;
-  readonly facilitator: Check;
-  readonly chains: Readonly<Record<string, Check>>;
-  /** By `SYMBOL on NETWORK`. */
-  readonly rates: Readonly<Record<string, Check>>;
-  /** Left out where no discovery service is watched. */
-  readonly discovery?: DiscoveryStatus;
-  readonly outbox: Check & Outbox;
-  /** Left out where this process hands no calls to a broker. */
-  readonly broker?: Check;
-  readonly runners: readonly RunnerStatus[];
-}
-
-/** Our own listings in the discovery service; the jobs as `SERVICE/JOB`. */
-interface DiscoveryStatus extends Check {
-  readonly service: string;
-  readonly listed_jobs: number;
-  readonly gone_jobs: readonly string[];
-  readonly never_listed_jobs: readonly string[];
-}
-
-interface Outbox {
-  readonly open_calls: number;
-  readonly unsettled_calls: number;
-  readonly triggered_calls: number;
-  readonly dead_calls: number;
-  /** How long the oldest payment has no known outcome; left out where each has one. */
-  readonly oldest_undecided_ms?: number;
-  /** How long the oldest failed payment may still land. */
-  readonly oldest_watched_ms?: number;
-  /** Since the oldest call was enqueued that no runner has; left out where there is none. */
-  readonly oldest_enqueued_ms?: number;
-  /** The same of those with a lease. */
-  readonly oldest_leased_ms?: number;
-  readonly started_refunds: number;
-  readonly oldest_started_refund_ms: number;
-  readonly services: readonly {
-    readonly service_id: number;
-    readonly waiting_calls: number;
-    readonly oldest_waiting_ms: number;
-  }[];
-}
-
 interface RunnerStatus {
   readonly name: string;
   readonly mode: 'push' | 'lease' | 'jetstream';
   readonly services: readonly number[];
   /** Undefined while the database cannot be read. */
   readonly is_paused?: boolean;
-}
-
-/** What the background check found, without what is known at every moment. */
-export interface CheckedJobs {
-  readonly facilitator: Check;
-  readonly chains: Readonly<Record<string, Check>>;
-  /** Undefined while the database cannot be read. */
-  readonly queue: CallQueue | undefined;
-  readonly runners: readonly RunnerStatus[];
-}
-
-/** What of it was read from the database. */
-export interface ReadJobs {
-  readonly queue: CallQueue;
-  readonly runners: readonly RunnerStatus[];
 }
 
 /** The calls that had not ended when they were read from the database. */
@@ -109,6 +48,11 @@ interface CallQueue {
   /** Undefined where clients are not called back. */
   readonly dueCallbacks?: Backlog;
 }
+
+/** What the background check found, without what is known at every moment. */
+export type CheckedJobs = Awaited<ReturnType<typeof checkJobs>>;
+/** What of it was read from the database. */
+export type ReadJobs = Pick<CheckedJobs, 'runners'> & { readonly queue: CallQueue };
 
 export const notCheckedYet: CheckedJobs = {
   facilitator: { ok: true },
@@ -128,7 +72,7 @@ export const notCheckedYet: CheckedJobs = {
 const lateMs = 300_000;
 
 /** Asks every peer and reads the outbox once. Never throws. */
-export async function checkJobs(context: JobsContext): Promise<CheckedJobs> {
+export async function checkJobs(context: JobsContext) {
   const [queue, runners, facilitator, chains] = await Promise.all([
     readQueue(context),
     checkRunners(context),
@@ -159,8 +103,13 @@ async function readQueue({ config, db, pool, log }: JobsContext): Promise<CallQu
   }
 }
 
-/** The last check, with the present state of the ledger and of the circuit breaker. */
-export function presentJobs(context: JobsContext, checked: CheckedJobs, since: Since): JobsStatus {
+export type JobsStatus = ReturnType<typeof presentJobs>;
+
+/**
+ * What of the paid jobs works, for the operator: the last check, with the present state of the ledger and of the circuit breaker. A payment is
+ * refused by itself where its own way is broken.
+ */
+export function presentJobs(context: JobsContext, checked: CheckedJobs, since: Since) {
   const found = context.facilitator.isCircuitOpen() ? circuitOpen(checked.facilitator) : checked.facilitator;
   const facilitator = { ...found, since: since.of('facilitator', found.ok) };
   const chains = Object.fromEntries(
@@ -181,13 +130,15 @@ export function presentJobs(context: JobsContext, checked: CheckedJobs, since: S
     broker?.ok !== false &&
     !isPaused;
   return {
-    status: ok ? 'ok' : 'degraded',
+    status: ok ? ('ok' as const) : ('degraded' as const),
     since: since.of('jobs', ok),
     facilitator,
     chains,
     rates,
+    // left out where no discovery service is watched
     ...(discovery && { discovery }),
     outbox,
+    // left out where this process hands no calls to a broker
     ...(broker && { broker }),
     runners,
   };
@@ -201,6 +152,7 @@ function brokerOf({ brokerState }: JobsContext, since: Since): Check | undefined
   return { ok, ...(detail === undefined ? {} : { detail }), since: since.of('broker', ok) };
 }
 
+/** By `SYMBOL on NETWORK`. */
 function ratesOf({ rates }: JobsContext, since: Since): Record<string, Check> {
   return Object.fromEntries(
     rateStatus(rates).map(({ name, state, detail }) => {
@@ -213,7 +165,8 @@ function ratesOf({ rates }: JobsContext, since: Since): Record<string, Check> {
 /** More are counted alone. */
 const mostNamed = 20;
 
-function discoveryOf(context: JobsContext, since: Since): DiscoveryStatus | undefined {
+/** Our own listings in the discovery service; the jobs as `SERVICE/JOB`. */
+function discoveryOf(context: JobsContext, since: Since) {
   const status = listingStatus(context);
   if (!status) return undefined;
   const services = [...status.services.values()];
@@ -241,7 +194,7 @@ function circuitOpen({ detail: text }: Check): Check {
   return { ok: false, detail: details.filter((part) => part !== undefined).join('; ') };
 }
 
-function outboxOf(context: JobsContext, { queue }: CheckedJobs, since: Since): Check & Outbox {
+function outboxOf(context: JobsContext, { queue }: CheckedJobs, since: Since) {
   const { openCalls, unsettledCalls, triggeredCalls } = context.lane.state;
   const { maxOutstandingCalls, maxUnsettledCalls } = context.config.limits;
   const paidCalls = openPaidCalls(context);
@@ -262,6 +215,7 @@ function outboxOf(context: JobsContext, { queue }: CheckedJobs, since: Since): C
     unsettled_calls: unsettledCalls,
     triggered_calls: triggeredCalls,
     dead_calls: queue?.deadCalls ?? 0,
+    // how long the oldest payment has no known outcome, or may still land after it failed, and the oldest call no runner, or one
     ...(undecidedMs !== undefined && { oldest_undecided_ms: undecidedMs }),
     ...(watchedMs !== undefined && { oldest_watched_ms: watchedMs }),
     ...(enqueuedMs !== undefined && { oldest_enqueued_ms: enqueuedMs }),

@@ -20,7 +20,6 @@ export function listableJobs({
 
 /** Our own listings in the discovery service, for the operator. */
 export interface ListingStatus {
-  /** The host of the discovery service. */
   readonly host: string;
   /** Why it has said nothing conclusive for longer than the grace; undefined where it has. */
   readonly unknown: string | undefined;

@@ -181,6 +181,7 @@ function startCommand(
   const { serviceId, jobIndex } = job;
   const { network, asset, symbol } = payment;
   const key = paymentKey(payment);
+  const used = caller?.nonce === undefined ? undefined : { job, caller: caller.address, nonce: caller.nonce };
   return {
     stream: digest,
     expect: state.version,
@@ -195,16 +196,10 @@ function startCommand(
       events: {
         // the look-up says first whether it is this very request's
         ...(isUnread ? {} : { payment: [paymentReplayDenied('payment', digest, payment)] }),
-        ...(caller?.nonce === undefined
-          ? {}
-          : {
-              caller_nonce: [
-                nonceReplayDenied(digest, payment, { job, caller: caller.address, nonce: caller.nonce }),
-              ],
-            }),
-        ...(paymentId === undefined
-          ? {}
-          : { payment_id: [paymentReplayDenied('payment_identifier', digest, payment)] }),
+        ...(used && { caller_nonce: [nonceReplayDenied(digest, payment, used)] }),
+        ...(paymentId !== undefined && {
+          payment_id: [paymentReplayDenied('payment_identifier', digest, payment)],
+        }),
       },
     },
     call: {

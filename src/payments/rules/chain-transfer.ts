@@ -33,7 +33,6 @@ export type Evidence =
   | { readonly kind: 'pending' }
   | { readonly kind: 'absent' };
 
-/** A transfer in its block. */
 export interface PlacedTransfer {
   readonly blockNumber: bigint;
   readonly blockHash: string;

@@ -21,7 +21,6 @@ export interface PaymentProgress {
   readonly wasEnqueued?: boolean | undefined;
   /** What was returned of it, in order: it stays settled. */
   readonly refunds: readonly Refund[];
-  /** The whole payment was returned. */
   readonly isRefunded: boolean;
   /** The refund that was started and has not ended: until it has, nothing is delivered for the payment. */
   readonly refunding?: Refunding | undefined;

@@ -12,38 +12,16 @@ import { callFunction, callTableFunction } from '../../ledger/store/functions.ts
  */
 export type FollowUpTopic = Exclude<EventFollowUp, 'pay_out'> | 'unreadable';
 
-/** A task of a worker because of one event. */
-export interface FollowUp {
-  /** The event's sequence number. */
-  readonly seq: number;
-  readonly stream: string;
-  /** This one included. */
-  readonly tries: number;
-  /** The chain's head when the settlement was first searched for and not found. */
-  readonly firstSearchBlock: bigint | undefined;
-  readonly ageSecs: number;
-}
-
-/** A settlement whose block is final, unless a reorg replaced that block. */
-export interface FinalSettlement {
-  readonly seq: number;
-  readonly stream: string;
-  readonly blockNumber: bigint;
-  readonly blockHash: string;
-}
-
 /** Reads up to `max` events that no process has read yet and inserts the follow-ups they need. Returns how many it read. */
 export function collectFollowUps(pool: pg.Pool, max: number): Promise<number> {
   return callFunction(pool, 'collect_follow_ups', [max]);
 }
 
+/** A settlement whose block is final, unless a reorg replaced that block. */
+export type FinalSettlement = Awaited<ReturnType<typeof takeFinalSettlements>>[number];
+
 /** Takes up to `max` settlements of a network whose block is `finalized` or earlier. */
-export async function takeFinalSettlements(
-  pool: pg.Pool,
-  network: string,
-  finalized: bigint,
-  max: number,
-): Promise<FinalSettlement[]> {
+export async function takeFinalSettlements(pool: pg.Pool, network: string, finalized: bigint, max: number) {
   const rows = await callTableFunction(pool, 'take_final_settlements', [network, String(finalized), max]);
   return rows.map(({ seq, stream, block_number, block_hash }) => ({
     seq,
@@ -53,18 +31,23 @@ export async function takeFinalSettlements(
   }));
 }
 
+/** A task of a worker because of one event. */
+export type FollowUp = Awaited<ReturnType<typeof takeFollowUps>>[number];
+
 /** Takes up to `max` follow-ups of a topic that are due, of one network or of all. They become due again until they are ended. */
 export async function takeFollowUps(
   pool: pg.Pool,
   topic: FollowUpTopic,
   network: string | undefined,
   max: number,
-): Promise<FollowUp[]> {
+) {
   const rows = await callTableFunction(pool, 'take_follow_ups', [topic, network ?? null, max]);
   return rows.map(({ seq, stream, tries, first_search_block, age_secs }) => ({
     seq,
     stream,
+    /** This one included. */
     tries,
+    /** The chain's head when the settlement was first searched for and not found. */
     firstSearchBlock: first_search_block === null ? undefined : BigInt(first_search_block),
     ageSecs: age_secs,
   }));

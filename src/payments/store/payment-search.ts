@@ -76,20 +76,10 @@ export async function findStreamOfCall(pool: pg.Pool, callId: number): Promise<s
   return row?.stream;
 }
 
-/** What the outbox says of a call. */
-export interface CallDetails {
-  readonly callId: number;
-  readonly status: string;
-  readonly attempt: number;
-  readonly runner: string | null;
-  readonly reason: string | null;
-  /** What the runner has said. */
-  readonly error: string | null;
-  readonly dueAt: Date;
-}
+export type CallDetails = NonNullable<Awaited<ReturnType<typeof findCallDetails>>>;
 
-/** Undefined for a call that is not in the outbox any more: it was completed, or given up. */
-export async function findCallDetails(pool: pg.Pool, callId: number): Promise<CallDetails | undefined> {
+/** What the outbox says of a call; undefined for one that is not in the outbox any more: it was completed, or given up. */
+export async function findCallDetails(pool: pg.Pool, callId: number) {
   return queriesOn(pool)
     .selectFrom('tollbook.call')
     .select(['call_id as callId', 'status', 'attempt', 'due_at as dueAt'])

@@ -26,27 +26,16 @@ export async function extendPrices(pool: pg.Pool, list: PriceList): Promise<void
   if (!isKnown) await offerPrices(pool, list);
 }
 
-/** A price that a gateway offers or offered to version 1 clients, and that can be paid. */
-export interface PriceWindow {
-  readonly priceWei: bigint;
-  /** What it buys, where the job sells credit. */
-  readonly creditMicros: bigint | undefined;
-  /** Unix seconds. */
-  readonly offeredAt: number;
-  /** When it ends, in Unix seconds. */
-  readonly endAt: number;
-}
-
 /**
- * The last offered price of a job in these terms: by any gateway, not withdrawn, not before `revokedBefore` (Unix
- * seconds). Raw SQL, prepared, since any client can cause it; the terms are the beginning of the primary key.
+ * The last price of a job in these terms that any gateway offers or offered to version 1 clients: not withdrawn, not before
+ * `revokedBefore`. Times are Unix seconds. Raw SQL, prepared, since any client can cause it; the terms are the beginning of the primary key.
  */
 export async function findPriceWindow(
   pool: pg.Pool,
   { serviceId, jobIndex }: JobId,
   { network, asset, transferMethod, payTo, amount }: SettlementOption,
   revokedBefore: number,
-): Promise<PriceWindow | undefined> {
+) {
   const { rows } = await pool.query<{ price: string; credit: string | null; offered: number; end: number }>({
     name: 'find_price_window',
     text: `select price_wei as price, credit_micros as credit, extract(epoch from offered_at)::float8 as offered,
@@ -61,6 +50,7 @@ export async function findPriceWindow(
   if (!row) return undefined;
   return {
     priceWei: BigInt(row.price),
+    /** What it buys, where the job sells credit. */
     creditMicros: row.credit === null ? undefined : BigInt(row.credit),
     offeredAt: Math.floor(row.offered),
     endAt: Math.floor(row.end),

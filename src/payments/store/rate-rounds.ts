@@ -58,20 +58,18 @@ export async function beginRateRound(
   return begun && { round: begun.round, state: stateOf(begun.payload), recorded: begun.payload.recorded };
 }
 
-interface EndedRound {
-  readonly round: number;
-  readonly dueMs: number;
-  readonly state: RateState;
-  readonly recorded: string | undefined;
-  readonly problem: string | undefined;
-  readonly answers: readonly ShownAnswer[];
-}
-
 /** Ends a round. False where another gateway has begun the next one. */
 export function endRateRound(
   pool: pg.Pool,
   name: RateName,
-  { round, dueMs, state, recorded, problem, answers }: EndedRound,
+  {
+    round,
+    dueMs,
+    state,
+    recorded,
+    problem,
+    answers,
+  }: BegunRound & Pick<KnownRound, 'problem' | 'answers'> & { readonly dueMs: number },
 ): Promise<boolean> {
   const payload: StoredRate = {
     rate: state.rate && rateText(state.rate),
@@ -84,21 +82,10 @@ export function endRateRound(
 }
 
 /** The rate of a token as the gateways know it. */
-export interface KnownRound {
-  readonly name: RateName;
-  readonly state: RateState;
-  readonly problem: string | undefined;
-  readonly answers: readonly ShownAnswer[];
-}
-
-export interface RateReading {
-  readonly rounds: readonly KnownRound[];
-  /** The database's time at the reading or a moment later, in Unix seconds. A step of this machine's own clock does not change it. */
-  readonly nowSecs: () => number;
-}
+export type KnownRound = Awaited<ReturnType<typeof readRateRounds>>['rounds'][number];
 
 /** The newest round of every rate, of all configurations. */
-export async function readRateRounds(pool: pg.Pool): Promise<RateReading> {
+export async function readRateRounds(pool: pg.Pool) {
   const askedMs = performance.now();
   const [clock, tasks] = await Promise.all([
     pool.query<{ now: number }>('select extract(epoch from tollbook.clock())::float8 as now'),
@@ -106,7 +93,8 @@ export async function readRateRounds(pool: pg.Pool): Promise<RateReading> {
   ]);
   const readSecs = clock.rows[0]?.now ?? 0;
   return {
-    nowSecs: () => readSecs + (performance.now() - askedMs) / 1_000,
+    /** The database's time at the reading or a moment later, in Unix seconds. A step of this machine's own clock does not change it. */
+    nowSecs: (): number => readSecs + (performance.now() - askedMs) / 1_000,
     rounds: tasks.map((task) => ({
       name: nameOf(task),
       state: stateOf(task.payload),

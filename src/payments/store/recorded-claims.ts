@@ -14,7 +14,6 @@ export function refundClaim({ network, transaction, log_index }: Place, nonce: s
   return transferClaim(network as Caip2, transaction, log_index, `refund:${nonce}`);
 }
 
-/** The claim of a sweep. */
 export function sweepClaim({ network, transaction, log_index }: Place): Claim {
   return transferClaim(network as Caip2, transaction, log_index, 'sweep');
 }

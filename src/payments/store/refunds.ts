@@ -12,47 +12,15 @@ import {
   streamName,
   time,
 } from '../../ledger/store/expressions.ts';
-import { activeGeneration, type Page, readPage } from '../../ledger/store/payments.ts';
+import { activeGeneration, readPage } from '../../ledger/store/payments.ts';
 import type { RowSnapshot } from '../../ledger/store/stored-rows.ts';
-
-/** A payment for which a refund is due, of which a part may have been refunded. Times are RFC 3339, amounts decimal strings. */
-export interface RefundDueRow {
-  /** The event that started or recovered the payment. */
-  readonly seq: number;
-  readonly quote_digest: string;
-  readonly payment_nonce: string;
-  /** Null for a recovered payment. */
-  readonly service_id: number | null;
-  readonly job_index: number | null;
-  readonly network: string;
-  readonly asset: string;
-  readonly symbol: string;
-  readonly decimals: number;
-  /** What is left to refund, of what was paid, and what was refunded before. */
-  readonly amount: string;
-  readonly paid_amount: string;
-  readonly refunded_amount: string;
-  readonly payer: string;
-  readonly pay_to: string;
-  readonly transaction: string;
-  /** The block that proves the payment; null where only the facilitator or the operator reported it. */
-  readonly block_number: string | null;
-  readonly call_id: number | null;
-  readonly quote_source: string | null;
-  readonly why: string;
-  readonly since: string;
-  readonly age_secs: number;
-}
 
 /**
  * Payments for which a refund is due, after a place in the ledger, in the order they were started. A payment without a call
- * is listed a minute after it was settled: until then the projection may not have read its call yet.
+ * is listed a minute after it was settled: until then the projection may not have read its call yet. Times are RFC 3339, amounts decimal
+ * strings.
  */
-export async function listRefundsDue(
-  pool: pg.Pool,
-  afterSeq: number,
-  limit: number,
-): Promise<Page<RefundDueRow>> {
+export async function listRefundsDue(pool: pg.Pool, afterSeq: number, limit: number) {
   const db = queriesOn(pool);
   const page = db
     .selectFrom(db.selectNoFrom(sql<Date>`tollbook.clock()`.as('now')).as('clock'))
@@ -87,9 +55,11 @@ export async function listRefundsDue(
       hexText(ref('payer')).as('payer'),
       hexText(ref('pay_to')).as('pay_to'),
       ref('refund_due').$notNull().as('why'),
+      // what is left to refund, of what was paid
       sql<string>`(${ref('amount')} - ${ref('refunded_amount')})::text`.as('amount'),
       cast<string>('amount', 'text').as('paid_amount'),
       cast<string>('refunded_amount', 'text').as('refunded_amount'),
+      // null where only the facilitator or the operator reported the payment
       cast<string | null>('block_number', 'text').as('block_number'),
       time(ref('refund_due_since').$notNull()).as('since'),
       sql<number>`greatest(0, floor(extract(epoch from ${ref('clock.now')} - ${ref('refund_due_since')})))::bigint`.as(
@@ -109,6 +79,8 @@ export async function listRefundsDue(
     .limit(limit);
   return readPage(pool, page);
 }
+
+export type RefundDueRow = Awaited<ReturnType<typeof listRefundsDue>>['rows'][number];
 
 /**
  * The streams whose payments may have to be refunded, by the types of their events alone: with a dead letter, a recovered payment, a settlement
@@ -179,16 +151,10 @@ export async function findRefundsDueTo(
   return rows.map(({ quote_digest }) => quote_digest);
 }
 
-/** A payee, and a token that it was paid in. */
-export interface KnownPayee {
-  readonly asset: string;
-  readonly pay_to: string;
-  readonly symbol: string;
-  readonly decimals: number;
-}
+export type KnownPayee = Awaited<ReturnType<typeof listPayees>>[number];
 
 /** Every payee of a network, with each of its tokens. */
-export async function listPayees(pool: pg.Pool, network: Caip2): Promise<KnownPayee[]> {
+export async function listPayees(pool: pg.Pool, network: Caip2) {
   const db = queriesOn(pool);
   return db
     .selectFrom('tollbook.payee')

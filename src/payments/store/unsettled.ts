@@ -4,31 +4,24 @@ import type { LedgerDatabase } from '../../ledger/store/database.ts';
 import { activeGeneration } from '../../ledger/store/payments.ts';
 import { callFunction, callTableFunction } from '../../ledger/store/functions.ts';
 
-/** A call whose settlement is unknown (`pending`), or failed but may still land (`watched`). No runner has it. */
-export interface UnsettledCall {
-  readonly callId: number;
-  /** The quote's digest. */
-  readonly stream: string;
-  readonly status: 'pending' | 'watched';
-  /** As `paymentKey()` names it. */
-  readonly payment: string;
-  /** How often it was delivered before its payment was taken back. */
-  readonly attempt: number;
-  readonly ageSecs: number;
-  /** The span of the request that bought it, where it was traced. */
-  readonly traceparent: string | undefined;
-}
+export type UnsettledCall = Awaited<ReturnType<typeof takeUnsettled>>[number];
 
-/** Takes up to `max` unsettled calls that are due, oldest first. They become due again soon, even if this process ends. */
-export async function takeUnsettled(pool: pg.Pool, max: number): Promise<UnsettledCall[]> {
+/**
+ * Takes up to `max` calls that are due, of those whose settlement is unknown (`pending`), or failed but may still land (`watched`). No runner has
+ * them. The oldest come first. They become due again soon, even if this process ends.
+ */
+export async function takeUnsettled(pool: pg.Pool, max: number) {
   const rows = await callTableFunction(pool, 'take_unsettled', [max]);
   return rows.map((row) => ({
     callId: row.call_id,
     stream: row.stream,
     status: row.status,
+    /** As `paymentKey()` names it. */
     payment: row.payment,
+    /** How often it was delivered before its payment was taken back. */
     attempt: row.attempt,
     ageSecs: row.age_secs,
+    /** The span of the request that bought it, where it was traced. */
     traceparent: row.traceparent ?? undefined,
   }));
 }

@@ -41,6 +41,14 @@ interface ServedSession extends Session {
   readonly prepared: Preparation;
 }
 
+/** What the broker learns of its sessions. */
+interface Keeper {
+  readonly closing: AbortSignal;
+  readonly handling: PromiseTracker;
+  readonly enter: (state: BrokerState) => void;
+  readonly hold: (session: ServedSession) => void;
+}
+
 const starting: BrokerState = { kind: 'away', detail: 'not connected yet' };
 
 /** A broker that is connected in the background: it may be away when the gateway starts, and at any time later. */
@@ -68,7 +76,8 @@ export function openBroker(options: BrokerOptions): Broker {
     found = next;
     tell();
   };
-  const running = keepSession(options, closing.signal, handling, enter, (next) => (session = next));
+  const hold = (next: ServedSession): void => void (session = next);
+  const running = keepSession(options, { closing: closing.signal, handling, enter, hold });
 
   const publish = async (call: CallMessage): Promise<PublishAnswer> => {
     for (let attempt = 1; ; attempt += 1) {
@@ -142,16 +151,11 @@ async function publishOnce(
 }
 
 /** Connects, again and again until the broker is closed. A connection that breaks is made again by the client itself. */
-async function keepSession(
-  options: BrokerOptions,
-  closing: AbortSignal,
-  handling: PromiseTracker,
-  enter: (state: BrokerState) => void,
-  hold: (session: ServedSession) => void,
-): Promise<void> {
+async function keepSession(options: BrokerOptions, keeper: Keeper): Promise<void> {
+  const { closing, enter } = keeper;
   while (!closing.aborted) {
     try {
-      await serveSession(options, await openSession(options.settings), { closing, handling, enter, hold });
+      await serveSession(options, await openSession(options.settings), keeper);
     } catch (error) {
       enter({ kind: 'away', detail: (error as Error).message });
     }
@@ -175,17 +179,7 @@ async function openSession(settings: JetStreamConfig): Promise<Session> {
 async function serveSession(
   options: BrokerOptions,
   session: Session,
-  {
-    closing,
-    handling,
-    enter,
-    hold,
-  }: {
-    readonly closing: AbortSignal;
-    readonly handling: PromiseTracker;
-    readonly enter: (state: BrokerState) => void;
-    readonly hold: (session: ServedSession) => void;
-  },
+  { closing, handling, enter, hold }: Keeper,
 ): Promise<void> {
   const { connection } = session;
   const over = new AbortController();
@@ -206,17 +200,14 @@ async function serveSession(
   await results;
 }
 
-interface Preparation {
-  /** Compares the broker with the configuration again. */
-  repeat(): void;
-}
+type Preparation = ReturnType<typeof createPreparation>;
 
 function createPreparation(
   { settings, runners, maxBodyBytes }: BrokerOptions,
   { connection, manager }: Session,
   ended: AbortSignal,
-  enter: (state: BrokerState) => void,
-): Preparation {
+  enter: Keeper['enter'],
+) {
   let isRunning = false;
   let isWanted = false;
   const seen = new Set<string>();
@@ -238,7 +229,8 @@ function createPreparation(
     }
   };
   return {
-    repeat() {
+    /** Compares the broker with the configuration again. */
+    repeat(): void {
       isWanted = true;
       if (isRunning) return;
       isRunning = true;

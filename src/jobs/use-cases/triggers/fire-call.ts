@@ -18,16 +18,8 @@ export function fireCalls(
   const job = { serviceId, jobIndex };
   return async ({ id, body, log }) => {
     const place = log && trigger.kind === 'chain' ? placeOf(trigger.network, log) : undefined;
-    const order = {
-      kind,
-      name,
-      id,
-      job,
-      body: Buffer.from(body),
-      contentType: 'application/json',
-      log: place,
-    };
-    const result = await triggerCall(current(), order);
+    const content = { body: Buffer.from(body), contentType: 'application/json' };
+    const result = await triggerCall(current(), { kind, name, id, job, ...content, log: place });
     switch (result.kind) {
       case 'triggered':
         return 'recorded';
@@ -43,13 +35,8 @@ export function fireCalls(
 
 function placeOf(network: Caip2, log: ChainLog): NonNullable<TriggerOrder['log']> {
   const { blockNumber, blockHash, transaction, logIndex } = log;
-  return {
-    network,
-    block_number: String(blockNumber),
-    block_hash: blockHash,
-    transaction,
-    log_index: logIndex,
-  };
+  const block = { block_number: String(blockNumber), block_hash: blockHash };
+  return { network, ...block, transaction, log_index: logIndex };
 }
 
 /** The schedule of a configuration, which has checked it. */

@@ -48,17 +48,8 @@ function cronLag(
   if (!own) return undefined;
   const nextMs = terms.schedule.next(own.handledUntilMs) ?? Infinity;
   const lagSecs = Math.max(0, nowMs - nextMs) / 1_000;
-  const isBehind = lagSecs > lateAfterSecs;
-  return {
-    name,
-    kind: 'cron',
-    lagSecs,
-    blocks: undefined,
-    block: undefined,
-    troubleSecs: lagSecs,
-    problem: undefined,
-    isBehind,
-  };
+  const none = { blocks: undefined, block: undefined, problem: undefined };
+  return { name, kind: 'cron', lagSecs, troubleSecs: lagSecs, ...none, isBehind: lagSecs > lateAfterSecs };
 }
 
 function chainLag({ name, terms }: ChainTrigger, { chains, nowMs }: TriggerProgress): TriggerLag | undefined {
@@ -73,19 +64,10 @@ function chainLag({ name, terms }: ChainTrigger, { chains, nowMs }: TriggerProgr
   const blocks = cursor && head !== undefined ? Number(head - cursor.number) : 0;
   const isBehind =
     problem === 'final_block_replaced' || troubleSecs > troubleAfterSecs || lagSecs > terms.behindAfterSecs;
-  return {
-    name,
-    kind: 'chain',
-    lagSecs,
-    blocks: Math.max(0, blocks),
-    block: cursor?.number,
-    troubleSecs,
-    problem,
-    isBehind,
-  };
+  const read = { blocks: Math.max(0, blocks), block: cursor?.number };
+  return { name, kind: 'chain', lagSecs, ...read, troubleSecs, problem, isBehind };
 }
 
-/** The alerts about triggers: one for each that lags. */
 export function triggerConditions(lags: readonly TriggerLag[]): AlertCondition[] {
   return lags
     .filter(({ isBehind }) => isBehind)
@@ -96,11 +78,7 @@ export function triggerConditions(lags: readonly TriggerLag[]): AlertCondition[]
           ? `The trigger ${name} has not fired for a time that is ${Math.round(lagSecs)} seconds old: no process could record its call.`
           : `The trigger ${name} has read its chain up to block ${block ?? 'none'}, which is ${Math.round(lagSecs)} seconds old${why}: ` +
             'events after it make no calls until it goes on; none is lost.';
-      const details = {
-        lag_secs: Math.round(lagSecs),
-        blocks: blocks ?? null,
-        problem: problem ?? null,
-      };
+      const details = { lag_secs: Math.round(lagSecs), blocks: blocks ?? null, problem: problem ?? null };
       return { kind: 'trigger_behind', subject: name, text, details };
     });
 }

@@ -45,7 +45,6 @@ export interface Chain {
    * unavailable where more would be needed: asked again, it goes on behind the blocks that it has searched.
    */
   findAuthorization(expected: ExpectedTransfer, sinceSecs: number): Promise<AuthorizationFound>;
-  /** The last block. */
   latestBlock(): Promise<BlockAnswer>;
   /** Whether the node knows a transaction, mined or pending. */
   knowsTransaction(
@@ -61,7 +60,6 @@ export interface Chain {
     fromBlock: bigint,
     toBlock: bigint,
   ): Promise<RpcAnswer<readonly FoundTransfer[]>>;
-  /** The last final block. */
   finalizedBlock(): Promise<BlockAnswer>;
   /** The hash of the canonical block at this height. */
   blockHashAt(number: bigint): Promise<BlockHashAnswer>;

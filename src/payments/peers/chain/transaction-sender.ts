@@ -25,7 +25,6 @@ import { readFees } from './transaction-fees.ts';
 import { backOffMs } from '../../../base/values/back-off.ts';
 import { pause } from '../../../base/runtime/pause.ts';
 
-/** What became of a transaction. */
 export type SendAnswer =
   | { readonly kind: 'landed'; readonly transaction: Hex; readonly block: { number: bigint; hash: Hex } }
   /** The contract reverted: in the gas estimate, or in a block, where `transaction` names it. */

@@ -46,7 +46,6 @@ export function contractReader(
   };
 }
 
-/** A word as a signed number. */
 export function signed(word: bigint): bigint {
   return BigInt.asIntN(256, word);
 }

@@ -34,7 +34,6 @@ export interface SignedTerms {
   readonly signature: Hex;
 }
 
-/** A signed payment as a scheme sees it. */
 export interface SchemePayment extends OfferTerms, SignedTerms {
   readonly payer: Address;
   readonly nonce: Hex;

@@ -2,5 +2,4 @@ import type { TransferMethod } from '../../../base/values/transfer-method.ts';
 import { eip3009 } from './eip3009/eip3009.ts';
 import type { PaymentScheme } from './scheme.ts';
 
-/** Every payment scheme by its transfer method. */
 export const schemes: Readonly<Record<TransferMethod, PaymentScheme>> = { eip3009 };
