@@ -1,12 +1,12 @@
 import type pg from 'pg';
 import type { LedgerDatabase } from '../../ledger/store/database.ts';
 import { callFunction } from '../../ledger/store/functions.ts';
-import type { CallLease } from './calls.ts';
+import type { LeaseName } from './calls.ts';
 
 /** Keeps the last progress of a call; false where another lease holds it, or none, or where it is of none of these services. */
 export function reportProgress(
   pool: pg.Pool,
-  { callId, leaseId }: Pick<CallLease, 'callId' | 'leaseId'>,
+  { callId, leaseId }: LeaseName,
   services: readonly number[],
   { fraction, message }: Pick<CallProgress, 'fraction' | 'message'>,
 ): Promise<boolean> {

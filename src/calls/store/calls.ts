@@ -19,6 +19,9 @@ export interface CallLease {
   readonly jobIndex?: number;
 }
 
+/** A lease as its holder names it; it names the parts of a large result that came under it. */
+export type LeaseName = Pick<CallLease, 'callId' | 'leaseId'>;
+
 /** A leased call as a function of the database returns it. */
 export function callLeaseOf(
   row: Pick<
@@ -173,7 +176,7 @@ export async function putBody(
  */
 export async function extendLease(
   pool: pg.Pool,
-  { callId, leaseId }: Pick<CallLease, 'callId' | 'leaseId'>,
+  { callId, leaseId }: LeaseName,
   leaseSecs: number,
   maxAgeSecs: number,
 ): Promise<Date | undefined> {

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { callTableFunction } from '../../ledger/store/functions.ts';
 import type { LedgerDatabase } from '../../ledger/store/database.ts';
-import type { CallLease } from './calls.ts';
+import type { LeaseName } from './calls.ts';
 
 /** A lease that a runner takes, or extends: then both ids are the same. */
 export interface LeaseToHold {
@@ -40,7 +40,7 @@ export function heldName(callId: number, leaseId: string): string {
 /** Those of the leases that still hold their calls: no runner has taken them. */
 export async function findUntaken(
   db: LedgerDatabase,
-  leases: readonly Pick<CallLease, 'callId' | 'leaseId'>[],
+  leases: readonly LeaseName[],
 ): Promise<ReadonlySet<string>> {
   if (leases.length === 0) return new Set();
   const ids = leases.map(({ leaseId }) => leaseId);

@@ -1,11 +1,6 @@
 import type pg from 'pg';
 import { callFunction, callTableFunction } from '../../ledger/store/functions.ts';
-
-/** The lease under which a large result came: it names its parts. */
-export interface UploadName {
-  readonly callId: number;
-  readonly leaseId: string;
-}
+import type { LeaseName } from './calls.ts';
 
 /** A result, as the ledger has it. */
 export interface StoredResult {
@@ -15,7 +10,7 @@ export interface StoredResult {
 }
 
 /** Notes that a part is about to be sent to the result store, so that it can be found and deleted. */
-export function noteResultPart(pool: pg.Pool, { callId, leaseId }: UploadName, part: number): Promise<void> {
+export function noteResultPart(pool: pg.Pool, { callId, leaseId }: LeaseName, part: number): Promise<void> {
   return callFunction(pool, 'note_result_part', [callId, leaseId, part]);
 }
 
@@ -25,7 +20,7 @@ export function noteResultPart(pool: pg.Pool, { callId, leaseId }: UploadName, p
  */
 export async function putStoredResult(
   pool: pg.Pool,
-  { callId, leaseId, attempt }: UploadName & { readonly attempt: number },
+  { callId, leaseId, attempt }: LeaseName & { readonly attempt: number },
   contentType: string | undefined,
   { bytes, sha256 }: StoredResult,
 ): Promise<StoredResult | undefined> {
@@ -45,12 +40,12 @@ export async function putStoredResult(
 export async function findUnusedUploads(
   pool: pg.Pool,
   max: number,
-): Promise<(UploadName & { readonly parts: number })[]> {
+): Promise<(LeaseName & { readonly parts: number })[]> {
   const rows = await callTableFunction(pool, 'unused_result_uploads', [max]);
   return rows.map(({ call_id: callId, lease_id: leaseId, parts }) => ({ callId, leaseId, parts }));
 }
 
 /** Its parts are deleted. */
-export function forgetUpload(pool: pg.Pool, { callId, leaseId }: UploadName): Promise<void> {
+export function forgetUpload(pool: pg.Pool, { callId, leaseId }: LeaseName): Promise<void> {
   return callFunction(pool, 'forget_result_upload', [callId, leaseId]);
 }

@@ -6,10 +6,10 @@ import {
   forgetUpload,
   noteResultPart,
   type StoredResult,
-  type UploadName,
 } from '../store/result-uploads.ts';
 import type pg from 'pg';
 import type { OperatorLog } from '../../base/values/operator-log.ts';
+import type { LeaseName } from '../store/calls.ts';
 
 export interface StoringPorts {
   readonly pool: pg.Pool;
@@ -24,14 +24,14 @@ export type Checked =
   | { readonly kind: 'unavailable' };
 
 /** Numbers and a UUID alone: no runner can name another place of the store. */
-function keyOf({ callId, leaseId }: UploadName, part: number): string {
+function keyOf({ callId, leaseId }: LeaseName, part: number): string {
   return `results/${callId}/${leaseId}/${part}`;
 }
 
 /** Keeps one part of a large result; the same part, sent again, replaces it. */
 export async function putPart(
   { pool, results, log }: StoringPorts,
-  upload: UploadName,
+  upload: LeaseName,
   part: number,
   bytes: Buffer,
 ): Promise<Kept> {
@@ -49,7 +49,7 @@ export async function putPart(
 /** Reads the whole of what was stored, and compares it with what its runner says of it. */
 export async function checkParts(
   context: StoringPorts,
-  upload: UploadName,
+  upload: LeaseName,
   said: StoredResult,
 ): Promise<Checked> {
   const hash = createHash('sha256');
@@ -63,7 +63,7 @@ export async function checkParts(
   return { kind: `0x${hash.digest('hex')}` === said.sha256 ? 'sound' : 'mismatch' };
 }
 
-function unreadable({ log }: Pick<StoringPorts, 'log'>, { callId }: UploadName, cause: string): Checked {
+function unreadable({ log }: Pick<StoringPorts, 'log'>, { callId }: LeaseName, cause: string): Checked {
   log.error({ call_id: callId, cause }, 'a large result could not be read from the result store');
   return { kind: 'unavailable' };
 }
@@ -91,7 +91,7 @@ const pieceBytes = 524_288;
  */
 export async function* readWhole(
   context: Pick<StoringPorts, 'results' | 'log'>,
-  upload: UploadName,
+  upload: LeaseName,
   { bytes, sha256 }: StoredResult,
 ): AsyncGenerator<Buffer> {
   const hash = createHash('sha256');
@@ -125,7 +125,7 @@ const mostCompared = 1_000;
  */
 export async function* readRange(
   context: Pick<StoringPorts, 'results' | 'log'>,
-  upload: UploadName,
+  upload: LeaseName,
   whole: StoredResult,
   range: ByteRange,
 ): AsyncGenerator<Buffer> {
@@ -136,7 +136,7 @@ export async function* readRange(
 /** Those who read ranges of one result at the same time share the comparison. */
 function compareWhole(
   context: Pick<StoringPorts, 'results' | 'log'>,
-  upload: UploadName,
+  upload: LeaseName,
   whole: StoredResult,
 ): Promise<void> {
   const compared = comparedOf.get(context.results) ?? new Map<string, Comparison>();
@@ -166,7 +166,7 @@ async function readToEnd(pieces: AsyncGenerator<Buffer>): Promise<void> {
  */
 async function* readParts(
   { results, log }: Pick<StoringPorts, 'results' | 'log'>,
-  upload: UploadName,
+  upload: LeaseName,
   { from, end }: ByteRange,
 ): AsyncGenerator<Buffer> {
   for (let at = from; at < end;) {
@@ -194,7 +194,7 @@ export interface PartWriter {
   finish(): Promise<StoredResult>;
 }
 
-export function createPartWriter(context: StoringPorts, upload: UploadName, maxBytes: number): PartWriter {
+export function createPartWriter(context: StoringPorts, upload: LeaseName, maxBytes: number): PartWriter {
   const hash = createHash('sha256');
   let pieces: Buffer[] = [];
   let heldBytes = 0;
@@ -249,7 +249,7 @@ export async function removeUnusedUploads(context: StoringPorts): Promise<boolea
 /** Undefined once they are deleted, else the cause. */
 async function removeParts(
   { results }: StoringPorts,
-  upload: UploadName & { readonly parts: number },
+  upload: LeaseName & { readonly parts: number },
 ): Promise<string | undefined> {
   for (let part = 0; part < upload.parts; part++) {
     const removed = await results.remove(keyOf(upload, part));

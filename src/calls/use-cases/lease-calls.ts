@@ -7,6 +7,7 @@ import {
   type JobTurn,
   leaseCalls,
   type LeasedCall,
+  type LeaseName,
 } from '../store/calls.ts';
 import type { StoredResult } from '../store/result-uploads.ts';
 import type { SharedPolling } from '../../base/runtime/shared-polling.ts';
@@ -122,12 +123,6 @@ async function returnLease(context: LeasePorts, runner: string, call: LeasedCall
   // the ledger has its `delivered` already, or does not need it
   await recordAttempt(context, call, { kind: 'runner_left' }, { isFirstNews: false, runner });
   context.onCallReleased();
-}
-
-/** A lease as its holder names it. */
-export interface LeaseName {
-  readonly callId: number;
-  readonly leaseId: string;
 }
 
 /** The call of a lease that this runner holds. */

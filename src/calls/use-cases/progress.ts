@@ -4,7 +4,7 @@ import { progressToken } from '../../base/values/progress-token.ts';
 import { areEqualSecrets } from '../../base/values/equal-secrets.ts';
 import { type CallProgress, reportProgress } from '../store/call-progress.ts';
 import type pg from 'pg';
-import type { LeaseName } from './lease-calls.ts';
+import type { LeaseName } from '../store/calls.ts';
 
 /** The runner for whose lease this token was made, of those that do not lease their calls; undefined where it was made for none. */
 export function runnerOfLease(

@@ -10,11 +10,10 @@ import {
   extendRunnerLease,
   finishLease,
   leaseForRunner,
-  type LeaseName,
 } from '../../calls/use-cases/lease-calls.ts';
 import type { AttemptOutcome, LeaseResult } from '../../calls/use-cases/record-attempt.ts';
 import { boundedWaitMs } from '../../base/peers/http/retry-after.ts';
-import type { LeasedCall } from '../../calls/store/calls.ts';
+import type { LeasedCall, LeaseName } from '../../calls/store/calls.ts';
 import { sendRefusal, sendInvalid } from '../../ledger/http/errors.ts';
 import { leftSignal } from '../../base/http/left-signal.ts';
 import { idOf, bearerToken } from '../../base/http/request-values.ts';

@@ -33,25 +33,20 @@ export const leaseBody = z
 
 export const extendBody = z.strictObject({ lease_id: leaseId, lease_secs: leaseSecs });
 
+const givenType = z.string().regex(/^[!-~][ -~]{0,199}$/);
+
 export const completeBody = z.strictObject({
   lease_id: leaseId,
   result: z
     .strictObject({
-      content_type: z
-        .string()
-        .regex(/^[!-~][ -~]{0,199}$/)
-        .optional()
-        .meta({ examples: ['application/json'] }),
+      content_type: givenType.optional().meta({ examples: ['application/json'] }),
       body_base64: z.base64(),
     })
     .optional()
     .meta({ description: "The answer to the call, for the payer's receipt." }),
   stored_result: z
     .strictObject({
-      content_type: z
-        .string()
-        .regex(/^[!-~][ -~]{0,199}$/)
-        .optional(),
+      content_type: givenType.optional(),
       bytes: z
         .int()
         .min(1)

@@ -1,11 +1,10 @@
-import type pg from 'pg';
 import type { ChainPosition } from '../../../base/values/triggers/chain-position.ts';
 import type { ChainTerms } from '../../../base/values/triggers/trigger-terms.ts';
 import { beginningOf, lastWords } from '../../../base/values/last-words.ts';
-import type { OperatorLog } from '../../../base/values/operator-log.ts';
 import type { EventReader } from '../../../payments/peers/chain/event-reader.ts';
 import type { RpcAnswer, RpcUnavailable } from '../../../base/peers/rpc/json-rpc.ts';
-import type { Fire, FiringCounts } from './fire.ts';
+import type { Fire } from './fire.ts';
+import type { ScheduleContext } from './fire-schedule.ts';
 
 /** A trigger that fires at the events of contracts. */
 export interface ChainTrigger {
@@ -22,10 +21,7 @@ export interface ReadAhead {
   readonly fired: Set<string>;
 }
 
-export interface ChainContext {
-  readonly pool: pg.Pool;
-  readonly log: Pick<OperatorLog, 'warn'>;
-  readonly counts: FiringCounts;
+export interface ChainContext extends ScheduleContext {
   readonly reader: EventReader;
   readonly fire: Fire;
   readonly ahead: ReadAhead;

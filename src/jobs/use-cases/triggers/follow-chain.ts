@@ -60,21 +60,10 @@ export async function followChain(context: ChainContext, trigger: ChainTrigger):
   } finally {
     await renewal.end();
   }
-  switch (ended.kind) {
-    case 'lost':
-      return;
-    case 'problem':
-      await note(terms.pollSecs * 1_000, ended.problem);
-      return;
-    case 'full':
-      await note(fullMs);
-      return;
-    case 'more':
-      await note(0);
-      return;
-    case 'reached':
-      await note(terms.pollSecs * 1_000);
-  }
+  if (ended.kind === 'lost') return;
+  const pollMs = terms.pollSecs * 1_000;
+  const dueMs = { problem: pollMs, full: fullMs, more: 0, reached: pollMs }[ended.kind];
+  await note(dueMs, ended.kind === 'problem' ? ended.problem : undefined);
 }
 
 /** Renews the lease until it is ended. A renewal that fails is repeated: the lease lasts for several. */

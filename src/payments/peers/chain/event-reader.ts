@@ -11,14 +11,7 @@ import {
   type BlockAnswer,
 } from './blocks.ts';
 import { askBlockLogs, type LogQuery, readLogRange } from './log-range.ts';
-
-export interface EventReaderOptions {
-  readonly network: Caip2;
-  readonly chainId: number;
-  readonly rpcUrl: string;
-  /** Of one request. */
-  readonly timeoutMs: number;
-}
+import type { ChainOptions } from './chain.ts';
 
 export type EventReader = ReturnType<typeof createEventReader>;
 
@@ -26,7 +19,12 @@ export type EventReader = ReturnType<typeof createEventReader>;
  * Reads the events of contracts on one chain. Answers come from the configured chain, or are unavailable.
  * @throws TypeError for an invalid URL
  */
-export function createEventReader({ network, chainId, rpcUrl, timeoutMs }: EventReaderOptions) {
+export function createEventReader({
+  network,
+  chainId,
+  rpcUrl,
+  timeoutMs,
+}: ChainOptions & { readonly network: Caip2 }) {
   const rpc = createRpc(rpcUrl);
   const askWithin = askRightChain(rpc, chainId);
   const ask: Ask = (call) => askWithin(call, timeoutMs);

@@ -9,6 +9,7 @@ import { withRetries } from '../../../base/peers/rpc/retries.ts';
 import type { BlockPlace } from './transactions.ts';
 import { readTransactionTransfers, type TransferSelection } from './transaction-transfers.ts';
 import { readChunk, type TransferChunk, type TransferQuery } from './transfer-chunk.ts';
+import type { ChainOptions } from './chain.ts';
 
 /** Reads one chain for reconciling. Answers come from the configured chain, or are unavailable. */
 export interface ChainScanner {
@@ -35,16 +36,16 @@ export interface WantedTransfers extends TransferSelection {
   readonly place?: BlockPlace | undefined;
 }
 
-export interface ScannerOptions {
-  readonly network: string;
-  readonly chainId: number;
-  readonly rpcUrl: string;
-  /** Of one request, each time it is sent. */
-  readonly timeoutMs: number;
-}
-
-/** @throws TypeError when the URL is none */
-export function createScanner({ network, chainId, rpcUrl, timeoutMs }: ScannerOptions): ChainScanner {
+/**
+ * `timeoutMs` is of one request, each time it is sent.
+ * @throws TypeError when the URL is none
+ */
+export function createScanner({
+  network,
+  chainId,
+  rpcUrl,
+  timeoutMs,
+}: ChainOptions & { readonly network: string }): ChainScanner {
   const rpc = createRpc(rpcUrl);
   const askOnce = askRightChain(rpc, chainId);
   const ask: Ask = (call) => withRetries(() => askOnce(call, timeoutMs));
@@ -107,25 +108,12 @@ async function readEvidence(
   { transaction, place, ...selection }: WantedTransfers,
 ): Promise<RpcAnswer<Evidence>> {
   const read = await readTransactionTransfers(ask, transaction, selection, place);
-  switch (read.kind) {
-    case 'unavailable':
-      return read;
-    case 'absent':
-    case 'pending':
-    case 'reverted':
-      return { kind: 'answer', value: { kind: read.kind } };
-    case 'mined': {
-      const { blockNumber, blockHash, authorizations } = read;
-      const block = { network, transaction, blockNumber, blockHash };
-      const transfers = read.transfers.map(({ value: amount, asset, from, to, logIndex }) => ({
-        ...block,
-        asset,
-        from,
-        to,
-        amount,
-        logIndex,
-      }));
-      return { kind: 'answer', value: { kind: 'mined', transfers, authorizations } };
-    }
-  }
+  if (read.kind === 'unavailable') return read;
+  if (read.kind !== 'mined') return { kind: 'answer', value: { kind: read.kind } };
+  const { blockNumber, blockHash, authorizations } = read;
+  const block = { network, transaction, blockNumber, blockHash };
+  const transfers = read.transfers.map(({ value: amount, asset, from, to, logIndex }) => {
+    return { ...block, asset, from, to, amount, logIndex };
+  });
+  return { kind: 'answer', value: { kind: 'mined', transfers, authorizations } };
 }

@@ -117,24 +117,21 @@ function costData(
   };
 }
 
-/** An operator's statement that the record of a transaction's cost is wrong. */
-export interface CostReversalOrder {
-  readonly network: Caip2;
-  readonly transaction: Hex;
-  readonly why: string;
-  readonly operator: string;
-}
-
 export type CostReversalRefusal = 'not_recorded' | 'superseded';
 
 export type CostReversalAnswer =
   | { readonly kind: 'reversed'; readonly cost: RecordedCost }
   | { readonly kind: 'refused'; readonly code: CostReversalRefusal };
 
-/** Takes the record of a transaction's cost back, so that the books do not have it any more and it can be recorded rightly. */
+/** Takes the record of a transaction's cost back where an operator says that it is wrong, so that the books do not have it any more and it can be recorded rightly. */
 export async function reverseCost(
   { pool, lane }: CostLedger,
-  { network, transaction, why, operator }: CostReversalOrder,
+  {
+    network,
+    transaction,
+    why,
+    operator,
+  }: Pick<CostOrder, 'network' | 'transaction'> & { readonly why: string; readonly operator: string },
 ): Promise<CostReversalAnswer> {
   const stream = costStream(chainIdOf(network) ?? 0, transaction);
   for (let tries = 0; tries < maxTries; tries++) {
