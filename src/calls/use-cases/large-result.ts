@@ -17,11 +17,7 @@ export interface StoringPorts {
   readonly log: OperatorLog;
 }
 
-export type Kept = { readonly kind: 'kept' } | { readonly kind: 'unavailable' };
-export type Checked =
-  | { readonly kind: 'sound' }
-  | { readonly kind: 'mismatch' }
-  | { readonly kind: 'unavailable' };
+type Checked = { readonly kind: 'sound' | 'mismatch' | 'unavailable' };
 
 /** Numbers and a UUID alone: no runner can name another place of the store. */
 function keyOf({ callId, leaseId }: LeaseName, part: number): string {
@@ -34,7 +30,7 @@ export async function putPart(
   upload: LeaseName,
   part: number,
   bytes: Buffer,
-): Promise<Kept> {
+): Promise<{ readonly kind: 'kept' | 'unavailable' }> {
   // first, so that no part is ever lost from sight
   await noteResultPart(pool, upload, part);
   const answer = await results.put(keyOf(upload, part), bytes);
@@ -185,16 +181,10 @@ async function* readParts(
   }
 }
 
-/** Takes a result piece by piece, and keeps it part by part: of a result of any length it holds one part. */
-export interface PartWriter {
-  readonly maxBytes: number;
-  /** Undefined where the next piece may come immediately, else resolves when it may. Rejects where the result store is unavailable. */
-  add(piece: Buffer): Promise<void> | undefined;
-  /** Keeps the last part. Rejects as `add()` does. */
-  finish(): Promise<StoredResult>;
-}
+export type PartWriter = ReturnType<typeof createPartWriter>;
 
-export function createPartWriter(context: StoringPorts, upload: LeaseName, maxBytes: number): PartWriter {
+/** Takes a result piece by piece, and keeps it part by part: of a result of any length it holds one part. */
+export function createPartWriter(context: StoringPorts, upload: LeaseName, maxBytes: number) {
   const hash = createHash('sha256');
   let pieces: Buffer[] = [];
   let heldBytes = 0;
@@ -214,14 +204,16 @@ export function createPartWriter(context: StoringPorts, upload: LeaseName, maxBy
   };
   return {
     maxBytes,
-    add(piece) {
+    /** Undefined where the next piece may come immediately, else resolves when it may. Rejects where the result store is unavailable. */
+    add(piece: Buffer): Promise<void> | undefined {
       hash.update(piece);
       bytes += piece.length;
       pieces.push(piece);
       heldBytes += piece.length;
       return heldBytes < resultPartBytes ? undefined : flushWhole();
     },
-    async finish() {
+    /** Keeps the last part. Rejects as `add()` does. */
+    async finish(): Promise<StoredResult> {
       if (heldBytes > 0) await put(Buffer.concat(pieces, heldBytes));
       return { bytes, sha256: `0x${hash.digest('hex')}` };
     },

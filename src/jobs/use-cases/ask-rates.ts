@@ -5,7 +5,6 @@ import {
   type JudgedAnswer,
   judgeRound,
   type RateState,
-  type Round,
 } from '../../base/values/round.ts';
 import type { Hex } from '../../base/values/primitives.ts';
 import { rateText } from '../../base/values/rate.ts';
@@ -67,13 +66,9 @@ async function askSources({ rates }: RatePorts, terms: RateTerms, begun: BegunRo
   const round = judgeRound(terms, said, now);
   return {
     state: afterRound(begun.state, round, now),
-    problem: problemOf(round),
+    problem: round.kind === 'problem' ? round.problem : undefined,
     answers: round.answers.map(shown),
   };
-}
-
-function problemOf(round: Round): string | undefined {
-  return round.kind === 'problem' ? round.problem : undefined;
 }
 
 /** A fixed rate is as old as its first round. */

@@ -2,7 +2,7 @@ import { paymentFromData, type PaymentName } from '../../payments/rules/payment.
 import { foldQuote, paidPayment } from '../../payments/rules/quote-state.ts';
 import { type ReceiptRequest, receiptRequestDigest } from '../../payments/rules/payer-signatures.ts';
 import { transferMethods } from '../../base/values/transfer-method.ts';
-import type { Address, Caip2, Hex } from '../../base/values/primitives.ts';
+import type { Hex } from '../../base/values/primitives.ts';
 import { readStream } from '../../ledger/store/streams.ts';
 import type { JobsContext } from './context.ts';
 import { nowSecs } from '../../ledger/store/ledger.ts';
@@ -13,12 +13,7 @@ import { isReceiptChallenge, receiptChallenge, receiptToken } from '../../paymen
 const challengeSecs = 300;
 
 /** A payment as its payer names it. */
-export interface NamedPayment {
-  readonly network: Caip2;
-  readonly asset: Address;
-  readonly payer: Address;
-  readonly nonce: Hex;
-}
+export type NamedPayment = Pick<ReceiptRequest, 'network' | 'asset' | 'payer' | 'nonce'>;
 
 /** The payer's answer to a challenge. */
 export interface SignedChallenge {

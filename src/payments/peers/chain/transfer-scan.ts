@@ -1,34 +1,15 @@
 import { toFunctionSelector } from 'viem/utils';
 import type { Address, Hex } from '../../../base/values/primitives.ts';
 import type { Evidence } from '../../rules/chain-transfer.ts';
-import { type Ask, askBlock, askTaggedBlock, type Block, type BlockAnswer } from './blocks.ts';
+import { type Ask, askBlock, askTaggedBlock, type Block } from './blocks.ts';
 import { addressWord, ethCall, hexBytes, isExecutionFailure } from '../../../base/peers/rpc/eth-call.ts';
 import { createRpc, type RpcAnswer, unavailable } from '../../../base/peers/rpc/json-rpc.ts';
 import { askRightChain } from '../../../base/peers/rpc/chain-id.ts';
 import { withRetries } from '../../../base/peers/rpc/retries.ts';
 import type { BlockPlace } from './transactions.ts';
 import { readTransactionTransfers, type TransferSelection } from './transaction-transfers.ts';
-import { readChunk, type TransferChunk, type TransferQuery } from './transfer-chunk.ts';
+import { readChunk, type TransferQuery } from './transfer-chunk.ts';
 import type { ChainOptions } from './chain.ts';
-
-/** Reads one chain for reconciling. Answers come from the configured chain, or are unavailable. */
-export interface ChainScanner {
-  readonly network: string;
-  finalizedBlock(): Promise<BlockAnswer>;
-  /** The canonical block at a height; null where there is none. */
-  blockAt(number: bigint): Promise<RpcAnswer<Block | null>>;
-  /** The first block at a time or later, up to `last`; undefined where `last` is older. */
-  firstBlockSince(timestampSecs: number, last: Block): Promise<RpcAnswer<Block | undefined>>;
-  /** Unavailable with `answers_differ` where the chain changed during the reading. */
-  transfers(query: TransferQuery, from: bigint, to: bigint): Promise<RpcAnswer<TransferChunk>>;
-  /** An address's balance at a block; undefined where the node has no state of that block. */
-  balanceAt(asset: Address, holder: Address, blockHash: Hex): Promise<RpcAnswer<bigint | undefined>>;
-  /** `decimals()` at the latest block; undefined where the contract lacks it. */
-  decimals(asset: Address): Promise<RpcAnswer<number | undefined>>;
-  /** The selected transfers of a transaction. */
-  evidence(wanted: WantedTransfers): Promise<RpcAnswer<Evidence>>;
-  close(): Promise<void>;
-}
 
 /** Which transfers of a transaction are wanted, and its block, where that is known. */
 export interface WantedTransfers extends TransferSelection {
@@ -36,8 +17,10 @@ export interface WantedTransfers extends TransferSelection {
   readonly place?: BlockPlace | undefined;
 }
 
+export type ChainScanner = ReturnType<typeof createScanner>;
+
 /**
- * `timeoutMs` is of one request, each time it is sent.
+ * Reads one chain for reconciling. Answers come from the configured chain, or are unavailable. `timeoutMs` is of one request, each time it is sent.
  * @throws TypeError when the URL is none
  */
 export function createScanner({
@@ -45,17 +28,20 @@ export function createScanner({
   chainId,
   rpcUrl,
   timeoutMs,
-}: ChainOptions & { readonly network: string }): ChainScanner {
+}: ChainOptions & { readonly network: string }) {
   const rpc = createRpc(rpcUrl);
   const askOnce = askRightChain(rpc, chainId);
   const ask: Ask = (call) => withRetries(() => askOnce(call, timeoutMs));
   return {
     network,
     finalizedBlock: () => askTaggedBlock(ask, 'finalized'),
-    blockAt: (number) => askBlock(ask, number),
-    firstBlockSince: (timestampSecs, last) => firstBlockSince(ask, timestampSecs, last),
-    transfers: (query, from, to) => readChunk(ask, network, query, from, to),
-    async balanceAt(asset, holder, blockHash) {
+    /** The canonical block at a height; null where there is none. */
+    blockAt: (number: bigint) => askBlock(ask, number),
+    firstBlockSince: (timestampSecs: number, last: Block) => firstBlockSince(ask, timestampSecs, last),
+    /** Unavailable with `answers_differ` where the chain changed during the reading. */
+    transfers: (query: TransferQuery, from: bigint, to: bigint) => readChunk(ask, network, query, from, to),
+    /** An address's balance at a block; undefined where the node has no state of that block. */
+    async balanceAt(asset: Address, holder: Address, blockHash: Hex): Promise<RpcAnswer<bigint | undefined>> {
       const data = `${balanceSelector}${addressWord(holder).slice(2)}` as const;
       const at = { blockHash, requireCanonical: true } as const;
       const answer = await ask(ethCall({ to: asset, data }, word, at));
@@ -63,7 +49,8 @@ export function createScanner({
       const isWithoutState = answer.cause === 'rpc_error' && !isExecutionFailure(answer.error);
       return isWithoutState ? { kind: 'answer', value: undefined } : answer;
     },
-    async decimals(asset) {
+    /** `decimals()` at the latest block; undefined where the contract lacks it. */
+    async decimals(asset: Address): Promise<RpcAnswer<number | undefined>> {
       const answer = await ask(ethCall({ to: asset, data: decimalsSelector }, word));
       if (answer.kind === 'answer') {
         const isSmall = answer.value !== undefined && answer.value <= 255n;
@@ -71,7 +58,8 @@ export function createScanner({
       }
       return isExecutionFailure(answer.error) ? { kind: 'answer', value: undefined } : answer;
     },
-    evidence: (wanted) => readEvidence(ask, network, wanted),
+    /** The selected transfers of a transaction. */
+    evidence: (wanted: WantedTransfers) => readEvidence(ask, network, wanted),
     close: () => rpc.close(),
   };
 }
@@ -84,6 +72,7 @@ const word = hexBytes
   .refine((text) => text === '0x' || text.length === 66)
   .transform((text) => (text === '0x' ? undefined : BigInt(text)));
 
+/** The first block at a time or later, up to `last`; undefined where `last` is older. */
 async function firstBlockSince(
   ask: Ask,
   timestampSecs: number,
