@@ -3,7 +3,7 @@ import type pg from 'pg';
 import { readStream } from '../../ledger/store/streams.ts';
 
 /** Also in `tollbook.quotes_revoked_before`: the last event's time decides, and it never goes back. */
-export const revocationStream = 'operator:quotes';
+const revocationStream = 'operator:quotes';
 
 /** Until when quotes are revoked, 0 for none, with the version of the stream that says so and the database's time: Unix seconds. */
 export async function readRevocation(

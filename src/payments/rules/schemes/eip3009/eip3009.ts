@@ -19,12 +19,12 @@ const payloadSchema = z.looseObject({
   }),
 });
 
-export interface AuthorizationPayload extends ParsedPayload {
+interface AuthorizationPayload extends ParsedPayload {
   /** The client's own spelling, unknown fields included, for the strict check. */
   readonly received: z.infer<typeof payloadSchema>;
 }
 
-export function parsePayload(payload: unknown): AuthorizationPayload | undefined {
+function parsePayload(payload: unknown): AuthorizationPayload | undefined {
   const parsed = payloadSchema.safeParse(payload);
   if (!parsed.success) return undefined;
   const { authorization, signature } = parsed.data;
@@ -42,7 +42,7 @@ const decimal = /^(?:0|[1-9]\d{0,77})$/;
 const erc6492Suffix = '6492'.repeat(16);
 const signatureHex = /^0x(?:[0-9a-fA-F]{2}){65,4096}$/;
 
-export function readTerms({ received }: AuthorizationPayload): SignedTerms | undefined {
+function readTerms({ received }: AuthorizationPayload): SignedTerms | undefined {
   const { authorization, signature } = received;
   const payTo = parseAddress(authorization.to);
   const numbers = [authorization.value, authorization.validAfter, authorization.validBefore];
@@ -61,7 +61,7 @@ function isUint256(number: string): boolean {
   return decimal.test(number) && BigInt(number) < 2n ** 256n;
 }
 
-export function checkPayload(
+function checkPayload(
   { received, nonce }: AuthorizationPayload,
   offer: OfferTerms,
   window: PaymentWindow,
@@ -109,14 +109,14 @@ const wire = {
     .strictObject({
       signature: z
         .string()
-        .regex(/^0x(?:[0-9a-fA-F]{2}){65,4096}$/)
+        .regex(signatureHex)
         .meta({ description: "The payer's EIP-712 signature, or that of its contract (ERC-1271)." }),
       authorization: z.strictObject({
         from: z.string().meta({ description: 'The payer.' }),
         to: z.string().meta({ description: 'The payee that was offered.' }),
         value: z
           .string()
-          .regex(/^(?:0|[1-9]\d{0,77})$/)
+          .regex(decimal)
           .meta({ description: "In the token's smallest unit, as a decimal string.", examples: ['3264'] }),
         validAfter: decimalText,
         validBefore: decimalText,

@@ -30,7 +30,7 @@ export const eip3009: ChainScheme = {
 const authorizationCanceled = toEventSelector('AuthorizationCanceled(address,bytes32)');
 
 /** Looks for the use of an authorization in one transaction, which somebody has named. */
-export async function findSettlement(
+async function findSettlement(
   ask: Ask,
   transaction: Hex,
   expected: ExpectedTransfer,
@@ -69,7 +69,7 @@ async function readUseIn(
 }
 
 /** Finds the only log of an authorization's end, and judges it by the logs of the very block that has it. */
-export async function findAuthorization(
+async function findAuthorization(
   ask: Ask,
   expected: ExpectedTransfer,
   sinceSecs: number,
