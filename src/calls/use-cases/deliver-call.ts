@@ -106,7 +106,7 @@ export async function deliverCall(
   call: LeasedCall,
 ): Promise<PushAnswer> {
   const deliver = async (traced: LeasedCall): Promise<PushAnswer> => {
-    const answer = await attempt(context, runner, peer, traced);
+    const answer = await pushOnce(context, runner, peer, traced);
     const outcome = 'error' in answer ? { ...answer, error: lastWords(answer.error, runner.tokens) } : answer;
     await endAttempt(context, call, outcome, { isFirstNews: true, runner: runner.name });
     return answer;
@@ -116,7 +116,7 @@ export async function deliverCall(
   }));
 }
 
-async function attempt(
+async function pushOnce(
   context: DeliveryPorts,
   runner: RunnerConfig,
   peer: PushRunner,

@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { z } from 'zod';
+import type { z } from 'zod';
 import { receiptTypedData } from '../../payments/rules/payer-signatures.ts';
 import { type Hex, isHex32 } from '../../base/values/primitives.ts';
 import type { JobsContext } from '../use-cases/context.ts';
