@@ -1,5 +1,6 @@
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { ConstantChanges } from '../../src/base/config/constants.ts';
 import { devnetKeys } from '../../src/devnet/accounts.ts';
 import { type GuardedChild, startGuardedChild } from './guarded-child.ts';
 
@@ -36,6 +37,8 @@ export interface GatewaySlotOptions {
   readonly databaseUrl: string;
   /** It says how wrong the gateway's clock is: see clock-shift.mjs. Left out, the clock is right. */
   readonly clockFile?: string;
+  /** Of the configuration; those of the fault harness where they are left out. */
+  readonly constants?: ConstantChanges;
   /** Whether a gateway that does not come up may be excused: its database is away. */
   readonly isExcused: () => boolean;
 }
@@ -43,6 +46,13 @@ export interface GatewaySlotOptions {
 /** Far more than a start takes on a busy machine. */
 const longestStartMs = 90_000;
 const clockShift = path.join(import.meta.dirname, 'clock-shift.mjs');
+const serveScript = path.join(import.meta.dirname, 'serve.ts');
+/** What a run of minutes has to meet. */
+export const chaosConstants = {
+  log: { sealEveryMs: 20 },
+  chat: { failedAuthPerMinute: 1_000 },
+  spend: { claimMarginSecs: 60, authorizeTimeoutMs: 3_000, nonceWaitMs: 1_000 },
+} as const satisfies ConstantChanges;
 export const runnerToken = 'a-runner-token-of-the-fault-harness';
 const quoteKey = 'a-quote-key-of-the-fault-harness-only';
 /** The seed of the log's signing key, in hex. */
@@ -79,8 +89,8 @@ export function createGatewaySlot(options: GatewaySlotOptions): GatewaySlot {
         '--import',
         './scripts/check-node.mjs',
         ...(options.clockFile === undefined ? [] : ['--import', clockShift]),
-        'src/app/cli/tollbook.ts',
-        'serve',
+        serveScript,
+        JSON.stringify(options.constants ?? chaosConstants),
         '--config',
         options.configFile,
       ],

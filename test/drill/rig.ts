@@ -14,6 +14,7 @@ import { type Environment, startEnvironment } from '../chaos/environment.ts';
 import { repositoryRoot } from '../support/planted-copy.ts';
 import { gatewayConfig, usualConfig } from '../chaos/gateway-config.ts';
 import {
+  chaosConstants,
   createGatewaySlot,
   gatewaySecrets,
   type GatewaySlot,
@@ -136,8 +137,6 @@ export async function startRig(rules: string, closing: (() => Promise<unknown>)[
       anchorFolder,
       keyFile,
       checkpoints,
-      chainUrl: environment.chain.url,
-      followedUrl: chain.url,
       rateUrl: rates.url,
       discoveryUrl: discovery.peer.url,
     });
@@ -148,6 +147,11 @@ export async function startRig(rules: string, closing: (() => Promise<unknown>)[
       root: repositoryRoot,
       configFile,
       clockFile,
+      constants: {
+        ...chaosConstants,
+        chainTrigger: { behindAfterSecs: 20 },
+        discovery: { graceSecs: 0 },
+      },
       databaseUrl: `postgresql://postgres@127.0.0.1:${wire.port}/${database}`,
       // no fault of the drill may end a gateway
       isExcused: () => false,
@@ -192,15 +196,12 @@ interface MoreTables {
   readonly anchorFolder: string;
   readonly keyFile: string;
   readonly checkpoints: string;
-  readonly chainUrl: string;
-  readonly followedUrl: string;
   readonly rateUrl: string;
   readonly discoveryUrl: string;
 }
 
 function moreTables(of: MoreTables): string {
-  const { metricsPort, anchorFolder, keyFile, checkpoints, chainUrl, followedUrl, rateUrl, discoveryUrl } =
-    of;
+  const { metricsPort, anchorFolder, keyFile, checkpoints, rateUrl, discoveryUrl } = of;
   // the sources belong to the last token
   return `
 [[accepted_tokens.rates]]
@@ -225,11 +226,9 @@ network = "eip155:84532"
 rpc_url = "${followedUrl}"
 addresses = ["${checkpoints}"]
 event = "event NeverEmitted()"
-behind_after_secs = 20
 
 [discovery]
 url = "${discoveryUrl}"
-grace_secs = 0
 
 [metrics]
 bind_address = "127.0.0.1:${metricsPort}"

@@ -17,8 +17,6 @@ export async function fleetConfig(mode: FleetMode, servers: readonly string[]): 
   const broker = `[jetstream]
 servers = ${JSON.stringify(servers)}
 replicas = ${servers.length}
-max_bytes = 268_435_456
-take_within_secs = 20
 `;
   const text = `
 bind_address = "127.0.0.1:0"
@@ -29,7 +27,7 @@ log_level = "silent"
 default_invocation_mode = "public_paid"
 [limits]
 requests_per_minute = 0
-max_triggered_calls = 1_000_000
+max_outstanding_calls = 1_000_000
 [delivery]
 max_attempts = 1_000
 backoff_base_ms = 1
@@ -54,7 +52,13 @@ mode = "${mode}"
 token = "env:TOKEN"
 ${mode === 'jetstream' ? broker : ''}`;
   const env = { KEY: 'the-receipt-key-of-the-fleet-test-gateways', TOKEN: fleet.token };
-  const { config } = await parseConfig(text, { file: 'fleet.toml', env, readFile: async () => '' });
+  const constants = { jetstream: { maxBytes: 268_435_456, takeWithinSecs: 20 } };
+  const { config } = await parseConfig(text, {
+    file: 'fleet.toml',
+    env,
+    readFile: async () => '',
+    constants,
+  });
   return config;
 }
 

@@ -79,7 +79,7 @@ test.skipIf(isMissing)(
     const { url, run, stop } = await startServer();
     const runner = await startTestRunner(() => ({ status: 200, body: 'done' }));
     const env = { LOG_KEY: testSeed.toString('hex') };
-    const tables = `[log]\norigin = "${testSigner.name}"\nkey = "env:LOG_KEY"\nseal_every_ms = 20
+    const tables = `[log]\norigin = "${testSigner.name}"\nkey = "env:LOG_KEY"
 [[log.anchors]]\nkind = "folder"\nlocation = "${temporaryFolder()}"\nevery_ms = 20`;
     const gatewayOn = (databaseUrl: string) =>
       startTestGateway({

@@ -35,7 +35,6 @@ log_level = "silent"
 [log]
 origin = "${origin}"
 key = ${key}
-seal_every_ms = 20
 ${log}
 ${tables}`;
 }
@@ -46,6 +45,7 @@ export async function booksConfigOf(options: BooksOptions): Promise<Config> {
   const { config } = await parseConfig(booksConfig(options), {
     file: 'test.toml',
     env: { ...booksEnv, ...options.env },
+    constants: { log: { sealEveryMs: 20 } },
     readFile: (path) => Promise.reject(new Error(`no ${path} here`)),
   });
   return config;

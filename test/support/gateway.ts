@@ -136,6 +136,7 @@ export async function testConfig(options: TestGatewayOptions): Promise<Config> {
     file: 'test.toml',
     env: { RUNNER_TOKEN: runnerSecret, RECEIPT_KEY: receiptKey, ...options.env },
     constants: {
+      log: { sealEveryMs: 20 },
       ...options.constants,
       // where a test has no limits of its own, none is in its way
       limits: {

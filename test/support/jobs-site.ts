@@ -119,7 +119,6 @@ secret = "env:IDENTITY_SECRET"
 [log]
 origin = "jobs.example/log"
 key = "env:LOG_KEY"
-seal_every_ms = 50
 [pages]
 name = "Testbook"
 ${oneModel(model.url)}

@@ -16,7 +16,7 @@ import { startTestRunner } from './runner.ts';
 import { askNode } from './tokens.ts';
 import { eventually } from './wait.ts';
 
-const logTable = `[log]\norigin = "${testSigner.name}"\nkey = "env:LOG_KEY"\nseal_every_ms = 20`;
+const logTable = `[log]\norigin = "${testSigner.name}"\nkey = "env:LOG_KEY"`;
 const logEnv = { LOG_KEY: testSeed.toString('hex') };
 
 /** A gateway's configuration file for `tollbook reconcile`, and the variables that it names. */

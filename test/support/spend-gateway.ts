@@ -8,6 +8,7 @@ import {
   deployPrepaidContract,
   fundPrepaidAccount,
 } from '../../src/devnet/prepaid-contract.ts';
+import type { ConstantChanges } from '../../src/base/config/constants.ts';
 import type { RecordedEvent } from '../../src/ledger/rules/event.ts';
 import type { Hex } from '../../src/base/values/primitives.ts';
 import type { SpendAuth } from '../../src/accounts/rules/spend/spend-auth.ts';
@@ -18,6 +19,7 @@ import {
 import { readEvents } from '../../src/ledger/store/streams.ts';
 import type { TestDatabase } from './database.ts';
 import { type TestChain, useChain } from './devnet.ts';
+import { networkOf } from './gateway.ts';
 import { paidModel, type ChatGateway, type ChatGatewayOptions, startChatGateway } from './chat-gateway.ts';
 import { signSpend, spendHeader } from './spend.ts';
 
@@ -28,13 +30,17 @@ export interface SpendAccount {
   sign(change?: Partial<Omit<SpendAuth, 'signature'>>): Promise<SpendAuth>;
 }
 
+interface SpendGatewayOptions extends ChatGatewayOptions {
+  readonly spend?: Readonly<Record<string, string>>;
+  readonly times?: ConstantChanges['spend'];
+  readonly rpcUrl?: string;
+}
+
 export interface SpendChain {
   readonly chain: TestChain;
   account(amountAtoms?: bigint): Promise<SpendAccount>;
-  /** A gateway that is paid by spends; `spend` changes keys of its table. */
-  gateway(
-    options?: ChatGatewayOptions & { readonly spend?: Readonly<Record<string, string>> },
-  ): Promise<ChatGateway>;
+  /** A gateway that is paid by spends; `spend` changes keys of its table, `times` how long it waits, `rpcUrl` is that of the chain. */
+  gateway(options?: SpendGatewayOptions): Promise<ChatGateway>;
   /** The contract, by a key that is not the gateway's. */
   withCredits<T>(use: (credits: PrepaidContract) => Promise<T>): Promise<T>;
   /** From here on nothing gets into a block; then, once it resumes, what comes does at once, and a block every second. */
@@ -74,10 +80,19 @@ export function useSpendChain(): SpendChain {
         sign: (change = {}) => signSpend(domain(), key, change),
       };
     },
-    gateway: ({ spend = {}, tables = '', env = {}, ...options } = {}) =>
+    gateway: ({
+      spend = {},
+      times = {},
+      rpcUrl = chain.rpcUrl,
+      tables = '',
+      env = {},
+      constants = {},
+      ...options
+    } = {}) =>
       startChatGateway({
         ...options,
-        tables: `${spendTable(chain, spend)}\n${tables}`,
+        constants: { ...constants, spend: { authorizeTimeoutMs: 10_000, ...times } },
+        tables: `${networkOf('eip155:84532', rpcUrl)}${spendTable(chain, spend)}\n${tables}`,
         env: { OPERATOR_KEY: devnetKeys.operator, ...env },
       }),
     async stall() {
@@ -113,7 +128,6 @@ export function useSpendChain(): SpendChain {
 function spendTable(chain: TestChain, change: Readonly<Record<string, string>>): string {
   const table: Record<string, string> = {
     network: '"eip155:84532"',
-    rpc_url: `"${chain.rpcUrl}"`,
     contract: `"${prepaidContractAddress}"`,
     token: `"${chain.token}"`,
     operator_key: '"env:OPERATOR_KEY"',
@@ -123,8 +137,6 @@ function spendTable(chain: TestChain, change: Readonly<Record<string, string>>):
     atoms_per_unit: '"1000000"',
     atoms_per_native_unit: '"1000"',
     max_fee_per_gas_wei: '"1000000000000"',
-    authorize_timeout_ms: '10_000',
-    nonce_wait_ms: '5_000',
     ...change,
   };
   const lines = Object.entries(table).map(([key, value]) => `${key} = ${value}`);

@@ -87,7 +87,6 @@ key = "env:OFFER_KEY"
 [log]
 origin = "jobs.example/log"
 key = "env:LOG_KEY"
-seal_every_ms = 50
 [alerts]
 webhook = "http://127.0.0.1:9/alerts"
 secret = "env:ALERT_SECRET"

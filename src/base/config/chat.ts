@@ -39,12 +39,6 @@ export const chatShape = {
   refused_per_minute: reloadable(perMinute.default(120)).describe(
     'Of requests that are refused before their admission and count against no credential, by client address',
   ),
-  failed_auth_per_minute: reloadable(perMinute.default(20)).describe(
-    'Of requests with an invalid credential, by client address',
-  ),
-  max_concurrent_per_client: reloadable(wholeNumber(1, 100_000).default(128)).describe(
-    'Completions at the same time, in one gateway: of a key, an account, a client address',
-  ),
   max_body_bytes: reloadable(wholeNumber(1, 64 * mebibyte).default(10 * mebibyte)).describe(
     'The largest body of a chat request',
   ),

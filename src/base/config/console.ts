@@ -1,22 +1,18 @@
+import type { Constants } from './constants.ts';
 import type { Reading } from './reading.ts';
 import type { RootTable } from './root.ts';
-import { type ConfigOf, readTable } from './table.ts';
-import { wholeNumber } from './values.ts';
+import { readTable } from './table.ts';
 
-export const consoleShape = {
-  session_hours: wholeNumber(1, 24)
-    .default(12)
-    .describe('How long a sign-in with a second factor opens the console'),
-} as const;
+/** The table alone switches the console on. */
+export const consoleShape = {} as const;
 
 /** The operators' console. */
-export type ConsoleConfig = ConfigOf<typeof consoleShape>;
+export type ConsoleConfig = Constants['console'];
 
 /** Reads `[console]`; undefined where the table is missing, or after a report. */
-export function readConsole(root: RootTable, { report }: Reading): ConsoleConfig | undefined {
+export function readConsole(root: RootTable, { report, constants }: Reading): ConsoleConfig | undefined {
   const raw = root.values.console;
   if (raw === undefined) return undefined;
-  const { whole } = readTable(consoleShape, raw, ['console'], report);
   if (!root.names('identity')) report.mistake(['console'], 'needs [identity]: operators sign in');
-  return whole;
+  return readTable(consoleShape, raw, ['console'], report).whole && constants.console;
 }

@@ -10,6 +10,8 @@ const constants = {
     facilitatorConnections: 2_000,
   },
   limits: {
+    /** Of all requests in flight together, arriving and processed: the manifests give a gateway three times as much. */
+    maxBodyMemoryBytes: 536_870_912,
     /** Of one gateway to all clients together, where no key authenticates quotes: each is then in the ledger for good. */
     quotesPerSecond: 200,
     /** Of those that wait: a facilitator that answers nothing may take half of the default of all outstanding calls. */
@@ -26,11 +28,33 @@ const constants = {
     /** A settlement is confirmed within seconds; five minutes are the validity of a usual signature. */
     unresolvedAfterSecs: 300,
   },
+  rateSource: {
+    /** For so long after a rollup's sequencer is up again its aggregator is not trusted: as Chainlink advises. */
+    sequencerGraceSecs: 3_600,
+  },
+  delivery: {
+    /** A call that no runner completed in a week is refunded: sixty attempts take a day, and a runner may be away for a few more. */
+    maxCallAgeSecs: 604_800,
+  },
+  jetstream: {
+    /** Of each of the two streams: the largest bodies of all calls that wait for two runners. */
+    maxBytes: 1_073_741_824,
+    /** Calls of one runner that wait in the broker; the others wait in the database, where they keep their order. */
+    maxWaiting: 500,
+    /** How long a call may wait in the broker: a runner refuses a message that was signed 300 seconds ago. */
+    takeWithinSecs: 120,
+  },
   callbacks: {
     /** A receiver that is down is tried for a day; its client finds the result at the receipt in any case. */
     giveUpAfterSecs: 86_400,
   },
   discovery: {
+    /** A listing that two looks in a row do not find is reported, and a service that is silent for as long. */
+    graceSecs: 7_200,
+    /** Pages of one look: a longer list says nothing about what is not on its first pages. */
+    maxPages: 500,
+    /** Of one look: a page is there within a second. */
+    lookTimeoutSecs: 300,
     everySecs: 3_600,
     /** Of one page. */
     timeoutMs: 10_000,
@@ -49,21 +73,44 @@ const constants = {
   chainTrigger: {
     /** Chains make a block every few seconds. */
     pollSecs: 5,
+    /** The operator is alerted where the last block that was read is older: a final block is at most half as old. */
+    behindAfterSecs: 3_600,
   },
   chat: {
-    /** Of `max_concurrent_per_client`, how many of free models. */
+    /** Requests of a client address with an invalid credential, a minute: a person mistypes less often, and a key has 192 random bits. */
+    failedAuthPerMinute: 20,
+    /** Completions at the same time, in one gateway, of a key, an account, a client address: half of an upstream's slots. */
+    maxConcurrentPerClient: 128,
+    /** Of these, how many of free models. */
     maxConcurrentFreePerClient: 24,
     /** Of a request without credentials: its body is parsed before anything is known of its caller. */
     anonymousMaxBodyBytes: 1_048_576,
     /** Leading bits that make two IPv6 addresses one client: a network of a household. */
     ipv6Prefix: 64,
   },
+  spend: {
+    /** How long a spend must stay valid beyond the request, so that it can be paid out: some twenty blocks of a slow chain. */
+    claimMarginSecs: 300,
+    /** How long a request waits for its spend to land: some blocks. */
+    authorizeTimeoutMs: 30_000,
+    /** How long a spend waits for those before it, which come at the same time. */
+    nonceWaitMs: 5_000,
+  },
+  console: {
+    /** How long a sign-in with a second factor opens the console: a working day. */
+    sessionHours: 12,
+  },
   upstream: {
     connectTimeoutMs: 5_000,
+    /** Of `timeout_ms`: a pause in an answer may take half of what its beginning may, a whole answer five times as much. */
+    idleOfTimeout: 0.5,
+    totalOfTimeout: 5,
     /** How long a client may read nothing of its stream before another request may take its slot. */
     stalledReaderTimeoutMs: 10_000,
   },
   log: {
+    /** How often a head is signed: a receipt is proven a second after the payment, and a signature takes a millisecond. */
+    sealEveryMs: 1_000,
     /** A head is signed earlier than its interval says once so many events wait: proofs stay small. */
     sealEveryEvents: 10_000,
   },

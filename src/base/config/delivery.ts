@@ -1,3 +1,5 @@
+import type { Constants } from './constants.ts';
+import type { Reading } from './reading.ts';
 import type { Report } from './report.ts';
 import { type ConfigOf, readTable, type Table } from './table.ts';
 import { wholeNumber } from './values.ts';
@@ -14,9 +16,6 @@ export const deliveryShape = {
   lease_secs: wholeNumber(1, 86_400)
     .default(60)
     .describe('How long the lease of one attempt lasts: longer than timeout_ms'),
-  max_call_age_secs: wholeNumber(60, 31_536_000)
-    .default(604_800)
-    .describe('From when a call is enqueued, or put back in the queue by an operator'),
   concurrency_per_runner: wholeNumber(1, 10_000)
     .default(32)
     .describe('Pushes to one runner at the same time, of one gateway'),
@@ -25,13 +24,16 @@ export const deliveryShape = {
     .describe('The largest result that the database stores'),
 } as const;
 
-export type DeliveryConfig = ConfigOf<typeof deliveryShape>;
+export type DeliveryConfig = ConfigOf<typeof deliveryShape> & Constants['delivery'];
 
 /** Reads `[delivery]`; undefined after a report. */
-export function readDelivery(raw: unknown, report: Report): DeliveryConfig | undefined {
+export function readDelivery(
+  raw: unknown,
+  { report, constants }: Pick<Reading, 'report' | 'constants'>,
+): DeliveryConfig | undefined {
   const table = readTable(deliveryShape, raw ?? {}, ['delivery'], report);
   checkTimes(table, report);
-  return table.whole;
+  return table.whole && { ...table.whole, ...constants.delivery };
 }
 
 function checkTimes({ at, values }: Table<typeof deliveryShape>, report: Report): void {

@@ -9,9 +9,6 @@ export const limitsShape = {
   max_body_bytes: wholeNumber(1, 64 * mebibyte)
     .default(mebibyte)
     .describe('The largest body of a job request'),
-  max_body_memory_bytes: wholeNumber(mebibyte, 1024 * 1024 * mebibyte)
-    .default(512 * mebibyte)
-    .describe('Of all requests in flight together, arriving and processed'),
   requests_per_minute: wholeNumber(0, 1_000_000).default(600).describe('0 switches the limit off'),
   quote_events_per_sec: wholeNumber(0, 1_000_000)
     .default(5)
@@ -20,13 +17,12 @@ export const limitsShape = {
     ),
   max_outstanding_calls: wholeNumber(1, 100_000_000)
     .default(10_000)
-    .describe('Paid calls that wait or are with a runner'),
+    .describe(
+      'Paid calls that wait or are with a runner; calls of triggers have as many places of their own',
+    ),
   least_read_bytes_per_sec: wholeNumber(0, 1_000_000)
     .default(2_048)
     .describe('A client that reads less of its answer for half a minute is cut; 0 cuts none'),
-  max_triggered_calls: wholeNumber(1, 100_000_000)
-    .default(10_000)
-    .describe('The same for calls of triggers: they take no place of a paid one'),
 } as const;
 
 export type LimitsConfig = ConfigOf<typeof limitsShape> & Constants['limits'];

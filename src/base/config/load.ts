@@ -7,7 +7,7 @@ import { readDelivery } from './delivery.ts';
 import { readDiscovery } from './discovery.ts';
 import type { Environment } from './environment.ts';
 import { readText, reasonOf } from './files.ts';
-import { deepFreeze } from './freeze.ts';
+import { deepFreeze, frozenMap } from './freeze.ts';
 import { readIdentity } from './identity.ts';
 import { readJetStream } from './jetstream.ts';
 import { ConfigError, formatPath, type Path } from './mistakes.ts';
@@ -74,6 +74,8 @@ export async function parseConfig(
   const toml = readToml(text, source.file);
   const findings: Findings = { mistakes: [], warnings: [] };
   const skipped: Path[] = [];
+  const report = createReport(toml, findings);
+  const root = readTable(rootShape, toml.root, [], report);
   const reading: Reading = {
     ...source,
     findings,
@@ -82,7 +84,6 @@ export async function parseConfig(
     constants: withChanges(constants),
     skippedSecrets: withoutSecrets ? skipped : undefined,
   };
-  const root = readTable(rootShape, toml.root, [], reading.report);
   const config = await readConfig(root, reading);
   if (config === undefined) throw new ConfigError(reading.findings.mistakes);
   return {

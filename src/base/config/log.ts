@@ -24,7 +24,6 @@ export const logShape = {
   key: rotatingSecret.describe(
     'The Ed25519 seed that signs heads: 32 bytes in hex or base64; `tollbook log key` makes one',
   ),
-  seal_every_ms: wholeNumber(10, 3_600_000).default(1_000).describe('How often a head is signed'),
   anchors: z.unknown(),
 } as const;
 
@@ -149,7 +148,7 @@ async function readAnchor(
   const url = values.kind === 'webhook' ? readValue(webhookUrl, location, at, reading.report) : undefined;
   if (!whole) return undefined;
   const common = { name, everyMs: whole.everyMs ?? defaultEveryMs };
-  const { kind, accessKeyId, region } = whole;
+  const { kind, region } = whole;
   if (kind === 'folder') return { ...common, kind, folder: besideConfig(reading.file, location) };
   if (kind === 'webhook' && url)
     return { ...common, kind, url: url.value, ...(signing !== undefined && { secret: signing }) };

@@ -4,7 +4,7 @@ import { identifierModes } from '../values/payment-identifier.ts';
 import { rotatingSecret } from './secret-source.ts';
 import { reloadable, type Table } from './table.ts';
 import { baseUrl, bindAddress, proxyRange, secureBaseUrl } from './urls.ts';
-import { filePath, flag, markupBps, oneOf, rate, wholeNumber } from './values.ts';
+import { filePath, flag, markupBps, matching, oneOf, rate, wholeNumber } from './values.ts';
 
 const features = ['x402', 'chat'] as const;
 /** A part of the gateway that the operator switches on. */
@@ -68,9 +68,6 @@ export const jobsShape = {
 
   rate_per_native_unit: reloadable(rate.optional()).describe(
     'The rate of tokens that have none of their own',
-  ),
-  rate_max_age_secs: reloadable(wholeNumber(2, 2_592_000).optional()).describe(
-    'When the operator is warned of a fixed rate, of tokens that do not say it themselves',
   ),
   markup_bps: reloadable(markupBps.default(0)).describe('The markup of tokens that have none of their own'),
   default_invocation_mode: reloadable(oneOf(invocationModes).default('disabled')).describe(

@@ -1,9 +1,10 @@
+import type { Constants } from './constants.ts';
 import { chainIdOf, type Hex } from '../values/primitives.ts';
+import { rpcUrlOf } from './networks.ts';
 import { readPrivateKey } from './private-key.ts';
 import type { Reading } from './reading.ts';
 import { secret } from './secret-source.ts';
 import { type ConfigOf, readTable } from './table.ts';
-import { rpcUrl } from './urls.ts';
 import { address, decimal, network, serviceId, wholeNumber, Wrong } from './values.ts';
 
 const atoms = decimal('1000000', (raw) =>
@@ -26,7 +27,6 @@ const feeWei = decimal('100000000000', (raw) =>
 
 export const spendShape = {
   network: network.describe('The chain of the prepaid contract'),
-  rpc_url: rpcUrl.describe("The chain's RPC"),
   contract: address.describe('The prepaid contract'),
   token: address.describe('The one token of its accounts that is accepted'),
   operator_key: secret.describe('The private key that pays for the transactions'),
@@ -44,13 +44,6 @@ export const spendShape = {
   max_fee_per_gas_wei: feeWei
     .default(100_000_000_000n)
     .describe('The most that a transaction offers for a unit of gas'),
-  claim_margin_secs: wholeNumber(10, 86_400)
-    .default(300)
-    .describe('How long a spend must stay valid beyond the request, so that it can be paid out'),
-  authorize_timeout_ms: wholeNumber(100, 300_000)
-    .default(30_000)
-    .describe('How long a request waits for its spend to land'),
-  nonce_wait_ms: wholeNumber(0, 60_000).default(5_000).describe('How long a spend waits for those before it'),
   exposure: exposure
     .default(0n)
     .describe(
@@ -58,9 +51,13 @@ export const spendShape = {
     ),
 } as const;
 
+type SpendTimes = Constants['spend'];
+
 /** Payment by signed spends of the prepaid contract. Amounts are the token's atoms. */
-export interface SpendConfig extends ConfigOf<typeof spendShape> {
+export interface SpendConfig extends ConfigOf<typeof spendShape>, SpendTimes {
   readonly chainId: number;
+  /** Of the network. */
+  readonly rpcUrl: string;
   /** The operator's private key: lands spends and pays out earned ones. */
   readonly operatorKey: Hex;
 }
@@ -79,5 +76,7 @@ export async function readSpend(raw: unknown, reading: Reading): Promise<SpendCo
   if (minCharge !== undefined && exposed > 0n && exposed < minCharge)
     report.mistake([...at, 'exposure'], `would never apply: no spend is below min_charge (${minCharge})`);
   const chainId = whole && chainIdOf(whole.network);
-  return whole && chainId !== undefined && operatorKey ? { ...whole, chainId, operatorKey } : undefined;
+  const rpcUrl = rpcUrlOf(table.values.network, [...at, 'network'], reading);
+  if (!whole || chainId === undefined || rpcUrl === undefined || !operatorKey) return undefined;
+  return { ...whole, ...reading.constants.spend, chainId, rpcUrl, operatorKey };
 }

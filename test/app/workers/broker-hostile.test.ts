@@ -211,10 +211,7 @@ describe.skipIf(!isNatsInstalled)('a call whose lease ends while its message is 
   });
 
   test('is given back without losing an attempt where no runner takes it in time', async () => {
-    const { database, name, gateway } = await startOnBroker(nats(), {
-      chain,
-      jetStream: 'take_within_secs = 5',
-    });
+    const { database, name, gateway } = await startOnBroker(nats(), { chain, takeWithinSecs: 5 });
     const call = await pay(gateway);
     // handed over anew, each time with the same idempotency key
     await eventually(async () => {

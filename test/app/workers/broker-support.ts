@@ -51,7 +51,7 @@ export async function gatewayOn(
   nats: Pick<NatsCluster, 'urls'>,
   {
     name,
-    jetStream = '',
+    takeWithinSecs = 120,
     delivery = 'backoff_base_ms = 1\nbackoff_cap_ms = 1',
     isBrokerUp = true,
     ...options
@@ -59,7 +59,7 @@ export async function gatewayOn(
     readonly name: string;
     readonly database: TestDatabase;
     readonly chain: TestChain;
-    readonly jetStream?: string;
+    readonly takeWithinSecs?: number;
     readonly delivery?: string;
     /** What its status says of the broker before the test goes on. */
     readonly isBrokerUp?: boolean;
@@ -76,8 +76,6 @@ token = "env:RUNNER_TOKEN"
 servers = ${JSON.stringify(nats.urls)}
 name = "${name}"
 replicas = 1
-max_bytes = 16_777_216
-${jetStream}
 
 [delivery]
 ${delivery}

@@ -83,10 +83,7 @@ describe.skipIf(!isNatsInstalled)('a broker in trouble', () => {
   test.each(['stream', 'consumer'] as const)(
     'whose %s was deleted has it again without a restart, and every call is done',
     async (what) => {
-      const { database, name, gateway } = await startOnBroker(nats(), {
-        chain,
-        jetStream: 'take_within_secs = 5',
-      });
+      const { database, name, gateway } = await startOnBroker(nats(), { chain, takeWithinSecs: 5 });
       const manager = await managerOn(nats());
       const { callStream } = brokerNames(name);
       const inside = await pay(gateway);

@@ -25,7 +25,6 @@ describe('discovery', () => {
     ['url = "https://facilitator.example?a=b"', 'url: must not have a query: paths are appended to it'],
     ['url = "https://user:word@facilitator.example"', 'url: must not contain credentials'],
     ['url = "ftp://facilitator.example"', 'url: is not an http or https URL'],
-    [`${url}\ngrace_secs = -1`, 'grace_secs: must be a whole number from 0 to 2592000'],
     [`${url}\ninterval = 1`, 'interval: is not a known key'],
   ])('%s is refused: %s', async (lines, mistake) => {
     expect(await mistakesIn(discovery(lines))).toEqual([expect.stringContaining(`discovery.${mistake}`)]);
@@ -33,8 +32,8 @@ describe('discovery', () => {
 
   it('changes with a restart alone, which a reload says', async () => {
     const { config } = await parse(discovery(url));
-    const next = await parse(discovery(`${url}\ngrace_secs = 60`));
+    const next = await parse(discovery('url = "https://other.example"'));
     const { config: kept, requireRestart } = reloadConfig(config, next.config);
-    expect([kept.discovery?.graceSecs, requireRestart]).toEqual([7_200, ['discovery.grace_secs']]);
+    expect([kept.discovery?.url, requireRestart]).toEqual([config.discovery?.url, ['discovery.url']]);
   });
 });

@@ -66,7 +66,6 @@ invocation_mode = "public_paid"
         leastReadBytesPerSec: 2_048,
         requestsPerMinute: 600,
         maxOutstandingCalls: 10_000,
-        maxTriggeredCalls: 10_000,
         maxUnsettledCalls: 5_000,
         maxInFlightRequests: 2_000,
         maxWaitingRequests: 5_000,

@@ -194,8 +194,8 @@ describe('a connection on which a client goes on after 429', () => {
 const mebibyte = 1_048_576;
 /** Of four mebibytes one is for bodies that arrive: half of it for one client. */
 const little = {
-  tables: `[limits]\nmax_body_memory_bytes = ${4 * mebibyte}\nrequests_per_minute = 0`,
-  constants: { limits: { maxInFlightRequests: 80 } },
+  tables: '[limits]\nrequests_per_minute = 0',
+  constants: { limits: { maxInFlightRequests: 80, maxBodyMemoryBytes: 4 * mebibyte } },
 };
 
 describe('the memory of all bodies', () => {

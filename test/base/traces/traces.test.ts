@@ -72,7 +72,7 @@ test('one paid request is one trace, from the client through verify, settle, con
   await gateway.stop();
 
   expect(collector.requests[0]).toMatchObject({ path: '/v1/traces', headers: { 'x-team': 'the key' } });
-  expect(collector.resource).toMatchObject({ 'service.name': 'a gateway' });
+  expect(collector.resource).toMatchObject({ 'service.name': 'books' });
   const mine = collector.spans.filter(({ traceId }) => traceId === client.traceId);
   const request = mine.find(({ name }) => name === route);
   expect(request).toMatchObject({

@@ -1,14 +1,17 @@
 import { expect, test } from 'vitest';
+import { withChanges } from '../../../src/base/config/constants.ts';
 import { readDelivery } from '../../../src/base/config/delivery.ts';
+import type { Report } from '../../../src/base/config/report.ts';
 import { retryDelayMs } from '../../../src/calls/use-cases/record-attempt.ts';
 
 const hourMs = 3_600_000;
 
 test('with the defaults, a call whose runner is away for 12 hours is not lost, whatever the random waits are', () => {
-  const delivery = readDelivery(undefined, {
+  const report: Report = {
     mistake: (at, message) => expect.unreachable(`${at.join('.')} ${message}`),
     warning: (at, message) => expect.unreachable(`${at.join('.')} ${message}`),
-  });
+  };
+  const delivery = readDelivery(undefined, { report, constants: withChanges({}) });
   if (!delivery) throw new Error('the defaults are valid');
   const waits = Array.from({ length: delivery.maxAttempts - 1 }, (_, failures) => failures);
   const total = (random: number): number =>

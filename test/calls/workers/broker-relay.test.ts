@@ -191,10 +191,7 @@ describe.skipIf(!isNatsInstalled)('while the broker is away or wrong', () => {
   });
 
   test('a paused runner takes no call from the broker, and gets it once it is resumed', async () => {
-    const { database, name, gateway } = await startOnBroker(nats(), {
-      chain,
-      jetStream: 'take_within_secs = 5',
-    });
+    const { database, name, gateway } = await startOnBroker(nats(), { chain, takeWithinSecs: 5 });
     const call = await pay(gateway);
     await eventually(async () =>
       expect((await readCalls(database)).map(({ status }) => status)).toEqual(['leased']),

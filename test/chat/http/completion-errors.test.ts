@@ -295,7 +295,7 @@ test('a gateway at its request limit refuses immediately', async () => {
 });
 
 test('a client that guesses keys is limited, and cached keys keep working', async () => {
-  const gateway = await startChatGateway({ chat: 'failed_auth_per_minute = 2' });
+  const gateway = await startChatGateway({ constants: { chat: { failedAuthPerMinute: 2 } } });
   const good = await gateway.key();
   expect((await gateway.get('/v1/key', good)).status).toBe(200);
   const stranger = await startChatGateway();
@@ -307,7 +307,7 @@ test('a client that guesses keys is limited, and cached keys keep working', asyn
 });
 
 test('concurrent guesses of keys are limited like sequential ones', async () => {
-  const gateway = await startChatGateway({ chat: 'failed_auth_per_minute = 5' });
+  const gateway = await startChatGateway({ constants: { chat: { failedAuthPerMinute: 5 } } });
   const stranger = await startChatGateway();
   const unknown = await Promise.all(Array.from({ length: 30 }, () => stranger.key()));
   const answers = await Promise.all(unknown.map((key) => gateway.get('/v1/key', key)));
@@ -318,7 +318,7 @@ test('concurrent guesses of keys are limited like sequential ones', async () => 
 });
 
 test('a revoked key leaves the cache, and counts as a failed credential', async () => {
-  const gateway = await startChatGateway({ chat: 'failed_auth_per_minute = 4' });
+  const gateway = await startChatGateway({ constants: { chat: { failedAuthPerMinute: 4 } } });
   const { database } = gateway;
   const key = await gateway.key();
   const tried = async (path?: string) => {

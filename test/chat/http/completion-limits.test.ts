@@ -116,9 +116,9 @@ const hanging = (model: string) => ({ ...ask('fault:stall_mid_stream', model), s
 
 test('one wallet without credit, and one address, occupy a few slots of an upstream; paid models keep theirs', async () => {
   const gateway = await startChatGateway({
-    chat: 'max_concurrent_per_client = 5\nanonymous_per_day = 100',
+    chat: 'anonymous_per_day = 100',
     upstream: 'max_concurrent = 7',
-    constants: { chat: { maxConcurrentFreePerClient: 2 } },
+    constants: { chat: { maxConcurrentPerClient: 5, maxConcurrentFreePerClient: 2 } },
   });
   const open = async (model: string, key: string | undefined, address: string): Promise<number> => {
     const answer = await gateway.post(hanging(model), {

@@ -62,7 +62,8 @@ describe('credit for completions', () => {
 
   test('for fourteen completions admits exactly fourteen of two hundred concurrent requests', async () => {
     const gateway = await startChatGateway({
-      chat: 'key_per_minute = 1000\naccount_per_minute = 1000\nmax_concurrent_per_client = 1000',
+      chat: 'key_per_minute = 1000\naccount_per_minute = 1000',
+      constants: { chat: { maxConcurrentPerClient: 1_000 } },
     });
     const hanging = { ...ask('words:3 fault:hang'), max_tokens: 50, stream: true };
     const bound = await boundOf(gateway, hanging);

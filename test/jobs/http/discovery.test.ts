@@ -302,7 +302,7 @@ function rootOf(leaf: Buffer, index: number, size: number, path: readonly string
 test('a receipt proves its settlement up to a signed tree head, and a changed event proves nothing', async () => {
   const { gateway } = await startWithDatabase({
     chain,
-    tables: '[log]\norigin = "jobs.example/log"\nkey = "env:LOG_KEY"\nseal_every_ms = 100',
+    tables: '[log]\norigin = "jobs.example/log"\nkey = "env:LOG_KEY"',
     env: { LOG_KEY: testSeed.toString('hex') },
   });
   const check = await documentOf(gateway);

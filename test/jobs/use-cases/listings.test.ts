@@ -29,8 +29,7 @@ const others = otherItems(3);
 async function startWatched(
   database: TestDatabase,
   service: TestDiscoveryService,
-  keys = '',
-  timeoutMs = 10_000,
+  { graceSecs = 0, timeoutMs = 10_000 } = {},
 ) {
   const gateway = await startTestGateway({
     database,
@@ -38,9 +37,9 @@ async function startWatched(
     // with a port that the system chooses, the address is that of the port
     bind: `127.0.0.1:${await freePort()}`,
     top: 'public_url = "https://shop.example"',
-    tables: `[metrics]\ntoken = "env:METRICS_TOKEN"\n[discovery]\nurl = "${service.url}"\n${keys}`,
+    tables: `[metrics]\ntoken = "env:METRICS_TOKEN"\n[discovery]\nurl = "${service.url}"`,
     env: { METRICS_TOKEN: metricsToken },
-    constants: { discovery: { timeoutMs } },
+    constants: { discovery: { graceSecs, timeoutMs } },
   });
   const figure = async (name: string): Promise<string | undefined> => {
     const { text } = await gateway.get('/metrics', { authorization: `Bearer ${metricsToken}` });
@@ -73,10 +72,7 @@ test('two gateways look in turns; a listing is gone after two conclusive looks, 
   const service = await startDiscoveryService([...others, ...ours]);
   const { host } = new URL(service.url);
   const database = await createDatabase();
-  const gateways = [
-    await startWatched(database, service, 'grace_secs = 0'),
-    await startWatched(database, service, 'grace_secs = 0'),
-  ];
+  const gateways = [await startWatched(database, service), await startWatched(database, service)];
   const operator = await operatorOf(database, ['status:read']);
   const everywhere = (part: object): Promise<void> =>
     eventually(async () => {
@@ -121,7 +117,7 @@ test('two gateways look in turns; a listing is gone after two conclusive looks, 
 test('a job that was never listed raises no alert, and a gateway that stops ends its look immediately for the next one', async () => {
   const service = await startDiscoveryService([...others, ours[0]!]);
   const database = await createDatabase();
-  const gateway = await startWatched(database, service, 'grace_secs = 0', 60_000);
+  const gateway = await startWatched(database, service, { timeoutMs: 60_000 });
   const operator = await operatorOf(database, ['status:read']);
   await eventually(async () => {
     const { json } = await gateway.get('/status', operator);

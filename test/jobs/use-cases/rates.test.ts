@@ -247,7 +247,7 @@ test('a fixed rate that is older than allowed is still offered, and /status, the
   const options = {
     database,
     chain,
-    top: 'rate_max_age_secs = 60',
+    change: (text: string) => text.replaceAll(/^eip712_version = .*$/gm, '$&\nrate_max_age_secs = 60'),
     tables: '[metrics]\ntoken = "env:METRICS_TOKEN"',
     env: { METRICS_TOKEN: 'a-token-of-the-metrics-with-32-letters' },
   };

@@ -64,6 +64,7 @@ says what they are for. A key with \`*\` changes with a reload. A key that is ne
 
 function tableText({ header, keys }: TableReference): string {
   const title = header === '' ? '## The top of the file' : `## \`${header}\``;
+  if (keys.length === 0) return `${title}\nIt has no keys: the table alone switches it on.`;
   return [title, '| Key | Type | Default | Meaning |', '|---|---|---|---|', ...keys.map(rowOf)].join('\n');
 }
 

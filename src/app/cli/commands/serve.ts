@@ -1,7 +1,7 @@
 import type { Logger } from 'pino';
 import { databaseWarning, readDatabaseUrl } from '../../../base/config/database-url.ts';
 import { processEnvironment } from '../../../base/config/environment.ts';
-import { loadConfig } from '../../../base/config/load.ts';
+import { loadConfig, type LoadedConfig, type LoadOptions } from '../../../base/config/load.ts';
 import { ConfigError } from '../../../base/config/mistakes.ts';
 import { createLogger } from '../../logger.ts';
 import type { Ending } from '../../shut-down.ts';
@@ -15,13 +15,15 @@ import { appCommands } from '../descriptions.ts';
 
 const workersModes = ['all', 'none', 'only'] as const satisfies readonly WorkersMode[];
 
-export async function run(args: readonly string[]): Promise<ExitCode> {
+/** @param options of the configuration: those of a test */
+export async function run(args: readonly string[], options: LoadOptions = {}): Promise<ExitCode> {
   const request = readRequest(args);
   const signals = twoSignals();
   // a SIGHUP during the start must not end the process; the configuration was read just now
   process.on('SIGHUP', () => {});
   const env = processEnvironment();
-  const { config, warnings } = await loadConfig(request.file, env);
+  const load = () => loadConfig(request.file, env, options);
+  const { config, warnings } = await load();
   const databaseUrl = await readDatabaseUrl(env);
   const logger = createLogger(config.logLevel);
   for (const warning of [...warnings, databaseWarning(databaseUrl, env) ?? []].flat())
@@ -30,7 +32,7 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
   const { workers, quiet } = request;
   const start = () => startGateway({ config, databaseUrl, logger, workers, quiet });
   let gateway = await start();
-  const onSignal = reloader(() => gateway, request.file, logger);
+  const onSignal = reloader(() => gateway, load, logger);
   process.on('SIGHUP', onSignal);
   logger.info({ url: gateway.url }, 'listening');
   while (gateway.quiet && !(await isSignalled(signals.first, gateway.quiet))) {
@@ -86,16 +88,24 @@ function logEnd({ requestsCut, workLeft }: Ending, logger: Logger): ExitCode {
 }
 
 /** Reloads run one after the other; a signal during a reload starts another. */
-function reloader(current: () => RunningGateway, file: string, logger: Logger): () => void {
+function reloader(
+  current: () => RunningGateway,
+  load: () => Promise<LoadedConfig>,
+  logger: Logger,
+): () => void {
   let last = Promise.resolve();
   return () => {
-    last = last.then(() => reload(current(), file, logger));
+    last = last.then(() => reload(current(), load, logger));
   };
 }
 
-async function reload(gateway: RunningGateway, file: string, logger: Logger): Promise<void> {
+async function reload(
+  gateway: RunningGateway,
+  load: () => Promise<LoadedConfig>,
+  logger: Logger,
+): Promise<void> {
   try {
-    const { config, warnings } = await loadConfig(file, processEnvironment());
+    const { config, warnings } = await load();
     for (const warning of warnings) logger.warn({ warning }, 'the configuration has a warning');
     const requireRestart = await gateway.reload(config);
     if (requireRestart.length === 0) logger.info('configuration loaded');

@@ -49,7 +49,7 @@ export async function triggerCall(context: TriggerContext, order: TriggerOrder):
   const before = await findMadeCall(context, order, bodySha256);
   if (before) return before;
   if (context.tooLate()) return { kind: 'busy', reason: 'stopping' };
-  if (context.lane.state.triggeredCalls >= context.config.limits.maxTriggeredCalls)
+  if (context.lane.state.triggeredCalls >= context.config.limits.maxOutstandingCalls)
     return { kind: 'busy', reason: 'outbox_full' };
   return record(context, order, bodySha256);
 }

@@ -12,7 +12,10 @@ import { eventually } from '../../../support/wait.ts';
 
 const spends = useSpendChain();
 const node = () => createTestClient({ mode: 'anvil', transport: http(spends.chain.rpcUrl) });
-const twoMillion = { exposure: '"2000000"', authorize_timeout_ms: '400', nonce_wait_ms: '400' };
+const twoMillion = {
+  spend: { exposure: '"2000000"' },
+  times: { authorizeTimeoutMs: 400, nonceWaitMs: 400 },
+};
 
 /** From here on nothing gets into a block, until `resume` or the end of the test. */
 async function stallChain(): Promise<{ resume(): Promise<void> }> {
@@ -36,7 +39,7 @@ async function soundLedger(...gateways: readonly [ChatGateway, ...ChatGateway[]]
 }
 
 test('a spend within the exposure is answered before it lands, and is paid out', async () => {
-  const gateway = await spends.gateway({ spend: twoMillion });
+  const gateway = await spends.gateway({ ...twoMillion });
   const auth = await (await spends.account()).sign();
   const before = await spends.chain.balance(operator);
   const chain = await stallChain();
@@ -54,8 +57,8 @@ test('a spend within the exposure is answered before it lands, and is paid out',
 });
 
 test('a spend beyond the exposure lands before its answer, in every process', async () => {
-  const one = await spends.gateway({ spend: twoMillion });
-  const other = await spends.gateway({ spend: twoMillion, database: one.database });
+  const one = await spends.gateway({ ...twoMillion });
+  const other = await spends.gateway({ ...twoMillion, database: one.database });
   const account = await spends.account();
   const auths = await Promise.all([0n, 1n, 2n].map((nonce) => account.sign({ nonce })));
   const [first, second, third] = auths as [SpendAuth, SpendAuth, SpendAuth];
@@ -71,8 +74,8 @@ test('a spend beyond the exposure lands before its answer, in every process', as
 });
 
 test('of twenty concurrent spends in two processes only as many are answered early as the exposure allows', async () => {
-  const one = await spends.gateway({ spend: twoMillion });
-  const other = await spends.gateway({ spend: twoMillion, database: one.database });
+  const one = await spends.gateway({ ...twoMillion });
+  const other = await spends.gateway({ ...twoMillion, database: one.database });
   const account = await spends.account();
   const chain = await stallChain();
   const auths = await Promise.all(
@@ -91,7 +94,7 @@ test('of twenty concurrent spends in two processes only as many are answered ear
 });
 
 test('an account with a spend that did not land is never again answered before landing', async () => {
-  const gateway = await spends.gateway({ spend: twoMillion });
+  const gateway = await spends.gateway({ ...twoMillion });
   const account = await spends.account();
   const auth = await account.sign();
   const chain = await stallChain();
@@ -122,7 +125,7 @@ test('an account with a spend that did not land is never again answered before l
 });
 
 test('a spend without a delivered answer ends its exposure and is not paid out', async () => {
-  const gateway = await spends.gateway({ spend: twoMillion });
+  const gateway = await spends.gateway({ ...twoMillion });
   const account = await spends.account();
   gateway.model.failWith('status_503');
   const auth = await account.sign();
@@ -140,7 +143,7 @@ test('a spend without a delivered answer ends its exposure and is not paid out',
 });
 
 test('a spend answered by a process that then ended is landed and paid out by another process', async () => {
-  const gateway = await spends.gateway({ spend: twoMillion });
+  const gateway = await spends.gateway({ ...twoMillion });
   const auth = await (await spends.account()).sign();
   const before = await spends.chain.balance(operator);
   const chain = await stallChain();
@@ -154,7 +157,7 @@ test('a spend answered by a process that then ended is landed and paid out by an
   await chain.resume();
   expect(await spends.chain.balance(operator)).toBe(before);
   expect(await openRows(gateway.database)).toEqual(['0 open']);
-  const other = await spends.gateway({ spend: twoMillion, database: gateway.database });
+  const other = await spends.gateway({ ...twoMillion, database: gateway.database });
   await eventually(async () => expect(await spends.chain.balance(operator)).toBe(before + auth.amount));
   await eventually(async () => expect(await openRows(other.database)).toEqual([]));
   await soundLedger(other);

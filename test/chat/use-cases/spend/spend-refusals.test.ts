@@ -88,7 +88,7 @@ test('a request with a spend and an API key is refused, and neither is charged',
 });
 
 test('wrong signatures count against the client, whose further ones do not call the chain', async () => {
-  const gateway = await spends.gateway({ chat: 'failed_auth_per_minute = 3' });
+  const gateway = await spends.gateway({ constants: { chat: { failedAuthPerMinute: 3 } } });
   const forge = async () => codeOf(await ask(gateway, await signSpend(domain(), generatePrivateKey())));
   for (let tries = 0; tries < 3; tries++) expect(await forge()).toBe('402 signer_mismatch');
   expect(await forge()).toBe('429 rate_limit_exceeded');
@@ -105,7 +105,7 @@ test('a spend whose landing costs too much gas for its amount is refused without
 });
 
 test('a spend is refused without a charge while the chain cannot be reached', async () => {
-  const gateway = await spends.gateway({ spend: { rpc_url: '"http://127.0.0.1:1"' } });
+  const gateway = await spends.gateway({ rpcUrl: 'http://127.0.0.1:1' });
   const auth = await (await spends.account()).sign();
   const answer = await ask(gateway, auth);
   expect(answer.headers.get('retry-after')).toBe('2');
@@ -116,7 +116,7 @@ test('a spend is refused without a charge while the chain cannot be reached', as
 test('the log names the request whose spend did not land, with the words of the node', async () => {
   const proxy = await startRpcProxy(spends.chain.rpcUrl);
   const { lines, logger } = logLines();
-  const gateway = await spends.gateway({ logger, spend: { rpc_url: `"${proxy.url}"` } });
+  const gateway = await spends.gateway({ logger, rpcUrl: proxy.url });
   const auth = await (await spends.account()).sign();
   proxy.lie = ({ method }) =>
     method === 'eth_sendRawTransaction'

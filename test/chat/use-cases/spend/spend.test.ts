@@ -56,7 +56,7 @@ test('a streamed completion is paid on the chain', async () => {
 });
 
 test('the upstream is not called before the spend has landed, and a repeated request continues', async () => {
-  const gateway = await spends.gateway({ spend: { authorize_timeout_ms: '300' } });
+  const gateway = await spends.gateway({ times: { authorizeTimeoutMs: 300 } });
   const auth = await (await spends.account()).sign();
   const stalled = await spends.stall();
   try {
@@ -135,7 +135,7 @@ test('concurrent spends of one account are served in the order of their nonces',
 });
 
 test('a nonce ahead of its account is refused after the configured wait, and can be used later', async () => {
-  const gateway = await spends.gateway({ spend: { nonce_wait_ms: '200' } });
+  const gateway = await spends.gateway({ times: { nonceWaitMs: 200 } });
   const account = await spends.account();
   const ahead = await account.sign({ nonce: 1n });
   expect(await codeOf(await ask(gateway, ahead))).toBe('402 authorization_failed');
@@ -147,7 +147,7 @@ test('a nonce ahead of its account polls the chain with a back-off', async () =>
   const proxy = await startRpcProxy(spends.chain.rpcUrl);
   let questions = 0;
   proxy.lie = ({ method }) => void (questions += method === 'eth_call' ? 1 : 0);
-  const gateway = await spends.gateway({ spend: { nonce_wait_ms: '3_000', rpc_url: `"${proxy.url}"` } });
+  const gateway = await spends.gateway({ times: { nonceWaitMs: 3_000 }, rpcUrl: proxy.url });
   const ahead = await (await spends.account()).sign({ nonce: 1n });
   expect(await codeOf(await ask(gateway, ahead))).toBe('402 authorization_failed');
   expect(questions).toBeLessThan(15);
@@ -202,7 +202,7 @@ test('a landed spend that was sent without a secret pays for nothing once its re
 });
 
 test('a spend that was not given to its chain pays for another request', async () => {
-  const gateway = await spends.gateway({ spend: { nonce_wait_ms: '200' } });
+  const gateway = await spends.gateway({ times: { nonceWaitMs: 200 } });
   const account = await spends.account();
   const ahead = await account.sign({ nonce: 1n });
   expect(await codeOf(await ask(gateway, ahead))).toBe('402 authorization_failed');
@@ -255,8 +255,8 @@ test('a client that leaves before the model is called does not pay, and its spen
 
 test('a spend that expires too early after its wait in the queue is refused', async () => {
   const gateway = await spends.gateway({
-    spend: { authorize_timeout_ms: '60_000', nonce_wait_ms: '0', claim_margin_secs: '100' },
-    upstream: 'first_byte_timeout_ms = 15_000',
+    times: { authorizeTimeoutMs: 60_000, nonceWaitMs: 0, claimMarginSecs: 100 },
+    upstream: 'timeout_ms = 15_000',
   });
   const account = await spends.account();
   // a minute more than it has to be valid when it is sent, and half a minute less than when it has landed

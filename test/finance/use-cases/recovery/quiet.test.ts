@@ -78,7 +78,6 @@ webhook = "${peers.url}/alerts"
 [log]
 origin = "${testSigner.name}"
 key = "env:LOG_KEY"
-seal_every_ms = 20
 [[log.anchors]]
 kind = "folder"
 location = "${anchors}"

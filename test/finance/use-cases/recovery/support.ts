@@ -56,7 +56,7 @@ export async function lossyRestore(
 ) {
   const database = await createDatabase();
   const runner = await startTestRunner(() => ({ status: 200, body: 'done' }));
-  const tables = `[log]\norigin = "${testSigner.name}"\nkey = "env:LOG_KEY"\nseal_every_ms = 20
+  const tables = `[log]\norigin = "${testSigner.name}"\nkey = "env:LOG_KEY"
 [[log.anchors]]\nkind = "folder"\nlocation = "${temporaryFolder()}"\nevery_ms = 20`;
   const env = { LOG_KEY: testSeed.toString('hex'), ...moreEnv };
   const options = { database, chain, runnerUrl: runner.url, tables, env, top };

@@ -290,7 +290,7 @@ describe('a webhook is refused and makes no call', () => {
 
   test('where too many calls of triggers wait: it is made when it comes again later', async () => {
     const held = Promise.withResolvers<void>();
-    const { database, send } = await start({ limits: 'max_triggered_calls = 1', until: held.promise });
+    const { database, send } = await start({ limits: 'max_outstanding_calls = 1', until: held.promise });
     expect((await send(signed('first'))).status).toBe(202);
     const busy = await send(signed('late'));
     expect([busy.status, busy.json.code]).toEqual([503, 'enqueue_failed']);
