@@ -33,6 +33,8 @@ interface Source {
   readonly tokens: readonly string[];
 }
 
+type RpcPath = (chainId: number) => Path;
+
 export interface ConfigFindings extends ChainFindings {
   /** The accepted tokens that a mistake is about, as `network/asset`. */
   readonly wrongTokens: ReadonlySet<string>;
@@ -77,16 +79,19 @@ async function checkSource(
   return together(await Promise.all(checks.map((check) => check(facts))));
 }
 
-function sourcesOf({ jobs, spend, identity, log }: Config): Source[] {
+function sourcesOf(config: Config): Source[] {
+  const { jobs, spend, identity, log } = config;
+  /** Where the file names the RPC of a chain. */
+  const at: RpcPath = (chainId) => config.networks.get(`eip155:${chainId}`)?.at ?? ['networks'];
   return [
-    ...(jobs ? [...tokenSources(jobs), ...rateSources(jobs), ...policySources(jobs)] : []),
-    ...(spend ? [spendSource(spend)] : []),
+    ...(jobs ? [...tokenSources(jobs), ...rateSources(jobs, at), ...policySources(jobs)] : []),
+    ...(spend ? [spendSource(spend, at)] : []),
     ...(identity?.siweRpcUrl === undefined
       ? []
       : [
           {
             rpcUrl: identity.siweRpcUrl,
-            at: ['identity', 'siwe_rpc_url'],
+            at: at(identity.siweChainId),
             chainId: identity.siweChainId,
             checks: [],
             tokens: [],
@@ -94,7 +99,7 @@ function sourcesOf({ jobs, spend, identity, log }: Config): Source[] {
         ]),
     ...(log?.anchors ?? []).flatMap((anchor, index) =>
       anchor.kind === 'chain'
-        ? [contractSource(anchor, ['log', 'anchors', index], 'rpc_url', 'contract')]
+        ? [contractSource(anchor, at(anchor.chainId), ['log', 'anchors', index, 'contract'])]
         : [],
     ),
   ];
@@ -112,12 +117,20 @@ function tokenSources({ acceptedTokens, networks }: NonNullable<Config['jobs']>)
 }
 
 /** Contracts that say rates. */
-function rateSources({ acceptedTokens }: NonNullable<Config['jobs']>): Source[] {
+function rateSources({ acceptedTokens }: NonNullable<Config['jobs']>, at: RpcPath): Source[] {
   return acceptedTokens.flatMap(({ rateTerms }, token) =>
     (rateTerms?.sources ?? []).flatMap((source, index) =>
       source.kind === 'http'
         ? []
-        : [contractSource(source, ['accepted_tokens', token, 'rates', index], 'rpc_url', 'contract')],
+        : [
+            contractSource(source, at(source.chainId), [
+              'accepted_tokens',
+              token,
+              'rates',
+              index,
+              'contract',
+            ]),
+          ],
     ),
   );
 }
@@ -129,9 +142,8 @@ function policySources({ jobPolicies }: NonNullable<Config['jobs']>): Source[] {
     return [
       contractSource(
         { rpcUrl: netRpcUrl, chainId, contract: netContract },
-        ['job_policies', index],
-        'net_rpc_url',
-        'net_contract',
+        ['job_policies', index, 'net_rpc_url'],
+        ['job_policies', index, 'net_contract'],
       ),
     ];
   });
@@ -144,20 +156,18 @@ function contractSource(
     contract,
   }: { readonly rpcUrl: string; readonly chainId: number | undefined; readonly contract: Address },
   at: Path,
-  rpcKey: string,
-  contractKey: string,
+  contractAt: Path,
 ): Source {
-  const check = (facts: ContractFacts): Promise<ChainFindings> =>
-    checkCode(facts, contract, [...at, contractKey]);
-  return { rpcUrl, at: [...at, rpcKey], chainId, checks: [check], tokens: [] };
+  const check = (facts: ContractFacts): Promise<ChainFindings> => checkCode(facts, contract, contractAt);
+  return { rpcUrl, at, chainId, checks: [check], tokens: [] };
 }
 
-function spendSource(spend: NonNullable<Config['spend']>): Source {
+function spendSource(spend: NonNullable<Config['spend']>, at: RpcPath): Source {
   const { rpcUrl, chainId, contract, token } = spend;
   const separatorAt = ['spend', 'contract'];
   return {
     rpcUrl,
-    at: ['spend', 'rpc_url'],
+    at: at(chainId),
     chainId,
     checks: [
       (facts) => checkCode(facts, contract, separatorAt),

@@ -8,7 +8,7 @@ import { quoted } from '../../src/app/chain-findings.ts';
 import { createChainWatch } from '../../src/app/chain-watch.ts';
 import type { Config } from '../../src/base/config/config.ts';
 import { useChain } from '../support/devnet.ts';
-import { configText, testConfig } from '../support/gateway.ts';
+import { configText, networkOf, testConfig } from '../support/gateway.ts';
 import { temporaryFolder, tollbook } from '../support/program.ts';
 import { logLines } from '../support/log-lines.ts';
 import { startRateSource } from '../support/rate-source.ts';
@@ -270,7 +270,7 @@ test('`config check --online` says what each source of a rate answered, how old 
     await startRateSource(`{"rate": "3520.0", "at": ${seenAt}}`),
     await startRateSource('<html>'),
   ];
-  const onChain = `[[accepted_tokens.rates]]\nkind = "chainlink"\nrpc_url = "${chain.rpcUrl}"\ncontract = "${chain.token}"\n`;
+  const onChain = `[[accepted_tokens.rates]]\nkind = "chainlink"\ncontract = "${chain.token}"\n`;
   const withRates = async (rates: string) => {
     const file = path.join(temporaryFolder(), 'gateway.toml');
     const peers = {
@@ -293,7 +293,7 @@ test('`config check --online` says what each source of a rate answered, how old 
     withRates(
       `rate_min_sources = 1\n${httpSource('near', near)}${httpSource('far', far)}${httpSource('page', page)}${httpSource('same', near)}`,
     ),
-    withRates(`${onChain}network = "eip155:1"\n`),
+    withRates(`${onChain}network = "eip155:1"\n${networkOf('eip155:1', chain.rpcUrl)}`),
   ]);
   expect(shown).toMatchObject({ code: 0 });
   expect(shown.stdout.replaceAll(/\b4\d s old/g, '40 s old').replace(/next \d+ s/, 'next N s')).toContain(
@@ -309,7 +309,7 @@ test('`config check --online` says what each source of a rate answered, how old 
   );
   expect(wrong).toMatchObject({ code: 78, stdout: '' });
   expect(wrong.stderr).toMatch(
-    /rates\[0\]\.rpc_url: serves the chain eip155:84532, and should serve eip155:1/,
+    /networks\[1\]\.rpc_url: serves the chain eip155:84532, and should serve eip155:1/,
   );
   expect(wrong.stderr).toMatch(
     /accepted_tokens\[0\]\.rates: no rate \(too_few_sources\): the token would not be/,

@@ -3,8 +3,6 @@ import type { Address } from '../../src/base/values/primitives.ts';
 
 export interface ChatConfigValues {
   readonly upstreamUrl: string;
-  /** Of the chain of spends. */
-  readonly spendRpcUrl: string;
   readonly token: Address;
   /** Where payouts go. */
   readonly recipient: Address;
@@ -48,11 +46,9 @@ key_per_minute = 1_000
 account_per_minute = 1_000
 spend_auth_per_minute = 1_000
 refused_per_minute = 1_000
-failed_auth_per_minute = 1_000
 
 [spend]
 network = "eip155:84532"
-rpc_url = "${spendRpcUrl}"
 contract = "${prepaidContractAddress}"
 token = "${token}"
 operator_key = "env:CHAOS_OPERATOR_KEY"

@@ -1,4 +1,5 @@
 import { toFunctionSelector } from 'viem';
+import { prepaidContractAddress } from '../../src/devnet/prepaid-contract.ts';
 import { z } from 'zod';
 import type { Fault } from './faults.ts';
 import type { FaultInjector } from './fault-injector.ts';
@@ -65,7 +66,8 @@ export function startSpendRpcProxy(target: string, { faults, strike }: PeerParts
             ? 'claim'
             : undefined;
       if (step && (await strike(`before_${step}`))) return 'cut';
-      const reply = await faulty(text, forward, faults);
+      const isOfSpends = isSent || text.toLowerCase().includes(prepaidContractAddress.slice(2));
+      const reply = isOfSpends ? await faulty(text, forward, faults) : await forward();
       return step && (await strike(`after_${step}`)) ? 'cut' : reply;
     },
   );

@@ -63,7 +63,6 @@ const log = (folder: string): string => `
 [log]
 origin = "chaos.example/log"
 key = "env:CHAOS_LOG_KEY"
-seal_every_ms = 20
 
 [[log.anchors]]
 kind = "folder"

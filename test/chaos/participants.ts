@@ -112,7 +112,9 @@ async function startGatewayWithProxies(
   const strike = (step: Parameters<StrikeHere>[0]) => strikeGateway(faults, slot, step);
   const peer = { faults, strike };
   const facilitator = await startFacilitatorProxy(environment.facilitatorUrl, peer, parts);
-  const rpc = await startRpcProxy(environment.chain.url, peer);
+  const chain = await startRpcProxy(environment.chain.url, peer);
+  // what is about spends meets its own faults first
+  const rpc = parts.schedule.hasCredit ? await startSpendRpcProxy(chain.url, peer) : chain;
   const push = await startPushProxy(`http://127.0.0.1:${pushPort}`, peer, (step) =>
     strikeRunner(parts, pusher, step),
   );
@@ -120,7 +122,7 @@ async function startGatewayWithProxies(
     injectWireFaults({ ...peer, slot, freezer, ambushes, records })(message),
   );
   const chat = parts.schedule.hasCredit ? await startChatProxies(parts, peer) : undefined;
-  proxies.push(facilitator, rpc, push, ...(chat?.proxies ?? []));
+  proxies.push(facilitator, ...new Set([chain, rpc]), push, ...(chat?.proxies ?? []));
   wires.push(wire);
   const port = await freePort();
   const configFile = configFileOf(parts, index);
@@ -159,9 +161,7 @@ async function startGatewayWithProxies(
 
 async function startChatProxies({ environment, records, recipient }: ParticipantsOptions, peer: PeerParts) {
   const upstream = await startUpstreamProxy(environment.modelUrl, peer, records);
-  const spendRpc = await startSpendRpcProxy(environment.chain.url, peer);
-  const values = { upstreamUrl: upstream.url, spendRpcUrl: spendRpc.url, recipient };
-  return { proxies: [upstream, spendRpc], values };
+  return { proxies: [upstream], values: { upstreamUrl: upstream.url, recipient } };
 }
 
 async function strikeGateway(

@@ -128,7 +128,6 @@ export async function startRig(rules: string, closing: (() => Promise<unknown>)[
       maxAttempts,
       chat: {
         upstreamUrl: upstream.url,
-        spendRpcUrl: environment.chain.url,
         recipient: lowerCase(privateKeyToAddress(devnetKeys.spare)),
       },
     });
@@ -223,7 +222,6 @@ kind = "chain"
 service_id = 2
 job_index = 0
 network = "eip155:84532"
-rpc_url = "${followedUrl}"
 addresses = ["${checkpoints}"]
 event = "event NeverEmitted()"
 
@@ -247,7 +245,6 @@ every_ms = 1_000
 name = "contract"
 kind = "chain"
 network = "eip155:84532"
-rpc_url = "${chainUrl}"
 contract = "${checkpoints}"
 secret = "file:${keyFile}"
 `;

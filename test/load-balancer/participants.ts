@@ -83,7 +83,6 @@ export async function startParticipants(options: ParticipantsOptions): Promise<P
     const [token, secondToken] = network.tokens;
     const chat = {
       upstreamUrl: model.url,
-      spendRpcUrl: chain.url,
       recipient: options.recipient,
       mailDir: mailDirIn(dir),
       patience: 5,

@@ -96,6 +96,11 @@ ${tables}
 `;
 }
 
+/** The table of a chain's RPC. */
+export function networkOf(id: string, rpcUrl: string): string {
+  return `[[networks]]\nid = "${id}"\nrpc_url = "${rpcUrl}"\n`;
+}
+
 /** Sends requests to one gateway. */
 export interface GatewayClient {
   post(

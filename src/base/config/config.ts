@@ -10,6 +10,7 @@ import type { JobsConfig } from './jobs.ts';
 import type { LimitsConfig } from './limits.ts';
 import type { LogConfig } from './log.ts';
 import type { MetricsConfig } from './metrics.ts';
+import type { Networks } from './networks.ts';
 import type { Lines } from './report.ts';
 import type { PagesConfig } from './pages.ts';
 import type { RetentionConfig } from './retention.ts';
@@ -54,6 +55,8 @@ export interface Config extends ConfigOf<typeof gatewayShape> {
   readonly lineOf: Lines['lineOf'];
   /** The address that clients use; no trailing slash. Derived from the bind address, port 0 included, when left out. */
   readonly publicUrl: string;
+  /** Every chain with an RPC. */
+  readonly networks: Networks;
   /** Undefined when the feature is off. */
   readonly jobs: JobsConfig | undefined;
   /** Undefined when the feature is off. */

@@ -7,7 +7,7 @@ import type { Constants } from './constants.ts';
 import { type FacilitatorAccess, readFacilitator } from './facilitator.ts';
 import { frozenMap } from './freeze.ts';
 import { type OfferReceiptConfig, readOfferReceipt } from './offer-receipt.ts';
-import { chooseNetworks, type NetworkConfig, readNetworks } from './networks.ts';
+import { chooseNetworks, type NetworkConfig } from './networks.ts';
 import { type JobPolicy, readPolicies } from './policies.ts';
 import { readPrices } from './prices.ts';
 import type { Reading } from './reading.ts';
@@ -43,8 +43,6 @@ export interface JobsTables {
   readonly policies: readonly JobPolicy[];
   readonly prices: ReadonlyMap<string, bigint>;
   readonly defaultMode: InvocationMode | undefined;
-  /** Of `[[networks]]`. */
-  readonly rpcUrls: ReadonlyMap<Caip2, { readonly rpcUrl: string }>;
   /** Undefined if the feature is off or after a report. */
   readonly whole: JobsConfig | undefined;
 }
@@ -59,9 +57,8 @@ export async function readJobs(root: RootTable, isOn: boolean, reading: Reading)
   const receiptKeys = await readRotatingSecret(root, 'receipt_key', { minChars: ownSecretChars }, reading);
   const quoteKeys = await readRotatingSecret(root, 'quote_key', { minChars: ownSecretChars }, reading);
   const offerReceipt = await readOfferReceipt(root.values.offerReceipt, reading);
-  const tokens = readTokens(root, isOn, report);
+  const tokens = readTokens(root, isOn, reading);
   const policies = await readPolicies(root.values.jobPolicies, reading);
-  const rpcUrls = readNetworks(root.values.networks, report);
   const prices = await readPrices(root, reading);
   checkDefaultMode(root, policies, prices, report);
   checkAmounts(tokens, prices, report);
@@ -71,7 +68,6 @@ export async function readJobs(root: RootTable, isOn: boolean, reading: Reading)
     policies,
     prices,
     defaultMode: root.values.defaultInvocationMode,
-    rpcUrls,
     whole: undefined,
   };
   // warnings about a file that cannot be used would hide its mistakes
@@ -97,7 +93,7 @@ export async function readJobs(root: RootTable, isOn: boolean, reading: Reading)
     acceptedTokens: tokens,
     jobPolicies: frozenMap(policies.map((policy) => [jobKey(policy), policy])),
     jobPrices: frozenMap(prices),
-    networks: frozenMap(await chooseNetworks(tokens, rpcUrls, root.whole.confirm, report)),
+    networks: frozenMap(chooseNetworks(tokens, reading.networks, root.whole.confirm, report)),
   };
   return { ...tables, whole };
 }

@@ -14,6 +14,7 @@ import { ConfigError, formatPath, type Path } from './mistakes.ts';
 import { readLimits } from './limits.ts';
 import { readLog } from './log.ts';
 import { readMetrics } from './metrics.ts';
+import { readNetworks } from './networks.ts';
 import type { ReadFile, Reading } from './reading.ts';
 import { createReport, type Findings } from './report.ts';
 import { readChat } from './chat.ts';
@@ -28,7 +29,7 @@ import { pick, readTable } from './table.ts';
 import { readToml } from './toml-source.ts';
 import { readTopUps } from './top-ups.ts';
 import { readTraces } from './traces.ts';
-import { checkTriggerJobs, readTriggers, withRpcUrls } from './triggers.ts';
+import { checkTriggerJobs, readTriggers } from './triggers.ts';
 import { isLoopback, urlOfBind } from './hosts.ts';
 import { readJobs } from './jobs.ts';
 
@@ -79,7 +80,8 @@ export async function parseConfig(
   const reading: Reading = {
     ...source,
     findings,
-    report: createReport(toml, findings),
+    report,
+    networks: await readNetworks(root.values.networks, report),
     lineOf: toml.lineOf,
     constants: withChanges(constants),
     skippedSecrets: withoutSecrets ? skipped : undefined,
@@ -113,8 +115,7 @@ async function readConfig(root: RootTable, reading: Reading): Promise<Config | u
   const jobs = await readJobs(root, isJobsOn, reading);
   const spend = await readSpend(values.spend, reading);
   const topUps = readTopUps(root, jobs, reading.report);
-  const read = await readTriggers(values.triggers, isJobsOn, reading);
-  const triggers = withRpcUrls(read, jobs, reading.report);
+  const triggers = await readTriggers(values.triggers, isJobsOn, reading);
   checkTriggerJobs(triggers, topUps, runners, reading.report);
   const chat = await readChat(root, isChatOn, reading);
   const console = readConsole(root, reading);
@@ -127,6 +128,7 @@ async function readConfig(root: RootTable, reading: Reading): Promise<Config | u
     lineOf: reading.lineOf,
     ...pick(gatewayShape, whole),
     publicUrl: whole.publicUrl ?? urlOfBind(whole.bindAddress),
+    networks: frozenMap(reading.networks),
     jobs: jobs.whole,
     chat,
     spend: isChatOn ? spend : undefined,

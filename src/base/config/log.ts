@@ -10,7 +10,7 @@ import type { Reading } from './reading.ts';
 import { rotatingSecret } from './secret-source.ts';
 import { readRotatingSecret, readSecret } from './secrets.ts';
 import { type ConfigOf, readTable, readTables, readValue, type Table } from './table.ts';
-import { rpcUrl, webhookUrl } from './urls.ts';
+import { webhookUrl } from './urls.ts';
 import { address, matching, network, oneOf, wholeNumber } from './values.ts';
 import { z } from 'zod';
 
@@ -39,7 +39,6 @@ export const anchorShape = {
     .describe('A checkpoint at most so often: 10,000 by default, 3,600,000 on a chain'),
   ...placeShape,
   network: network.optional().describe('Of a chain: its name'),
-  rpc_url: rpcUrl.optional().describe('Of a chain: its RPC'),
   contract: address.optional().describe('Of a chain: the CheckpointAnchor contract'),
 } as const;
 
@@ -164,10 +163,11 @@ async function readChainAnchor(
   reading: Reading,
 ): Promise<AnchorConfig | undefined> {
   const privateKey = await readPrivateKey(table, 'secret', undefined, reading);
-  const { network: chain, rpcUrl: rpc, contract, everyMs = defaultChainMs } = table.whole ?? {};
+  const rpcUrl = rpcUrlOf(table.values.network, [...table.at, 'network'], reading);
+  const { network: chain, contract, everyMs = defaultChainMs } = table.whole ?? {};
   const chainId = chain && chainIdOf(chain);
-  if (!chain || !chainId || !rpc || !contract || !privateKey) return undefined;
-  return { name, everyMs, kind: 'chain', network: chain, chainId, rpcUrl: rpc, contract, privateKey };
+  if (!chain || !chainId || rpcUrl === undefined || !contract || !privateKey) return undefined;
+  return { name, everyMs, kind: 'chain', network: chain, chainId, rpcUrl, contract, privateKey };
 }
 
 function checkKeys({ at, values, names }: AnchorTable, { report }: Reading): void {

@@ -1,13 +1,14 @@
-import type { Caip2 } from '../values/primitives.ts';
+import { type Caip2, chainIdOf } from '../values/primitives.ts';
 import type { AcceptedToken } from '../values/token.ts';
 import { publicRpcUrls } from './public-rpcs.ts';
 import type { Path } from './mistakes.ts';
 import type { Report } from './report.ts';
-import { readTables } from './table.ts';
+import { type ConfigOf, readTables } from './table.ts';
 import type { ConfirmMode } from './root.ts';
 import { rpcUrlOrPublic } from './urls.ts';
 import { network } from './values.ts';
 
+/** A chain's RPC. */
 export interface NetworkConfig {
   readonly rpcUrl: string;
   /** `public`: the one that viem has for the chain, because the operator says so. */
@@ -16,49 +17,48 @@ export interface NetworkConfig {
   readonly at: Path;
 }
 
-/** An entry of `[[networks]]`. */
-interface NetworkEntry {
-  /** An address, or `public`. */
-  readonly rpcUrl: string;
-  readonly at: Path;
-}
+/** `[[networks]]` by chain; undefined for a chain whose entry was reported. */
+export type Networks = ReadonlyMap<Caip2, NetworkConfig | undefined>;
 
 export const networkShape = {
   id: network.describe('The chain'),
   rpc_url: rpcUrlOrPublic.describe(
-    'Confirms settlements without the facilitator; "public" takes the public RPC of the chain, with a warning',
+    'Where everything on the chain is looked up: settlements, contracts, events, rates. "public" takes the public RPC of the chain, with a warning',
   ),
 } as const;
 
-/** Reads `[[networks]]`: RPC addresses by network. What is wrong is reported. */
-export function readNetworks(raw: unknown, report: Report): Map<Caip2, NetworkEntry> {
-  const entries = new Map<Caip2, NetworkEntry>();
+/**
+ * Reads `[[networks]]`. An RPC is the configured one, or the public one of the chain where the operator asks for it, with a warning: a
+ * stranger's node decides about money. What is wrong is reported.
+ */
+export async function readNetworks(raw: unknown, report: Report): Promise<Networks> {
+  const tables = readTables(networkShape, raw, ['networks'], report);
+  const asked = tables.flatMap(({ whole }) =>
+    whole?.rpcUrl === 'public' ? (chainIdOf(whole.id) ?? []) : [],
+  );
+  const known = asked.length === 0 ? new Map<number, string>() : await publicRpcUrls(new Set(asked));
+  const networks = new Map<Caip2, NetworkConfig | undefined>();
   const seen = new Map<Caip2, number>();
-  for (const [index, { at, values, whole }] of readTables(
-    networkShape,
-    raw,
-    ['networks'],
-    report,
-  ).entries()) {
-    const earlier = values.id && seen.get(values.id);
+  for (const [index, { at, values, whole }] of tables.entries()) {
+    if (values.id === undefined) continue;
+    const earlier = seen.get(values.id);
     if (earlier !== undefined) report.mistake([...at, 'id'], `repeats the id of networks[${earlier}]`);
-    else if (values.id !== undefined) seen.set(values.id, index);
-    if (whole !== undefined) entries.set(whole.id, { rpcUrl: whole.rpcUrl, at: [...at, 'rpc_url'] });
+    else seen.set(values.id, index);
+    networks.set(values.id, whole && toNetwork(whole, [...at, 'rpc_url'], known, report));
   }
   return entries;
 }
 
 /**
- * The accepted tokens' networks with the RPC of each: the configured one, or the public one of the chain where the operator asks for it:
- * a stranger's node decides about money. Warns of a public one, in capitals where nothing can confirm a settlement; that is a mistake if
+ * The accepted tokens' networks that have an RPC. Warns in capitals where nothing can confirm a settlement; that is a mistake if
  * settlements must be confirmed.
  */
-export async function chooseNetworks(
+export function chooseNetworks(
   tokens: readonly AcceptedToken[],
-  configured: ReadonlyMap<Caip2, NetworkEntry>,
+  networks: Networks,
   confirm: ConfirmMode,
   report: Report,
-): Promise<Map<Caip2, NetworkConfig>> {
+): Map<Caip2, NetworkConfig> {
   const chosen = new Map<Caip2, NetworkConfig>();
   const chainIds = new Map(tokens.map((token) => [token.network, token.chainId]));
   const isPublic = (id: Caip2): boolean => configured.get(id)?.rpcUrl === 'public';
@@ -75,10 +75,6 @@ export async function chooseNetworks(
     else report.mistake(['networks'], `confirm = "required" needs an rpc_url for ${id}`);
   }
   return chosen;
-}
-
-function withPublicRpc(id: Caip2, url: string): string {
-  return `the public RPC ${url} confirms the settlements on ${id}: name your own before production`;
 }
 
 function withoutRpc(id: Caip2): string {

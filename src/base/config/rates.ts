@@ -1,8 +1,10 @@
 import { chainIdOf } from '../values/primitives.ts';
 import type { RateSource, RateTerms } from '../values/token.ts';
+import { rpcUrlOf } from './networks.ts';
+import type { Reading } from './reading.ts';
 import type { Report } from './report.ts';
 import { readTables, type Table } from './table.ts';
-import { rpcUrl, webhookUrl as sourceUrl } from './urls.ts';
+import { webhookUrl as sourceUrl } from './urls.ts';
 import { address, flag, matching, network, oneOf, plainName, rate, wholeNumber } from './values.ts';
 import { z } from 'zod';
 
@@ -45,12 +47,8 @@ export const sourceShape = {
   time_pointer: jsonPointer.optional().describe('Of http: where the time of the rate is in the answer'),
   inverse: flag.default(false).describe('Whether it says native units for a token'),
   network: network.optional().describe('Of a contract: its chain'),
-  rpc_url: rpcUrl.optional().describe("Of a contract: its chain's RPC"),
   contract: address.optional().describe('The aggregator, or the pool'),
   sequencer_feed: address.optional().describe("Of chainlink on a rollup: the feed of the sequencer's state"),
-  sequencer_grace_secs: wholeNumber(0, 86_400)
-    .default(3_600)
-    .describe('For so long after the sequencer is up again the aggregator is not trusted'),
   native_token: address.optional().describe('Of uniswap_v3: the contract of the wrapped native token'),
   window_secs: wholeNumber(60, 86_400)
     .default(1_800)
@@ -63,10 +61,10 @@ type SourceTable = Table<typeof sourceShape>;
 const keysOf = {
   http: { needs: ['url', 'pointer'], takes: ['time_pointer', 'inverse'] },
   chainlink: {
-    needs: ['network', 'rpc_url', 'contract'],
-    takes: ['inverse', 'sequencer_feed', 'sequencer_grace_secs'],
+    needs: ['network', 'contract'],
+    takes: ['inverse', 'sequencer_feed'],
   },
-  uniswap_v3: { needs: ['network', 'rpc_url', 'contract', 'native_token'], takes: ['window_secs'] },
+  uniswap_v3: { needs: ['network', 'contract', 'native_token'], takes: ['window_secs'] },
 } as const satisfies Record<
   RateSource['kind'],
   { needs: readonly (keyof typeof sourceShape)[]; takes: readonly (keyof typeof sourceShape)[] }
@@ -77,7 +75,11 @@ const defaultMaxAgeSecs = 120;
 const defaultDeviationBps = 100;
 
 /** Reads `[[accepted_tokens.rates]]` and the keys beside it; undefined where the token's rate is fixed, or after a report. */
-export function readRateTerms({ at, values, names }: TokenRateTable, report: Report): RateTerms | undefined {
+export function readRateTerms(
+  { at, values, names }: TokenRateTable,
+  reading: Reading,
+): RateTerms | undefined {
+  const { report } = reading;
   if (!names('rates')) {
     for (const key of ['rate_max_deviation_bps', 'rate_min_sources', 'rate_bound_bps'] as const)
       if (names(key))
@@ -86,7 +88,7 @@ export function readRateTerms({ at, values, names }: TokenRateTable, report: Rep
   }
   const maxAgeSecs = values.rateMaxAgeSecs ?? defaultMaxAgeSecs;
   const tables = readTables(sourceShape, values.rates, [...at, 'rates'], report);
-  const sources = tables.flatMap((table, index) => readSource(table, index, maxAgeSecs, report) ?? []);
+  const sources = tables.flatMap((table, index) => readSource(table, index, maxAgeSecs, reading) ?? []);
   checkNames(tables, report);
   // wrong tables are reported already
   if (tables.length > maxSources) report.mistake([...at, 'rates'], `has more than ${maxSources} sources`);
@@ -134,32 +136,24 @@ function readSource(
   table: SourceTable,
   index: number,
   tokenMaxAgeSecs: number,
-  report: Report,
+  reading: Reading,
 ): RateSource | undefined {
-  checkKeys(table, report);
+  checkKeys(table, reading.report);
+  const rpcUrl = rpcUrlOf(table.values.network, [...table.at, 'network'], reading);
   const { whole } = table;
   if (!whole) return undefined;
-  const {
-    kind,
-    url,
-    pointer,
-    timePointer,
-    inverse,
-    network: chain,
-    rpcUrl: rpc,
-    contract,
-    nativeToken,
-  } = whole;
+  const { kind, url, pointer, timePointer, inverse, network: chain, contract, nativeToken } = whole;
   const common = { name: nameOf(table, index), maxAgeSecs: whole.maxAgeSecs ?? tokenMaxAgeSecs };
   if (kind === 'http')
     return url !== undefined && pointer !== undefined
       ? { ...common, kind, url, pointer, timePointer, inverse }
       : undefined;
   const chainId = chain && chainIdOf(chain);
-  if (chainId === undefined || rpc === undefined || contract === undefined) return undefined;
-  const onChain = { ...common, chainId, rpcUrl: rpc, contract };
-  const { sequencerFeed, sequencerGraceSecs, windowSecs } = whole;
-  if (kind === 'chainlink') return { ...onChain, kind, inverse, sequencerFeed, sequencerGraceSecs };
+  if (chainId === undefined || rpcUrl === undefined || contract === undefined) return undefined;
+  const onChain = { ...common, chainId, rpcUrl, contract };
+  const { sequencerFeed, windowSecs } = whole;
+  if (kind === 'chainlink')
+    return { ...onChain, kind, inverse, sequencerFeed, ...reading.constants.rateSource };
   return nativeToken && { ...onChain, kind, nativeToken, windowSecs };
 }
 

@@ -1,6 +1,7 @@
 import type { Constants } from './constants.ts';
 import type { Environment } from './environment.ts';
 import type { Path } from './mistakes.ts';
+import type { Networks } from './networks.ts';
 import type { Findings, Lines, Report } from './report.ts';
 
 /** Reads a text file; rejects like `node:fs` does. */
@@ -13,6 +14,7 @@ export interface Reading {
   readonly readFile: ReadFile;
   readonly report: Report;
   readonly constants: Constants;
+  readonly networks: Networks;
   readonly lineOf: Lines['lineOf'];
   /** Where it is given, no secret is read; it gets the path of each. The configuration is then good for a check only. */
   readonly skippedSecrets?: Path[] | undefined;

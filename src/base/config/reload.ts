@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
+import { z } from 'zod';
 import { alertsShape } from './alerts.ts';
 import { chatShape } from './chat.ts';
 import type { Config, RunnerConfig, TriggerConfig } from './config.ts';
@@ -11,7 +12,6 @@ import { formatPath, type Path } from './mistakes.ts';
 import { retentionShape } from './retention.ts';
 import { gatewayShape, jobsShape, jobsTables, tables } from './root.ts';
 import { runnerShape } from './runners.ts';
-import { spendShape } from './spend.ts';
 import { camelCase, isReloadable, type Shape } from './table.ts';
 import { triggerShapes } from './triggers.ts';
 
@@ -23,7 +23,6 @@ const shapes: Readonly<Record<string, Shape>> = {
   discovery: discoveryShape,
   retention: retentionShape,
   chat: chatShape,
-  spend: spendShape,
   identity: identityShape,
   log: logShape,
 };
@@ -69,7 +68,9 @@ function withTokensOf(runners: readonly RunnerConfig[], started: RunnerConfig): 
 /** A trigger of the start with the secrets that it has in the new configuration. */
 function withSecretsOf(triggers: readonly TriggerConfig[], started: TriggerConfig): TriggerConfig {
   const next = triggers.find(({ name, kind }) => name === started.name && kind === started.kind);
-  return next ? mergeTable(triggerShapes[started.kind], started, next) : started;
+  // the RPC of its chain is followed from the start
+  const shape = { ...triggerShapes[started.kind], rpc_url: z.unknown() };
+  return next ? mergeTable(shape, started, next) : started;
 }
 
 function mergeTable<T extends object>(shape: Shape, started: T, next: T): T {

@@ -1,6 +1,7 @@
 import { transferMethods } from '../values/transfer-method.ts';
 import { chainIdOf } from '../values/primitives.ts';
 import type { AcceptedToken } from '../values/token.ts';
+import type { Reading } from './reading.ts';
 import type { Report } from './report.ts';
 import type { RootTable } from './root.ts';
 import { readTables, type Table } from './table.ts';
@@ -30,7 +31,8 @@ export const tokenShape = {
 type TokenTable = Table<typeof tokenShape>;
 
 /** Reads `[[accepted_tokens]]`. Returns the whole ones; what is wrong with the others is reported. */
-export function readTokens(root: RootTable, isRequired: boolean, report: Report): AcceptedToken[] {
+export function readTokens(root: RootTable, isRequired: boolean, reading: Reading): AcceptedToken[] {
+  const { report } = reading;
   const tables = readTables(tokenShape, root.values.acceptedTokens, ['accepted_tokens'], report);
   if (isRequired && tables.length === 0 && !isWrongKind(root)) {
     report.mistake(['accepted_tokens'], 'is missing: at least one token must be accepted');
@@ -39,7 +41,7 @@ export function readTokens(root: RootTable, isRequired: boolean, report: Report)
   checkDuplicates(tables, report);
   checkSymbols(tables, report);
   checkRates(tables, root, report);
-  return tables.flatMap((table) => toToken(table, root, report) ?? []);
+  return tables.flatMap((table) => toToken(table, root, reading) ?? []);
 }
 
 /** Already reported as not being an array. */
@@ -89,8 +91,8 @@ function checkRates(tables: readonly TokenTable[], root: RootTable, report: Repo
   report.mistake(['rate_per_native_unit'], `is missing: ${token} has no rate of its own`);
 }
 
-function toToken(table: TokenTable, root: RootTable, report: Report): AcceptedToken | undefined {
-  const terms = readRateTerms(table, report);
+function toToken(table: TokenTable, root: RootTable, reading: Reading): AcceptedToken | undefined {
+  const terms = readRateTerms(table, reading);
   const { whole } = table;
   const chainId = whole && chainIdOf(whole.network);
   const bps = whole?.markupBps ?? root.values.markupBps;
@@ -111,6 +113,6 @@ function toToken(table: TokenTable, root: RootTable, report: Report): AcceptedTo
     ratePerNativeUnit: terms ? undefined : fixed,
     markupBps: bps,
     rateTerms: terms,
-    fixedRateMaxAgeSecs: terms ? undefined : (whole.rateMaxAgeSecs ?? root.values.rateMaxAgeSecs),
+    fixedRateMaxAgeSecs: terms ? undefined : whole.rateMaxAgeSecs,
   };
 }

@@ -1,13 +1,7 @@
 import { type JobId, jobKey } from '../values/job.ts';
 import { type TriggerKind, triggerKinds } from '../values/triggers/trigger.ts';
-import {
-  chainTriggerRpcUrl,
-  type ChainTriggerConfig,
-  chainTriggerShape,
-  readChainTrigger,
-} from './chain-trigger.ts';
+import { type ChainTriggerConfig, chainTriggerShape, readChainTrigger } from './chain-trigger.ts';
 import { type CronTriggerConfig, cronTriggerShape, readCronTrigger } from './cron-trigger.ts';
-import type { JobsTables } from './jobs.ts';
 import type { Path } from './mistakes.ts';
 import type { Reading } from './reading.ts';
 import type { Report } from './report.ts';
@@ -71,19 +65,6 @@ async function readTrigger(raw: unknown, at: Path, reading: Reading): Promise<Tr
   );
   if (!named) return undefined;
   return readers[named.value](raw, at, reading);
-}
-
-/** The triggers with the RPC of each chain that they follow. That there is none is reported. */
-export function withRpcUrls(
-  triggers: readonly TriggerConfig[],
-  { rpcUrls }: Pick<JobsTables, 'rpcUrls'>,
-  report: Report,
-): TriggerConfig[] {
-  return triggers.map((trigger, index) =>
-    trigger.kind === 'chain'
-      ? { ...trigger, rpcUrl: chainTriggerRpcUrl(trigger, rpcUrls, ['triggers', index], report) }
-      : trigger,
-  );
 }
 
 /** A trigger charges nobody, so it cannot call a job that sells credit; and its calls need a runner. */

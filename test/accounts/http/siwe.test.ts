@@ -16,6 +16,7 @@ import {
   siweFor,
   startIdentityGateway,
 } from '../../support/identity.ts';
+import { networkOf } from '../../support/gateway.ts';
 import { allEvents } from '../../support/invariants.ts';
 import { startRpcProxy } from '../../support/rpc-proxy.ts';
 
@@ -266,7 +267,7 @@ describe('a contract wallet', () => {
 
   test('signs in when its contract accepts the signature', async () => {
     const gateway = await startIdentityGateway({
-      identity: `siwe_chain_id = 84532\nsiwe_rpc_url = "${chain.rpcUrl}"`,
+      identity: `siwe_chain_id = 84532\n${networkOf('eip155:84532', chain.rpcUrl)}`,
     });
     const browser = gateway.browser();
     const body = await contractMessage(browser);
@@ -277,7 +278,7 @@ describe('a contract wallet', () => {
   test('is not asked on another chain, where its address may be of another owner', async () => {
     const rpc = await startRpcProxy(chain.rpcUrl);
     rpc.lie = ({ method }) => (method === 'eth_chainId' ? { result: '0x1' } : undefined);
-    const gateway = await startIdentityGateway({ identity: `siwe_rpc_url = "${rpc.url}"` });
+    const gateway = await startIdentityGateway({ identity: networkOf('eip155:1', rpc.url) });
     rpc.lie = () => undefined;
     const browser = gateway.browser();
     expect(await verify(browser, await contractMessage(browser))).toMatchObject({ status: 503 });
@@ -290,7 +291,7 @@ describe('a contract wallet', () => {
   });
 
   test('that cannot be reached can sign in later with the same message', async () => {
-    const gateway = await startIdentityGateway({ identity: 'siwe_rpc_url = "http://127.0.0.1:9"' });
+    const gateway = await startIdentityGateway({ identity: networkOf('eip155:1', 'http://127.0.0.1:9') });
     const browser = gateway.browser();
     const answer = await verify(browser, await contractMessage(browser));
     expect(answer).toMatchObject({ status: 503, json: { code: 'sign_in_unavailable' } });

@@ -372,7 +372,9 @@ describe('networks', () => {
     const withPublic = networks.replace('https://rpc.example', 'public');
     const { config, warnings } = await parse(minimal() + withPublic);
     expect(config.jobs?.networks.get('eip155:8453')?.rpcUrl).toBe('https://mainnet.base.org');
-    expect(warnings.join('\n')).toContain('the public RPC https://mainnet.base.org confirms the settlements');
+    expect(warnings.join('\n')).toContain(
+      'the public RPC https://mainnet.base.org is believed about eip155:8453',
+    );
     expect((await parse(minimal())).config.jobs?.networks.size).toBe(0);
     const unknown = (minimal() + withPublic).replaceAll('eip155:8453', 'eip155:999999999999');
     expect((await mistakesIn(unknown)).join()).toContain('no public RPC of eip155:999999999999 is known');

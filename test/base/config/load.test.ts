@@ -50,7 +50,8 @@ invocation_mode = "public_paid"
 
   it('has every default', async () => {
     const { config } = await parse(mission);
-    const { jobs, lineOf, ...rest } = config;
+    const { jobs, lineOf, networks: chains, ...rest } = config;
+    expect([...chains]).toEqual([]);
     expect(lineOf(['job_policies', 0, 'service_id'])).toBeGreaterThan(1);
     expect(rest).toEqual({
       file: 'conf/gateway.toml',

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { bare, env, mistakesIn, parse } from './support.ts';
+import { bare, env, mistakesIn, networks, parse } from './support.ts';
 
 const seedHex = '0a'.repeat(32);
 const variables = { ...env, LOG_KEY: seedHex, S3_SECRET: 'a-secret-of-length' };
@@ -43,9 +43,9 @@ secret = "env:S3_SECRET"
 [[log.anchors]]
 kind = "chain"
 network = "eip155:8453"
-rpc_url = "https://base.example/rpc"
 contract = "0x${'ab'.repeat(20)}"
-secret = "file:anchor"`);
+secret = "file:anchor"
+${networks}`);
   const files = { 'conf/anchor': `0x${'0B'.repeat(32)}\n` };
   expect((await of(text, files))?.anchors).toEqual([
     { kind: 'folder', name: 'anchor-1', everyMs: 10_000, folder: 'conf/anchors' },
@@ -67,14 +67,14 @@ secret = "file:anchor"`);
       everyMs: 3_600_000,
       network: 'eip155:8453',
       chainId: 8453,
-      rpcUrl: 'https://base.example/rpc',
+      rpcUrl: 'https://rpc.example',
       contract: `0x${'ab'.repeat(20)}`,
       privateKey: `0x${'0b'.repeat(32)}`,
     },
   ]);
 });
 
-const onChain = '[[log.anchors]]\nkind = "chain"\nnetwork = "eip155:1"\nrpc_url = "http://127.0.0.1:1"';
+const onChain = '[[log.anchors]]\nkind = "chain"\nnetwork = "eip155:8453"';
 
 test.each([
   ['no key', log(''), /log\.key: is missing: say where it is/],

@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import { minimal, parseX402, wrongs } from './support.ts';
+import { minimal, networks, parseX402, wrongs } from './support.ts';
 
 const http = 'kind = "http"\nurl = "https://prices.example/eth"\npointer = "/price"\n';
 const contract = `contract = "0x${'a1'.repeat(20)}"\n`;
-const onChain = `network = "eip155:8453"\nrpc_url = "https://rpc.example"\n${contract}`;
+const onChain = `network = "eip155:8453"\n${contract}`;
 const chainlink = `kind = "chainlink"\n${onChain}`;
 const nativeToken = `native_token = "0x${'b2'.repeat(20)}"\n`;
 const pool = `kind = "uniswap_v3"\n${onChain}${nativeToken}`;
@@ -11,7 +11,7 @@ const pool = `kind = "uniswap_v3"\n${onChain}${nativeToken}`;
 const tables = (sources: readonly string[]): string =>
   sources.map((source) => `[[accepted_tokens.rates]]\n${source}`).join('');
 const withSources = (sources: readonly string[], keys = ''): string =>
-  `${minimal().replace('rate_per_native_unit = "3200.00"\n', '')}${keys}${tables(sources)}`;
+  `${minimal().replace('rate_per_native_unit = "3200.00"\n', '')}${keys}${tables(sources)}${networks}`;
 
 test('the sources of a rate have defaults', async () => {
   const { acceptedTokens } = await parseX402(withSources([http, chainlink, `name = "pool"\n${pool}`]));

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { parse, wrongs } from './support.ts';
+import { networks, parse, wrongs } from './support.ts';
 
 const key = `0x${'17'.repeat(32)}`;
 const address = (digits: string) => `0x${digits.repeat(20)}`;
@@ -18,7 +18,6 @@ max_output_tokens = 1024
 function config(change: Readonly<Record<string, string | undefined>> = {}): string {
   const table: Record<string, string | undefined> = {
     network: '"eip155:8453"',
-    rpc_url: '"https://rpc.example"',
     contract: `"${address('ab')}"`,
     token: `"${address('cd')}"`,
     operator_key: '"env:OPERATOR_KEY"',
@@ -32,7 +31,7 @@ function config(change: Readonly<Record<string, string | undefined>> = {}): stri
   const lines = Object.entries(table).flatMap(([name, value]) =>
     value === undefined ? [] : `${name} = ${value}`,
   );
-  return `bind_address = "127.0.0.1:8402"\nfeatures = ["chat"]\n${models}\n[spend]\n${lines.join('\n')}`;
+  return `bind_address = "127.0.0.1:8402"\nfeatures = ["chat"]\n${models}\n${networks}[spend]\n${lines.join('\n')}`;
 }
 
 async function read(text: string, variables: Record<string, string> = { OPERATOR_KEY: key }) {
@@ -92,6 +91,11 @@ describe('payment by spends', () => {
     ['an exposure below the minimum charge', { exposure: '"999"' }, 'would never apply'],
     ['an exposure that is no number', { exposure: '"-1"' }, 'exposure: must be atoms of the token'],
     ['a network of another kind', { network: '"solana:1"' }, 'must be eip155'],
+    [
+      'a network without an RPC',
+      { network: '"eip155:1"' },
+      'spend.network: has no RPC: [[networks]] does not name',
+    ],
   ];
   it.each(mistakes)('refuses %s', async (_, change, message) => {
     expect((await wrongsWith(change)).join('\n')).toContain(message);

@@ -39,7 +39,6 @@ describe('URLs', () => {
 });
 
 const source = `${minimal().replace('rate_per_native_unit = "3200.00"\n', '')}[[accepted_tokens.rates]]\n`;
-const onChain = `network = "eip155:8453"\ncontract = "0x${'a1'.repeat(20)}"\n`;
 const restricted =
   'invocation_mode = "restricted_paid"\nauth_mode = "payer_is_caller"\nservice_id = 1\njob_index = 0\n';
 
@@ -47,7 +46,6 @@ const restricted =
 const moneyUrls: readonly (readonly [path: string, text: string])[] = [
   ['public_url', `${bare('')}public_url`],
   ['networks[0].rpc_url', bare('[[networks]]\nid = "eip155:1"\nrpc_url')],
-  ['accepted_tokens[0].rates[0].rpc_url', `${source}kind = "chainlink"\n${onChain}rpc_url`],
   [
     'job_policies[0].net_rpc_url',
     `${minimal()}[[job_policies]]\n${restricted}net_contract = "0x${'a2'.repeat(20)}"\nnet_rpc_url`,

@@ -54,7 +54,7 @@ quote_key = ${secretAt(dir, quoteKeyFile)}
 }
 
 /** User accounts, with the secret and the mails in the folder of the devnet. */
-function identityTable(dir: string, { chainId, rpcUrl }: DevnetFacts): string {
+function identityTable(dir: string, { chainId }: DevnetFacts): string {
   return `
 [identity]
 secret = ${secretAt(dir, identitySecretFile)}

@@ -54,7 +54,7 @@ export function chainTriggerOf(config: ChainTriggerConfig): ChainTrigger {
   const answer = readChainEvent(config.event, (config.filters ?? {}) as Readonly<Record<string, unknown>>);
   if (answer.kind !== 'event') throw new Error(`the event of trigger ${name} ${answer.text}`);
   const chainId = chainIdOf(network);
-  if (chainId === undefined || rpcUrl === undefined) throw new Error(`trigger ${name} has no chain`);
+  if (chainId === undefined) throw new Error(`trigger ${name} has no chain`);
   return {
     name,
     terms: {

@@ -37,10 +37,12 @@ async function fundedKey(): Promise<Hex> {
   return key;
 }
 
-const tableOf = (rpcUrl = chain.rpcUrl, contract = checkpointAnchorAddress) => `[[log.anchors]]
+const tableOf = (rpcUrl = chain.rpcUrl, contract = checkpointAnchorAddress) => `[[networks]]
+id = "eip155:${chain.chain.chainId}"
+rpc_url = "${rpcUrl}"
+[[log.anchors]]
 kind = "chain"
 network = "eip155:${chain.chain.chainId}"
-rpc_url = "${rpcUrl}"
 contract = "${contract}"
 secret = "env:ANCHOR_KEY"
 every_ms = 20`;

@@ -6,6 +6,7 @@ import { deployContract } from '../../../support/contracts.ts';
 import { expectBooks, laneOn } from '../../../support/credit.ts';
 import { createDatabase } from '../../../support/database.ts';
 import { useChain } from '../../../support/devnet.ts';
+import { networkOf } from '../../../support/gateway.ts';
 import { newWallet, siweFor } from '../../../support/identity.ts';
 import { header, offerOf, payer, payFor, quoteAndSign } from '../../../support/payer.ts';
 import { startRpcProxy } from '../../../support/rpc-proxy.ts';
@@ -69,8 +70,7 @@ async function contractWallet(): Promise<Address> {
 
 describe('a contract wallet', () => {
   test('buys credit for the account to which it signs in on the chain of its payment', async () => {
-    const identity = `siwe_chain_id = 84532\nsiwe_rpc_url = "${chain.rpcUrl}"`;
-    const gateway = await startTopUpGateway(chain, { identity });
+    const gateway = await startTopUpGateway(chain, { identity: 'siwe_chain_id = 84532' });
     const wallet = await contractWallet();
     const paid = await payFor(gateway, topUpJob, 'x', { signed: { from: wallet } });
     expect(paid.status).toBe(202);
@@ -86,7 +86,7 @@ describe('a contract wallet', () => {
     // it serves chain 1, for all that the start can see
     const rpc = await startRpcProxy(chain.rpcUrl);
     rpc.lie = ({ method }) => (method === 'eth_chainId' ? { result: '0x1' } : undefined);
-    const gateway = await startTopUpGateway(chain, { identity: `siwe_rpc_url = "${rpc.url}"` });
+    const gateway = await startTopUpGateway(chain, { identity: networkOf('eip155:1', rpc.url) });
     const wallet = await contractWallet();
     const paid = await payFor(gateway, topUpJob, 'x', { signed: { from: wallet } });
     expect(paid).toMatchObject({ status: 402, json: { reason: 'contract_wallet_of_another_chain' } });

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { expect, onTestFinished, test } from 'vitest';
 import { useChain } from '../../../support/devnet.ts';
-import { runnerSecret, startWithDatabase } from '../../../support/gateway.ts';
+import { networkOf, runnerSecret, startWithDatabase } from '../../../support/gateway.ts';
 import { isInstalled, packageEnvironment } from '../../../support/installed.ts';
 import { destroy, spawnProgram } from '../../../support/program.ts';
 import { eventually } from '../../../support/wait.ts';
@@ -66,7 +66,8 @@ test.skipIf(!hasTools)(
 );
 
 test('the runner of the examples does the calls of a schedule and those of the events of a contract', async () => {
-  const events = await startEventChain();
+  // the chain of the payments has an id of its own
+  const events = await startEventChain({ chainId: 31_337 });
   onTestFinished(() => events.stop());
   const { database, gateway } = await startWithDatabase({
     chain,
@@ -88,12 +89,11 @@ name = "deposits"
 kind = "chain"
 service_id = 1
 job_index = 1
-network = "eip155:84532"
-rpc_url = "${events.url}"
+network = "eip155:31337"
 addresses = ["${events.token}"]
 event = "${transferEvent}"
 filters = { to = "${receiver}" }
-`,
+${networkOf('eip155:31337', events.url)}`,
   });
   const program = spawnProgram([process.execPath, 'examples/trigger-runner.ts'], root, {
     GATEWAY_URL: gateway.url,

@@ -5,6 +5,7 @@ import type { EventOf } from '../../../../src/ledger/rules/event.ts';
 import { readTriggerProgress } from '../../../../src/calls/store/trigger-cursors.ts';
 import { createDatabase, type TestDatabase } from '../../../support/database.ts';
 import { useChain } from '../../../support/devnet.ts';
+import { networkOf } from '../../../support/gateway.ts';
 import { allEvents, expectSoundLedger } from '../../../support/invariants.ts';
 import { type Program, startTollbook, temporaryFolder } from '../../../support/program.ts';
 import { startTestRunner } from '../../../support/runner.ts';
@@ -108,7 +109,8 @@ missed = "all"
 });
 
 test('the events of a contract make one call each through kills of both processes and a reorg, and none is lost', async () => {
-  const events = await startEventChain();
+  // the chain of the payments has an id of its own
+  const events = await startEventChain({ chainId: 31_337 });
   onTestFinished(() => events.stop());
   const database = await createDatabase();
   const runner = await startTestRunner(() => ({ status: 200, body: 'done' }));
@@ -121,13 +123,12 @@ name = "deposits"
 kind = "chain"
 service_id = 1
 job_index = 0
-network = "eip155:84532"
-rpc_url = "${events.url}"
+network = "eip155:31337"
 addresses = ["${events.token}"]
 event = "${transferEvent}"
 filters = { to = "${receiver}" }
 confirmations = 1
-`,
+${networkOf('eip155:31337', events.url)}`,
   );
   const calls = () => triggeredIn(database);
   const isSeen = async (): Promise<void> => {
@@ -179,7 +180,7 @@ confirmations = 1
   expect((await calls())[0]).toMatchObject({
     trigger: 'chain',
     trigger_name: 'deposits',
-    log: { network: 'eip155:84532' },
+    log: { network: 'eip155:31337' },
   });
   await database.asOwner((owner) => expectSoundLedger(database.db, owner));
 });

@@ -1,7 +1,7 @@
 import { createWalletClient, encodeFunctionData, http, publicActions } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';
 import { devnetKeys } from '../../../../src/devnet/accounts.ts';
-import { type Chain, startChain } from '../../../../src/devnet/chain.ts';
+import { type Chain, type ChainOptions, startChain } from '../../../../src/devnet/chain.ts';
 import { testToken } from '../../../../src/devnet/contracts.ts';
 import { deployTokens } from '../../../../src/devnet/token.ts';
 import { readChainEvent } from '../../../../src/base/values/triggers/chain-event.ts';
@@ -28,8 +28,8 @@ export interface EventChain {
   stop(): Promise<void>;
 }
 
-export async function startEventChain(): Promise<EventChain> {
-  const chain: Chain = await startChain();
+export async function startEventChain(options: ChainOptions = {}): Promise<EventChain> {
+  const chain: Chain = await startChain(options);
   const { token } = await deployTokens(chain);
   const account = privateKeyToAccount(devnetKeys.spare);
   const client = createWalletClient({ account, transport: http(chain.url), pollingInterval: 20 }).extend(

@@ -30,10 +30,12 @@ const node = () =>
     transport: http(chain.rpcUrl, { timeout: timeLimits.conditionMs }),
   }).extend(publicActions);
 
-const anchorTable = (rpcUrl: string): string => `[[log.anchors]]
+const anchorTable = (rpcUrl: string): string => `[[networks]]
+id = "${network}"
+rpc_url = "${rpcUrl}"
+[[log.anchors]]
 kind = "chain"
 network = "${network}"
-rpc_url = "${rpcUrl}"
 contract = "${checkpointAnchorAddress}"
 secret = "env:ANCHOR_KEY"`;
 

@@ -15,7 +15,11 @@ import { eventually } from '../../../support/wait.ts';
 const chain = useChain();
 const payee = '0x70997970c51812dc3a010c7d01b50e0d17dc79c8';
 const stated = `0x${'ab'.repeat(20)}`;
-const logTables = `[log]
+const logTables = `[[networks]]
+id = "${network}"
+rpc_url = "http://127.0.0.1:1"
+
+[log]
 origin = "jobs.example/log"
 key = "env:LOG_KEY"
 
@@ -23,7 +27,6 @@ key = "env:LOG_KEY"
 kind = "chain"
 name = "chain"
 network = "${network}"
-rpc_url = "http://127.0.0.1:1"
 contract = "${checkpointAnchorAddress}"
 secret = "env:ANCHOR_KEY"
 `;
