@@ -53,7 +53,7 @@ export async function deployPrepaidContract(chain: ChainLocation, token: Address
 
 /** The [spend] table of a gateway's configuration; the operator's key is in a file. */
 export function spendTable(
-  devnet: { readonly rpcUrl: string; readonly network: string; readonly token: Address },
+  devnet: { readonly network: string; readonly token: Address },
   { prepaidContract }: DevnetPrepaid,
   operatorKeyFile: string,
 ): string {
@@ -61,7 +61,6 @@ export function spendTable(
 # Chat can be paid by signed spends of the devnet's prepaid contract.
 [spend]
 network = "${devnet.network}"
-rpc_url = "${devnet.rpcUrl}"
 contract = "${prepaidContract}"
 token = "${devnet.token}"
 operator_key = ${JSON.stringify(`file:${operatorKeyFile}`)}

@@ -27,7 +27,7 @@ export interface ConsumeOptions {
   readonly runner: string;
   /** What the gateway's configuration names as this runner's token. */
   readonly token: string;
-  /** The name in the gateway's `[jetstream]`. Default `tollbook`. */
+  /** The gateway's `ledger_name`. Default `tollbook`. */
   readonly name?: string | undefined;
   /** Calls fetched in one request, 1 to 1000. Default 100, and never more than can run. */
   readonly max?: number | undefined;

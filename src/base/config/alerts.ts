@@ -5,7 +5,6 @@ import { secret } from './secret-source.ts';
 import { ownSecretChars, readSecret } from './secrets.ts';
 import { type ConfigOf, readTable, type Table } from './table.ts';
 import { webhookUrl } from './urls.ts';
-import { matching } from './values.ts';
 
 export const alertsShape = {
   webhook: webhookUrl.optional().describe('Where alerts are posted; nowhere where left out'),
@@ -17,14 +16,13 @@ export const alertsShape = {
   pagerduty_url: webhookUrl
     .default('https://events.pagerduty.com/v2/enqueue')
     .describe('Another region of PagerDuty has another address'),
-  source: matching(/^[A-Za-z0-9._-]{1,64}$/, 'must be 1 to 64 of A-Z, a-z, 0-9, ".", "_" and "-"')
-    .default('tollbook')
-    .describe('What alerts call this ledger: one PagerDuty service may serve several'),
 } as const;
 
 type Alerting = Constants['alerts'];
 
 export interface AlertsConfig extends ConfigOf<typeof alertsShape>, Alerting {
+  /** What the alerts call this ledger. */
+  readonly source: string;
   /** Signs the messages to the webhook. */
   readonly secret: string | undefined;
   readonly slackUrl: string | undefined;
@@ -32,14 +30,27 @@ export interface AlertsConfig extends ConfigOf<typeof alertsShape>, Alerting {
 }
 
 /** Reads `[alerts]` and its secrets; undefined after a report. */
-export async function readAlerts(raw: unknown, reading: Reading): Promise<AlertsConfig | undefined> {
+export async function readAlerts(
+  raw: unknown,
+  reading: Reading,
+  source = '',
+): Promise<AlertsConfig | undefined> {
   const table = readTable(alertsShape, raw ?? {}, ['alerts'], reading.report);
   if (table.names('secret') && !table.names('webhook'))
     reading.report.mistake([...table.at, 'secret'], 'would be ignored: there is no webhook');
   const key = await readSecret(table, 'secret', { minChars: ownSecretChars }, reading);
   const pagerdutyKey = await readSecret(table, 'pagerduty_key', { minChars: 1 }, reading);
   const slackUrl = await readSlackUrl(table, reading);
-  return table.whole && { ...reading.constants.alerts, ...table.whole, secret: key, slackUrl, pagerdutyKey };
+  return (
+    table.whole && {
+      ...reading.constants.alerts,
+      ...table.whole,
+      source,
+      secret: key,
+      slackUrl,
+      pagerdutyKey,
+    }
+  );
 }
 
 /** Checked like a URL of the file; a message never contains it. */

@@ -101,14 +101,14 @@ async function readConfig(root: RootTable, reading: Reading): Promise<Config | u
   const isJobsOn = values.features?.includes('x402') ?? true;
   const isChatOn = values.features?.includes('chat') ?? false;
   const limits = readLimits(values.limits, reading);
-  const delivery = readDelivery(values.delivery, reading.report);
-  const alerts = await readAlerts(values.alerts, reading);
+  const delivery = readDelivery(values.delivery, reading);
+  const alerts = await readAlerts(values.alerts, reading, values.ledgerName);
   const discovery = readDiscovery(values.discovery, reading);
   const retention = readRetention(values.retention, reading.report);
   const callbacks = readCallbacks(values.callbacks, reading);
   const resultStore = await readResultStore(values.resultStore, reading);
   const metrics = await readMetrics(values.metrics, reading);
-  const traces = await readTraces(values.traces, reading);
+  const traces = await readTraces(values.traces, reading, values.ledgerName);
   const log = await readLog(values.log, reading);
   const runners = await readRunners(values.runners, reading);
   const jetstream = await readJetStream(values.jetstream, reading, runners);

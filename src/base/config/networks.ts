@@ -46,7 +46,31 @@ export async function readNetworks(raw: unknown, report: Report): Promise<Networ
     else seen.set(values.id, index);
     networks.set(values.id, whole && toNetwork(whole, [...at, 'rpc_url'], known, report));
   }
-  return entries;
+  return networks;
+}
+
+function toNetwork(
+  { id, rpcUrl }: ConfigOf<typeof networkShape>,
+  at: Path,
+  known: ReadonlyMap<number, string>,
+  report: Report,
+): NetworkConfig | undefined {
+  if (rpcUrl !== 'public') return { rpcUrl, source: 'configured', at };
+  const url = known.get(chainIdOf(id) ?? 0);
+  if (url === undefined) report.mistake(at, `no public RPC of ${id} is known: name one`);
+  else report.warning(at, `the public RPC ${url} is believed about ${id}: name your own before production`);
+  return url === undefined ? undefined : { rpcUrl: url, source: 'public', at };
+}
+
+/** The RPC of the chain that a key of another table names. That there is none is reported at that key. */
+export function rpcUrlOf(
+  chain: Caip2 | undefined,
+  at: Path,
+  { networks, report }: { readonly networks: Networks; readonly report: Report },
+): string | undefined {
+  if (chain === undefined) return undefined;
+  if (!networks.has(chain)) report.mistake(at, `has no RPC: [[networks]] does not name ${chain}`);
+  return networks.get(chain)?.rpcUrl;
 }
 
 /**
@@ -60,17 +84,9 @@ export function chooseNetworks(
   report: Report,
 ): Map<Caip2, NetworkConfig> {
   const chosen = new Map<Caip2, NetworkConfig>();
-  const chainIds = new Map(tokens.map((token) => [token.network, token.chainId]));
-  const isPublic = (id: Caip2): boolean => configured.get(id)?.rpcUrl === 'public';
-  const asked = new Set([...chainIds].flatMap(([id, chainId]) => (isPublic(id) ? [chainId] : [])));
-  const known = asked.size === 0 ? new Map<number, string>() : await publicRpcUrls(asked);
-  for (const [id, chainId] of chainIds) {
-    const entry = configured.get(id);
-    const url = isPublic(id) ? known.get(chainId) : entry?.rpcUrl;
-    if (entry && url !== undefined) {
-      chosen.set(id, { rpcUrl: url, source: isPublic(id) ? 'public' : 'configured', at: entry.at });
-      if (isPublic(id)) report.warning(entry.at, withPublicRpc(id, url));
-    } else if (entry) report.mistake(entry.at, `no public RPC of ${id} is known: name one`);
+  for (const id of new Set(tokens.map((token) => token.network))) {
+    const chain = networks.get(id);
+    if (chain) chosen.set(id, chain);
     else if (confirm !== 'required') report.warning(['networks'], withoutRpc(id));
     else report.mistake(['networks'], `confirm = "required" needs an rpc_url for ${id}`);
   }

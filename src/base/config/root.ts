@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { brokerName } from '../values/broker/names.ts';
 import { invocationModes } from '../values/job.ts';
 import { identifierModes } from '../values/payment-identifier.ts';
 import { rotatingSecret } from './secret-source.ts';
@@ -16,6 +17,11 @@ export const gatewayShape = {
     'host:port to listen on, [::]:8402 for IPv6; port 0 lets the system choose',
   ),
   public_url: baseUrl.optional().describe('The address that clients use'),
+  ledger_name: matching(brokerName, 'must be 1 to 64 of A-Z, a-z, 0-9, "_" and "-"')
+    .default('tollbook')
+    .describe(
+      'What alerts, traces and the streams of a broker call the ledger; several ledgers may share a receiver',
+    ),
   features: z
     .array(oneOf(features), 'must be an array of feature names')
     .refine(allDiffer, 'names a feature twice')

@@ -4,7 +4,6 @@ import { secret } from './secret-source.ts';
 import { readSecret } from './secrets.ts';
 import { readTable } from './table.ts';
 import { privateBaseUrl } from './urls.ts';
-import { matching } from './values.ts';
 
 const ratioText = 'must be a number from 0 to 1';
 
@@ -18,9 +17,6 @@ export const tracesShape = {
     .default(1)
     .meta({ type: 'number, 0 to 1' })
     .describe('The part of the traces that are recorded'),
-  service_name: matching(/^[ -~]{1,100}$/, 'must be 1 to 100 printable ASCII characters')
-    .default('tollbook')
-    .describe('How the traces name this gateway; the same for all of a ledger'),
   headers: secret.describe(
     'Further headers of each export, as OpenTelemetry writes them: `name=value,name=value`, values percent-encoded',
   ),
@@ -31,13 +27,18 @@ export interface TracesConfig {
   /** No trailing slash. */
   readonly endpoint: string;
   readonly sampleRatio: number;
+  /** How the traces name this gateway; the same for all of a ledger. */
   readonly serviceName: string;
   /** Secrets. Names are in lower case. */
   readonly headers: Readonly<Record<string, string>>;
 }
 
 /** Reads `[traces]`; undefined where the table is missing, or after a report. */
-export async function readTraces(raw: unknown, reading: Reading): Promise<TracesConfig | undefined> {
+export async function readTraces(
+  raw: unknown,
+  reading: Reading,
+  serviceName = '',
+): Promise<TracesConfig | undefined> {
   if (raw === undefined) return undefined;
   const table = readTable(tracesShape, raw, ['traces'], reading.report);
   const list = await readSecret(table, 'headers', { minChars: 3 }, reading);
@@ -48,7 +49,7 @@ export async function readTraces(raw: unknown, reading: Reading): Promise<Traces
       'must name headers as name=value,name=value, with percent-encoded values',
     );
   if (!table.whole || headers === undefined) return undefined;
-  const { endpoint, sampleRatio, serviceName } = table.whole;
+  const { endpoint, sampleRatio } = table.whole;
   return { endpoint, sampleRatio, serviceName, headers };
 }
 

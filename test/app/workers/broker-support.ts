@@ -74,13 +74,17 @@ token = "env:RUNNER_TOKEN"
 
 [jetstream]
 servers = ${JSON.stringify(nats.urls)}
-name = "${name}"
 replicas = 1
 
 [delivery]
 ${delivery}
 `;
-  const gateway = await startTestGateway({ ...options, tables });
+  const gateway = await startTestGateway({
+    ...options,
+    top: `ledger_name = "${name}"`,
+    tables,
+    constants: { jetstream: { maxBytes: 16_777_216, takeWithinSecs } },
+  });
   await brokerIs(gateway, options.database, isBrokerUp);
   return gateway;
 }

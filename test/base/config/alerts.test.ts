@@ -56,8 +56,10 @@ describe('alerts', () => {
 
   it('go to Slack, whose address is a secret, and to PagerDuty, by its key', async () => {
     const variables = { ...env, SLACK: 'https://hooks.slack.example/services/T/B/x', PAGER: 'a-key' };
-    const lines = 'slack_url = "env:SLACK"\npagerduty_key = "env:PAGER"\nsource = "prod"';
-    expect((await parse(alerts(lines), {}, variables)).config.alerts).toMatchObject({
+    const lines = 'slack_url = "env:SLACK"\npagerduty_key = "env:PAGER"';
+    expect(
+      (await parse(bare(`ledger_name = "prod"\n[alerts]\n${lines}`), {}, variables)).config.alerts,
+    ).toMatchObject({
       slackUrl: variables.SLACK,
       pagerdutyKey: 'a-key',
       source: 'prod',

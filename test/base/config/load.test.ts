@@ -57,6 +57,7 @@ invocation_mode = "public_paid"
       file: 'conf/gateway.toml',
       bindAddress: { host: '0.0.0.0', port: 8402 },
       publicUrl: 'http://127.0.0.1:8402',
+      ledgerName: 'tollbook',
       features: ['x402'],
       runners: [],
       limits: {

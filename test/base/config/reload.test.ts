@@ -50,7 +50,7 @@ requests_per_minute = 1
 max_attempts = 2
 lease_secs = 90
 [alerts]
-source = "other"
+pagerduty_url = "https://alerts.example"
 [[runners]]
 services = [2]
 mode = "push"
@@ -68,7 +68,7 @@ key = "file:key"
     'limits.requests_per_minute',
     'delivery.max_attempts',
     'delivery.lease_secs',
-    'alerts.source',
+    'alerts.pagerduty_url',
     'log',
     'chat.currency',
     'facilitator_verify',

@@ -63,7 +63,8 @@ test('one paid request is one trace, from the client through verify, settle, con
     chain,
     runnerUrl: url,
     logger: log.logger,
-    tables: traces(collector, 'service_name = "a gateway"\nheaders = "env:OTLP_HEADERS"'),
+    top: 'ledger_name = "books"',
+    tables: traces(collector, 'headers = "env:OTLP_HEADERS"'),
     env: { OTLP_HEADERS: 'x-team=the%20key' },
   });
   const paid = await payTraced(gateway);
