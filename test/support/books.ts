@@ -39,7 +39,7 @@ ${log}
 ${tables}`;
 }
 
-export const booksEnv = { LOG_KEY: testSeed.toString('hex'), S3_SECRET: 'a-secret-of-the-bucket' };
+export const booksEnv = { LOG_KEY: testSeed.toString('hex'), S3_SECRET: 'AKIATEST:a-secret-of-the-bucket' };
 
 export async function booksConfigOf(options: BooksOptions): Promise<Config> {
   const { config } = await parseConfig(booksConfig(options), {

@@ -1,4 +1,5 @@
 import type { Path } from './mistakes.ts';
+import type { Reading } from './reading.ts';
 import type { Report } from './report.ts';
 import { secret } from './secret-source.ts';
 import { readValue } from './table.ts';
@@ -14,15 +15,18 @@ export const placeShape = {
   region: matching(/^[a-z0-9-]{1,64}$/, 'must be of a-z, 0-9 and "-"')
     .default('us-east-1')
     .describe('Of s3: the region that requests are signed for'),
-  access_key_id: matching(/^[!-~]{1,256}$/, 'must be visible ASCII')
-    .optional()
-    .describe('Of s3: the id of the access key'),
   secret: secret.describe(
-    'Of s3: the secret of the access key; of a webhook: what signs the messages; of a chain: the private key that pays the gas',
+    'Of s3: ACCESS_KEY_ID:SECRET; of a webhook: what signs the messages; of a chain: the private key that pays the gas',
   ),
 } as const;
 
 export const minBucketSecretChars = 16;
+
+/** The access key of a store. */
+interface BucketKey {
+  readonly accessKeyId: string;
+  readonly secretKey: string;
+}
 
 /** A bucket of an S3-compatible store. */
 export interface BucketPlace {
@@ -47,4 +51,21 @@ const bucketUrl = text((raw): BucketPlace | Wrong => {
 /** Reads the location of a bucket; undefined after a report. */
 export function readBucket(location: string, at: Path, report: Report): BucketPlace | undefined {
   return readValue(bucketUrl, location, at, report)?.value;
+}
+
+/** Reads the secret of a bucket; undefined after a report, which does not contain it. */
+export function readBucketKey(
+  secretText: string,
+  at: Path,
+  { report, skippedSecrets }: Reading,
+): BucketKey | undefined {
+  const [, accessKeyId, secretKey = ''] = /^([^:]{1,256}):(.+)$/.exec(secretText) ?? [];
+  if (accessKeyId !== undefined && secretKey.length >= minBucketSecretChars)
+    return { accessKeyId, secretKey };
+  if (!skippedSecrets)
+    report.mistake(
+      at,
+      `names a secret that must be ACCESS_KEY_ID:SECRET, of ${minBucketSecretChars} characters or more`,
+    );
+  return skippedSecrets && { accessKeyId: secretText, secretKey: secretText };
 }

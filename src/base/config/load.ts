@@ -111,7 +111,7 @@ async function readConfig(root: RootTable, reading: Reading): Promise<Config | u
   const traces = await readTraces(values.traces, reading, values.ledgerName);
   const log = await readLog(values.log, reading);
   const runners = await readRunners(values.runners, reading);
-  const jetstream = await readJetStream(values.jetstream, reading, runners);
+  const jetstream = await readJetStream(values.jetstream, reading, runners, values.ledgerName);
   const jobs = await readJobs(root, isJobsOn, reading);
   const spend = await readSpend(values.spend, reading);
   const topUps = readTopUps(root, jobs, reading.report);

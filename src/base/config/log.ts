@@ -3,7 +3,8 @@ import { originPattern, parseSeed } from '../values/log/checkpoint.ts';
 import { type Address, type Caip2, chainIdOf, type Hex } from '../values/primitives.ts';
 import type { Constants } from './constants.ts';
 import { besideConfig } from './files.ts';
-import { minBucketSecretChars, placeShape, readBucket } from './bucket.ts';
+import { minBucketSecretChars, placeShape, readBucket, readBucketKey } from './bucket.ts';
+import { rpcUrlOf } from './networks.ts';
 import { readPrivateKey } from './private-key.ts';
 import type { Path } from './mistakes.ts';
 import type { Reading } from './reading.ts';
@@ -84,8 +85,8 @@ export type AnchorConfig = { readonly name: string; readonly everyMs: number } &
 const keysOf = {
   folder: { needs: ['location'], takes: [] },
   webhook: { needs: ['location'], takes: ['secret'] },
-  s3: { needs: ['location', 'access_key_id', 'secret'], takes: ['region'] },
-  chain: { needs: ['network', 'rpc_url', 'contract', 'secret'], takes: [] },
+  s3: { needs: ['location', 'secret'], takes: ['region'] },
+  chain: { needs: ['network', 'contract', 'secret'], takes: [] },
 } as const satisfies Record<
   string,
   { needs: readonly (keyof typeof anchorShape)[]; takes: readonly (keyof typeof anchorShape)[] }
@@ -151,9 +152,9 @@ async function readAnchor(
   if (kind === 'folder') return { ...common, kind, folder: besideConfig(reading.file, location) };
   if (kind === 'webhook' && url)
     return { ...common, kind, url: url.value, ...(signing !== undefined && { secret: signing }) };
-  if (kind === 's3' && bucket && accessKeyId !== undefined && signing !== undefined)
-    return { ...common, kind, ...bucket, region, accessKeyId, secretKey: signing };
-  return undefined;
+  if (kind !== 's3' || !bucket || signing === undefined) return undefined;
+  const key = readBucketKey(signing, [...table.at, 'secret'], reading);
+  return key && { ...common, kind, ...bucket, region, ...key };
 }
 
 /** Each checkpoint on a chain costs a transaction. */

@@ -1,20 +1,22 @@
-import { minBucketSecretChars, placeShape, readBucket } from './bucket.ts';
+import { minBucketSecretChars, placeShape, readBucket, readBucketKey } from './bucket.ts';
 import { besideConfig } from './files.ts';
 import type { Reading } from './reading.ts';
 import { readSecret } from './secrets.ts';
 import { readTable, type Table } from './table.ts';
-import { oneOf, wholeNumber } from './values.ts';
+import { filePath, wholeNumber } from './values.ts';
 
 const mebibyte = 1_048_576;
 
 export const resultStoreShape = {
-  kind: oneOf(['folder', 's3']).describe(
-    'Where results go that are larger than max_result_bytes of [delivery]',
-  ),
   max_bytes: wholeNumber(1, 1_024 * mebibyte)
     .default(100 * mebibyte)
     .describe('Of one result; up to `max_result_bytes` of `[delivery]` the database has it'),
   ...placeShape,
+  location: filePath
+    .meta({ type: 'path, or https URL' })
+    .describe(
+      'Where results go that are larger than max_result_bytes of [delivery]: a folder, or https://HOST/BUCKET/PREFIX of an S3-compatible store',
+    ),
 } as const;
 
 type ResultStoreTable = Table<typeof resultStoreShape>;
@@ -40,25 +42,20 @@ export async function readResultStore(
 ): Promise<ResultStoreConfig | undefined> {
   if (raw === undefined) return undefined;
   const table = readTable(resultStoreShape, raw, ['result_store'], reading.report);
-  checkKeys(table, reading);
-  const secretKey = await readSecret(table, 'secret', { minChars: minBucketSecretChars }, reading);
-  if (!table.whole) return undefined;
-  const { kind, maxBytes, location, region, accessKeyId } = table.whole;
-  if (location === undefined) return undefined;
-  if (kind === 'folder') return { kind, maxBytes, folder: besideConfig(reading.file, location) };
-  const bucket = readBucket(location, [...table.at, 'location'], reading.report);
-  if (bucket === undefined || accessKeyId === undefined || secretKey === undefined) return undefined;
-  return { kind, maxBytes, ...bucket, region, accessKeyId, secretKey };
+  const { at, values, whole } = table;
+  const isBucket = /^[a-z]+:\/\//i.test(values.location ?? '');
+  if (values.location !== undefined) checkKeys(table, isBucket, reading);
+  const key = await readSecret(table, 'secret', { minChars: minBucketSecretChars }, reading);
+  if (!whole) return undefined;
+  const { maxBytes, location, region } = whole;
+  if (!isBucket) return { kind: 'folder', maxBytes, folder: besideConfig(reading.file, location) };
+  const bucket = readBucket(location, [...at, 'location'], reading.report);
+  const keys = key === undefined ? undefined : readBucketKey(key, [...at, 'secret'], reading);
+  return bucket && keys && { kind: 's3', maxBytes, ...bucket, region, ...keys };
 }
 
-const keysOf = { folder: ['location'], s3: ['location', 'access_key_id', 'secret'] } as const;
-const takenBy = { folder: [], s3: ['region'] } as const;
-
-function checkKeys({ at, values: { kind }, names }: ResultStoreTable, { report }: Reading): void {
-  if (kind === undefined) return;
-  for (const key of keysOf[kind])
-    if (!names(key)) report.mistake([...at, key], `is missing: ${kind} needs it`);
-  const known = new Set<string>(['kind', 'max_bytes', ...keysOf[kind], ...takenBy[kind]]);
-  for (const key of Object.keys(resultStoreShape) as (keyof typeof resultStoreShape)[])
-    if (names(key) && !known.has(key)) report.mistake([...at, key], `would be ignored: ${kind} has none`);
+function checkKeys({ at, names }: ResultStoreTable, isBucket: boolean, { report }: Reading): void {
+  if (isBucket && !names('secret')) report.mistake([...at, 'secret'], 'is missing: a bucket needs it');
+  for (const key of isBucket ? [] : (['region', 'secret'] as const))
+    if (names(key)) report.mistake([...at, key], 'would be ignored: a folder has none');
 }

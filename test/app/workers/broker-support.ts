@@ -52,6 +52,7 @@ export async function gatewayOn(
   {
     name,
     takeWithinSecs = 120,
+    maxBytes = 16_777_216,
     delivery = 'backoff_base_ms = 1\nbackoff_cap_ms = 1',
     isBrokerUp = true,
     ...options
@@ -60,6 +61,7 @@ export async function gatewayOn(
     readonly database: TestDatabase;
     readonly chain: TestChain;
     readonly takeWithinSecs?: number;
+    readonly maxBytes?: number;
     readonly delivery?: string;
     /** What its status says of the broker before the test goes on. */
     readonly isBrokerUp?: boolean;
@@ -83,7 +85,7 @@ ${delivery}
     ...options,
     top: `ledger_name = "${name}"`,
     tables,
-    constants: { jetstream: { maxBytes: 16_777_216, takeWithinSecs } },
+    constants: { jetstream: { maxBytes, takeWithinSecs } },
   });
   await brokerIs(gateway, options.database, isBrokerUp);
   return gateway;

@@ -40,7 +40,7 @@ describe.skipIf(!isNatsInstalled)('a broker in trouble', () => {
       database,
       chain,
       logger: log.logger,
-      change: (text) => text.replace('max_bytes = 16_777_216', 'max_bytes = 1_048_576'),
+      maxBytes: 1_048_576,
     });
     const calls: PaidCall[] = [];
     for (let n = 0; n < 6; n += 1) calls.push(await pay(gateway, 'x'.repeat(400_000)));

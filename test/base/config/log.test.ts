@@ -2,11 +2,19 @@ import { expect, test } from 'vitest';
 import { bare, env, mistakesIn, networks, parse } from './support.ts';
 
 const seedHex = '0a'.repeat(32);
-const variables = { ...env, LOG_KEY: seedHex, S3_SECRET: 'a-secret-of-length' };
+const variables = {
+  ...env,
+  LOG_KEY: seedHex,
+  S3_SECRET: 'AKIA:a-secret-of-length',
+  SHORT: 'AKIA-OF-TESTS:short',
+  BARE: 'a-secret-without-its-id',
+};
 const log = (lines: string): string => bare(`[log]\norigin = "jobs.example/log"\n${lines}`);
 const keyed = (lines = ''): string => log(`key = "env:LOG_KEY"\n${lines}`);
 const of = async (text: string, files = {}) => (await parse(text, files, variables)).config.log;
 const wrong = (text: string) => mistakesIn(text, {}, variables);
+const bucket = (name: string) =>
+  keyed(`[[log.anchors]]\nkind = "s3"\nlocation = "https://s3.example/abc"\nsecret = "env:${name}"`);
 
 test('without [log] the ledger is not sealed', async () => {
   expect((await parse(bare(''))).config.log).toBeUndefined();
@@ -38,7 +46,6 @@ every_ms = 50
 [[log.anchors]]
 kind = "s3"
 location = "https://s3.example/the-bucket"
-access_key_id = "AKIA"
 secret = "env:S3_SECRET"
 [[log.anchors]]
 kind = "chain"
@@ -111,8 +118,23 @@ test.each([
   ],
   [
     'a bucket without a secret',
-    keyed('[[log.anchors]]\nkind = "s3"\nlocation = "https://s3.example/abc"\naccess_key_id = "x"'),
+    keyed('[[log.anchors]]\nkind = "s3"\nlocation = "https://s3.example/abc"'),
     /secret: is missing/,
+  ],
+  [
+    'a bucket whose secret is short',
+    bucket('SHORT'),
+    /secret: names a secret that must be ACCESS_KEY_ID:SECRET/,
+  ],
+  [
+    'a bucket whose secret has no id',
+    bucket('BARE'),
+    /secret: names a secret that must be ACCESS_KEY_ID:SECRET/,
+  ],
+  [
+    'a chain without an RPC',
+    keyed(onChain),
+    /network: has no RPC: \[\[networks\]\] does not name eip155:8453/,
   ],
   [
     'a key of another kind of anchor',

@@ -75,7 +75,7 @@ endpoint = "http://127.0.0.1:4318"
 headers = "env:HEADERS"
 [jetstream]
 servers = ["nats://127.0.0.1:4222"]
-nkey_seed = "env:SEED"
+credentials = "env:SEED"
 [[runners]]
 services = [1]
 mode = "jetstream"
@@ -84,7 +84,7 @@ token = ["env:A", "env:B"]
   const loaded = await parseConfig(text, { file: 'x.toml', env: {}, readFile, withoutSecrets: true });
   expect(loaded.skippedSecrets.toSorted()).toEqual([
     'alerts.slack_url',
-    'jetstream.nkey_seed',
+    'jetstream.credentials',
     'runners[0].token[0]',
     'runners[0].token[1]',
     'traces.headers',

@@ -34,7 +34,7 @@ services = [3]
 mode = "lease"
 token = "env:OTHER_TOKEN"
 `;
-const env = { OTHER_TOKEN: otherToken, S3_SECRET: bucketKeys.secretKey };
+const env = { OTHER_TOKEN: otherToken, S3_SECRET: `${bucketKeys.accessKeyId}:${bucketKeys.secretKey}` };
 
 export async function newFolder(): Promise<string> {
   const folder = await mkdtemp(path.join(tmpdir(), 'results-'));
@@ -43,7 +43,7 @@ export async function newFolder(): Promise<string> {
 }
 
 export const inFolder = (folder: string, more = ''): string =>
-  `[result_store]\nkind = "folder"\nlocation = "${folder}"\n${more}\n`;
+  `[result_store]\nlocation = "${folder}"\n${more}\n`;
 
 export function starter(chain: ReturnType<typeof useChain>) {
   return (
@@ -160,9 +160,7 @@ export async function bucketTable(): Promise<BucketTable> {
   const bucket = await startBucket();
   const { url } = bucket;
   const table = `[result_store]
-kind = "s3"
 location = "${url}/results/paid/"
-access_key_id = "${bucketKeys.accessKeyId}"
 secret = "env:S3_SECRET"
 `;
   return { table, answers: (fault) => void (bucket.fault = fault) };

@@ -331,7 +331,7 @@ async function readMessages(
   }
 }
 
-type Connecting = Pick<JetStreamConfig, 'servers' | 'user' | 'password' | 'nkeySeed' | 'ca'>;
+type Connecting = Pick<JetStreamConfig, 'servers' | 'login'>;
 
 const connectTimeoutMs = 5_000;
 const reconnectWaitMs = 500;
@@ -339,7 +339,7 @@ const reconnectWaitMs = 500;
 /** Connects once, and keeps the connection: it is made again whenever it breaks. The client is loaded only where it is used. */
 async function connectBroker(settings: Connecting): Promise<NatsConnection> {
   const { connect, nkeyAuthenticator } = await import('@nats-io/transport-node');
-  const { servers, user, password, nkeySeed, ca } = settings;
+  const { servers, login } = settings;
   const options: NodeConnectionOptions = {
     servers: [...servers],
     name: 'tollbook gateway',
@@ -349,14 +349,10 @@ async function connectBroker(settings: Connecting): Promise<NatsConnection> {
     ignoreAuthErrorAbort: true,
     pingInterval: 10_000,
     maxPingOut: 2,
-    ...(user !== undefined && password !== undefined && { user, pass: password }),
-    ...(nkeySeed !== undefined && { authenticator: nkeyAuthenticator(new TextEncoder().encode(nkeySeed)) }),
-    ...(needsTls(settings) && { tls: ca === undefined ? {} : { ca } }),
+    ...(login?.kind === 'password' && { user: login.user, pass: login.password }),
+    ...(login?.kind === 'nkey' && { authenticator: nkeyAuthenticator(new TextEncoder().encode(login.seed)) }),
+    // a server that the client learns from another one is not to be reached in plain text either
+    ...(servers.some((server) => /^tls:/i.test(server)) && { tls: {} }),
   };
   return connect(options);
-}
-
-/** A server that the client learns from another one is not to be reached in plain text either. */
-function needsTls({ servers, ca }: Connecting): boolean {
-  return ca !== undefined || servers.some((server) => /^tls:/i.test(server));
 }

@@ -61,7 +61,7 @@ test('a copy of the ledger makes no request to anyone and serves reads, until on
     top: 'features = ["x402", "chat"]',
     env: {
       LOG_KEY: testSeed.toString('hex'),
-      S3_SECRET: 'a-secret-of-the-bucket',
+      S3_SECRET: 'AKIATEST:a-secret-of-the-bucket',
       SESSION_SECRET: 'a-secret-of-the-sessions-long-enough',
     },
     tables: `${oneModel(`${peers.url}/upstream`)}
@@ -86,7 +86,6 @@ every_ms = 20
 kind = "s3"
 location = "${peers.url}/bucket"
 region = "eu"
-access_key_id = "AKIATEST"
 secret = "env:S3_SECRET"
 every_ms = 20
 [[log.anchors]]
