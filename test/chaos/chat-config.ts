@@ -22,7 +22,7 @@ trust_proxy = ["127.0.0.1"]
 
 /** Its tables: credit is sold by job 9/0, and completions are paid by credit or by spends. */
 export function chatTables(values: ChatConfigValues): string {
-  const { upstreamUrl, spendRpcUrl, token, recipient, mailDir, patience = 1 } = values;
+  const { upstreamUrl, token, recipient, mailDir, patience = 1 } = values;
   return `
 [job_prices.9]
 0 = "3000000000000"
@@ -39,7 +39,7 @@ currency_per_token = { USDC = "1" }
 
 [identity]
 secret = "env:CHAOS_IDENTITY_SECRET"
-${mailDir === undefined ? '' : `mailer = "folder"\nmail_dir = "${mailDir}"`}
+${mailDir === undefined ? '' : `mail_dir = "${mailDir}"`}
 
 [chat]
 key_per_minute = 1_000

@@ -45,8 +45,7 @@ export async function startIdentityGateway(options: IdentityOptions = {}): Promi
     tables: `
 [identity]
 secret = ${second === undefined ? '"env:IDENTITY_SECRET"' : '["env:IDENTITY_SECRET", "env:SECOND_SECRET"]'}
-${options.mails === false ? '' : 'mailer = "folder"'}
-mail_dir = "${mailDir}"
+${options.mails === false ? '' : `mail_dir = "${mailDir}"`}
 ${options.identity ?? ''}
 ${options.tables ?? ''}
 `,

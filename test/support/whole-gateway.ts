@@ -79,7 +79,6 @@ token = ["env:RUNNER_TOKEN", "env:SECOND_RUNNER_TOKEN"]
 ${oneModel(options.upstreamUrl ?? model.url, 'key = "env:UPSTREAM_KEY"')}
 [identity]
 secret = ["env:SESSION_SECRET", "env:SECOND_SESSION_SECRET"]
-mailer = "folder"
 mail_dir = "${mailDir}"
 [offer_receipt]
 format = "jws"

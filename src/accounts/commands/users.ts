@@ -33,7 +33,7 @@ export async function erase(args: readonly string[]): Promise<ExitCode> {
 async function mailDirOf(file: string): Promise<string> {
   const { config } = await loadConfig(file, processEnvironment(), { withoutSecrets: true });
   const dir = config.identity?.mailDir;
-  if (dir === undefined) throw new ArgumentError(`${file} names no mailer: leave --config out`);
+  if (dir === undefined) throw new ArgumentError(`${file} names no mail_dir: leave --config out`);
   return dir;
 }
 

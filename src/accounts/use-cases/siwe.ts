@@ -193,6 +193,6 @@ async function takesTurn({ pool }: Identity, subject: string, most = perMinute):
 }
 
 function termsOf({ settings, publicUrl }: Identity): { readonly domain: string; readonly origin: string } {
-  const origin = new URL(settings.siweUri ?? publicUrl()).origin;
-  return { domain: settings.siweDomain ?? new URL(publicUrl()).host, origin };
+  const { host, origin } = new URL(settings.siweUri ?? publicUrl());
+  return { domain: host, origin };
 }

@@ -5,13 +5,30 @@ import type { Reading } from './reading.ts';
 import type { RootTable } from './root.ts';
 import { rotatingSecret, secret } from './secret-source.ts';
 import { ownSecretChars, readRotatingSecret, readSecret } from './secrets.ts';
-import { readSmtp, type SmtpConfig } from './smtp.ts';
+import { readSmtpUrl, type SmtpConfig } from './smtp.ts';
 import { type ConfigOf, readTable, readTables, type Table } from './table.ts';
 import { isLoopback, urlOfBind } from './hosts.ts';
-import { origin, rpcUrl, secureBaseUrl } from './urls.ts';
-import { filePath, matching, oneOf, plainName, wholeNumber } from './values.ts';
+import { origin, secureBaseUrl } from './urls.ts';
+import { filePath, matching, plainName, text, wholeNumber, Wrong } from './values.ts';
 
 const maxChainId = Number.MAX_SAFE_INTEGER;
+/** GitHub does not speak OpenID Connect. */
+const knownIssuers = new Map<string, string | undefined>([
+  ['google', 'https://accounts.google.com'],
+  ['gitlab', 'https://gitlab.com'],
+  ['github', undefined],
+]);
+
+function readIssuer(
+  raw: string,
+): { readonly known: string | undefined; readonly url: string | undefined } | Wrong {
+  if (knownIssuers.has(raw)) return { known: raw, url: knownIssuers.get(raw) };
+  const url = secureBaseUrl.safeParse(raw);
+  if (url.success) return { known: undefined, url: url.data };
+  return new Wrong(
+    `${url.error.issues[0]?.message}; the known ones are ${[...knownIssuers.keys()].join(', ')}`,
+  );
+}
 
 export const identityShape = {
   secret: rotatingSecret.describe('Signs sessions and links: 32 characters or more'),
@@ -20,53 +37,46 @@ export const identityShape = {
     .array(origin, 'must be an array of origins')
     .default([])
     .describe('Origins of other pages that may act by the cookie of their visitor, below `/api` and `/v1`'),
-  siwe_domain: matching(
-    /^[A-Za-z0-9.-]{1,253}(?::\d{1,5})?$/,
-    'must be a host, with its port unless it is the default one',
+  siwe_uri: secureBaseUrl
+    .optional()
+    .describe(
+      'The URI of the messages that wallets sign, whose host is their domain; by default the public URL',
+    ),
+  siwe_chain_id: wholeNumber(1, maxChainId)
+    .default(1)
+    .describe('The chain that wallets sign for; contract wallets sign in where [[networks]] names it'),
+  mail_dir: filePath.optional().describe('Mails are written into this folder, for another program'),
+  smtp_url: secret.describe(
+    'Mails are sent by this server: smtps://USER:PASSWORD@HOST:PORT, or smtp:// with STARTTLS. Without it and mail_dir no user has a password',
+  ),
+  mail_from: matching(
+    /^(?:[^\p{C}<>"@,]{1,100} <)?[^\s\p{C}<>"@,]{1,64}@[A-Za-z0-9.-]{1,253}>?$/u,
+    'must be an address, such as "Tollbook <no-reply@gateway.example>"',
   )
     .optional()
-    .describe(
-      "The domain and URI of the messages that wallets sign; by default the public URL's host, and the public URL",
-    ),
-  siwe_uri: secureBaseUrl.optional().describe('The URI of those messages'),
-  siwe_chain_id: wholeNumber(1, maxChainId).default(1).describe('The chain that wallets sign for'),
-  siwe_rpc_url: rpcUrl
-    .optional()
-    .describe("Where contract wallets' signatures are checked; without it they cannot sign in"),
-  mailer: oneOf(['folder', 'smtp'])
-    .optional()
-    .describe(
-      'How mails are sent: as files for another program, or to the server of [identity.smtp]; left out, no user has a password',
-    ),
-  mail_dir: filePath.default('mail').describe('The folder of the mails with mailer = "folder"'),
-  smtp: z.unknown(),
+    .describe('With smtp_url: whom the mails are from, an address, or a name and an address'),
   providers: z.unknown(),
 } as const;
 
 export const providerShape = {
   name: plainName.describe('The end of the redirect URI, unique among providers'),
-  preset: oneOf(['google', 'gitlab', 'github'])
-    .optional()
-    .describe('A provider whose addresses are known; else issuer'),
-  issuer: secureBaseUrl.optional().describe('The issuer of a provider that speaks OpenID Connect'),
+  issuer: text(readIssuer)
+    .meta({ type: '"google", "gitlab", "github" or https URL' })
+    .describe('The issuer of a provider that speaks OpenID Connect, or one whose addresses are known'),
   client_id: matching(/^[\x21-\x7e]{1,512}$/, 'must be 1 to 512 visible ASCII characters').describe(
     'The id that the provider gave this gateway',
   ),
   client_secret: secret.describe('The secret that the provider gave this gateway'),
 } as const;
 
-/** The issuers of the presets that speak OpenID Connect. */
-const presetIssuers: Readonly<Record<string, string>> = {
-  google: 'https://accounts.google.com',
-  gitlab: 'https://gitlab.com',
-};
-
 type IdentityKeys = ConfigOf<typeof identityShape>;
 
 /** How users sign in, and how long their sessions last. */
-export interface IdentityConfig extends Omit<IdentityKeys, 'mailer' | 'mailDir' | 'smtp' | 'providers'> {
+export interface IdentityConfig extends Omit<IdentityKeys, 'mailDir' | 'mailFrom' | 'providers'> {
   /** Sign cookies and links. */
   readonly secrets: RotatingSecret;
+  /** Where contract wallets' signatures are checked; without it they cannot sign in. */
+  readonly siweRpcUrl: string | undefined;
   /** Where mails are written. Where there is neither this nor a server, no user has a password. */
   readonly mailDir: string | undefined;
   /** The server that mails are handed to. */
@@ -106,23 +116,35 @@ export async function readIdentity(
   const providers = await readProviders(table.values.providers, reading);
   checkPublicUrl(root, isOn, reading);
   if (!isOn || table.whole === undefined || secrets === undefined) return undefined;
-  const { mailer, mailDir, ...rest } = table.whole;
+  const { mailDir, mailFrom: _, ...rest } = table.whole;
   return {
     ...rest,
     secrets,
-    mailDir: mailer === 'folder' ? besideConfig(reading.file, mailDir) : undefined,
+    siweRpcUrl: reading.networks.get(`eip155:${rest.siweChainId}`)?.rpcUrl,
+    mailDir: mailDir === undefined ? undefined : besideConfig(reading.file, mailDir),
     smtp,
     providers,
   };
 }
 
 async function readMailServer(
-  { values, names }: Table<typeof identityShape>,
+  table: Table<typeof identityShape>,
   reading: Reading,
 ): Promise<SmtpConfig | undefined> {
-  if (values.mailer === 'smtp') return readSmtp(values.smtp, reading);
-  if (names('smtp')) reading.report.mistake(['identity', 'smtp'], 'would be ignored: set mailer = "smtp"');
-  return undefined;
+  const { at, values, names } = table;
+  const { report } = reading;
+  if (!names('smtp_url')) {
+    if (names('mail_from')) report.mistake([...at, 'mail_from'], 'would be ignored: smtp_url is missing');
+    return undefined;
+  }
+  if (names('mail_dir'))
+    report.mistake([...at, 'mail_dir'], 'cannot stand beside smtp_url: name one of them');
+  if (!names('mail_from'))
+    report.mistake([...at, 'mail_from'], 'is missing: mails that smtp_url sends need one');
+  const url = await readSecret(table, 'smtp_url', { minChars: 1 }, reading);
+  return url === undefined
+    ? undefined
+    : readSmtpUrl(url, values.mailFrom ?? '', [...at, 'smtp_url'], reading);
 }
 
 /** The cookie of a session must not cross a network unencrypted. */
@@ -151,18 +173,15 @@ async function readProviders(raw: unknown, reading: Reading): Promise<ProviderCo
   const names = new Set<string>();
   for (const table of readTables(providerShape, raw, ['identity', 'providers'], reading.report)) {
     const { at, whole } = table;
-    const { name, preset } = table.values;
+    const { name, issuer } = table.values;
     if (name !== undefined && names.has(name)) reading.report.mistake([...at, 'name'], 'is taken by another');
     if (name !== undefined) names.add(name);
-    if (table.names('preset') === table.names('issuer'))
-      reading.report.mistake([...at, 'issuer'], 'either this or a preset must be named');
-    if (preset === 'github' && name !== undefined && name !== preset)
-      reading.report.mistake([...at, 'name'], 'must be "github" with that preset');
+    if (issuer?.known === 'github' && name !== undefined && name !== 'github')
+      reading.report.mistake([...at, 'name'], 'must be "github" with that issuer');
     const rules = { minChars: 1, missing: 'is missing' };
     const clientSecret = await readSecret(table, 'client_secret', rules, reading);
     if (whole === undefined || clientSecret === undefined) continue;
-    const issuer = whole.issuer ?? presetIssuers[preset ?? ''];
-    providers.push({ name: whole.name, clientId: whole.clientId, clientSecret, issuer });
+    providers.push({ name: whole.name, clientId: whole.clientId, clientSecret, issuer: whole.issuer.url });
   }
   return providers;
 }

@@ -22,7 +22,6 @@ import { resultStoreShape } from './result-store.ts';
 import { retentionShape } from './retention.ts';
 import { gatewayShape, jobsShape } from './root.ts';
 import { runnerShape } from './runners.ts';
-import { smtpShape } from './smtp.ts';
 import { spendShape } from './spend.ts';
 import { isReloadable, type Shape } from './table.ts';
 import { tokenShape } from './tokens.ts';
@@ -88,7 +87,6 @@ const tables: readonly (readonly [header: string, shape: Shape])[] = [
   ['[[top_ups]]', topUpShape],
   ['[identity]', identityShape],
   ['[[identity.providers]]', providerShape],
-  ['[identity.smtp]', smtpShape],
   ['[pages]', pagesShape],
   ['[console]', consoleShape],
   ['[log]', logShape],

@@ -12,12 +12,11 @@ function withPeople(identity: string, top = ''): string {
 const secret = 'secret = "env:SECRET"\n';
 
 test('[identity] switches user accounts on', async () => {
-  const { config } = await parse(withPeople(`${secret}mailer = "folder"`), {}, variables);
+  const { config } = await parse(withPeople(`${secret}mail_dir = "mail"`), {}, variables);
   expect(config.identity).toEqual({
     secrets: [variables.SECRET],
     sessionDays: 7,
     trustedOrigins: [],
-    siweDomain: undefined,
     siweUri: undefined,
     siweChainId: 1,
     siweRpcUrl: undefined,
@@ -37,12 +36,12 @@ test('a secret of [identity] may be in a file relative to the configuration', as
   expect(config.identity?.secrets).toEqual([variables.SECRET]);
 });
 
-const presetTable = (preset: string): string =>
-  `[[identity.providers]]\nname = "${preset}"\npreset = "${preset}"\nclient_id = "x"\nclient_secret = "env:CLIENT"\n`;
+const knownTable = (known: string): string =>
+  `[[identity.providers]]\nname = "${known}"\nissuer = "${known}"\nclient_id = "x"\nclient_secret = "env:CLIENT"\n`;
 
-test('a provider preset sets the issuer, except GitHub, which has none', async () => {
+test('a known issuer is named in a word, and GitHub, which has none, too', async () => {
   const { config } = await parse(
-    withPeople(secret + presetTable('google') + presetTable('github')),
+    withPeople(secret + knownTable('google') + knownTable('github')),
     {},
     variables,
   );
@@ -58,14 +57,9 @@ test.each([
   ['no secret', '', 'identity.secret'],
   ['a short secret', 'secret = "env:SHORT"', 'identity.secret'],
   ['sessions of zero days', `${secret}session_days = 0`, 'identity.session_days'],
-  ['a domain that is a URL', `${secret}siwe_domain = "https://x"`, 'identity.siwe_domain'],
-  ['an unknown mailer', `${secret}mailer = "post"`, 'identity.mailer'],
+  ['a URI over plain http', `${secret}siwe_uri = "http://x.example"`, 'identity.siwe_uri'],
   ['a provider without an issuer', secret + provider, 'identity.providers[0].issuer'],
-  [
-    'a provider with a preset and an issuer',
-    `${secret}${provider}preset = "google"\nissuer = "https://x"`,
-    'identity.providers[0].issuer',
-  ],
+  ['an issuer that nobody knows', `${secret}${provider}issuer = "gogle"`, 'identity.providers[0].issuer'],
   [
     'a provider over plain http',
     `${secret}${provider}issuer = "http://x.example"`,
@@ -73,14 +67,10 @@ test.each([
   ],
   [
     'two providers with one name',
-    `${secret}${provider}preset = "google"\n${provider}preset = "gitlab"`,
+    `${secret}${provider}issuer = "google"\n${provider}issuer = "gitlab"`,
     'identity.providers[1].name',
   ],
-  [
-    'the GitHub preset with another name',
-    `${secret}${provider}preset = "github"`,
-    'identity.providers[0].name',
-  ],
+  ['GitHub with another name', `${secret}${provider}issuer = "github"`, 'identity.providers[0].name'],
   ['an unknown key', `${secret}secrets = 1`, 'identity.secrets'],
 ])('in [identity], %s is refused', async (_, identity, at) => {
   expect(await mistakesIn(withPeople(identity), {}, variables)).toEqual([expect.stringContaining(at)]);
@@ -107,37 +97,48 @@ test.each(['0.0.0.0:8402', '[::]:8402', '192.0.2.1:8402'])(
   },
 );
 
-const smtp =
-  'mailer = "smtp"\n[identity.smtp]\nhost = "mail.example"\nfrom = "Books <no-reply@books.example>"\n';
+const smtp = 'smtp_url = "env:SMTP_URL"\nmail_from = "Books <no-reply@books.example>"\n';
+const smtpOf = async (url: string) =>
+  (await parse(withPeople(secret + smtp), {}, { ...variables, SMTP_URL: url })).config.identity?.smtp;
 
-test('[identity.smtp] names the server that takes the mails', async () => {
-  const login = 'user = "gateway"\npassword = "env:CLIENT"\n';
-  const { config } = await parse(withPeople(secret + smtp + login), {}, variables);
-  expect(config.identity).toMatchObject({
-    mailDir: undefined,
-    smtp: {
-      host: 'mail.example',
-      port: 587,
-      security: 'starttls',
-      login: { user: 'gateway', password: 'a-client-secret' },
-      from: 'Books <no-reply@books.example>',
-    },
+test('[identity] names the server that takes the mails by one URL, which is a secret', async () => {
+  const from = 'Books <no-reply@books.example>';
+  expect(await smtpOf('smtp://gateway%40books:a%2Fsecret@mail.example')).toEqual({
+    host: 'mail.example',
+    port: 587,
+    security: 'starttls',
+    login: { user: 'gateway@books', password: 'a/secret' },
+    from,
   });
-  const { config: tls } = await parse(withPeople(`${secret}${smtp}security = "tls"`), {}, variables);
-  expect(tls.identity?.smtp).toMatchObject({ port: 465, login: undefined });
+  const tls = { host: 'mail.example', port: 465, security: 'tls', login: undefined, from };
+  expect(await smtpOf('smtps://mail.example')).toEqual(tls);
+  expect(await smtpOf('smtps://mail.example:2465/')).toEqual({ ...tls, port: 2_465 });
+  // to this machine alone a mail goes without encryption
+  expect(await smtpOf('smtp://127.0.0.1:25')).toMatchObject({ port: 25, security: 'none' });
+  expect(await smtpOf('smtp://[::1]')).toMatchObject({ host: '::1', security: 'none' });
 });
 
 test.each([
-  ['no server', 'mailer = "smtp"', 'identity.smtp: is missing'],
-  ['a server and another mailer', smtp.replace('"smtp"', '"folder"'), 'identity.smtp: would be ignored'],
-  ['no encryption', `${smtp}security = "none"`, 'identity.smtp.security'],
-  ['a user without a password', `${smtp}user = "x"`, 'identity.smtp.password'],
-  ['a password without a user', `${smtp}password = "env:CLIENT"`, 'identity.smtp.user'],
-  [
-    'two senders',
-    smtp.replace('Books <no-reply@books.example>', 'a@x.example, b@x.example'),
-    'identity.smtp.from',
-  ],
-])('[identity.smtp] with %s is refused', async (_what, keys, mistake) => {
+  'mail.example',
+  'https://mail.example',
+  'smtp://',
+  'smtp://-a b',
+  'smtp://mail.example/queue',
+  'smtp://mail.example?secure=false',
+  'smtp://hush@mail.example',
+  'smtp://:hush@mail.example',
+  'smtp://u:hush%ZZ@mail.example',
+])('the mail server %s is refused, and no message contains it', async (url) => {
+  const found = await mistakesIn(withPeople(secret + smtp), {}, { ...variables, SMTP_URL: url });
+  expect(found).toEqual([expect.stringContaining('identity.smtp_url: ')]);
+  expect(found.join()).not.toMatch(/hush|mail\.example/);
+});
+
+test.each([
+  ['a server without a sender', 'smtp_url = "env:CLIENT"', 'identity.mail_from: is missing'],
+  ['a sender without a server', 'mail_from = "a@x.example"', 'identity.mail_from: would be ignored'],
+  ['a server and a folder', `${smtp}mail_dir = "mail"`, 'identity.mail_dir: cannot stand beside smtp_url'],
+  ['two senders', 'smtp_url = "env:CLIENT"\nmail_from = "a@x.example, b@x.example"', 'identity.mail_from'],
+])('[identity] with %s is refused', async (_what, keys, mistake) => {
   expect((await mistakesIn(withPeople(secret + keys), {}, variables)).join('\n')).toContain(mistake);
 });

@@ -82,7 +82,7 @@ test.skipIf(!hasBrowser)(
   async () => {
     const gateway = await startSite({
       identity:
-        '[[identity.providers]]\nname = "github"\npreset = "github"\nclient_id = "x"\nclient_secret = "env:SECRET"',
+        '[[identity.providers]]\nname = "github"\nissuer = "github"\nclient_id = "x"\nclient_secret = "env:SECRET"',
       env: { SECRET: 'x' },
     });
     const tab = await openTab(chromium, gateway);

@@ -98,7 +98,7 @@ export function describe(
     routing: {
       ...describeModels(config),
       ...given.keys,
-      siwe_domain: config.identity?.siweDomain ?? new URL(given.gatewayUrl).host,
+      siwe_domain: new URL(config.identity?.siweUri ?? given.gatewayUrl).host,
       mail_dir: path.relative('.', config.identity?.mailDir ?? path.join(dir, 'mail')),
     },
   };

@@ -59,8 +59,6 @@ function identityTable(dir: string, { chainId }: DevnetFacts): string {
 [identity]
 secret = ${secretAt(dir, identitySecretFile)}
 siwe_chain_id = ${chainId}
-siwe_rpc_url = "${rpcUrl}"
-mailer = "folder"
 mail_dir = ${JSON.stringify(path.join(dir, 'mail'))}
 `;
 }

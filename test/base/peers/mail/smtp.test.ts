@@ -74,7 +74,8 @@ test('a person signs up with the link of a mail that came by SMTP, and the names
   const server = await startSmtpServer();
   const gateway = await startSite({
     mails: false,
-    identity: `mailer = "smtp"\n[identity.smtp]\nhost = "127.0.0.1"\nport = ${server.port}\nsecurity = "none"\nfrom = "no-reply@books.example"`,
+    identity: 'smtp_url = "env:SMTP_URL"\nmail_from = "no-reply@books.example"',
+    env: { SMTP_URL: `smtp://127.0.0.1:${server.port}` },
   });
   const browser = gateway.browser();
   const typed = { email: 'ada@example.org', name: '<b>Ada</b>', password: goodPassword };
@@ -95,7 +96,8 @@ test('whether an address waits for its confirmation is not revealed by a mail se
   const server = await startSmtpServer({ refuses: () => '550 no' });
   const gateway = await startSite({
     mails: false,
-    identity: `mailer = "smtp"\n[identity.smtp]\nhost = "127.0.0.1"\nport = ${server.port}\nsecurity = "none"\nfrom = "no-reply@books.example"`,
+    identity: 'smtp_url = "env:SMTP_URL"\nmail_from = "no-reply@books.example"',
+    env: { SMTP_URL: `smtp://127.0.0.1:${server.port}` },
   });
   const browser = gateway.browser();
   const typed = { email: 'ada@example.org', name: 'Ada', password: goodPassword };

@@ -68,8 +68,6 @@ test('a copy of the ledger makes no request to anyone and serves reads, until on
 [identity]
 secret = "env:SESSION_SECRET"
 siwe_chain_id = 84532
-siwe_rpc_url = "${peers.url}/siwe"
-mailer = "folder"
 mail_dir = "${mails}"
 [traces]
 endpoint = "${peers.url}/traces"
