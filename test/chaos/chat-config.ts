@@ -59,16 +59,11 @@ max_spend = "50000000"
 atoms_per_unit = "1000000"
 atoms_per_native_unit = "1000"
 max_fee_per_gas_wei = "1000000000000"
-claim_margin_secs = 60
-authorize_timeout_ms = 3_000
-nonce_wait_ms = 1_000
 
 [[upstreams]]
 name = "model"
 base_url = "${upstreamUrl}/v1"
-first_byte_timeout_ms = ${1_500 * patience}
-idle_timeout_ms = ${1_000 * patience}
-total_timeout_ms = ${6_000 * patience}
+timeout_ms = ${1_500 * patience}
 
 [[models]]
 name = "${chatModel}"

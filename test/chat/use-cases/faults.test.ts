@@ -4,7 +4,12 @@ import { type Fault, faultNames } from '../../../src/devnet/model-faults.ts';
 import { startModelUpstream } from '../../../src/devnet/model-upstream.ts';
 import { allEvents } from '../../support/invariants.ts';
 import { expectBooks } from '../../support/credit.ts';
-import { ask, startChatGateway, type ChatGateway } from '../../support/chat-gateway.ts';
+import {
+  ask,
+  startChatGateway,
+  type ChatGateway,
+  type ChatGatewayOptions,
+} from '../../support/chat-gateway.ts';
 import { eventually } from '../../support/wait.ts';
 
 /** How a completion ends for its client, and in the ledger. */
@@ -54,9 +59,9 @@ const endings: Readonly<Record<Fault, Ending>> = {
 };
 
 /** Only an upstream that stops in between meets a limit, and no other one: a busy machine may be as slow without it. */
-const limits: Partial<Record<Fault, string>> = {
-  hang: 'first_byte_timeout_ms = 300',
-  stall_mid_stream: 'idle_timeout_ms = 300',
+const limits: Partial<Record<Fault, ChatGatewayOptions>> = {
+  hang: { upstream: 'timeout_ms = 300' },
+  stall_mid_stream: { upstream: 'timeout_ms = 30_000', constants: { upstream: { idleOfTimeout: 0.01 } } },
 };
 
 /** Every completion has its end in the ledger, and no credit is held. */
@@ -101,7 +106,7 @@ async function streamOf(answer: Response): Promise<Ending['stream']> {
 }
 
 async function startOne(fault: Fault) {
-  const gateway = await startChatGateway({ upstream: limits[fault] ?? '', model: { slowMs: 100 } });
+  const gateway = await startChatGateway({ ...limits[fault], model: { slowMs: 100 } });
   return { gateway, key: { authorization: `Bearer ${await gateway.key()}` } };
 }
 
@@ -128,7 +133,7 @@ describe.each(Object.entries(endings) as [Fault, Ending][])('an upstream that ha
 async function startTwo(fault: Fault) {
   const second = await startModelUpstream({ name: 'second', port: 0 });
   const gateway = await startChatGateway({
-    upstream: limits[fault] ?? '',
+    ...limits[fault],
     model: { name: 'first' },
     tables: `
 [[upstreams]]
