@@ -69,29 +69,20 @@ export const policyShape = {
   max_per_key: wholeNumber(1, 1_000)
     .default(1)
     .describe('How many calls of one key may be in delivery at once: 1 is strict order'),
-  on_poison: oneOf(['skip', 'block'])
-    .default('skip')
-    .describe(
-      'Whether a dead letter keeps the others of its key waiting until the operator requeues it or gives it up',
-    ),
-  skip_after_failures: wholeNumber(1, 1_000)
+  skip_after_failures: z
+    .union([wholeNumber(1, 1_000), z.literal('never')], 'must be a whole number from 1 to 1000, or "never"')
     .optional()
+    .meta({ type: 'whole number, 1 to 1,000, or "never"' })
     .describe(
-      'After so many failed attempts the others of its key no longer wait for a call; by default as long as it has attempts',
+      'After so many failed attempts the others of its key no longer wait for a call; left out, once it is a dead letter; "never": until the operator requeues it or gives it up',
     ),
-  max_attempts: wholeNumber(1, 1_000)
-    .optional()
-    .describe(
-      'When a call that its runner cannot do is tried again, and for how long: by default as `[delivery]` says',
-    ),
-  backoff_base_ms: wholeNumber(1, 3_600_000).optional().describe('In place of backoff_base_ms of [delivery]'),
-  backoff_cap_ms: wholeNumber(1, 86_400_000).optional().describe('In place of backoff_cap_ms of [delivery]'),
+  max_attempts: wholeNumber(1, 1_000).optional().describe('In place of max_attempts of [delivery]'),
   discard_after_secs: wholeNumber(0, 31_536_000)
     .optional()
     .describe('How long a dead letter that is not requeued is kept; left out, until the operator decides'),
 } as const;
 
-const orderKeys = ['max_per_key', 'on_poison', 'skip_after_failures'] as const;
+const orderKeys = ['max_per_key', 'skip_after_failures'] as const;
 
 const restrictedKeys = ['auth_mode', 'net_rpc_url', 'net_contract'] as const;
 
@@ -125,7 +116,6 @@ export async function readPolicies(raw: unknown, reading: Reading): Promise<JobP
   for (const table of tables) {
     checkRestrictedKeys(table, report);
     checkOrder(table, report);
-    checkDelivery(table, report);
   }
   checkDuplicates(tables, report);
   const policies: JobPolicy[] = [];
@@ -196,14 +186,6 @@ function checkOrder({ at, values, names }: PolicyTable, report: Report): void {
       report.mistake([...at, key], 'would be ignored: order_by is missing');
   if (values.orderBy === 'caller' && values.invocationMode === 'public_paid')
     report.mistake([...at, 'order_by'], 'a public_paid job has no callers: use "job" or "header:NAME"');
-  if (values.onPoison === 'block' && names('skip_after_failures'))
-    report.mistake([...at, 'skip_after_failures'], 'cannot stand beside on_poison = "block"');
-}
-
-function checkDelivery({ at, values }: PolicyTable, report: Report): void {
-  const { backoffBaseMs, backoffCapMs } = values;
-  if (backoffBaseMs !== undefined && backoffCapMs !== undefined && backoffCapMs < backoffBaseMs)
-    report.mistake([...at, 'backoff_cap_ms'], `must not be below backoff_base_ms (${backoffBaseMs})`);
 }
 
 function checkDuplicates(tables: readonly PolicyTable[], report: Report): void {

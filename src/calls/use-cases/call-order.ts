@@ -24,13 +24,13 @@ export function callOrder(
       ? caller
       : 'job';
   if (value === undefined) return undefined;
-  const { maxPerKey: limit, onPoison, skipAfterFailures } = policy;
+  const { maxPerKey: limit, skipAfterFailures } = policy;
   return {
     // of bounded length, and nothing that a client sent
     key: sha256(JSON.stringify([jobKey(policy), orderBy, value])).slice(2),
     limit,
-    keepsPlace: onPoison === 'block',
-    maxFailures: skipAfterFailures,
+    keepsPlace: skipAfterFailures === 'never',
+    maxFailures: skipAfterFailures === 'never' ? undefined : skipAfterFailures,
   };
 }
 
@@ -40,7 +40,8 @@ export function callOrder(
  */
 export async function passTurn({ config, lane }: AttemptPorts, call: LeasedCall): Promise<void> {
   const { skipAfterFailures } = config.jobs?.jobPolicies.get(jobKey(call)) ?? {};
-  if (skipAfterFailures === undefined || call.failures < skipAfterFailures) return;
+  if (skipAfterFailures === undefined || skipAfterFailures === 'never' || call.failures < skipAfterFailures)
+    return;
   const { stream, callId, leaseId } = call;
   await lane.append({ stream, events: [], call: { op: 'check', callId, leaseId } }, { urgent: true });
 }

@@ -70,7 +70,7 @@ export interface Attempt {
 
 /** The reason of a dead letter that has used all its attempts. */
 const exhausted = 'attempts_exhausted';
-/** The reason of a dead letter whose call did not end within a week. */
+/** The reason of a dead letter whose call did not end within a week of its queueing. */
 export const tooOld = 'call_too_old';
 
 /** Records one attempt and moves its call, in one append. */
@@ -129,24 +129,16 @@ export function logAttempt(
   else log.error(dead, 'dead letter: the call is not delivered any more, and its refund is due');
 }
 
-type Retries = Pick<DeliveryConfig, 'maxAttempts' | 'backoffBaseMs' | 'backoffCapMs'>;
-
-/** How often a call is tried, and how long it waits between: as the policy of its job says, else as `[delivery]` does. */
-function retriesOf({ config }: AttemptPorts, { serviceId, jobIndex }: CallLease): Retries {
-  const { delivery } = config;
+/** How often a call is tried: as the policy of its job says, else as `[delivery]` does. */
+function maxAttemptsOf({ config }: AttemptPorts, { serviceId, jobIndex }: CallLease): number {
   const isJob = serviceId !== undefined && jobIndex !== undefined;
   const policy = isJob ? config.jobs?.jobPolicies.get(jobKey({ serviceId, jobIndex })) : undefined;
-  return {
-    maxAttempts: policy?.maxAttempts ?? delivery.maxAttempts,
-    backoffBaseMs: policy?.backoffBaseMs ?? delivery.backoffBaseMs,
-    // a job that names the first pause alone never waits less than that
-    backoffCapMs: policy?.backoffCapMs ?? Math.max(delivery.backoffCapMs, policy?.backoffBaseMs ?? 0),
-  };
+  return policy?.maxAttempts ?? config.delivery.maxAttempts;
 }
 
 /** Whether a call has used all its attempts, so that it is dead-lettered instead of delivered again. */
 export function isExhausted(context: AttemptPorts, call: CallLease): boolean {
-  return call.failures >= retriesOf(context, call).maxAttempts;
+  return call.failures >= maxAttemptsOf(context, call);
 }
 
 /** Why a call that was just leased cannot be delivered; undefined where it can. */
@@ -189,9 +181,8 @@ function attemptStep(
       return failedStep(context, call, outcome, 'return_lease', delayMs);
     }
     case 'retry': {
-      const retries = retriesOf(context, call);
-      if (call.failures + 1 >= retries.maxAttempts) return exhaustedStep(call, outcome);
-      const waitMs = retryDelayMs(retries, call.failures, Math.random());
+      if (call.failures + 1 >= maxAttemptsOf(context, call)) return exhaustedStep(call, outcome);
+      const waitMs = retryDelayMs(context.config.delivery, call.failures, Math.random());
       return failedStep(context, call, outcome, 'retry', Math.max(outcome.retryAfterMs ?? 0, waitMs));
     }
   }
@@ -215,9 +206,7 @@ async function placeOutcome(
   if (outcome.kind !== 'busy') return outcome;
   // bounded: a call whose runner is always busy becomes a dead letter some day, so each refusal is a failure at last
   const refusals = await readRefusals(context.db, call.callId);
-  return refusals < retriesOf(context, call).maxAttempts
-    ? { ...outcome, refusals }
-    : { ...outcome, kind: 'retry' };
+  return refusals < maxAttemptsOf(context, call) ? { ...outcome, refusals } : { ...outcome, kind: 'retry' };
 }
 
 /** Stores a result; the facts are those of the first one of its lease, which is kept. */

@@ -126,7 +126,6 @@ describe('policies', () => {
       netServiceIdType: 'uint64',
       priority: 0,
       maxPerKey: 1,
-      onPoison: 'skip',
       serviceId: 1,
       jobIndex: 0,
       invocationMode: 'public_paid',
@@ -137,7 +136,6 @@ describe('policies', () => {
       netServiceIdType: 'uint64',
       priority: 0,
       maxPerKey: 1,
-      onPoison: 'skip',
       serviceId: 1,
       jobIndex: 1,
       invocationMode: 'restricted_paid',
@@ -217,7 +215,7 @@ describe('policies', () => {
   it('accept what orders calls, and refuse what would order none', async () => {
     for (const by of ['job', 'header:X-Tenant', `header:${'a'.repeat(64)}`])
       expect(await wrongs(publicJob(`order_by = "${by}"\nmax_per_key = 1000\n`))).toEqual([]);
-    expect(await wrongs(publicJob('order_by = "job"\non_poison = "block"\n'))).toEqual([]);
+    expect(await wrongs(publicJob('order_by = "job"\nskip_after_failures = "never"\n'))).toEqual([]);
     for (const by of [
       'payer',
       'header:',
@@ -233,13 +231,13 @@ describe('policies', () => {
     expect(await wrongs(publicJob('order_by = "caller"\n'))).toEqual([
       'job_policies[0].order_by: a public_paid job has no callers: use "job" or "header:NAME"',
     ]);
-    expect(await wrongs(publicJob('max_per_key = 2\non_poison = "skip"\n'))).toEqual([
+    expect(await wrongs(publicJob('max_per_key = 2\nskip_after_failures = 3\n'))).toEqual([
       'job_policies[0].max_per_key: would be ignored: order_by is missing',
-      'job_policies[0].on_poison: would be ignored: order_by is missing',
+      'job_policies[0].skip_after_failures: would be ignored: order_by is missing',
     ]);
-    expect(
-      await wrongs(publicJob('order_by = "job"\non_poison = "block"\nskip_after_failures = 3\n')),
-    ).toEqual(['job_policies[0].skip_after_failures: cannot stand beside on_poison = "block"']);
+    expect(await wrongs(publicJob('order_by = "job"\nskip_after_failures = "always"\n'))).toEqual([
+      'job_policies[0].skip_after_failures: must be a whole number from 1 to 1000, or "never"',
+    ]);
   });
 
   it('accept ids up to their bounds and refuse larger ones', async () => {

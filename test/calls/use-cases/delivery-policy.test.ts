@@ -64,22 +64,6 @@ test('a job has as many attempts as its policy says, others as many as [delivery
   await database.asOwner((owner) => expectSoundLedger(database.db, owner));
 });
 
-test('the pause after a failure is that of the job', async () => {
-  const database = await createDatabase();
-  const keys = 'backoff_base_ms = 3_600_000';
-  const gateway = await startTestGateway(
-    optionsOf(database, keys, 'backoff_base_ms = 1\nbackoff_cap_ms = 1'),
-  );
-  const callId = await pay(gateway, 0);
-  await failOnce(gateway, true);
-  const { rows } = await database.pool.query<{ secs: number }>(
-    `select extract(epoch from due_at - tollbook.clock())::float8 as secs from tollbook.call where call_id = ${callId}`,
-  );
-  // half of it is random
-  expect(rows[0]?.secs).toBeGreaterThan(1_000);
-  expect(rows[0]?.secs).toBeLessThanOrEqual(3_600);
-});
-
 test('dead letters of a job that discards them are given up once after their time, those of other jobs are kept, and each refund is due', async () => {
   const database = await createDatabase();
   const options = optionsOf(database, 'discard_after_secs = 3_600', '');
@@ -151,10 +135,4 @@ test('a look for dead letters to give up reads none of the many that are kept', 
   const looks = 20;
   for (let look = 0; look < looks; look++) expect(await discardByPolicy(context)).toBe(false);
   expect((await rowsRead()) - before).toBeLessThan(looks * 1_000);
-});
-
-test('a policy whose pauses contradict each other is a mistake', async () => {
-  const database = await createDatabase();
-  const load = (keys: string) => testConfig(optionsOf(database, keys, ''));
-  await expect(load('backoff_base_ms = 10\nbackoff_cap_ms = 9')).rejects.toThrow(/backoff_base_ms \(10\)/);
 });
