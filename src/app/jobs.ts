@@ -129,7 +129,6 @@ async function createContext(
   { releases, tokens, storedKey, rates, brokerState }: ContextParts,
 ): Promise<JobsContext> {
   const { config, settings, ledger, publicUrl } = parts;
-  const { parityCacheSecs: cacheSecs } = settings;
   const { quotesPerSecond, quoteEventsPerSec } = config.limits;
   const asking = { pool: ledger.pool, log: parts.logger };
   const { catalog, priceList } = rates.pricesOf(config, settings);
@@ -151,7 +150,7 @@ async function createContext(
     offers: createOffers(parts.logger, parts.wrongTokens, rates.rates.missing),
     listings: createLastKnown(),
     chains: openChains(settings, new Map(), parts),
-    permissions: createPermissionChecker({ timeoutMs: 3_000, maxConcurrent: 64, cacheSecs }),
+    permissions: createPermissionChecker({ timeoutMs: 3_000, maxConcurrent: 64 }),
     contractSignatures: createContractSignatureChecker({ timeoutMs: 3_000, gasCap: 500_000 }),
     lostPayments: createLostPayments(ledger.pool),
     budget: parts.budget,

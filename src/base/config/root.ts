@@ -82,9 +82,6 @@ export const jobsShape = {
   quote_ttl_secs: reloadable(wholeNumber(10, 86_400).default(300)).describe(
     'How long a quoted price is valid',
   ),
-  parity_cache_secs: wholeNumber(0, 3_600)
-    .default(0)
-    .describe('How long an answer of the permission contract is reused; 0 asks the contract every time'),
   max_timeout_secs: reloadable(wholeNumber(1, 86_400).default(300)).describe(
     'How long the signature of a payment may be valid: longer than facilitator_settle_timeout_ms and 6 s',
   ),

@@ -48,14 +48,10 @@ test('a reload returns the TOML names of changed keys that require a restart', a
   const other = await testConfig({
     database,
     chain,
-    top: 'shutdown_grace_secs = 7\nparity_cache_secs = 60\nquote_ttl_secs = 60\npayment_identifier = "required"',
+    top: 'shutdown_grace_secs = 7\npay_to_exclusive = false\nquote_ttl_secs = 60\npayment_identifier = "required"',
     facilitatorUrl: 'http://127.0.0.1:9',
   });
-  expect(await gateway.reload(other)).toEqual([
-    'shutdown_grace_secs',
-    'facilitator_url',
-    'parity_cache_secs',
-  ]);
+  expect(await gateway.reload(other)).toEqual(['shutdown_grace_secs', 'facilitator_url', 'pay_to_exclusive']);
 });
 
 test('a refused configuration is recorded, and changes nothing', async () => {

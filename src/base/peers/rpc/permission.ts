@@ -48,22 +48,15 @@ export interface PermissionCheckerOptions {
   readonly timeoutMs?: number;
   /** Most concurrent calls to one RPC URL. */
   readonly maxConcurrent?: number;
-  /** How long an answer is reused, counted from when its request was sent; 0 never. Failures are not reused. */
-  readonly cacheSecs?: number;
-  /** Monotonic; for the cache only. */
-  readonly nowMs?: () => number;
 }
 
 export function createPermissionChecker(options: PermissionCheckerOptions = {}): PermissionChecker {
-  const { timeoutMs = 3_000, maxConcurrent = 64, cacheSecs = 0, nowMs = () => performance.now() } = options;
+  const { timeoutMs = 3_000, maxConcurrent = 64 } = options;
   const clients = createRpcClients({ maxConcurrent });
   const running = new Map<string, Promise<PermissionAnswer>>();
-  const cache = createAnswerCache(cacheSecs * 1_000);
-
   const rightChains = new Set<string>();
 
-  const ask = async (key: string, question: PermissionQuestion): Promise<PermissionAnswer> => {
-    const sentMs = nowMs();
+  const ask = async (question: PermissionQuestion): Promise<PermissionAnswer> => {
     const { rpcUrl, chainId } = question;
     const checkedAs = `${chainId} ${rpcUrl}`;
     if (chainId !== undefined && !rightChains.has(checkedAs)) {
@@ -72,17 +65,15 @@ export function createPermissionChecker(options: PermissionCheckerOptions = {}):
       if (id.value !== BigInt(chainId)) return unavailable('wrong_chain');
       rightChains.add(checkedAs);
     }
-    const answer = judge(await clients.call(rpcUrl, permissionCall(question), timeoutMs));
-    if (answer.kind === 'answer') cache.put(key, answer, sentMs);
-    return answer;
+    return judge(await clients.call(rpcUrl, permissionCall(question), timeoutMs));
   };
 
   return {
     isPermitted(question) {
       const key = keyOf(question);
-      const known = cache.get(key, nowMs()) ?? running.get(key);
+      const known = running.get(key);
       if (known !== undefined) return Promise.resolve(known);
-      const answer = ask(key, question).finally(() => running.delete(key));
+      const answer = ask(question).finally(() => running.delete(key));
       running.set(key, answer);
       return answer;
     },
@@ -115,31 +106,4 @@ function judge(answer: RpcAnswer<string>): PermissionAnswer {
   if (answer.value === abiFalse) return { kind: 'answer', permitted: false };
   if (answer.value === '0x') return unavailable('no_contract');
   return unavailable('malformed', new Error(`${answer.value.slice(0, 140)} is not an ABI boolean`));
-}
-
-interface AnswerCache {
-  get(key: string, nowMs: number): PermissionAnswer | undefined;
-  put(key: string, answer: PermissionAnswer, sentMs: number): void;
-}
-
-/** Callers choose their addresses, so the cache is bounded. */
-const maxCached = 10_000;
-
-/** All answers have the same lifetime, so the oldest is first, and is evicted first. */
-function createAnswerCache(lifetimeMs: number): AnswerCache {
-  const answers = new Map<string, { readonly answer: PermissionAnswer; readonly endMs: number }>();
-  return {
-    get(key, nowMs) {
-      const found = answers.get(key);
-      return found !== undefined && nowMs < found.endMs ? found.answer : undefined;
-    },
-    put(key, answer, sentMs) {
-      if (lifetimeMs === 0) return;
-      // a new entry is the last one
-      answers.delete(key);
-      answers.set(key, { answer, endMs: sentMs + lifetimeMs });
-      const [oldest] = answers.keys();
-      if (answers.size > maxCached && oldest !== undefined) answers.delete(oldest);
-    },
-  };
 }
