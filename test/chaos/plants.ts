@@ -196,7 +196,7 @@ const rows: readonly PlantRow[] = [
   {
     name: 'client-addresses-without-a-budget',
     file: 'src/jobs/use-cases/job-request.ts',
-    find: `  charge.take(addressBudgetKey(clientAddress));\n`,
+    find: `  charge.take(client);\n`,
     replace: ``,
     caughtBy: ['ledger_flooded'],
     reachedBy: { having: 'siege', runs: 60 },

@@ -11,3 +11,6 @@ export const formatsEdition = 1;
 export function isBookFormat(text: string): text is BookFormat {
   return (bookFormats as readonly string[]).includes(text);
 }
+
+/** How `tollbook aging` prints. */
+export const agingFormats = ['text', 'csv', 'json'] as const;

@@ -1,5 +1,6 @@
 import { ageBooks } from '../use-cases/books/age-books.ts';
-import { agingFormats, isAgingFormat, agingText } from '../use-cases/books/aging-text.ts';
+import { agingFormats } from '../../base/values/format.ts';
+import { isAgingFormat, agingText } from '../use-cases/books/aging-text.ts';
 import { instantText, parseInstant } from '../../base/values/period.ts';
 import { ArgumentError, readOptions } from '../../base/terminal/arguments.ts';
 import { type ExitCode, exitCodes } from '../../base/terminal/exit-codes.ts';

@@ -1,5 +1,4 @@
-import { agingFormats } from '../use-cases/books/aging-text.ts';
-import { bookFormats } from '../../base/values/format.ts';
+import { agingFormats, bookFormats } from '../../base/values/format.ts';
 import { explanationClasses } from '../../ledger/rules/explanation-class.ts';
 import {
   byName,

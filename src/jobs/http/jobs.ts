@@ -10,7 +10,7 @@ import type { JobAnswer, Refused } from '../use-cases/answer.ts';
 import type { JobsContext } from '../use-cases/context.ts';
 import { callbackSecretText } from '../../calls/use-cases/read-callback.ts';
 import { dryRun, refuseDryRunByHead, type DryRun } from '../use-cases/dry-run.ts';
-import { chargeClient, type JobHead, type OpenedRequest, openRequest } from '../use-cases/job-request.ts';
+import { type JobHead, type OpenedRequest, openRequest } from '../use-cases/job-request.ts';
 import { sendPaymentRequired } from './payment-required.ts';
 import { payForJob, refuseByHead, refuseUnreadBody } from '../use-cases/pay-job.ts';
 import { createRequestField } from '../../base/http/request-field.ts';
@@ -72,7 +72,12 @@ export function paidJobRoutes(current: () => JobsContext, bodies: RequestBodies,
       bodies.release,
     );
     openedField.addTo(app);
-    const open = (request: PaidRequest, reply: FastifyReply) => openWithinBudget(current(), request, reply);
+    const open = (request: PaidRequest): Opened => {
+      const context = current();
+      const both = { context, request: openRequest(context, jobHead(request)) };
+      openedField.set(request, both);
+      return both;
+    };
     const answerFlow = async (request: PaidRequest, reply: FastifyReply, flow: Promise<JobAnswer>) => {
       inFlight.keep(request, flow);
       const { context } = openedOf(request);
@@ -107,9 +112,8 @@ export function paidJobRoutes(current: () => JobsContext, bodies: RequestBodies,
       {
         errorHandler: (error, request, reply) => void refuseUnread(error, request, reply),
         onRequest: (request, reply, done) => {
-          const opened = open(request, reply);
-          if (!opened) return;
-          const refused = refuseByHead(opened.context, opened.request);
+          const { context, request: head } = open(request);
+          const refused = refuseByHead(context, head);
           if (refused) return answerFlow(request, reply, refused);
           done();
         },
@@ -123,9 +127,8 @@ export function paidJobRoutes(current: () => JobsContext, bodies: RequestBodies,
       '/x402/jobs/:service_id/:job_index/auth-dry-run',
       {
         onRequest: async (request, reply) => {
-          const opened = open(request, reply);
-          if (!opened) return reply;
-          const refused = refuseDryRunByHead(opened.context, opened.request);
+          const { context, request: head } = open(request);
+          const refused = refuseDryRunByHead(context, head);
           if (refused) return sendDryRun(request, reply, refused);
         },
       },
@@ -135,24 +138,6 @@ export function paidJobRoutes(current: () => JobsContext, bodies: RequestBodies,
       },
     );
   };
-}
-
-/** Undefined where the client has spent its budget: nothing of the request is decoded, and it is refused. */
-function openWithinBudget(
-  context: JobsContext,
-  request: PaidRequest,
-  reply: FastifyReply,
-): Opened | undefined {
-  const charge = chargeClient(context.budget, addressOf(request));
-  const retryAfterSecs = charge.waitSecs();
-  if (retryAfterSecs > 0) {
-    context.requestTally.addRefusal('request_refused');
-    sendRefusal(request, reply, 'rate_limited', { retryAfterSecs });
-    return undefined;
-  }
-  const opened = { context, request: openRequest(charge, jobHead(request)) };
-  openedField.set(request, opened);
-  return opened;
 }
 
 function openedOf(request: FastifyRequest): Opened {

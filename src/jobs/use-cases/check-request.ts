@@ -8,7 +8,7 @@ import type { Config } from '../../base/config/config.ts';
 import type { Lane } from '../../ledger/store/lane.ts';
 import { nowSecs } from '../../ledger/store/ledger.ts';
 import type { OpenedRequest, WholeRequest } from './job-request.ts';
-import { type ErrorRefusal, refusal } from './refusal.ts';
+import { type ErrorRefusal, rateLimited, refusal } from './refusal.ts';
 
 export interface RequestPorts {
   readonly lane: Lane;
@@ -18,7 +18,7 @@ export interface RequestPorts {
 
 export type RequestCheck = { readonly kind: 'fit'; readonly job: Job } | ErrorRefusal;
 
-/** Step 1: the job and the input. No peer is asked, and the payment is not looked at. */
+/** Step 1: the job, the input and the budget. No peer is asked, and the payment is not looked at. */
 export function checkRequest(context: RequestPorts, request: WholeRequest): RequestCheck {
   const fit = checkHead(context, request);
   return fit.kind === 'refusal' || isProbe(request) ? fit : checkInput(context, request, fit.job);
@@ -36,7 +36,9 @@ export function checkHead(context: RequestPorts, request: OpenedRequest): Reques
     request.callbackUrl === undefined ? undefined : callbackFault(context.config, request.callbackUrl);
   if (fault) return refusal(request, fault);
   const unsupported = mayBeProbe(request) ? undefined : contentTypeFault(request, sold.job);
-  return unsupported ?? sold;
+  if (unsupported) return unsupported;
+  const waitSecs = request.charge.waitSecs();
+  return waitSecs > 0 ? rateLimited(waitSecs) : sold;
 }
 
 /** The job, if it can be bought. */

@@ -68,16 +68,11 @@ export interface PaidRequest extends BoundRequest {
   readonly decoded: DecodedPayment;
 }
 
-/** Charges a request to its client address. Where that spends more than the budget, nothing of the request is to be decoded. */
-export function chargeClient(budget: Budget, clientAddress: string): Charge {
+/** Charges the request to its client address and decodes its payment. */
+export function openRequest({ budget }: { readonly budget: Budget }, head: JobHead): OpenedRequest {
   const charge = budget.open();
-  charge.take(addressBudgetKey(clientAddress));
-  return charge;
-}
-
-/** Decodes the payment of a request that was charged. */
-export function openRequest(charge: Charge, head: JobHead): OpenedRequest {
   const client = addressBudgetKey(head.clientAddress);
+  charge.take(client);
   return { ...head, sent: sentPayment(head), stream: `request:${head.requestId}`, client, charge };
 }
 

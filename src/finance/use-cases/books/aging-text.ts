@@ -3,6 +3,7 @@ import { decimalText } from '../../../base/values/entry.ts';
 import { instantText } from '../../../base/values/period.ts';
 import { type AgedRow, type AgedTotal, type Aging, bucketNames } from './age-books.ts';
 import { csvLine } from '../../../base/values/csv-line.ts';
+import { agingFormats } from '../../../base/values/format.ts';
 
 /** The lines of an aging. The same ledger and date always give the same bytes. */
 export function* agingText(aging: Aging, format: AgingFormat): Generator<string> {
@@ -107,7 +108,6 @@ function totalJson({ kind, commodity, count, buckets, total }: AgedTotal) {
 }
 
 /** The formats of an aging. */
-export const agingFormats = ['text', 'csv', 'json'] as const;
 type AgingFormat = (typeof agingFormats)[number];
 
 export function isAgingFormat(text: string): text is AgingFormat {

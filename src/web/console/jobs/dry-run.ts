@@ -4,7 +4,7 @@ import { refusals } from '../../../base/errors/refusal.ts';
 import { visibleText } from '../../../base/values/visible-text.ts';
 import { addressOf } from '../../../base/http/request-values.ts';
 import { type DryRun, dryRun, refuseDryRunByHead } from '../../../jobs/use-cases/dry-run.ts';
-import { chargeClient, openRequest } from '../../../jobs/use-cases/job-request.ts';
+import { openRequest } from '../../../jobs/use-cases/job-request.ts';
 import { badge, field, form } from '../../pages/elements.ts';
 import type { View } from '../../pages/visit.ts';
 import { jobsOf } from '../contexts.ts';
@@ -29,8 +29,7 @@ export function dryRunAction(
       const context = jobsOf(visit);
       const [service = '', index = ''] = (fields.get('job') ?? '').trim().split('/', 2);
       const caller = fields.get('caller')?.trim() ?? '';
-      const clientAddress = addressOf(visit.request);
-      const opened = openRequest(chargeClient(context.budget, clientAddress), {
+      const opened = openRequest(context, {
         requestId: visit.request.id,
         job: parseJobId(service, index),
         method: 'POST',
@@ -45,7 +44,7 @@ export function dryRunAction(
           expiry: undefined,
         },
         redeliverySignature: undefined,
-        clientAddress,
+        clientAddress: addressOf(visit.request),
       });
       const run = refuseDryRunByHead(context, opened) ?? (await dryRun(context, opened, Buffer.alloc(0)));
       return show(visit, verdictOf(run, `${service}/${index}`));

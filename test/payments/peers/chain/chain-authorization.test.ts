@@ -150,8 +150,8 @@ describe('an authorization looked up without its transaction', () => {
 const isShort = ({ from, to }: Range) => to - from < 3;
 
 describe('thousands of blocks later', () => {
-  /** More than one range, and no more: anvil mines ever more slowly. */
-  const mined = 2_200;
+  /** More than one range, and more than three looks in ranges of three blocks find; no more: anvil mines ever more slowly. */
+  const mined = 2_400;
   let expected: ExpectedTransfer;
   let paid: AuthorizationFound;
   let usedAtSecs: number;
