@@ -24,12 +24,14 @@ function secretOf(key: string, at: number): string {
   if (at > 0) return '2e'.repeat(32);
   if (key === 'operator_key') return `0x${secret}`;
   if (key === 'headers') return `x-key=${secret}`;
+  if (key === 'smtp_url') return `smtps://user:${secret}@mail.example:465`;
   return key.endsWith('_url') ? `https://hooks.example/${secret}` : secret;
 }
 
-/** Tables are merged; everything else of a snippet replaces what the example has. */
+/** Tables are merged; everything else of a snippet replaces what the example has. Mails go to a server or into a folder. */
 function merge(example: TomlTable, snippet: TomlTable): TomlTable {
   const merged = { ...example };
+  if ('smtp_url' in snippet) delete merged['mail_dir'];
   for (const [key, value] of Object.entries(snippet)) {
     const present = merged[key];
     merged[key] = isTable(value) && isTable(present) ? merge(present, value) : value;
