@@ -65,8 +65,8 @@ interface Scenario {
   readonly secs: number;
 }
 
-/** Honest clients have addresses of their own: each has its budget. */
-const honestAddresses = Array.from({ length: 64 }, (_, at) => `127.0.1.${at + 1}`);
+/** Honest clients have addresses of their own, so many that none spends its budget: each request for an offer counts. */
+const honestAddresses = Array.from({ length: 128 }, (_, at) => `127.0.1.${at + 1}`);
 /** Models that strangers may name, pages, and a job whose input has rules. */
 const strangersTables = (modelUrl: string, dir: string): string => `
 [identity]

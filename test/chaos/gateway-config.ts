@@ -99,7 +99,6 @@ requests_per_minute = ${variant.requestsPerMinute}
 
 [delivery]
 max_attempts = ${values.maxAttempts ?? 12}
-backoff_base_ms = 20
 backoff_cap_ms = 200
 timeout_ms = 1_500
 lease_secs = 2

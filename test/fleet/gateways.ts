@@ -30,7 +30,6 @@ requests_per_minute = 0
 max_outstanding_calls = 1_000_000
 [delivery]
 max_attempts = 1_000
-backoff_base_ms = 1
 backoff_cap_ms = 1
 [[networks]]
 id = "eip155:84532"

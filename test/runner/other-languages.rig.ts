@@ -33,7 +33,7 @@ function startGateway(
   return startTestGateway({
     database,
     chain,
-    tables: `[[runners]]\nservices = [1]\n${mode}\ntoken = "env:RUNNER_TOKEN"\n[delivery]\nbackoff_base_ms = 1\nbackoff_cap_ms = 1`,
+    tables: `[[runners]]\nservices = [1]\n${mode}\ntoken = "env:RUNNER_TOKEN"\n[delivery]\nbackoff_cap_ms = 1`,
     ...(more.bind === undefined ? {} : { bind: more.bind }),
   });
 }

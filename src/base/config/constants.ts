@@ -33,8 +33,8 @@ const constants = {
     sequencerGraceSecs: 3_600,
   },
   delivery: {
-    /** A call that no runner completed in a week is refunded: sixty attempts take a day, and a runner may be away for a few more. */
-    maxCallAgeSecs: 604_800,
+    /** The pause after the first failure, where the longest one is no shorter; it doubles, and half of it is random. */
+    backoffBaseMs: 1_000,
   },
   jetstream: {
     /** Of each of the two streams: the largest bodies of all calls that wait for two runners. */

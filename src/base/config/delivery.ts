@@ -8,14 +8,18 @@ const mebibyte = 1_048_576;
 
 export const deliveryShape = {
   max_attempts: wholeNumber(1, 1_000).default(60).describe('After so many attempts a call is a dead letter'),
-  backoff_base_ms: wholeNumber(1, 3_600_000)
-    .default(1_000)
-    .describe('The pause after the first failure; it doubles, and half of it is random'),
-  backoff_cap_ms: wholeNumber(1, 86_400_000).default(1_800_000).describe('The longest pause'),
+  backoff_cap_ms: wholeNumber(1, 86_400_000)
+    .default(1_800_000)
+    .describe('The longest pause between attempts; the first is a second'),
   timeout_ms: wholeNumber(1, 3_600_000).default(30_000).describe('The time limit of one push'),
   lease_secs: wholeNumber(1, 86_400)
     .default(60)
     .describe('How long the lease of one attempt lasts: longer than timeout_ms'),
+  max_call_age_secs: wholeNumber(60, 31_536_000)
+    .default(604_800)
+    .describe(
+      'A call that is not completed so long after it was enqueued, or queued again, is a dead letter',
+    ),
   concurrency_per_runner: wholeNumber(1, 10_000)
     .default(32)
     .describe('Pushes to one runner at the same time, of one gateway'),
@@ -37,9 +41,7 @@ export function readDelivery(
 }
 
 function checkTimes({ at, values }: Table<typeof deliveryShape>, report: Report): void {
-  const { backoffBaseMs, backoffCapMs, timeoutMs, leaseSecs } = values;
-  if (backoffBaseMs !== undefined && backoffCapMs !== undefined && backoffCapMs < backoffBaseMs)
-    report.mistake([...at, 'backoff_cap_ms'], `must not be below backoff_base_ms (${backoffBaseMs})`);
+  const { timeoutMs, leaseSecs } = values;
   if (timeoutMs !== undefined && leaseSecs !== undefined && leaseSecs * 1_000 <= timeoutMs)
     report.warning(
       [...at, 'lease_secs'],

@@ -278,7 +278,8 @@ export function retryDelayMs(
   failures: number,
   random: number,
 ): number {
-  const waitMs = backOffMs({ firstMs: backoffBaseMs, longestMs: backoffCapMs }, failures);
+  const firstMs = Math.min(backoffBaseMs, backoffCapMs);
+  const waitMs = backOffMs({ firstMs, longestMs: backoffCapMs }, failures);
   return Math.round(withJitterMs(waitMs, random, 0.5));
 }
 

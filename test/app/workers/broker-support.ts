@@ -53,7 +53,7 @@ export async function gatewayOn(
     name,
     takeWithinSecs = 120,
     maxBytes = 16_777_216,
-    delivery = 'backoff_base_ms = 1\nbackoff_cap_ms = 1',
+    delivery = 'backoff_cap_ms = 1',
     isBrokerUp = true,
     ...options
   }: {

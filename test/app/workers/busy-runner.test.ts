@@ -13,7 +13,7 @@ const chain = useChain();
 const done: Reaction = { status: 200, body: 'done' };
 
 function gatewayOn(database: TestDatabase, { url: runnerUrl }: TestRunner, delivery = '') {
-  const tables = `[delivery]\nbackoff_base_ms = 1\nbackoff_cap_ms = 1\n${delivery}`;
+  const tables = `[delivery]\nbackoff_cap_ms = 1\n${delivery}`;
   return startTestGateway({ database, chain, runnerUrl, tables });
 }
 

@@ -294,7 +294,6 @@ shutdown_grace_secs = 5
 max_body_bytes = 10
 requests_per_minute = 0
 [delivery]
-backoff_base_ms = 10
 backoff_cap_ms = 10
 `),
     );
@@ -304,7 +303,7 @@ backoff_cap_ms = 10
       drainDelaySecs: 0,
       shutdownGraceSecs: 5,
       limits: { maxBodyBytes: 10, requestsPerMinute: 0 },
-      delivery: { backoffBaseMs: 10, backoffCapMs: 10 },
+      delivery: { backoffCapMs: 10 },
     });
   });
 
@@ -323,9 +322,6 @@ backoff_cap_ms = 10
   });
 
   it('of delivery must agree with each other', async () => {
-    expect(await wrongs(bare('[delivery]\nbackoff_cap_ms = 999'))).toEqual([
-      'delivery.backoff_cap_ms: must not be below backoff_base_ms (1000)',
-    ]);
     const { warnings } = await parse(bare('[delivery]\nlease_secs = 30'));
     expect(warnings).toEqual([
       expect.stringContaining('conf/gateway.toml:4  delivery.lease_secs: ends before'),

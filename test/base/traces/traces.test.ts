@@ -121,7 +121,6 @@ services = [1]
 mode = "lease"
 token = "env:RUNNER_TOKEN"
 [delivery]
-backoff_base_ms = 1
 backoff_cap_ms = 1`,
   });
   const paid = await payTraced(gateway);

@@ -16,8 +16,8 @@ const daySecs = 86_400;
 
 async function start(database: TestDatabase) {
   const runner = '[[runners]]\nname = "poller"\nservices = [1]\nmode = "lease"\ntoken = "env:RUNNER_TOKEN"';
-  const constants = { delivery: { maxCallAgeSecs: daySecs } };
-  const gateway = await startTestGateway({ database, chain, tables: runner, constants });
+  const tables = `${runner}\n[delivery]\nmax_call_age_secs = ${daySecs}`;
+  const gateway = await startTestGateway({ database, chain, tables });
   const ask = (path: string, body: object) =>
     gateway.post(`/runner/${path}`, {
       body: JSON.stringify(body),

@@ -48,7 +48,7 @@ async function statusOf(database: TestDatabase, callId: number): Promise<string 
 
 test('a job has as many attempts as its policy says, others as many as [delivery] says, and a reload changes it', async () => {
   const database = await createDatabase();
-  const delivery = 'max_attempts = 3\nbackoff_base_ms = 1\nbackoff_cap_ms = 1';
+  const delivery = 'max_attempts = 3\nbackoff_cap_ms = 1';
   const gateway = await startTestGateway(optionsOf(database, 'max_attempts = 2', delivery));
   const attemptsOf = async (job: number): Promise<number> => {
     const callId = await pay(gateway, job);

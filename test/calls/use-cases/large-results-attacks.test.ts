@@ -246,7 +246,7 @@ async function rawRunner(answer: (response: ServerResponse, attempt: number) => 
   return listening(server);
 }
 
-const quickly = '[delivery]\nbackoff_base_ms = 50\nbackoff_cap_ms = 100\n';
+const quickly = '[delivery]\nbackoff_cap_ms = 100\n';
 
 test('a large answer of a pushed call that breaks off completes nothing: the call is delivered again', async () => {
   const database = await createDatabase();

@@ -20,7 +20,7 @@ const chain = useChain();
 const done: Reaction = { status: 200, body: 'done' };
 
 /** Whether retries come is tested here, not when: so they come at once. */
-const eager = 'backoff_base_ms = 1\nbackoff_cap_ms = 1';
+const eager = 'backoff_cap_ms = 1';
 
 function gatewayOn(
   database: TestDatabase,

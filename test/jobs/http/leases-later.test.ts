@@ -10,7 +10,7 @@ test('a failure that asks for a time is not leased again before it, and waits fo
   const { database, gateway } = await startWithDatabase({
     chain,
     tables:
-      '[[runners]]\nname = "poller"\nservices = [1]\nmode = "lease"\ntoken = "env:RUNNER_TOKEN"\n[delivery]\nbackoff_base_ms = 1',
+      '[[runners]]\nname = "poller"\nservices = [1]\nmode = "lease"\ntoken = "env:RUNNER_TOKEN"\n[delivery]\nbackoff_cap_ms = 1',
     env: { RUNNER_TOKEN: token },
   });
   const ask = (path: string, body: object) =>

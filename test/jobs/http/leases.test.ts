@@ -34,7 +34,7 @@ const jobs = [1, 2, 3]
   )
   .join('\n');
 
-async function start(database: TestDatabase, delivery = 'backoff_base_ms = 1\nbackoff_cap_ms = 1') {
+async function start(database: TestDatabase, delivery = 'backoff_cap_ms = 1') {
   return startTestGateway({
     database,
     chain,

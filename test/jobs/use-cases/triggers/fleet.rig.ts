@@ -35,10 +35,7 @@ async function startFleet(
     .replaceAll('http://127.0.0.1:8412', chain.rpcUrl)
     .replaceAll('http://127.0.0.1:8413', chain.facilitatorUrl)
     .replaceAll('http://127.0.0.1:8414/calls', runnerUrl);
-  writeFileSync(
-    file,
-    `${text}\n[delivery]\nbackoff_base_ms = 1\nbackoff_cap_ms = 1\nlease_secs = 5\n${triggers}`,
-  );
+  writeFileSync(file, `${text}\n[delivery]\nbackoff_cap_ms = 1\nlease_secs = 5\n${triggers}`);
   const start = async (): Promise<Program> => {
     const program = startTollbook(['serve', '--config', file], {
       DATABASE_URL: database.url,

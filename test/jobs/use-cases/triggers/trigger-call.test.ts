@@ -28,7 +28,7 @@ import { startTestRunner } from '../../../support/runner.ts';
 import { eventually } from '../../../support/wait.ts';
 
 const chain = useChain();
-const eager = '[delivery]\nbackoff_base_ms = 1\nbackoff_cap_ms = 1\nmax_attempts = 3';
+const eager = '[delivery]\nbackoff_cap_ms = 1\nmax_attempts = 3';
 const order: TriggerOrder = {
   kind: 'cron',
   name: 'nightly',
@@ -198,7 +198,8 @@ describe('the call of a trigger', () => {
       database,
       chain,
       runnerUrl: 'http://127.0.0.1:1/',
-      tables: `${limits}\n[delivery]\nbackoff_base_ms = 1800000`,
+      tables: limits,
+      constants: { delivery: { backoffBaseMs: 1_800_000 } },
     });
     const context = await processOn(database, limits);
     for (const id of ['a', 'b'])
