@@ -65,8 +65,10 @@ interface Scenario {
   readonly secs: number;
 }
 
-/** Honest clients have addresses of their own, so many that none spends its budget: each request for an offer counts. */
-const honestAddresses = Array.from({ length: 128 }, (_, at) => `127.0.1.${at + 1}`);
+/** Honest clients have addresses of their own, and others in each run, so that none spends its budget: a request for an offer counts. */
+const honestAddresses = (run: number): string[] =>
+  Array.from({ length: 64 }, (_, at) => `127.0.${1 + (run % 200)}.${at + 1}`);
+let runs = 0;
 /** Models that strangers may name, pages, and a job whose input has rules. */
 const strangersTables = (modelUrl: string, dir: string): string => `
 [identity]
@@ -158,7 +160,6 @@ async function startSiege(bench: Bench): Promise<Siege> {
     offersUrl: url,
     verifies: true,
     signed: true,
-    from: honestAddresses,
   };
   return { stage, gateway, attacker, loopPort };
 }
@@ -296,7 +297,8 @@ async function measureBeside(
     attackerCpuSecs = cpuSecs(attacker.pid);
   };
   const { concurrency } = scenario;
-  const measured = await measure(stage, gateway, { what: 'payments', concurrency }, count, beside);
+  const target: Target = { ...gateway, from: honestAddresses(runs++) };
+  const measured = await measure(stage, target, { what: 'payments', concurrency }, count, beside);
   attackerCpuSecs = cpuSecs(attacker.pid) - attackerCpuSecs;
   const loop = await readLoopDelay(loopPort);
   const { attacked } = await attacker.ask<{ readonly attacked: Attacked }>({ op: 'stop' });
