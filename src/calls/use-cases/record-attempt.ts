@@ -70,7 +70,7 @@ export interface Attempt {
 
 /** The reason of a dead letter that has used all its attempts. */
 const exhausted = 'attempts_exhausted';
-/** The reason of a dead letter whose call did not end within a week of its queueing. */
+/** The reason of a dead letter whose call did not end within `max_call_age_secs`. */
 export const tooOld = 'call_too_old';
 
 /** Records one attempt and moves its call, in one append. */

@@ -20,7 +20,7 @@ export function startOldCallEnder(current: () => LoggedPorts): Loop {
 }
 
 /**
- * Dead-letters calls that have not ended within a week since they were enqueued, whether they wait, no runner takes them, or one extends its
+ * Dead-letters calls that have not ended within `max_call_age_secs` since they were enqueued, whether they wait, no runner takes them, or one extends its
  * lease: their refund is due. Returns whether there may be more. Top-ups are ended by their own worker, which knows whether credit was given.
  */
 async function endOldCalls(context: LoggedPorts): Promise<boolean> {

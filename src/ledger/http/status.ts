@@ -77,7 +77,7 @@ const jobsStatus = z
             'How long ago the oldest call was enqueued that no runner has; left out where there is none.',
         }),
         oldest_leased_ms: count.optional().meta({
-          description: 'The same of the calls that runners have. Each ends within a week.',
+          description: 'The same of the calls that runners have. Each ends within `max_call_age_secs`.',
         }),
         started_refunds: count.meta({
           description: 'Refunds that were started and have no end yet: their calls are not delivered.',
