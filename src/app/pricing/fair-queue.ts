@@ -1,3 +1,5 @@
+import { createRotation } from '../../base/values/rotation.ts';
+
 /** Does work for clients in turn: each that waits gets the same share, however much it asks for. */
 export interface FairQueue {
   /**
@@ -25,22 +27,16 @@ export interface FairQueueLimits {
 const pauseMs = 100;
 
 export function createFairQueue({ atOnce, waitingOfClient, patienceMs }: FairQueueLimits): FairQueue {
-  /** What waits, by client, in the order of their turns. */
-  const waiting = new Map<string, (() => void)[]>();
+  const waiting = createRotation<() => void>();
   let running = 0;
   let pause: NodeJS.Timeout | undefined;
 
   const startNext = (): void => {
     while (running < atOnce && pause === undefined) {
-      const [next] = waiting;
-      if (!next) return;
-      const [client, queue] = next;
-      const start = queue.shift();
-      // after all others
-      waiting.delete(client);
-      if (queue.length > 0) waiting.set(client, queue);
+      const start = waiting.next();
+      if (!start) return;
       running += 1;
-      start?.();
+      start();
     }
   };
   const beginPause = (): void => {
@@ -51,17 +47,15 @@ export function createFairQueue({ atOnce, waitingOfClient, patienceMs }: FairQue
   };
   const turn = (client: string, isFirst: boolean): Promise<void> => {
     const { promise, resolve } = Promise.withResolvers<void>();
-    const queue = waiting.get(client) ?? [];
-    if (isFirst) queue.unshift(resolve);
-    else queue.push(resolve);
-    waiting.set(client, queue);
+    if (isFirst) waiting.addFirst(client, resolve);
+    else waiting.add(client, resolve);
     startNext();
     return promise;
   };
 
   return {
     async take(client, work, isShortage) {
-      if ((waiting.get(client)?.length ?? 0) >= waitingOfClient) return undefined;
+      if (waiting.countOf(client) >= waitingOfClient) return undefined;
       const untilMs = performance.now() + patienceMs;
       for (let isFirst = false; ; isFirst = true) {
         await turn(client, isFirst);

@@ -1,5 +1,6 @@
 import type { FastifyInstance } from 'fastify';
 import { clientOf } from '../values/client-address.ts';
+import { createRotation } from '../values/rotation.ts';
 import { addressOf } from './request-values.ts';
 
 /** How long one round of the event loop begins new requests before the rest of them waits. */
@@ -13,9 +14,7 @@ const mostOfRound = 256;
  * @param isExempt whether requests for this URL never wait
  */
 export function admitInTurn(app: FastifyInstance, isExempt: (url: string) => boolean): void {
-  /** By client, in the order of their turns. */
-  const waiting = new Map<string, Set<() => void>>();
-  let waitingRequests = 0;
+  const waiting = createRotation<() => void>();
   let isScheduled = false;
   /** Until then requests of this round of the event loop need not wait. */
   let roundEndsMs: number | undefined;
@@ -28,48 +27,30 @@ export function admitInTurn(app: FastifyInstance, isExempt: (url: string) => boo
     }
     return nowMs < roundEndsMs;
   };
-  const remove = (client: string, ofClient: Set<() => void>, begin: () => void): void => {
-    if (!ofClient.delete(begin)) return;
-    waitingRequests -= 1;
-    if (ofClient.size === 0) waiting.delete(client);
-  };
-  const beginNext = (): void => {
-    const [next] = waiting;
-    const [client, ofClient] = next ?? [];
-    const [begin] = ofClient ?? [];
-    if (client === undefined || !ofClient || !begin) return;
-    remove(client, ofClient, begin);
-    // its next request is begun after one of each other client
-    if (waiting.delete(client)) waiting.set(client, ofClient);
-    begin();
-  };
   /** Each request begins in an immediate of its own, so that the time of one is known when the next may begin; the first always does. */
   const schedule = (): void => {
     if (isScheduled) return;
     isScheduled = true;
     let endsMs: number | undefined;
-    const count = Math.min(waitingRequests, mostOfRound);
+    const count = Math.min(waiting.size, mostOfRound);
     for (let left = count - 1; left >= 0; left--)
       setImmediate(() => {
         const nowMs = performance.now();
         endsMs ??= nowMs + roundMs;
-        if (nowMs < endsMs) beginNext();
+        if (nowMs < endsMs) waiting.next()?.();
         if (left > 0) return;
         isScheduled = false;
-        if (waitingRequests > 0) schedule();
+        if (waiting.size > 0) schedule();
       });
   };
 
   app.addHook('onRequest', (request, reply, done) => {
-    if (isExempt(request.url) || (waitingRequests === 0 && hasTime())) return done();
+    if (isExempt(request.url) || (waiting.size === 0 && hasTime())) return done();
     const client = clientOf(addressOf(request));
-    const ofClient = waiting.get(client) ?? new Set();
     const begin = (): void => done();
-    ofClient.add(begin);
-    waiting.set(client, ofClient);
-    waitingRequests += 1;
+    waiting.add(client, begin);
     // a client that has left takes no turn
-    reply.raw.once('close', () => remove(client, ofClient, begin));
+    reply.raw.once('close', () => waiting.remove(client, begin));
     schedule();
   });
 }
