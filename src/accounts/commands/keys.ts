@@ -3,7 +3,7 @@ import { accountNamePattern, parseCredit, creditText } from '../../base/values/p
 import { modelNamePattern } from '../../ledger/rules/fields.ts';
 import { issueApiKey, revokeKey } from '../use-cases/api-keys.ts';
 import { openCreditAccount, findCreditAccount } from '../use-cases/credit/credit.ts';
-import { ArgumentError, readExpiry, readOptions, readId } from '../../base/terminal/arguments.ts';
+import { ArgumentError, readExpiry, readOptions, readOnlyId } from '../../base/terminal/arguments.ts';
 import { type ExitCode, exitCodes } from '../../base/terminal/exit-codes.ts';
 import { type BudgetTerms, budgetPeriods, type ListedKey, listApiKeys } from '../store/api-keys.ts';
 import { withLedger } from '../../ledger/terminal/ledger.ts';
@@ -96,10 +96,8 @@ function standing({ revokedAt, expiresAt, createdAt }: ListedKey): string {
   return expiresAt ? `until ${expiresAt.toISOString()}` : `since ${createdAt.toISOString()}`;
 }
 
-export async function revoke([text, ...more]: readonly string[]): Promise<ExitCode> {
-  const expected = 'name one key: tollbook keys revoke ID, as `tollbook keys list` shows it';
-  if (more.length > 0) throw new ArgumentError(expected);
-  const id = readId(text, expected);
+export async function revoke(args: readonly string[]): Promise<ExitCode> {
+  const id = readOnlyId(args, 'name one key: tollbook keys revoke ID, as `tollbook keys list` shows it');
   const done = await withLedger((ledger) => revokeKey(ledger, { keyId: id }));
   if (done) say(`Key ${id} is revoked in every process.`);
   else fail(`There is no key ${id}.`);

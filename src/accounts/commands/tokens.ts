@@ -1,7 +1,7 @@
 import { accountNamePattern } from '../../base/values/price.ts';
 import { accountScopes, type OperatorScope, operatorScopes } from '../../base/values/operator-scope.ts';
 import { issueOperatorToken, revokeOperatorToken } from '../use-cases/operator-tokens.ts';
-import { ArgumentError, readExpiry, readOptions, readId } from '../../base/terminal/arguments.ts';
+import { ArgumentError, readExpiry, readOptions, readOnlyId } from '../../base/terminal/arguments.ts';
 import { type ExitCode, exitCodes } from '../../base/terminal/exit-codes.ts';
 import { withLedger } from '../../ledger/terminal/ledger.ts';
 import { fail, say } from '../../base/terminal/terminal.ts';
@@ -54,10 +54,11 @@ function standing({ revokedAt, expiresAt, createdAt }: OperatorToken): string {
   return expiresAt ? `until ${expiresAt.toISOString()}` : `since ${createdAt.toISOString()}`;
 }
 
-export async function revoke([text, ...more]: readonly string[]): Promise<ExitCode> {
-  const expected = 'name one token: tollbook tokens revoke ID, as `tollbook tokens list` shows it';
-  if (more.length > 0) throw new ArgumentError(expected);
-  const id = readId(text, expected);
+export async function revoke(args: readonly string[]): Promise<ExitCode> {
+  const id = readOnlyId(
+    args,
+    'name one token: tollbook tokens revoke ID, as `tollbook tokens list` shows it',
+  );
   const done = await withLedger((ledger) => revokeOperatorToken(ledger, id));
   if (done) say(`Token ${id} is revoked in every process.`);
   else fail(`There is no active token ${id}.`);

@@ -1,6 +1,6 @@
 import type { FastifyInstance, FastifyRequest } from 'fastify';
 import { addressBudgetKey, requestsOfBytes } from '../../base/runtime/budget.ts';
-import { RefusedBodyError } from '../../base/http/request-bodies.ts';
+import { RefusedRequestError } from '../../base/http/request-bodies.ts';
 import { addressOf, declaredBytesOf } from '../../base/http/request-values.ts';
 import type { Identity } from '../use-cases/context.ts';
 import { sessionOf } from '../use-cases/sessions.ts';
@@ -17,7 +17,7 @@ export function chargeVisits(app: FastifyInstance, identity: Identity): void {
     const charge = identity.budget.open();
     charge.take(budgetKey(identity, request), 1 + requestsOfBytes(mostBytes(request)));
     const retryAfterSecs = charge.waitSecs();
-    if (retryAfterSecs > 0) done(new RefusedBodyError('too_many_attempts', retryAfterSecs));
+    if (retryAfterSecs > 0) done(new RefusedRequestError('too_many_attempts', retryAfterSecs));
     else done();
   });
 }

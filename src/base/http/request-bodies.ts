@@ -11,13 +11,13 @@ const pieceBytes = 512;
 /** Memory per byte of JSON while it is processed: bytes, text of two bytes a character, and values. */
 const jsonFactor = 4;
 
-/** A body that was not taken, thrown where the route's error handler has to answer: by a content type parser or a hook. */
-export class RefusedBodyError extends Error {
-  override readonly name = 'RefusedBodyError';
+/** A request that is refused where the route's error handler has to answer: by a content type parser or a hook. */
+export class RefusedRequestError extends Error {
+  override readonly name = 'RefusedRequestError';
   readonly code: 'body_too_large' | 'overloaded' | 'invalid_request' | 'too_many_attempts';
   readonly retryAfterSecs: number | undefined;
 
-  constructor(code: RefusedBodyError['code'], retryAfterSecs?: number) {
+  constructor(code: RefusedRequestError['code'], retryAfterSecs?: number) {
     super(code);
     this.code = code;
     this.retryAfterSecs = retryAfterSecs;
@@ -39,7 +39,7 @@ export interface RequestBodies {
   /**
    * Reads a body as bytes. A refused body is still read to its end and discarded: a client that is sending would not see the
    * refusal. The server's request time-out limits that. Its memory counts until {@link release}.
-   * @throws RefusedBodyError `invalid_request` when the client stopped in the middle
+   * @throws RefusedRequestError `invalid_request` when the client stopped in the middle
    */
   read(request: FastifyRequest, payload: Readable, limits: BodyLimits): Promise<Buffer>;
   /** From now on this request's body takes at most this many bytes. */
@@ -82,7 +82,7 @@ export function parseWithin(app: FastifyInstance, bodies: RequestBodies): void {
   };
   const readJsonText = async (request: FastifyRequest, payload: Readable): Promise<string> => {
     const bytes = await readBytes(request, payload);
-    if (jsonProblem(bytes) !== undefined) throw new RefusedBodyError('invalid_request');
+    if (jsonProblem(bytes) !== undefined) throw new RefusedRequestError('invalid_request');
     return bytes.toString('utf8');
   };
   app.addContentTypeParser('application/json', (request, payload, done) => {
@@ -119,7 +119,7 @@ function readBody(
     const onCut = (): void => {
       if (hasEnded) return;
       place.release();
-      reject(new RefusedBodyError('invalid_request'));
+      reject(new RefusedRequestError('invalid_request'));
     };
     // one whose client has left tells nothing any more
     if (payload.destroyed) return onCut();
@@ -132,7 +132,7 @@ function readBody(
     payload.once('end', () => {
       hasEnded = true;
       if (refused === undefined && !place.startWork(sizeBytes * workFactor)) refuse('overloaded');
-      if (refused !== undefined) return reject(new RefusedBodyError(refused));
+      if (refused !== undefined) return reject(new RefusedRequestError(refused));
       resolve(pieces.length === 1 && pieces[0] ? pieces[0] : Buffer.concat(pieces, sizeBytes));
     });
     payload.once('error', onCut).once('close', onCut);

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { clientOf } from '../values/client-address.ts';
-import { RefusedBodyError } from './request-bodies.ts';
+import { RefusedRequestError } from './request-bodies.ts';
 import { addressOf } from './request-values.ts';
 
 export interface ReaderBounds {
@@ -76,7 +76,7 @@ export function boundReaders(app: FastifyInstance, changed: Partial<ReaderBounds
       return ofClient > 0 && ofClient + held.bytes > bounds.maxBytesOfClient;
     };
     if (request.method === 'GET' && isTooMuch())
-      return done(new RefusedBodyError('too_many_attempts', bounds.patienceMs / 1_000));
+      return done(new RefusedRequestError('too_many_attempts', bounds.patienceMs / 1_000));
     while (isTooMuch()) cutOldest(client);
     while (answers.size > 0 && heldOfAll() + held.bytes > bounds.maxBytes) cutOldest(largestClient());
     answers.add(held);

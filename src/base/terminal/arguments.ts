@@ -48,6 +48,12 @@ export function readId(text: string | undefined, expected: string): number {
   return Number(text);
 }
 
+/** The id that is the only argument of a command. */
+export function readOnlyId([text, ...more]: readonly string[], expected: string): number {
+  if (more.length > 0) throw new ArgumentError(expected);
+  return readId(text, expected);
+}
+
 /** The whole number of an option, from 1 on. Throws an ArgumentError where the text is none. */
 export function readCount(option: string, text: string, most: number): number {
   const count = Number(text);

@@ -19,7 +19,7 @@ import { eventStream } from '../../base/http/event-stream.ts';
 import { limitInFlight } from '../../base/http/in-flight.ts';
 import { type Completions, ledgerUnavailable } from './make-completion.ts';
 import { sendOpenAiError } from '../../ledger/http/openai-errors.ts';
-import { RefusedBodyError, type RequestBodies } from '../../base/http/request-bodies.ts';
+import { RefusedRequestError, type RequestBodies } from '../../base/http/request-bodies.ts';
 import { noteFacts } from '../../base/http/request-log.ts';
 
 /** Memory per byte of a body while it is processed: its bytes, text, values, and text and bytes again; text has two bytes a character. */
@@ -61,7 +61,7 @@ export function completionRoutes(
         .read(request, payload, { maxBytes: current().settings.maxBodyBytes, workFactor })
         // refused by the handler, which knows whose limits count it
         .catch((error: unknown) => {
-          if (error instanceof RefusedBodyError && error.code === 'body_too_large') return error;
+          if (error instanceof RefusedRequestError && error.code === 'body_too_large') return error;
           throw error;
         }),
     );
@@ -96,7 +96,7 @@ function bodyFault({
   body,
   headers,
 }: FastifyRequest): 'body_too_large' | 'unsupported_media_type' | undefined {
-  if (body instanceof RefusedBodyError) return 'body_too_large';
+  if (body instanceof RefusedRequestError) return 'body_too_large';
   return isPlainJson(headers) ? undefined : 'unsupported_media_type';
 }
 

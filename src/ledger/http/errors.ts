@@ -4,7 +4,7 @@ import { defaultRetryAfterSecs, type RefusalCode, refusals } from '../../base/er
 import { ledgerRefusalOf } from '../store/ledger-refusal.ts';
 import { followRoutes } from '../../base/http/allowed-methods.ts';
 import { noteFacts } from '../../base/http/request-log.ts';
-import { RefusedBodyError } from '../../base/http/request-bodies.ts';
+import { RefusedRequestError } from '../../base/http/request-bodies.ts';
 
 /** Sends a refusal: `{error, code, …context}`. */
 export function sendRefusal(
@@ -68,12 +68,12 @@ export function sendError(error: Error, request: FastifyRequest, reply: FastifyR
 
 /** How long the client has to wait, where the thrown error says it. */
 export function retryAfterOf(error: Error): number | undefined {
-  return error instanceof RefusedBodyError ? error.retryAfterSecs : undefined;
+  return error instanceof RefusedRequestError ? error.retryAfterSecs : undefined;
 }
 
 /** The code of a thrown error. */
 export function refusalOf(error: Error & { readonly statusCode?: number }): RefusalCode {
-  if (error instanceof RefusedBodyError) return error.code;
+  if (error instanceof RefusedRequestError) return error.code;
   const ledgerCode = ledgerRefusalOf(error);
   if (ledgerCode) return ledgerCode;
   if (error.statusCode === 408) return 'request_timeout';

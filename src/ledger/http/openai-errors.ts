@@ -3,7 +3,7 @@ import type { RefusalCode } from '../../base/errors/refusal.ts';
 import { openAiError, type OpenAiError, type OpenAiErrorName } from '../../base/errors/openai-error.ts';
 import type { PaymentOffer } from '../../base/errors/payment-offer.ts';
 import { refusalOf } from './errors.ts';
-import { RefusedBodyError } from '../../base/http/request-bodies.ts';
+import { RefusedRequestError } from '../../base/http/request-bodies.ts';
 import { noteFacts } from '../../base/http/request-log.ts';
 
 /** Sends a refusal of the chat API: OpenAI's envelope, and the headers that decide whether clients retry. */
@@ -35,7 +35,7 @@ function offerHeaders({ amount, token, recipient, network }: PaymentOffer): Read
 export function sendThrown(thrown: Error, request: FastifyRequest, reply: FastifyReply): FastifyReply {
   const error = openAiErrorOf(thrown);
   if (error.status === 503) noteFacts(request, { reason: thrown.message.slice(0, 300) });
-  else if (error.status >= 500 && !(thrown instanceof RefusedBodyError))
+  else if (error.status >= 500 && !(thrown instanceof RefusedRequestError))
     request.log.error({ request_id: request.id, err: thrown }, 'request failed');
   return sendOpenAiError(request, reply, error);
 }

@@ -4,7 +4,7 @@ import net, { type AddressInfo, type Socket } from 'node:net';
 import fastify from 'fastify';
 import { expect, onTestFinished, test } from 'vitest';
 import { boundReaders, endInTime, type ReaderBounds } from '../../../src/base/http/slow-readers.ts';
-import { RefusedBodyError } from '../../../src/base/http/request-bodies.ts';
+import { RefusedRequestError } from '../../../src/base/http/request-bodies.ts';
 import { eventually } from '../../support/wait.ts';
 
 const megabyte = 1_000_000;
@@ -23,7 +23,7 @@ async function serve(bounds: Partial<ReaderBounds>, megabytes: number) {
   app.get('/', (_, reply) => reply.send(body));
   app.post('/', (_, reply) => reply.send(body));
   app.setErrorHandler((error, _request, reply) =>
-    reply.code(error instanceof RefusedBodyError && error.code === 'too_many_attempts' ? 429 : 500).send(),
+    reply.code(error instanceof RefusedRequestError && error.code === 'too_many_attempts' ? 429 : 500).send(),
   );
   app.get('/text', (_, reply) => reply.send('ä'.repeat(100_000)));
   await app.listen({ host: '127.0.0.1', port: 0 });
