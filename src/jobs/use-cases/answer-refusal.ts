@@ -18,7 +18,7 @@ import { nowSecs } from '../../ledger/store/ledger.ts';
 import { findLanded, mayBeOfOffer } from '../../payments/use-cases/find-settlement.ts';
 import { type MatchPorts, readNamedQuote } from './match-quote.ts';
 import type { JobsConfig } from '../../base/config/config.ts';
-import { type BoundRequest, copyKey, type JobHead, type OpenedRequest } from './job-request.ts';
+import type { BoundRequest, JobHead, OpenedRequest } from './job-request.ts';
 import { answerKnownPayment, type KnownPorts, type SentRequest } from './known-payment.ts';
 import { LaneFullError } from '../../ledger/store/lane.ts';
 import type { EventAllowance } from '../../ledger/store/event-allowance.ts';
@@ -27,7 +27,7 @@ import type { LostPayments } from '../../payments/use-cases/lost-payments.ts';
 import type { QuoteRate } from './quote-rate.ts';
 import { offerNamed, quoteJob, type QuotePorts } from './quote-job.ts';
 import { append } from './start-payment.ts';
-import { isRunnerAway, type RunnerSilence } from '../../calls/use-cases/runner-silence.ts';
+import { isRunnerAway, type RunnerSilence } from './capacity.ts';
 import type { ErrorRefusal, JobRefusal, OfferRefusal, RefusalRecord } from './refusal.ts';
 
 export interface RefusalPorts extends KnownPorts, MatchPorts, QuotePorts {
@@ -58,7 +58,7 @@ export async function answerRefusal(
     return { kind: 'refused', code: 'overloaded', reason: 'quotes_per_second' };
   }
   const isSignedAnew = 'job' in refusal || signedAnewStatuses.has(refusals[refusal.code].status);
-  const refuses = paid && isSignedAnew ? copyKey(paid) : undefined;
+  const refuses = paid && isSignedAnew ? paid.copyKey : undefined;
   const [answer, isAppended] = await Promise.all([
     'job' in refusal ? offerJob(context, refusal) : errorAnswer(refusal),
     recordRefusal(context, request, refusal, refuses),
@@ -87,7 +87,7 @@ const signedAnewStatuses: ReadonlySet<number> = new Set([403, 404, 409, 415, 422
 /**
  * A client over its budget gets its answer, and its refusal is only counted; so is one that a full lane does not take, and one beyond
  * the allowance of strangers, who are all but a caller whose permission was checked. A denied caller is recorded in the quote's own stream only while nothing else has happened to that quote. True where it was appended.
- * @param refuses the request, as `copyKey()` names it, where no copy of it may be started later
+ * @param refuses the request, as its `copyKey` names it, where no copy of it may be started later
  */
 export async function recordRefusal(
   context: Pick<RefusalPorts, 'lane' | 'requestTally' | 'rejectionEvents'>,
@@ -129,7 +129,7 @@ function sum({ requestTally }: { readonly requestTally: RequestTally }, record: 
 /** No quote for what would be refused when it is paid. */
 async function offerJob(context: RefusalPorts, refusal: OfferRefusal): Promise<PaymentRequired | Refused> {
   const { job, named } = refusal;
-  if (isRunnerAway(context.runnerSilence, job)) return { kind: 'refused', code: 'runner_unavailable' };
+  if (isRunnerAway(context, job)) return { kind: 'refused', code: 'runner_unavailable' };
   return named ? offerNamed(context, refusal, named) : quoteJob(context, refusal);
 }
 

@@ -14,6 +14,7 @@ import type { SignedPayment } from '../../payments/rules/payment.ts';
 import { schemes } from '../../payments/rules/schemes/schemes.ts';
 import { facilitatorRequest, type PassedOn } from '../../payments/rules/x402.ts';
 import { isAccountClosed } from '../../accounts/store/user-erasure.ts';
+import { type CapacityPorts, checkCapacity } from './capacity.ts';
 import { type Job, jobResource } from './catalog.ts';
 import { topUpOrderOf } from './check-request.ts';
 import { findLanded, type Landing, mayBeOfOffer } from '../../payments/use-cases/find-settlement.ts';
@@ -25,32 +26,26 @@ import {
 import type { Facilitator } from '../../payments/peers/facilitator/facilitator.ts';
 import type { LostPayments } from '../../payments/use-cases/lost-payments.ts';
 import type { Offers } from './offers.ts';
-import { nowSecs, openPaidCalls } from '../../ledger/store/ledger.ts';
+import { nowSecs } from '../../ledger/store/ledger.ts';
 import type { BoundRequest, PaidRequest } from './job-request.ts';
 import type { MatchedPayment } from './match-quote.ts';
 import {
   type AuthorizedCaller,
   callerDenied,
   callerNonceReplay,
-  enqueueFailed,
   type JobRefusal,
   rateLimited,
   refusal,
   rejectedPayment,
 } from './refusal.ts';
 import { isOfferSecret, type ReceiptKeys } from '../../payments/use-cases/receipt-keys.ts';
-import { isRunnerAway, type RunnerSilence } from '../../calls/use-cases/runner-silence.ts';
-import { hasSettlementSlot, type SlotPorts } from '../../payments/use-cases/settlement-slots.ts';
 
-export interface CheckPorts extends CallerPorts, SignaturePorts, SlotPorts {
+export interface CheckPorts extends CallerPorts, SignaturePorts, CapacityPorts {
   readonly facilitator: Facilitator;
   readonly offers: Offers;
   readonly lostPayments: LostPayments;
   readonly receiptKeys: ReceiptKeys;
   readonly publicUrl: () => string;
-  readonly runnerSilence: RunnerSilence;
-  /** True in the second half of the shutdown's grace period: started payments are finished, no new ones are started. */
-  readonly tooLate: () => boolean;
 }
 
 interface Verification {
@@ -308,16 +303,9 @@ async function checkVerified(
       nonce: found.claim?.nonce,
       expiry: found.claim?.expiry,
     };
-  // a payment that has landed is taken: its call waits
-  if (landing.kind !== 'landed' && isRunnerAway(context.runnerSilence, job))
-    return refusal(request, 'runner_unavailable', { digest });
-  if (context.tooLate()) return enqueueFailed(job, digest, 'stopping', caller);
-  const { maxOutstandingCalls } = context.config.limits;
-  if (openPaidCalls(context) >= maxOutstandingCalls) return enqueueFailed(job, digest, 'outbox_full', caller);
-  // one that has landed is decided immediately
-  if (landing.kind !== 'landed' && !(await hasSettlementSlot(context, payment.payer)))
-    return enqueueFailed(job, digest, 'too_many_unsettled', caller);
-  return { ...verified, kind: 'checked', caller };
+  const wanted = { digest, payer: payment.payer, hasLanded: landing.kind === 'landed' };
+  const full = await checkCapacity(context, request, job, wanted, caller);
+  return full ?? { ...verified, kind: 'checked', caller };
 }
 
 function callerRefusal(

@@ -11,7 +11,7 @@ import type { EventAllowance } from '../../ledger/store/event-allowance.ts';
 import { nowSecs } from '../../ledger/store/ledger.ts';
 import { newQuote, optionsToQuote, recordQuote, type TermsPorts } from './quote-job.ts';
 import { quoteTokenProof } from '../../payments/use-cases/receipt-keys.ts';
-import { isRunnerAway, type RunnerSilence } from '../../calls/use-cases/runner-silence.ts';
+import { isRunnerAway, type RunnerSilence } from './capacity.ts';
 
 /** What a quote is asked for, and whom and what it is bound to. */
 export interface QuoteRequest extends JobId {
@@ -62,7 +62,7 @@ export async function issueQuote(
   const job = findJob(context.catalog, { serviceId, jobIndex });
   if (!job) return { kind: 'refused', code: 'job_not_found' };
   if (!job.isSold) return { kind: 'refused', code: 'x402_disabled' };
-  if (isRunnerAway(context.runnerSilence, job)) return { kind: 'refused', code: 'runner_unavailable' };
+  if (isRunnerAway(context, job)) return { kind: 'refused', code: 'runner_unavailable' };
   const offered = optionsToQuote(context, job);
   if (offered.kind === 'refused') return offered;
   if (!context.pricingQuotes.take())

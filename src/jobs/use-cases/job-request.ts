@@ -61,6 +61,11 @@ export interface WholeRequest extends OpenedRequest {
 export interface BoundRequest extends WholeRequest {
   readonly bodySha256: Hex;
   readonly binding: Hex;
+  /**
+   * What a copy of the request has in common with it, in hex: all that decides whether its payment is taken. A request that its client
+   * has corrected has another one, also with the same payment.
+   */
+  readonly copyKey: string;
 }
 
 /** A request with a payment. */
@@ -87,8 +92,8 @@ function sentPayment({ payment }: JobHead): SentPayment {
 /** Computes the hashes, once. A request without a payment needs none. */
 export function bindRequest(request: WholeRequest): BoundRequest {
   const bodySha256 = sha256(request.body);
-  const { method, path, callbackUrl } = request;
-  const { caller, nonce } = request.callerHeaders;
+  const { method, path, callbackUrl, payment, contentType, headers, callerHeaders, quoteToken } = request;
+  const { caller, nonce } = callerHeaders;
   const binding = bindingHash({
     method,
     path,
@@ -97,23 +102,9 @@ export function bindRequest(request: WholeRequest): BoundRequest {
     callerNonce: nonce === undefined ? undefined : parseNonce(nonce),
     callbackUrl,
   });
-  return { ...request, bodySha256, binding };
-}
-
-/**
- * What a copy of a request with a payment has in common with it, in hex: all that decides whether the payment is taken. A request
- * that its client has corrected has another one, also with the same payment.
- */
-export function copyKey({
-  payment,
-  binding,
-  contentType,
-  headers,
-  callerHeaders,
-  quoteToken,
-  redeliverySignature,
-}: BoundRequest): string {
   const encoding = headers?.['content-encoding'];
+  const { redeliverySignature } = request;
   const parts = [payment, binding, contentType, encoding, callerHeaders, quoteToken, redeliverySignature];
-  return hash('sha256', JSON.stringify(parts), 'hex').slice(0, 32);
+  const copyKey = hash('sha256', JSON.stringify(parts), 'hex').slice(0, 32);
+  return { ...request, bodySha256, binding, copyKey };
 }

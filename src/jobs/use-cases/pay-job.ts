@@ -17,10 +17,9 @@ import {
 } from './check-request.ts';
 import type { Config, JobsConfig } from '../../base/config/config.ts';
 import type { PromiseTracker } from '../../base/runtime/promise-tracker.ts';
-import type { SeenQuotes } from './seen-quotes.ts';
 import { findIssuedQuote, type IssuedPorts } from './quote-job.ts';
 import { bindRequest, type OpenedRequest, type PaidRequest, type WholeRequest } from './job-request.ts';
-import { acceptedOnRecord, answerKnownPayment } from './known-payment.ts';
+import { acceptedOnRecord, answerKnownPayment, type KnownPaymentResult } from './known-payment.ts';
 import { type MatchedPayment, matchQuote } from './match-quote.ts';
 import { type JobRefusal, offerRefusal, paymentReplay, refusal, rejectedPayment } from './refusal.ts';
 import { redeliver, type RedeliveryPorts } from './redeliver.ts';
@@ -30,7 +29,7 @@ export interface PayPorts
   extends RequestPorts, CheckPorts, StartPorts, SettlementPorts, RedeliveryPorts, RefusalPorts, IssuedPorts {
   readonly settings: JobsConfig;
   readonly config: Config;
-  readonly seenQuotes: SeenQuotes;
+  readonly seenQuotes: ReturnType<typeof createSeenQuotes>;
   readonly settling: Map<string, Promise<unknown>>;
   /** Requests in the paid flow, whether or not their clients are still connected: a shutdown waits for them. */
   readonly flows: PromiseTracker;
@@ -48,12 +47,8 @@ export function payForJob(context: PayPorts, request: OpenedRequest, body: Buffe
   return context.flows.add(answerRequest(context, { ...request, body }));
 }
 
-/**
- * The answer of a request that its headers alone refuse, so that its body need not be read; undefined for any other. A payment
- * may be known already, and is then answered from its own state, which takes the body.
- */
+/** The answer of a request without a readable payment that its headers alone refuse, so that its body need not be read; undefined for any other. */
 export function refuseByHead(context: PayPorts, request: OpenedRequest): Promise<JobAnswer> | undefined {
-  if (request.sent.kind === 'decoded') return undefined;
   const checked = checkHead(context, request);
   return checked.kind === 'refusal' ? context.flows.add(answerRefusal(context, request, checked)) : undefined;
 }
@@ -94,73 +89,95 @@ async function refuseUnpaid(context: PayPorts, request: WholeRequest): Promise<J
 type Started = Extract<PaymentStart, { kind: 'started' }>;
 
 /**
- * Steps 0 to 9 of a request with a payment. A check's refusal counts only after a last look whether this very payment was started
- * meanwhile by another copy of this request: that copy's own settlement can be the reason of the refusal (a used nonce, a
- * quote in use, a full outbox), and a payer who gets a 402 signs again and pays twice.
+ * Steps 0 to 9 of a request with a payment, in one order, until an append has decided. A check's refusal counts only after a last look
+ * whether this very payment was started meanwhile by another copy of this request: that copy's own settlement can be the reason of the
+ * refusal (a used nonce, a quote in use, a full outbox), and a payer who gets a 402 signs again and pays twice.
  */
 async function takePayment(context: PayPorts, request: PaidRequest): Promise<PaymentAnswer | JobRefusal> {
-  let checkedRequest: RequestCheck | undefined;
-  const checkOnce = (): RequestCheck => (checkedRequest ??= checkRequest(context, request));
-  let attempt: PaymentStart | JobRefusal | undefined = await startUnread(context, request, checkOnce);
-  for (let tries = 0; ; tries++) {
-    if (attempt?.kind === 'started') return finishPayment(context, request, attempt);
-    const known = await answerKnownPayment(context, request);
+  let fit: RequestCheck | undefined;
+  let attempt: Exclude<PaymentStart, Started> | undefined;
+  let tries = 0;
+  for (let isRead = !mayStartUnread(context, request); ; isRead = true) {
+    const known = isRead ? await answerKnownPayment(context, request) : unread(context);
     if (known.kind === 'answered') return known.answer;
     if (known.kind === 'replay') return paymentReplay(request.decoded);
-    const fit = checkOnce();
-    if (fit.kind === 'refusal') return fit;
+    fit ??= checkRequest(context, request);
+    if (fit.kind === 'refusal') {
+      if (isRead) return fit;
+      continue;
+    }
     const { job } = fit;
     if (known.kind === 'recovered') return redeliver(context, request, job, known.digest);
     if (known.kind === 'failed') return rejectedPayment(job, { stage: 'match', reason: known.reason });
     if (attempt?.kind === 'refusal') return attempt;
     if (attempt && tries >= maxTries) return refusal(request, 'quote_in_use', { digest: attempt.digest });
-    const matched = await matchQuote(context, request, job, known.lookUp);
+    const found = await matchQuote(context, request, job, known.lookUp);
+    const matched = isRead ? found : asUnread(context, found);
+    if (!matched) continue;
     const checked = matched.kind === 'refusal' ? matched : await checkPayment(context, request, job, matched);
-    attempt = checked.kind === 'refusal' ? checked : await startPayment(context, request, job, checked);
+    const start = checked.kind === 'refusal' ? checked : await startPayment(context, request, job, checked);
+    if (start.kind === 'started') return finishPayment(context, request, start);
     // the append has decided
-    if (attempt.kind === 'refusal' && checked.kind !== 'refusal') return attempt;
+    if (isRead && start.kind === 'refusal' && checked.kind !== 'refusal') return start;
+    attempt = start;
+    if (isRead) tries++;
   }
 }
 
+/** Of each half: at 2,000 payments a second, half a minute to a minute is remembered. */
+const mostRemembered = 65_536;
+
 /**
- * Starts a payment whose quote authenticates itself without reading the ledger: a look-up was a sixth of the database's work for a
- * payment. The claims of the start decide, as they do after a look-up, which comes first for a payment that is refused here. Only for the
- * first payment that this process sees on the quote: a repetition would be verified by the facilitator, and looked for on the chain,
- * before its start loses. Undefined where the ledger has to be read first.
+ * The quotes whose payments this process has seen: the next payment on one of them may be a repetition, which would be verified by the
+ * facilitator, and looked for on the chain, before its start loses. The latest are remembered. A forgotten one costs a verification too
+ * many and nothing else: the append that starts a payment decides.
  */
-async function startUnread(
-  context: PayPorts,
-  request: PaidRequest,
-  checkOnce: () => RequestCheck,
-): Promise<Started | JobRefusal | undefined> {
-  const { quoteDigest: digest, echo } = request.decoded.terms ?? {};
-  if (digest === undefined || !echo || context.seenQuotes.has(digest)) return undefined;
-  const fit = checkOnce();
-  if (fit.kind === 'refusal') return undefined;
-  const { job } = fit;
-  const matched = await matchUnread(context, request, job);
-  if (!matched || context.seenQuotes.has(digest)) return undefined;
-  context.seenQuotes.add(digest);
-  const checked = await checkPayment(context, request, job, matched);
-  if (checked.kind === 'refusal') return checked;
-  const start = await startPayment(context, request, job, checked);
-  return start.kind === 'stream_moved' ? undefined : start;
+export function createSeenQuotes() {
+  let latest = new Set<string>();
+  let before = new Set<string>();
+  const has = (digest: string): boolean => latest.has(digest) || before.has(digest);
+  return {
+    has,
+    /** False where it was seen before. */
+    add(digest: string): boolean {
+      if (has(digest)) return false;
+      if (latest.size >= mostRemembered) [before, latest] = [latest, new Set()];
+      latest.add(digest);
+      return true;
+    },
+  };
 }
 
 /**
- * The payment with the quote that it echoes. A summarised quote has no event yet; any other was recorded after its answer, and has
- * no other event. Where that is wrong, the start meets another version of the quote's stream, and loses.
+ * Whether a payment may be started without reading the ledger: its quote may authenticate itself. A look-up was a sixth of the
+ * database's work for a payment. The claims of the start decide, as they do after a look-up, which comes first for a payment that is
+ * refused here. Only for the first payment that this process sees on the quote.
  */
-async function matchUnread(
-  context: PayPorts,
-  request: PaidRequest,
-  job: Job,
-): Promise<MatchedPayment | undefined> {
-  // the start compares `revokedBefore`
-  const unread = { streams: [], quote: { events: [], nowSecs: nowSecs(context) }, revokedBefore: 0 };
-  const matched = await matchQuote(context, request, job, unread);
+function mayStartUnread({ seenQuotes }: PayPorts, { decoded: { terms } }: PaidRequest): boolean {
+  return terms?.quoteDigest !== undefined && terms.echo !== undefined && !seenQuotes.has(terms.quoteDigest);
+}
+
+/** What stands for a look-up that is left out. The start compares `revokedBefore`. */
+function unread(context: PayPorts): Extract<KnownPaymentResult, { kind: 'not_known' }> {
+  return {
+    kind: 'not_known',
+    lookUp: { streams: [], quote: { events: [], nowSecs: nowSecs(context) }, revokedBefore: 0 },
+  };
+}
+
+/**
+ * A payment with the quote that it echoes; undefined where the ledger has to be read first. A summarised quote has no event yet; any
+ * other was recorded after its answer, and has no other event. Where that is wrong, the start meets another version of the quote's
+ * stream, and loses.
+ */
+function asUnread(
+  { seenQuotes }: PayPorts,
+  matched: MatchedPayment | JobRefusal,
+): MatchedPayment | undefined {
   if (matched.kind === 'refusal' || matched.late) return undefined;
-  const { state } = matched;
+  const { digest, state } = matched;
+  // another copy may have come while it was matched
+  if (!seenQuotes.add(digest)) return undefined;
   if (state.quote?.summarised) return { ...matched, isUnread: true };
   return { ...matched, isUnread: true, state: { ...state, version: 1 }, opening: [] };
 }

@@ -13,10 +13,9 @@ import { readStream } from '../../ledger/store/streams.ts';
 import { paymentKey } from '../../payments/store/claims.ts';
 import type { PaymentAnswer } from './answer.ts';
 import { keepCallback } from '../../calls/use-cases/callbacks.ts';
+import { type CapacityPorts, checkCapacity } from './capacity.ts';
 import type { Job } from './catalog.ts';
-import type { Config } from '../../base/config/config.ts';
 import type { Tracing } from '../../base/values/tracing.ts';
-import { openPaidCalls } from '../../ledger/store/ledger.ts';
 import type { BoundRequest, PaidRequest } from './job-request.ts';
 import { acceptedOnRecord, answerKnownPayment, type KnownPorts } from './known-payment.ts';
 import { checkPayerSignature, type SignaturePorts } from '../../payments/use-cases/payer-signature.ts';
@@ -25,8 +24,7 @@ import { recordDecision } from '../../payments/use-cases/record-settlement.ts';
 import { enqueueFailed, type JobRefusal, refusal } from './refusal.ts';
 import { append, firstLookMs, keepRequest } from './start-payment.ts';
 
-export interface RedeliveryPorts extends KnownPorts, SignaturePorts {
-  readonly config: Config;
+export interface RedeliveryPorts extends KnownPorts, SignaturePorts, CapacityPorts {
   readonly tracing?: Tracing | undefined;
 }
 
@@ -52,9 +50,8 @@ export async function redeliver(
     // told to the payer alone
     (bound.kind === 'broken' ? brokenBindings[bound.reason] : undefined);
   if (obstacle !== undefined) return refusal(request, 'payment_recovered', { digest, details: [obstacle] });
-  if (context.tooLate()) return enqueueFailed(job, digest, 'stopping');
-  if (openPaidCalls(context) >= context.config.limits.maxOutstandingCalls)
-    return enqueueFailed(job, digest, 'outbox_full');
+  const full = await checkCapacity(context, request, job, { digest, payer: decoded.payer, hasLanded: true });
+  if (full) return full;
   const bodyKeccak256 = bound.kind === 'kept' ? bound.bodyKeccak256 : undefined;
   const { callbackUrl, binding } = request;
   if (callbackUrl !== undefined)

@@ -142,14 +142,6 @@ export function callerNonceReplay(digest: Hex, payment: SignedPayment, used: Use
   return inRequest('signature_replay', nonceReplayDenied(digest, payment, used));
 }
 
-export function paymentReplayDenied(
-  claim: EventData<'payment_replay_denied'>['claim'],
-  digest: Hex,
-  payment: SignedPayment,
-): RefusalEvent {
-  return { type: 'payment_replay_denied', data: { claim, ...ofPayment(payment), quote_digest: digest } };
-}
-
 /** A nonce is used once by its caller on a job. */
 export interface UsedNonce {
   readonly job: JobId;

@@ -18,13 +18,12 @@ import type pg from 'pg';
 import type { Config, JobsConfig } from '../../base/config/config.ts';
 import type { Tracing } from '../../base/values/tracing.ts';
 import type { Facilitator } from '../../payments/peers/facilitator/facilitator.ts';
-import { type BoundRequest, copyKey } from './job-request.ts';
+import type { BoundRequest } from './job-request.ts';
 import {
   authPassed,
   enqueueFailed,
   type JobRefusal,
   nonceReplayDenied,
-  paymentReplayDenied,
   rejectedPayment,
   unrecordedRefusal,
 } from './refusal.ts';
@@ -181,13 +180,16 @@ function startCommand(
   const { serviceId, jobIndex } = job;
   const { network, asset, symbol } = payment;
   const key = paymentKey(payment);
+  const replayDenied = (claim: 'payment' | 'payment_identifier'): LedgerEvent => {
+    return { type: 'payment_replay_denied', data: { claim, ...ofPayment(payment), quote_digest: digest } };
+  };
   const used = caller?.nonce === undefined ? undefined : { job, caller: caller.address, nonce: caller.nonce };
   return {
     stream: digest,
     expect: state.version,
     issuedAt: pricedAt,
     endsAt: endOf(context, checked),
-    unlessRefused: checked.landing.kind === 'landed' ? undefined : copyKey(request),
+    unlessRefused: checked.landing.kind === 'landed' ? undefined : request.copyKey,
     events: startEvents(request, checked),
     claims: startClaims(request, job, checked, key),
     lost: {
@@ -195,11 +197,9 @@ function startCommand(
       // of the claims that it makes: each event is encoded for every payment
       events: {
         // the look-up says first whether it is this very request's
-        ...(isUnread ? {} : { payment: [paymentReplayDenied('payment', digest, payment)] }),
+        ...(isUnread ? {} : { payment: [replayDenied('payment')] }),
         ...(used && { caller_nonce: [nonceReplayDenied(digest, payment, used)] }),
-        ...(paymentId !== undefined && {
-          payment_id: [paymentReplayDenied('payment_identifier', digest, payment)],
-        }),
+        ...(paymentId !== undefined && { payment_id: [replayDenied('payment_identifier')] }),
       },
     },
     call: {

@@ -117,7 +117,7 @@ export interface LaneCommand {
    * ledger after its own append, knows that the command was recorded before or never will be.
    */
   readonly endsAt?: number | undefined;
-  /** A request that this append refuses, as `copyKey()` names it. */
+  /** A request that this append refuses, as its `copyKey` names it. */
   readonly refuses?: string | undefined;
   /** Recorded only where no append has refused that request within the last ten minutes. */
   readonly unlessRefused?: string | undefined;

@@ -43,6 +43,17 @@ export function windowError(
   return undefined;
 }
 
+/** A settle request is no longer under way this long after its time limits. */
+const graceSecs = 5;
+
+/** How long after its start a payment without an outcome may still have its first settle request under way. */
+export function underWaySecs(limits: {
+  readonly facilitatorSettleTimeoutMs: number;
+  readonly confirmTimeoutMs: number;
+}): number {
+  return (limits.facilitatorSettleTimeoutMs + limits.confirmTimeoutMs) / 1_000 + graceSecs;
+}
+
 const mostSharedAppendMs = 10;
 
 /**

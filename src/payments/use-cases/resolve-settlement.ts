@@ -16,7 +16,7 @@ import { nowSecs } from '../../ledger/store/ledger.ts';
 import type { Config } from '../../base/config/config.ts';
 import type { LedgerDatabase } from '../../ledger/store/database.ts';
 import { requestSettlement, type SettlementPorts } from './settle-payment.ts';
-import { underWaySecs } from './settlement-slots.ts';
+import { underWaySecs } from '../rules/payment-window.ts';
 import {
   recordDecision,
   recordOutcome,
@@ -276,7 +276,7 @@ function maySettle(context: ResolutionPorts, { open, started, known }: Unresolve
   )
     return false;
   if (context.facilitator.isCircuitOpen() || !isInTime(context, state.payment)) return false;
-  return known.status === 'settlement_unknown' || open.ageSecs > underWaySecs(context);
+  return known.status === 'settlement_unknown' || open.ageSecs > underWaySecs(context.settings);
 }
 
 function isInTime(context: ResolutionPorts, { validAfter, validBefore }: SignedPayment): boolean {

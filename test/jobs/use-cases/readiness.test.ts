@@ -4,7 +4,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import pg from 'pg';
 import { createLogger } from '../../../src/app/logger.ts';
 import { programVersion } from '../../../src/app/version.ts';
-import { createRunnerSilence } from '../../../src/calls/use-cases/runner-silence.ts';
+import { createRunnerSilence } from '../../../src/jobs/use-cases/capacity.ts';
 import { startModelUpstream } from '../../../src/devnet/model-upstream.ts';
 import { ask, freeModel, oneModel } from '../../support/chat-gateway.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
