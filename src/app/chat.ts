@@ -15,7 +15,7 @@ import { createUpstream, type Upstream } from '../chat/peers/upstream/upstream.t
 import { createRequestTally } from '../ledger/store/request-tally.ts';
 import { createUpstreamHealth } from '../chat/peers/upstream/health.ts';
 import { createBoundedCache } from '../base/values/bounded-cache.ts';
-import { createConcurrency } from '../chat/use-cases/concurrency.ts';
+import { createPlaces } from '../base/runtime/places.ts';
 import { createKeyUses } from '../chat/use-cases/key-uses.ts';
 import { createHoldMarker } from '../chat/use-cases/hold-marker.ts';
 import { spendConditions, createOperatorBalance } from '../chat/use-cases/spend/operator-balance.ts';
@@ -158,7 +158,7 @@ function createContext(
     holdMarker: createHoldMarker(ledger.pool),
     keyUses: createKeyUses(ledger.pool),
     budget,
-    concurrency: createConcurrency(),
+    places: createPlaces(),
     usageAlert: createUsageAlert(lane),
     keys: createBoundedCache(maxCachedKeys),
     identity,

@@ -1,5 +1,6 @@
 import { clientOf } from '../values/client-address.ts';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { createPlaces } from '../runtime/places.ts';
 import { createRequestField } from './request-field.ts';
 import { addressOf } from './request-values.ts';
 
@@ -13,9 +14,9 @@ export interface InFlight {
 
 /** The place of one request. */
 interface Place {
-  readonly client: string;
   /** Its body has been read, or its client has left. */
-  hasArrived: boolean;
+  readonly endArrival: () => void;
+  readonly leave: () => void;
   isFree: boolean;
   flow: Promise<unknown> | undefined;
 }
@@ -37,34 +38,27 @@ export function limitInFlight(
   refuse: (request: FastifyRequest, reply: FastifyReply) => FastifyReply,
   onFree: (request: FastifyRequest) => void = () => {},
 ): InFlight {
-  let countedRequests = 0;
-  const arriving = new Map<string, number>();
+  const [counted, arriving] = [createPlaces(), createPlaces()];
   const maxShare = Math.max(leastShare, Math.floor(maxRequests / 4));
   placeField.addTo(app);
 
-  const endArrival = (place: Place): void => {
-    if (place.hasArrived) return;
-    place.hasArrived = true;
-    const left = (arriving.get(place.client) ?? 1) - 1;
-    if (left > 0) arriving.set(place.client, left);
-    else arriving.delete(place.client);
-  };
   const free = (request: FastifyRequest, place: Place): void => {
     if (place.isFree) return;
     place.isFree = true;
-    countedRequests--;
+    place.leave();
     onFree(request);
   };
   app.addHook('onRequest', (request, reply, done) => {
-    const client = clientOf(addressOf(request));
-    const ofClient = arriving.get(client) ?? 0;
-    if (countedRequests >= maxRequests || ofClient >= maxShare) return void refuse(request, reply);
-    countedRequests++;
-    arriving.set(client, ofClient + 1);
-    const place: Place = { client, hasArrived: false, isFree: false, flow: undefined };
+    const leave = counted.take([['all', maxRequests]]);
+    const endArrival = leave && arriving.take([[clientOf(addressOf(request)), maxShare]]);
+    if (!endArrival) {
+      leave?.();
+      return void refuse(request, reply);
+    }
+    const place: Place = { endArrival, leave, isFree: false, flow: undefined };
     placeField.set(request, place);
     reply.raw.once('close', () => {
-      endArrival(place);
+      endArrival();
       if (place.flow)
         place.flow.then(
           () => free(request, place),
@@ -76,8 +70,7 @@ export function limitInFlight(
   });
   // the body has been read
   app.addHook('preHandler', (request, _reply, done) => {
-    const place = placeField.of(request);
-    if (place) endArrival(place);
+    placeField.of(request)?.endArrival();
     done();
   });
   return {

@@ -1,4 +1,5 @@
 import type { LimitsConfig } from '../config/limits.ts';
+import { createPlaces } from '../runtime/places.ts';
 import { clientOf } from '../values/client-address.ts';
 
 type WaitLimits = Pick<LimitsConfig, 'maxWaitingRequests' | 'maxWaitingRequestsPerClient'>;
@@ -10,25 +11,14 @@ export interface WaitPlaces {
 }
 
 export function createWaitPlaces(limits: () => WaitLimits): WaitPlaces {
-  const places = new Map<string, number>();
-  let taken = 0;
+  const places = createPlaces();
   return {
     take(clientAddress) {
-      const client = clientOf(clientAddress);
-      const ofClient = places.get(client) ?? 0;
       const { maxWaitingRequests, maxWaitingRequestsPerClient } = limits();
-      if (taken >= maxWaitingRequests || ofClient >= maxWaitingRequestsPerClient) return undefined;
-      taken++;
-      places.set(client, ofClient + 1);
-      let isTaken = true;
-      return () => {
-        if (!isTaken) return;
-        isTaken = false;
-        taken--;
-        const left = (places.get(client) ?? 1) - 1;
-        if (left > 0) places.set(client, left);
-        else places.delete(client);
-      };
+      return places.take([
+        ['all', maxWaitingRequests],
+        [clientOf(clientAddress), maxWaitingRequestsPerClient],
+      ]);
     },
   };
 }

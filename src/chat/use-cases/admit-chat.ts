@@ -15,6 +15,7 @@ import { releaseSpend } from './spend/record-spend.ts';
 import { limitsOf, refuseFull } from './chat-limits.ts';
 import { promptTokensBound } from '../rules/prompt-bound.ts';
 import { upperBoundMicros } from '../../base/values/price.ts';
+import type { Share } from '../../base/runtime/places.ts';
 import type { PaymentOffer } from '../../base/errors/payment-offer.ts';
 
 /** Decides whether a completion may be made: its limits are counted and its maximum cost is held in one append. */
@@ -24,12 +25,12 @@ export async function admitChat(
   request: ChatRequest,
   body: Uint8Array,
 ): Promise<AdmittedChat | Refused> {
-  const { models, settings, concurrency } = context;
+  const { models, places } = context;
   const model = models.get(request.model);
   if (!model) return refuse(openAiError('model_not_found', { param: 'model' }));
   const refused = checkRequest(caller, request, model);
   if (refused) return refused;
-  const leave = concurrency.enter(subjectsOf(caller), model.price === undefined, settings);
+  const leave = places.take(sharesOf(context, caller, model));
   if (!leave) return refuse(openAiError('too_many_running'), { retryAfterSecs: 1 });
   let result: Admitted | Refused | undefined;
   try {
@@ -38,6 +39,14 @@ export async function admitChat(
     if (result?.kind !== 'admitted') leave();
   }
   return result.kind === 'admitted' ? { ...result, leave } : result;
+}
+
+/** A completion counts against each of the subjects that ask for it, one of a free model also against a lower limit. */
+function sharesOf({ settings }: ChatContext, caller: Caller, { price }: ModelConfig): Share[] {
+  const { maxConcurrentPerClient: max, maxConcurrentFreePerClient: maxFree } = settings;
+  const subjects = subjectsOf(caller);
+  const free = price === undefined ? subjects.map((subject): Share => [`free ${subject}`, maxFree]) : [];
+  return [...subjects.map((subject): Share => [subject, max]), ...free];
 }
 
 async function admitForModel(

@@ -11,7 +11,7 @@ import type { PromiseTracker } from '../../base/runtime/promise-tracker.ts';
 import type { ApiKey } from '../../accounts/store/api-keys.ts';
 import type { LedgerDatabase } from '../../ledger/store/database.ts';
 import type { Lane } from '../../ledger/store/lane.ts';
-import type { Concurrency } from './concurrency.ts';
+import type { Places } from '../../base/runtime/places.ts';
 import type { HoldMarker } from './hold-marker.ts';
 import type { KeyUses } from './key-uses.ts';
 import type { RequestTally } from '../../ledger/store/request-tally.ts';
@@ -42,7 +42,8 @@ export interface ChatContext {
   readonly keyUses: KeyUses;
   /** Limits the requests of a client address that are refused. */
   readonly budget: Budget;
-  readonly concurrency: Concurrency;
+  /** Of the completions that run in this process, by who asked for them. */
+  readonly places: Places;
   readonly usageAlert: UsageAlert;
   /** Keys used lately, by their hash. Their limits and revocation are checked where a request is admitted. */
   readonly keys: BoundedCache<string, ApiKey>;
