@@ -68,7 +68,7 @@ export function readChainEvent(text: string, filters: Readonly<Record<string, un
 }
 
 /** Whether a log is among those that were asked for. */
-export function fits(topics: Topics, { topics: own }: LogContent): boolean {
+export function fits(topics: Topics, { topics: own }: Pick<LogContent, 'topics'>): boolean {
   return topics.every((wanted, at) => {
     const topic = own[at];
     if (wanted === null) return true;

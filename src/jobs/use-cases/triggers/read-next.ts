@@ -1,7 +1,8 @@
 import type { ChainLog } from '../../../base/values/triggers/chain-log.ts';
 import type { Checkpoint } from '../../../base/values/triggers/chain-position.ts';
 import type { Block } from '../../../payments/peers/chain/blocks.ts';
-import { type LogQuery, mayBeRange } from '../../../payments/peers/chain/log-range.ts';
+import { mayBeRange } from '../../../payments/peers/chain/log-range.ts';
+import type { LogFilter } from '../../../payments/peers/chain/logs.ts';
 import { type ChainLook, present, type Problem, problemOf, type ReadAhead } from './chain-look.ts';
 
 /** The next blocks after the cursor, and their logs in order. */
@@ -55,7 +56,7 @@ export async function readNext(
 
 async function readBlock(
   { reader }: ChainLook,
-  query: LogQuery,
+  query: LogFilter,
   cursor: Checkpoint,
 ): Promise<NextBlocks | Problem> {
   const next = present(await reader.linkedBlockAt(cursor.number + 1n));

@@ -10,7 +10,8 @@ import {
   type Block,
   type BlockAnswer,
 } from './blocks.ts';
-import { askBlockLogs, type LogQuery, readLogRange } from './log-range.ts';
+import { askBlockLogs, readLogRange } from './log-range.ts';
+import type { LogFilter } from './logs.ts';
 import type { ChainOptions } from './chain.ts';
 
 export type EventReader = ReturnType<typeof createEventReader>;
@@ -42,8 +43,8 @@ export function createEventReader({
     },
     blockAt: (number: bigint) => askBlock(ask, number),
     linkedBlockAt: (number: bigint) => askLinkedBlock(ask, number),
-    blockLogs: (query: LogQuery, block: Block) => askBlockLogs(ask, query, block),
-    logRange: (query: LogQuery, from: bigint, to: bigint) => readLogRange(ask, query, from, to),
+    blockLogs: (filter: LogFilter, block: Block) => askBlockLogs(ask, filter, block),
+    logRange: (filter: LogFilter, from: bigint, to: bigint) => readLogRange(ask, filter, from, to),
     /** Waits for running requests, then drops the connections. */
     close: (): Promise<void> => rpc.close(),
   };

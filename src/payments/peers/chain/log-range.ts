@@ -1,105 +1,73 @@
-import { z } from 'zod';
-import { fits, type Topics } from '../../../base/values/triggers/chain-event.ts';
+import type { Hex } from '../../../base/values/primitives.ts';
 import type { ChainLog } from '../../../base/values/triggers/chain-log.ts';
-import type { Address, Hex } from '../../../base/values/primitives.ts';
-import {
-  type RpcAnswer,
-  type RpcCall,
-  type RpcUnavailable,
-  unavailable,
-} from '../../../base/peers/rpc/json-rpc.ts';
-import { toQuantity, safeQuantity } from '../../../base/peers/rpc/rpc-values.ts';
+import { type RpcAnswer, type RpcUnavailable, unavailable } from '../../../base/peers/rpc/json-rpc.ts';
 import { type Ask, askBlock, type Block } from './blocks.ts';
-import { logSchema } from './logs.ts';
+import { type Log, type LogFilter, logsCall } from './logs.ts';
 
-/** Selects the logs of these contracts with these topics. */
-export interface LogQuery {
-  readonly addresses: readonly Address[];
-  readonly topics: Topics;
-}
-
-/** About forty thousand logs: of a block there is no narrower question. */
-const blockLogsBytes = 32 * 1024 * 1024;
-/** About three thousand logs. */
-const rangeLogsBytes = 2 * 1024 * 1024;
 /** Half a megabyte of data: its gas would be most of a block's. */
-const maxLogBytes = 1024 * 1024;
+const longestElementBytes = 1024 * 1024;
+/** About forty thousand logs: of a block there is no narrower question. */
+const blockReading = { maxBytes: 32 * 1024 * 1024, longestElementBytes };
+/** About three thousand logs. */
+const rangeReading = { maxBytes: 2 * 1024 * 1024, longestElementBytes };
 
-const placedLog = logSchema
-  .extend({ logIndex: safeQuantity })
-  .transform(({ address, topics, data, blockNumber, blockHash, transactionHash, logIndex }): ChainLog => ({
-    address,
-    topics,
-    data: data as Hex,
-    blockNumber,
-    blockHash,
-    transaction: transactionHash,
-    logIndex,
-  }));
-
-/** An answer with a log that was not asked for is malformed as a whole: nothing in it is believed. */
-function logsCall(
-  { addresses, topics }: LogQuery,
-  place: Readonly<Record<string, Hex>>,
-  maxBytes: number,
-  isInPlace: (log: ChainLog) => boolean,
-): RpcCall<ChainLog[]> {
-  const isRequested = (log: ChainLog): boolean =>
-    addresses.includes(log.address) && fits(topics, log) && isInPlace(log);
-  const asked = placedLog.refine(isRequested);
-  return {
-    method: 'eth_getLogs',
-    params: [{ address: addresses, topics, ...place }],
-    result: z.array(z.custom<ChainLog>()),
-    // one by one, as they arrive
-    reading: { maxBytes, longestElementBytes: maxLogBytes, keep: (element) => asked.parse(element) },
-  };
+function chainLog({ transactionHash: transaction, ...log }: Log): ChainLog {
+  const { address, topics, data, blockNumber, blockHash, logIndex } = log;
+  return { address, topics, data: data as Hex, blockNumber, blockHash, transaction, logIndex };
 }
 
 /** The logs of one block, which the node must have: a lagging node has no logs of it. */
 export async function askBlockLogs(
   ask: Ask,
-  query: LogQuery,
-  { number, hash }: Block,
+  filter: LogFilter,
+  { number, hash: blockHash }: Block,
 ): Promise<RpcAnswer<readonly ChainLog[]>> {
-  const isInPlace = ({ blockNumber, blockHash }: ChainLog): boolean =>
-    blockNumber === number && blockHash === hash;
-  const answer = await ask(logsCall(query, { blockHash: hash }, blockLogsBytes, isInPlace));
+  const answer = await ask(logsCall(filter, { blockHash, number }, chainLog, blockReading));
   return answer.kind === 'answer' ? ordered(answer.value) : answer;
 }
 
-/** The logs of a range of blocks, and its last block. */
-export interface LogRange {
+/** The logs of a range of blocks, or what stands for them, and its last block. */
+export interface LogRange<T> {
   readonly last: Block;
-  readonly logs: readonly ChainLog[];
+  readonly logs: readonly T[];
 }
 
-/** Reads between two looks at the last block: `answers_differ` where its hash changed, or a log names another. */
-export async function readLogRange(
+export function readLogRange(
   ask: Ask,
-  query: LogQuery,
+  filter: LogFilter,
   from: bigint,
   to: bigint,
-): Promise<RpcAnswer<LogRange>> {
+): Promise<RpcAnswer<LogRange<ChainLog>>> {
+  return readBetweenLooks(ask, to, () => ask(logsCall(filter, { from, to }, chainLog, rangeReading)));
+}
+
+type Placed = Pick<ChainLog, 'blockNumber' | 'logIndex'> & { readonly blockHash: string };
+
+/** Reads between two looks at the last block: `answers_differ` where its hash changed, or a log names another. */
+export async function readBetweenLooks<T extends Placed>(
+  ask: Ask,
+  to: bigint,
+  read: () => Promise<RpcAnswer<readonly T[]>>,
+): Promise<RpcAnswer<LogRange<T>>> {
   const before = await askBlock(ask, to);
   if (before.kind === 'unavailable') return before;
   if (before.value === null) return unavailable('missing_block');
   const last = before.value;
-  const isInPlace = ({ blockNumber, blockHash }: ChainLog): boolean =>
-    blockNumber >= from && blockNumber <= to && (blockNumber < to || blockHash === last.hash);
-  const range = { fromBlock: toQuantity(from), toBlock: toQuantity(to) };
-  const answer = await ask(logsCall(query, range, rangeLogsBytes, isInPlace));
+  const answer = await read();
   if (answer.kind === 'unavailable') return answer;
-  const logs = ordered(answer.value);
-  if (logs.kind === 'unavailable') return logs;
   const after = await askBlock(ask, to);
   if (after.kind === 'unavailable') return after;
-  if (after.value?.hash !== last.hash) return unavailable('answers_differ');
+  const logs = ordered(answer.value);
+  if (logs.kind === 'unavailable') return logs;
+  const isOfLast = logs.value.every(
+    ({ blockNumber, blockHash }) => blockNumber < to || blockHash === last.hash,
+  );
+  if (after.value?.hash !== last.hash || !isOfLast) return unavailable('answers_differ');
   return { kind: 'answer', value: { last, logs: logs.value } };
 }
 
 /** By block and log index. Two logs at one place, or two blocks of one height, are not one chain: `answers_differ`. */
-function ordered(logs: readonly ChainLog[]): RpcAnswer<readonly ChainLog[]> {
+function ordered<T extends Placed>(logs: readonly T[]): RpcAnswer<readonly T[]> {
   const sorted = logs.toSorted((a, b) => Number(a.blockNumber - b.blockNumber) || a.logIndex - b.logIndex);
   const isOneChain = sorted.every((log, at) => {
     const last = sorted[at - 1];

@@ -1,16 +1,24 @@
 import { z } from 'zod';
 import type { Address, Hex } from '../../../base/values/primitives.ts';
-import { longAnswer } from '../../../base/peers/rpc/answer-reader.ts';
+import { longAnswer, type ReadingLimits } from '../../../base/peers/rpc/answer-reader.ts';
 import { hexBytes, smallAnswerBytes } from '../../../base/peers/rpc/eth-call.ts';
 import { type RpcCall, type RpcAnswer, unavailable } from '../../../base/peers/rpc/json-rpc.ts';
-import { address, bytes32, noBlockHash, quantity, toQuantity } from '../../../base/peers/rpc/rpc-values.ts';
+import {
+  address,
+  bytes32,
+  noBlockHash,
+  quantity,
+  safeQuantity,
+  toQuantity,
+} from '../../../base/peers/rpc/rpc-values.ts';
+import { fits, type Topics } from '../../../base/values/triggers/chain-event.ts';
 import type { Ask } from './blocks.ts';
 
-export const logSchema = z.object({
+const logSchema = z.object({
   address,
   topics: z.array(bytes32).max(4),
   data: hexBytes,
-  logIndex: quantity,
+  logIndex: safeQuantity,
   transactionHash: bytes32,
   blockNumber: quantity,
   blockHash: bytes32.refine((hash) => hash !== noBlockHash),
@@ -24,12 +32,16 @@ export type Log = z.infer<typeof logSchema>;
 export interface LogFilter {
   /** Undefined: of any contract. */
   readonly addresses: readonly Address[] | undefined;
-  /** What each topic may be; null: anything. */
-  readonly topics: readonly (readonly Hex[] | null)[];
+  readonly topics: Topics;
 }
 
 /** One block by its hash, which a node answers for only if it has that very block; or blocks by their numbers, both ends included. */
-export type LogPlace = { readonly blockHash: Hex } | { readonly from: bigint; readonly to: bigint };
+export type LogPlace =
+  | { readonly blockHash: Hex; readonly number?: bigint }
+  | { readonly from: bigint; readonly to: bigint };
+
+/** How long an answer may be, and each of its logs. */
+type LogsReading = Pick<ReadingLimits<Log>, 'maxBytes' | 'longestElementBytes'>;
 
 /** About forty thousand logs: where a range has more, fewer blocks are asked for. */
 const rangeBytes = 32 * 1024 * 1024;
@@ -43,45 +55,40 @@ export function logsCall<Kept>(
   filter: LogFilter,
   place: LogPlace,
   keep: (log: Log) => Kept | undefined,
-): RpcCall<Kept[]> {
-  const isOneBlock = 'blockHash' in place || place.from === place.to;
-  return callOf(filter, place, keep, isOneBlock ? longAnswer.maxBytes : rangeBytes);
-}
-
-/** The same where there can be one log at most: a long answer is none. */
-export function singleLogCall(filter: LogFilter, place: LogPlace): RpcCall<Log[]> {
-  return callOf(filter, place, (log) => log, smallAnswerBytes);
-}
-
-function callOf<Kept>(
-  filter: LogFilter,
-  place: LogPlace,
-  keep: (log: Log) => Kept | undefined,
-  maxBytes: number,
+  reading = defaultReading(place),
 ): RpcCall<Kept[]> {
   const { addresses, topics } = filter;
-  const asked = logSchema.refine((log) => isIn(place, log) && fits(filter, log));
+  const asked = logSchema.refine((log) => isIn(place, log) && isOf(filter, log));
   const where =
-    'blockHash' in place ? place : { fromBlock: toQuantity(place.from), toBlock: toQuantity(place.to) };
+    'blockHash' in place
+      ? { blockHash: place.blockHash }
+      : { fromBlock: toQuantity(place.from), toBlock: toQuantity(place.to) };
   return {
     method: 'eth_getLogs',
     params: [{ ...(addresses && { address: addresses }), topics, ...where }],
     result: z.array(z.custom<Kept>()),
-    reading: { maxBytes, keep: (element) => keep(asked.parse(element)) },
+    reading: { ...reading, keep: (element) => keep(asked.parse(element)) },
   };
 }
 
+function defaultReading(place: LogPlace): LogsReading {
+  const isOneBlock = 'blockHash' in place || place.from === place.to;
+  return { maxBytes: isOneBlock ? longAnswer.maxBytes : rangeBytes };
+}
+
+/** The same where there can be one log at most: a long answer is none. */
+export function singleLogCall(filter: LogFilter, place: LogPlace): RpcCall<Log[]> {
+  return logsCall(filter, place, (log) => log, { maxBytes: smallAnswerBytes });
+}
+
 function isIn(place: LogPlace, { blockHash, blockNumber }: Log): boolean {
-  if ('blockHash' in place) return blockHash === place.blockHash;
+  if ('blockHash' in place)
+    return blockHash === place.blockHash && blockNumber === (place.number ?? blockNumber);
   return blockNumber >= place.from && blockNumber <= place.to;
 }
 
-function fits({ addresses, topics }: LogFilter, log: Log): boolean {
-  const isOfTopics = topics.every((allowed, at) => {
-    const topic = log.topics[at];
-    return topic !== undefined && (allowed === null || allowed.includes(topic));
-  });
-  return isOfTopics && (addresses?.includes(log.address) ?? true);
+function isOf({ addresses, topics }: LogFilter, log: Log): boolean {
+  return fits(topics, log) && (addresses?.includes(log.address) ?? true);
 }
 
 /** The logs of a transaction that a filter selects, in their order: those of its block, read by its hash. */
@@ -94,7 +101,7 @@ export async function readTransactionLogs(
   const isOwn = (log: Log): Log | undefined => (log.transactionHash === transaction ? log : undefined);
   const answer = await ask(logsCall(filter, { blockHash }, isOwn));
   if (answer.kind === 'unavailable') return answer;
-  const logs = answer.value.toSorted((a, b) => Number(a.logIndex - b.logIndex));
+  const logs = answer.value.toSorted((a, b) => a.logIndex - b.logIndex);
   const isTwice = logs.some(({ logIndex }, at) => logIndex === logs[at - 1]?.logIndex);
   return isTwice ? unavailable('inconsistent') : { kind: 'answer', value: logs };
 }

@@ -1,8 +1,9 @@
 import type { Address, Hex } from '../../../base/values/primitives.ts';
 import type { ChainTransfer } from '../../rules/chain-transfer.ts';
 import { addressWord } from '../../../base/peers/rpc/eth-call.ts';
-import { type RpcAnswer, type RpcCall, unavailable } from '../../../base/peers/rpc/json-rpc.ts';
-import { type Ask, askBlock } from './blocks.ts';
+import type { RpcAnswer, RpcCall } from '../../../base/peers/rpc/json-rpc.ts';
+import type { Ask } from './blocks.ts';
+import { readBetweenLooks } from './log-range.ts';
 import { type Log, logsCall } from './logs.ts';
 import { transferOf, transferred } from './transfers.ts';
 
@@ -31,7 +32,7 @@ function transfersCall(
   return logsCall({ addresses: assets, topics }, { from, to }, (log) => transferIn(network, log));
 }
 
-/** Reads between two looks at the last block: `answers_differ` where its hash changed, or a log names another. */
+/** Unavailable with `answers_differ` where the chain changed during the reading. */
 export async function readChunk(
   ask: Ask,
   network: string,
@@ -39,43 +40,24 @@ export async function readChunk(
   from: bigint,
   to: bigint,
 ): Promise<RpcAnswer<TransferChunk>> {
-  const before = await askBlock(ask, to);
-  if (before.kind === 'unavailable') return before;
-  if (before.value === null) return unavailable('missing_block');
-  const incoming = await ask(transfersCall(network, query, 'to', from, to));
-  if (incoming.kind === 'unavailable') return incoming;
-  const outgoing = await ask(transfersCall(network, query, 'from', from, to));
-  if (outgoing.kind === 'unavailable') return outgoing;
-  const after = await askBlock(ask, to);
-  if (after.kind === 'unavailable') return after;
-  const { hash } = before.value;
-  const transfers = inOrder([...incoming.value, ...outgoing.value]);
-  if (after.value?.hash !== hash || !isOneChain(transfers, to, hash)) return unavailable('answers_differ');
-  return { kind: 'answer', value: { toHash: hash, transfers } };
+  const read = await readBetweenLooks(ask, to, async () => {
+    const incoming = await ask(transfersCall(network, query, 'to', from, to));
+    if (incoming.kind === 'unavailable') return incoming;
+    const outgoing = await ask(transfersCall(network, query, 'from', from, to));
+    if (outgoing.kind === 'unavailable') return outgoing;
+    return { kind: 'answer', value: listedOnce([...incoming.value, ...outgoing.value]) };
+  });
+  if (read.kind === 'unavailable') return read;
+  const { last, logs: transfers } = read.value;
+  return { kind: 'answer', value: { toHash: last.hash, transfers } };
 }
 
-/** By block and log index. A transfer between two payees is in both answers, and is listed once. */
-function inOrder(transfers: readonly ChainTransfer[]): ChainTransfer[] {
-  const sorted = transfers.toSorted(
-    (a, b) => Number(a.blockNumber - b.blockNumber) || a.logIndex - b.logIndex,
+/** A transfer between two payees is in both answers. */
+function listedOnce(transfers: readonly ChainTransfer[]): readonly ChainTransfer[] {
+  const places = new Map(
+    transfers.map((one) => [`${one.blockNumber}/${one.logIndex}/${one.transaction}`, one]),
   );
-  return sorted.filter((one, at) => {
-    const last = sorted[at - 1];
-    return !(last && isSamePlace(last, one) && last.transaction === one.transaction);
-  });
-}
-
-function isSamePlace(one: ChainTransfer, other: ChainTransfer): boolean {
-  return one.blockNumber === other.blockNumber && one.logIndex === other.logIndex;
-}
-
-/** All transfers of a height name one block, and those of the last height the requested block. */
-function isOneChain(transfers: readonly ChainTransfer[], to: bigint, toHash: Hex): boolean {
-  return transfers.every(({ blockNumber, blockHash }, at) => {
-    const last = transfers[at - 1];
-    if (blockNumber === to && blockHash !== toHash) return false;
-    return !last || last.blockNumber !== blockNumber || last.blockHash === blockHash;
-  });
+  return [...places.values()];
 }
 
 function transferIn(network: string, log: Log): ChainTransfer | undefined {

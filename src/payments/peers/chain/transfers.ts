@@ -33,7 +33,7 @@ export function isTransfer(log: Log | undefined): boolean {
 
 export function placeOf({ logIndex, blockTimestamp }: Log): LogPlace {
   const time = blockTimestamp == null ? {} : { blockTimeSecs: Number(blockTimestamp) };
-  return { logIndex: Number(logIndex), ...time };
+  return { logIndex, ...time };
 }
 
 /** The address in a topic; undefined where the topic is not an address. */

@@ -33,7 +33,7 @@ export function usedAuthorizations(logs: readonly Log[]): UsedAuthorization[] {
       const [transfer] = transfersOf(own, at);
       const by = addressIn(payer);
       const { address: asset } = use;
-      return by && transfer ? [{ asset, payer: by, nonce, logIndex: Number(transfer.logIndex) }] : [];
+      return by && transfer ? [{ asset, payer: by, nonce, logIndex: transfer.logIndex }] : [];
     }),
   );
 }
