@@ -46,9 +46,9 @@ const loaders: Readonly<Record<keyof typeof descriptions, Command['load']>> = {
   'transfers record': async () => (await import('../../finance/commands/transfers.ts')).record,
   'transfers reverse': async () => (await import('../../finance/commands/transfers.ts')).reverse,
   'transfers list': async () => (await import('../../finance/commands/transfers.ts')).list,
-  'calls dead': async () => (await import('../../jobs/commands/calls/dead.ts')).run,
-  'calls requeue': async () => (await import('../../jobs/commands/calls/requeue.ts')).run,
-  'calls discard': async () => (await import('../../jobs/commands/calls/discard.ts')).run,
+  'calls dead': async () => (await import('../../jobs/commands/calls.ts')).dead,
+  'calls requeue': async () => (await import('../../jobs/commands/calls.ts')).requeue,
+  'calls discard': async () => (await import('../../jobs/commands/calls.ts')).discard,
   'quotes revoke': async () => (await import('../../jobs/commands/quotes/revoke.ts')).run,
   'operators invite': async () => (await import('../../accounts/commands/operators.ts')).invite,
   'operators list': async () => (await import('../../accounts/commands/operators.ts')).list,
@@ -84,8 +84,8 @@ const loaders: Readonly<Record<keyof typeof descriptions, Command['load']>> = {
   verify: async () => (await import('../../finance/commands/verify.ts')).run,
   'log key': async () => (await import('../../audit/commands/log/key.ts')).run,
   'projections rebuild': async () => (await import('../../audit/commands/projections/rebuild.ts')).run,
-  'runners pause': async () => (await import('../../jobs/commands/runners/pause.ts')).run,
-  'runners resume': async () => (await import('../../jobs/commands/runners/resume.ts')).run,
+  'runners pause': async () => (await import('../../jobs/commands/runners.ts')).pause,
+  'runners resume': async () => (await import('../../jobs/commands/runners.ts')).resume,
 };
 
 /** Every command. */

@@ -4,14 +4,18 @@ import { ArgumentError, readOperator, readOptions } from '../../base/terminal/ar
 import { type ExitCode, exitCodes } from '../../base/terminal/exit-codes.ts';
 import { withLedger } from '../../ledger/terminal/ledger.ts';
 import { fail, say } from '../../base/terminal/terminal.ts';
-import { jobCommands } from './descriptions.ts';
+import { jobCommands } from '../terminal/descriptions.ts';
 
 const verbs = {
   pause: { change: pauseRunner, done: 'gets no calls until it is resumed', unchanged: 'is paused already' },
   resume: { change: resumeRunner, done: 'gets calls again', unchanged: 'is not paused' },
 } as const;
 
-export async function changeRunner(args: readonly string[], verb: keyof typeof verbs): Promise<ExitCode> {
+export const pause = (args: readonly string[]): Promise<ExitCode> => changeRunner(args, 'pause');
+
+export const resume = (args: readonly string[]): Promise<ExitCode> => changeRunner(args, 'resume');
+
+async function changeRunner(args: readonly string[], verb: keyof typeof verbs): Promise<ExitCode> {
   const { values, positionals } = readOptions(jobCommands['runners pause'], args);
   const [name] = positionals;
   if (name === undefined || !runnerName.test(name))

@@ -1,6 +1,0 @@
-import { changeRunner } from '../../terminal/change-runner.ts';
-import type { ExitCode } from '../../../base/terminal/exit-codes.ts';
-
-export function run(args: readonly string[]): Promise<ExitCode> {
-  return changeRunner(args, 'pause');
-}
