@@ -8,7 +8,7 @@ import { type Account, findAccount } from '../../accounts/store/credit.ts';
 import { accountOf, keyOf } from './credentials.ts';
 import { sendOpenAiError } from '../../ledger/http/openai-errors.ts';
 import { sendGenerations, sendGenerationsCsv } from './generations.ts';
-import { budgetJson } from './key-budget.ts';
+import { keyFacts } from './key-budget.ts';
 import { sendUsage, sendUsageCsv } from './usage.ts';
 import { type CreditsJson, generationQuery, type KeyStateJson } from './schemas/credit.ts';
 
@@ -61,7 +61,7 @@ async function openedAccount({ db }: ChatContext, accountId: number): Promise<Ac
   return account;
 }
 
-function creditsJson(account: Account): CreditsJson {
+export function creditsJson(account: Account): CreditsJson {
   return {
     balance: creditText(BigInt(account.balanceMicros)),
     held: creditText(BigInt(account.heldMicros)),
@@ -70,7 +70,7 @@ function creditsJson(account: Account): CreditsJson {
 }
 
 function keyJson({ settings }: ChatContext, key: ApiKey, { balanceMicros }: Account): KeyStateJson {
-  const { capMicros, spentMicros, budget, expiresAt, lastUsedAt } = key;
+  const { capMicros, spentMicros, budget } = key;
   const left = [
     balanceMicros,
     capMicros === undefined ? balanceMicros : Math.max(0, capMicros - spentMicros),
@@ -78,16 +78,9 @@ function keyJson({ settings }: ChatContext, key: ApiKey, { balanceMicros }: Acco
   ];
   return {
     id: key.keyId,
-    name: key.name,
-    models: key.models ? [...key.models] : null,
-    cap: capMicros === undefined ? null : creditText(BigInt(capMicros)),
-    spent: creditText(BigInt(spentMicros)),
-    budget: budgetJson(budget),
+    ...keyFacts(key),
     remaining: creditText(BigInt(Math.min(...left))),
     currency: settings.currency,
     requests_per_minute: settings.keyPerMinute,
-    created_at: key.createdAt.toISOString(),
-    expires_at: expiresAt?.toISOString() ?? null,
-    last_used_at: lastUsedAt?.toISOString() ?? null,
   };
 }

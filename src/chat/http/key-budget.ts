@@ -1,5 +1,5 @@
 import { creditText, parseCredit } from '../../base/values/price.ts';
-import type { BudgetPeriod, BudgetTerms, KeyBudget } from '../../accounts/store/api-keys.ts';
+import type { ApiKey, BudgetPeriod, BudgetTerms, KeyBudget } from '../../accounts/store/api-keys.ts';
 import type { KeyBudgetJson } from '../../accounts/http/schemas/budget.ts';
 
 /** A budget as its schema has checked it. */
@@ -10,7 +10,21 @@ export function budgetTerms(
   return requested && micros !== undefined ? { micros, period: requested.period } : undefined;
 }
 
-export function budgetJson(budget: KeyBudget | undefined): KeyBudgetJson | null {
+/** What users, clients and operators see of a key. */
+export function keyFacts({ name, models, capMicros, spentMicros, ...key }: ApiKey) {
+  return {
+    name,
+    models: models ? [...models] : null,
+    cap: capMicros === undefined ? null : creditText(BigInt(capMicros)),
+    spent: creditText(BigInt(spentMicros)),
+    budget: budgetJson(key.budget),
+    created_at: key.createdAt.toISOString(),
+    expires_at: key.expiresAt?.toISOString() ?? null,
+    last_used_at: key.lastUsedAt?.toISOString() ?? null,
+  };
+}
+
+function budgetJson(budget: KeyBudget | undefined): KeyBudgetJson | null {
   if (!budget) return null;
   const { micros, period, spentMicros, until } = budget;
   return {

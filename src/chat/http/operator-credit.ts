@@ -12,7 +12,8 @@ import { listApiKeys, type ListedKey } from '../../accounts/store/api-keys.ts';
 import { type Account, listAccounts } from '../../accounts/store/credit.ts';
 import type { OperatorToken } from '../../accounts/store/operator-tokens.ts';
 import { sendRefusal } from '../../ledger/http/errors.ts';
-import { budgetJson, budgetTerms } from './key-budget.ts';
+import { creditsJson } from './credits.ts';
+import { budgetTerms, keyFacts } from './key-budget.ts';
 import { operatorsOf } from '../../accounts/http/operator-access.ts';
 import { idOf } from '../../base/http/request-values.ts';
 import {
@@ -175,24 +176,11 @@ function listedKeyJson(key: ListedKey): ListedKeyJson {
   return {
     key_id: key.keyId,
     account: key.account,
-    name: key.name,
-    models: key.models ? [...key.models] : null,
-    cap: key.capMicros === undefined ? null : creditText(BigInt(key.capMicros)),
-    budget: budgetJson(key.budget),
-    spent: creditText(BigInt(key.spentMicros)),
-    created_at: key.createdAt.toISOString(),
-    expires_at: key.expiresAt?.toISOString() ?? null,
+    ...keyFacts(key),
     revoked_at: key.revokedAt?.toISOString() ?? null,
-    last_used_at: key.lastUsedAt?.toISOString() ?? null,
   };
 }
 
-function accountJson({ accountId, name, balanceMicros, heldMicros, usedMicros }: Account): AccountJson {
-  return {
-    account_id: accountId,
-    account: name,
-    balance: creditText(BigInt(balanceMicros)),
-    held: creditText(BigInt(heldMicros)),
-    total_used: creditText(BigInt(usedMicros)),
-  };
+function accountJson(account: Account): AccountJson {
+  return { account_id: account.accountId, account: account.name, ...creditsJson(account) };
 }

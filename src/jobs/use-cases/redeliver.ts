@@ -22,7 +22,7 @@ import { checkPayerSignature, type SignaturePorts } from '../../payments/use-cas
 import { isQuoteTokenProof } from '../../payments/use-cases/receipt-keys.ts';
 import { recordDecision } from '../../payments/use-cases/record-settlement.ts';
 import { enqueueFailed, type JobRefusal, refusal } from './refusal.ts';
-import { append, firstLookMs, keepRequest } from './start-payment.ts';
+import { append, firstLookMs, keepRequest, requestFacts } from './start-payment.ts';
 
 export interface RedeliveryPorts extends KnownPorts, SignaturePorts, CapacityPorts {
   readonly tracing?: Tracing | undefined;
@@ -144,11 +144,7 @@ async function redeliveryCommand(
     ...ofPayment(paid),
     service_id: serviceId,
     job_index: jobIndex,
-    request_id: request.requestId,
-    binding: request.binding,
-    body_sha256: request.bodySha256,
-    ...(bodyKeccak256 === undefined ? {} : { body_keccak256: bodyKeccak256 }),
-    body_bytes: request.body.length,
+    ...requestFacts(request, bodyKeccak256),
     x402_version: decoded.x402Version,
     ...(decoded.terms?.quoteDigest ? { quote_digest: decoded.terms.quoteDigest } : {}),
     signature: (request.redeliverySignature ?? '').toLowerCase(),

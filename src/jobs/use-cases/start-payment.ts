@@ -110,6 +110,17 @@ export async function keepRequest(
   return kept;
 }
 
+/** What the event of a started payment, or of a redelivery, says about its request. */
+export function requestFacts(request: BoundRequest, bodyKeccak256: Hex | undefined) {
+  return {
+    request_id: request.requestId,
+    binding: request.binding,
+    body_sha256: request.bodySha256,
+    ...(bodyKeccak256 === undefined ? {} : { body_keccak256: bodyKeccak256 }),
+    body_bytes: request.body.length,
+  };
+}
+
 /** A lane whose queue is full cannot record the refusal either; the client still gets its answer. */
 export async function append(
   context: { readonly lane: Lane },
@@ -234,11 +245,7 @@ function startEvents(
   const events: LedgerEvent[] = [...opening, { type: 'payment_verified', data: verified }];
   if (caller) events.push(authPassed(caller));
   const data = {
-    request_id: request.requestId,
-    binding: request.binding,
-    body_sha256: request.bodySha256,
-    ...(bodyKeccak256 === undefined ? {} : { body_keccak256: bodyKeccak256 }),
-    body_bytes: request.body.length,
+    ...requestFacts(request, bodyKeccak256),
     payment: paymentToData(payment),
     ...(paymentId === undefined ? {} : { payment_id: paymentId }),
     ...(topUpOrder === undefined ? {} : { top_up_order: topUpOrder }),

@@ -1,5 +1,5 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { creditText, parseCredit } from '../../../base/values/price.ts';
+import { parseCredit } from '../../../base/values/price.ts';
 import type { Identity } from '../../../accounts/use-cases/context.ts';
 import type { ChatContext } from '../../use-cases/context.ts';
 import type { SessionUser } from '../../../accounts/use-cases/sessions.ts';
@@ -13,7 +13,7 @@ import {
 import { setUserWebhook } from '../../../accounts/use-cases/budget-alerts.ts';
 import type { ApiKey } from '../../../accounts/store/api-keys.ts';
 import { findAccountWebhook, setAccountWebhook } from '../../../accounts/store/budget-alerts.ts';
-import { budgetJson, budgetTerms } from '../key-budget.ts';
+import { budgetTerms, keyFacts } from '../key-budget.ts';
 import { sendRefusal } from '../../../ledger/http/errors.ts';
 import { idOf } from '../../../base/http/request-values.ts';
 import { guardForUsers } from '../../../accounts/http/session-user.ts';
@@ -106,18 +106,10 @@ type Handler = (args: {
 }) => Promise<FastifyReply>;
 
 function keyJson(key: ApiKey): UserKeyJson {
-  const { capMicros } = key;
   return {
     id: key.keyId,
-    name: key.name,
-    models: key.models ? [...key.models] : null,
-    cap: capMicros === undefined ? null : creditText(BigInt(capMicros)),
-    spent: creditText(BigInt(key.spentMicros)),
-    budget: budgetJson(key.budget),
-    created_at: key.createdAt.toISOString(),
-    expires_at: key.expiresAt?.toISOString() ?? null,
+    ...keyFacts(key),
     revoked_at: key.revokedAt?.toISOString() ?? null,
-    last_used_at: key.lastUsedAt?.toISOString() ?? null,
     made_by: key.isOfUser ? 'user' : 'operator',
   };
 }
