@@ -5,14 +5,14 @@ export type QuoteRate = ReturnType<typeof createQuoteRate>;
  * second's worth of quotes and is refilled steadily.
  * @param perSecond 0 for no limit
  */
-export function createQuoteRate(perSecond: number, nowMs: () => number = () => performance.now()) {
+export function createQuoteRate(perSecond: number) {
   let left = perSecond;
-  let filledAt = nowMs();
+  let filledAt = performance.now();
   return {
     /** Whether one more quote may be issued now; counts it if so. */
     take(): boolean {
       if (perSecond === 0) return true;
-      const now = nowMs();
+      const now = performance.now();
       left = Math.min(perSecond, left + ((now - filledAt) * perSecond) / 1_000);
       filledAt = now;
       if (left < 1) return false;

@@ -64,7 +64,7 @@ function logNotSettled(
 export async function requestSettlement(
   context: SettlementPorts,
   { digest, state: { payment } }: StartedPayment,
-  options: SettleOptions = {},
+  options: SettleOptions,
   beside: PassedOn = {},
 ): Promise<Outcome> {
   const { halt } = context.lane.state;

@@ -2,7 +2,6 @@ import { generateKeyPairSync, sign, verify } from 'node:crypto';
 import { privateKeyToAccount } from 'viem/accounts';
 import { describe, expect, test } from 'vitest';
 import { smartWallet } from '../../../src/devnet/contracts.ts';
-import { failuresToOpen } from '../../../src/payments/peers/facilitator/circuit-breaker.ts';
 import { deployContract } from '../../support/contracts.ts';
 import { createDatabase } from '../../support/database.ts';
 import { useChain } from '../../support/devnet.ts';
@@ -16,6 +15,7 @@ import { eventually } from '../../support/wait.ts';
 
 const chain = useChain();
 const job = '/x402/jobs/1/0';
+const failuresToOpen = 5;
 const refused = { status: 503, json: { code: 'facilitator_unavailable' } };
 
 async function behindProxy(options: Partial<TestGatewayOptions> = {}) {

@@ -1,12 +1,12 @@
 import { backOffMs } from '../../../base/values/back-off.ts';
 
 /** Consecutive failures of `verify` and `settle` that open the circuit. */
-export const failuresToOpen = 5;
+const failuresToOpen = 5;
 /** The different payers and the different clients that must be among them. */
-export const sourcesToOpen = 3;
+const sourcesToOpen = 3;
 /** How long an open circuit first refuses; each further pause is twice as long, up to the longest. */
-export const firstPauseMs = 5_000;
-export const longestPauseMs = 30_000;
+const firstPauseMs = 5_000;
+const longestPauseMs = 30_000;
 
 /**
  * The operation of a call. The success of a later step of a payment proves more. Failures of `settle_again` are not counted,
@@ -61,7 +61,7 @@ interface Failures {
 export function createCircuitBreaker({
   now = () => performance.now(),
   onCircuit = () => {},
-}: CircuitBreakerOptions = {}) {
+}: CircuitBreakerOptions) {
   let verifying = noFailures();
   let settling = noFailures();
   let isOpen = false;

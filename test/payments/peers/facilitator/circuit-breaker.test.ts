@@ -4,13 +4,10 @@ import {
   type CallEnd,
   type CircuitCall,
   createCircuitBreaker,
-  failuresToOpen,
-  firstPauseMs,
-  longestPauseMs,
-  sourcesToOpen,
 } from '../../../../src/payments/peers/facilitator/circuit-breaker.ts';
 import { propertyRuns } from '../../../support/property-runs.ts';
 
+const [failuresToOpen, sourcesToOpen, firstPauseMs, longestPauseMs] = [5, 3, 5_000, 30_000];
 /** A failure that no payment can have provoked. */
 const failed: CallEnd = { failed: 'connection' };
 /** One that this payment may have provoked. */

@@ -1,10 +1,6 @@
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { describe, expect, test, onTestFinished } from 'vitest';
-import {
-  failuresToOpen,
-  longestPauseMs,
-} from '../../../../src/payments/peers/facilitator/circuit-breaker.ts';
 import type {
   Facilitator,
   FacilitatorOptions,
@@ -13,6 +9,8 @@ import { createFacilitator } from '../../../../src/payments/peers/facilitator/fa
 import { holdDeadlines } from '../../../support/deadlines.ts';
 import { eventually } from '../../../support/wait.ts';
 import { freePort } from '../../../../src/devnet/ports.ts';
+
+const [failuresToOpen, longestPauseMs] = [5, 30_000];
 
 /** What it returns is not waited for. */
 type Listener = (request: IncomingMessage, response: ServerResponse) => unknown;
