@@ -7,7 +7,7 @@ import { useChain } from '../../support/devnet.ts';
 import { startJobsSite, type JobsSite } from '../../support/jobs-site.ts';
 import { payFor } from '../../support/payer.ts';
 import { formsIn, postForm, sendForm } from '../../support/site.ts';
-import { registeredConsole, startTour } from '../../support/tour.ts';
+import { startTour } from '../../support/tour.ts';
 import { eventually } from '../../support/wait.ts';
 
 const chain = useChain();
@@ -212,23 +212,4 @@ test('a paused runner gets no calls, while they are still sold, until an operato
     runner: 'runner-1',
     operator: 'ada',
   });
-});
-
-test('a viewer sees calls without what changes them, and is refused each of it', async () => {
-  const { site } = await startCalls();
-  expect((await payFor(site, job)).status).toBe(202);
-  const [dead] = await deadCalls(site, 1);
-  const viewer = browserOf(site, await signInOperator(site, { name: 'vera', role: 'viewer' }));
-  for (const page of ['/console/calls', '/console/calls/dead', '/console/calls/outbox'])
-    expect(formsIn((await viewer.get(page)).text).filter(({ fields }) => 'form' in fields)).toHaveLength(1);
-  const { fields = {} } = formsIn((await viewer.get('/console')).text)[0] ?? {};
-  const actions = (await registeredConsole('POST')).filter((action) => action.startsWith('/console/calls'));
-  expect(actions).toHaveLength(5);
-  for (const action of actions) {
-    const to = action.replace(':call', String(dead?.call_id)).replace(':runner', 'runner-1');
-    const page = await postForm(viewer, to, fields);
-    const data = await postForm(viewer, to, fields, { accept: 'application/json' });
-    expect([to, page.status, data.status, data.json?.error]).toEqual([to, 403, 403, 'forbidden']);
-  }
-  await deadCalls(site, 1);
 });

@@ -74,28 +74,6 @@ test.each<[string, (gateway: IdentityGateway, admin: Browser) => Promise<unknown
   },
 );
 
-test.each(['role', 'withdraw'])(
-  'of two admins who send the form %s of each other at the same moment, one stays an admin',
-  async (form) => {
-    const gateway = await startConsole();
-    const names = ['ada', 'eve'] as const;
-    const browsers = [];
-    for (const name of names) browsers.push(browserOf(gateway, await signInOperator(gateway, { name })));
-    const tokens = await Promise.all(browsers.map(tokenOf));
-    await Promise.all(
-      browsers.map((browser, index) =>
-        postForm(browser, `${operatorsPath}/${form}`, {
-          ...tokens[index],
-          name: names[1 - index] ?? '',
-          role: 'viewer',
-        }),
-      ),
-    );
-    const admins = (await listOperators(gateway.database.pool)).filter(({ role }) => role === 'admin');
-    expect(admins).toHaveLength(1);
-  },
-);
-
 describe('an admin who removes the second factors of an operator', () => {
   test('ends also what one of them opens at that moment', async () => {
     const gateway = await startConsole();

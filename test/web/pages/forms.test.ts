@@ -1,7 +1,6 @@
 import { beforeAll, describe, expect, test } from 'vitest';
 import { makeFormToken } from '../../../src/web/pages/form-token.ts';
 import { hasBrowser, useBrowser } from '../../support/browser.ts';
-import { paidModel } from '../../support/chat-gateway.ts';
 import {
   type Browser,
   goodPassword,
@@ -18,7 +17,6 @@ import { echo, startJobsSite } from '../../support/jobs-site.ts';
 import { useShared } from '../../support/shared.ts';
 import { openTab, postForm, startSite, type Tab } from '../../support/site.ts';
 import { registeredPages } from '../../support/tour.ts';
-import { eventually } from '../../support/wait.ts';
 
 const chromium = useBrowser();
 const chain = useChain();
@@ -214,21 +212,6 @@ describe.each(sites)('every page that is registered (of jobs: $hasJobs)', ({ sta
   });
 });
 
-test('a form of one user that is sent after another has signed in in the same browser changes nothing', async () => {
-  const gateway = await startSite();
-  const browser = gateway.browser();
-  await signUp(gateway, browser, email);
-  await signInByWallet(browser);
-  const { text } = await browser.get('/keys/new');
-  const form = tokenIn(text);
-  await signIn(browser, email);
-  const { headers } = await postForm(browser, '/keys/new', { form, name: 'of the other' });
-  expect(headers.get('location')).toMatch(
-    /^\/keys\/new\?name=of\+the\+other&.*notice=form_too_old$|notice=form_too_old$/,
-  );
-  expect(await countOf(gateway, 'tollbook.api_key')).toBe(0);
-});
-
 test('passwords and signatures are in no address to which a form leads, and what else was typed is', async () => {
   const gateway = await startShared();
   const browser = gateway.browser();
@@ -260,25 +243,6 @@ test('a page for a fault says when to try again, and has the policy of every pag
 });
 
 describe.skipIf(!hasBrowser)('a person with a browser', () => {
-  test('who loads the page of a new key again, or presses twice, has one key', async () => {
-    const gateway = await startSite();
-    const browser = gateway.browser();
-    await signInByWallet(browser);
-    const tab = await openTab(chromium, gateway);
-    await give(tab, browser, gateway.url);
-    const { page } = tab;
-    await page.goto('/keys/new');
-    await page.getByLabel('Name').fill('My laptop');
-    await page.getByRole('button', { name: 'Make the key' }).dblclick();
-    await page.getByRole('heading', { name: 'Your new key' }).waitFor();
-    const key = await page.locator('.secret code').textContent();
-    // the browser sends the form again
-    await page.reload();
-    await page.getByRole('heading', { name: 'Your new key' }).waitFor();
-    expect(await page.locator('.secret code').textContent()).toBe(key);
-    expect(await countOf(gateway, 'tollbook.api_key')).toBe(1);
-  });
-
   test('a sign-out leaves no page that the back button shows', async () => {
     const gateway = await startShared();
     const browser = gateway.browser();
@@ -294,37 +258,6 @@ describe.skipIf(!hasBrowser)('a person with a browser', () => {
     await page.goBack();
     await page.getByRole('heading', { name: 'Sign in' }).waitFor();
     expect(await page.content()).not.toContain(gateway.email);
-  });
-
-  test('with two tabs: what is typed in one is there again after the other one signed out, and a password is not', async () => {
-    const gateway = await startSite();
-    const browser = gateway.browser();
-    await signUp(gateway, browser, email);
-    await signIn(browser, email);
-    const tab = await openTab(chromium, gateway);
-    await give(tab, browser, gateway.url);
-    const { page, context } = tab;
-    await page.goto('/keys/new');
-    await page.getByLabel('Name').fill('My <laptop> & “more”');
-    await page.getByLabel('Most that it may spend').fill('2.50');
-    await page.getByLabel('The budget starts anew each').selectOption('day');
-    await page.getByLabel(paidModel).check();
-    const other = await context.newPage();
-    await other.goto('/account');
-    await other.getByRole('button', { name: 'Sign out', exact: true }).click();
-    await other.getByText('You are signed out.').waitFor();
-    await page.getByRole('button', { name: 'Make the key' }).click();
-    await page.getByText('Your session has ended, so nothing was changed').waitFor();
-    await page.getByLabel('E-mail').fill(email);
-    await page.getByLabel('Password').fill(goodPassword);
-    await page.getByRole('button', { name: 'Sign in', exact: true }).click();
-    await page.getByRole('heading', { name: 'New key' }).waitFor();
-    expect(await page.getByLabel('Name').inputValue()).toBe('My <laptop> & “more”');
-    expect(await page.getByLabel('Most that it may spend').inputValue()).toBe('2.50');
-    expect(await page.getByLabel('The budget starts anew each').inputValue()).toBe('day');
-    expect(await page.getByLabel(paidModel).isChecked()).toBe(true);
-    expect(page.url()).not.toContain(encodeURIComponent(goodPassword));
-    expect(await countOf(gateway, 'tollbook.api_key')).toBe(0);
   });
 
   test('who presses twice signs up and signs in once', async () => {
@@ -344,17 +277,5 @@ describe.skipIf(!hasBrowser)('a person with a browser', () => {
     await page.getByRole('button', { name: 'Sign out' }).waitFor();
     expect(await gateway.mails(email)).toHaveLength(1);
     expect(await countOf(gateway, 'identity.session')).toBe(1);
-  });
-
-  test('sees no page of the gateway in a frame of another site', async () => {
-    const gateway = await startShared();
-    const { page } = await openTab(chromium, gateway);
-    const other = await startShared();
-    await page.route(`${other.url}/frame`, (route) =>
-      route.fulfill({ contentType: 'text/html', body: `<iframe src="${gateway.url}/sign-in"></iframe>` }),
-    );
-    await page.goto(`${other.url}/frame`);
-    await eventually(() => expect(page.frames()[1]?.url()).toMatch(/^chrome-error:/));
-    expect(await page.frames()[1]?.locator('input[name=password]').count()).toBe(0);
   });
 });

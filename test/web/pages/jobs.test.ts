@@ -7,10 +7,10 @@ import { payForOneJob } from '../../../src/devnet/client.ts';
 import { echo, hostile, type JobsSite, startJobsSite } from '../../support/jobs-site.ts';
 import type { Reaction } from '../../support/runner.ts';
 import { signInByWallet } from '../../support/identity.ts';
-import { openTab, postForm, sendForm, startSite, type Tab } from '../../support/site.ts';
+import { openTab, sendForm, startSite, type Tab } from '../../support/site.ts';
 import { type FundedWallet, fundedWallet } from '../../support/top-up.ts';
 import { registeredPages, startTour, type Tour } from '../../support/tour.ts';
-import { injectWallet, type TestWallet, WalletError } from '../../support/wallet.ts';
+import { injectWallet, type TestWallet } from '../../support/wallet.ts';
 import { eventually } from '../../support/wait.ts';
 
 const chromium = useBrowser();
@@ -157,53 +157,6 @@ describe.skipIf(!hasBrowser)('a visitor with a wallet', () => {
     await onlyOneCall(site, buyer);
     await page.getByRole('link', { name: 'Buy another call' }).click();
     expect(await page.getByLabel('Input').inputValue()).toBe('');
-  });
-
-  test('whose wallet refuses is told that nothing was charged, and pays the same order then', async () => {
-    const site = await startJobsSite(chain, echo);
-    const buyer = await openBuyer(site);
-    const { page, tour, wallet } = buyer;
-    wallet.otherwise.set('eth_signTypedData_v4', () => {
-      throw new WalletError(4001, 'User rejected the request.');
-    });
-    await order(page, 'later');
-    await payButton(page).click();
-    await page.getByText('You have not signed').last().waitFor();
-    await page.getByText('Nothing was charged').last().waitFor();
-    await tour.look('jobs-wallet-refused');
-    expect(await buyer.paid()).toBe(0n);
-    wallet.otherwise.clear();
-    await payButton(page).click();
-    await isDone(page);
-    await onlyOneCall(site, buyer);
-  });
-
-  test('whose connection drops after the signature gets one call: the same payment is sent again, also by a new page', async () => {
-    const site = await startJobsSite(chain, echo);
-    const buyer = await openBuyer(site);
-    const { page, wallet } = buyer;
-    let isCut = true;
-    const headers: string[] = [];
-    await page.route('**/x402/jobs/**', async (route) => {
-      const payment = route.request().headers()['payment-signature'];
-      if (payment === undefined) return route.continue();
-      headers.push(payment);
-      if (!isCut) return route.continue();
-      // the gateway gets it, and its answer is lost
-      await route.fetch();
-      await route.abort();
-    });
-    await order(page, 'lost answer');
-    await payButton(page).click();
-    await page.getByText('The same payment is sent again').waitFor();
-    await page.reload();
-    isCut = false;
-    await isDone(page);
-    await page.getByText('lost answer').waitFor();
-    expect(new Set(headers).size).toBe(1);
-    expect(headers.length).toBeGreaterThan(1);
-    expect(wallet.asked.filter((method) => method === 'eth_signTypedData_v4')).toHaveLength(1);
-    await onlyOneCall(site, buyer);
   });
 
   test('whom the permission contract does not permit is not charged, and the page says who is', async () => {
@@ -362,16 +315,6 @@ describe('receipts', () => {
       expect((await browser.get(`/jobs/receipts/${digest}`)).text).toContain('>hello<');
       await sendForm(browser, page, {}, { action });
       expect((await browser.get(`/jobs/receipts/${digest}`)).text).not.toContain('>hello<');
-    }
-  });
-
-  test('are opened by no form without its token, nor from another origin', async () => {
-    const site = await startJobsSite(chain, echo);
-    const { digest, token } = await buy(site);
-    const browser = site.browser();
-    for (const headers of [{}, { origin: 'https://other.example' }]) {
-      await postForm(browser, '/jobs/receipts', { digest, token, form: 'x' }, headers);
-      expect(browser.cookies.has('tollbook.receipts')).toBe(false);
     }
   });
 });

@@ -64,16 +64,6 @@ describe.skipIf(!hasBrowser)('a signed-in user tops up from the page of credit',
     await expectBooks(gateway.database);
   });
 
-  test('and is charged once, however often the button is pressed', async () => {
-    const customer = await openWithWallet(chromium, chain);
-    const { gateway, tab, paying, wallet } = customer;
-    await payButton(tab).dblclick();
-    await tab.page.getByText(added).waitFor();
-    expect(signatures(wallet)).toBe(1);
-    expect(await chain.balance(paying.payer)).toBe(90_000_000n);
-    expect(await eventsOf(gateway.database, 'settlement_started')).toHaveLength(1);
-  });
-
   test('and is charged once where the connection drops after the signature, although the page is loaded again meanwhile', async () => {
     const customer = await openWithWallet(chromium, chain);
     const { gateway, tab, paying, wallet } = customer;
@@ -113,26 +103,6 @@ describe.skipIf(!hasBrowser)('a signed-in user tops up from the page of credit',
     expect(signatures(wallet)).toBe(1);
     expect(await chain.balance(paying.payer)).toBe(90_000_000n);
     await proxy.close();
-  });
-
-  test('in one tab at a time: another one asks for no signature while a payment is under way', async () => {
-    const customer = await openWithWallet(chromium, chain);
-    const { tab, wallet, paying } = customer;
-    const { promise: willing, resolve: sign } = Promise.withResolvers<void>();
-    wallet.otherwise.set('eth_signTypedData_v4', async (params) => {
-      await willing;
-      return wallet.answer('eth_signTypedData_v4', params);
-    });
-    await press(customer);
-    await eventually(() => expect(signatures(wallet)).toBe(1));
-    const second = await tab.context.newPage();
-    await second.goto('/credit');
-    await second.getByRole('button', { name: 'Pay with your wallet' }).click();
-    await second.getByText('This payment is under way already').waitFor();
-    sign();
-    await tab.page.getByText(added).waitFor();
-    expect(signatures(wallet)).toBe(1);
-    expect(await chain.balance(paying.payer)).toBe(90_000_000n);
   });
 
   test('and where the session ends before, nothing is signed; where it ends after the signature, the credit still arrives', async () => {

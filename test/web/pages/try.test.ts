@@ -255,27 +255,6 @@ describe('without JavaScript', () => {
     expect(refused.text).toContain('Hello</textarea');
   });
 
-  test('a form of another session, from another origin, or without text asks no model, and what was typed is kept', async () => {
-    const gateway = await startSite();
-    const browser = gateway.browser();
-    await signInWith(gateway, browser, 5_000_000n);
-    const [form] = formsIn((await browser.get('/try')).text).filter(({ action }) => action === '/try');
-    const prompt = '😀'.repeat(5_000);
-    const typed = { ...form?.fields, model: paidModel, prompt, system: 'ü'.repeat(4_000) };
-    const foreign = await postForm(browser, '/try', typed, { origin: 'https://other.example' });
-    expect(foreign.status).toBe(403);
-    const nothing = await postForm(browser, '/try', { ...typed, prompt: ' ' });
-    expect([nothing.status, nothing.text.includes('Write a message.')]).toEqual([422, true]);
-    await browser.post('/api/auth/sign-out');
-    const stale = await postForm(browser, '/try', typed);
-    expect([stale.status, stale.text.includes('This form was opened in another session')]).toEqual([
-      409,
-      true,
-    ]);
-    expect(stale.text).toContain(`${prompt}</textarea`);
-    expect(await countOf(gateway, 'chat_admitted')).toBe(0);
-  });
-
   test.each([
     ['fault:status_500', 502, 'Nothing was charged. Send it again in a moment'],
     ['fault:bad_request', 400, 'Begin a new conversation'],
