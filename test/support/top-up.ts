@@ -44,7 +44,7 @@ currency_per_token = { USDC = "1" }
 export const rates = '{ USDC = "1", EURC = "1.08123456789" }';
 
 /** A gateway that sells credit; one without chat does not serve it, and the calls wait. */
-export function topUpOptions(
+function topUpOptions(
   options: Partial<TestGatewayOptions> & Pick<TestGatewayOptions, 'chain' | 'database'>,
   modelUrl: string,
   { isServed = true, atRates = rates, identity = '' }: Selling = {},

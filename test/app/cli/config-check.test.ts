@@ -1,9 +1,6 @@
-import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
-import { createServer } from 'node:net';
 import path from 'node:path';
-import { expect, onTestFinished, test } from 'vitest';
-import { boundPort } from '../../../src/devnet/ports.ts';
+import { expect, test } from 'vitest';
 import { temporaryFolder, tollbook } from '../../support/program.ts';
 import { runInProcess } from '../../support/run-in-process.ts';
 
@@ -81,19 +78,6 @@ test('every mistake is named in one run, each with its line and path', async () 
       expect.stringMatching(new RegExp(`^${escape(`${file}:${line}  ${where}: `)}.*${escape(part)}`, 'i')),
     ),
   );
-});
-
-test('a gateway with an invalid configuration does not listen', async () => {
-  const taken = createServer().listen(0, '127.0.0.1');
-  await once(taken, 'listening');
-  onTestFinished(() => {
-    taken.close();
-  });
-  const file = fileOf(badConfig(`127.0.0.1:${boundPort(taken)}`));
-  const env = { DATABASE_URL: 'postgres://nobody@127.0.0.1:1/nowhere' };
-  const { code, stdout, stderr } = await tollbook(['serve', '--config', file], env);
-  expect({ code, stdout }).toEqual({ code: 78, stdout: '' });
-  expect(stderr).toContain(`${badPlaces.length} mistakes`);
 });
 
 test('a gateway without DATABASE_URL reports that, and an invalid one is not printed', async () => {

@@ -277,25 +277,6 @@ test('what keeps a gateway from starting is a sentence that says what to do', as
   );
 });
 
-test('the operator lists a dead letter and puts it back in the queue', async () => {
-  const database = await createDatabase();
-  const env = { DATABASE_URL: database.url };
-  const runner = await startTestRunner(({ attempt }) => (attempt <= 2 ? { status: 500 } : done));
-  const { digest, callId } = await pay(await serveHere(database, runner));
-  expect(await tollbook(['calls', 'requeue', '999'], env)).toMatchObject({ code: 2 });
-  await eventually(async () => expect(await typesOf(database, digest)).toContain('dead_lettered'));
-  const { code, stdout } = await tollbook(['calls', 'dead'], env);
-  expect(code).toBe(0);
-  expect(stdout).toContain(`call ${callId}  job 1/0  attempts 2`);
-  expect(stdout).toContain(digest);
-  expect(await tollbook(['calls', 'requeue', String(callId)], env)).toMatchObject({ code: 0, stderr: '' });
-  await eventually(async () => expect(await typesOf(database, digest)).toContain('completed'));
-  expect(await tollbook(['calls', 'dead'], env)).toMatchObject({
-    code: 0,
-    stdout: 'No call is dead-lettered.\n',
-  });
-});
-
 test('the operator requeues dead letters by service, reason and time, and gives one up: its refund is due', async () => {
   const database = await createDatabase();
   const env = { DATABASE_URL: database.url };

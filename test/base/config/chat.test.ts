@@ -37,59 +37,11 @@ async function read(text: string, variables = {}) {
 }
 
 describe('chat', () => {
-  it('needs no keys of paid jobs, and has every default', async () => {
+  it('needs no keys of paid jobs', async () => {
     const { config, warnings } = await parse(chatConfig());
     expect(warnings).toEqual([]);
     expect(config.jobs).toBeUndefined();
-    expect(config.chat).toEqual({
-      currency: 'USD',
-      upstreams: [
-        {
-          name: 'local',
-          baseUrl: 'http://127.0.0.1:8415/v1',
-          connectTimeoutMs: 5_000,
-          firstByteTimeoutMs: 120_000,
-          idleTimeoutMs: 60_000,
-          totalTimeoutMs: 600_000,
-          weight: 1,
-          maxConcurrent: 256,
-          maxConcurrentFree: 128,
-          stalledReaderTimeoutMs: 10_000,
-        },
-      ],
-      models: [
-        {
-          name: 'free',
-          targets: [{ upstream: 'local', model: 'free' }],
-          price: undefined,
-          contextLength: 8_192,
-          maxOutputTokens: 1_024,
-          allowedParameters: [],
-        },
-        {
-          name: 'vendor/paid:1',
-          targets: [{ upstream: 'local', model: 'vendor/paid:1' }],
-          price: { inputNanosPerMillion: 2_500_000_000n, outputNanosPerMillion: 10_000_000_000n },
-          contextLength: 8_192,
-          maxOutputTokens: 8_192,
-          allowedParameters: [],
-        },
-      ],
-      anonymousPerMinute: 10,
-      anonymousPerDay: 5,
-      count: 'requests',
-      refusedPerMinute: 120,
-      sessionPerMinute: 30,
-      keyPerMinute: 60,
-      spendAuthPerMinute: 120,
-      failedAuthPerMinute: 20,
-      maxConcurrentPerClient: 128,
-      maxConcurrentFreePerClient: 24,
-      maxBodyBytes: 10_485_760,
-      anonymousMaxBodyBytes: 1_048_576,
-      ipv6Prefix: 64,
-    });
-    expect(config.topUps).toEqual([]);
+    expect(config.chat?.models.map(({ name }) => name)).toEqual(['free', 'vendor/paid:1']);
   });
 
   it('is undefined when the feature is off, and its keys are checked nevertheless', async () => {

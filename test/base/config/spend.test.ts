@@ -42,29 +42,6 @@ const wrongsWith = (change: Readonly<Record<string, string | undefined>>, value 
   wrongs(config(change), {}, { OPERATOR_KEY: value });
 
 describe('payment by spends', () => {
-  it('has every default', async () => {
-    expect(await read(config())).toEqual({
-      network: 'eip155:8453',
-      chainId: 8_453,
-      rpcUrl: 'https://rpc.example',
-      contract: address('ab'),
-      token: address('cd'),
-      operatorKey: key,
-      recipient: undefined,
-      serviceId: 1,
-      minCharge: 1_000n,
-      maxSpend: 50_000_000n,
-      atomsPerUnit: 1_000_000n,
-      atomsPerNativeUnit: 3_200_000_000n,
-      maxGasPercent: 50,
-      maxFeePerGasWei: 100_000_000_000n,
-      claimMarginSecs: 300,
-      authorizeTimeoutMs: 30_000,
-      nonceWaitMs: 5_000,
-      exposure: 0n,
-    });
-  });
-
   it('takes the key from a file, in upper case too', async () => {
     const text = config({ operator_key: '"file:key"' });
     expect((await read(text, {}))?.operatorKey).toBe(key);

@@ -117,22 +117,6 @@ describe('a call that its runner accepts', () => {
     const offByDay = Number(headers['webhook-timestamp']) - 86_400 - Date.now() / 1_000;
     expect(Math.abs(offByDay)).toBeLessThan(300);
   });
-
-  test('is completed without its result if that is over the cap, and with a result at the cap', async () => {
-    const database = await createDatabase();
-    const runner = await startTestRunner(({ body }) => ({ status: 200, body }));
-    const gateway = await gatewayOn(database, runner, 'max_result_bytes = 10');
-    const [within, beyond] = [await pay(gateway, '0123456789'), await pay(gateway, '0123456789a')];
-    const { result } = await reachesState(within, 'completed');
-    expect(Buffer.from(result.body_base64, 'base64').toString()).toBe('0123456789');
-    await reachesState(beyond, 'completed');
-    expect((await spendEventsOf(database, beyond)).at(-1)).toEqual({
-      type: 'completed',
-      data: { call_id: beyond.callId, attempt: 1 },
-    });
-    expect(runner.deliveries).toHaveLength(2);
-    await expectSound(database);
-  });
 });
 
 describe('a call that its runner does not accept', () => {

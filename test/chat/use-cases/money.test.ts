@@ -60,41 +60,6 @@ describe('credit for completions', () => {
     expect(completed).toMatchObject({ cached_tokens: cached, cost_micros: String(Math.ceil(cost)) });
   });
 
-  test('for fourteen completions admits exactly fourteen of two hundred concurrent requests', async () => {
-    const gateway = await startChatGateway({
-      chat: 'key_per_minute = 1000\naccount_per_minute = 1000',
-      constants: { chat: { maxConcurrentPerClient: 1_000 } },
-    });
-    const hanging = { ...ask('words:3 fault:hang'), max_tokens: 50, stream: true };
-    const bound = await boundOf(gateway, hanging);
-    const key = { authorization: `Bearer ${await gateway.key(bound * 14n + bound - 1n)}` };
-    const leaving = new AbortController();
-    const statuses: number[] = [];
-    const asking = Array.from({ length: 200 }, async () => {
-      const answer = await fetch(`${gateway.url}/v1/chat/completions`, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json', ...key },
-        body: JSON.stringify(hanging),
-        signal: leaving.signal,
-      });
-      statuses.push(answer.status);
-    });
-    // as long as fourteen are under way nothing is free for a fifteenth
-    await eventually(() => expect(statuses).toHaveLength(186));
-    expect(new Set(statuses)).toEqual(new Set([402]));
-    await eventually(() => expect(gateway.model.calls).toHaveLength(14));
-    const [account] = (
-      await gateway.database.pool.query('select balance, held from tollbook.account where held > 0')
-    ).rows;
-    expect(account).toEqual({ balance: Number(bound) - 1, held: Number(bound) * 14 });
-    leaving.abort();
-    await Promise.allSettled(asking);
-    await eventually(async () => {
-      expect((await gateway.database.pool.query('select * from tollbook.chat_hold')).rows).toEqual([]);
-    });
-    await expectBooks(gateway.database);
-  });
-
   test('that covers less than the longest answer limits the answer', async () => {
     const gateway = await startChatGateway();
     const open = ask('words:400');

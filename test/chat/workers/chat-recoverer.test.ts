@@ -78,31 +78,6 @@ test('the holds of a killed process are ended by another process', async () => {
   await expectBooks(database);
 });
 
-test('a process that was frozen finds its completion settled once and exactly when it comes back', async () => {
-  const { database, lane, accountId } = await scene();
-  startWorker(database, lane);
-  const holder = await startHolder(database, accountId);
-  holder.kill('SIGSTOP');
-  await eventually(async () => expect(await isHeld(database)).toBe(false));
-  holder.kill('SIGCONT');
-  expect(await holder.settle()).toBe('gone');
-  const events = await expectBooks(database);
-  expect(events.filter(({ type }) => type === 'credit_captured')).toHaveLength(1);
-});
-
-test('a process with heartbeats keeps its holds for any length of time', async () => {
-  const { database, lane, accountId } = await scene();
-  const worker = startWorker(database, lane, patient);
-  const holder = await startHolder(database, accountId, patient);
-  const dead = await startHolder(database, accountId, patient);
-  dead.kill('SIGKILL');
-  // the hold of the killed process is younger, so the hold of the running process would have ended before it
-  await eventually(async () => expect(await isHeld(database)).toBe(true));
-  await worker.stop();
-  expect(await holder.settle()).toBe('ok');
-  await expectBooks(database);
-});
-
 test('a stopped worker records no more heartbeats, and does not end its own holds', async () => {
   const { database, lane, accountId } = await scene();
   const worker = startWorker(database, lane);

@@ -284,19 +284,6 @@ test('a runner that disconnects while it waits gets no lease', async () => {
   expect((await lease(gateway, { wait_secs: 5 })).json.calls).toMatchObject([{ attempt: 1 }]);
 });
 
-test('services are served in turn: a long queue of one does not hold up another', async () => {
-  const gateway = await start(await createDatabase());
-  for (let i = 0; i < 5; i++) await pay(gateway, 1);
-  await pay(gateway, 2);
-  const services = (await lease(gateway, { max: 4 })).json.calls.map(
-    (call: { service_id: number }) => call.service_id,
-  );
-  expect(services).toContain(2);
-  expect(services).toHaveLength(4);
-  const rest = (await lease(gateway, { max: 100 })).json.calls;
-  expect(rest).toHaveLength(2);
-});
-
 test('another runner sees neither the calls nor the leases of this one', async () => {
   const gateway = await start(await createDatabase());
   await pay(gateway);

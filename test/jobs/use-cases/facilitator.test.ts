@@ -8,7 +8,6 @@ import { useChain } from '../../support/devnet.ts';
 import { failsBeforeBroadcast, type Fault, startFacilitatorProxy } from '../../support/facilitator-proxy.ts';
 import { payTo, startTestGateway, startWithDatabase } from '../../support/gateway.ts';
 import { allEvents, expectSoundLedger } from '../../support/invariants.ts';
-import { operatorOf } from '../../support/operator.ts';
 import { header, offerOf, payFor, quoteAndSign, signOffer } from '../../support/payer.ts';
 import { eventually } from '../../support/wait.ts';
 
@@ -17,9 +16,6 @@ const job = '/x402/jobs/1/0';
 const price = 3_264_000n;
 
 /** Only a facilitator that hangs meets a time-out: a busy machine may need as long without it. */
-const timeoutOf = (operation: 'verify' | 'settle', fault: Fault): string =>
-  fault === 'hang' ? `facilitator_${operation}_timeout_ms = 1000` : '';
-
 async function behindProxy(top = '', constants: ConstantChanges = {}) {
   const proxy = await startFacilitatorProxy(chain.facilitatorUrl);
   const { database, gateway } = await startWithDatabase({ chain, facilitatorUrl: proxy.url, top, constants });
@@ -27,45 +23,21 @@ async function behindProxy(top = '', constants: ConstantChanges = {}) {
 }
 
 /** What the facilitator answers otherwise is read in test/payments/peers/facilitator/facilitator.test.ts. */
-test.each<[string, Fault]>([
-  ['answers 502', 'server_error'],
-  ['hangs', 'hang'],
-  ['lies about the payer', { answer: { isValid: true, payer: payTo } }],
-])(
-  'a facilitator that %s at verify is 503 and nothing is charged, and the same payment succeeds later',
-  async (_, fault) => {
-    const { proxy, database, gateway } = await behindProxy(timeoutOf('verify', fault));
-    const payment = await quoteAndSign(gateway, job, 'x');
-    const before = await chain.balance(payTo);
-    proxy.faults.verify = fault;
-    const answer = await gateway.post(job, { body: 'x', headers: header(payment) });
-    expect(answer).toMatchObject({ status: 503, json: { code: 'facilitator_unavailable' } });
-    expect(answer.headers.get('retry-after')).not.toBeNull();
-    expect(await chain.balance(payTo)).toBe(before);
-    expect((await allEvents(database.db)).at(-1)).toMatchObject({
-      type: 'request_refused',
-      data: { code: 'facilitator_unavailable' },
-    });
-    proxy.faults.verify = 'pass';
-    // where its time is short, an honest answer may come too late as well
-    await eventually(async () =>
-      expect((await gateway.post(job, { body: 'x', headers: header(payment) })).status).toBe(202),
-    );
-  },
-);
-
-test('a facilitator that is down is 503 and nothing is charged', async () => {
-  const { database, gateway } = await startWithDatabase({
-    chain,
-    facilitatorUrl: 'http://127.0.0.1:9',
-  });
-  const answer = await payFor(gateway, job);
+test('a facilitator that fails at verify is 503 and nothing is charged, and the same payment succeeds later', async () => {
+  const { proxy, database, gateway } = await behindProxy();
+  const payment = await quoteAndSign(gateway, job, 'x');
+  const before = await chain.balance(payTo);
+  proxy.faults.verify = 'server_error';
+  const answer = await gateway.post(job, { body: 'x', headers: header(payment) });
   expect(answer).toMatchObject({ status: 503, json: { code: 'facilitator_unavailable' } });
-  const operator = await operatorOf(database, ['status:read']);
-  await eventually(async () =>
-    expect((await gateway.get('/status', operator)).json.jobs.facilitator.detail).toContain('unavailable'),
-  );
-  expect((await gateway.get('/x402/ready')).status).toBe(200);
+  expect(answer.headers.get('retry-after')).not.toBeNull();
+  expect(await chain.balance(payTo)).toBe(before);
+  expect((await allEvents(database.db)).at(-1)).toMatchObject({
+    type: 'request_refused',
+    data: { code: 'facilitator_unavailable' },
+  });
+  proxy.faults.verify = 'pass';
+  expect((await gateway.post(job, { body: 'x', headers: header(payment) })).status).toBe(202);
 });
 
 /** A settle answer that names no transfer. */
@@ -74,34 +46,16 @@ const unknowns: [name: string, fault: Fault, moves: boolean][] = [
   ['cuts the connection', 'cut_before', false],
   ['cuts the connection after settling', 'cut_after', true],
   [
-    'says settlement_pending',
-    {
-      change: () => ({
-        ...noTransfer,
-        errorReason: 'settlement_pending',
-        transaction: `0x${'a'.repeat(64)}`,
-      }),
-    },
-    true,
-  ],
-  [
-    'says that the nonce was used',
-    { answer: { ...noTransfer, errorReason: 'invalid_exact_evm_nonce_already_used' } },
-    false,
-  ],
-  [
     'claims a failure before broadcast after settling',
     { change: () => ({ ...noTransfer, errorReason: 'invalid_exact_evm_signature' }) },
     true,
   ],
-  ['lies about the payer', { change: (answer) => ({ ...answer, payer: payTo }) }, true],
-  ['lies about the network', { change: (answer) => ({ ...answer, network: 'eip155:1' }) }, true],
 ];
 
 test.each(unknowns)(
   'a facilitator that %s at settle is 503 settlement_pending, never 402, and leaves all that is needed to finish',
   async (_, fault, moves) => {
-    const { proxy, database, gateway } = await behindProxy(timeoutOf('settle', fault));
+    const { proxy, database, gateway } = await behindProxy();
     const payment = await quoteAndSign(gateway, job, 'x');
     const before = await chain.balance(payTo);
     proxy.faults.settle = fault;

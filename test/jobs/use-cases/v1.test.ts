@@ -112,20 +112,6 @@ test('a version 1 payment gets its own digest, and leaves the quote of another c
   expect(other).toMatchObject({ status: 202, json: { quote_digest: digest } });
 });
 
-test('twenty simultaneous identical version 1 payments are one transfer and one call; replays carry no token', async () => {
-  const { database, gateway } = await startWithDatabase({ chain });
-  const before = await chain.balance(payTo);
-  const { v1 } = await signV1(gateway);
-  const send = () => gateway.post(job, { body: 'x', headers: v1Header(v1) });
-  const answers = await Promise.all(Array.from({ length: 20 }, send));
-  expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 202));
-  expect(answers.filter(({ json }) => json.receipt_token !== undefined)).toHaveLength(1);
-  expect(answers.filter(({ text }) => text === '{"status":"accepted"}')).toHaveLength(19);
-  expect((await chain.balance(payTo)) - before).toBe(price);
-  const events = await database.asOwner((owner) => expectSoundLedger(database.db, owner));
-  expect(events.filter(({ type }) => type === 'enqueued')).toHaveLength(1);
-});
-
 test('one authorization sent in both versions is one payment', async () => {
   const gateway = await startTestGateway({ database: await createDatabase(), chain });
   const before = await chain.balance(payTo);
@@ -282,16 +268,6 @@ test('a version 1 payment keeps the price of another gateway, until its token is
     }),
   );
   expect(await pay(late)).toMatchObject(mismatch);
-});
-
-test('a version 1 payment on a network that is not accepted is a 402 and not charged', async () => {
-  const gateway = await startTestGateway({ database: await createDatabase(), chain });
-  const before = await chain.balance(payTo);
-  const { v1 } = await signV1(gateway);
-  const answer = await gateway.post(job, { body: 'x', headers: v1Header({ ...v1, network: 'base' }) });
-  const reason = 'matches_no_option';
-  expect(answer).toMatchObject({ status: 402, json: { code: 'payment_invalid', reason } });
-  expect(await chain.balance(payTo)).toBe(before);
 });
 
 /** The second token's rate is from a source that never answers. */

@@ -263,40 +263,6 @@ test('neither an unreachable anchor nor a sealer that cannot seal delays a shutd
   expect(lines.map(({ msg }) => msg)).not.toContain('stopping did not go smoothly');
 });
 
-test('sealers killed repeatedly never sign two heads of one size, and publish only committed heads', async () => {
-  const database = await createDatabase();
-  const folder = temporaryFolder();
-  const file = path.join(temporaryFolder(), 'gateway.toml');
-  writeFileSync(
-    file,
-    booksConfig({ tables: folderTable(folder) })
-      .replace('"silent"', '"info"')
-      .replace('= 20', '= 10'),
-  );
-  const env = { ...booksEnv, DATABASE_URL: database.url };
-  for (let round = 0; round < 2; round++) {
-    const two = [1, 2].map(() => startTollbook(['serve', '--config', file], env));
-    await Promise.all(two.map((gateway) => gateway.says(/"msg":"listening"/)));
-    const before = (await readHead(database.pool, origin))?.size ?? 0;
-    await appendRefusals(database, 50);
-    await eventually(async () =>
-      expect((await readHead(database.pool, origin))?.size ?? 0).toBeGreaterThan(before),
-    );
-    for (const gateway of two) gateway.kill('SIGKILL');
-    await Promise.all(two.map((gateway) => gateway.exited));
-  }
-  await sealAll(database);
-  const heads = await readHeads(database.pool, origin, -1, 10_000);
-  expect(heads.at(-1)?.size).toBe(100);
-  for (const { size, root, note } of heads) {
-    expect(root).toEqual(await rootOfEvents(database, size));
-    expect(openCheckpoint(note, testVerifier).size).toBe(size);
-  }
-  const bySize = new Map(heads.map(({ size, note }) => [size, note]));
-  for (const name of readdirSync(path.join(folder, place)).filter((one) => /^\d+$/.test(one)))
-    expect(readFileSync(path.join(folder, place, name), 'utf8')).toBe(bySize.get(Number(name)));
-});
-
 test('the command line creates a key', async () => {
   const { code, stdout, stderr } = await tollbook(['log', 'key', 'jobs.example/log']);
   expect(code).toBe(0);

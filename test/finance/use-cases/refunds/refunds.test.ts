@@ -2,7 +2,6 @@ import { writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, test } from 'vitest';
 import { projectToHead } from '../../../../src/audit/use-cases/projections/project.ts';
-import { recordRefund } from '../../../../src/finance/use-cases/refunds/record-refund.ts';
 import { devnetAddress, devnetKeys } from '../../../../src/devnet/accounts.ts';
 import { multicall3Address } from '../../../../src/devnet/chain.ts';
 import type { Hex } from '../../../../src/base/values/primitives.ts';
@@ -26,7 +25,6 @@ import {
   chainsThatStandStill,
   giveBack,
   network,
-  openLedger,
   payerAddress,
   price,
   refunding,
@@ -129,27 +127,6 @@ describe('a payment whose call is a dead letter', () => {
     const [refunded, cost] = (await allEvents(database.db)).slice(-2);
     expect(refunded?.data).toMatchObject({ refunded_from: devnetAddress('secondSpare') });
     expect(cost?.data).toMatchObject({ purpose: 'refund', payer: devnetAddress('secondSpare'), transaction });
-  });
-
-  test('is refunded once by any number of concurrent commands', async () => {
-    const { database, paid, record, final, chains } = await refunding(chain);
-    const digest = await paid();
-    const transaction = await giveBack(chain);
-    const another = await final(await giveBack(chain));
-    const elsewhere = openLedger(database);
-    const order = { quoteDigest: digest, paymentNonce: undefined, operator: 'bob', isGoodwill: false };
-    const answers = await Promise.all([
-      record(digest, transaction),
-      recordRefund(elsewhere, { ...order, transaction }, chains),
-      record(digest, transaction),
-      recordRefund(elsewhere, { ...order, transaction: another }, chains),
-    ]);
-    expect(answers.filter(({ kind }) => kind === 'recorded')).toHaveLength(1);
-    const refusals = answers.flatMap((answer) => (answer.kind === 'refused' ? answer.code : []));
-    expect(new Set(refusals)).toEqual(new Set(['refunded_before']));
-    const refunds = (await allEvents(database.db)).filter(({ type }) => type === 'refunded');
-    expect(refunds).toHaveLength(1);
-    await database.asOwner((owner) => expectSoundLedger(database.db, owner));
   });
 
   test('and a second one can be refunded by one transaction, and a third cannot', async () => {

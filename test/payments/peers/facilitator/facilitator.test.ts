@@ -376,26 +376,6 @@ describe('the circuit', () => {
     expect(asked).toEqual(['supported', 'supported', 'verify']);
     expect(facilitator.isCircuitOpen()).toBe(false);
   });
-
-  test.each([
-    ['stays closed while the facilitator fails at the payments of one client and answers a probe', true],
-    ['opens when it fails at these and at a probe', false],
-  ])('%s', async (_, answersProbes) => {
-    let probes = 0;
-    const facilitator = await serve(({ url }, response) => {
-      const isProbe = url?.endsWith('supported') === true;
-      if (isProbe) probes += 1;
-      return answersProbes && isProbe
-        ? response.end(JSON.stringify({ kinds: [] }))
-        : response.writeHead(500).end(html);
-    });
-    for (let i = 0; i < failuresToOpen; i++) {
-      await facilitator.verify(request, { payer: `payer ${i}`, client: 'client' });
-    }
-    await eventually(() => expect(probes).toBeGreaterThan(0));
-    if (answersProbes) await facilitator.supported();
-    await eventually(() => expect(facilitator.isCircuitOpen()).toBe(!answersProbes));
-  });
 });
 
 /** Errors are for the log; what they say is no guarantee. */
