@@ -58,21 +58,8 @@ describe('a leased call', () => {
     });
   });
 
+  /** How else a handler ends a call is in handler.test.ts. */
   test.each<[string, Handler, unknown]>([
-    [
-      'throws',
-      () => {
-        throw new Error('hunter2');
-      },
-      { retry: true, error: 'handler_failed: the handler failed' },
-    ],
-    [
-      'throws RetryLater',
-      () => {
-        throw new RetryLater('not yet');
-      },
-      { retry: true, error: 'retry_later: not yet' },
-    ],
     [
       'throws RetryLater with a time',
       () => {
@@ -87,23 +74,13 @@ describe('a leased call', () => {
       },
       { retry: false, error: 'refused: no such thing' },
     ],
-    [
-      'returns too large a result',
-      () => Buffer.alloc(2_000),
-      { retry: false, error: 'result_too_large: the result is longer than 1000 bytes' },
-    ],
-    [
-      'hangs',
-      () => new Promise<void>(() => {}),
-      { retry: true, error: 'handler_timeout: the handler did not answer within 50 ms' },
-    ],
   ])(
     'whose handler %s is reported as failed with the error and whether to retry',
     async (_name, handler, failure) => {
       const gateway = await fakeGateway();
       let tries = 0;
       const once: Handler = (call) => ((tries += 1) === 1 ? handler(call) : 'at last');
-      polling(gateway, once, { timeoutMs: 50, maxResultBytes: 1_000 });
+      polling(gateway, once);
       gateway.offer({ id: 4 });
       await eventually(() => expect(gateway.failed[0]).toMatchObject({ callId: 4, ...(failure as object) }));
       // a call that is retried comes back, one that is not does not
@@ -114,22 +91,6 @@ describe('a leased call', () => {
       );
     },
   );
-
-  test('of a job or a trigger without a handler becomes a dead letter with the reason', async () => {
-    const gateway = await fakeGateway();
-    const { errors } = polling(gateway, () => 'x');
-    gateway.offer({ id: 1, jobIndex: 5 }, { id: 2, trigger: 'cron' });
-    await eventually(() => expect(gateway.failed).toHaveLength(2));
-    expect(gateway.failed).toEqual([
-      { callId: 1, retry: false, error: 'job_unknown: this runner has no job 1/5' },
-      {
-        callId: 2,
-        retry: false,
-        error: 'trigger_not_wired: job 1/0 is not wired for calls by cron, only for: x402',
-      },
-    ]);
-    expect(errors.map(({ code }) => code)).toEqual(['job_unknown', 'trigger_not_wired']);
-  });
 
   test('that lacks required metadata becomes a dead letter, and the other calls run', async () => {
     const gateway = await fakeGateway();

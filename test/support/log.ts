@@ -1,7 +1,8 @@
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
+import path from 'node:path';
 import { exportLines } from '../../src/finance/use-cases/books/export-leaves.ts';
 import type { StreamEvent } from './synthetic-ledger.ts';
-import { noteSigner, parseVerifierKey } from '../../src/base/values/log/checkpoint.ts';
+import { noteSigner, openCheckpoint, parseVerifierKey } from '../../src/base/values/log/checkpoint.ts';
 import { leafHash, RightEdge } from '../../src/base/values/log/merkle.ts';
 import { encodeHash } from '../../src/ledger/store/claim-key.ts';
 import { writerRole } from '../../src/ledger/store/database.ts';
@@ -17,6 +18,16 @@ export const testSeed = Buffer.alloc(32, 42);
 export const testSigner = noteSigner('jobs.example/log', [testSeed]);
 export const testVerifier = parseVerifierKey(testSigner.verifierKeys[0]);
 export const atOnce = { everyMs: 0, everyEvents: 10_000 };
+
+/** Where an anchor keeps the checkpoints of `testSigner`, below its folder or prefix. */
+export const logPlace = 'jobs.example_log';
+/** An anchor that is a folder. */
+export const folderTable = (folder: string): string =>
+  `[[log.anchors]]\nkind = "folder"\nlocation = "${folder}"\nevery_ms = 20`;
+
+/** The newest checkpoint of such an anchor. */
+export const newestIn = (folder: string) =>
+  openCheckpoint(readFileSync(path.join(folder, logPlace, 'checkpoint'), 'utf8'), testVerifier);
 
 /** Appends meaningless events, many per command. */
 export async function appendRefusals(database: TestDatabase, count: number): Promise<void> {

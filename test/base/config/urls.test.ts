@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { publicRpcUrls } from '../../../src/base/config/public-rpcs.ts';
 import { plainHttpWarning } from '../../../src/base/config/hosts.ts';
-import { bare, minimal, mistakesIn, mistakesOf, parse, wrongs } from './support.ts';
+import { bare, minimal, mistakesOf, parse, wrongs } from './support.ts';
 
 const rpc = (url: string) => parse(bare(`[[networks]]\nid = "eip155:1"\nrpc_url = "${url}"`));
 
@@ -96,16 +96,6 @@ describe('a URL that decides about money', () => {
     expect(plainHttpWarning('new_url', 'http://10.0.0.7')).toContain('is plain http');
     expect(plainHttpWarning('new_rpc_url', 'http://10.0.0.7')).toContain('believes of the chain');
     expect(plainHttpWarning('name', 'http://10.0.0.7')).toBe(undefined);
-  });
-
-  it('is reported with all others at once', async () => {
-    const plain =
-      'facilitator_url = "http://a.example"\n[alerts]\nwebhook = "http://b.example"\n[[upstreams]]\nname = "a"\nbase_url = "http://c"';
-    expect(await mistakesIn(bare(plain))).toEqual([
-      '3 facilitator_url: must be https, or http on loopback',
-      '5 alerts.webhook: must be https, or http on loopback',
-      '8 upstreams[0].base_url: must be https, or http on loopback',
-    ]);
   });
 
   it('is no public RPC over plain http: viem knows some', async () => {

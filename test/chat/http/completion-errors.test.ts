@@ -91,17 +91,6 @@ test('an expired key raises an AuthenticationError on every route', async () => 
     expect((await gateway.get(path, key)).status).toBe(401);
 });
 
-test('a lack of credit is answered with 402, and the client does not retry', async () => {
-  const gateway = start();
-  const key = await gateway.key(1n);
-  expect(await thrownBy(gateway, ask('x'), key)).toMatchObject({
-    status: 402,
-    code: 'insufficient_funds',
-    type: 'insufficient_funds',
-    asked: 1,
-  });
-});
-
 test('an unknown model raises a NotFoundError, and the client does not retry', async () => {
   const gateway = start();
   expect(await thrownBy(gateway, ask('x', 'gpt-none'), await gateway.key())).toMatchObject({
@@ -333,21 +322,6 @@ test('a revoked key leaves the cache, and counts as a failed credential', async 
   expect([await tried(), await tried('/v1/models')]).toEqual([429, 429]);
   const events = await allEvents(database.db);
   expect(events.filter(({ type }) => type === 'chat_refused')).toHaveLength(1);
-});
-
-test('a malformed forwarded address is not a fault: such requests count as one client', async () => {
-  const log = logLines();
-  const gateway = await startChatGateway({
-    chat: 'anonymous_per_minute = 5\nanonymous_per_day = 100',
-    logger: log.logger,
-  });
-  const statuses: number[] = [];
-  for (const address of ['x:y', 'unknown', '[', '::1]', 'a'.repeat(5_000), '1.2.3.4:port'])
-    statuses.push((await gateway.post(ask('hi', freeModel), { 'x-forwarded-for': address })).status);
-  expect(statuses).toEqual([200, 200, 200, 200, 200, 429]);
-  expect((await gateway.post(ask('hi', freeModel), { 'x-forwarded-for': '203.0.113.1' })).status).toBe(200);
-  expect(log.lines.filter(({ level }) => level > 30)).toEqual([]);
-  expect(Math.max(...log.lines.map((line) => JSON.stringify(line).length))).toBeLessThan(1_000);
 });
 
 test('a client that leaves, at whatever moment, leaves no error and no stack trace in the log', async () => {

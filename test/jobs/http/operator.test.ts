@@ -165,15 +165,3 @@ test('a token allows only its scopes, and nothing once it is revoked or expired'
     inAnHour,
   );
 });
-
-test('the database holds no token, only hashes', async () => {
-  const database = await createDatabase();
-  await withToken(database, ['calls:read'], async ({ token }) => {
-    const { rows } = await database.pool.query<{ row: string }>(
-      `select row_to_json(t)::text as row from tollbook.operator_token t
-       union all select tollbook.leaf_text(event) from tollbook.event`,
-    );
-    expect(rows.length).toBe(2);
-    for (const { row } of rows) expect(row).not.toContain(token.slice('tollbook_'.length));
-  });
-});

@@ -7,7 +7,7 @@ import { leaseCalls, putBody } from '../../../src/calls/store/calls.ts';
 import { writerRole } from '../../../src/ledger/store/database.ts';
 import { Session, sessionConfig } from '../../../src/ledger/store/session.ts';
 import { LaneClosedError } from '../../../src/ledger/store/flusher.ts';
-import { LaneFullError, openLane, type LaneOptions } from '../../../src/ledger/store/lane.ts';
+import { type Lane, LaneFullError, openLane, type LaneOptions } from '../../../src/ledger/store/lane.ts';
 import { readLeaves } from '../../../src/audit/store/log.ts';
 import { readStream } from '../../../src/ledger/store/streams.ts';
 import { createDatabase, type TestDatabase } from '../../support/database.ts';
@@ -349,11 +349,8 @@ test('closing while the database is unreachable gives up after its grace', async
   expect(lane.state.brokenSince).toBeDefined();
 });
 
-test('a held call cannot be leased before it is released, and a lost lease fences its holder', async () => {
-  const { database, lane } = await databaseWithLane();
-  const stream = newStream();
-  const bodyId = randomUUID();
-  await putBody(database.pool, bodyId, 'text/plain', Buffer.from('body'));
+/** Adds a call that waits for its release, and returns its id. */
+async function holdCall(lane: Lane, stream: string, bodyId: string): Promise<number> {
   const held = await lane.append({
     stream,
     events: [refused()],
@@ -367,7 +364,15 @@ test('a held call cannot be leased before it is released, and a lost lease fence
       delayMs: 5_000,
     },
   });
-  const callId = held.outcome === 'ok' ? (held.call_id ?? 0) : 0;
+  return held.outcome === 'ok' ? (held.call_id ?? 0) : 0;
+}
+
+test('a held call cannot be leased before it is released, and a lost lease fences its holder', async () => {
+  const { database, lane } = await databaseWithLane();
+  const stream = newStream();
+  const bodyId = randomUUID();
+  await putBody(database.pool, bodyId, 'text/plain', Buffer.from('body'));
+  const callId = await holdCall(lane, stream, bodyId);
   expect(await leaseCalls(database.pool, [1], 10, 60)).toEqual([]);
   await lane.append({ stream, events: [refused()], call: { op: 'release', callId } });
   const [first] = await leaseCalls(database.pool, [1], 10, 60);
@@ -389,20 +394,7 @@ test('a held call cannot be leased before it is released, and a lost lease fence
 test('a call that is being leased at this moment delays its own command, not the lane', async () => {
   const { database, lane } = await databaseWithLane();
   const stream = newStream();
-  const held = await lane.append({
-    stream,
-    events: [refused()],
-    call: {
-      op: 'add',
-      serviceId: 1,
-      jobIndex: 0,
-      bodyId: randomUUID(),
-      ...paidWith,
-      payment: 'eip155:1/eip3009/0x/0x/0x',
-      delayMs: 5_000,
-    },
-  });
-  const callId = held.outcome === 'ok' ? (held.call_id ?? 0) : 0;
+  const callId = await holdCall(lane, stream, randomUUID());
   await database.asOwner(async (owner) => {
     await owner.query('begin; select from tollbook.call for update');
     const release = lane.append({ stream, events: [refused()], call: { op: 'release', callId } });

@@ -18,6 +18,9 @@ import { createDatabase } from '../../../support/database.ts';
 import {
   appendRefusals,
   beginGeneration,
+  folderTable,
+  logPlace,
+  newestIn,
   rootOfEvents,
   sealAll,
   testSigner,
@@ -29,12 +32,6 @@ import { eventually } from '../../../support/wait.ts';
 import { listening } from '../../../support/listening.ts';
 
 const origin = testSigner.name;
-const place = 'jobs.example_log';
-const folderTable = (folder: string) =>
-  `[[log.anchors]]\nkind = "folder"\nlocation = "${folder}"\nevery_ms = 20`;
-
-const newestIn = (folder: string) =>
-  openCheckpoint(readFileSync(path.join(folder, place, 'checkpoint'), 'utf8'), testVerifier);
 
 test('checkpoints reach a folder, each under its size, and each is a checkpoint of the ledger', async () => {
   const database = await createDatabase();
@@ -44,10 +41,10 @@ test('checkpoints reach a folder, each under its size, and each is a checkpoint 
     await appendRefusals(database, 40);
     await eventually(() => expect(newestIn(folder).size).toBe(size));
   }
-  const names = readdirSync(path.join(folder, place)).filter((name) => name !== 'checkpoint');
+  const names = readdirSync(path.join(folder, logPlace)).filter((name) => name !== 'checkpoint');
   expect(names.at(-1)).toBe('0000000000000080');
   for (const name of names) {
-    const head = openCheckpoint(readFileSync(path.join(folder, place, name), 'utf8'), testVerifier);
+    const head = openCheckpoint(readFileSync(path.join(folder, logPlace, name), 'utf8'), testVerifier);
     expect(head.size).toBe(Number(name));
     expect(head.root).toEqual(await rootOfEvents(database, head.size));
   }
@@ -92,7 +89,7 @@ test('a database that was given up is refused, however many events it has', asyn
   const bringBack = await backUp(database);
   await beginGeneration(database, 2, 30);
   const recovered = await startBooks(database, { tables });
-  await eventually(() => expect(readdirSync(path.join(folder, `${place}_2`))).toContain('checkpoint'));
+  await eventually(() => expect(readdirSync(path.join(folder, `${logPlace}_2`))).toContain('checkpoint'));
   await recovered.stop();
   expect(newestIn(folder).size).toBe(30);
   await bringBack();
@@ -122,7 +119,7 @@ test('a database that diverged after a backup is refused, at any length', async 
 test('an anchor that cannot be read, or holds invalid data, does not prevent the start', async () => {
   const database = await createDatabase();
   const folder = temporaryFolder();
-  writeFileSync(path.join(folder, place), 'a file where a folder should be');
+  writeFileSync(path.join(folder, logPlace), 'a file where a folder should be');
   await appendRefusals(database, 1);
   const gateway = await startBooks(database, { tables: folderTable(folder) });
   await eventually(async () => expect((await fetch(`${gateway.url}/log/checkpoint`)).status).toBe(200));
@@ -140,9 +137,9 @@ every_ms = 20`;
   const gateway = await startBooks(database, { tables });
   await appendRefusals(database, 7);
   bucket.fault = undefined;
-  const newest = `/the-bucket/books/${place}/checkpoint`;
+  const newest = `/the-bucket/books/${logPlace}/checkpoint`;
   await eventually(() => expect(openCheckpoint(bucket.objects.get(newest) ?? '', testVerifier).size).toBe(7));
-  expect(bucket.objects.has(`/the-bucket/books/${place}/0000000000000007`)).toBe(true);
+  expect(bucket.objects.has(`/the-bucket/books/${logPlace}/0000000000000007`)).toBe(true);
   await gateway.stop();
   await expect(startBooks(await createDatabase(), { tables })).rejects.toThrow(
     /the bucket the-bucket .* the last 7 events are missing/,
@@ -251,7 +248,7 @@ test('a gateway that stops seals the last events and publishes the checkpoint be
 test('neither an unreachable anchor nor a sealer that cannot seal delays a shutdown', async () => {
   const database = await createDatabase();
   const folder = temporaryFolder();
-  writeFileSync(path.join(folder, place), 'a file where a folder should be');
+  writeFileSync(path.join(folder, logPlace), 'a file where a folder should be');
   const { logger, lines } = logLines();
   const gateway = await startBooks(database, { tables: folderTable(folder), logger });
   await appendRefusals(database, 3);

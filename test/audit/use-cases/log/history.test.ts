@@ -16,6 +16,9 @@ import {
   appendRefusals,
   atOnce,
   beginGeneration,
+  folderTable,
+  logPlace,
+  newestIn,
   rootOfEvents,
   sealAll,
   testSigner,
@@ -25,9 +28,6 @@ import { temporaryFolder } from '../../../support/program.ts';
 import { eventually } from '../../../support/wait.ts';
 
 const origin = testSigner.name;
-const place = 'jobs.example_log';
-const newestIn = (folder: string) =>
-  openCheckpoint(readFileSync(path.join(folder, place, 'checkpoint'), 'utf8'), testVerifier);
 
 async function publishDue({ pool }: TestDatabase, anchor: Anchor) {
   await scheduleAnchor(pool, origin, anchor.name, 0);
@@ -56,8 +56,8 @@ test('a folder is only extended: a late writer, another root and an unreadable c
     cause: 'another_history',
   });
   // a process that died between its look and its last write has restored an older copy
-  const file = path.join(folder, place, 'checkpoint');
-  copyFileSync(path.join(folder, place, '0000000000000010'), file);
+  const file = path.join(folder, logPlace, 'checkpoint');
+  copyFileSync(path.join(folder, logPlace, '0000000000000010'), file);
   expect(await anchor.newest?.(origin)).toEqual({ kind: 'note', note: (await headOf(database, 20)).note });
   writeFileSync(file, 'no checkpoint');
   expect(await publish(30)).toMatchObject({ kind: 'failed' });
@@ -81,7 +81,8 @@ test('a bucket is only extended: what was read is replaced, and nothing that ano
   });
   onTestFinished(() => anchor.close());
   await appendRefusals(database, 30);
-  const newest = () => openCheckpoint(bucket.objects.get(`/b/${place}/checkpoint`) ?? '', testVerifier).size;
+  const newest = () =>
+    openCheckpoint(bucket.objects.get(`/b/${logPlace}/checkpoint`) ?? '', testVerifier).size;
   const none = await anchor.newest!(origin);
   expect(await anchor.publish(await headOf(database, 20), none)).toEqual({ kind: 'done' });
   expect(await anchor.publish(await headOf(database, 15), none)).toEqual({
@@ -102,7 +103,7 @@ test('a bucket is only extended: what was read is replaced, and nothing that ano
 test('a gateway whose database was replaced while it ran halts the ledger, and the anchor keeps its checkpoint', async () => {
   const database = await createDatabase();
   const folder = temporaryFolder();
-  const tables = `[[log.anchors]]\nkind = "folder"\nlocation = "${folder}"\nevery_ms = 20`;
+  const tables = folderTable(folder);
   await appendRefusals(database, 10);
   const restore = await backUp(database);
   await startBooks(database, { tables });

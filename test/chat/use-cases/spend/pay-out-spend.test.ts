@@ -34,6 +34,17 @@ type Landed = Extract<CreditsAnswer, { kind: 'landed' }>;
 
 const spends = useSpendChain();
 const setUp = (change: Partial<SpendContext['settings']> = {}) => setUpPayouts(spends, change);
+/** An earned spend that has landed, signed as `spend` says. */
+async function landedSpend(
+  change: Partial<SpendContext['settings']> = {},
+  spend: Partial<SpendAuth> = {},
+): Promise<{ payouts: Payouts; auth: SpendAuth }> {
+  const payouts = await setUp(change);
+  const auth = await (await spends.account()).sign(spend);
+  await spends.withCredits((prepaid) => prepaid.authorizeSpend(auth, 10_000));
+  await earned(payouts, auth);
+  return { payouts, auth };
+}
 const node = () => createTestClient({ mode: 'anvil', transport: http(spends.chain.rpcUrl) });
 
 /** Replaces all blocks from this one on by empty ones; a block that comes meanwhile makes that too few. */
@@ -51,10 +62,7 @@ const expectBalance = (address: Address, atoms: bigint) =>
   eventually(async () => expect(await spends.chain.balance(address)).toBe(atoms));
 
 test('an earned spend is paid out once by concurrent workers, and is not due again', async () => {
-  const payouts = await setUp();
-  const auth = await (await spends.account()).sign();
-  await spends.withCredits((prepaid) => prepaid.authorizeSpend(auth, 10_000));
-  await earned(payouts, auth);
+  const { payouts, auth } = await landedSpend();
   const before = await spends.chain.balance(operator);
   const rounds = await Promise.all([runOnce(payouts), runOnce(payouts), runOnce(payouts)]);
   expect(rounds.reduce((sum, count) => sum + count)).toBe(1);
@@ -118,10 +126,7 @@ test('a spend that was paid out before is recorded as paid out', async () => {
 
 test('a payout goes to the configured recipient', async () => {
   const recipient = `0x${'ab'.repeat(20)}` as const;
-  const payouts = await setUp({ recipient });
-  const auth = await (await spends.account()).sign();
-  await spends.withCredits((prepaid) => prepaid.authorizeSpend(auth, 10_000));
-  await earned(payouts, auth);
+  const { payouts, auth } = await landedSpend({ recipient });
   await runOnce(payouts);
   await eventually(async () => expect(await spends.chain.balance(recipient)).toBe(auth.amount));
 });
@@ -158,10 +163,7 @@ test('no spend is given up while the chain cannot be reached, even after its exp
 });
 
 test('a payout without ether is retried until the spend has expired', async () => {
-  const payouts = await setUp();
-  const auth = await (await spends.account()).sign();
-  await spends.withCredits((prepaid) => prepaid.authorizeSpend(auth, 10_000));
-  await earned(payouts, auth);
+  const { payouts, auth } = await landedSpend();
   const value = await node().request({ method: 'eth_getBalance', params: [operator, 'latest'] } as never);
   await node().setBalance({ address: operator, value: 0n });
   await runOnce(payouts);
@@ -202,10 +204,7 @@ async function claimBlock({ database, spending }: Payouts): Promise<Landed['bloc
 }
 
 test('a payout transaction that was reorganized out is replaced, and the payout counts only when final', async () => {
-  const payouts = await setUp();
-  const auth = await (await spends.account()).sign();
-  await spends.withCredits((prepaid) => prepaid.authorizeSpend(auth, 10_000));
-  await earned(payouts, auth);
+  const { payouts, auth } = await landedSpend();
   const before = await spends.chain.balance(operator);
   await runOnce(payouts);
   await expectBalance(operator, before + auth.amount);
@@ -322,10 +321,7 @@ test('payouts that wait for finality take no turn from new ones, however early t
 
 test('a payout whose gas costs more than the allowed part of its amount is postponed with an alert, and sent when gas is cheap', async () => {
   // half of a million atoms pays for 500,000 gas at one wei
-  const payouts = await setUp({ atomsPerNativeUnit: 10n ** 18n });
-  const auth = await (await spends.account()).sign();
-  await spends.withCredits((prepaid) => prepaid.authorizeSpend(auth, 10_000));
-  await earned(payouts, auth);
+  const { payouts, auth } = await landedSpend({ atomsPerNativeUnit: 10n ** 18n });
   const count = await countAt('pending');
   await runOnce(payouts);
   expect(await troubles(payouts.database)).toEqual([['open', 1, 'gas_too_expensive']]);
@@ -373,13 +369,7 @@ async function expire({ database }: Payouts): Promise<void> {
 const forAMinute = async () => ({ expiry: (await chainNow()).timestamp + 60n });
 
 /** An earned spend that has landed and expires in a minute. */
-async function landedForAMinute() {
-  const payouts = await setUp();
-  const auth = await (await spends.account()).sign(await forAMinute());
-  await spends.withCredits((prepaid) => prepaid.authorizeSpend(auth, 10_000));
-  await earned(payouts, auth);
-  return { payouts, auth };
-}
+const landedForAMinute = async () => landedSpend({}, await forAMinute());
 
 test('a payout transaction whose landing was not observed is recorded later', async () => {
   const { payouts, auth } = await landedForAMinute();

@@ -29,10 +29,8 @@ describe('a refused spend keeps its nonce and calls no upstream', () => {
   type Make = (account: SpendAccount) => Promise<SpendAuth>;
   /** One for each check; the others of each are in test/accounts/rules/spend/spend-auth.test.ts. */
   const faults: [string, string, Make][] = [
-    ['for another operator', '400 operator_mismatch', (a) => a.sign({ operator: prepaidContractAddress })],
     ['below the maximum cost of the request', '400 below_min_charge', (a) => a.sign({ amount: 3_000n })],
     ['above the balance', '402 insufficient_balance', (a) => a.sign({ amount: 5_000_001n })],
-    ['expired a second ago', '402 invalid_spend_auth', (a) => a.sign({ expiry: nowSecs() - 1n })],
     // 10 + 5 seconds for landing, 125 for the upstream, 300 for claiming
     [
       'with too little time for the request and the payout',

@@ -8,6 +8,7 @@ import { migrate } from '../../../../src/ledger/store/migrations.ts';
 import { startBooks } from '../../../support/books.ts';
 import type { TestDatabase } from '../../../support/database.ts';
 import { allEvents } from '../../../support/invariants.ts';
+import { folderTable } from '../../../support/log.ts';
 import { temporaryFolder } from '../../../support/program.ts';
 import { eventually } from '../../../support/wait.ts';
 
@@ -52,7 +53,7 @@ test('a failover under a running gateway makes no gateway quiet; after one that 
     (await allEvents(openDatabase(pool))).flatMap(({ type, data }) =>
       type === 'database_continued' ? [[data.proven_by, data.database.timeline]] : [],
     );
-  const tables = `[[log.anchors]]\nkind = "folder"\nlocation = "${temporaryFolder()}"\nevery_ms = 20`;
+  const tables = folderTable(temporaryFolder());
   const first = await startBooks(database, { tables });
   await failOver();
   const second = await startBooks(database);

@@ -1,4 +1,4 @@
-import { existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { createWalletClient, http, keccak256, stringToHex } from 'viem';
 import { privateKeyToAccount } from 'viem/accounts';
@@ -10,9 +10,7 @@ import { type RefundBatch, safeBatch } from '../../../../src/finance/rules/refun
 import type { Hex } from '../../../../src/base/values/primitives.ts';
 import { useChain } from '../../../support/devnet.ts';
 import { allEvents, expectSoundLedger } from '../../../support/invariants.ts';
-import { sealAll, testSigner } from '../../../support/log.ts';
 import { temporaryFolder, tollbook } from '../../../support/program.ts';
-import { tamper } from '../../../support/verify.ts';
 import { giveBack, network, payerAddress, price, refunding, transactionCount } from './support.ts';
 
 const chain = useChain();
@@ -126,44 +124,6 @@ test('a batch whose file was lost is written again by the same command, and star
   const started = (all: typeof events) => all.filter(({ type }) => type === 'refund_started');
   expect(started(await allEvents(database.db))).toEqual(started(events));
   await database.asOwner((owner) => expectSoundLedger(database.db, owner));
-});
-
-test('with --require-sealed a batch is written only from events that a checkpoint covers and that were not changed', async () => {
-  const { database, gateway, owed } = await refunding(chain);
-  await owed();
-  await gateway.stop();
-  const env = { DATABASE_URL: database.url };
-  const out = path.join(temporaryFolder(), 'batch.json');
-  const order = ['refunds', 'batch', '--network', network, '--out', out];
-  order.push('--rpc', `${network}=${chain.rpcUrl}`);
-  const required = [...order, '--require-sealed', '--pubkey', testSigner.verifierKeys[0]];
-  const early = await tollbook(required, env);
-  expect(early).toMatchObject({
-    code: 2,
-    stderr: expect.stringContaining('not sealed: no checkpoint covers'),
-  });
-  expect([early.stdout, existsSync(out)]).toEqual(['', false]);
-
-  await sealAll(database);
-  const changeBy = (sign: '+' | '-') =>
-    tamper(database, {
-      what: 'a time',
-      words: /./,
-      change: (owner) =>
-        owner.query(`update tollbook.event set at = at ${sign} interval '1 millisecond' where seq = 1`),
-    });
-  await changeBy('-');
-  const changed = await tollbook(required, env);
-  expect(changed).toMatchObject({
-    code: 1,
-    stderr: expect.stringContaining('not those that the log has sealed'),
-  });
-  expect([changed.stdout, existsSync(out)]).toEqual(['', false]);
-  await changeBy('+');
-
-  const sealed = await tollbook(required, env);
-  expect(sealed).toMatchObject({ code: 0, stdout: expect.stringContaining(`1 refund in ${out}.`) });
-  expect(JSON.parse(readFileSync(out, 'utf8')).refunds).toHaveLength(1);
 });
 
 test('a batch whose file names another payee records nothing for that payee', async () => {
