@@ -33,6 +33,7 @@ export const chatEvents = {
   },
   /** Recorded twice where a process was taken for dead and reported the actual cost later. */
   chat_completed: {
+    ...recordOnly,
     schema: z.strictObject({
       ending: z.enum(chatEndings),
       model: visibleName,
@@ -52,15 +53,8 @@ export const chatEvents = {
       reason: reason.optional(),
     }),
     transition: { ...ofChat, from: ['admitted', 'completed'], to: 'completed' },
-    quoteState: 'none',
-    uniqueness: 'none',
-    credit: 'none',
     bookkeeping: 'context',
-    reopens: 'none',
-    reconciliation: 'none',
     readModels: ['usage'],
-    counters: 'none',
-    followUps: 'none',
   },
   /** Nothing was delivered and nothing is charged. */
   chat_failed: {

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { accountNamePattern } from '../../base/values/price.ts';
-import type { EventFamily } from './descriptor.ts';
+import { type EventFamily, recordOnly } from './descriptor.ts';
 import {
   address,
   count,
@@ -26,39 +26,28 @@ const byOperator = {
 const ofTopUp = { call_id: count, quote_digest: hex32 };
 const ofChat = { ...ofAccount, chat_id: z.uuid(), key_id: count.optional() };
 
+const changesCredit = { ...recordOnly, readModels: ['credit'] } as const;
 const inAccount = { of: 'entity', kind: 'account', from: ['opened'] } as const;
 const inChat = { of: 'entity', kind: 'chat' } as const;
 
 /** Accounts and their credit. Every move of credit is a posting between two sides of an account. */
 export const creditEvents = {
   credit_account_opened: {
+    ...changesCredit,
     schema: z.strictObject({ account_id: count, name: z.string().regex(accountNamePattern) }),
     transition: { of: 'entity', kind: 'account', from: ['none'], to: 'opened' },
-    quoteState: 'none',
-    uniqueness: 'none',
-    credit: 'none',
     bookkeeping: 'context',
-    reopens: 'none',
-    reconciliation: 'none',
-    readModels: ['credit'],
-    counters: 'none',
-    followUps: 'none',
   },
   credit_granted: {
+    ...changesCredit,
     schema: z.strictObject({ ...ofAccount, ...byOperator, currency: currency.optional() }),
     transition: inAccount,
-    quoteState: 'none',
-    uniqueness: 'none',
     credit: ['granted', 'available'],
     bookkeeping: 'posts',
-    reopens: 'none',
-    reconciliation: 'none',
-    readModels: ['credit'],
-    counters: 'none',
-    followUps: 'none',
   },
   /** Bought with `atoms` of a token. */
   credit_topped_up: {
+    ...changesCredit,
     schema: z.strictObject({
       ...ofAccount,
       ...ofTopUp,
@@ -72,97 +61,56 @@ export const creditEvents = {
       currency: currency.optional(),
     }),
     transition: inAccount,
-    quoteState: 'none',
     uniqueness: 'claims',
     credit: ['bought', 'available'],
     bookkeeping: 'posts',
     reopens: 'after_completion',
-    reconciliation: 'none',
-    readModels: ['credit'],
-    counters: 'none',
-    followUps: 'none',
   },
   /**
    * Credit was bought, and its payment did not stand or was refunded: the rest of the credit is taken back, the rest is
    * `missing_micros`. With `atoms` for that part of the payment alone, else for all of it that is left.
    */
   credit_reversed: {
+    ...changesCredit,
     schema: z.strictObject({ ...ofAccount, ...ofTopUp, missing_micros: micros, atoms: uint256.optional() }),
     transition: inAccount,
-    quoteState: 'none',
     uniqueness: 'releases',
     credit: ['available', 'bought'],
     bookkeeping: 'posts',
     reopens: 'always',
-    reconciliation: 'none',
-    readModels: ['credit'],
-    counters: 'none',
-    followUps: 'none',
   },
   credit_expired: {
+    ...changesCredit,
     schema: z.strictObject({ ...ofAccount, ...byOperator }),
     transition: inAccount,
-    quoteState: 'none',
-    uniqueness: 'none',
     credit: ['available', 'expired'],
     bookkeeping: 'posts',
-    reopens: 'none',
-    reconciliation: 'none',
-    readModels: ['credit'],
-    counters: 'none',
-    followUps: 'none',
   },
   credit_held: {
+    ...changesCredit,
     schema: z.strictObject(ofChat),
     transition: { ...inChat, from: ['admitted'] },
-    quoteState: 'none',
-    uniqueness: 'none',
     credit: ['available', 'held'],
-    bookkeeping: 'none',
-    reopens: 'none',
-    reconciliation: 'none',
-    readModels: ['credit'],
-    counters: 'none',
-    followUps: 'none',
   },
   credit_captured: {
+    ...changesCredit,
     schema: z.strictObject({ ...ofChat, is_estimate: z.boolean() }),
     transition: { ...inChat, from: ['completed'] },
-    quoteState: 'none',
-    uniqueness: 'none',
     credit: ['held', 'used'],
     bookkeeping: 'posts',
-    reopens: 'none',
-    reconciliation: 'none',
-    readModels: ['credit'],
-    counters: 'none',
-    followUps: 'none',
   },
   credit_released: {
+    ...changesCredit,
     schema: z.strictObject(ofChat),
     transition: { ...inChat, from: ['completed', 'failed'] },
-    quoteState: 'none',
-    uniqueness: 'none',
     credit: ['held', 'available'],
-    bookkeeping: 'none',
-    reopens: 'none',
-    reconciliation: 'none',
-    readModels: ['credit'],
-    counters: 'none',
-    followUps: 'none',
   },
   /** The part of a capture that was too much. */
   credit_corrected: {
+    ...changesCredit,
     schema: z.strictObject(ofChat),
     transition: { ...inChat, from: ['completed'] },
-    quoteState: 'none',
-    uniqueness: 'none',
     credit: ['used', 'available'],
     bookkeeping: 'posts',
-    reopens: 'none',
-    reconciliation: 'none',
-    readModels: ['credit'],
-    counters: 'none',
-    followUps: 'none',
   },
 } as const satisfies EventFamily;

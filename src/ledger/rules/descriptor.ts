@@ -102,7 +102,7 @@ export type CounterName = (typeof counterNames)[number];
 export type FollowUpTopic = 'confirm' | 'resolve' | 'alert' | 'reverse_top_up' | 'pay_out';
 
 /**
- * All that the code needs to know of one event type. Every aspect is required, so that a new type must decide each one.
+ * All that the code needs to know of one event type. A descriptor begins with {@link recordOnly} and states what differs.
  * Where an aspect is not `none`, a handler keyed by {@link TypesWith} of it does not compile until it handles the type.
  */
 export interface EventDescriptor {
@@ -131,7 +131,7 @@ export interface EventDescriptor {
 
 export type EventFamily = Readonly<Record<string, EventDescriptor>>;
 
-/** For events that are recorded and change nothing else. */
+/** Of an event that is recorded and changes nothing else. */
 export const recordOnly = {
   quoteState: 'none',
   uniqueness: 'none',
@@ -143,5 +143,13 @@ export const recordOnly = {
   counters: 'none',
   followUps: 'none',
 } as const satisfies Omit<EventDescriptor, 'schema' | 'transition'>;
+
+/** Of an event that changes the state of its quote. */
+export const changesQuote = {
+  ...recordOnly,
+  quoteState: 'changes',
+  reconciliation: 'needed',
+  readModels: ['payments'],
+} as const;
 
 export const note = { of: 'note' } as const satisfies Transition;

@@ -114,6 +114,7 @@ export const operatorEvents = {
   },
   /** A transfer from a payee to another account of the operator. */
   operator_sweep_recorded: {
+    ...recordOnly,
     schema: z.strictObject({
       network,
       asset,
@@ -126,14 +127,8 @@ export const operatorEvents = {
       operator: operatorName,
     }),
     transition: { of: 'entity', kind: 'sweep', from: ['none'], to: 'recorded' },
-    quoteState: 'none',
     uniqueness: 'claims',
-    credit: 'none',
     bookkeeping: 'posts',
-    reopens: 'none',
     reconciliation: 'needed',
-    readModels: 'none',
-    counters: 'none',
-    followUps: 'none',
   },
 } as const satisfies EventFamily;

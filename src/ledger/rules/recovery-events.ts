@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { originPattern } from '../../base/values/log/checkpoint.ts';
-import { type EventFamily, note, recordOnly } from './descriptor.ts';
+import { changesQuote, type EventFamily, note, recordOnly } from './descriptor.ts';
 import {
   count,
   hex32,
@@ -83,6 +83,7 @@ export const recoveryEvents = {
    * until its payer asks for delivery.
    */
   payment_recovered: {
+    ...changesQuote,
     schema: z.strictObject({
       ...ofPayment,
       transfer_method,
@@ -105,18 +106,13 @@ export const recoveryEvents = {
         .optional(),
     }),
     transition: { of: 'recovered_payment' },
-    quoteState: 'changes',
     uniqueness: 'claims',
-    credit: 'none',
     bookkeeping: 'posts',
-    reopens: 'none',
-    reconciliation: 'needed',
-    readModels: ['payments'],
-    counters: 'none',
     followUps: ['confirm'],
   },
   /** The payer of a recovered payment has signed anew for one request: its call is enqueued instead of the refund. */
   redelivery_requested: {
+    ...changesQuote,
     schema: z.strictObject({
       ...ofPayment,
       ...ofJob,
@@ -136,14 +132,6 @@ export const recoveryEvents = {
         .max(8194),
     }),
     transition: { of: 'redelivery' },
-    quoteState: 'changes',
-    uniqueness: 'none',
-    credit: 'none',
     bookkeeping: 'posts',
-    reopens: 'none',
-    reconciliation: 'needed',
-    readModels: ['payments'],
-    counters: 'none',
-    followUps: 'none',
   },
 } as const satisfies EventFamily;

@@ -26,6 +26,7 @@ const ofSpend = { of: 'entity', kind: 'spend' } as const;
 export const spendEvents = {
   /** Accepted for one request. Holds everything that landing it takes. */
   spend_accepted: {
+    ...recordOnly,
     schema: z.strictObject({
       ...spend,
       service_id: uint256,
@@ -37,15 +38,7 @@ export const spendEvents = {
       process_id: z.uuid(),
     }),
     transition: { ...ofSpend, from: ['none'], to: 'accepted' },
-    quoteState: 'none',
     uniqueness: 'claims',
-    credit: 'none',
-    bookkeeping: 'none',
-    reopens: 'none',
-    reconciliation: 'none',
-    readModels: 'none',
-    counters: 'none',
-    followUps: 'none',
   },
   /** The contract has debited its account. Within an exposure the answer starts first, so it may follow `spend_earned`. */
   spend_authorized: {
@@ -55,16 +48,10 @@ export const spendEvents = {
   },
   /** An answer has started: from here on the amount is the operator's. */
   spend_earned: {
+    ...recordOnly,
     schema: z.strictObject(spend),
     transition: { ...ofSpend, from: ['accepted'], to: 'earned' },
-    quoteState: 'none',
-    uniqueness: 'none',
-    credit: 'none',
     bookkeeping: 'posts',
-    reopens: 'none',
-    reconciliation: 'none',
-    readModels: 'none',
-    counters: 'none',
     followUps: ['pay_out'],
   },
   /**
@@ -72,6 +59,7 @@ export const spendEvents = {
    * request only where it was not given to its chain, since a transaction shows it to everyone.
    */
   spend_released: {
+    ...recordOnly,
     schema: z.strictObject({
       ...spend,
       reason,
@@ -79,42 +67,21 @@ export const spendEvents = {
       may_have_landed: z.literal(true).optional(),
     }),
     transition: { ...ofSpend, from: ['accepted'], to: 'released' },
-    quoteState: 'none',
     uniqueness: 'releases',
-    credit: 'none',
-    bookkeeping: 'none',
-    reopens: 'none',
-    reconciliation: 'none',
-    readModels: 'none',
-    counters: 'none',
-    followUps: 'none',
   },
   /** Its operator has the tokens. */
   spend_paid_out: {
+    ...recordOnly,
     schema: z.strictObject({ ...spend, ...onChain }),
     transition: { ...ofSpend, from: ['earned'], to: 'closed' },
-    quoteState: 'none',
-    uniqueness: 'none',
-    credit: 'none',
     bookkeeping: 'posts',
-    reopens: 'none',
     reconciliation: 'needed',
-    readModels: 'none',
-    counters: 'none',
-    followUps: 'none',
   },
   /** It was earned and will never be paid out. */
   spend_failed: {
+    ...recordOnly,
     schema: z.strictObject({ ...spend, reason }),
     transition: { ...ofSpend, from: ['earned'], to: 'closed' },
-    quoteState: 'none',
-    uniqueness: 'none',
-    credit: 'none',
     bookkeeping: 'posts',
-    reopens: 'none',
-    reconciliation: 'none',
-    readModels: 'none',
-    counters: 'none',
-    followUps: 'none',
   },
 } as const satisfies EventFamily;

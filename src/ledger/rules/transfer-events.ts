@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type EventFamily } from './descriptor.ts';
+import { type EventFamily, recordOnly } from './descriptor.ts';
 import { address, count, hex32, ofTransfer, operatorName, operatorText, settlementTerms } from './fields.ts';
 
 const { network, asset, symbol, decimals, amount, pay_to } = settlementTerms;
@@ -7,16 +7,7 @@ const { network, asset, symbol, decimals, amount, pay_to } = settlementTerms;
 /** How an operator explains money that came to a payee without a payment. */
 const transferUses = ['suspense', 'income', 'returned', 'own'] as const;
 
-const aboutTransfers = {
-  quoteState: 'none',
-  credit: 'none',
-  bookkeeping: 'posts',
-  reopens: 'none',
-  reconciliation: 'needed',
-  readModels: 'none',
-  counters: 'none',
-  followUps: 'none',
-} as const;
+const aboutTransfers = { ...recordOnly, bookkeeping: 'posts', reconciliation: 'needed' } as const;
 
 /** Unexplained transfers to a payee, each in a stream that is named by its place on the chain. */
 export const transferEvents = {

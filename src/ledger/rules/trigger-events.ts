@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { triggerIdForm, triggerKinds } from '../../base/values/triggers/trigger.ts';
 import { runnerName } from '../../base/values/runner-name.ts';
-import type { EventFamily } from './descriptor.ts';
+import { type EventFamily, recordOnly } from './descriptor.ts';
 import { count, hex32, network, ofJob, uint256 } from './fields.ts';
 
 /** Where on a chain the log is that made a call. */
@@ -16,6 +16,7 @@ const chainLog = z.strictObject({
 /** The first event of a call that no payment has bought, in a separate stream. */
 export const triggerEvents = {
   call_triggered: {
+    ...recordOnly,
     schema: z.strictObject({
       call_id: count,
       trigger: z.enum(triggerKinds),
@@ -33,14 +34,7 @@ export const triggerEvents = {
       log: chainLog.optional(),
     }),
     transition: { of: 'triggered_call' },
-    quoteState: 'none',
     uniqueness: 'claims',
-    credit: 'none',
-    bookkeeping: 'none',
-    reopens: 'none',
-    reconciliation: 'none',
-    readModels: 'none',
     counters: ['triggered'],
-    followUps: 'none',
   },
 } as const satisfies EventFamily;
