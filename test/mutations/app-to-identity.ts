@@ -131,8 +131,8 @@ export const fromAppToIdentity: readonly MutationRow[] = [
   {
     name: 'remaining-completions-are-never-none',
     file: 'src/app/openapi/headers.ts',
-    find: `schema: { type: 'integer', minimum: 0 },`,
-    replace: `schema: { type: 'integer', minimum: 1 },`,
+    find: `'Completions that are still allowed in this window.', 0`,
+    replace: `'Completions that are still allowed in this window.', 1`,
     testFile: 'test/chat/http/completion-limits.test.ts',
     testName:
       'the last completion of a minute and the refusal after it have the limit headers that the document describes',

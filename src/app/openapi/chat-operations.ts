@@ -1,33 +1,35 @@
-import type { OpenAiErrorName } from '../../base/errors/openai-error.ts';
 import { credits, generation, generationQuery, keyState } from '../../chat/http/schemas/credit.ts';
 import { generations, generationsCsvQuery, generationsQuery } from '../../chat/http/schemas/generations.ts';
 import { usage, usageCsvQuery, usageQuery } from '../../chat/http/schemas/usage.ts';
 import { model, modelList } from '../../chat/http/schemas/model.ts';
 import { chatCompletion, chatRequest } from '../../chat/http/schemas/openai.ts';
-import type { Operation } from './operation.ts';
+import { rateLimitHeaders } from '../../base/http/cors.ts';
+import { operations } from './operation.ts';
 
-const everyRoute = [
-  'invalid_request',
-  'rate_limit_exceeded',
-  'server_error',
-  'ledger_unavailable',
-  'ledger_inconsistent',
-  'quiet',
-] as const satisfies readonly OpenAiErrorName[];
-/** Errors about the caller's credentials. */
-const callerErrors = [
-  'conflicting_credentials',
-  'invalid_api_key',
-  'invalid_amount',
-  'below_min_charge',
-  'exceeds_max_spend',
-  'operator_mismatch',
-  'service_id_mismatch',
-  'invalid_spend_auth',
-  'signer_mismatch',
-  'insufficient_balance',
-  'chain_unavailable',
-] as const satisfies readonly OpenAiErrorName[];
+const ofChat = {
+  tag: 'Chat',
+  headers: ['X-Request-Id'],
+  errors: [
+    'invalid_request',
+    'rate_limit_exceeded',
+    'server_error',
+    'ledger_unavailable',
+    'ledger_inconsistent',
+    'quiet',
+    // about the caller's credentials
+    'conflicting_credentials',
+    'invalid_api_key',
+    'invalid_amount',
+    'below_min_charge',
+    'exceeds_max_spend',
+    'operator_mismatch',
+    'service_id_mismatch',
+    'invalid_spend_auth',
+    'signer_mismatch',
+    'insufficient_balance',
+    'chain_unavailable',
+  ],
+} as const;
 /** For every operation that identifies its caller. */
 const spendHeader = {
   name: 'X-Payment-Signature',
@@ -41,20 +43,10 @@ const secretHeader = {
     'With a spend authorization: 16 to 128 random visible ASCII characters. A spend that was sent to its chain is public and pays ' +
     'for the first request it was sent with alone; the same secret and body show that a repeated request comes from the same client.',
 } as const;
-const ofChat = { tag: 'Chat', refusals: [], headers: ['X-Request-Id'] } as const;
+const ofKey = { security: 'apiKey' } as const;
 
-const ofKey = {
-  ...ofChat,
-  method: 'get',
-  security: 'apiKey',
-  errors: [...everyRoute, ...callerErrors],
-} as const satisfies Partial<Operation>;
-
-export const chatOperations: readonly Operation[] = [
-  {
-    ...ofChat,
-    method: 'post',
-    path: '/v1/chat/completions',
+export const chatOperations = operations(ofChat, {
+  'POST /v1/chat/completions': {
     id: 'createChatCompletion',
     summary: 'Create a completion',
     description: `OpenAI's request and answer; the answer is byte for byte that of the upstream. Without a key: models of the free tier.
@@ -70,14 +62,7 @@ delivered, the spend is not paid out, and the same authorization can be sent aga
     security: 'optionalApiKey',
     body: { schema: chatRequest },
     requestHeaders: [spendHeader, secretHeader],
-    headers: [
-      'X-Request-Id',
-      'X-RateLimit-Limit',
-      'X-RateLimit-Remaining',
-      'X-RateLimit-Reset',
-      'RateLimit-Policy',
-      'RateLimit',
-    ],
+    headers: ['X-Request-Id', ...rateLimitHeaders],
     answers: [
       {
         status: 200,
@@ -87,8 +72,6 @@ delivered, the spend is not paid out, and the same authorization can be sent aga
       },
     ],
     errors: [
-      ...everyRoute,
-      ...callerErrors,
       'invalid_json',
       'missing_required_parameter',
       'invalid_type',
@@ -112,57 +95,46 @@ delivered, the spend is not paid out, and the same authorization can be sent aga
       'upstream_timeout',
     ],
   },
-  {
-    ...ofChat,
-    method: 'get',
-    path: '/v1/models',
+  'GET /v1/models': {
     id: 'listModels',
     summary: 'List the models',
     description: "OpenAI's list with prices and context lengths.",
     security: 'optionalApiKey',
     answers: [{ status: 200, description: 'The list.', schema: modelList }],
-    errors: [...everyRoute, ...callerErrors],
   },
-  {
-    ...ofChat,
-    method: 'get',
-    path: '/v1/models/{model}',
+  'GET /v1/models/{model}': {
     id: 'getModel',
     summary: 'One model',
     description: 'The same object as in the list.',
     security: 'optionalApiKey',
     answers: [{ status: 200, description: 'The model.', schema: model }],
-    errors: [...everyRoute, ...callerErrors, 'model_not_found'],
+    errors: ['model_not_found'],
   },
-  {
+  'GET /v1/credits': {
     ...ofKey,
-    path: '/v1/credits',
     id: 'getCredits',
     summary: "The account's credit",
     description: 'The current credit of the account that the key spends from.',
     answers: [{ status: 200, description: 'The credit.', schema: credits }],
   },
-  {
+  'GET /v1/key': {
     ...ofKey,
-    path: '/v1/key',
     id: 'getKey',
     summary: 'The cap, budget and expiry of this key',
     description: 'The cap and the budget of the key, how much of them is spent, and when the key expires.',
     answers: [{ status: 200, description: 'The key.', schema: keyState }],
   },
-  {
+  'GET /v1/generation': {
     ...ofKey,
-    path: '/v1/generation',
     id: 'getGeneration',
     summary: 'The outcome of a completion',
     description: 'A completion of another account is 404.',
     query: generationQuery,
     answers: [{ status: 200, description: 'The completion.', schema: generation }],
-    errors: [...ofKey.errors, 'not_found'],
+    errors: ['not_found'],
   },
-  {
+  'GET /v1/usage': {
     ...ofKey,
-    path: '/v1/usage',
     id: 'getUsage',
     summary: 'What the account used',
     description: `Requests, tokens and cost by day, model and key, from sums that lag the ledger by a moment (\`as_of_seq\`).
@@ -170,9 +142,8 @@ At most 400 days.`,
     query: usageQuery,
     answers: [{ status: 200, description: 'A page of sums.', schema: usage }],
   },
-  {
+  'GET /v1/usage.csv': {
     ...ofKey,
-    path: '/v1/usage.csv',
     id: 'getUsageCsv',
     summary: 'What the account used, as CSV',
     description:
@@ -187,18 +158,16 @@ At most 400 days.`,
       },
     ],
   },
-  {
+  'GET /v1/generations': {
     ...ofKey,
-    path: '/v1/generations',
     id: 'listGenerations',
     summary: 'The completions of the account',
     description: 'The newest first, from a read model that lags the ledger by a moment (`as_of_seq`).',
     query: generationsQuery,
     answers: [{ status: 200, description: 'A page of completions.', schema: generations }],
   },
-  {
+  'GET /v1/generations.csv': {
     ...ofKey,
-    path: '/v1/generations.csv',
     id: 'listGenerationsAsCsv',
     summary: 'The completions of the account, as CSV',
     description:
@@ -213,4 +182,4 @@ At most 400 days.`,
       },
     ],
   },
-];
+});

@@ -13,20 +13,19 @@ import {
   ifNoneMatch,
   notModified,
   type Operation,
+  operations,
   type Security,
   tags,
 } from './operation.ts';
 import { openAiAnswers, refusalAnswers } from './refusals.ts';
-import { auditOperations } from './audit-operations.ts';
+import { auditOperations, logOperations } from './audit-operations.ts';
 import { chatOperations } from './chat-operations.ts';
 import { identityOperations } from './identity-operations.ts';
 import { jobOperations } from './job-operations.ts';
-import { logOperations } from './log-operations.ts';
-import { operatorCreditOperations } from './operator-credit-operations.ts';
-import { operatorOperations } from './operator-operations.ts';
+import { operatorOperations, operatorCreditOperations } from './operator-operations.ts';
 import { runnerOperations } from './runner-operations.ts';
-import { chatReadyOperation, gatewayStatusOperation, jobStatusOperations } from './status-operations.ts';
-import { webhookOperation } from './trigger-operations.ts';
+import { chatStatusOperations, gatewayStatusOperations, jobStatusOperations } from './status-operations.ts';
+import { triggerOperations } from './trigger-operations.ts';
 
 /** The version of this interface: the package's. */
 const version = '0.1.0';
@@ -39,38 +38,37 @@ const operationsByPart: Readonly<Record<Part, readonly Operation[]>> = {
   x402: [
     ...jobOperations,
     ...jobStatusOperations,
-    webhookOperation,
+    ...triggerOperations,
     ...runnerOperations,
     ...operatorOperations,
   ],
-  chat: [...chatOperations, chatReadyOperation, ...operatorCreditOperations],
+  chat: [...chatOperations, ...chatStatusOperations, ...operatorCreditOperations],
   identity: identityOperations,
-  audit: [gatewayStatusOperation, ...auditOperations],
+  audit: [...gatewayStatusOperations, ...auditOperations],
   log: logOperations,
 };
 
-const documentOperation: Operation = {
-  method: 'get',
-  path: '/openapi.json',
-  id: 'getOpenApi',
-  tag: 'Reference',
-  summary: 'This document',
-  description: 'OpenAPI 3.1. `/docs` shows it as a page.',
-  requestHeaders: [ifNoneMatch],
-  answers: [
-    {
-      status: 200,
-      description: 'The document.',
-      schema: z.looseObject({ openapi: z.literal('3.1.0') }),
-      headers: ['ETag'],
-    },
-    notModified,
-  ],
-  refusals: [],
-};
+const ofReference = { tag: 'Reference' } as const;
+const documentOperations = operations(ofReference, {
+  'GET /openapi.json': {
+    id: 'getOpenApi',
+    summary: 'This document',
+    description: 'OpenAPI 3.1. `/docs` shows it as a page.',
+    requestHeaders: [ifNoneMatch],
+    answers: [
+      {
+        status: 200,
+        description: 'The document.',
+        schema: z.looseObject({ openapi: z.literal('3.1.0') }),
+        headers: ['ETag'],
+      },
+      notModified,
+    ],
+  },
+});
 
 export function operationsOf(parts: readonly Part[]): readonly Operation[] {
-  return [...parts.flatMap((part) => operationsByPart[part]), documentOperation];
+  return [...parts.flatMap((part) => operationsByPart[part]), ...documentOperations];
 }
 
 /** Refusals before a route is found. */
@@ -130,10 +128,10 @@ const securitySchemes: Readonly<Record<SchemeName, JsonObject>> = {
 
 /** The OpenAPI 3.1 document of a gateway with these parts at this public URL. */
 export function openApiDocument(publicUrl: string, parts: readonly Part[]): JsonObject {
-  const operations = operationsOf(parts);
-  const usedTags = new Set<string>(operations.map(({ tag }) => tag));
-  const usedSchemes = new Set<string>(operations.flatMap(({ security }) => schemeOf(security) ?? []));
-  const paths = pathsJson(operations);
+  const described = operationsOf(parts);
+  const usedTags = new Set<string>(described.map(({ tag }) => tag));
+  const usedSchemes = new Set<string>(described.flatMap(({ security }) => schemeOf(security) ?? []));
+  const paths = pathsJson(described);
   return {
     openapi: '3.1.0',
     info: {
@@ -156,8 +154,8 @@ export function openApiDocument(publicUrl: string, parts: readonly Part[]): Json
   };
 }
 
-function pathsJson(operations: readonly Operation[]): JsonObject {
-  const byPath = Map.groupBy(operations, ({ path }) => path);
+function pathsJson(described: readonly Operation[]): JsonObject {
+  const byPath = Map.groupBy(described, ({ path }) => path);
   const entries = [...byPath].map(([path, group]) => [
     path,
     Object.fromEntries(group.map((operation) => [operation.method, operationJson(operation)])),

@@ -22,7 +22,7 @@ import {
   receiptTokenBody,
 } from '../../jobs/http/schemas/receipt.ts';
 import { walletQuery, walletReceipts } from '../../jobs/http/schemas/wallet.ts';
-import { ifNoneMatch, notModified, type Operation } from './operation.ts';
+import { ifNoneMatch, notModified, operations } from './operation.ts';
 
 const paying = `A request without a payment gets a quote: the **402** carries it in x402 version 2 (\`PAYMENT-REQUIRED\`) and
 in version 1 (its body). Sign one of the \`accepts\` and send the same request again with \`PAYMENT-SIGNATURE\`
@@ -125,12 +125,11 @@ const tokenRefusals = [
 
 const tokenAnswer = { status: 200, description: 'The token.', schema: receiptToken } as const;
 
-export const jobOperations: readonly Operation[] = [
-  {
-    method: 'post',
-    path: '/x402/jobs/{service_id}/{job_index}',
+const ofJobs = { tag: 'Jobs' } as const;
+
+export const jobOperations = operations(ofJobs, {
+  'POST /x402/jobs/{service_id}/{job_index}': {
     id: 'payForJob',
-    tag: 'Jobs',
     summary: 'Pay for a job',
     description: paying,
     query: payQuery,
@@ -190,11 +189,8 @@ export const jobOperations: readonly Operation[] = [
       ...callerRefusals,
     ],
   },
-  {
-    method: 'post',
-    path: '/x402/jobs/{service_id}/{job_index}/auth-dry-run',
+  'POST /x402/jobs/{service_id}/{job_index}/auth-dry-run': {
     id: 'dryRunAuthorization',
-    tag: 'Jobs',
     summary: 'Test the authorization of a request',
     description: `Runs the checks of a restricted job on this request and reports each. Settles nothing, enqueues nothing and consumes no
 nonce. Also works on a disabled job that has the fields of a restricted one. If the job's caller is the payer, send the payment header, or \`X-NET-CALLER\`
@@ -217,22 +213,16 @@ alone: the caller is then asserted without proof.`,
     ],
     refusalContext: dryRunRefusal,
   },
-  {
-    method: 'get',
-    path: '/x402/jobs/{service_id}/{job_index}/price',
+  'GET /x402/jobs/{service_id}/{job_index}/price': {
     id: 'getPrice',
-    tag: 'Jobs',
     summary: 'What a job costs now',
     description: 'Issues no quote and writes nothing.',
     requestHeaders: [ifNoneMatch],
     answers: [{ status: 200, description: 'The price.', schema: price, headers: ['ETag'] }, notModified],
     refusals: ['x402_disabled', 'job_not_found'],
   },
-  {
-    method: 'get',
-    path: '/x402/jobs',
+  'GET /x402/jobs': {
     id: 'listJobs',
-    tag: 'Jobs',
     summary: 'What is sold, and what it costs now',
     description: 'The price of every job that is sold, in pages. Issues no quote and writes nothing.',
     query: catalogueQuery,
@@ -240,11 +230,8 @@ alone: the caller is then asserted without proof.`,
     answers: [{ status: 200, description: 'One page.', schema: catalogue, headers: ['ETag'] }, notModified],
     refusals: ['invalid_request', 'invalid_cursor'],
   },
-  {
-    method: 'get',
-    path: '/.well-known/x402',
+  'GET /.well-known/x402': {
     id: 'getX402Resources',
-    tag: 'Jobs',
     summary: 'What is sold, for crawlers',
     description: 'The first 1,000 jobs; `/x402/jobs` has all.',
     requestHeaders: [ifNoneMatch],
@@ -252,13 +239,9 @@ alone: the caller is then asserted without proof.`,
       { status: 200, description: 'The document.', schema: wellKnown, headers: ['ETag'] },
       notModified,
     ],
-    refusals: [],
   },
-  {
-    method: 'get',
-    path: '/.well-known/did.json',
+  'GET /.well-known/did.json': {
     id: 'getDidDocument',
-    tag: 'Jobs',
     summary: 'The public keys of signed offers and receipts',
     description:
       'The DID document of `did:web` and the host of this address, for verifiers of the x402 extension `offer-receipt`. 404 where nothing is signed.',
@@ -269,22 +252,15 @@ alone: the caller is then asserted without proof.`,
     ],
     refusals: ['not_found'],
   },
-  {
-    method: 'get',
-    path: '/llms.txt',
+  'GET /llms.txt': {
     id: 'getLlmsTxt',
-    tag: 'Jobs',
     summary: 'What is sold and how to pay, for agents',
     description: 'Plain text in the form of llmstxt.org. An agent that has read it can pay for a job.',
     requestHeaders: [ifNoneMatch],
     answers: [{ status: 200, description: 'The text.', bytes: 'text/plain', headers: ['ETag'] }, notModified],
-    refusals: [],
   },
-  {
-    method: 'get',
-    path: '/x402/receipts/{quote_digest}',
+  'GET /x402/receipts/{quote_digest}': {
     id: 'getReceipt',
-    tag: 'Jobs',
     summary: 'The receipt of a quote',
     description:
       "Readable with the digest alone; the `receipt_token` of the 202 also gives access to the runner's result.",
@@ -314,11 +290,8 @@ alone: the caller is then asserted without proof.`,
       'ledger_unavailable',
     ],
   },
-  {
-    method: 'get',
-    path: '/x402/receipts/{quote_digest}/result',
+  'GET /x402/receipts/{quote_digest}/result': {
     id: 'getResult',
-    tag: 'Jobs',
     summary: 'The bytes of a result',
     description:
       "The runner's result unchanged, small or large, for the `receipt_token` of the 202. The type is the runner's: treat it as untrusted.",
@@ -346,11 +319,8 @@ alone: the caller is then asserted without proof.`,
       'ledger_unavailable',
     ],
   },
-  {
-    method: 'get',
-    path: '/x402/receipts',
+  'GET /x402/receipts': {
     id: 'listReceiptsOfWallet',
-    tag: 'Jobs',
     summary: 'The paid calls of a wallet',
     description:
       'By the x402 extension `sign-in-with-x`: the 402 has nothing to pay and a challenge; the same request with the signed challenge lists what the wallet has paid for, with the tokens of the receipts. Each challenge serves one request. A contract sees its payments on the chain that it signs for.',
@@ -373,11 +343,8 @@ alone: the caller is then asserted without proof.`,
       'payer_signature_unchecked',
     ],
   },
-  {
-    method: 'post',
-    path: '/x402/receipts/{quote_digest}/token',
+  'POST /x402/receipts/{quote_digest}/token': {
     id: 'getReceiptToken',
-    tag: 'Jobs',
     summary: 'The token of a receipt, for its payer',
     description:
       'For a payer who has lost the 202. Without `signed` the answer is 401 with a challenge; sign its `typed_data` with the account that paid.',
@@ -385,11 +352,8 @@ alone: the caller is then asserted without proof.`,
     answers: [tokenAnswer],
     refusals: tokenRefusals,
   },
-  {
-    method: 'post',
-    path: '/x402/receipts/token',
+  'POST /x402/receipts/token': {
     id: 'getReceiptTokenOfPayment',
-    tag: 'Jobs',
     summary: 'The receipt of a payment and its token, for its payer',
     description:
       'The same for a payer who does not know the digest: of a version 1 payment, or after the offer was lost. Says nothing about the payment before its payer has signed.',
@@ -397,4 +361,4 @@ alone: the caller is then asserted without proof.`,
     answers: [tokenAnswer],
     refusals: tokenRefusals,
   },
-];
+});

@@ -78,6 +78,48 @@ export interface DescribedAnswer {
   readonly headers?: readonly HeaderName[];
 }
 
+/** An operation as its group describes it. */
+interface Described extends Partial<Omit<Operation, 'method' | 'path'>> {
+  readonly id: string;
+  readonly summary: string;
+  /** The scope of an operator's token, which the route then requires. */
+  readonly scope?: string;
+  /** Of a list in pages. */
+  readonly page?: z.ZodType;
+}
+
+/** The refusals of every route that requires an operator token. */
+const operatorRefusals = [
+  'unauthorized',
+  'forbidden',
+  'internal_error',
+  'ledger_unavailable',
+  'ledger_inconsistent',
+] as const satisfies readonly RefusalCode[];
+
+/** The operations of one group, by route. Refusals and errors are those of the group, and those of the operation in addition. */
+export function operations(
+  group: Pick<Operation, 'tag'> & Partial<Operation>,
+  byRoute: Readonly<Record<`${'GET' | 'POST' | 'DELETE'} /${string}`, Described>>,
+): Operation[] {
+  return Object.entries(byRoute).map(([route, { scope, page, ...own }]) => {
+    const [method = '', path = ''] = route.split(' ');
+    const { description = '', refusals = [], errors = [] } = own;
+    return {
+      ...group,
+      answers: page ? [{ status: 200, description: 'One page.', schema: page }] : [],
+      ...(scope !== undefined && { security: 'operatorToken' }),
+      ...own,
+      method: method.toLowerCase() as Operation['method'],
+      path,
+      description:
+        scope === undefined ? description : `Requires the scope \`${scope}\`. ${description}`.trim(),
+      refusals: [...(group.refusals ?? []), ...refusals, ...(scope === undefined ? [] : operatorRefusals)],
+      errors: [...(group.errors ?? []), ...errors],
+    };
+  });
+}
+
 /** For bodies that a client may have cached. */
 export const ifNoneMatch: RequestHeader = {
   name: 'If-None-Match',

@@ -1,5 +1,4 @@
 import { resultPartBytes } from '../../base/values/result-parts.ts';
-import type { RefusalCode } from '../../base/errors/refusal.ts';
 import {
   completeBody,
   completed,
@@ -13,22 +12,23 @@ import {
   progressTaken,
   storedPart,
 } from '../../jobs/http/schemas/runner.ts';
-import type { Operation } from './operation.ts';
+import { operations } from './operation.ts';
 
-const everyRoute = [
-  'invalid_request',
-  'unauthorized',
-  'body_too_large',
-  'internal_error',
-  'ledger_unavailable',
-  'ledger_inconsistent',
-] as const satisfies readonly RefusalCode[];
-const ofRunner = { method: 'post', tag: 'Runner', security: 'runnerToken' } as const;
+const ofRunner = {
+  tag: 'Runner',
+  security: 'runnerToken',
+  refusals: [
+    'invalid_request',
+    'unauthorized',
+    'body_too_large',
+    'internal_error',
+    'ledger_unavailable',
+    'ledger_inconsistent',
+  ],
+} as const;
 
-export const runnerOperations: readonly Operation[] = [
-  {
-    ...ofRunner,
-    path: '/runner/leases',
+export const runnerOperations = operations(ofRunner, {
+  'POST /runner/leases': {
     id: 'leaseCalls',
     summary: 'Lease due calls',
     description:
@@ -36,66 +36,50 @@ export const runnerOperations: readonly Operation[] = [
       'call is leased again, with the same call id and a new lease id.',
     body: { schema: leaseBody },
     answers: [{ status: 200, description: 'The leased calls.', schema: leases }],
-    refusals: [...everyRoute, 'forbidden'],
+    refusals: ['forbidden'],
   },
-  {
-    ...ofRunner,
-    path: '/runner/calls/{call_id}/extend',
+  'POST /runner/calls/{call_id}/extend': {
     id: 'extendLease',
     summary: 'Extend a lease',
     description: 'The lease then expires `lease_secs` from now.',
     body: { schema: extendBody },
     answers: [{ status: 200, description: 'The lease is extended.', schema: extended }],
-    refusals: [...everyRoute, 'lease_lost'],
+    refusals: ['lease_lost'],
   },
-  {
-    ...ofRunner,
-    path: '/runner/calls/{call_id}/complete',
+  'POST /runner/calls/{call_id}/complete': {
     id: 'completeCall',
     summary: 'Complete a call',
     description:
       'May be repeated with the same lease: the first request counts. With `stored_result` the gateway reads the parts and compares them with it first.',
     body: { schema: completeBody },
     answers: [{ status: 200, description: 'The call is completed.', schema: completed }],
-    refusals: [
-      ...everyRoute,
-      'lease_lost',
-      'result_too_large',
-      'result_mismatch',
-      'result_store_unavailable',
-    ],
+    refusals: ['lease_lost', 'result_too_large', 'result_mismatch', 'result_store_unavailable'],
   },
-  {
-    ...ofRunner,
-    path: '/runner/calls/{call_id}/result-parts/{part}',
+  'POST /runner/calls/{call_id}/result-parts/{part}': {
     id: 'sendResultPart',
     summary: 'Send a part of a large result',
     description: `For a result beyond the limit of \`/complete\`, where the gateway has a result store. Every part but the last has ${resultPartBytes} bytes. A part that is sent again replaces the earlier one. Nothing counts until \`/complete\` names the whole as \`stored_result\`.`,
     requestHeaders: [{ name: 'X-Net-Lease-Id', description: 'The `lease_id` of the call.' }],
     body: { bytes: true, description: 'The bytes of the part.' },
     answers: [{ status: 200, description: 'The part is stored.', schema: storedPart }],
-    refusals: [...everyRoute, 'lease_lost', 'result_too_large', 'result_store_unavailable', 'overloaded'],
+    refusals: ['lease_lost', 'result_too_large', 'result_store_unavailable', 'overloaded'],
   },
-  {
-    ...ofRunner,
-    path: '/runner/calls/{call_id}/progress',
+  'POST /runner/calls/{call_id}/progress': {
     id: 'reportProgress',
     summary: 'Report the progress of a call',
     description:
       'The last value alone is kept while the call is leased, for its payer. Twice a second for a call; the rest is passed over.',
     body: { schema: progressBody },
     answers: [{ status: 200, description: 'The progress is taken.', schema: progressTaken }],
-    refusals: [...everyRoute, 'lease_lost'],
+    refusals: ['lease_lost'],
   },
-  {
-    ...ofRunner,
-    path: '/runner/calls/{call_id}/fail',
+  'POST /runner/calls/{call_id}/fail': {
     id: 'failCall',
     summary: 'Fail an attempt',
     description:
       'With `retry` the call is leased again after a back-off, until its attempts are used up; without, it becomes a dead letter.',
     body: { schema: failBody },
     answers: [{ status: 200, description: 'The attempt is recorded.', schema: failed }],
-    refusals: [...everyRoute, 'lease_lost'],
+    refusals: ['lease_lost'],
   },
-];
+});

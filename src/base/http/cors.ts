@@ -43,14 +43,19 @@ const x402: CorsPolicy = {
   ].join(', '),
 };
 
+/** Of the answers of `/v1/chat/completions`. */
+export const rateLimitHeaders = [
+  'X-RateLimit-Limit',
+  'X-RateLimit-Remaining',
+  'X-RateLimit-Reset',
+  'RateLimit-Policy',
+  'RateLimit',
+] as const;
+
 const chat: CorsPolicy = {
   exposed: [
     'X-Request-Id',
-    'X-RateLimit-Limit',
-    'X-RateLimit-Remaining',
-    'X-RateLimit-Reset',
-    'RateLimit-Policy',
-    'RateLimit',
+    ...rateLimitHeaders,
     'Retry-After',
     'X-Should-Retry',
     'X-Payment-Required',
