@@ -1,4 +1,4 @@
-import { createConcurrencyLimit, type ConcurrencyLimit } from '../http/concurrency-limit.ts';
+import { createConcurrencyLimit, type ConcurrencyLimit } from '../../runtime/concurrency-limit.ts';
 import { createRpc, unavailable, type Rpc, type RpcAnswer, type RpcCall } from './json-rpc.ts';
 
 /** JSON-RPC to all nodes that policies name, each with its own keep-alive connections. */
