@@ -91,7 +91,12 @@ function line(key: ListedKey): string {
   ].join('  ');
 }
 
-function standing({ revokedAt, expiresAt, createdAt }: ListedKey): string {
+/** Whether a key or a token is valid, and until when. */
+export function standing({
+  revokedAt,
+  expiresAt,
+  createdAt,
+}: Pick<ListedKey, 'revokedAt' | 'expiresAt' | 'createdAt'>): string {
   if (revokedAt) return `revoked ${revokedAt.toISOString()}`;
   return expiresAt ? `until ${expiresAt.toISOString()}` : `since ${createdAt.toISOString()}`;
 }

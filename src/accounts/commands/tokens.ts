@@ -5,6 +5,7 @@ import { ArgumentError, readExpiry, readOptions, readOnlyId } from '../../base/t
 import { type ExitCode, exitCodes } from '../../base/terminal/exit-codes.ts';
 import { withLedger } from '../../ledger/terminal/ledger.ts';
 import { fail, say } from '../../base/terminal/terminal.ts';
+import { standing } from './keys.ts';
 import { accountCommands } from '../terminal/descriptions.ts';
 import { listTokens, type OperatorToken } from '../store/operator-tokens.ts';
 
@@ -47,11 +48,6 @@ export async function list(): Promise<ExitCode> {
 
 function only({ accounts }: OperatorToken): string {
   return accounts ? ` (${accounts.join(' ')})` : '';
-}
-
-function standing({ revokedAt, expiresAt, createdAt }: OperatorToken): string {
-  if (revokedAt) return `revoked ${revokedAt.toISOString()}`;
-  return expiresAt ? `until ${expiresAt.toISOString()}` : `since ${createdAt.toISOString()}`;
 }
 
 export async function revoke(args: readonly string[]): Promise<ExitCode> {

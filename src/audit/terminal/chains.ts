@@ -17,11 +17,8 @@ export function openChains(
   config: Config | undefined,
   rpcUrls: ReadonlyMap<string, string> = new Map(),
 ): ReadonlyMap<string, Chain> {
-  return new Map(
-    [...urlsOf(config, rpcUrls)].map(([network, rpcUrl]) => [
-      network,
-      createChain({ chainId: chainIdOf(network) ?? 0, rpcUrl, timeoutMs: 10_000 }),
-    ]),
+  return openEach(config, rpcUrls, (_network, chainId, rpcUrl) =>
+    createChain({ chainId, rpcUrl, timeoutMs: 10_000 }),
   );
 }
 
@@ -33,11 +30,8 @@ export function openScanners(
   config: Config | undefined,
   rpcUrls: ReadonlyMap<string, string>,
 ): ReadonlyMap<string, ChainScanner> {
-  return new Map(
-    [...urlsOf(config, rpcUrls)].map(([network, rpcUrl]) => [
-      network,
-      createScanner({ network, chainId: chainIdOf(network) ?? 0, rpcUrl, timeoutMs: scanTimeoutMs }),
-    ]),
+  return openEach(config, rpcUrls, (network, chainId, rpcUrl) =>
+    createScanner({ network, chainId, rpcUrl, timeoutMs: scanTimeoutMs }),
   );
 }
 
@@ -55,14 +49,18 @@ export function openPublicationsOf(
   );
 }
 
-function urlsOf(
+function openEach<T>(
   config: Config | undefined,
   rpcUrls: ReadonlyMap<string, string>,
-): ReadonlyMap<string, string> {
-  const urls = new Map<string, string>();
-  for (const [network, { rpcUrl }] of config?.jobs?.networks ?? []) urls.set(network, rpcUrl);
-  for (const [network, rpcUrl] of rpcUrls) urls.set(network, rpcUrl);
-  return urls;
+  open: (network: string, chainId: number, rpcUrl: string) => T,
+): ReadonlyMap<string, T> {
+  const configured = [...(config?.jobs?.networks ?? [])].map(
+    ([network, { rpcUrl }]) => [network, rpcUrl] as const,
+  );
+  const urls = new Map([...configured, ...rpcUrls]);
+  return new Map(
+    [...urls].map(([network, rpcUrl]) => [network, open(network, chainIdOf(network) ?? 0, rpcUrl)]),
+  );
 }
 
 export async function closeChains(chains: ReadonlyMap<string, Chain>): Promise<void> {

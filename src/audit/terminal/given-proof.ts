@@ -49,16 +49,6 @@ async function readNote(source: string): Promise<GivenCheckpoint> {
   return { source, note: (await readFile(source, 'utf8')).replace(/\n+$/, '\n') };
 }
 
-/** Reads the JSON of a receipt. Throws an ArgumentError where that fails. */
-export async function readReceiptFile(file: string): Promise<unknown> {
-  const text = await orArgumentError(`--receipt ${file} cannot be read`, readFile(file, 'utf8'));
-  try {
-    return JSON.parse(text) as unknown;
-  } catch {
-    throw new ArgumentError(`--receipt ${file} is not JSON`);
-  }
-}
-
 /** Throws an ArgumentError where an export that was named cannot be read, or is empty: the export of a ledger without events is not. */
 export async function requireExport(file: string): Promise<void> {
   const words = `the export ${file} cannot be read`;

@@ -1,10 +1,18 @@
-import { access, constants, stat } from 'node:fs/promises';
+import { access, constants, readFile, stat } from 'node:fs/promises';
 import { userInfo } from 'node:os';
 import path from 'node:path';
 import { parseArgs } from 'node:util';
+import { reasonOf } from '../config/files.ts';
 import { plainHttpWarning } from '../config/hosts.ts';
 import { operatorNamePattern, operatorTextPattern } from '../values/operator-words.ts';
-import { type Caip2, chainIdOf } from '../values/primitives.ts';
+import {
+  type Address,
+  type Caip2,
+  chainIdOf,
+  type Hex,
+  isHex32,
+  parseAddress,
+} from '../values/primitives.ts';
 import { type CommandDescription, mostArguments, type Options, type ValuesOf } from './command.ts';
 import { fail } from './terminal.ts';
 
@@ -59,6 +67,37 @@ export function readCount(option: string, text: string, most: number): number {
   const count = Number(text);
   if (/^[1-9]\d{0,8}$/.test(text) && count <= most) return count;
   throw new ArgumentError(`--${option} is a whole number from 1 to ${most}`);
+}
+
+/** A hash, in lower case. Throws an ArgumentError, which begins with `meaning`, where the text is none. */
+export function readHash(text: string | undefined, meaning: string): Hex {
+  const hash = text?.toLowerCase() ?? '';
+  if (isHex32(hash)) return hash;
+  throw new ArgumentError(`${meaning}: 0x and 64 hexadecimal digits`);
+}
+
+/** An address, in lower case. Throws an ArgumentError, which begins with `meaning`, where the text is none. */
+export function readAddress(text: string, meaning: string): Address {
+  const address = parseAddress(text);
+  if (address !== undefined) return address;
+  throw new ArgumentError(`${meaning}: 0x and 40 hexadecimal digits`);
+}
+
+/** The file that an option names. Throws an ArgumentError where it cannot be read. */
+export async function readGivenFile(option: string, file: string): Promise<string> {
+  return readFile(file, 'utf8').catch((error: unknown) => {
+    throw new ArgumentError(`--${option} ${file} cannot be read: ${reasonOf(error)}`);
+  });
+}
+
+/** The same for a file of JSON. */
+export async function readGivenJson(option: string, file: string): Promise<unknown> {
+  const text = await readGivenFile(option, file);
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new ArgumentError(`--${option} ${file} is not JSON`);
+  }
 }
 
 /** The operator that `--by` names, else the account on this machine. Throws an ArgumentError where the name is invalid. */

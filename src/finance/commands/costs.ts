@@ -6,29 +6,28 @@ import {
 } from '../../payments/use-cases/costs/record-cost.ts';
 import { recordMissingCosts } from '../use-cases/costs/record-missing.ts';
 import { costPurposes, type CostPurpose } from '../../base/values/transaction-cost.ts';
-import { parseAddress } from '../../base/values/primitives.ts';
 import {
   ArgumentError,
+  readAddress,
   readNetwork,
   readOperator,
   readOptions,
-  readOperatorText,
 } from '../../base/terminal/arguments.ts';
 import { openPublicationsOf } from '../../audit/terminal/chains.ts';
-import { type ExitCode, exitCodes } from '../../base/terminal/exit-codes.ts';
+import type { ExitCode } from '../../base/terminal/exit-codes.ts';
 import { costMessages, missingLine, missingMessages, recordedLine, costText } from '../terminal/cost-text.ts';
-import { readSpan, readListSpan } from '../terminal/period-choice.ts';
+import { readSpan } from '../terminal/period-choice.ts';
 import { startProgress } from '../../base/terminal/progress.ts';
 import {
+  listRecorded,
   readChainSources,
   readTransaction,
   recordEach,
   recordTransfer,
+  reverseRecorded,
 } from '../terminal/record-transfer.ts';
 import { moneyCommands } from '../terminal/money-descriptions.ts';
 import type { ValuesOf } from '../../base/terminal/command.ts';
-import { withLedger } from '../../ledger/terminal/ledger.ts';
-import { notDone, say } from '../../base/terminal/terminal.ts';
 import { listCosts } from '../../payments/store/refunds.ts';
 
 type Values = ValuesOf<(typeof moneyCommands)['costs record']>;
@@ -84,7 +83,7 @@ async function recordMissing(values: Values): Promise<ExitCode> {
 function readCommon({ network, payer, by, config, rpc }: Values) {
   return {
     network: network === undefined ? undefined : readNetwork(network),
-    stated: readPayer(payer),
+    stated: payer === undefined ? [] : [readAddress(payer, '--payer is the address that sent it')],
     operator: readOperator(by),
     sources: readChainSources(config, rpc),
   };
@@ -97,49 +96,30 @@ function readPurpose(text: string | undefined): CostPurpose {
   return purpose;
 }
 
-function readPayer(text: string | undefined): string[] {
-  if (text === undefined) return [];
-  const payer = parseAddress(text);
-  if (payer === undefined)
-    throw new ArgumentError('--payer is the address that sent it: 0x and 40 hexadecimal digits');
-  return [payer];
-}
-
 const reversalMessages: Readonly<Record<CostReversalRefusal, string>> = {
   not_recorded: 'no cost of that transaction stands in the ledger',
   superseded: 'another command was recorded meanwhile: try again',
 };
 
-export async function reverse(args: readonly string[]): Promise<ExitCode> {
+export function reverse(args: readonly string[]): Promise<ExitCode> {
   const { values } = readOptions(moneyCommands['costs reverse'], args);
-  const order = {
-    network: readNetwork(values.network),
-    transaction: readTransaction(values.tx, 'cost'),
-    why: readOperatorText(values.why, '--why is the reason'),
-    operator: readOperator(values.by),
-  };
-  const answer = await withLedger((ledger) => reverseCost(ledger, order));
-  if (answer.kind === 'refused') return notDone(reversalMessages[answer.code]);
-  const { cost } = answer;
-  say(`Reversed: ${costText(cost)} of gas (${cost.purpose}), paid by ${cost.payer}.`);
-  return exitCodes.done;
+  return reverseRecorded(
+    values,
+    'cost',
+    reversalMessages,
+    reverseCost,
+    ({ cost }) => `${costText(cost)} of gas (${cost.purpose}), paid by ${cost.payer}`,
+  );
 }
 
-const maxRows = 1_000;
-
-export async function list(args: readonly string[]): Promise<ExitCode> {
-  const span = readListSpan(args);
-  const costs = await withLedger(({ pool }) => listCosts(pool, maxRows, span));
-  if (costs.length === 0) say('No cost of a transaction is recorded.');
-  for (const { at, type, data } of costs) {
-    const { network, operator } = data;
-    const cost = `${costText(data)} (${data.purpose}) on ${network}`;
+export function list(args: readonly string[]): Promise<ExitCode> {
+  return listRecorded(args, listCosts, 'No cost of a transaction is recorded.', ({ type, data }) => {
+    const cost = `${costText(data)} (${data.purpose}) on ${data.network}`;
     const of = `  paid by ${data.payer}, transaction ${data.transaction}`;
     const [said, rest] =
       type === 'operator_cost_reversed'
         ? [`reversed: ${cost}`, `\n  why: ${data.why}`]
         : [cost, `, block ${data.block_number}`];
-    say(`${span.zone.textOf(Date.parse(at))}  ${said}, by ${operator ?? 'a gateway'}\n${of}${rest}`);
-  }
-  return exitCodes.done;
+    return `${said}, by ${data.operator ?? 'a gateway'}\n${of}${rest}`;
+  });
 }

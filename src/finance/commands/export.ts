@@ -1,12 +1,11 @@
 import { createHash, type Hash } from 'node:crypto';
 import { createWriteStream } from 'node:fs';
-import { access, constants, readFile, rename, rm } from 'node:fs/promises';
+import { access, constants, rename, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { type BooksOptions, openBooks } from '../use-cases/books/books.ts';
 import { readAccountMap } from '../../base/config/account-map.ts';
-import type { AccountMap } from '../../base/values/account-map.ts';
 import { writeBooks } from '../use-cases/books/format.ts';
 import { exportLines } from '../use-cases/books/export-leaves.ts';
 import { type BookFormat, bookFormats, isBookFormat } from '../../base/values/format.ts';
@@ -16,7 +15,7 @@ import { utc } from '../../base/values/time-zone.ts';
 import type { ClosedPeriod } from '../rules/periods/periods.ts';
 import { compareExport, type Comparison } from '../use-cases/periods/compare-period.ts';
 import { findPeriods, readPeriods } from '../use-cases/periods/read-periods.ts';
-import { ArgumentError, readOptions, requireWritable } from '../../base/terminal/arguments.ts';
+import { ArgumentError, readGivenFile, readOptions, requireWritable } from '../../base/terminal/arguments.ts';
 import { type ExitCode, exitCodes } from '../../base/terminal/exit-codes.ts';
 import { withLedger } from '../../ledger/terminal/ledger.ts';
 import { type BooksSource, readCurrency, withBooksSource } from '../terminal/books-source.ts';
@@ -85,26 +84,17 @@ async function exportBooks(values: Values, format: BookFormat): Promise<ExitCode
 async function readStated(values: Values): Promise<BooksOptions> {
   const { rates: file, 'value-in': valueIn } = values;
   const currency = readCurrency(values);
-  const accountMap = await readAccounts(values.accounts);
+  const { accounts: names } = values;
+  const accountMap =
+    names === undefined ? undefined : readAccountMap(await readGivenFile('accounts', names), names);
   if (file === undefined) {
     if (valueIn !== undefined) throw new ArgumentError('--value-in goes with --rates');
     return { currency, accountMap };
   }
-  const csv = await readFile(file, 'utf8').catch(() => {
-    throw new ArgumentError(`--rates ${file} cannot be read`);
-  });
-  const reading = readRates(csv);
+  const reading = readRates(await readGivenFile('rates', file));
   if (reading.kind === 'problem')
     throw new ArgumentError(`--rates ${file}, line ${reading.line}: ${reading.words}`);
   return { rates: reading.rates, valueIn, currency, accountMap };
-}
-
-async function readAccounts(file: string | undefined): Promise<AccountMap | undefined> {
-  if (file === undefined) return undefined;
-  const toml = await readFile(file, 'utf8').catch(() => {
-    throw new ArgumentError(`--accounts ${file} cannot be read`);
-  });
-  return readAccountMap(toml, file);
 }
 
 /** It is a finding where the period is closed, and the export is not that of the close. */

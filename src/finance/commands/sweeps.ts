@@ -6,18 +6,19 @@ import {
 } from '../use-cases/refunds/record-sweep.ts';
 import { chainMessages, costLine } from '../terminal/cost-text.ts';
 import { moneyText } from '../terminal/money-text.ts';
-import { readNetwork, readOperator, readOptions, ArgumentError } from '../../base/terminal/arguments.ts';
+import { readNetwork, readOperator, readOptions } from '../../base/terminal/arguments.ts';
 import { type ExitCode, exitCodes } from '../../base/terminal/exit-codes.ts';
 import {
   type ChainSources,
+  listRecorded,
   readChainSources,
+  readLog,
   readTransaction,
   recordTransfer,
 } from '../terminal/record-transfer.ts';
 import { moneyCommands } from '../terminal/money-descriptions.ts';
 import { listSweeps } from '../../payments/store/refunds.ts';
 import { withLedger } from '../../ledger/terminal/ledger.ts';
-import { readListSpan } from '../terminal/period-choice.ts';
 import { notDone, say } from '../../base/terminal/terminal.ts';
 import { csvLine } from '../../base/values/csv-line.ts';
 import { type CarriedPayment, sweepParts } from '../use-cases/books/sweep-payments.ts';
@@ -62,30 +63,23 @@ function moneyOf(sweep: Sweep): string {
   return `${moneyText(sweep)} from ${sweep.pay_to} to ${sweep.swept_to}`;
 }
 
-const maxRows = 1_000;
-
-export async function list(args: readonly string[]): Promise<ExitCode> {
-  const span = readListSpan(args);
-  const sweeps = await withLedger(({ pool }) => listSweeps(pool, maxRows, span));
-  if (sweeps.length === 0) say('No sweep is recorded.');
-  for (const { at, data } of sweeps) {
-    const { network, operator } = data;
-    say(
-      `${span.zone.textOf(Date.parse(at))}  ${moneyText(data)} on ${network}, by ${operator}\n` +
-        `  from ${data.pay_to} to ${data.swept_to}, transaction ${data.transaction}, log ${data.log_index}`,
-    );
-  }
-  return exitCodes.done;
+export function list(args: readonly string[]): Promise<ExitCode> {
+  return listRecorded(
+    args,
+    listSweeps,
+    'No sweep is recorded.',
+    ({ data }) =>
+      `${moneyText(data)} on ${data.network}, by ${data.operator}\n` +
+      `  from ${data.pay_to} to ${data.swept_to}, transaction ${data.transaction}, log ${data.log_index}`,
+  );
 }
 
 const header = ['quote_digest', 'payment_nonce', 'payer', 'transaction', 'block', 'amount', 'token'];
 
 export async function payments(args: readonly string[]): Promise<ExitCode> {
   const { values } = readOptions(moneyCommands['sweeps payments'], args);
-  const { tx = '', log, csv } = values;
-  if (!/^0x[0-9a-f]{64}$/.test(tx))
-    throw new ArgumentError('--tx is the transaction of a sweep: 0x and 64 digits');
-  if (log !== undefined && !/^\d{1,9}$/.test(log)) throw new ArgumentError('--log is the number of a log');
+  const { csv } = values;
+  const [tx, log] = [readTransaction(values.tx, 'sweep'), readLog(values.log)];
   const isOf = (name: string): boolean =>
     log === undefined ? name.startsWith(`${tx}:`) : name === `${tx}:${log}`;
   if (csv) process.stdout.write(csvLine(header));

@@ -1,4 +1,3 @@
-import { isHex32 } from '../../base/values/primitives.ts';
 import {
   type UnexplainedTransferOrder,
   type UnexplainedTransferRefusal,
@@ -9,25 +8,24 @@ import {
 } from '../use-cases/refunds/record-unexplained-transfer.ts';
 import {
   ArgumentError,
+  readHash,
   readNetwork,
   readOperator,
   readOptions,
-  readOperatorText,
 } from '../../base/terminal/arguments.ts';
-import { type ExitCode, exitCodes } from '../../base/terminal/exit-codes.ts';
+import type { ExitCode } from '../../base/terminal/exit-codes.ts';
 import { chainMessages, costLine } from '../terminal/cost-text.ts';
 import {
   type ChainSources,
+  listRecorded,
   readChainSources,
   readLog,
   readTransaction,
   recordTransfer,
+  reverseRecorded,
 } from '../terminal/record-transfer.ts';
 import { moneyCommands } from '../terminal/money-descriptions.ts';
-import { withLedger } from '../../ledger/terminal/ledger.ts';
-import { notDone, say } from '../../base/terminal/terminal.ts';
 import { listTransfers } from '../../payments/store/refunds.ts';
-import { readListSpan } from '../terminal/period-choice.ts';
 import { moneyText } from '../terminal/money-text.ts';
 
 const messages: Readonly<Record<UnexplainedTransferRefusal, string>> = {
@@ -88,11 +86,8 @@ function readUse({
   readonly own: boolean;
   readonly returnedBy: string | undefined;
 }): UnexplainedTransferOrder['use'] {
-  const by = returnedBy?.toLowerCase();
-  if (by !== undefined && !isHex32(by))
-    throw new ArgumentError(
-      '--returned-by is the transaction that gave the money back: 0x and 64 hexadecimal digits',
-    );
+  const meaning = '--returned-by is the transaction that gave the money back';
+  const by = returnedBy === undefined ? undefined : readHash(returnedBy, meaning);
   const uses: UnexplainedTransferOrder['use'][] = [
     ...(suspense ? [{ as: 'suspense' } as const] : []),
     ...(income ? [{ as: 'income' } as const] : []),
@@ -110,38 +105,25 @@ const reversalMessages: Readonly<Record<ReversalRefusal, string>> = {
   superseded: 'another command was recorded meanwhile: try again',
 };
 
-export async function reverse(args: readonly string[]): Promise<ExitCode> {
+export function reverse(args: readonly string[]): Promise<ExitCode> {
   const { values } = readOptions(moneyCommands['transfers reverse'], args);
-  const order = {
-    network: readNetwork(values.network),
-    transaction: readTransaction(values.tx, 'transfer'),
-    logIndex: readLog(values.log),
-    why: readOperatorText(values.why, '--why is the reason'),
-    operator: readOperator(values.by),
-  };
-  const answer = await withLedger((ledger) => reverseUnexplainedTransfer(ledger, order));
-  if (answer.kind === 'refused')
-    return notDone(
-      reversalMessages[answer.code] + (answer.detail === undefined ? '' : ` (${answer.detail})`),
-    );
-  say(`Reversed: ${useText(answer.record)}.`);
-  return exitCodes.done;
+  const logIndex = readLog(values.log);
+  return reverseRecorded(
+    values,
+    'transfer',
+    reversalMessages,
+    (ledger, order) => reverseUnexplainedTransfer(ledger, { ...order, logIndex }),
+    ({ record: reversed }) => useText(reversed),
+  );
 }
 
-const maxRows = 1_000;
-
-export async function list(args: readonly string[]): Promise<ExitCode> {
-  const span = readListSpan(args);
-  const transfers = await withLedger(({ pool }) => listTransfers(pool, maxRows, span));
-  if (transfers.length === 0) say('No transfer is recorded.');
-  for (const { at, type, data } of transfers) {
+export function list(args: readonly string[]): Promise<ExitCode> {
+  return listRecorded(args, listTransfers, 'No transfer is recorded.', ({ type, data }) => {
     const { network, transaction, log_index: logIndex, operator } = data;
     const what =
       type === 'operator_transfer_recorded' ? useText(data) : `what was recorded is reversed: ${data.why}`;
-    const when = span.zone.textOf(Date.parse(at));
-    say(`${when}  ${what}, by ${operator}\n  on ${network}, transaction ${transaction}, log ${logIndex}`);
-  }
-  return exitCodes.done;
+    return `${what}, by ${operator}\n  on ${network}, transaction ${transaction}, log ${logIndex}`;
+  });
 }
 
 const words = {

@@ -4,15 +4,10 @@ import { verifyFile } from '../../audit/use-cases/verify/verify-file.ts';
 import { verifyDatabase } from '../../audit/use-cases/verify/verify-database.ts';
 import { type ReceiptVerdict, verifyReceipt } from '../../audit/use-cases/verify/verify-receipt.ts';
 import { checkRows } from '../../audit/use-cases/verify/rows/check-rows.ts';
-import {
-  readCheckpoints,
-  readReceiptFile,
-  readVerifier,
-  requireExport,
-} from '../../audit/terminal/given-proof.ts';
+import { readCheckpoints, readVerifier, requireExport } from '../../audit/terminal/given-proof.ts';
 import { withLedger } from '../../ledger/terminal/ledger.ts';
 import { tellSealing } from '../terminal/require-sealed.ts';
-import { ArgumentError, readOptions } from '../../base/terminal/arguments.ts';
+import { ArgumentError, readGivenJson, readOptions } from '../../base/terminal/arguments.ts';
 import { type ExitCode, exitCodes } from '../../base/terminal/exit-codes.ts';
 import { finding, notDone, say } from '../../base/terminal/terminal.ts';
 import { bookCommands } from '../terminal/book-descriptions.ts';
@@ -29,7 +24,7 @@ export async function run(args: readonly string[]): Promise<ExitCode> {
   if (values.receipt !== undefined) {
     if (!verifier || file !== undefined || values.checkpoint.length > 0)
       throw new ArgumentError('--receipt is checked with --pubkey alone');
-    return tellReceipt(verifyReceipt(await readReceiptFile(values.receipt), verifier), isRequired);
+    return tellReceipt(verifyReceipt(await readGivenJson('receipt', values.receipt), verifier), isRequired);
   }
   if (values.checkpoint.length > 0 && !verifier)
     throw new ArgumentError('without --pubkey a checkpoint proves nothing');

@@ -7,12 +7,10 @@ import { compareReport, comparePeriod, type Comparison } from '../use-cases/peri
 import { type LedgerSource, ledgerInDatabase, ledgerInFile } from '../use-cases/reconcile/ledger-source.ts';
 import { findReportByHash } from '../../audit/store/reconciliations.ts';
 import { runReconcile } from './run-reconcile.ts';
-import { ArgumentError, readRpcUrls } from '../../base/terminal/arguments.ts';
+import { ArgumentError, readGivenJson, readRpcUrls } from '../../base/terminal/arguments.ts';
 import type { NoteVerifier } from '../../base/values/log/checkpoint.ts';
 import { readConfig } from '../../audit/terminal/chains.ts';
 import { givenVerifier, readCheckpoints, readVerifier } from '../../audit/terminal/given-proof.ts';
-import { readFile } from 'node:fs/promises';
-import { reasonOf } from '../../base/config/files.ts';
 
 /** The chains to compare a close with, and the ledger at the head that it names. */
 interface ChainCheck {
@@ -114,19 +112,8 @@ export async function openChainCheck(
 
 /** Reads a report of `tollbook reconcile --json`. Throws an ArgumentError where the file is none. */
 export async function readReport(file: string): Promise<ReportJson> {
-  const text = await readFile(file, 'utf8').catch((error: unknown) => {
-    throw new ArgumentError(`--report ${file} cannot be read: ${reasonOf(error)}`);
-  });
-  const report = parsed(text);
+  const report = await readGivenJson('report', file);
   if (typeof report === 'object' && report !== null && 'tollbook_reconciliation' in report)
     return report as ReportJson;
   throw new ArgumentError(`${file} is no report of \`tollbook reconcile --json\``);
-}
-
-function parsed(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

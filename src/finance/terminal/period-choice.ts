@@ -90,7 +90,7 @@ export async function readClosed(
 }
 
 /** Which records a list shows, by the time of recording, and the time zone that it is shown in. */
-interface ListSpan {
+export interface ListSpan {
   readonly zone: TimeZone;
   readonly fromMs: number | undefined;
   readonly toMs: number | undefined;

@@ -3,6 +3,7 @@ import type { AccountJson, ReportJson } from '../rules/reconcile/report.ts';
 import type { ClassJson, GroupJson, ItemFields } from '../rules/reconcile/tally.ts';
 import type { BridgeLineJson } from '../rules/reconcile/bridge-json.ts';
 import { allClasses } from '../rules/reconcile/reconcile.ts';
+import { decimalText } from '../../base/values/entry.ts';
 import { countOf } from '../../base/values/count-text.ts';
 
 /** Items of a class that a person is shown; the JSON has them all. */
@@ -68,7 +69,7 @@ function ledgerLines({ ledger }: ReportJson): string[] {
 
 function accountLines(account: AccountJson): string[] {
   const { network, asset, pay_to, symbol, opening, movements, closing, ledger } = account;
-  const amount = (atoms: string) => decimalText(atoms, account.decimals ?? 0);
+  const amount = (atoms: string) => decimalText(BigInt(atoms), account.decimals ?? 0);
   const end = ({ atoms, how }: AccountJson['opening']) =>
     atoms === null ? 'unknown: no archive state' : `${amount(atoms)}${how === 'chain' ? '' : '  (computed)'}`;
   const beyond = ledger.difference_closing;
@@ -189,14 +190,5 @@ function moneyText(
   tokens: Tokens,
 ): string {
   const { symbol = null, decimals = null } = tokens.get(`${of.network}/${of.asset}`) ?? {};
-  return `${decimalText(atoms, decimals ?? 0)} ${symbol ?? of.asset ?? ''}`;
-}
-
-/** Atoms with the point where the token's decimals put it. */
-function decimalText(atoms: string, decimals: number): string {
-  const isNegative = atoms.startsWith('-');
-  const digits = (isNegative ? atoms.slice(1) : atoms).padStart(decimals + 1, '0');
-  const whole = digits.slice(0, digits.length - decimals);
-  const text = decimals === 0 ? whole : `${whole}.${digits.slice(-decimals)}`;
-  return isNegative ? `-${text}` : text;
+  return `${decimalText(BigInt(atoms), decimals ?? 0)} ${symbol ?? of.asset ?? ''}`;
 }

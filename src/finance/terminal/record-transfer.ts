@@ -1,19 +1,27 @@
+import type pg from 'pg';
 import type { Config } from '../../base/config/config.ts';
 import type { CostPurpose } from '../../base/values/transaction-cost.ts';
-import { type Hex, isHex32 } from '../../base/values/primitives.ts';
+import type { Caip2, Hex } from '../../base/values/primitives.ts';
 import type { Chains, Refused } from '../use-cases/refunds/final-transfers.ts';
 import type { Ledger } from '../../ledger/store/ledger.ts';
-import { ArgumentError, readRpcUrls, requireChains } from '../../base/terminal/arguments.ts';
+import {
+  ArgumentError,
+  readHash,
+  readNetwork,
+  readOperator,
+  readOperatorText,
+  readRpcUrls,
+  requireChains,
+} from '../../base/terminal/arguments.ts';
 import { type ExitCode, exitCodes } from '../../base/terminal/exit-codes.ts';
 import { closeChains, openChains, readConfig } from '../../audit/terminal/chains.ts';
 import { withLedger } from '../../ledger/terminal/ledger.ts';
+import { type ListSpan, readListSpan } from './period-choice.ts';
 import { fail, notDone, say } from '../../base/terminal/terminal.ts';
 
 /** `--tx`: a transaction, such as that of a refund. Throws an ArgumentError where it is not a transaction hash. */
 export function readTransaction(tx: string | undefined, purpose: CostPurpose | 'cost'): Hex {
-  const transaction = tx?.toLowerCase() ?? '';
-  if (isHex32(transaction)) return transaction;
-  throw new ArgumentError(`--tx is the transaction of the ${purpose}: 0x and 64 hexadecimal digits`);
+  return readHash(tx, `--tx is the transaction of the ${purpose}`);
 }
 
 /** `--log`: the place of a transfer among the logs of its block. Throws an ArgumentError where it is none. */
@@ -85,6 +93,52 @@ function refusalText<Code extends string>(
   messages: Readonly<Record<Code, string>>,
 ): string {
   return messages[code] + (detail === undefined ? '' : ` (${detail})`);
+}
+
+/** Takes a record back, as the options say, and prints it or the message of the refusal. */
+export async function reverseRecorded<
+  Code extends string,
+  Answer extends { readonly kind: 'reversed' } | Refused<Code>,
+>(
+  values: Readonly<Partial<Record<'network' | 'tx' | 'why' | 'by', string>>>,
+  purpose: 'transfer' | 'cost',
+  messages: Readonly<Record<Code, string>>,
+  reverse: (ledger: Ledger, order: ReversalOrder) => Promise<Answer>,
+  textOf: (reversed: Extract<Answer, { readonly kind: 'reversed' }>) => string,
+): Promise<ExitCode> {
+  const order = {
+    network: readNetwork(values.network),
+    transaction: readTransaction(values.tx, purpose),
+    why: readOperatorText(values.why, '--why is the reason'),
+    operator: readOperator(values.by),
+  };
+  const answer = await withLedger((ledger) => reverse(ledger, order));
+  if (answer.kind === 'refused') return notDone(refusalText(answer, messages));
+  say(`Reversed: ${textOf(answer as Extract<Answer, { readonly kind: 'reversed' }>)}.`);
+  return exitCodes.done;
+}
+
+interface ReversalOrder {
+  readonly network: Caip2;
+  readonly transaction: Hex;
+  readonly why: string;
+  readonly operator: string;
+}
+
+const mostListed = 1_000;
+
+/** Prints what was recorded between the times that the arguments name, or `none`. */
+export async function listRecorded<Event extends { readonly at: string }>(
+  args: readonly string[],
+  read: (pool: pg.Pool, limit: number, within: ListSpan) => Promise<readonly Event[]>,
+  none: string,
+  textOf: (event: Event) => string,
+): Promise<ExitCode> {
+  const span = readListSpan(args);
+  const events = await withLedger(({ pool }) => read(pool, mostListed, span));
+  if (events.length === 0) say(none);
+  for (const event of events) say(`${span.zone.textOf(Date.parse(event.at))}  ${textOf(event)}`);
+  return exitCodes.done;
 }
 
 /** Opens the ledger and the chains for `work`, and closes them. */

@@ -1,15 +1,15 @@
-import { isHex32 } from '../../../base/values/primitives.ts';
 import { type EndRefusal, endRefund } from '../../use-cases/refunds/end-refund.ts';
 import type { RefundOf } from '../../use-cases/refunds/send-refund.ts';
 import {
   ArgumentError,
+  readHash,
   readOperator,
   readOperatorText,
   readOptions,
 } from '../../../base/terminal/arguments.ts';
 import type { ExitCode } from '../../../base/terminal/exit-codes.ts';
 import { type ChainSources, readChainSources, recordEach } from '../../terminal/record-transfer.ts';
-import { readBatch } from './record.ts';
+import { paymentMeaning, quoteDigestMeaning, readBatch } from './record.ts';
 import { moneyCommands } from '../../terminal/money-descriptions.ts';
 
 const messages: Readonly<Record<EndRefusal, string>> = {
@@ -52,20 +52,18 @@ interface Request {
 
 async function readRequest(args: readonly string[]): Promise<Request> {
   const { values } = readOptions(moneyCommands['refunds abandon'], args);
-  const quoteDigest = values['quote-digest']?.toLowerCase();
-  const paymentNonce = values.payment?.toLowerCase();
-  if ((values.batch === undefined) === (quoteDigest === undefined && paymentNonce === undefined))
+  const { 'quote-digest': digest, payment: nonce } = values;
+  if ((values.batch === undefined) === (digest === undefined && nonce === undefined))
     throw new ArgumentError('name the refunds by --batch FILE, or one by --quote-digest and --payment');
   const refunds: RefundOf[] = [];
   if (values.batch !== undefined)
     for (const one of (await readBatch(values.batch)).refunds)
       refunds.push({ quoteDigest: one.quote_digest, paymentNonce: one.payment_nonce });
-  else if (isHex32(quoteDigest ?? '') && isHex32(paymentNonce ?? ''))
-    refunds.push({ quoteDigest, paymentNonce } as RefundOf);
   else
-    throw new ArgumentError(
-      '--quote-digest and --payment are the digest of the quote and the nonce of the payment: 0x and 64 hexadecimal digits',
-    );
+    refunds.push({
+      quoteDigest: readHash(digest, quoteDigestMeaning),
+      paymentNonce: readHash(nonce, paymentMeaning),
+    });
   const why =
     values.why === undefined
       ? undefined

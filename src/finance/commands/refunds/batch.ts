@@ -1,7 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { safeBatch } from '../../rules/refund-batch.ts';
 import { countOf } from '../../../base/values/count-text.ts';
-import { parseAddress } from '../../../base/values/primitives.ts';
 import type { Chain } from '../../../payments/peers/chain/chain.ts';
 import { projectToHead } from '../../../audit/use-cases/projections/project.ts';
 import {
@@ -15,6 +14,7 @@ import {
 import type { SendRefusal } from '../../use-cases/refunds/send-refund.ts';
 import {
   ArgumentError,
+  readAddress,
   readCount,
   readNetwork,
   readOperator,
@@ -158,11 +158,8 @@ function readRequest(args: readonly string[]): Request {
   if (out === undefined)
     throw new ArgumentError('--out is missing: the file of the batch, which is needed to record its refunds');
   const max = readCount('max', values.max, mostRefunds);
-  const sender = from === undefined ? undefined : parseAddress(from);
-  if (from !== undefined && !sender)
-    throw new ArgumentError(
-      '--from is the account or Safe that sends the batch: 0x and 40 hexadecimal digits',
-    );
+  const sender =
+    from === undefined ? undefined : readAddress(from, '--from is the account or Safe that sends the batch');
   if (nonce !== undefined && (!sender || !/^(?:0|[1-9]\d{0,14})$/.test(nonce)))
     throw new ArgumentError('--nonce is the next nonce of --from, a whole number from 0');
   const by: BatchSender = {

@@ -1,6 +1,5 @@
-import { readFile } from 'node:fs/promises';
 import { type RefundBatch, refundBatch } from '../../rules/refund-batch.ts';
-import { isHex32, type Hex } from '../../../base/values/primitives.ts';
+import type { Hex } from '../../../base/values/primitives.ts';
 import {
   recordBatch,
   type RefundAnswer,
@@ -10,6 +9,9 @@ import {
 } from '../../use-cases/refunds/record-refund.ts';
 import {
   ArgumentError,
+  readAddress,
+  readGivenJson,
+  readHash,
   readOperator,
   readOperatorText,
   readOptions,
@@ -88,6 +90,9 @@ function lineOf({
   return `${kind === 'recorded' ? 'Refunded' : 'Recorded before'}: ${money}.${left}`;
 }
 
+export const quoteDigestMeaning = '--quote-digest is the digest of the quote';
+export const paymentMeaning = '--payment is the nonce of the payment';
+
 type Request = { readonly sources: ChainSources } & (
   | { readonly order: RefundOrder }
   | { readonly batch: RefundBatch; readonly transactions: readonly Hex[]; readonly operator: string }
@@ -112,14 +117,10 @@ async function readRequest(args: readonly string[]): Promise<Request> {
     const batch = await readBatch(values.batch);
     return { batch, transactions, operator, sources: readChainSources(values.config, values.rpc) };
   }
-  const quoteDigest = values['quote-digest']?.toLowerCase() ?? '';
-  const paymentNonce = values.payment?.toLowerCase();
-  if (!isHex32(quoteDigest))
-    throw new ArgumentError('--quote-digest is the digest of the quote: 0x and 64 hexadecimal digits');
+  const quoteDigest = readHash(values['quote-digest'], quoteDigestMeaning);
   if (values.tx.length > 1) throw new ArgumentError('--tx is given once: several go with --batch');
   const transaction = readTransaction(values.tx[0] ?? '', 'refund');
-  if (paymentNonce !== undefined && !isHex32(paymentNonce))
-    throw new ArgumentError('--payment is the nonce of a payment: 0x and 64 hexadecimal digits');
+  const paymentNonce = values.payment === undefined ? undefined : readHash(values.payment, paymentMeaning);
   const [amount, elsewhere] = [readAtoms(values.amount), readElsewhere(values)];
   return {
     order: {
@@ -142,33 +143,25 @@ function readAtoms(text: string | undefined): bigint | undefined {
 }
 
 function readElsewhere({
-  to: given,
+  to,
   evidence,
 }: {
   readonly to?: string | undefined;
   readonly evidence?: string | undefined;
 }): RefundOrder['elsewhere'] {
-  const to = given?.toLowerCase();
   if ((to === undefined) !== (evidence === undefined))
     throw new ArgumentError(
       "--to and --evidence go together: an address that is not the payer's, and why the money went there",
     );
   if (to === undefined) return undefined;
-  if (!/^0x[0-9a-f]{40}$/.test(to))
-    throw new ArgumentError('--to is an address: 0x and 40 hexadecimal digits');
-  return { to: to as Hex, evidence: readOperatorText(evidence, '--evidence is why the money went there') };
+  return {
+    to: readAddress(to, '--to is an address'),
+    evidence: readOperatorText(evidence, '--evidence is why the money went there'),
+  };
 }
 
 export async function readBatch(file: string): Promise<RefundBatch> {
-  let json: unknown;
-  try {
-    json = JSON.parse(await readFile(file, 'utf8'));
-  } catch (error) {
-    throw new ArgumentError(
-      `--batch ${file} cannot be read: ${error instanceof Error ? error.message : String(error)}`,
-    );
-  }
-  const parsed = refundBatch.safeParse(json);
+  const parsed = refundBatch.safeParse(await readGivenJson('batch', file));
   if (parsed.success) return parsed.data;
   throw new ArgumentError(`--batch ${file} is not a batch that \`tollbook refunds batch\` wrote`);
 }

@@ -1,4 +1,3 @@
-import { isHex32 } from '../../../base/values/primitives.ts';
 import {
   type OperatorResolution,
   type OperatorResolutionResult,
@@ -8,6 +7,7 @@ import { closeChains, openChains, readConfig } from '../../../audit/terminal/cha
 import { withLedger } from '../../../ledger/terminal/ledger.ts';
 import {
   ArgumentError,
+  readHash,
   readOperator,
   readOperatorText,
   readOptions,
@@ -30,14 +30,11 @@ const messages: Readonly<Record<Exclude<OperatorResolutionResult['kind'], 'recor
 
 export async function run(args: readonly string[]): Promise<ExitCode> {
   const { values, positionals } = readOptions(moneyCommands['settlements resolve'], args);
-  const digest = (positionals[0] ?? '').toLowerCase();
-  const transaction = values.paid?.toLowerCase();
-  if (!isHex32(digest))
-    throw new ArgumentError('name the quote of the settlement: 0x and 64 hexadecimal digits');
-  if ((transaction === undefined) !== values.unpaid)
+  const digest = readHash(positionals[0], 'name the quote of the settlement');
+  if ((values.paid === undefined) !== values.unpaid)
     throw new ArgumentError('give either --paid TRANSACTION or --unpaid');
-  if (transaction !== undefined && !isHex32(transaction))
-    throw new ArgumentError('a transaction is 0x and 64 hexadecimal digits');
+  const transaction =
+    values.paid === undefined ? undefined : readHash(values.paid, '--paid is a transaction');
   const logIndex = values['log-index'];
   if (logIndex !== undefined && (transaction === undefined || !/^\d{1,9}$/.test(logIndex)))
     throw new ArgumentError('--log-index is the index in its block of the log that --paid means');
