@@ -1,4 +1,5 @@
 import type { OutFact, PaymentFact } from './fact.ts';
+import { transferKey } from './reconcile.ts';
 
 /** What the books had of each payment and transfer at the end of a period, by the time of recording. */
 export class BookedFacts {
@@ -17,7 +18,7 @@ export class BookedFacts {
     this.#isTaken = true;
     for (const payment of payments)
       if (payment.settled) this.#payments.set(paymentKey(payment), BigInt(payment.settled.amount));
-    for (const fact of recorded) this.#transfers.set(placeKey(fact), fact);
+    for (const fact of recorded) this.#transfers.set(transferKey(fact), fact);
   }
 
   /** 0 where it was not settled then. */
@@ -27,7 +28,7 @@ export class BookedFacts {
 
   /** What was recorded then of the transfer at the same place. */
   transferAt(fact: OutFact): OutFact | undefined {
-    return this.#transfers.get(placeKey(fact));
+    return this.#transfers.get(transferKey(fact));
   }
 
   /** The operators' records of unexplained transfers. */
@@ -40,12 +41,4 @@ export class BookedFacts {
 export function paymentKey({ quoteDigest, payment }: Pick<PaymentFact, 'quoteDigest' | 'payment'>): string {
   const { network, asset, payer, nonce } = payment;
   return `${quoteDigest}/${network}/${asset}/${payer}/${nonce}`;
-}
-
-export function placeKey(place: {
-  readonly network: string;
-  readonly transaction: string;
-  readonly logIndex: number;
-}): string {
-  return `${place.network}/${place.transaction}/${place.logIndex}`;
 }

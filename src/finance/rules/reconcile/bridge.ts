@@ -1,8 +1,8 @@
-import { paymentKey, placeKey } from './booked-facts.ts';
+import { paymentKey } from './booked-facts.ts';
 import type { BookedBalance } from './books-at-close.ts';
 import { amountOf, type OutFact, type PaymentFact } from './fact.ts';
 import { outFields, paymentFields } from './fields.ts';
-import { accountKey, type Account, type ItemClass, itemClasses } from './reconcile.ts';
+import { accountKey, type Account, addTo, type ItemClass, itemClasses, transferKey } from './reconcile.ts';
 import { type ChainTransfer } from '../../../payments/rules/chain-transfer.ts';
 import type { LedgerFacts } from './ledger-facts.ts';
 import type { ItemFields } from './tally.ts';
@@ -74,19 +74,19 @@ export class BridgeBuilder {
     const noted = this.#noted.get(paymentKey(payment));
     const own = accountKey(payment);
     const chain = new Map<string, bigint>();
-    if (noted?.transfer) for (const [at, atoms] of this.#sides(noted.transfer)) add(chain, at, atoms);
-    else if (isBefore) add(chain, own, amountOf(payment));
-    add(chain, own, -booked);
+    if (noted?.transfer) for (const [at, atoms] of this.#sides(noted.transfer)) addTo(chain, at, atoms);
+    else if (isBefore) addTo(chain, own, amountOf(payment));
+    addTo(chain, own, -booked);
     this.#addAll(chain, booked > 0n, noted, paymentFields(payment));
   }
 
   /** A refund, a sweep or a recorded transfer. `isBefore` as above; `booked`: as the books had it at the end of the period. */
   #out(fact: OutFact, isBefore: boolean, booked: OutFact | undefined): void {
-    const noted = this.#noted.get(`out ${placeKey(fact)}`);
+    const noted = this.#noted.get(`out ${transferKey(fact)}`);
     const chain = new Map<string, bigint>();
-    if (noted?.transfer) for (const [at, atoms] of this.#sides(noted.transfer)) add(chain, at, atoms);
-    else if (isBefore) for (const [at, atoms] of this.#factSides(fact)) add(chain, at, atoms);
-    if (booked) for (const [at, atoms] of this.#factSides(booked)) add(chain, at, -atoms);
+    if (noted?.transfer) for (const [at, atoms] of this.#sides(noted.transfer)) addTo(chain, at, atoms);
+    else if (isBefore) for (const [at, atoms] of this.#factSides(fact)) addTo(chain, at, atoms);
+    if (booked) for (const [at, atoms] of this.#factSides(booked)) addTo(chain, at, -atoms);
     this.#addAll(chain, booked !== undefined, noted, outFields(fact));
   }
 
@@ -110,8 +110,8 @@ export class BridgeBuilder {
       const booked = isRecorded ? atEnd.transferAt(fact) : isBooked ? fact : undefined;
       this.#out(fact, facts.positionOfOut(fact) === 'before' && !missing.has(fact), booked);
     }
-    const standing = new Set(outs.map(placeKey));
-    for (const fact of atEnd.transfers) if (!standing.has(placeKey(fact))) this.#takenBack(fact);
+    const standing = new Set(outs.map(transferKey));
+    for (const fact of atEnd.transfers) if (!standing.has(transferKey(fact))) this.#takenBack(fact);
   }
 
   linesOf(account: Account): readonly BridgeLine[] {
@@ -179,9 +179,5 @@ function keyOfItem({ of, ...fields }: ItemFields): string | undefined {
   const { transaction, log_index: logIndex } = fields;
   return transaction === undefined || logIndex === undefined
     ? undefined
-    : `out ${placeKey({ network, transaction, logIndex })}`;
-}
-
-function add(sums: Map<string, bigint>, key: string, atoms: bigint): void {
-  sums.set(key, (sums.get(key) ?? 0n) + atoms);
+    : `out ${transferKey({ network, transaction, logIndex })}`;
 }

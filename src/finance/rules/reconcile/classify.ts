@@ -2,14 +2,7 @@ import { amountOf, type OutFact, type PaymentFact, type SpendFact } from './fact
 import type { LedgerFacts } from './ledger-facts.ts';
 import { chainFields, outFields, paymentFields, spendFields } from './fields.ts';
 import { EvidenceBook, type Matcher, outMismatch, paymentMismatch } from './match.ts';
-import {
-  accountKey,
-  type Account,
-  type BlockRange,
-  type ItemClass,
-  transactionKey,
-  transferKey,
-} from './reconcile.ts';
+import { addTo, type BlockRange, type ItemClass, transactionKey, transferKey } from './reconcile.ts';
 import { type ChainTransfer, type Evidence } from '../../../payments/rules/chain-transfer.ts';
 import type { ItemFields, Tally } from './tally.ts';
 
@@ -199,7 +192,7 @@ class Classification {
   }
 
   #settledThere(payment: PaymentFact, transfer: ChainTransfer): void {
-    add(this.#ledger.in, payment, amountOf(payment));
+    addTo(this.#ledger.in, payment, amountOf(payment));
     const mismatch = paymentMismatch(payment, transfer);
     if (mismatch !== undefined && mismatch !== 'other_payer')
       return this.#add(mismatch, payment, transfer, undefined, transfer);
@@ -213,7 +206,7 @@ class Classification {
 
   #open(payment: PaymentFact): void {
     this.#before.add(payment);
-    add(this.#ledger.opening, payment, amountOf(payment));
+    addTo(this.#ledger.opening, payment, amountOf(payment));
   }
 
   #settledBefore(payment: PaymentFact): void {
@@ -271,7 +264,7 @@ class Classification {
   }
 
   #wanting(name: ItemClass, payment: PaymentFact, why?: string, found?: ChainTransfer): void {
-    add(this.#ledger.in, payment, amountOf(payment));
+    addTo(this.#ledger.in, payment, amountOf(payment));
     this.#add(name, payment, found, why);
   }
 
@@ -333,20 +326,20 @@ class Classification {
     this.#missing.add(out);
     const { from, to } = this.#payeesOf(out);
     if (from !== undefined) {
-      add(this.#ledger.opening, out, amount);
-      add(this.#ledger.out, out, amount);
+      addTo(this.#ledger.opening, out, amount);
+      addTo(this.#ledger.out, out, amount);
     }
     if (to !== undefined && out.of !== 'refund') {
-      add(this.#ledger.opening, { ...out, payTo: to }, -amount);
-      add(this.#ledger.in, { ...out, payTo: to }, amount);
+      addTo(this.#ledger.opening, { ...out, payTo: to }, -amount);
+      addTo(this.#ledger.in, { ...out, payTo: to }, amount);
     }
     this.#tally.add('missing_on_chain', { ...own, why: `no_${out.of}` });
   }
 
   #out(out: OutFact): void {
     const { from, to } = this.#payeesOf(out);
-    if (from !== undefined) add(this.#ledger.out, out, out.amount);
-    if (to !== undefined) add(this.#ledger.in, { ...out, payTo: to }, out.amount);
+    if (from !== undefined) addTo(this.#ledger.out, out, out.amount);
+    if (to !== undefined) addTo(this.#ledger.in, { ...out, payTo: to }, out.amount);
     const own = this.#outFields(out);
     const placed = this.#found.get(out) ?? this.#nearOut(out);
     if (placed) {
@@ -446,9 +439,4 @@ function nearIn(
   if (elsewhere) return { kind: 'payee_mismatch', transfer: elsewhere };
   const other = own.find(({ to, asset }) => to === payment.payTo && asset !== payment.asset);
   return other && { kind: 'asset_mismatch', transfer: other };
-}
-
-function add(sums: Map<string, bigint>, account: Account, amount: bigint): void {
-  const key = accountKey(account);
-  sums.set(key, (sums.get(key) ?? 0n) + amount);
 }

@@ -2,6 +2,7 @@ import { type EventData, type EventOf, hasAspect, type RecordedEvent } from '../
 import {
   accountKey,
   type Account,
+  addTo,
   type BlockRange,
   type PeriodOfTime,
   type TokenTerms,
@@ -296,9 +297,9 @@ export class LedgerFacts {
   /** Before the period it is part of the opening balance. */
   #sumOut(fact: OutFact): void {
     if (this.positionOfOut(fact) !== 'before') return;
-    this.#sum(this.opening, fact, -fact.amount);
+    addTo(this.opening, fact, -fact.amount);
     // it may have been transferred to another payee
-    if (fact.of !== 'refund') this.#sum(this.opening, { ...fact, payTo: fact.to }, fact.amount);
+    if (fact.of !== 'refund') addTo(this.opening, { ...fact, payTo: fact.to }, fact.amount);
   }
 
   #explain({ at, data }: EventOf<'operator_break_explained'>): void {
@@ -330,7 +331,7 @@ export class LedgerFacts {
     if (!payment?.settled && payableUntilMs(stream) > Date.parse(this.#at)) return;
     if (payment && this.#isPlain(payment)) {
       if (!this.#forgetPlain(payment)) return;
-      this.#sum(this.plainIn, payment, amountOf(payment));
+      addTo(this.plainIn, payment, amountOf(payment));
     } else if (payment) {
       if (!this.#isClosed(payment)) return;
       this.#close(payment);
@@ -371,12 +372,7 @@ export class LedgerFacts {
 
   #close(payment: PaymentFact): void {
     if (payment.settled && this.positionOf(payment) === 'before')
-      this.#sum(this.opening, payment, amountOf(payment));
-  }
-
-  #sum(sums: Map<string, bigint>, account: Account, amount: bigint): void {
-    const key = accountKey(account);
-    sums.set(key, (sums.get(key) ?? 0n) + amount);
+      addTo(this.opening, payment, amountOf(payment));
   }
 }
 

@@ -56,6 +56,12 @@ export function accountKey({ network, asset, payTo }: Account): string {
   return `${network}/${asset}/${payTo}`;
 }
 
+/** Adds to the sum of an account, or of the key of one. */
+export function addTo(sums: Map<string, bigint>, of: Account | string, atoms: bigint): void {
+  const key = typeof of === 'string' ? of : accountKey(of);
+  sums.set(key, (sums.get(key) ?? 0n) + atoms);
+}
+
 /** A token as described by a quote, a payment or the configuration. */
 export interface TokenTerms {
   readonly network: string;

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { breakId } from '../../../../src/finance/rules/reconcile/break-id.ts';
+import { breakId } from '../../../../src/finance/rules/reconcile/report.ts';
 import { allClasses, itemClasses } from '../../../../src/finance/rules/reconcile/reconcile.ts';
 import type { ItemFields, Tally } from '../../../../src/finance/rules/reconcile/tally.ts';
 import { allKinds, type Kind, kinds } from './support.ts';
