@@ -3,7 +3,7 @@ import path from 'node:path';
 import { exportLines } from '../../src/finance/use-cases/books/export-leaves.ts';
 import type { StreamEvent } from './synthetic-ledger.ts';
 import { noteSigner, openCheckpoint, parseVerifierKey } from '../../src/base/values/log/checkpoint.ts';
-import { leafHash, RightEdge } from '../../src/base/values/log/merkle.ts';
+import { leafHash, nodeHash, RightEdge } from '../../src/base/values/log/merkle.ts';
 import { encodeHash } from '../../src/ledger/store/claim-key.ts';
 import { writerRole } from '../../src/ledger/store/database.ts';
 import { openLane } from '../../src/ledger/store/lane.ts';
@@ -101,4 +101,33 @@ export async function insertClaims(database: TestDatabase): Promise<void> {
       );
     }
   });
+}
+
+/** Whether a consistency proof shows that the tree of the old root is the beginning of the new one. */
+export function isConsistent(
+  old: { readonly size: number; readonly root: Buffer },
+  next: { readonly size: number; readonly root: Buffer },
+  proof: readonly Buffer[],
+): boolean {
+  if (old.size === next.size) return proof.length === 0 && old.root.equals(next.root);
+  if (old.size === 0) return proof.length === 0;
+  if (old.size > next.size || proof.length === 0) return false;
+  const steps = Number.isInteger(Math.log2(old.size)) ? [old.root, ...proof] : [...proof];
+  let [at, last] = [old.size - 1, next.size - 1];
+  while (at % 2 === 1) [at, last] = [Math.floor(at / 2), Math.floor(last / 2)];
+  const first = steps.shift();
+  if (!first) return false;
+  let [oldRoot, newRoot] = [first, first];
+  for (const sibling of steps) {
+    if (last === 0) return false;
+    if (at % 2 === 1 || at === last) {
+      oldRoot = nodeHash(sibling, oldRoot);
+      newRoot = nodeHash(sibling, newRoot);
+      while (at % 2 === 0 && at !== 0) [at, last] = [Math.floor(at / 2), Math.floor(last / 2)];
+    } else {
+      newRoot = nodeHash(newRoot, sibling);
+    }
+    [at, last] = [Math.floor(at / 2), Math.floor(last / 2)];
+  }
+  return last === 0 && oldRoot.equals(old.root) && newRoot.equals(next.root);
 }

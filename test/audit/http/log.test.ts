@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
 import { noteSigner, openCheckpoint, parseVerifierKey } from '../../../src/base/values/log/checkpoint.ts';
 import {
-  isConsistent,
   isIncluded,
   leafHash,
   nodeHash,
@@ -24,6 +23,7 @@ import {
   testSeed,
   testSigner,
   testVerifier,
+  isConsistent,
 } from '../../support/log.ts';
 import { busyLedger } from '../../support/synthetic-ledger.ts';
 import { eventually } from '../../support/wait.ts';

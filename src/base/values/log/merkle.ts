@@ -177,35 +177,6 @@ export function isIncluded(
   return last === 0 && node.equals(root);
 }
 
-/** Whether a consistency proof shows that the tree of the old root is the beginning of the new one. */
-export function isConsistent(
-  old: { readonly size: number; readonly root: Buffer },
-  next: { readonly size: number; readonly root: Buffer },
-  proof: readonly Buffer[],
-): boolean {
-  if (old.size === next.size) return proof.length === 0 && old.root.equals(next.root);
-  if (old.size === 0) return proof.length === 0;
-  if (old.size > next.size || proof.length === 0) return false;
-  const steps = Number.isInteger(Math.log2(old.size)) ? [old.root, ...proof] : [...proof];
-  let [at, last] = [old.size - 1, next.size - 1];
-  while (at % 2 === 1) [at, last] = [half(at), half(last)];
-  const first = steps.shift();
-  if (!first) return false;
-  let [oldRoot, newRoot] = [first, first];
-  for (const sibling of steps) {
-    if (last === 0) return false;
-    if (at % 2 === 1 || at === last) {
-      oldRoot = nodeHash(sibling, oldRoot);
-      newRoot = nodeHash(sibling, newRoot);
-      while (at % 2 === 0 && at !== 0) [at, last] = [half(at), half(last)];
-    } else {
-      newRoot = nodeHash(newRoot, sibling);
-    }
-    [at, last] = [half(at), half(last)];
-  }
-  return last === 0 && oldRoot.equals(old.root) && newRoot.equals(next.root);
-}
-
 function foldRight(hashes: readonly Buffer[]): Buffer | undefined {
   let root: Buffer | undefined;
   for (const left of hashes.toReversed()) root = root ? nodeHash(left, root) : left;

@@ -8,7 +8,7 @@ import {
   parseVerifierKey,
   signCheckpoint,
 } from '../../../../src/base/values/log/checkpoint.ts';
-import { isConsistent, isIncluded, leafHash } from '../../../../src/base/values/log/merkle.ts';
+import { isIncluded, leafHash } from '../../../../src/base/values/log/merkle.ts';
 import {
   extendLog,
   readHead,
@@ -26,6 +26,7 @@ import {
   sealAll,
   testSigner,
   testVerifier,
+  isConsistent,
 } from '../../../support/log.ts';
 import { propertyRuns } from '../../../support/property-runs.ts';
 

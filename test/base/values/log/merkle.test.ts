@@ -1,3 +1,4 @@
+import { isConsistent } from '../../../support/log.ts';
 import fc from 'fast-check';
 import { createHash } from 'node:crypto';
 import { expect, test } from 'vitest';
@@ -5,7 +6,6 @@ import {
   consistencyRanges,
   emptyRoot,
   inclusionRanges,
-  isConsistent,
   isIncluded,
   leafHash,
   type LeafRange,
