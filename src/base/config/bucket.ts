@@ -37,6 +37,12 @@ export interface BucketPlace {
   readonly prefix: string;
 }
 
+/** A bucket, and what opens it. */
+export interface Bucket extends BucketPlace, BucketKey {
+  readonly kind: 's3';
+  readonly region: string;
+}
+
 const bucketUrl = text((raw): BucketPlace | Wrong => {
   const [, endpoint = '', bucket = '', prefix = ''] = /^([a-z]+:\/\/[^/]+)\/([^/]+)\/?(.*)$/i.exec(raw) ?? [];
   const base = secureBaseUrl.safeParse(endpoint === '' ? raw : endpoint);

@@ -3,7 +3,7 @@ import { originPattern, parseSeed } from '../values/log/checkpoint.ts';
 import { type Address, type Caip2, chainIdOf, type Hex } from '../values/primitives.ts';
 import type { Constants } from './constants.ts';
 import { besideConfig } from './files.ts';
-import { minBucketSecretChars, placeShape, readBucket, readBucketKey } from './bucket.ts';
+import { type Bucket, minBucketSecretChars, placeShape, readBucket, readBucketKey } from './bucket.ts';
 import { rpcUrlOf } from './networks.ts';
 import { readPrivateKey } from './private-key.ts';
 import type { Path } from './mistakes.ts';
@@ -61,15 +61,7 @@ export interface LogConfig extends Omit<ConfigOf<typeof logShape>, 'anchors'>, B
 export type AnchorConfig = { readonly name: string; readonly everyMs: number } & (
   | { readonly kind: 'folder'; readonly folder: string }
   | { readonly kind: 'webhook'; readonly url: string; readonly secret?: string }
-  | {
-      readonly kind: 's3';
-      readonly endpoint: string;
-      readonly bucket: string;
-      readonly prefix: string;
-      readonly region: string;
-      readonly accessKeyId: string;
-      readonly secretKey: string;
-    }
+  | Bucket
   | {
       readonly kind: 'chain';
       readonly network: Caip2;

@@ -1,4 +1,4 @@
-import { minBucketSecretChars, placeShape, readBucket, readBucketKey } from './bucket.ts';
+import { type Bucket, minBucketSecretChars, placeShape, readBucket, readBucketKey } from './bucket.ts';
 import { besideConfig } from './files.ts';
 import type { Reading } from './reading.ts';
 import { readSecret } from './secrets.ts';
@@ -24,15 +24,7 @@ type ResultStoreTable = Table<typeof resultStoreShape>;
 /** Where results go that are too large for the database. */
 export type ResultStoreConfig = { readonly maxBytes: number } & (
   | { readonly kind: 'folder'; readonly folder: string }
-  | {
-      readonly kind: 's3';
-      readonly endpoint: string;
-      readonly bucket: string;
-      readonly prefix: string;
-      readonly region: string;
-      readonly accessKeyId: string;
-      readonly secretKey: string;
-    }
+  | Bucket
 );
 
 /** Reads `[result_store]` and its secret; undefined where the table is missing, or after a report. */

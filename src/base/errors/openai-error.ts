@@ -2,10 +2,6 @@ interface TableEntry {
   readonly status: number;
   readonly type: string;
   readonly message: string;
-  /** The code that clients get, if it is not the entry's name. */
-  readonly code?: string;
-  /** False if repeating the request is useless: OpenAI's clients repeat 408, 409, 429 and 5xx by themselves. */
-  readonly retry?: boolean;
 }
 
 const request = 'invalid_request_error';
@@ -15,202 +11,113 @@ const request = 'invalid_request_error';
  * OpenAPI take status and sentence from here.
  */
 export const openAiErrors = {
-  invalid_request: { status: 400, type: request, message: 'The request is malformed.' },
-  invalid_json: { status: 400, type: request, message: 'The request body is not a JSON object in UTF-8.' },
-  missing_required_parameter: { status: 400, type: request, message: 'A required parameter is missing.' },
-  invalid_type: { status: 400, type: request, message: 'A parameter has the wrong type.' },
-  invalid_value: { status: 400, type: request, message: 'A parameter has a value that is not allowed.' },
-  invalid_parameter_combination: {
-    status: 400,
-    type: request,
-    message: 'Two parameters contradict each other.',
-  },
-  unsupported_parameter: {
-    status: 400,
-    type: request,
-    message: 'A parameter cannot be used with this model.',
-  },
-  context_length_exceeded: {
-    status: 400,
-    type: request,
-    message: "The request is longer than this model's context.",
-  },
-  conflicting_credentials: {
-    status: 400,
-    type: request,
-    message: 'The request carries two credentials: send either an API key or a spend authorization.',
-  },
-  invalid_amount: {
-    status: 400,
-    type: request,
-    message: 'The amount of the spend authorization is invalid.',
-  },
-  below_min_charge: {
-    status: 400,
-    type: request,
-    message: 'The spend authorization is below the minimum charge.',
-  },
-  exceeds_max_spend: {
-    status: 400,
-    type: request,
-    message: 'The spend authorization is above the maximum for one request.',
-  },
-  operator_mismatch: {
-    status: 400,
-    type: request,
-    message: 'The spend authorization is for another operator.',
-  },
-  service_id_mismatch: {
-    status: 400,
-    type: request,
-    message: 'The spend authorization is for another service.',
-  },
-  nonce_replay: {
-    status: 400,
-    type: request,
-    message: 'The nonce of the spend authorization was already used; nothing was charged again.',
-    retry: false,
-  },
-  invalid_api_key: {
-    status: 401,
-    type: request,
-    message: 'The API key is unknown, expired or revoked.',
-  },
-  spend_replay: {
-    status: 409,
-    type: request,
-    code: 'nonce_replay',
-    message: 'The spend authorization has already paid for this request; nothing was charged again.',
-    retry: false,
-  },
-  spend_in_progress: {
-    status: 409,
-    type: request,
-    message: 'The request that this spend authorization pays for is still running.',
-  },
-  insufficient_funds: {
-    status: 402,
-    type: 'insufficient_funds',
-    message: 'There is not enough credit for this model; free-tier models require none. Nothing was charged.',
-  },
-  key_budget_reached: {
-    status: 402,
-    type: 'insufficient_funds',
-    message:
+  ...withStatus(400, request, {
+    invalid_request: 'The request is malformed.',
+    invalid_json: 'The request body is not a JSON object in UTF-8.',
+    missing_required_parameter: 'A required parameter is missing.',
+    invalid_type: 'A parameter has the wrong type.',
+    invalid_value: 'A parameter has a value that is not allowed.',
+    invalid_parameter_combination: 'Two parameters contradict each other.',
+    unsupported_parameter: 'A parameter cannot be used with this model.',
+    context_length_exceeded: "The request is longer than this model's context.",
+    conflicting_credentials:
+      'The request carries two credentials: send either an API key or a spend authorization.',
+    invalid_amount: 'The amount of the spend authorization is invalid.',
+    below_min_charge: 'The spend authorization is below the minimum charge.',
+    exceeds_max_spend: 'The spend authorization is above the maximum for one request.',
+    operator_mismatch: 'The spend authorization is for another operator.',
+    service_id_mismatch: 'The spend authorization is for another service.',
+    nonce_replay: 'The nonce of the spend authorization was already used; nothing was charged again.',
+  }),
+  ...withStatus(401, request, {
+    invalid_api_key: 'The API key is unknown, expired or revoked.',
+  }),
+  ...withStatus(402, 'insufficient_funds', {
+    insufficient_funds:
+      'There is not enough credit for this model; free-tier models require none. Nothing was charged.',
+    key_budget_reached:
       "This request may cost more than the rest of its key's budget, which starts anew each UTC day or month. Nothing was charged.",
-  },
-  invalid_spend_auth: {
-    status: 402,
-    type: 'insufficient_funds',
-    message: 'The spend authorization cannot be read, or it has expired.',
-  },
-  signer_mismatch: {
-    status: 402,
-    type: 'insufficient_funds',
-    message: "The spend authorization is not signed by its account's spending key.",
-  },
-  insufficient_balance: {
-    status: 402,
-    type: 'insufficient_funds',
-    message: "The balance of the spend authorization's account is below its amount; nothing was charged.",
-  },
-  authorization_failed: {
-    status: 402,
-    type: 'insufficient_funds',
-    message: 'The prepaid contract rejected the spend authorization; nothing was charged.',
-  },
-  not_found: { status: 404, type: request, message: 'There is no resource at this path.' },
-  model_not_found: { status: 404, type: request, message: 'There is no model with this name.' },
-  method_not_allowed: { status: 405, type: request, message: 'This path does not accept that method.' },
-  request_timeout: {
-    status: 408,
-    type: request,
-    message: 'The request did not arrive in time. Send it again.',
-  },
-  body_too_large: {
-    status: 413,
-    type: request,
-    message: 'The request body is larger than this gateway accepts.',
-  },
-  unsupported_media_type: {
-    status: 415,
-    type: request,
-    message: 'The request body must be application/json.',
-  },
-  headers_too_large: {
-    status: 431,
-    type: request,
-    message: 'The request headers are larger than this gateway accepts.',
-  },
-  rate_limit_exceeded: {
-    status: 429,
-    type: 'requests',
-    message: 'Too many requests. Wait as long as Retry-After says.',
-  },
-  too_many_running: {
-    status: 429,
-    type: 'requests',
-    code: 'rate_limit_exceeded',
-    message:
+    invalid_spend_auth: 'The spend authorization cannot be read, or it has expired.',
+    signer_mismatch: "The spend authorization is not signed by its account's spending key.",
+    insufficient_balance:
+      "The balance of the spend authorization's account is below its amount; nothing was charged.",
+    authorization_failed: 'The prepaid contract rejected the spend authorization; nothing was charged.',
+  }),
+  ...withStatus(404, request, {
+    not_found: 'There is no resource at this path.',
+    model_not_found: 'There is no model with this name.',
+  }),
+  ...withStatus(405, request, {
+    method_not_allowed: 'This path does not accept that method.',
+  }),
+  ...withStatus(408, request, {
+    request_timeout: 'The request did not arrive in time. Send it again.',
+  }),
+  ...withStatus(409, request, {
+    spend_replay: 'The spend authorization has already paid for this request; nothing was charged again.',
+    spend_in_progress: 'The request that this spend authorization pays for is still running.',
+  }),
+  ...withStatus(413, request, {
+    body_too_large: 'The request body is larger than this gateway accepts.',
+  }),
+  ...withStatus(415, request, {
+    unsupported_media_type: 'The request body must be application/json.',
+  }),
+  ...withStatus(429, 'requests', {
+    rate_limit_exceeded: 'Too many requests. Wait as long as Retry-After says.',
+    too_many_running:
       'Too many completions of this client run at the same time. Send the request again when one has ended.',
-  },
-  daily_quota_exceeded: {
-    status: 429,
-    type: 'requests',
-    code: 'rate_limit_exceeded',
-    message: 'The daily limit of requests is reached; the next day begins at midnight UTC.',
-    retry: false,
-  },
-  server_error: {
-    status: 500,
-    type: 'server_error',
-    message: 'The gateway failed.',
-  },
-  upstream_error: {
-    status: 502,
-    type: 'server_error',
-    message: "The model's server failed or gave an unreadable answer.",
-  },
-  upstream_unavailable: {
-    status: 503,
-    type: 'server_error',
-    message: 'No server of this model could be reached. Send the request again later.',
-  },
-  chain_unavailable: {
-    status: 503,
-    type: 'server_error',
-    message:
+    daily_quota_exceeded: 'The daily limit of requests is reached; the next day begins at midnight UTC.',
+  }),
+  ...withStatus(431, request, {
+    headers_too_large: 'The request headers are larger than this gateway accepts.',
+  }),
+  ...withStatus(500, 'server_error', {
+    server_error: 'The gateway failed.',
+  }),
+  ...withStatus(502, 'server_error', {
+    upstream_error: "The model's server failed or gave an unreadable answer.",
+  }),
+  ...withStatus(503, 'server_error', {
+    upstream_unavailable: 'No server of this model could be reached. Send the request again later.',
+    chain_unavailable:
       'The chain could not be reached, or did not include the spend authorization in time. Send the request again later.',
-  },
-  ledger_unavailable: {
-    status: 503,
-    type: 'server_error',
-    message: 'The ledger could not be reached. Send the request again later.',
-  },
-  ledger_inconsistent: {
-    status: 503,
-    type: 'server_error',
-    message:
+    ledger_unavailable: 'The ledger could not be reached. Send the request again later.',
+    ledger_inconsistent:
       'The ledger lost events, and nothing is sold until its operator has recovered it. Send the request again later.',
-  },
-  quiet: {
-    status: 503,
-    type: 'server_error',
-    message:
+    quiet:
       'This gateway is quiet: its database may be a copy of the ledger, so it serves no models. Nothing was charged. Its operator ends ' +
       'that with `tollbook go-live`. Send the request again later.',
-  },
-  overloaded: {
-    status: 503,
-    type: 'server_error',
-    message: 'The gateway is busy. Send the request again later.',
-  },
-  upstream_timeout: {
-    status: 504,
-    type: 'server_error',
-    message: "The model's server did not answer in time.",
-  },
-} as const satisfies Record<string, TableEntry>;
+    overloaded: 'The gateway is busy. Send the request again later.',
+  }),
+  ...withStatus(504, 'server_error', {
+    upstream_timeout: "The model's server did not answer in time.",
+  }),
+};
+
+/** Errors of one status and type, by their messages. */
+function withStatus<Name extends string>(
+  status: number,
+  type: string,
+  messages: Readonly<Record<Name, string>>,
+): Readonly<Record<Name, TableEntry>> {
+  const entries = Object.entries<string>(messages).map(([name, message]) => [
+    name,
+    { status, type, message },
+  ]);
+  return Object.fromEntries(entries) as Record<Name, TableEntry>;
+}
+
+/**
+ * `code`: what clients get, where it is not the entry's name. `retry`: false where repeating the request is useless: OpenAI's clients repeat
+ * 408, 409, 429 and 5xx by themselves.
+ */
+const exceptions: Partial<Record<OpenAiErrorName, { readonly code?: string; readonly retry?: false }>> = {
+  nonce_replay: { retry: false },
+  spend_replay: { code: 'nonce_replay', retry: false },
+  too_many_running: { code: 'rate_limit_exceeded' },
+  daily_quota_exceeded: { code: 'rate_limit_exceeded', retry: false },
+};
 
 export type OpenAiErrorName = keyof typeof openAiErrors;
 
@@ -238,7 +145,8 @@ export function openAiError(
   name: OpenAiErrorName,
   more: { readonly message?: string; readonly param?: string } = {},
 ): OpenAiError {
-  const { status, type, message, code = name, retry = true }: TableEntry = openAiErrors[name];
+  const { status, type, message } = openAiErrors[name];
+  const { code = name, retry = true } = exceptions[name] ?? {};
   const error = { message: more.message ?? message, type, param: more.param ?? null, code };
   return { status, retry, body: { error } };
 }

@@ -3,365 +3,218 @@
  * the next step. The table is closed: HTTP and OpenAPI take status and sentence from here.
  */
 export const refusals = {
-  invalid_request: {
-    status: 400,
-    sentence: 'The request is malformed. Correct it as described in the API documentation.',
-  },
-  invalid_cursor: {
-    status: 400,
-    sentence: 'The cursor was not issued by this gateway. Start again without a cursor.',
-  },
-  missing_caller: {
-    status: 400,
-    sentence: 'The header X-NET-CALLER is missing; this job requires it. This request charged nothing.',
-  },
-  invalid_caller: {
-    status: 400,
-    sentence: 'X-NET-CALLER is not an address, or its checksum is wrong. This request charged nothing.',
-  },
-  missing_signature: {
-    status: 400,
-    sentence: 'The header X-NET-CALLER-SIG is missing; this job requires it. This request charged nothing.',
-  },
-  invalid_signature: {
-    status: 400,
-    sentence: 'X-NET-CALLER-SIG is not a 65-byte signature with a low s. This request charged nothing.',
-  },
-  missing_signature_nonce: {
-    status: 400,
-    sentence: 'The header X-NET-CALLER-NONCE is missing; this job requires it. This request charged nothing.',
-  },
-  invalid_signature_nonce: {
-    status: 400,
-    sentence:
+  ...withStatus(400, {
+    invalid_request: 'The request is malformed. Correct it as described in the API documentation.',
+    invalid_cursor: 'The cursor was not issued by this gateway. Start again without a cursor.',
+    missing_caller: 'The header X-NET-CALLER is missing; this job requires it. This request charged nothing.',
+    invalid_caller: 'X-NET-CALLER is not an address, or its checksum is wrong. This request charged nothing.',
+    missing_signature:
+      'The header X-NET-CALLER-SIG is missing; this job requires it. This request charged nothing.',
+    invalid_signature:
+      'X-NET-CALLER-SIG is not a 65-byte signature with a low s. This request charged nothing.',
+    missing_signature_nonce:
+      'The header X-NET-CALLER-NONCE is missing; this job requires it. This request charged nothing.',
+    invalid_signature_nonce:
       'X-NET-CALLER-NONCE is not 1 to 128 visible ASCII characters without a colon. This request charged nothing.',
-  },
-  missing_signature_expiry: {
-    status: 400,
-    sentence:
+    missing_signature_expiry:
       'The header X-NET-CALLER-EXPIRY is missing; this job requires it. This request charged nothing.',
-  },
-  invalid_signature_expiry: {
-    status: 400,
-    sentence:
+    invalid_signature_expiry:
       'X-NET-CALLER-EXPIRY is not a time in Unix seconds, or it is too far in the future. This request charged nothing.',
-  },
-  invalid_callback_url: {
-    status: 400,
-    sentence:
+    invalid_callback_url:
       'X-NET-CALLBACK-URL is not one https URL of a public host, of at most 2,000 characters and without a user name. This request charged nothing. Correct or omit it.',
-  },
-  invalid_payment_identifier: {
-    status: 400,
-    sentence:
+    invalid_payment_identifier:
       'The payment-identifier is not 16 to 128 characters of A-Z, a-z, 0-9, _ and -. This request charged nothing.',
-  },
-  missing_payment_identifier: {
-    status: 400,
-    sentence:
+    missing_payment_identifier:
       'The payment has no payment-identifier; this gateway requires one. This request charged nothing.',
-  },
-  invalid_webhook: {
-    status: 400,
-    sentence:
+    invalid_webhook:
       'A header of webhook-id, webhook-timestamp and webhook-signature is missing or malformed. No call was made. Send them as Standard Webhooks says; an id has no dots.',
-  },
-  webhook_signature_mismatch: {
-    status: 401,
-    sentence:
-      "The webhook is not signed with a secret of this trigger, or its time is too far from the gateway's. No call was made. Sign it again with the present time.",
-  },
-  unauthorized: { status: 401, sentence: 'Missing or unknown bearer token.' },
-  session_not_fresh: {
-    status: 403,
-    sentence:
-      'A way to sign in is added or removed within ten minutes of a sign-in. Nothing was changed: sign in again first.',
-  },
-  session_required: { status: 401, sentence: 'There is no valid session. Sign in first.' },
-  siwe_mismatch: {
-    status: 401,
-    sentence:
-      'The message is not valid for this gateway now, or its signature is not by its address. Request a new nonce and sign again.',
-  },
-  payer_signature_required: {
-    status: 401,
-    sentence:
-      "The token of this receipt is given for the payer's signature over a challenge. Sign `typed_data`, and send the request again with it.",
-  },
-  invalid_payer_signature: {
-    status: 401,
-    sentence: "The signature is not the payer's over this challenge.",
-  },
-  invalid_receipt_token: { status: 401, sentence: 'The token does not belong to this receipt.' },
-  wallet_signature_required: {
-    status: 402,
-    sentence:
-      'Your paid calls are listed for the signature of the wallet that paid. Sign the challenge in the PAYMENT-REQUIRED header (sign-in-with-x); nothing is charged.',
-  },
-  payment_required: { status: 402, sentence: 'This job must be paid for. Sign one of the offered payments.' },
-  payment_invalid: {
-    status: 402,
-    sentence: 'The payment was rejected. This request charged nothing. Sign one of the offered payments.',
-  },
-  quote_expired: {
-    status: 402,
-    sentence:
-      'The quote that this payment names has expired. This request charged nothing. Sign one of the offered payments.',
-  },
-  quote_ended: {
-    status: 402,
-    sentence:
-      'The quote that this request names has ended: a payment has taken it. This request charged nothing. Sign one of the offered payments.',
-  },
-  callback_not_allowed: {
-    status: 403,
-    sentence:
-      'This gateway calls no URLs of clients, or none of this host. This request charged nothing. Omit X-NET-CALLBACK-URL and wait for the receipt instead.',
-  },
-  x402_disabled: { status: 403, sentence: 'This job is not sold over x402. This request charged nothing.' },
-  wrong_origin: {
-    status: 403,
-    sentence: 'The request comes from a page of another origin, which may not act for a visitor.',
-  },
-  user_disabled: {
-    status: 403,
-    sentence: 'The operator has disabled this user. This request charged nothing. Ask the operator.',
-  },
-  forbidden: { status: 403, sentence: 'The token does not have the required scope or service.' },
-  signature_expired: {
-    status: 403,
-    sentence:
-      "The caller's signature has expired. This request charged nothing. Sign again with a later expiry.",
-  },
-  signature_mismatch: {
-    status: 403,
-    sentence: "The signature over this request is not the caller's. This request charged nothing.",
-  },
-  caller_not_permitted: {
-    status: 403,
-    sentence: 'The caller is not permitted to call this job. This request charged nothing.',
-  },
-  not_found: { status: 404, sentence: 'There is no resource at this path.' },
-  job_not_found: { status: 404, sentence: 'There is no such job. This request charged nothing.' },
-  account_not_found: { status: 404, sentence: 'There is no such account.' },
-  key_not_found: { status: 404, sentence: 'There is no API key with this id.' },
-  wallet_not_found: { status: 404, sentence: 'This is no wallet of yours. Nothing was changed.' },
-  call_not_found: { status: 404, sentence: 'There is no dead-lettered call with this id.' },
-  runner_not_found: { status: 404, sentence: 'The configuration has no runner of this name.' },
-  trigger_not_found: { status: 404, sentence: 'There is no webhook trigger of this name. No call was made.' },
-  payment_not_found: { status: 404, sentence: 'The ledger has no quote with this digest.' },
-  reconciliation_not_found: { status: 404, sentence: 'There is no reconciliation with this number.' },
-  proof_not_found: {
-    status: 404,
-    sentence: 'No signed tree head covers this: the event does not exist, or it is not sealed yet.',
-  },
-  receipt_not_found: {
-    status: 404,
-    sentence:
-      'There is no receipt of a quote with this digest. An unpaid quote may be summarised and not stored by itself. This request charged nothing.',
-  },
-  method_not_allowed: {
-    status: 405,
-    sentence: 'This path has another method: Allow names it. This request charged nothing.',
-  },
-  request_timeout: { status: 408, sentence: 'The request did not arrive in time. Send it again.' },
-  payment_replay: {
-    status: 409,
-    sentence:
-      'This payment was already used for another request. It is not charged again. Sign a new payment for this request.',
-  },
-  payment_recovered: {
-    status: 409,
-    sentence:
-      "The chain shows that this payment was charged, and no call was made for it; its refund is due, and nothing more is charged. It is delivered instead if the same request comes with the payer's signature over it in X-NET-REDELIVERY-SIG.",
-  },
-  signature_replay: {
-    status: 409,
-    sentence:
-      "The caller's nonce was already used by another payment, perhaps by one that failed and may still land. This request charged nothing. Sign again with a new nonce.",
-  },
-  payment_identifier_conflict: {
-    status: 409,
-    sentence:
-      'Another payment of this payer has the same payment-identifier, perhaps one that failed and may still land. This request charged nothing. Use a new identifier.',
-  },
-  too_many_keys: { status: 409, sentence: 'You have the maximum number of API keys. Revoke one first.' },
-  wallet_taken: {
-    status: 409,
-    sentence:
-      'This wallet signs in to another account already. Nothing was changed, and accounts are not merged. Use that account, or another wallet.',
-  },
-  last_way_to_sign_in: {
-    status: 409,
-    sentence:
-      'This wallet is the only way to sign in to your account. Nothing was changed. Add another one first.',
-  },
-  quote_in_use: {
-    status: 409,
-    sentence: 'Another payment is using this quote. This request charged nothing. Request a new quote.',
-  },
-  call_unpaid: {
-    status: 409,
-    sentence: 'The payment for this call is not settled at present, so the call cannot be queued again.',
-  },
-  call_refunded: {
-    status: 409,
-    sentence: 'The payment for this call was refunded, so the call cannot be queued again.',
-  },
-  refund_under_way: {
-    status: 409,
-    sentence:
-      'A refund of the payment for this call is being sent, so the call cannot be queued again. Record the refund, or say that it was not sent, and try again.',
-  },
-  count_differs: {
-    status: 409,
-    sentence:
-      'Another number of dead letters is meant than `count` says, and nothing was changed. `meant` is the number now: look at them, and confirm it.',
-  },
-  call_leased: {
-    status: 409,
-    sentence:
-      'A runner has this call under a lease and may still complete it. Pause the runner and try again later.',
-  },
-  idempotency_conflict: {
-    status: 409,
-    sentence: 'This Idempotency-Key was used for another request. Nothing was granted.',
-  },
-  account_full: {
-    status: 409,
-    sentence: 'The account would exceed the maximum credit. Nothing was granted.',
-  },
-  webhook_id_conflict: {
-    status: 409,
-    sentence: 'A webhook with this webhook-id and another body has made a call. No other one was made.',
-  },
-  lease_lost: { status: 409, sentence: 'This lease is no longer held. The result was discarded.' },
-  result_too_large: { status: 413, sentence: 'The result is larger than this gateway accepts.' },
-  result_mismatch: {
-    status: 422,
-    sentence:
-      'The parts that were stored under this lease are not the result that was named. The call is not completed: send the parts again.',
-  },
-  result_not_stored: { status: 404, sentence: 'There is no result under this receipt.' },
-  result_store_unavailable: {
-    status: 503,
-    retryAfterSecs: 5,
-    sentence: 'The store of large results is unavailable. Send the same request again later.',
-  },
-  invalid_content_type: {
-    status: 400,
-    sentence:
+    invalid_content_type:
       'The content type is longer than 200 characters or not plain ASCII. This request charged nothing.',
-  },
-  body_too_large: {
-    status: 413,
-    sentence:
+  }),
+  ...withStatus(401, {
+    webhook_signature_mismatch:
+      "The webhook is not signed with a secret of this trigger, or its time is too far from the gateway's. No call was made. Sign it again with the present time.",
+    unauthorized: 'Missing or unknown bearer token.',
+    session_required: 'There is no valid session. Sign in first.',
+    siwe_mismatch:
+      'The message is not valid for this gateway now, or its signature is not by its address. Request a new nonce and sign again.',
+    payer_signature_required:
+      "The token of this receipt is given for the payer's signature over a challenge. Sign `typed_data`, and send the request again with it.",
+    invalid_payer_signature: "The signature is not the payer's over this challenge.",
+    invalid_receipt_token: 'The token does not belong to this receipt.',
+  }),
+  ...withStatus(402, {
+    wallet_signature_required:
+      'Your paid calls are listed for the signature of the wallet that paid. Sign the challenge in the PAYMENT-REQUIRED header (sign-in-with-x); nothing is charged.',
+    payment_required: 'This job must be paid for. Sign one of the offered payments.',
+    payment_invalid:
+      'The payment was rejected. This request charged nothing. Sign one of the offered payments.',
+    quote_expired:
+      'The quote that this payment names has expired. This request charged nothing. Sign one of the offered payments.',
+    quote_ended:
+      'The quote that this request names has ended: a payment has taken it. This request charged nothing. Sign one of the offered payments.',
+  }),
+  ...withStatus(403, {
+    session_not_fresh:
+      'A way to sign in is added or removed within ten minutes of a sign-in. Nothing was changed: sign in again first.',
+    callback_not_allowed:
+      'This gateway calls no URLs of clients, or none of this host. This request charged nothing. Omit X-NET-CALLBACK-URL and wait for the receipt instead.',
+    x402_disabled: 'This job is not sold over x402. This request charged nothing.',
+    wrong_origin: 'The request comes from a page of another origin, which may not act for a visitor.',
+    user_disabled: 'The operator has disabled this user. This request charged nothing. Ask the operator.',
+    forbidden: 'The token does not have the required scope or service.',
+    signature_expired:
+      "The caller's signature has expired. This request charged nothing. Sign again with a later expiry.",
+    signature_mismatch: "The signature over this request is not the caller's. This request charged nothing.",
+    caller_not_permitted: 'The caller is not permitted to call this job. This request charged nothing.',
+  }),
+  ...withStatus(404, {
+    not_found: 'There is no resource at this path.',
+    job_not_found: 'There is no such job. This request charged nothing.',
+    account_not_found: 'There is no such account.',
+    key_not_found: 'There is no API key with this id.',
+    wallet_not_found: 'This is no wallet of yours. Nothing was changed.',
+    call_not_found: 'There is no dead-lettered call with this id.',
+    runner_not_found: 'The configuration has no runner of this name.',
+    trigger_not_found: 'There is no webhook trigger of this name. No call was made.',
+    payment_not_found: 'The ledger has no quote with this digest.',
+    reconciliation_not_found: 'There is no reconciliation with this number.',
+    proof_not_found: 'No signed tree head covers this: the event does not exist, or it is not sealed yet.',
+    receipt_not_found:
+      'There is no receipt of a quote with this digest. An unpaid quote may be summarised and not stored by itself. This request charged nothing.',
+    result_not_stored: 'There is no result under this receipt.',
+  }),
+  ...withStatus(405, {
+    method_not_allowed: 'This path has another method: Allow names it. This request charged nothing.',
+  }),
+  ...withStatus(408, {
+    request_timeout: 'The request did not arrive in time. Send it again.',
+  }),
+  ...withStatus(409, {
+    payment_replay:
+      'This payment was already used for another request. It is not charged again. Sign a new payment for this request.',
+    payment_recovered:
+      "The chain shows that this payment was charged, and no call was made for it; its refund is due, and nothing more is charged. It is delivered instead if the same request comes with the payer's signature over it in X-NET-REDELIVERY-SIG.",
+    signature_replay:
+      "The caller's nonce was already used by another payment, perhaps by one that failed and may still land. This request charged nothing. Sign again with a new nonce.",
+    payment_identifier_conflict:
+      'Another payment of this payer has the same payment-identifier, perhaps one that failed and may still land. This request charged nothing. Use a new identifier.',
+    too_many_keys: 'You have the maximum number of API keys. Revoke one first.',
+    wallet_taken:
+      'This wallet signs in to another account already. Nothing was changed, and accounts are not merged. Use that account, or another wallet.',
+    last_way_to_sign_in:
+      'This wallet is the only way to sign in to your account. Nothing was changed. Add another one first.',
+    quote_in_use: 'Another payment is using this quote. This request charged nothing. Request a new quote.',
+    call_unpaid: 'The payment for this call is not settled at present, so the call cannot be queued again.',
+    call_refunded: 'The payment for this call was refunded, so the call cannot be queued again.',
+    refund_under_way:
+      'A refund of the payment for this call is being sent, so the call cannot be queued again. Record the refund, or say that it was not sent, and try again.',
+    count_differs:
+      'Another number of dead letters is meant than `count` says, and nothing was changed. `meant` is the number now: look at them, and confirm it.',
+    call_leased:
+      'A runner has this call under a lease and may still complete it. Pause the runner and try again later.',
+    idempotency_conflict: 'This Idempotency-Key was used for another request. Nothing was granted.',
+    account_full: 'The account would exceed the maximum credit. Nothing was granted.',
+    webhook_id_conflict:
+      'A webhook with this webhook-id and another body has made a call. No other one was made.',
+    lease_lost: 'This lease is no longer held. The result was discarded.',
+  }),
+  ...withStatus(413, {
+    result_too_large: 'The result is larger than this gateway accepts.',
+    body_too_large:
       'The request body is larger than this gateway accepts. This request charged nothing. The same payment can be sent with a smaller body.',
-  },
-  unsupported_media_type: {
-    status: 415,
-    sentence: 'This content type or content encoding is not accepted here. This request charged nothing.',
-  },
-  input_invalid: {
-    status: 422,
-    sentence: "The body does not match this job's schema. This request charged nothing.",
-  },
-  rate_limited: {
-    status: 429,
-    sentence:
+  }),
+  ...withStatus(415, {
+    unsupported_media_type:
+      'This content type or content encoding is not accepted here. This request charged nothing.',
+  }),
+  ...withStatus(422, {
+    result_mismatch:
+      'The parts that were stored under this lease are not the result that was named. The call is not completed: send the parts again.',
+    input_invalid: "The body does not match this job's schema. This request charged nothing.",
+  }),
+  ...withStatus(429, {
+    rate_limited:
       'Too many unpaid requests. This request charged nothing. Wait as long as Retry-After says, then send the same payment again.',
-  },
-  too_many_waits: {
-    status: 429,
-    retryAfterSecs: 5,
-    sentence:
-      'Too many requests wait for results already, of your address or of all. This request charged nothing. Ask without wait_secs, or wait as long as Retry-After says.',
-  },
-  too_many_attempts: { status: 429, sentence: 'Too many attempts. Wait as long as Retry-After says.' },
-  headers_too_large: {
-    status: 431,
-    sentence: 'The request headers are larger than this gateway accepts. This request charged nothing.',
-  },
-  internal_error: { status: 500, sentence: 'The gateway failed. Sending the same request again is safe.' },
-  enqueue_failed: {
-    status: 503,
-    retryAfterSecs: 5,
-    sentence:
-      'The gateway cannot accept another call now. This request charged nothing. Send the same payment again later.',
-  },
-  runner_unavailable: {
-    status: 503,
-    retryAfterSecs: 30,
-    sentence:
-      'The runner of this job takes no calls now. This request charged nothing. Send the same payment again later.',
-  },
-  overloaded: {
-    status: 503,
-    retryAfterSecs: 1,
-    sentence: 'The gateway is busy. This request charged nothing. Send the same payment again later.',
-  },
-  sign_in_unavailable: { status: 503, sentence: 'This way to sign in is unavailable now. Try again later.' },
-  facilitator_unavailable: {
-    status: 503,
-    retryAfterSecs: 5,
-    sentence:
-      'The payment could not be verified. This request charged nothing. Send the same payment again later.',
-  },
-  no_current_rate: {
-    status: 503,
-    retryAfterSecs: 5,
-    sentence:
-      'No accepted token has a current rate, so this job has no price in any now. This request charged nothing. Send the request again later.',
-  },
-  payment_use_unknown: {
-    status: 503,
-    retryAfterSecs: 5,
-    sentence:
-      'The payment was rejected, and it is not known whether its authorization was used for this transfer before. This request has charged nothing. Do not sign another payment; send this request again.',
-  },
-  payer_signature_unchecked: {
-    status: 503,
-    retryAfterSecs: 5,
-    sentence: "The payer's contract could not be asked about its signature. Send the request again later.",
-  },
-  permission_check_failed: {
-    status: 503,
-    retryAfterSecs: 5,
-    sentence:
-      'The permission contract could not be reached. This request charged nothing. Send the same payment again later.',
-  },
-  ledger_unavailable: {
-    status: 503,
-    retryAfterSecs: 2,
-    sentence: 'The ledger could not be reached. Sending the same request again is safe.',
-  },
-  ledger_inconsistent: {
-    status: 503,
-    retryAfterSecs: 60,
-    sentence:
-      'The ledger lost events, and nothing is sold until its operator has recovered it. This request charged nothing. ' +
-      'Do not sign another payment for it; send the same request again later.',
-  },
-  quiet: {
-    status: 503,
-    retryAfterSecs: 60,
-    sentence:
-      'This gateway is quiet: its database may be a copy of the ledger, so it serves reads alone. This request charged nothing. ' +
-      'Its operator ends that with `tollbook go-live`. Do not sign another payment for it; send the same request again later.',
-  },
-  payment_unrecorded: {
-    status: 503,
-    retryAfterSecs: 30,
-    sentence:
-      'The chain shows that this payment was charged, and the ledger has no record of it yet. Nothing more is charged. Do not sign another one; send this request again later.',
-  },
-  settlement_pending: {
-    status: 503,
-    retryAfterSecs: 2,
-    sentence:
-      'The payment was sent and its outcome is not known yet. Do not sign another one; send this request again.',
-  },
-} as const satisfies Record<string, Refusal>;
+    too_many_attempts: 'Too many attempts. Wait as long as Retry-After says.',
+  }),
+  ...withStatus(
+    429,
+    {
+      too_many_waits:
+        'Too many requests wait for results already, of your address or of all. This request charged nothing. Ask without wait_secs, or wait as long as Retry-After says.',
+    },
+    5,
+  ),
+  ...withStatus(431, {
+    headers_too_large:
+      'The request headers are larger than this gateway accepts. This request charged nothing.',
+  }),
+  ...withStatus(500, {
+    internal_error: 'The gateway failed. Sending the same request again is safe.',
+  }),
+  ...withStatus(503, {
+    sign_in_unavailable: 'This way to sign in is unavailable now. Try again later.',
+  }),
+  ...withStatus(
+    503,
+    {
+      overloaded: 'The gateway is busy. This request charged nothing. Send the same payment again later.',
+    },
+    1,
+  ),
+  ...withStatus(
+    503,
+    {
+      ledger_unavailable: 'The ledger could not be reached. Sending the same request again is safe.',
+      settlement_pending:
+        'The payment was sent and its outcome is not known yet. Do not sign another one; send this request again.',
+    },
+    2,
+  ),
+  ...withStatus(
+    503,
+    {
+      result_store_unavailable:
+        'The store of large results is unavailable. Send the same request again later.',
+      enqueue_failed:
+        'The gateway cannot accept another call now. This request charged nothing. Send the same payment again later.',
+      facilitator_unavailable:
+        'The payment could not be verified. This request charged nothing. Send the same payment again later.',
+      no_current_rate:
+        'No accepted token has a current rate, so this job has no price in any now. This request charged nothing. Send the request again later.',
+      payment_use_unknown:
+        'The payment was rejected, and it is not known whether its authorization was used for this transfer before. This request has charged nothing. Do not sign another payment; send this request again.',
+      payer_signature_unchecked:
+        "The payer's contract could not be asked about its signature. Send the request again later.",
+      permission_check_failed:
+        'The permission contract could not be reached. This request charged nothing. Send the same payment again later.',
+    },
+    5,
+  ),
+  ...withStatus(
+    503,
+    {
+      runner_unavailable:
+        'The runner of this job takes no calls now. This request charged nothing. Send the same payment again later.',
+      payment_unrecorded:
+        'The chain shows that this payment was charged, and the ledger has no record of it yet. Nothing more is charged. Do not sign another one; send this request again later.',
+    },
+    30,
+  ),
+  ...withStatus(
+    503,
+    {
+      ledger_inconsistent:
+        'The ledger lost events, and nothing is sold until its operator has recovered it. This request charged nothing. ' +
+        'Do not sign another payment for it; send the same request again later.',
+      quiet:
+        'This gateway is quiet: its database may be a copy of the ledger, so it serves reads alone. This request charged nothing. ' +
+        'Its operator ends that with `tollbook go-live`. Do not sign another payment for it; send the same request again later.',
+    },
+    60,
+  ),
+};
 
 interface Refusal {
   readonly status: number;
@@ -370,10 +223,22 @@ interface Refusal {
   readonly retryAfterSecs?: number;
 }
 
+/** Refusals of one status, by their sentences. */
+function withStatus<Code extends string>(
+  status: number,
+  sentences: Readonly<Record<Code, string>>,
+  retryAfterSecs?: number,
+): Readonly<Record<Code, Refusal>> {
+  const entries = Object.entries<string>(sentences).map(([code, sentence]) => [
+    code,
+    { status, sentence, ...(retryAfterSecs !== undefined && { retryAfterSecs }) },
+  ]);
+  return Object.fromEntries(entries) as Record<Code, Refusal>;
+}
+
 export type RefusalCode = keyof typeof refusals;
 
 /** How long a client waits before it sends the same request again, if the code alone says so. */
 export function defaultRetryAfterSecs(code: RefusalCode): number | undefined {
-  const refusal: Refusal = refusals[code];
-  return refusal.retryAfterSecs;
+  return refusals[code].retryAfterSecs;
 }
