@@ -7,7 +7,6 @@ import { healthRoutes, statsRoutes } from '../jobs/http/status.ts';
 import { logRoutes } from '../audit/http/log.ts';
 import { createApp } from '../ledger/http/app.ts';
 import { gatewayStatusRoutes } from '../accounts/http/gateway-status.ts';
-import { quietRoutes } from '../ledger/http/read-only-routes.ts';
 import { createWaitPlaces } from '../base/http/wait-places.ts';
 import { createStreamWatch } from '../calls/use-cases/stream-watch.ts';
 import { readyRoutes } from '../ledger/http/ready.ts';
@@ -29,6 +28,9 @@ import { openMetrics } from './metrics.ts';
 import { listeningUrl, partsOf, type RunningGateway } from './running-gateway.ts';
 import { type Ending, shutDownGateway } from './shut-down.ts';
 import { StartError } from './start-error.ts';
+import { openAiError } from '../base/errors/openai-error.ts';
+import { sendOpenAiError } from '../ledger/http/openai-errors.ts';
+import { sendRefusal } from '../ledger/http/errors.ts';
 
 export interface QuietOptions {
   readonly config: Config;
@@ -163,4 +165,18 @@ function quietStatusRoutes(ledger: Ledger, reason: string, halt: RecordedHalt | 
     workers: () => ({ ok: false, detail: 'a quiet gateway runs none' }),
     features: () => ({ quiet: { status: 'degraded', detail: reason } }),
   });
+}
+
+/** Refuses what no other route of a quiet gateway answers, before a body is read. */
+function quietRoutes(isChatPath: (url: string) => boolean) {
+  return async (app: FastifyInstance): Promise<void> => {
+    app.all('/*', {
+      onRequest: async (request, reply) => {
+        reply.header('cache-control', 'no-store');
+        if (isChatPath(request.url)) return sendOpenAiError(request, reply, openAiError('quiet'));
+        return sendRefusal(request, reply, 'quiet');
+      },
+      handler: async () => undefined,
+    });
+  };
 }

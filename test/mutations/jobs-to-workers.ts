@@ -23,7 +23,7 @@ export const fromJobsToWorkers: readonly MutationRow[] = [
   },
   {
     name: 'resolved-by-operator-is-not-counted',
-    file: 'src/ledger/metrics/settlement-outcomes.ts',
+    file: 'src/ledger/metrics/metrics.ts',
     find: `settlement_reorged: 'reorged',
   operator_settlement_resolved: 'resolved_by_operator',`,
     replace: `settlement_reorged: 'reorged',`,

@@ -1,6 +1,7 @@
 import type pg from 'pg';
 import { sql } from 'kysely';
 import { type LedgerDatabase, queriesOn } from '../../ledger/store/database.ts';
+import { withoutNulls } from '../../ledger/store/expressions.ts';
 import { callFunction } from '../../ledger/store/functions.ts';
 
 export const budgetPeriods = ['day', 'month'] as const;
@@ -118,7 +119,7 @@ export async function listApiKeys(
     .$if(accounts !== undefined, (all) => all.where('tollbook.account.name', 'in', accounts ?? []))
     .$if(limit !== undefined, (all) => all.limit(limit ?? 0))
     .orderBy('key_id');
-  return (await listed.execute()).map((row) => ({ ...toApiKey(row), account: row.account }));
+  return (await listed.execute()).map(toApiKey);
 }
 
 /** Up to `limit` keys of an account that were not revoked, oldest first, or that were, the last to be first. */
@@ -156,23 +157,23 @@ function keys(db: LedgerDatabase) {
   return db
     .selectFrom('tollbook.api_key')
     .select([
-      'key_id',
-      'tollbook.api_key.account_id',
+      'key_id as keyId',
+      'tollbook.api_key.account_id as accountId',
       'tollbook.api_key.name',
       'models',
-      'cap',
-      'spent',
-      'tollbook.api_key.created_at',
-      'expires_at',
-      'revoked_at',
-      'last_used_at',
-      'is_of_user',
-      'budget',
-      'budget_period',
+      'cap as capMicros',
+      'spent as spentMicros',
+      'tollbook.api_key.created_at as createdAt',
+      'expires_at as expiresAt',
+      'revoked_at as revokedAt',
+      'last_used_at as lastUsedAt',
+      'is_of_user as isOfUser',
+      'budget as micros',
+      'budget_period as period',
     ])
     .select([
-      sql<number>`case when budget_from = ${budgetStart} then budget_spent else 0 end`.as('budget_spent'),
-      sql<Date | null>`tollbook.budget_end(budget_period, ${budgetStart})`.as('budget_until'),
+      sql<number>`case when budget_from = ${budgetStart} then budget_spent else 0 end`.as('spentInPeriod'),
+      sql<Date | null>`tollbook.budget_end(budget_period, ${budgetStart})`.as('until'),
     ])
     .select((key) =>
       key
@@ -183,36 +184,12 @@ function keys(db: LedgerDatabase) {
             .where('owner.disabled_at', 'is not', null),
         )
         .$castTo<boolean>()
-        .as('is_disabled'),
+        .as('isDisabled'),
     );
 }
 
-function toApiKey(row: Awaited<ReturnType<ReturnType<typeof keys>['execute']>>[number]): ApiKey {
-  return {
-    keyId: row.key_id,
-    accountId: row.account_id,
-    name: row.name,
-    models: row.models ?? undefined,
-    capMicros: row.cap ?? undefined,
-    spentMicros: row.spent,
-    budget: budgetOf(row),
-    createdAt: row.created_at,
-    expiresAt: row.expires_at ?? undefined,
-    revokedAt: row.revoked_at ?? undefined,
-    lastUsedAt: row.last_used_at ?? undefined,
-    isOfUser: row.is_of_user,
-    isDisabled: row.is_disabled,
-  };
-}
-
-function budgetOf(row: {
-  readonly budget: number | null;
-  readonly budget_period: BudgetPeriod | null;
-  readonly budget_spent: number;
-  readonly budget_until: Date | null;
-}): KeyBudget | undefined {
-  const { budget: micros, budget_period: period, budget_spent: spentMicros, budget_until: until } = row;
-  return micros === null || period === null || until === null
-    ? undefined
-    : { micros, period, spentMicros, until };
+function toApiKey<Row extends Awaited<ReturnType<ReturnType<typeof keys>['execute']>>[number]>(row: Row) {
+  const { micros, period, spentInPeriod: spentMicros, until, ...key } = withoutNulls(row);
+  const isBudget = micros !== undefined && period !== undefined && until !== undefined;
+  return { ...key, budget: isBudget ? { micros, period, spentMicros, until } : undefined };
 }

@@ -46,10 +46,9 @@ export async function findAccount(
   db: LedgerDatabase,
   by: { readonly accountId: number } | { readonly name: string },
 ): Promise<Account | undefined> {
-  const row = await accounts(db)
+  return accounts(db)
     .where((where) => ('name' in by ? where('name', '=', by.name) : where('account_id', '=', by.accountId)))
     .executeTakeFirst();
-  return row && toAccount(row);
 }
 
 /** Up to `limit` accounts after this id, oldest first, of all names or of these; all of them without a limit. */
@@ -69,21 +68,19 @@ export async function listAccounts(
     .where('account_id', '>', after)
     .$if(names !== undefined, (some) => some.where('name', 'in', names ?? []))
     .orderBy('account_id');
-  return (await (limit === undefined ? all : all.limit(limit)).execute()).map(toAccount);
+  return (limit === undefined ? all : all.limit(limit)).execute();
 }
 
 function accounts(db: LedgerDatabase) {
-  return db.selectFrom('tollbook.account').select(['account_id', 'name', 'balance', 'held', 'used']);
-}
-
-function toAccount(row: Awaited<ReturnType<ReturnType<typeof accounts>['execute']>>[number]): Account {
-  return {
-    accountId: row.account_id,
-    name: row.name,
-    balanceMicros: row.balance,
-    heldMicros: row.held,
-    usedMicros: row.used,
-  };
+  return db
+    .selectFrom('tollbook.account')
+    .select([
+      'account_id as accountId',
+      'name',
+      'balance as balanceMicros',
+      'held as heldMicros',
+      'used as usedMicros',
+    ]);
 }
 
 /** A hold whose process has stopped sending heartbeats. */

@@ -2,6 +2,7 @@ import { sql } from 'kysely';
 import type pg from 'pg';
 import type { OperatorScope } from '../../base/values/operator-scope.ts';
 import type { LedgerDatabase } from '../../ledger/store/database.ts';
+import { withoutNulls } from '../../ledger/store/expressions.ts';
 import { callFunction } from '../../ledger/store/functions.ts';
 
 export interface OperatorToken {
@@ -50,28 +51,25 @@ export async function findValidToken(db: LedgerDatabase, hash: Buffer): Promise<
       where.or([where('expires_at', 'is', null), where('expires_at', '>', sql<Date>`tollbook.clock()`)]),
     )
     .executeTakeFirst();
-  return row && toToken(row);
+  return row && withoutNulls(row);
 }
 
 export async function listTokens(db: LedgerDatabase): Promise<OperatorToken[]> {
   const rows = await tokens(db).orderBy('token_id').execute();
-  return rows.map(toToken);
+  return rows.map(withoutNulls);
 }
 
 function tokens(db: LedgerDatabase) {
   return db
     .selectFrom('tollbook.operator_token')
-    .select(['token_id', 'name', 'scopes', 'accounts', 'created_at', 'expires_at', 'revoked_at']);
-}
-
-function toToken(row: Awaited<ReturnType<ReturnType<typeof tokens>['execute']>>[number]): OperatorToken {
-  return {
-    tokenId: row.token_id,
-    name: row.name,
-    scopes: row.scopes as OperatorScope[],
-    accounts: row.accounts ?? undefined,
-    createdAt: row.created_at,
-    expiresAt: row.expires_at ?? undefined,
-    revokedAt: row.revoked_at ?? undefined,
-  };
+    .select([
+      'token_id as tokenId',
+      'name',
+      'scopes',
+      'accounts',
+      'created_at as createdAt',
+      'expires_at as expiresAt',
+      'revoked_at as revokedAt',
+    ])
+    .$narrowType<{ scopes: OperatorScope[] }>();
 }

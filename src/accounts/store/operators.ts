@@ -2,6 +2,7 @@ import { sql } from 'kysely';
 import type pg from 'pg';
 import type { OperatorRole } from '../../base/values/operator-role.ts';
 import { queriesOn } from '../../ledger/store/database.ts';
+import { withoutNulls } from '../../ledger/store/expressions.ts';
 
 const now = sql<Date>`tollbook.clock()`;
 
@@ -23,24 +24,20 @@ export async function listOperators(pool: pg.Pool): Promise<ListedOperator[]> {
     .leftJoin('identity.user as person', 'person.id', 'operator.user_id')
     .select(({ exists, selectFrom }) => [
       'operator.name',
-      'operator.user_id',
+      'operator.user_id as userId',
       'operator.role',
       'person.email',
       exists(
         selectFrom('identity.operator_factor as factor')
           .select('factor_id')
           .whereRef('factor.user_id', '=', 'operator.user_id'),
-      ).as('has_factor'),
+      )
+        .$castTo<boolean>()
+        .as('hasFactor'),
     ])
     .orderBy('operator.name')
     .execute();
-  return rows.map((row) => ({
-    name: row.name,
-    userId: row.user_id ?? undefined,
-    email: row.email ?? undefined,
-    role: row.role ?? undefined,
-    hasFactor: Boolean(row.has_factor),
-  }));
+  return rows.map(withoutNulls);
 }
 
 /** The operator of a session. */
@@ -80,10 +77,10 @@ export async function findOperatorNamed(
 ): Promise<{ readonly userId: string | undefined; readonly role: OperatorRole | undefined } | undefined> {
   const row = await queriesOn(pool)
     .selectFrom('identity.operator')
-    .select(['user_id', 'role'])
+    .select(['user_id as userId', 'role'])
     .where('name', '=', name)
     .executeTakeFirst();
-  return row && { userId: row.user_id ?? undefined, role: row.role ?? undefined };
+  return row && withoutNulls(row);
 }
 
 /** The name that a user has, or had, as an operator. */
@@ -183,18 +180,18 @@ export interface Factor {
 export async function listFactors(pool: pg.Pool, userId: string): Promise<Factor[]> {
   const rows = await queriesOn(pool)
     .selectFrom('identity.operator_factor')
-    .select(['factor_id', 'kind', 'credential_id', 'key', 'last_step', 'created_at'])
+    .select([
+      'factor_id as factorId',
+      'kind',
+      'credential_id as credentialId',
+      'key',
+      'last_step as lastStep',
+      'created_at as createdAt',
+    ])
     .where('user_id', '=', userId)
     .orderBy('created_at')
     .execute();
-  return rows.map((row) => ({
-    factorId: row.factor_id,
-    kind: row.kind,
-    credentialId: row.credential_id ?? undefined,
-    key: row.key,
-    lastStep: row.last_step,
-    createdAt: row.created_at,
-  }));
+  return rows.map(withoutNulls);
 }
 
 /**

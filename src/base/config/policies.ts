@@ -1,11 +1,10 @@
 import { z } from 'zod';
 import { type Discovery, discoveryOf, plainDiscovery } from '../values/discovery.ts';
 import { authModes, invocationModes, jobKey, serviceIdTypes } from '../values/job.ts';
-import { type JsonSchema, readJsonSchema } from './json-schema.ts';
 import type { Path } from './mistakes.ts';
 import type { Reading } from './reading.ts';
 import type { Report } from './report.ts';
-import { type ConfigOf, readTables, type Table } from './table.ts';
+import { type ConfigOf, readTables, type Table, isTable } from './table.ts';
 import { rpcUrl } from './urls.ts';
 import {
   address,
@@ -19,6 +18,8 @@ import {
   serviceId,
   wholeNumber,
 } from './values.ts';
+import { compileSchema } from '../values/job-input.ts';
+import { besideConfig, reasonOf } from './files.ts';
 
 export const policyShape = {
   service_id: serviceId.describe('The service of the job'),
@@ -197,5 +198,26 @@ function checkDuplicates(tables: readonly PolicyTable[], report: Report): void {
     const earlier = seen.get(key);
     if (earlier === undefined) seen.set(key, position);
     else report.mistake(at, `repeats job ${key} of job_policies[${earlier}]`);
+  }
+}
+
+type JsonSchema = Readonly<Record<string, unknown>>;
+
+/** Reads a JSON Schema and compiles it once, so that a mistake in it is reported before the gateway starts. */
+async function readJsonSchema(
+  path: string,
+  at: Path,
+  { file: configFile, readFile, report }: Reading,
+): Promise<JsonSchema | undefined> {
+  const file = besideConfig(configFile, path);
+  try {
+    const schema: unknown = JSON.parse(await readFile(file));
+    if (!isTable(schema)) throw new TypeError('it is not a JSON object');
+    compileSchema(schema);
+    return schema;
+  } catch (error) {
+    const reason = error instanceof Error && !('code' in error) ? error.message : reasonOf(error);
+    report.mistake(at, `${file} is not a usable JSON Schema (draft 2020-12): ${reason}`);
+    return undefined;
   }
 }

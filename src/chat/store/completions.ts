@@ -1,6 +1,6 @@
 import { type RawBuilder, sql } from 'kysely';
 import type pg from 'pg';
-import type { CompletionRow } from '../../ledger/store/completion-row.ts';
+import type { CompletionRow } from '../../ledger/store/projection.ts';
 import { type LedgerDatabase, queriesOn } from '../../ledger/store/database.ts';
 import { defined, time } from '../../ledger/store/expressions.ts';
 import { activeGeneration, type Page, readPage } from '../../ledger/store/payments.ts';

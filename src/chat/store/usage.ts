@@ -2,7 +2,7 @@ import { type RawBuilder, sql } from 'kysely';
 import type pg from 'pg';
 import { queriesOn } from '../../ledger/store/database.ts';
 import { activeGeneration, type Page } from '../../ledger/store/payments.ts';
-import type { UsageRow } from '../../ledger/store/usage-row.ts';
+import type { UsageRow } from '../../ledger/store/projection.ts';
 
 export const usageDimensions = ['day', 'model', 'key'] as const;
 export type UsageDimension = (typeof usageDimensions)[number];

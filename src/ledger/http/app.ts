@@ -9,10 +9,10 @@ import { handleErrors, sendRefusal, type SendProblemPage } from './errors.ts';
 import { sendOpenAiError } from './openai-errors.ts';
 import { createParserErrors } from '../../base/http/parser-errors.ts';
 import { parseWithin, type RequestBodies } from '../../base/http/request-bodies.ts';
-import { closeRefusedConnections } from '../../base/http/refused-connections.ts';
 import { logRequests } from '../../base/http/request-log.ts';
-import { closeSilentConnections } from '../../base/http/silent-connections.ts';
 import { boundReaders } from '../../base/http/slow-readers.ts';
+import type { Socket } from 'node:net';
+import { declaredBytesOf } from '../../base/http/request-values.ts';
 
 /** Enough for a payment header of 16 KiB and the usual headers; beyond it the HTTP parser refuses the request. */
 const maxHeaderBytes = 65_536;
@@ -101,4 +101,42 @@ export function createApp({
 function pathOf(target: string): string {
   if (target.startsWith('/')) return target;
   return /^[a-z][a-z0-9+.-]*:\/\/[^/?#]*(\/.*)$/i.exec(target)?.[1] ?? target;
+}
+
+/** After so many refusals a connection is closed. */
+const mostRefusals = 32;
+/** To read the body of a refused request costs as much as one more refusal for each of so many bytes. */
+const bytesOfOneRefusal = 65_536;
+
+/**
+ * Closes the connections of clients that go on after 429, with what they have not sent yet: what a proxy has for several clients is opened
+ * again. The first 429 of a connection never closes it, whatever its body, so that an honest client reads its answer.
+ */
+function closeRefusedConnections(app: FastifyInstance): void {
+  const refusals = new WeakMap<Socket, number>();
+  app.addHook('onSend', (request, reply, _payload, done) => {
+    if (reply.statusCode !== 429) return done();
+    const { socket } = request.raw;
+    const before = refusals.get(socket) ?? 0;
+    const after = before + 1 + Math.floor(declaredBytesOf(request.headers) / bytesOfOneRefusal);
+    refusals.set(socket, after);
+    if (before > 0 && after > mostRefusals) reply.header('connection', 'close');
+    done();
+  });
+}
+
+/**
+ * Closes the connections on which nothing has come when the app stops. Node closes those that are idle after a request, and would
+ * wait for the others until the time of a request is over.
+ */
+function closeSilentConnections(app: FastifyInstance): void {
+  const open = new Set<Socket>();
+  app.server.on('connection', (socket: Socket) => {
+    open.add(socket);
+    socket.once('close', () => open.delete(socket));
+  });
+  app.addHook('preClose', (done) => {
+    for (const socket of open) if (socket.bytesRead === 0) socket.destroy();
+    done();
+  });
 }

@@ -1,5 +1,6 @@
 import type { z } from 'zod';
 import { isObject } from '../../base/values/json-object.ts';
+import { canonicalJson, type CanonicalValue } from '../../base/values/canonical-json.ts';
 
 /** Whether a value that was read from JSON matches a schema. Says not why: the schema itself does. */
 export type Check = (value: unknown) => boolean;
@@ -48,7 +49,7 @@ export function compileCheck(schema: z.core.$ZodType): Check {
 type ZodCheck = z.core.$ZodCheck;
 
 /** Where zod documents the definition of a schema or a check, for libraries built on it. */
-export function definitionOf<Part extends { readonly _zod: { readonly def: unknown } }>(
+function definitionOf<Part extends { readonly _zod: { readonly def: unknown } }>(
   part: Part,
 ): Part['_zod']['def'] {
   const { _zod: internals } = part;
@@ -138,4 +139,49 @@ function recordCheck(isKey: Check, isValue: Check): Check {
 function oneOf(values: readonly unknown[]): Check {
   const allowed = new Set(values);
   return (value) => allowed.has(value);
+}
+
+export type Write = (value: CanonicalValue) => string;
+
+/**
+ * Writes the canonical JSON of values that match a schema, in half the time of {@link canonicalJson}: the order of an object's members
+ * is known from its schema. For a value that does not match, the text is wrong.
+ */
+export function compileText(schema: z.core.$ZodType): Write {
+  const def = definitionOf(schema as z.core.$ZodTypes);
+  switch (def.type) {
+    case 'optional':
+      return compileText(def.innerType);
+    case 'array':
+      return listText(compileText(def.element));
+    case 'object':
+      return hasAll(def) ? objectText(def) : canonicalJson;
+    default:
+      return canonicalJson;
+  }
+}
+
+/** Only of a strict object all members are known. */
+function hasAll({ catchall }: z.core.$ZodObjectDef): boolean {
+  return catchall !== undefined && definitionOf(catchall as z.core.$ZodTypes).type === 'never';
+}
+
+function objectText({ shape }: z.core.$ZodObjectDef): Write {
+  const keys = Object.keys(shape).toSorted();
+  const names = keys.map((key) => `${JSON.stringify(key)}:`);
+  const writers = keys.map((key) => compileText(shape[key] as z.core.$ZodType));
+  return (value) => {
+    const object = value as Readonly<Record<string, CanonicalValue | undefined>>;
+    let text = '';
+    for (let i = 0; i < keys.length; i++) {
+      const member = object[keys[i] ?? ''];
+      if (member === undefined) continue;
+      text += `${text === '' ? '' : ','}${names[i]}${writers[i]?.(member)}`;
+    }
+    return `{${text}}`;
+  };
+}
+
+function listText(element: Write): Write {
+  return (value) => `[${(value as readonly CanonicalValue[]).map(element).join(',')}]`;
 }

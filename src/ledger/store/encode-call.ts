@@ -24,77 +24,54 @@ export function keptClaims(claims: readonly EncodedClaim[]): EncodedClaim[] {
 export function encodeCall(call: CallChange, kept: readonly EncodedClaim[]): string {
   switch (call.op) {
     case 'add': {
-      const {
-        op,
-        serviceId,
-        jobIndex,
-        bodyId,
-        network,
-        asset,
-        symbol,
-        caller,
-        payment,
-        idempotencyKey,
-        delayMs,
-        traceparent,
-        order,
-      } = call;
-      const claims = kept.length > 0 ? kept : undefined;
+      const { order } = call;
       return JSON.stringify({
-        op,
-        service_id: serviceId,
-        job_index: jobIndex,
-        body_id: bodyId,
-        network,
-        asset,
-        symbol,
-        caller,
-        payment,
-        idempotency_key: idempotencyKey,
-        delay_ms: delayMs,
-        traceparent,
+        ...asColumns(call, [
+          ...ofNewCall,
+          'network',
+          'asset',
+          'symbol',
+          'caller',
+          'payment',
+          'idempotencyKey',
+          'delayMs',
+        ]),
         order_key: order?.key,
         key_limit: order?.limit,
         keeps_key: order?.keepsPlace,
         key_failures: order?.maxFailures,
-        claims,
+        claims: kept.length > 0 ? kept : undefined,
       });
     }
     case 'enqueue': {
-      const { op, newCallId, serviceId, jobIndex, bodyId, idempotencyKey, trigger, traceparent } = call;
+      const { kind, name, id } = call.trigger;
+      const trigger = { trigger_kind: kind, trigger_name: name, trigger_id: id };
       return JSON.stringify({
-        op,
-        new_call_id: newCallId,
-        service_id: serviceId,
-        job_index: jobIndex,
-        body_id: bodyId,
-        payment: idempotencyKey,
-        traceparent,
-        trigger_kind: trigger.kind,
-        trigger_name: trigger.name,
-        trigger_id: trigger.id,
+        ...asColumns(call, [...ofNewCall, 'newCallId']),
+        payment: call.idempotencyKey,
+        ...trigger,
       });
     }
-    case 'release':
-    case 'watch':
-    case 'remove':
-    case 'suspend':
-    case 'mark_unpaid':
-    case 'requeue':
-    case 'discard':
-      return JSON.stringify({ op: call.op, call_id: call.callId });
     case 'complete':
     case 'check':
-      return JSON.stringify({ op: call.op, call_id: call.callId, lease_id: call.leaseId });
-    case 'dead_letter': {
-      const { op, callId, leaseId, reason, runner, error } = call;
-      return JSON.stringify({ op, call_id: callId, lease_id: leaseId, reason, runner, error });
-    }
+      return JSON.stringify(asColumns(call, ofLease));
+    case 'dead_letter':
+      return JSON.stringify(asColumns(call, [...ofLease, ...ofFailure]));
     case 'retry':
-    case 'return_lease': {
-      const { op, callId, leaseId, delayMs, reason, runner, error } = call;
-      const failure = { reason, runner, error };
-      return JSON.stringify({ op, call_id: callId, lease_id: leaseId, delay_ms: delayMs, ...failure });
-    }
+    case 'return_lease':
+      return JSON.stringify(asColumns(call, [...ofLease, ...ofFailure, 'delayMs']));
+    default:
+      return JSON.stringify(asColumns(call, ['op', 'callId']));
   }
+}
+
+const ofNewCall = ['op', 'serviceId', 'jobIndex', 'bodyId', 'traceparent'] as const;
+const ofLease = ['op', 'callId', 'leaseId'] as const;
+const ofFailure = ['reason', 'runner', 'error'] as const;
+
+/** Members under the names that columns have. */
+function asColumns<Of extends object>(of: Of, names: readonly (keyof Of & string)[]) {
+  return Object.fromEntries(
+    names.map((name) => [name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`), of[name]]),
+  );
 }

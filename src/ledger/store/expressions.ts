@@ -48,6 +48,14 @@ export function hex(column: Expression<Buffer>): RawBuilder<string> {
   return sql`encode(${column}, 'hex')`;
 }
 
+/** A row that has undefined for null. */
+export function withoutNulls<Row extends object>(
+  row: Row,
+): { [C in keyof Row]: null extends Row[C] ? Exclude<Row[C], null> | undefined : Row[C] } {
+  const known = Object.entries(row).map(([name, value]) => [name, value ?? undefined]);
+  return Object.fromEntries(known) as ReturnType<typeof withoutNulls<Row>>;
+}
+
 /** Conditions without those whose value is undefined, for `and()`. */
 export function defined<Conditions extends object>(
   conditions: Conditions,

@@ -3,7 +3,7 @@ import { jsonArrayFrom } from 'kysely/helpers/postgres';
 import type pg from 'pg';
 import { type LedgerDatabase, queriesOn } from './database.ts';
 import { defined, hexBytes, hexText, quoteOf, time } from './expressions.ts';
-import type { CallRow, PaymentRow } from './projection.ts';
+import type { CallRow, PaymentRow, AccountCredit } from './projection.ts';
 
 /** Of an address as text; no symbol is that long. */
 const addressLength = 42;
@@ -206,4 +206,31 @@ export async function readPage<Row>(pool: pg.Pool, page: Expression<Row>): Promi
     .where(({ ref }) => ref('is_active'))
     .executeTakeFirst();
   return { asOfSeq: row?.seq ?? 0, rows: row?.page ?? [] };
+}
+
+/** Accounts after an id, in the order of their ids; only the one with `name` where it is given. */
+export function listAccountCredit(
+  pool: pg.Pool,
+  { name }: { readonly name?: string | undefined },
+  afterId: number,
+  limit: number,
+): Promise<Page<AccountCredit>> {
+  const db = queriesOn(pool);
+  const page = db
+    .selectFrom('tollbook.account_credit')
+    .select(['account_id', 'name', 'last_seq'])
+    .select(({ cast }) => [
+      cast<string>('balance', 'text').as('balance'),
+      cast<string>('held', 'text').as('held'),
+      cast<string>('granted', 'text').as('granted'),
+      cast<string>('topped_up', 'text').as('topped_up'),
+      cast<string>('captured', 'text').as('captured'),
+      cast<string>('expired', 'text').as('expired'),
+    ])
+    .where('generation', '=', activeGeneration(db))
+    .where('account_id', '>', afterId)
+    .where(({ and }) => and(defined({ name })))
+    .orderBy('tollbook.account_credit.account_id')
+    .limit(limit);
+  return readPage(pool, page);
 }

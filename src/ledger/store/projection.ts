@@ -1,8 +1,5 @@
 import type pg from 'pg';
 import { decodeLeaf, type RecordedEvent } from '../rules/event.ts';
-import type { AccountCredit } from './account-credit.ts';
-import type { CompletionRow } from './completion-row.ts';
-import type { UsageRow } from './usage-row.ts';
 import { queriesOn } from './database.ts';
 import { callFunction } from './functions.ts';
 
@@ -196,4 +193,57 @@ export async function activateProjection(pool: pg.Pool, generation: number): Pro
 /** Deletes up to `max` rows of each kind of generations that are not used any more; returns how many. */
 export function pruneProjections(pool: pg.Pool, replaced: number, max: number): Promise<number> {
   return callFunction(pool, 'prune_projections', [replaced, max]);
+}
+
+/** The movements of one account's credit by some events, or by all of them. Micros. */
+export interface AccountCredit {
+  readonly account_id: number;
+  readonly name: string | null;
+  readonly balance: string;
+  readonly held: string;
+  readonly granted: string;
+  readonly topped_up: string;
+  /** Without the top-ups that were reversed. */
+  readonly captured: string;
+  readonly expired: string;
+  /** The last event that is included. */
+  readonly last_seq: number;
+}
+
+/** A completion as the list of an account has it. Tokens and cost are null until it has ended, and where it failed; `cost` in micros. */
+export interface CompletionRow {
+  readonly account_id: number;
+  /** Of its admission. */
+  readonly seq: number;
+  /** RFC 3339. */
+  readonly at: string;
+  readonly chat_id: string;
+  /** 0 without a key. */
+  readonly key_id: number;
+  readonly model: string;
+  readonly status: 'running' | 'failed' | 'completed' | 'cut' | 'client_left' | 'recovered';
+  readonly prompt_tokens: number | null;
+  readonly completion_tokens: number | null;
+  /** Of the prompt's. */
+  readonly cached_tokens: number | null;
+  readonly cost: string | null;
+}
+
+/** What the completions of an account used, or how much that changed. Counts as decimal strings; `cost` in micros. */
+export interface UsageRow {
+  readonly account_id: number;
+  /** `YYYY-MM-DD`, UTC: of the admission. */
+  readonly day: string;
+  readonly model: string;
+  /** 0 without a key. */
+  readonly key_id: number;
+  /** Completions that an upstream began to answer. */
+  readonly requests: string;
+  /** Completions of which nothing was delivered, and nothing charged. */
+  readonly failed: string;
+  readonly prompt_tokens: string;
+  readonly completion_tokens: string;
+  /** Of the prompts'. */
+  readonly cached_tokens: string;
+  readonly cost: string;
 }

@@ -19,8 +19,7 @@ import {
   uuid,
   type ValueOf,
 } from './columns.ts';
-import { callbackTables } from './callback-schema.ts';
-import { callTables } from './call-schema.ts';
+import { callTables, callbackTables } from './call-schema.ts';
 import { keyTables } from './key-schema.ts';
 import { operatorTables } from './operator-schema.ts';
 import { priceTables } from './price-schema.ts';

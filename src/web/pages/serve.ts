@@ -2,11 +2,14 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { issuerOrigins } from '../../accounts/use-cases/auth-providers.ts';
 import { resolveSession } from '../../accounts/use-cases/sessions.ts';
 import { findUser } from '../../accounts/store/identity.ts';
-import { renderDocument } from './layout.ts';
 import type { NoticeCode } from './notices.ts';
 import { pathWith } from './own-path.ts';
 import { createRequests, type FormOptions, type Frame, type Handle, type Take } from './requests.ts';
 import type { Answer, PageHost, SignedInVisit, Site, View, Visit, Visitor } from './visit.ts';
+import { html, type Html } from '../../base/values/html.ts';
+import { type Notice, renderWhole } from './document.ts';
+import { form, personName } from './elements.ts';
+import { sections } from './sections.ts';
 
 /** Adds pages and forms to the site. Those `forUsers` need a session. */
 export interface Pages {
@@ -84,4 +87,54 @@ export function sendView(
 /** Providers whose buttons a page has: its forms lead to them. */
 function formTargets({ identity }: Site, path: string): readonly string[] {
   return /^\/(?:sign-in|sign-up|account)/.test(path) ? issuerOrigins(identity.settings.providers) : [];
+}
+
+/** A whole document of the customers' pages. */
+function renderDocument(visit: Visit, view: View, notice: Notice | undefined): string {
+  const { site, visitor } = visit;
+  const { name } = site.settings;
+  return renderWhole(site, view, notice, {
+    title: view.title === name ? name : `${view.title} · ${name}`,
+    stylesheets: ['pages.css'],
+    scripts: ['pages.js'],
+    home: '/',
+    brand: name,
+    navigation: visitor ? userNavigation(visit, view.section) : visitorNavigation(visit),
+    footer: html`<a href="/docs">API reference</a><a href="/v1/models">Models as JSON</a
+      ><span>${name}</span>`,
+  });
+}
+
+function userNavigation(visit: Visit, current: string | undefined): Html {
+  const links = Object.entries(sections)
+    .filter(([section]) => section !== 'jobs' || visit.site.jobs)
+    .map(
+      ([section, { path, label }]) =>
+        html`<li><a href="${path}" ${section === current && html`aria-current="page"`}>${label}</a></li>`,
+    );
+  const who = visit.visitor?.user.name ?? '';
+  return html`<nav aria-label="Main">
+      <ul>
+        ${links}
+      </ul>
+    </nav>
+    <div class="who">
+      <span class="who-name">${personName(who)}</span
+      >${form(visit, '/sign-out', html`<button class="quiet small">Sign out</button>`)}
+    </div>`;
+}
+
+function visitorNavigation({ path, site }: Visit): Html {
+  const link = (to: string, label: string, isMain = false): Html =>
+    html`<li>
+      <a class="${isMain ? 'button small' : ''}" href="${to}" ${path === to && html`aria-current="page"`}
+        >${label}</a
+      >
+    </li>`;
+  return html`<nav aria-label="Main" class="end">
+    <ul>
+      ${link(sections.try.path, sections.try.label)}${site.jobs && link(sections.jobs.path, sections.jobs.label)}
+      ${link('/sign-in', 'Sign in')}${link('/sign-up', 'Sign up', true)}
+    </ul>
+  </nav>`;
 }

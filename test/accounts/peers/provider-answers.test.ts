@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type RequestListener } from 'node:http';
 import { expect, onTestFinished, test } from 'vitest';
 import { askProvider } from '../../../src/accounts/peers/provider-answers.ts';
-import { githubProvider } from '../../../src/accounts/use-cases/github-provider.ts';
+import { githubProvider } from '../../../src/accounts/use-cases/auth-providers.ts';
 import { boundPort } from '../../../src/devnet/ports.ts';
 
 async function serve(listener: RequestListener): Promise<string> {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { publicRpcUrls } from '../../../src/base/config/public-rpcs.ts';
+import { publicRpcUrls } from '../../../src/base/config/networks.ts';
 import { plainHttpWarning } from '../../../src/base/config/hosts.ts';
 import { bare, minimal, mistakesOf, parse, wrongs } from './support.ts';
 

@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { compileCheck } from '../../../src/ledger/rules/compiled-check.ts';
-import { compileText } from '../../../src/ledger/rules/compiled-text.ts';
+import { compileCheck, compileText } from '../../../src/ledger/rules/compiled-check.ts';
 import { eventDescriptors, eventTypes } from '../../../src/ledger/rules/event.ts';
 import { canonicalJson, type CanonicalValue } from '../../../src/base/values/canonical-json.ts';
 import { eventExamples } from './examples.ts';

@@ -14,12 +14,15 @@ import { readOptions, readPort } from '../../../base/terminal/arguments.ts';
 import { type ExitCode, exitCodes } from '../../../base/terminal/exit-codes.ts';
 import { requireFreePorts } from '../../../devnet/ports.ts';
 import { demoOperator, describe, devnetSecrets } from '../start/description.ts';
-import { makeDemoData, removeUnfinishedDemoData } from '../start/demo-data.ts';
-import { developmentGateway, removeState } from '../start/development-config.ts';
+import { developmentGateway, removeState, unfinishedMark } from '../start/development-config.ts';
 import { startDevnetProcess } from '../start/devnet-process.ts';
-import { whatNext } from '../start/next-steps.ts';
 import { notDone, say, untilSignal } from '../../../base/terminal/terminal.ts';
 import { appCommands } from '../descriptions.ts';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, rmSync, writeFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { processEnvironment } from '../../../base/config/environment.ts';
 
 /** Runs everything on this machine, pays for one job as a check, and runs until Ctrl-C. */
 export async function run(args: readonly string[]): Promise<ExitCode> {
@@ -123,4 +126,93 @@ function stopwatch(): (text: string) => void {
     say(`${`${Math.round(now - last)} ms`.padStart(9)}  ${text}`);
     last = now;
   };
+}
+
+const program = new URL('../start/demo/process.ts', import.meta.url);
+
+/** Deletes the rest of an interrupted making of demo data: its clocks are wrong. */
+function removeUnfinishedDemoData(dir: string): void {
+  if (!existsSync(path.join(dir, unfinishedMark))) return;
+  say('The demo data of the last start was not finished: its state is deleted.');
+  removeState(dir);
+}
+
+/**
+ * Makes a month of activity in a folder without state, in a separate process, since the clock of that process is not the machine's.
+ * A folder with state stays unchanged. False where it was stopped before its end; the folder has no state then.
+ * @throws where it fails
+ */
+async function makeDemoData(dir: string, port: string, signal: Promise<unknown>): Promise<boolean> {
+  if (existsSync(path.join(dir, 'postgres'))) {
+    say('This folder has data already, which stays unchanged: --fresh --demo-data makes demo data instead.');
+    return true;
+  }
+  say('Making a month of demo data, which takes a minute or two:');
+  const mark = path.join(dir, unfinishedMark);
+  writeFileSync(mark, '');
+  const { PATH = '' } = processEnvironment();
+  const child = spawn(process.execPath, [fileURLToPath(program), '--dir', dir, '--port', port], {
+    stdio: ['ignore', 'inherit', 'inherit', 'ipc'],
+    env: { PATH },
+    // Ctrl-C in the terminal reaches it by this process alone
+    detached: true,
+  });
+  const ended = once(child, 'exit').then(([code]) => ({ code: code as number | null }));
+  const first = await Promise.race([ended, signal.then(() => undefined)]);
+  if (!first) {
+    child.kill('SIGTERM');
+    await ended;
+  }
+  if (first?.code === 0) {
+    rmSync(mark);
+    return true;
+  }
+  removeState(dir);
+  if (first) throw new Error('the demo data could not be made, and its state was deleted: see above');
+  return false;
+}
+
+/** What to try next, as commands to copy. */
+function whatNext(dir: string, devnet: DevnetDescription): string {
+  const relative = path.relative('.', dir);
+  const isDefault = relative === '.tollbook';
+  const { gateway_url: url } = devnet;
+  return `
+Open ${url} in a browser:
+  demo login     ${demoLogin(devnet)}
+  demo wallet    "Continue with your wallet" on the sign-in page; test tokens, on this devnet only
+  or sign up: mails are files in ${relative}/mail
+The operators' console is at ${url}/console:
+  demo login     the same; then the code that this prints: npm run tollbook -- operators code${isDefault ? '' : ` --dir ${relative}`}
+
+Try next, from another shell:
+  npm run pay -- 1 0 'your text' ${isDefault ? '' : ` --dir ${relative}`}           pay for a job and read its result
+  npm run pay -- 9 0 credit${isDefault ? '' : ` --dir ${relative}`}                 buy credit for chat, for the account of the paying wallet
+  curl ${url}/x402/jobs/1/0/price    what a job costs
+  curl ${url}/x402/stats             the public counters
+  ${relative}/devnet.json                     keys and addresses for clients
+${modelCalls(devnet)}
+Ctrl-C stops everything; the next start continues with this state, \`npm start -- --fresh\` deletes its state first.`;
+}
+
+function demoLogin({ demo_user: { email, password } }: DevnetDescription): string {
+  return password === undefined
+    ? `${email}, whose password was changed: "Forgotten?" on the sign-in page sets another one`
+    : `${email}, password ${password}`;
+}
+
+/** One request for each kind of caller. */
+function modelCalls({ gateway_url: url, routing }: DevnetDescription): string {
+  const { free_model: free, paid_model: paid } = routing;
+  const call = (what: string, body: object, key?: string): string => {
+    const json = JSON.stringify({ ...body, messages: [{ role: 'user', content: 'hello, model' }] });
+    const bearer = key === undefined ? '' : ` -H 'authorization: Bearer ${key}'`;
+    return `  # ${what}\n  curl -N ${url}/v1/chat/completions -H 'content-type: application/json'${bearer} -d '${json}'`;
+  };
+  return `
+Ask a model, with any OpenAI client and the base URL ${url}/v1:
+${call('without a credential, on a model of the free tier', { model: free })}
+${call('an API key with credit, as a stream', { model: paid, stream: true }, routing.api_key_funded)}
+${call('an API key without credit, on a paid model: 402', { model: paid }, routing.api_key_empty)}
+`;
 }

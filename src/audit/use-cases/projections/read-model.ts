@@ -2,15 +2,19 @@ import { type RecordedEvent, typesListing } from '../../../ledger/rules/event.ts
 import { refundReason } from '../../../payments/rules/refund.ts';
 import { refundedAtoms } from '../../../payments/rules/payment-progress.ts';
 import { foldQuote, jobOf, type PaymentState } from '../../../payments/rules/quote-state.ts';
-import type { CallRow, PaymentRow, WithdrawnCall } from '../../../ledger/store/projection.ts';
+import type {
+  CallRow,
+  PaymentRow,
+  WithdrawnCall,
+  AccountCredit,
+  CompletionRow,
+} from '../../../ledger/store/projection.ts';
 import {
   type CreditBalance,
   foldCredit,
   noCredit,
   postingOf,
 } from '../../../accounts/rules/credit/postings.ts';
-import type { AccountCredit } from '../../../ledger/store/account-credit.ts';
-import type { CompletionRow } from '../../../ledger/store/completion-row.ts';
 
 const changing: ReadonlySet<string> = new Set(typesListing('readModels', 'payments'));
 

@@ -1,5 +1,5 @@
 import type { RecordedEvent } from '../../../ledger/rules/event.ts';
-import type { UsageRow } from '../../../ledger/store/usage-row.ts';
+import type { UsageRow } from '../../../ledger/store/projection.ts';
 
 type Usage = Omit<UsageRow, 'account_id' | 'day' | 'model' | 'key_id'>;
 type Totals = { -readonly [Name in keyof Usage]: bigint };

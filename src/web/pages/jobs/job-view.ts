@@ -4,15 +4,17 @@ import { priceJson } from '../../../jobs/http/prices.ts';
 import { type Job, jobUrl } from '../../../jobs/use-cases/catalog.ts';
 import type { JobsContext } from '../../../jobs/use-cases/context.ts';
 import { noticeOf } from '../document.ts';
-import { copyButton, personName } from '../elements.ts';
+import { copyButton, personName, type Column, table } from '../elements.ts';
 import { walletNetworks } from '../known-networks.ts';
 import type { View } from '../visit.ts';
 import { jobBadges, jobName, jobPath, jobTitle } from './catalogue.ts';
 import { formMembers, type Member } from './form-parts.ts';
 import { noMistakes } from './form-values.ts';
 import { memberControls, mistakeSummary, type Typed, wholeControl } from './form-view.ts';
-import { schemaDetails, schemaView } from './schema-view.ts';
 import { tokenAmount } from './token-amount.ts';
+import { indentedJson } from '../../../base/values/indented-json.ts';
+import { isObject } from '../../../base/values/json-object.ts';
+import { visibleText } from '../../../base/values/visible-text.ts';
 
 /** How the input of a job is asked for. */
 export type InputForm =
@@ -186,4 +188,57 @@ function exampleOf({ input }: Job, form: InputForm): string {
   const first: unknown = Array.isArray(examples) ? examples[0] : usual;
   const text = first === undefined ? '' : JSON.stringify(first, null, 2);
   return text.length > 4_000 ? '' : text;
+}
+
+const maxRows = 30;
+const maxSchemaChars = 6_000;
+
+type Schema = Readonly<Record<string, unknown>>;
+
+interface Row {
+  readonly name: string;
+  readonly type: string;
+  readonly about: string;
+}
+
+/** What a schema says of a value, for people: its properties, and all of it as JSON. */
+function schemaView(schema: Schema, caption: string): Html {
+  const { description, properties } = schema;
+  const entries = isObject(properties) ? Object.entries(properties) : [];
+  const rows = entries.slice(0, maxRows).map(([name, value]) => rowOf(name, value));
+  const columns: Column<Row>[] = [
+    { label: 'Name', cell: ({ name }) => html`<code>${personName(name)}</code>` },
+    { label: 'Type', cell: ({ type }) => personName(type) },
+    { label: 'What it is', cell: ({ about }) => personName(about) },
+  ];
+  return html`${typeof description === 'string' && html`<p>${personName(description.slice(0, 500))}</p>`}
+  ${rows.length > 0 && table(caption, columns, rows)}
+  ${entries.length > maxRows && html`<p class="hint">The first ${maxRows} of ${entries.length}.</p>`}
+  ${schemaDetails(schema, 'Its JSON Schema')}`;
+}
+
+/** A schema as JSON, as much of it as a page has room for. */
+function schemaDetails(schema: Schema, label: string): Html {
+  const text = visibleText(indentedJson(textOf(schema), maxSchemaChars));
+  return html`<details>
+    <summary>${label}</summary>
+    <pre class="code" tabindex="0"><code>${text}</code></pre>
+    ${text.length >= maxSchemaChars && html`<p class="hint">Its begin. All of it is in the price of the API.</p>`}
+  </details>`;
+}
+
+/** Undefined depth would end the program that writes it. */
+function textOf(schema: Schema): string {
+  try {
+    return JSON.stringify(schema);
+  } catch {
+    return '"It is too deep to be shown."';
+  }
+}
+
+function rowOf(name: string, value: unknown): Row {
+  const { type, title, description } = isObject(value) ? value : {};
+  const types = (Array.isArray(type) ? type : [type]).filter((one) => typeof one === 'string');
+  const about = [title, description].filter((text) => typeof text === 'string').join(': ');
+  return { name: name.slice(0, 100), type: types.join(' or ').slice(0, 60), about: about.slice(0, 300) };
 }

@@ -6,7 +6,6 @@ import {
   createStreamMemory,
   type StreamMemory,
 } from '../../../../src/audit/use-cases/projections/stream-memory.ts';
-import { listAccountCredit } from '../../../../src/ledger/store/credit-projection.ts';
 import { openPool, writerRole } from '../../../../src/ledger/store/database.ts';
 import { collectFollowUps, takeFollowUps } from '../../../../src/payments/store/follow-ups.ts';
 import { collectPayouts } from '../../../../src/chat/store/payouts.ts';
@@ -15,7 +14,12 @@ import type { LedgerEvent, RecordedEvent } from '../../../../src/ledger/rules/ev
 import { listCompletions } from '../../../../src/chat/store/completions.ts';
 import { listUsage, usageDimensions } from '../../../../src/chat/store/usage.ts';
 import { openLane } from '../../../../src/ledger/store/lane.ts';
-import { listJobDays, listPaidCalls, listPayments } from '../../../../src/ledger/store/payments.ts';
+import {
+  listAccountCredit,
+  listJobDays,
+  listPaidCalls,
+  listPayments,
+} from '../../../../src/ledger/store/payments.ts';
 import { readProjection } from '../../../../src/ledger/store/projection.ts';
 import { createDatabase, type TestDatabase } from '../../../support/database.ts';
 import { allEvents } from '../../../support/invariants.ts';

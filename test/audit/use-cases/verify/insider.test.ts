@@ -2,7 +2,7 @@ import type pg from 'pg';
 import { expect, test } from 'vitest';
 import { processEnvironment } from '../../../../src/base/config/environment.ts';
 import { verifierOf } from '../../../../src/base/values/log/checkpoint.ts';
-import { tableChecks, type TableCheck } from '../../../../src/ledger/store/table-checks.ts';
+import { tableChecks, type TableCheck } from './table-checks.ts';
 import { verifyDatabase } from '../../../../src/audit/use-cases/verify/verify-database.ts';
 import { checkRows } from '../../../../src/audit/use-cases/verify/rows/check-rows.ts';
 import { createDatabase, type TestDatabase } from '../../../support/database.ts';
@@ -50,7 +50,7 @@ interface Table {
 
 async function comparedTables(owner: pg.Client): Promise<Table[]> {
   const tables: Table[] = [];
-  for (const [qualified, check] of Object.entries<TableCheck>(tableChecks)) {
+  for (const [qualified, check] of Object.entries(tableChecks)) {
     if (!('follows' in check)) continue;
     const [schema, name = ''] = qualified.split('.');
     const { rows: columns } = await owner.query<{ name: string; type: string }>(

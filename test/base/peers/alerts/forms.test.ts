@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { pagerdutyBody, slackBody, webhookBody } from '../../../../src/base/peers/alerts/forms.ts';
+import { pagerdutyBody, slackBody, webhookBody } from '../../../../src/base/peers/alerts/receiver.ts';
 import type { AlertMessage } from '../../../../src/base/peers/alerts/message.ts';
 
 const message: AlertMessage = {

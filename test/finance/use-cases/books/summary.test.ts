@@ -1,9 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { openBooks } from '../../../../src/finance/use-cases/books/books.ts';
-import { hashExports, sharedParts } from '../../../../src/finance/use-cases/books/hash-exports.ts';
 import { openFileSource } from '../../../../src/finance/use-cases/books/source.ts';
 import { bookFormats } from '../../../../src/base/values/format.ts';
-import { hashOfText } from '../../../../src/finance/use-cases/periods/pins.ts';
+import { hashOfText, hashExports, sharedParts } from '../../../../src/finance/use-cases/periods/pins.ts';
 import { booksFrom, exportFile, february, january, readCsv, twoMonths } from './support.ts';
 
 const wholeLedger = () => exportFile(twoMonths().both);

@@ -177,7 +177,7 @@ test('nothing that asks a peer is loaded with a quiet gateway', async () => {
     process.exit(0);`;
   const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', program]);
   const modules = stdout.split('\n').flatMap((url) => /(?<=\/)(?:src|node_modules)\/.*/.exec(url) ?? []);
-  expect(modules).toContain('src/ledger/http/read-only-routes.ts');
+  expect(modules).toContain('src/ledger/http/ready.ts');
   expect(modules.filter((name) => /^src\/[a-z]+\/peers\/|\/undici\//.test(name))).toEqual([]);
   const workers = modules.filter((name) => name.includes('/workers/'));
   expect(workers.toSorted()).toEqual([

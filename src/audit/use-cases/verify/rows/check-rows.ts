@@ -7,7 +7,6 @@ import {
 } from '../../../../ledger/rules/event.ts';
 import { DamagedLedgerError } from '../../../../ledger/store/export.ts';
 import { readStreamsUpTo } from '../../../../ledger/store/projection.ts';
-import { findWrongSums } from '../../../../ledger/store/read-model-sums.ts';
 import { findOtherCalls, countOutbox, findWrongSmallRows } from '../../../../calls/store/call-rows.ts';
 import { readKeys, readOperators, readTokens } from '../../../../ledger/store/right-rows.ts';
 import {
@@ -23,6 +22,7 @@ import {
   readStreamsOf,
   withStoredRows,
   type WrongRow,
+  findWrongSums,
 } from '../../../../ledger/store/stored-rows.ts';
 import { ClaimComparison } from './compare-claims.ts';
 import { compareCalls } from './compare-calls.ts';
@@ -46,7 +46,7 @@ export interface WrongRowInWords {
 
 /**
  * Compares the rows of every table that follow from events with these: the read models up to their cursor, all others up to the last
- * event. `ledger/store/table-checks.ts` states the compared columns of each table. An event that cannot be read is reported by the check of the
+ * event. `test/audit/use-cases/verify/table-checks.ts` states the compared columns of each table. An event that cannot be read is reported by the check of the
  * events, and its stream is left out here. At most twenty rows are named. Writes nothing.
  */
 export function checkRows(pool: pg.Pool): Promise<WrongRowInWords[]> {

@@ -1,7 +1,7 @@
 import { topUpId, reversalId } from '../../../../accounts/rules/credit/top-up.ts';
 import type { EventData, RecordedEvent } from '../../../../ledger/rules/event.ts';
 import { accountCreditOf } from '../../projections/read-model.ts';
-import type { AccountCredit } from '../../../../ledger/store/account-credit.ts';
+import type { AccountCredit } from '../../../../ledger/store/projection.ts';
 import type { ExpectedRow } from '../../../../ledger/store/stored-rows.ts';
 
 /** The credit of every account, folded from the events in order. */

@@ -22,7 +22,11 @@ const ofConfiguration = 'from the configuration, not from events';
 const readModel = { follows: 'the events up to the cursor of the read models' } as const;
 const pruned = 'rows are deleted after their time';
 
-export const tableChecks = {
+function notFollowing(why: string, ...tables: readonly string[]): Record<string, TableCheck> {
+  return Object.fromEntries(tables.map((table) => [table, { notFollowing: why }]));
+}
+
+export const tableChecks: Readonly<Record<string, TableCheck>> = {
   'tollbook.event': {
     follows:
       'every column is a part of its leaf: checked against all events before it, the log and the checkpoints',
@@ -105,9 +109,6 @@ export const tableChecks = {
     notFollowing:
       'where clients want to be called, and whether they were; of a URL an event has a part of a hash alone',
   },
-  'tollbook.call_progress': { notFollowing: shortLived },
-  'tollbook.runner_gone': { notFollowing: shortLived },
-
   'tollbook.account': {
     follows: 'the events of credit: name, balance, held and used credit',
     notCompared: {
@@ -170,8 +171,6 @@ export const tableChecks = {
     removed: pruned,
     // named as well: one that was made while verify began, or whose process ended before its event; it is to be revoked
   },
-  'tollbook.account_webhook': { notFollowing: ofPeople },
-
   'tollbook.log_tile': { follows: 'the hashes of the events, as far as they are sealed' },
   'tollbook.log_tree': { follows: 'the hashes of the events, and the newest head' },
   'tollbook.log_head': {
@@ -187,7 +186,6 @@ export const tableChecks = {
     notFollowing:
       'what an anchor received last: compared with the anchor itself, by gateways and with --checkpoint',
   },
-
   'tollbook.payment': {
     ...readModel,
     notCompared: {
@@ -204,14 +202,12 @@ export const tableChecks = {
   'tollbook.projection': {
     notFollowing: 'the cursor of the read models, whose rows are compared with the events up to it',
   },
-
   'tollbook.reconciliation': {
     follows: 'the report in it, and the root of its events',
     notCompared: { id: 'a number', at: byClock },
     removed: 'that a report was stored is in no event',
     added: 'a copy of a report is refused, and another one has its own root and figures',
   },
-
   'tollbook.payout': {
     follows: 'a spend that was earned; its expiry',
     notCompared: {
@@ -246,18 +242,7 @@ export const tableChecks = {
       'messages that wait to be sent, and what rounds have found last: a rate in force and the call of a trigger are in their events',
   },
   'tollbook.ledger_cursor': { notFollowing: 'how far each worker has read' },
-
-  'tollbook.price_list': { notFollowing: ofConfiguration },
   'tollbook.price_window': { notFollowing: 'offers of the configuration; what was paid is in its quote' },
-
-  'tollbook.alert': { notFollowing: shortLived },
-  'tollbook.alert_sender': { notFollowing: shortLived },
-  'tollbook.event_allowance': { notFollowing: shortLived },
-  'tollbook.rate_window': { notFollowing: shortLived },
-  'tollbook.refused_request': { notFollowing: shortLived },
-  'tollbook.process': { notFollowing: shortLived },
-  'tollbook.gateway_process': { notFollowing: shortLived },
-  'tollbook.worker_process': { notFollowing: shortLived },
   'tollbook.lane_batch': {
     notFollowing: 'the last answer to each gateway, for an append that is sent again',
   },
@@ -266,28 +251,38 @@ export const tableChecks = {
   'tollbook.database_identity': { notFollowing: 'which server this is' },
   'tollbook.function_file': { notFollowing: 'hashes of the functions, compared by `tollbook migrate`' },
   'tollbook.migration': { notFollowing: 'which migrations ran' },
-
-  'identity.credential': { notFollowing: ofPeople },
-  'identity.factor_guess': { notFollowing: shortLived },
   'identity.operator': {
     follows: 'the events that gave and took the role of a name',
     notCompared: { created_at: byClock },
     removed: 'one without a row, or without a role or a user in it, has no rights',
   },
-  'identity.operator_factor': { notFollowing: ofPeople },
-  'identity.operator_invitation': { notFollowing: ofPeople },
-  'identity.operator_recovery_code': { notFollowing: ofPeople },
-  'identity.operator_session': { notFollowing: ofPeople },
-  'identity.session': { notFollowing: ofPeople },
-  'identity.siwe_nonce': { notFollowing: ofPeople },
-  'identity.user': { notFollowing: ofPeople },
-  'identity.verification': { notFollowing: ofPeople },
-  'identity.wallet': { notFollowing: ofPeople },
-} as const satisfies Readonly<Record<string, TableCheck>>;
-
-/** The columns of a table that are not compared. */
-export function notCompared(
-  table: 'payment' | 'account' | 'chat_hold' | 'credit_request',
-): readonly string[] {
-  return Object.keys(tableChecks[`tollbook.${table}`].notCompared);
-}
+  ...notFollowing(
+    shortLived,
+    'tollbook.call_progress',
+    'tollbook.runner_gone',
+    'tollbook.alert',
+    'tollbook.alert_sender',
+    'tollbook.event_allowance',
+    'tollbook.rate_window',
+    'tollbook.refused_request',
+    'tollbook.process',
+    'tollbook.gateway_process',
+    'tollbook.worker_process',
+    'identity.factor_guess',
+  ),
+  ...notFollowing(
+    ofPeople,
+    'tollbook.account_webhook',
+    'identity.credential',
+    'identity.operator_factor',
+    'identity.operator_invitation',
+    'identity.operator_recovery_code',
+    'identity.operator_session',
+    'identity.session',
+    'identity.siwe_nonce',
+    'identity.user',
+    'identity.verification',
+    'identity.wallet',
+  ),
+  ...notFollowing(ofConfiguration, 'tollbook.price_list'),
+};
